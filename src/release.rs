@@ -190,6 +190,7 @@ impl Layout {
         match release.minor() {
             ..=6 => Layout::V0_2,
             7..=20 => Layout::V0_7,
+            // One release: between the move to tvm-ffi and the new layout of the library binary.
             21 => Layout::V0_21,
             22.. => Layout::V0_22,
         }

@@ -19,7 +19,7 @@ pub struct Bundle<'a> {
     pub functions: Arc<[String]>,
     /// The symbol of the same member that names the entry function of the host code (BLOB-64).
     pub entry: Option<String>,
-    /// The modules, each with its kind and payload; [`Blob::imports`] says which imports which.
+    /// The modules, each with its kind and payload; [`Blob::imports`] has which imports which.
     pub blob: Blob<'a>,
     /// Where the blob starts in the file; `None` where the file does not have its bytes as they are (gzip, C text). Offsets of
     /// modules and findings count from there.
@@ -75,6 +75,7 @@ fn read<'a>(
     embedded: Embedded<'a>,
 ) -> Result<Bundle<'a>, Violation> {
     let symbol = Some(embedded.symbol.as_str()).filter(|symbol| !symbol.is_empty());
+    // BLOB-18: the symbol where there is one. A raw blob has none, and 0.2 and 0.7 share theirs.
     let layout = detect::detect(&embedded.bytes, symbol);
     let mut findings = Findings::default();
     let blob = match embedded.bytes {

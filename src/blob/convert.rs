@@ -31,8 +31,10 @@ impl<'a> Blob<'a> {
             tree: self.tree.clone(),
         };
         match (self.layout, to) {
+            // BLOB-14: a loader of 0.2 puts the library that carries the blob in the place of the root.
             (Layout::V0_2, _) => blob.put_library_on_top()?,
             (_, Layout::V0_2) => blob.drop_library()?,
+            // BLOB-03: a count of 0 is a lone host library in 0.7 and 0.21. In 0.22 the tree is the count, and there must be one.
             (_, Layout::V0_22) if blob.tree.is_none() => blob.put_library_on_top()?,
             _ => {}
         }
@@ -112,6 +114,8 @@ impl<'a> StoredModule<'a> {
             }
             Some(mut payload) => {
                 if from < Layout::V0_21 && to >= Layout::V0_21 {
+                    // PAY-03: nothing in the bytes announces the field, so that old functions are written with tags that mean
+                    // nothing.
                     payload.fill_extra_tags();
                 }
                 payload

@@ -28,6 +28,7 @@ pub const fn symbol(layout: Layout) -> &'static str {
 pub fn detect(bytes: &[u8], symbol: Option<&str>) -> Layout {
     let named = symbol.and_then(|symbol| SYMBOLS.iter().find(|(name, _)| symbol.ends_with(name)));
     match named {
+        // BLOB-50: one symbol for 0.2 and 0.7. The later two differ from each other by one underscore.
         Some((_, Layout::V0_7)) => old(bytes),
         Some((_, layout)) => *layout,
         None => unnamed(bytes),
@@ -53,6 +54,7 @@ fn unnamed(bytes: &[u8]) -> Layout {
         (_, Some(0)) => Layout::V0_22,
         _ => old_layout(bytes),
     };
+    // BLOB-18: 0.7 before 0.21: without device functions (PAY-03) a blob reads the same in both.
     let rest = [Layout::V0_22, Layout::V0_7, Layout::V0_21, Layout::V0_2];
     best(bytes, first, &rest)
 }

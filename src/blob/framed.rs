@@ -41,6 +41,7 @@ fn read_module<'a>(
 ) -> Result<(), Violation> {
     let start = body.offset();
     let kind = body.str("kind", BLOB_04)?;
+    // BLOB-11: `_lib` has neither a length nor a payload.
     if kind == LIBRARY {
         let library = StoredModule {
             kind: kind.into(),
@@ -59,6 +60,7 @@ fn read_module<'a>(
         }
     };
     *known = Some((kind, is_opaque));
+    // BLOB-11: carried along. A loader fails at a kind without a loader; this reader is no loader.
     if is_opaque {
         let bytes = body.run("payload", payload::PAY_01)?;
         let offset = body.offset().saturating_sub(bytes.len() as u64);
@@ -83,6 +85,7 @@ fn push<'a>(
     start: u64,
     findings: &mut Findings,
 ) -> Result<(), Violation> {
+    // BLOB-15: the reader of 0.27 takes a string of length 0 for the end of the file.
     findings.expect(BLOB_15, Kind::Truncated, !bytes.is_empty(), offset.saturating_sub(8), || {
         format!("the payload of `{kind}` is empty: released readers take that for the end of the file")
     })?;
@@ -103,6 +106,8 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
             "layout 0.22 begins with an import tree, and this blob has none",
         ));
     };
+    // BLOB-10: releases break this themselves: a module that can be neither linked nor stored gets a row and no entry, and the
+    // blob cannot be read back.
     if tree.modules() != blob.modules.len() {
         let message = format!(
             "the tree has {} rows for {} modules",

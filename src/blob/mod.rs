@@ -8,14 +8,14 @@
 //! | `nbytes` | all | u64, bytes that follow | BLOB-01, BLOB-02 |
 //! | `count` | 0.2, 0.7, 0.21 | u64, entries that follow | BLOB-03 |
 //! | `entry[i].key` | 0.2, 0.7, 0.21 | string | BLOB-04 |
-//! | `entry[i]` payload | 0.2, 0.7, 0.21 | as its kind says, without a length | BLOB-05, BLOB-06 |
+//! | `entry[i]` payload | 0.2, 0.7, 0.21 | by the grammar of its kind, without a length | BLOB-05, BLOB-06 |
 //! | `_import_tree` | 0.7, 0.21 | the last entry: `indptr`, `indices` | BLOB-07 .. BLOB-09 |
 //! | `indptr`, `indices` | 0.22 | the import tree, first | BLOB-10 |
 //! | `module[i].kind` | 0.22 | string, one for each row of the tree | BLOB-10, BLOB-04 |
 //! | `module[i].payload` | 0.22 | u64 length, bytes; absent for `_lib` | BLOB-11 |
 //!
-//! [`open`] reads every library binary of a file in one call, whatever the container and the layout. Reading borrows: a payload is a
-//! slice of the file. Any input is safe.
+//! [`open`] reads every library binary of a file in one call, whatever the container and the layout. Reading borrows: a payload is
+//! a slice of the file. Any input is safe.
 
 mod bundle;
 pub mod container;
@@ -128,7 +128,7 @@ impl<'a> Blob<'a> {
     ///
     /// # Errors
     ///
-    /// BLOB-17 when the layout has no words for the content; [`Blob::convert`] says what can be done about it.
+    /// BLOB-17 when the layout has no words for the content; [`Blob::convert`] makes a blob of another layout.
     pub fn write(&self) -> Result<Vec<u8>, Violation> {
         let mut body = Writer::new();
         match self.layout {
@@ -186,6 +186,8 @@ impl<'a> Blob<'a> {
                 format!("the header counts {nbytes} bytes, {here} follow it")
             })
             .map_err(|broken| broken.in_field("nbytes"))?;
+        // BLOB-01: only what the header counts. A loader has nothing but an address, trusts the header, and reads into whatever
+        // lies behind the blob.
         let mut body = file.split(nbytes.min(here), "body")?;
         match self.layout {
             Layout::V0_22 => framed::read(self, &mut body, findings)?,
@@ -206,6 +208,7 @@ impl<'a> Blob<'a> {
     fn check_library(&self, findings: &mut Findings) -> Result<(), Violation> {
         let has_tree = self.tree.is_some();
         let has_library = self.modules.iter().any(|module| module.kind == LIBRARY);
+        // A finding only: a library that has no host code needs none. With host code its functions belong to no module.
         findings.expect(BLOB_13, Kind::Missing, has_library || !has_tree, 0, || {
             "no module is `_lib`: no host function of this library can be reached through the tree".into()
         })
@@ -214,6 +217,8 @@ impl<'a> Blob<'a> {
     /// Adds a module while reading, at `offset`; a second `_lib` breaks BLOB-12.
     fn push(&mut self, module: StoredModule<'a>, offset: u64) -> Result<(), Violation> {
         let again =
+            // BLOB-12: 0.8 to 0.21 reject it; from 0.22 on the host code finds its imports through whichever came last. 0.7
+            // writes one for each host module (TREE-26); that is rejected here too.
             module.kind == LIBRARY && self.modules.iter().any(|earlier| earlier.kind == LIBRARY);
         BLOB_12.require_as(Kind::Duplicate, !again, offset, || {
             "a second `_lib`: the host library can stand in the tree once".into()
@@ -266,6 +271,8 @@ impl<'a> StoredModule<'a> {
 
 /// BLOB-04: what a kind must be to name a module.
 fn check_kind(kind: &str, offset: u64) -> Result<(), Violation> {
+    // The name of the loader is made of it (PAY-99). 0.8 looks an empty one up like any other; 0.27 takes it for the end of the
+    // file.
     BLOB_04.require(!kind.is_empty() && !kind.contains('\0'), offset, || {
         let what = if kind.is_empty() {
             "is empty"

@@ -47,6 +47,7 @@ pub(super) fn read<'a>(
         }
     }
     check_tree(blob, count, tree_at, start)?;
+    // BLOB-16: 0.14 to 0.21 count 0 entries and write one, for a root without imports that is not linked into the library.
     if count == 0 && !body.is_at_end() {
         let message = format!("no entry is counted, yet {} bytes follow", body.remaining());
         findings.note(BLOB_16, Kind::Trailing, body.offset(), message)?;
@@ -55,7 +56,7 @@ pub(super) fn read<'a>(
     body.finish("the last entry", findings)
 }
 
-/// Reads one entry; says whether it was the import tree.
+/// Reads one entry. Returns whether it was the import tree.
 fn read_entry<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -64,6 +65,7 @@ fn read_entry<'a>(
     let start = body.offset();
     let kind = body.str("key", BLOB_04)?;
     check_kind(kind, start).map_err(|broken| body.blame("key", broken))?;
+    // BLOB-14: 0.2 does not store its root, so that neither key has a meaning: a runtime of 0.6 fails at `_lib`.
     let reserved = kind == LIBRARY || kind == IMPORT_TREE;
     BLOB_14
         .require_as(
@@ -73,6 +75,7 @@ fn read_entry<'a>(
             || format!("`{kind}` has no meaning before 0.7, and no loader"),
         )
         .map_err(|broken| body.blame("key", broken))?;
+    // BLOB-07: no module, and without a number.
     if kind == IMPORT_TREE {
         blob.tree = Some(ImportTree::read(body, findings)?);
         return Ok(true);
@@ -87,6 +90,7 @@ fn read_entry<'a>(
             .map_err(|broken| body.blame("key", broken))?;
         return Ok(false);
     }
+    // BLOB-06: a release fails here as well, at the loader that it has not registered.
     if !is_known(kind, blob.layout) {
         return Err(body.blame(
             "key",
@@ -100,6 +104,7 @@ fn read_entry<'a>(
             ),
         ));
     }
+    // BLOB-05: no length is stored; the payload is what its grammar has read.
     let (rest, offset) = (body.rest(), body.offset());
     payload::read(kind, blob.layout, body, findings)?;
     let length = usize::try_from(body.offset().saturating_sub(offset)).unwrap_or(0);
@@ -126,6 +131,8 @@ fn check_tree(
         return Ok(());
     }
     let Some((index, offset)) = tree_at else {
+        // BLOB-09: released loaders take this for a blob of 0.2 and put a new root on top of everything, a stray `_lib` included:
+        // functions are found in the wrong module, or not at all.
         return BLOB_09.require_as(Kind::Missing, false, start, || {
             let modules = blob.modules.len();
             format!("{modules} modules and no `_import_tree`: released readers put them all below a new root")
@@ -133,6 +140,8 @@ fn check_tree(
         .map_err(|broken| broken.in_field("count"));
     };
     let this = |field: &str| format!("entry[{index}]{field}");
+    // BLOB-08: released readers take the tree anywhere. No writer puts it elsewhere, and one that connects modules as soon as
+    // it has the tree needs them before.
     BLOB_08
         .require(index.saturating_add(1) == count, offset, || {
             format!("`_import_tree` is entry {index} of {count}, it must be the last")

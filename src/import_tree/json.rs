@@ -15,8 +15,8 @@ pub(crate) fn from_tree(tree: &ImportTree<'_>) -> Value {
     ])
 }
 
-/// The tree of `{"indptr": [...], "indices": [...]}`, held to every rule. The outer error says that the JSON is not of
-/// this form.
+/// The tree of `{"indptr": [...], "indices": [...]}`, held to every rule. The outer error is a text: what in the JSON is not
+/// of this form.
 ///
 /// # Errors
 ///

@@ -125,6 +125,7 @@ impl<'a> ImportTree<'a> {
 
     fn check(&self, findings: &mut Findings) -> Result<(), Violation> {
         self.check_rows(findings)?;
+        // One row that lists all others, as most libraries have: it can have no cycle, and looking takes no memory.
         if self.is_flat() {
             return Ok(());
         }
@@ -136,6 +137,8 @@ impl<'a> ImportTree<'a> {
     fn check_rows(&self, findings: &mut Findings) -> Result<(), Violation> {
         let indices = self.indices.len() as u64;
         let count_at = self.indptr.offset_of(0).saturating_sub(8);
+        // TREE-02: the loader of 0.27 computes 2^64 - 1 modules from an empty `indptr`, and crashes on one word. Those of 0.7 to
+        // 0.21 take an empty one for a missing tree.
         TREE_02.require(self.modules() > 0, count_at, || {
             let words = self.indptr.len();
             format!("indptr has {words} words, which is no module; the smallest tree has two words")
@@ -146,15 +149,19 @@ impl<'a> ImportTree<'a> {
         let mut start = first;
         for (row, end) in self.indptr.iter().skip(1).enumerate() {
             let at = self.indptr.offset_of(row.saturating_add(1));
+            // TREE-03: loaders accept such a row and drop its imports: a kernel is missing when it is first called.
             TREE_03.require(start <= end, at, || {
                 format!("row {row} ends at {end}, before its start {start}")
             })?;
+            // TREE-04: loaders read on into foreign memory.
             TREE_04.require(end <= indices, at, || {
                 format!("row {row} ends at {end}, but there are only {indices} indices")
             })?;
             start = end;
         }
         let first_at = self.indptr.offset_of(0);
+        // TREE-05, TREE-06: children outside of every row belong to no module. No loader looks at them, so a file that has some
+        // works.
         findings.expect(TREE_05, Kind::Malformed, first == 0, first_at, || {
             format!("the first row starts at {first}, so {first} indices belong to no module")
         })?;
@@ -164,7 +171,7 @@ impl<'a> ImportTree<'a> {
         })
     }
 
-    /// Gives the memory that it needed back.
+    /// Holds every child to TREE-07, TREE-08 and TREE-10. Returns the memory that it used, for the next walk.
     fn check_children(&self, findings: &mut Findings) -> Result<Vec<usize>, Violation> {
         let modules = self.modules();
         // Which parent named a module last: finds a repetition in a row in one look, however long the row.
@@ -178,10 +185,14 @@ impl<'a> ImportTree<'a> {
                 TREE_07.require(slot.is_some(), at, || {
                     format!("module {parent} imports module {child}, but there are only {modules}")
                 })?;
+                // TREE-08: loaders accept it. The first lookup through imports recurses until the stack is used up, and the
+                // module is never freed.
                 TREE_08.require_as(Kind::Cycle, child != parent as u64, at, || {
                     format!("module {parent} imports itself")
                 })?;
                 let Some(slot) = slot else { continue };
+                // TREE-10: 0.7 stores an import as often as it was made; later writers store it once. Loaders import it as
+                // often as it stands there.
                 findings.expect(TREE_10, Kind::Duplicate, *slot != parent, at, || {
                     format!("module {parent} imports module {child} twice")
                 })?;

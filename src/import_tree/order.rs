@@ -86,6 +86,7 @@ pub(crate) fn is_exportable(kind: &str, release: Release) -> bool {
     match kind {
         "llvm" | "c" => true,
         "static_library" => release >= Release::of(9),
+        // Before 0.12 and from 0.24 on it is stored with a payload of its own (PAY-10).
         "hexagon" => (Release::of(12)..=Release::of(23)).contains(&release),
         _ => false,
     }
@@ -193,6 +194,7 @@ impl Stack {
         if let Some(seen) = self.seen.get_mut(module)
             && !*seen
         {
+            // TREE-21: here, and not where it is taken: what hangs below two modules is numbered by where it was put first.
             *seen = true;
             self.stack.push(module);
         }
@@ -213,6 +215,7 @@ fn plain(graph: &ModuleGraph) -> Order {
         groups.push(vec![module]);
         walk.push_imports(graph, module);
     }
+    // TREE-26: in the order of import, as often as imported, and without a look for cycles.
     let index = index_of(graph, &groups);
     let rows = groups.iter().flatten().map(|module| {
         let imports = graph.imports(*module).iter();
@@ -230,6 +233,7 @@ fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
     let mut walk = Stack::new(graph);
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut boundary = Vec::new();
+    // TREE-22, first phase: exportable modules are set aside, neither numbered nor followed.
     while let Some(module) = walk.stack.pop() {
         if graph.is_dso(module) {
             boundary.push(module);
@@ -241,9 +245,11 @@ fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
     if boundary.is_empty() {
         return groups;
     }
+    // Now `_lib` gets its number; which modules it is made of the second phase finds.
     let place = groups.len();
     groups.push(Vec::new());
     let mut library = Vec::new();
+    // TREE-22, second phase: what is seen stays seen, and the module set aside last is followed first.
     walk.stack = boundary;
     while let Some(module) = walk.stack.pop() {
         if graph.is_dso(module) {
@@ -279,6 +285,7 @@ fn rows(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
         let imports = group.iter().flat_map(|module| graph.imports(*module));
         let children = imports.filter_map(|child| index.get(*child).copied());
         let mut row: Vec<usize> = children.filter(|child| *child != parent).collect();
+        // TREE-23: imports between host modules have become imports of `_lib` by itself, and are gone.
         row.sort_unstable();
         row.dedup();
         row
@@ -293,6 +300,7 @@ fn check_descent(
     rows: &[Vec<usize>],
 ) -> Result<(), Violation> {
     let backward = rows.iter().enumerate().find_map(|(parent, row)| {
+        // TREE-25: releases compare the smallest child only, which is the first of an ascending row.
         let child = row.first().copied().filter(|child| *child <= parent)?;
         Some((parent, child))
     });
@@ -301,6 +309,8 @@ fn check_descent(
     };
     let kind_of = |place: usize| graph.name_of(groups.get(place).map_or(&[], Vec::as_slice));
     let (parent, child) = (kind_of(parent), kind_of(child));
+    // Releases report a cycle in both cases. A graph that has none can be stored after all, by another order of imports
+    // (TREE-27), so the message differs.
     if parents_first(rows).is_none() {
         return TREE_24.demand(Kind::Cycle, false, || {
             format!(

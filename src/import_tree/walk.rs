@@ -5,9 +5,9 @@ use super::{ImportTree, TREE_09, TREE_11, TREE_12};
 use crate::rule::{Findings, Kind, Violation};
 use std::ops::Range;
 
-/// What `below` says of a module that was not walked yet.
+/// In `below`: a module that was not walked yet.
 pub(super) const UNSEEN: usize = usize::MAX;
-/// And of one on the path from the start of the walk to here.
+/// In `below`: a module on the path from the start of the walk to here. Meeting it again is a cycle.
 const OPEN: usize = usize::MAX - 1;
 
 /// Holds `tree` to TREE-09, TREE-11 and TREE-12. Costs modules plus edges. `below` holds [`UNSEEN`] for every module.
@@ -33,6 +33,7 @@ pub(super) fn check_shape(
         let message = format!("module {lost} is not reached from module 0; loaders drop it");
         findings.note(TREE_11, Kind::Malformed, at, message)?;
     }
+    // TREE-12: the chain below the root, which is the one that lookups of functions recurse along.
     let depth = walk.below(0);
     let root_at = tree.indptr().offset_of(0);
     findings.expect(
@@ -98,6 +99,7 @@ impl TreeWalk<'_, '_> {
                 UNSEEN => self.open(child, self.tree.row(child)),
                 OPEN => {
                     let at = self.tree.indices().offset_of(position);
+                    // TREE-08 has rejected a module that imports itself; this one is about longer ways around.
                     TREE_09.require_as(Kind::Cycle, child == module, at, || {
                         self.describe_cycle(child)
                     })?;

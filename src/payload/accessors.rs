@@ -3,7 +3,7 @@
 use super::{Binary, DeviceFunction, Field, FunctionInfo, Payload, relax_vm, relay_vm};
 
 impl<'a> Payload<'a> {
-    /// The field in slot `name`, as the form's table names it, to change. Writing refuses a field of another shape.
+    /// The field in slot `name`, as the form's table names it, to change. Writing rejects a field of another shape.
     pub fn field_mut(&mut self, name: &str) -> Option<&mut Field<'a>> {
         match self {
             Payload::Known(known) => {
@@ -56,10 +56,11 @@ impl<'a> Payload<'a> {
             .map(|function| (&*function.key, &function.info))
     }
 
-    /// Gives every device function without argument tags one tag 0 for each argument, as compilers from 0.21 on write.
+    /// Adds a tag 0 for each argument that has none to every device function, as compilers from 0.21 on write (PAY-03).
     pub(crate) fn fill_extra_tags(&mut self) {
         let Payload::Known(known) = self else { return };
         for field in &mut known.fields {
+            // PAY-08: none, or one for each argument; 0 means nothing.
             let Field::Functions(list) = field else {
                 continue;
             };

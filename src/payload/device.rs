@@ -28,6 +28,8 @@ const OPENCL_CODE: &[FormSlot] = &code(
     &["cl", "clbin", "xclbin", "awsxclbin", "aocx"],
     FieldShape::Functions,
 );
+// PAY-09: forms that no release after 0.23 writes have functions that do not repeat their names. A payload of 0.24 that is cut
+// off would read as one of them otherwise.
 const METAL_CODE: &[FormSlot] = &code(METAL_FORMATS, FieldShape::SilentFunctions);
 const METAL_FORMATS: &[&str] = &["metal", "metallib"];
 const HIP_CODE: &[FormSlot] = &code(&["hsaco", "hip"], FieldShape::Functions);
@@ -49,6 +51,7 @@ pub(super) const OPENCL: &[PayloadForm] = &[
     ),
 ];
 
+// PAY-99: written under these kinds, which no release ever registered a loader for.
 pub(super) const FPGA: &[PayloadForm] = &[PayloadForm::new(
     "0.4",
     Releases::between(4, 19),
@@ -81,6 +84,7 @@ pub(super) const METAL: &[PayloadForm] = &[
 
 pub(super) const HIP: &[PayloadForm] = &[PayloadForm::new("0.2", Releases::ALL, HIP_CODE)];
 
+// PAY-99: written by a compiler without ROCm up to 0.23, and loaded in every release.
 pub(super) const HSACO: &[PayloadForm] =
     &[PayloadForm::new("0.3", Releases::between(3, 23), HIP_CODE)];
 
@@ -109,6 +113,7 @@ pub(super) const VULKAN: &[PayloadForm] = &[
     ),
 ];
 
+// PAY-20: no format in front: there is WGSL only.
 pub(super) const WEBGPU: &[PayloadForm] = &[PayloadForm::new(
     "0.12",
     Releases::from(12),
@@ -131,6 +136,7 @@ pub(super) const OPENGL: &[PayloadForm] = &[PayloadForm::new(
 pub(super) const HEXAGON: &[PayloadForm] =
     &[PayloadForm::new("0.7", Releases::from(7), HEXAGON_CODE)];
 
+// PAY-99: a kind of its own, up to 0.23, for a compiler without Hexagon. No release loads it.
 pub(super) const HEX: &[PayloadForm] = &[PayloadForm::new(
     "0.7",
     Releases::between(7, 23),
@@ -165,6 +171,7 @@ pub(super) fn read_version<'a>(
 ) -> Result<Text<'a>, Violation> {
     let start = cursor.offset();
     let version = text(cursor, field, rule)?;
+    // PAY-17: writers write `0.1.0`, and readers ignore it. It distinguishes this form from 0.2, which begins with a format.
     let kept = !version.is_empty() && version.chars().all(|c| c.is_ascii_digit() || c == '.');
     PAY_17
         .require(kept, start, || {
@@ -187,6 +194,7 @@ pub(super) fn read_format<'a>(
 ) -> Result<Text<'a>, Violation> {
     let start = cursor.offset();
     let format = text(cursor, field, rule)?;
+    // PAY-11: no released reader checks. Here it tells a format from the count that other forms begin with.
     let word = !format.is_empty() && format.chars().all(|c| c.is_ascii_graphic());
     PAY_11
         .require(word, start, || {
@@ -257,6 +265,7 @@ pub(super) fn read_shaders<'a>(
 /// PAY-14: flags, then a vector of 32-bit words.
 fn read_shader<'a>(name: Text<'a>, cursor: &mut Cursor<'a>) -> Result<Shader<'a>, Violation> {
     let flags = cursor.u32("flags", PAY_14)?;
+    // PAY-14: words and not bytes are counted.
     let count = cursor.count(4, "spirv")?;
     let spirv = cursor.take((count as u64).saturating_mul(4), "spirv", PAY_14)?;
     Ok(Shader {
@@ -271,6 +280,7 @@ pub(super) fn write_shaders(list: &[Shader<'_>], framed: bool, out: &mut Writer)
     out.vector(list, |out, shader| {
         out.str(&shader.name);
         if framed {
+            // PAY-15: u32 flags and the u64 count of words stand inside of what the length counts.
             out.count(shader.spirv.len().saturating_add(12));
         }
         out.u32(shader.flags);

@@ -37,6 +37,7 @@ pub(super) fn read_params<'a>(
     findings: &mut Findings,
 ) -> Result<Vec<(Text<'a>, TensorRecord<'a>)>, Violation> {
     let start = cursor.offset();
+    // PAY-42: written twice, because the names are a vector with a count of their own; every release rejects two that differ.
     let count = cursor.u64("param_count", rule)?;
     let names_at = cursor.offset();
     let names = names(cursor, "param_names", rule)?;
@@ -55,6 +56,7 @@ pub(super) fn read_params<'a>(
     let mut list = Vec::with_capacity(names.len());
     for (index, name) in names.into_iter().enumerate() {
         let tensor = cursor.within("params", index as u64, |cursor| {
+            // Factories exist from 0.7 on, and with them only one way to count (TEN-31).
             TensorRecord::read(cursor, Sizing::V0_7, findings)
         })?;
         list.push((name, tensor));

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 /// A named place in a form.
 #[derive(Clone, Copy, Debug)]
 pub struct FormSlot {
-    /// The field's name in dumps and, unless the shape says otherwise, in JSON.
+    /// The field's name in dumps and, for most shapes, in JSON.
     pub name: &'static str,
     /// What is there.
     pub shape: FieldShape,
@@ -123,6 +123,7 @@ impl FormSlot {
             FieldShape::Format(known) => {
                 Field::Text(device::read_format(cursor, name, rule, known, findings)?)
             }
+            // A string for its length (WIRE-04), but not text: code may be binary.
             FieldShape::Code | FieldShape::Binary => {
                 Field::Bytes(Cow::Borrowed(cursor.bytes(name, rule)?))
             }

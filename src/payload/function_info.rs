@@ -61,6 +61,7 @@ pub(super) fn read<'a>(
     })?;
     let mut keys = list.iter().map(|function| &*function.key).zip(starts);
     let effect = "readers up to 0.23 keep the first, later ones the last";
+    // PAY-04 is disputed, so both are kept: which one counts depends on the release that loads the file.
     note_repeats(&mut keys, PAY_04, "function", effect, findings)?;
     Ok(list)
 }
@@ -78,7 +79,7 @@ pub(super) fn read_silent<'a>(
     PAY_09
         .require(later.is_none(), start, || {
             let name = later.map(|function| &*function.key).unwrap_or_default();
-            format!("function `{name}` repeats its name, which nobody wrote before 0.24")
+            format!("function `{name}` repeats its name, which no release before 0.24 writes")
         })
         .map_err(|broken| cursor.blame("functions", broken))?;
     Ok(list)
@@ -103,6 +104,7 @@ fn read_info<'a>(
     let tags_start = cursor.offset();
     let launch_param_tags = names(cursor, "launch_param_tags", PAY_02)?;
     check_tags(&launch_param_tags, tags_start, cursor, findings)?;
+    // PAY-03: nothing in the bytes announces this field, the layout alone does. It is all in which 0.21 differs from 0.7.
     let mut arg_extra_tags = Vec::new();
     if layout >= Layout::V0_21 {
         let start = cursor.offset();
@@ -138,6 +140,7 @@ const AXES: [&str; 4] = [
 const WORDS: [&str; 6] = [
     "tir.use_dyn_shared_memory",
     "tirx.use_dyn_shared_memory",
+    // PAY-06: so spelt in every release that has it; `tirx` from 0.24 on. A reader does not know the release, and takes both.
     "tir.use_programtic_dependent_launch",
     "tirx.use_programtic_dependent_launch",
     "tir.use_cooperative_launch",
@@ -155,6 +158,8 @@ fn check_tags(
 ) -> Result<(), Violation> {
     for (index, (tag, at)) in places(tags, start).enumerate() {
         if let Some(axis) = AXES.iter().find_map(|axis| tag.strip_prefix(axis)) {
+            // PAY-05: readers take the distance from `x` as an index: `threadIdx.w` writes in front of an array when the
+            // function is fetched.
             let kept = matches!(axis, "x" | "y" | "z");
             PAY_05
                 .require(kept, at, || {

@@ -38,6 +38,7 @@ const CONSTANTS: &[FormSlot] = &[
     FormSlot::new("symbols", FieldShape::Symbols, PAY_34),
 ];
 
+// PAY-34: renamed to `const_loader` in 0.9, with the same bytes. Runtimes up to 0.19 load both.
 pub(super) const METADATA: &[PayloadForm] =
     &[PayloadForm::new("0.7", Releases::between(7, 8), CONSTANTS)];
 
@@ -57,6 +58,7 @@ pub(super) fn read_variables<'a>(
     let mut list = Vec::with_capacity(names.len());
     let starts: Vec<u64> = places(&names, start).map(|(_, at)| at).collect();
     for ((index, name), at) in names.into_iter().enumerate().zip(starts) {
+        // PAY-36: every release rejects two of one name.
         let fresh = repeats.binary_search(&index).is_err();
         PAY_36
             .require_as(Kind::Duplicate, fresh, at, || {
@@ -131,6 +133,7 @@ fn check_listed(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Viola
     };
     let known = NameSet::of(&mut variables.iter().map(|(name, _)| &**name));
     for (symbol, listed) in symbols {
+        // PAY-38: from 0.10 on loading fails; in 0.9 the function does when it is first called.
         let missing = listed.iter().find(|name| !known.has(name));
         PAY_38
             .require_as(Kind::Missing, missing.is_none(), start, || {
@@ -142,7 +145,7 @@ fn check_listed(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Viola
     Ok(())
 }
 
-/// PAY-31: the first function name is what the reference asks for without looking.
+/// PAY-31: released readers return the first function name without looking whether there is one.
 fn check_c(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<(), Violation> {
     let Some((Field::Names(names), start)) = checked.field("function_names") else {
         return Ok(());
@@ -166,8 +169,8 @@ fn check_object(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
     })
 }
 
-/// ELF, archive, Mach-O (both widths and byte orders, fat of both widths), COFF for x86-64, arm64, arm64ec, arm and i386 and the one
-/// of many sections, WebAssembly, LLVM bitcode.
+/// ELF, archive, Mach-O (both widths and byte orders, fat of both widths), COFF for x86-64, arm64, arm64ec, arm and i386 and the
+/// one of many sections, WebAssembly, LLVM bitcode. A thin archive is none: its members are elsewhere (PAY-33).
 const MAGICS: [&[u8]; 17] = [
     b"\x7fELF",
     b"!<arch>\n",

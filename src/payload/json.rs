@@ -53,6 +53,7 @@ impl Payload<'_> {
                 "no grammar for kind `{kind}`: give its bytes as `opaque`"
             ))
         })?;
+        // PAY-09 in reverse: a value without a form is one of the newest, as the newest is what reading prefers.
         let form = match value.get("form").and_then(Value::as_str) {
             Some(name) => info.forms.iter().find(|form| form.name == name),
             None => info.forms.first(),

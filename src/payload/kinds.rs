@@ -61,6 +61,7 @@ impl PayloadForm {
 
     /// Whether some release that writes `layout` also writes this form.
     pub(crate) fn is_in(&self, layout: Layout) -> bool {
+        // A form is in a layout if their releases overlap: a reader knows the layout, and not the release.
         let releases = layout.releases();
         self.releases.since <= releases.until && releases.since <= self.releases.until
     }
@@ -73,6 +74,7 @@ impl PayloadForm {
                 && match (a.shape, b.shape) {
                     (Shaders { .. }, Shaders { .. }) => true,
                     (Functions | SilentFunctions, Functions | SilentFunctions) => true,
+                    // PAY-48: with sizes and without them are different values.
                     (Networks { .. }, _) => false,
                     (a, b) => a == b,
                 }
@@ -128,6 +130,7 @@ impl KindInfo {
 /// What stands before a kind in the name of its loader.
 pub(super) fn loader_prefix(release: Release) -> &'static str {
     match release.minor() {
+        // PAY-99: renamed in 0.7 with the namespace of the runtime, and in 0.22 with the layout of the library binary.
         ..=6 => "module.loadbinary_",
         7..=21 => "runtime.module.loadbinary_",
         22.. => "ffi.Module.load_from_bytes.",

@@ -2,7 +2,7 @@
 //!
 //! | family | kinds | file | rules |
 //! |---|---|---|---|
-//! | device code | cuda, opencl, sdaccel, aocl, metal, hip, hsaco, vulkan, webgpu, opengl, hexagon | `device.rs` | PAY-10 .. PAY-22 |
+//! | device code | cuda, opencl, metal, hip, vulkan, webgpu, hexagon, ... | `device.rs` | PAY-10 .. PAY-22 |
 //! | host code and constants | c, static_library, metadata, const_loader, metadata_module | `host.rs` | PAY-30 .. PAY-38 |
 //! | executors | GraphRuntimeFactory, GraphExecutorFactory, AotExecutorFactory | `executor.rs` | PAY-40 .. PAY-43 |
 //! | vendors | JSON runtimes, coreml, ethos-n, VitisAIRuntime, torch, mrvl | `vendor.rs` | PAY-45 .. PAY-53, PAY-98 |
@@ -137,6 +137,7 @@ fn choose(
     let mut reads = None;
     let mut furthest: Option<Violation> = None;
     for form in forms {
+        // PAY-09: the bytes do not name their form. Trials leave neither findings nor a trace behind.
         let mut trial = cursor.look_ahead();
         let mut scratch = Findings::new(Strictness::Lenient);
         match read_form(form, layout, &mut trial, &mut scratch) {
@@ -228,8 +229,10 @@ impl<'a> Payload<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-01 where the layout has no such kind or form, PAY-03 for argument tags before 0.21, PAY-85 for memory scopes
-    /// before 0.23.
+    /// Of kind unsupported: PAY-01 where the layout has no such kind or form, PAY-03 for argument tags before 0.21, PAY-62 and
+    /// PAY-66 for Relay VM code of an unknown release and for constants that it cannot load later, PAY-85 for memory scopes before
+    /// 0.22. Of kind malformed: PAY-48 for sizes that are not those of their buffers. Of kind type: the rule of a slot that holds
+    /// a field of another shape.
     pub fn write(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
         let known = match self {
             Payload::Known(known) => known,
@@ -287,6 +290,7 @@ impl<'a> KnownPayload<'a> {
     fn form_in(&self, layout: Layout) -> Result<&'static PayloadForm, Violation> {
         let mut forms = self.info.forms_in(layout);
         let same = |form: &&PayloadForm| form.name == self.form.name;
+        // PAY-01: a form of the same fields, such as vulkan with its length in front of a shader or without (PAY-15).
         let alike = |form: &&PayloadForm| form.is_like(self.form);
         let found = forms.clone().find(same).or_else(|| forms.find(alike));
         found.ok_or_else(|| {

@@ -8,6 +8,7 @@ pub(super) struct NameSet<'n>(Vec<(&'n str, usize)>);
 impl<'n> NameSet<'n> {
     pub(super) fn of(names: &mut dyn Iterator<Item = &'n str>) -> NameSet<'n> {
         let mut sorted: Vec<_> = names.zip(0..).collect();
+        // By name, then by place: of equal names the first comes first, and all others are the repetitions.
         sorted.sort_unstable();
         NameSet(sorted)
     }
@@ -33,7 +34,11 @@ impl<'n> NameSet<'n> {
     }
 }
 
-/// Says `rule` of every text that is in `names` a second time.
+/// Notes `rule` for every text that is in `names` a second time.
+///
+/// # Errors
+///
+/// Under strict findings, `rule` of kind duplicate at the first.
 pub(super) fn note_repeats(
     names: &mut dyn Iterator<Item = (&str, u64)>,
     rule: Rule,

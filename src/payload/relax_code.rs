@@ -69,6 +69,7 @@ pub enum RelaxOperand {
 impl RelaxOperand {
     /// From a word of the code; `None` when the top byte is no kind.
     pub fn decode(word: u64) -> Option<RelaxOperand> {
+        // PAY-89: the kind is the top byte.
         // The value is the low 56 bits with their sign.
         let value = (word << 8).cast_signed() >> 8;
         Some(match word >> 56 {
@@ -198,6 +199,8 @@ impl RelaxExecutable<'_> {
         let mut expected = 0_usize;
         for index in 0..self.offsets.len() {
             let instruction = self.instruction(index)?;
+            // PAY-96: overlapping instructions would let a small file take for ever to check, and every release writes them one
+            // behind the other.
             let listed = self.offsets.get(index).unwrap_or_default();
             PAY_96.require(listed == expected as u64, self.offsets.offset_of(index), || {
                 format!("instruction {index} starts at word {listed}, the one before ends at {expected}")
@@ -251,7 +254,8 @@ impl RelaxExecutable<'_> {
                 function.name, function.num_args, function.registers
             )
         })?;
-        // Every register beyond the arguments is the destination of a call, which has four words at least.
+        // Every register beyond the arguments is the destination of a call, which has four words at least. PAY-97: a frame is
+        // as large as the number says, whatever the file has: 2^31 registers are 32 GiB before the first instruction.
         let words = i64::try_from(self.words.len()).unwrap_or(i64::MAX);
         let most = words.max(FREE_REGISTERS);
         PAY_97.require_as(Kind::Limit, function.registers <= most, at, || {
@@ -286,6 +290,8 @@ impl RelaxExecutable<'_> {
                 )
             })
         };
+        // PAY-92: as an operand nothing and the VM itself are numbers beyond every frame. Neither is a place to write to but
+        // nothing.
         let source = |from| register(from, &[VOID_REGISTER, VM_REGISTER]);
         let jump = |offset: i64| {
             let target = i64::try_from(index)
@@ -317,6 +323,7 @@ impl RelaxExecutable<'_> {
                 false_offset,
             } => {
                 source(condition)?;
+                // PAY-94: where the condition holds, control goes to the next instruction.
                 jump(1)?;
                 jump(false_offset)
             }

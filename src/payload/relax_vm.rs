@@ -5,14 +5,14 @@
 //! | length | u64; layouts before 0.22 only | PAY-81 |
 //! | magic | u64, 0xD225DE2F4214151D, or ..1E from 0.23 on | PAY-82 |
 //! | version | string, `0.14` | PAY-83 |
-//! | functions | vector of: i32 kind, string name, i64 start, end, arguments, registers, vector of parameter names | PAY-84, PAY-97 |
+//! | functions | vector of: i32 kind, string name, i64 start, end, arguments, registers, vector of names | PAY-84, PAY-97 |
 //! | memory scopes | vector of: i64 constant, string scope; magic ..1E only | PAY-85, PAY-87 |
-//! | constants | vector of: i32 tag and what it says | PAY-86 |
+//! | constants | vector of: i32 tag and a value of that type | PAY-86 |
 //! | instruction offsets | vector of i64 | PAY-88, PAY-96 |
 //! | instruction words | vector of i64 | PAY-88 .. PAY-94 |
 //!
 //! Neither magic nor version distinguishes the releases before 0.22; the constant tags of three eras differ all the same.
-//! The layout of the library does tell.
+//! Only the layout of the library tells them apart (PAY-86).
 
 use super::field::{FieldShape, FormSlot, names, text, write_names};
 use super::kinds::PayloadForm;
@@ -35,6 +35,7 @@ pub const MAGIC: u64 = 0xD225_DE2F_4214_151D;
 /// The magic of 0.23 on.
 pub const MAGIC_WITH_SCOPES: u64 = 0xD225_DE2F_4214_151E;
 
+// PAY-83: never changed, although the format did four times.
 const VERSION: &str = "0.14";
 
 /// A Relax VM executable. Offsets and words are the file's own bytes.
@@ -42,7 +43,7 @@ const VERSION: &str = "0.14";
 pub struct RelaxExecutable<'a> {
     /// The function table, which calls and operands index.
     pub functions: Vec<RelaxFunction<'a>>,
-    /// Where constants want to live, by index; `None` under the magic that has no such section.
+    /// The memory scopes of constants, by index of the constant (PAY-85); `None` under the magic that has no such section.
     pub memory_scopes: Option<Vec<(i64, Text<'a>)>>,
     /// The constant pool.
     pub constants: Vec<RelaxConstant<'a>>,
@@ -126,6 +127,7 @@ pub enum RelaxConstant<'a> {
 /// PAY-86: the tags of `layout`, in the order tensor, dtype, shape, text, int, float.
 const fn tags(layout: Layout) -> [i32; 6] {
     match layout {
+        // An enumeration of the VM up to 0.20; from 0.21 on the type indices of tvm-ffi, which renumbered those of objects in 0.22.
         Layout::V0_2 | Layout::V0_7 => [0, 1, 2, 3, 4, 5],
         Layout::V0_21 => [72, 5, 71, 65, 1, 3],
         Layout::V0_22 => [70, 5, 69, 65, 1, 3],
@@ -138,12 +140,15 @@ impl<'a> RelaxExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-81 to PAY-97 and the rules of [`wire`](crate::wire), at the byte of the field.
+    /// At the byte of the field: PAY-82 to PAY-84 and PAY-86 to PAY-97 except PAY-95, the rules of [`wire`](crate::wire), and in
+    /// tensors those of [`TensorRecord::read`]. Under strict findings, PAY-95 for two functions of one name and WIRE-08 for bytes
+    /// behind the code.
     pub fn read(
         layout: Layout,
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<RelaxExecutable<'a>, Violation> {
+        // PAY-81: from 0.22 on the library has the length, and it is not written again.
         if layout >= Layout::V0_22 {
             return RelaxExecutable::read_code(layout, cursor, findings);
         }
@@ -221,6 +226,7 @@ impl<'a> RelaxExecutable<'a> {
 
     fn write_code(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
         let scopes = self.memory_scopes.as_deref();
+        // PAY-85: no section for them under the old magic. An empty list says nothing, and is left out.
         if layout < Layout::V0_22 && scopes.is_some_and(|scopes| !scopes.is_empty()) {
             let message =
                 format!("layout {layout} has no place for the memory scopes of constants");
@@ -253,6 +259,7 @@ impl<'a> RelaxExecutable<'a> {
 fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violation> {
     let start = cursor.offset();
     let magic = cursor.u64("magic", PAY_82)?;
+    // PAY-82: 0.23 changed the magic and 0.22 did not, so layout 0.22 has both; older layouts have the old one.
     let with_scopes = magic == MAGIC_WITH_SCOPES && layout >= Layout::V0_22;
     PAY_82
         .require(with_scopes || magic == MAGIC, start, || {

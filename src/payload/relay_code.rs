@@ -12,7 +12,7 @@ use crate::wire::Cursor;
 pub struct RelayInstruction {
     /// Its opcode, a row of [`OPCODES`].
     pub opcode: i64,
-    /// Its fields, as that row says.
+    /// Its fields, in the order of that row.
     pub fields: Vec<i64>,
 }
 
@@ -33,7 +33,7 @@ pub enum RelayOperand {
     Number,
     /// How many more fields stand at the end.
     Count,
-    /// A register, unless the count is not zero: then the shape at the end says the size.
+    /// A register, unless the count is not zero: then the dimensions at the end are the size (PAY-75).
     RegisterUnlessShaped,
 }
 use RelayOperand::{
@@ -51,7 +51,7 @@ pub struct Opcode {
     pub since: u8,
     /// Its fields.
     pub fields: &'static [RelayOperand],
-    /// What the fields at the end are, of which `Count` says how many.
+    /// What the fields at the end are, whose number is the field `Count`.
     pub tail: RelayOperand,
 }
 
@@ -207,6 +207,7 @@ impl RelayInstruction {
             })?);
         }
         let instruction = RelayInstruction { opcode, fields };
+        // PAY-71: stored in front of every instruction, and compared by every release.
         let expected = instruction.hash();
         PAY_71
             .require(hash == expected, start.saturating_add(8), || {
@@ -228,6 +229,7 @@ impl RelayInstruction {
             let broken = PAY_72.broken(Kind::UnknownKind, first.saturating_sub(8), message);
             return Err(broken.in_field("opcode"));
         };
+        // PAY-73: a release build of any runtime reads past the fields that are there; debug builds check.
         let fixed = row.fields.len();
         let counted = row.fields.iter().position(|field| *field == Count);
         let tail = counted.and_then(|position| self.fields.get(position).copied());
@@ -278,11 +280,13 @@ fn check_field(
         })
     };
     match meaning {
+        // PAY-75: with dimensions at the end the size register does not count.
         RegisterUnlessShaped if shaped => Ok(()),
         Register | RegisterUnlessShaped => below(PAY_75, frame.registers, "register"),
         Constant => below(PAY_77, frame.constants as u64, "constant"),
         Function => below(PAY_77, frame.functions as u64, "function"),
         Primitive => below(PAY_77, frame.primitives as u64, "primitive"),
+        // PAY-76: counted in instructions, from the jump itself. No released reader checks.
         Jump => {
             let target = i64::try_from(index)
                 .ok()

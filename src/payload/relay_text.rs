@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `%n` is a register, `_` one that is not used, `cN` a constant, `@name` a function; jumps name their target. How many fields
-//! follow is not repeated. Names are escaped, and those inside of instructions are cut: each line is made when it is asked for.
+//! follow is not repeated. Names are escaped, and those inside of instructions are cut: a line is text only where it is written.
 
 use super::line::{joined, short};
 use super::relay_code::{RelayInstruction, RelayOperand};

@@ -118,7 +118,8 @@ impl<'a> RelayExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-61 to PAY-77 and the rules of [`wire`](crate::wire), at the byte of the field.
+    /// At the byte of the field: PAY-61, PAY-62, PAY-65 to PAY-67 and PAY-69 to PAY-77, the rules of [`wire`](crate::wire), and in
+    /// tensors those of [`TensorRecord::read`].
     pub fn read_code(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
@@ -242,6 +243,7 @@ fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation>
 
 /// The minor number of a version from 0.6 to 0.19: `0.8.0`, `0.9.dev0`, `0.19.0`.
 pub(super) fn era_of(version: &str) -> Option<u8> {
+    // PAY-62: a runtime takes exactly its own version. Here each is read by the grammar of its release.
     let rest = version.strip_prefix("0.")?;
     let minor: u8 = rest.split('.').next()?.parse().ok()?;
     (6..=19).contains(&minor).then_some(minor)
@@ -267,6 +269,7 @@ fn read_devices<'a>(
     )?;
     let start = cursor.offset();
     let host = cursor.i32("host_device", PAY_64)?;
+    // PAY-65: every release rejects a host outside of the list.
     let kept = usize::try_from(host).is_ok_and(|host| host < devices.len());
     PAY_65
         .require(kept, start, || {
@@ -314,6 +317,7 @@ impl<'a> RelayConstant<'a> {
         era: u8,
         findings: &mut Findings,
     ) -> Result<RelayConstant<'a>, Violation> {
+        // PAY-66: code of 0.6 has records of 0.4 to 0.6 (TEN-30).
         let sizing = if era < 7 { Sizing::V0_4 } else { Sizing::V0_7 };
         let start = cursor.offset();
         let tag = if era >= 9 {
@@ -368,6 +372,7 @@ impl<'a> RelayFunction<'a> {
             .map_err(|broken| cursor.blame("info", broken))?;
         let name_at = cursor.offset();
         let name = text(cursor, "name", PAY_69)?;
+        // PAY-74: the index of a function is where its name stands among the globals, and not where the function does.
         let known = globals.has(&name);
         PAY_74
             .require_as(Kind::Missing, known, name_at, || {
@@ -419,6 +424,7 @@ fn read_decimal(cursor: &mut Cursor<'_>, field: &str) -> Result<u64, Violation> 
     let start = cursor.offset();
     let digits = text(cursor, field, PAY_69)?;
     let number = digits.parse::<u64>().ok();
+    // PAY-69: released readers use `stoll`, which takes blanks, signs and whatever follows the digits.
     let number = number.filter(|number| number.to_string() == *digits);
     number.ok_or_else(|| {
         let message = format!("`{}` is not a decimal number", digits.escape_debug());

@@ -3,7 +3,7 @@
 //! | field | bytes | rule |
 //! |---|---|---|
 //! | functions | map of name to StackVM | PAY-55 |
-//! | entry | string: the function that `__tvm_main__` stands for | PAY-55 |
+//! | entry | string: the function that `__tvm_main__` calls | PAY-55 |
 //! | imports | u64 count; kind and payload of each | PAY-57 |
 //!
 //! A StackVM is a vector of i32 (code), three vectors of strings (texts, external functions, heap names) and two u64
@@ -54,6 +54,7 @@ pub(super) fn read_functions<'a>(
             texts: names(cursor, "texts", PAY_56)?,
             extern_functions: names(cursor, "extern_functions", PAY_56)?,
             heap_names: names(cursor, "heap_names", PAY_56)?,
+            // PAY-56: `size_t` of the writer. A 32-bit one wrote 4 bytes, and nothing in the file tells.
             heap_size: cursor.u64("heap_size", PAY_56)?,
             stack_size: cursor.u64("stack_size", PAY_56)?,
         };
@@ -83,6 +84,7 @@ pub(super) fn read_imports<'a>(
     cursor.vector(8, "imports", |cursor| {
         let start = cursor.offset();
         let kind = text(cursor, "kind", PAY_57)?;
+        // PAY-57: writers reject an import that has imports; read without a bound it would recurse as deep as the file says.
         if kind == "stackvm" {
             let message = "a StackVM module imports another: such a file has one level";
             let broken = PAY_57.broken(Kind::Unsupported, start, message);

@@ -14,7 +14,8 @@ use base64::alphabet::STANDARD;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use std::borrow::Cow;
 
-/// PAY-45. The symbol is the function that runs the subgraph; the names are the constants that it is given once.
+/// PAY-45. The symbol is the function that runs the subgraph; the names are the constants that it takes once, through
+/// `__init_<symbol>`.
 const JSON_RUNTIME: &[FormSlot] = &[
     FormSlot::new("symbol", FieldShape::Text, PAY_45),
     FormSlot::new("graph_json", FieldShape::Text, PAY_45),
@@ -110,6 +111,7 @@ pub(super) const TORCH: &[PayloadForm] = &[PayloadForm::new(
     ],
 )];
 
+// PAY-52: 0.17 added a string at the end, under the same kind.
 pub(super) const MRVL_SIM: &[PayloadForm] = &[
     PayloadForm::new(
         "0.17",
@@ -142,6 +144,7 @@ fn check_simulator(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Vi
     let Some((Field::Text(binary), start)) = checked.field("binary") else {
         return Ok(());
     };
+    // PAY-98: base64 alone is not enough: the kind of the next module may be made of its digits.
     let base64 = DIGITS.decode(binary.as_bytes()).is_ok();
     let kept = base64 && kind_info(binary).is_none();
     PAY_98
@@ -211,6 +214,7 @@ fn read_buffers(
     sizes: bool,
 ) -> Result<(Vec<u32>, Vec<u32>), Violation> {
     let start = cursor.offset();
+    // PAY-49: released readers take an empty vector. A form that is not the payload's own reads one.
     let order = cursor.vector(4, field, |cursor| cursor.u32(field, rule))?;
     PAY_49
         .require_as(Kind::Missing, !order.is_empty(), start, || {

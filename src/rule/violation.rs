@@ -70,8 +70,8 @@ impl fmt::Display for Kind {
 
 /// A broken rule: which one, at which byte, and how.
 ///
-/// [`Display`](fmt::Display) writes it for people: `WIRE-01: kind needs 3 bytes, 1 remain (at byte 0x8, kind)`. It is one word wide,
-/// because every function that reads returns a `Result` of it.
+/// [`Display`](fmt::Display) writes it for people: `WIRE-01: kind needs 3 bytes, 1 remain (at byte 0x8, kind)`. It is one word
+/// wide, because every function that reads returns a `Result` of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Violation(Box<BrokenRule>);
 

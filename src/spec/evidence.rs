@@ -27,7 +27,7 @@ pub(super) const JUDGED: &str = include_str!("../../spec/evidence/tables/judged.
 ///
 /// # Errors
 ///
-/// Says which rule has what in a wrong form.
+/// A text: which rule has what in a wrong form.
 pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, String> {
     let file: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
     let mut all = BTreeMap::new();
@@ -70,7 +70,7 @@ pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, S
 ///
 /// # Errors
 ///
-/// Says what is no list of releases.
+/// A text: what is no list of releases.
 pub(super) fn parse_judged(text: &str) -> Result<BTreeMap<String, [Vec<Release>; 2]>, String> {
     let table: BTreeMap<String, BTreeMap<String, Vec<String>>> =
         serde_json::from_str(text).map_err(|error| error.to_string())?;

@@ -8,7 +8,7 @@ use crate::rule::{Kind, Level};
 ///
 /// # Errors
 ///
-/// Says which heading lacks which attribute, or has an unknown one.
+/// A text: which heading lacks which attribute, or has an unknown one.
 pub fn parse(chapter: &str, prose: &str) -> Result<Vec<RuleText>, String> {
     let mut rules: Vec<RuleText> = Vec::new();
     let mut inside = false;

@@ -148,7 +148,7 @@ impl RuleText {
 }
 
 impl Rule {
-    /// What the specification says under this id. `None` only for an id that no chapter has.
+    /// The rule of this id as the specification states it. `None` only for an id that no chapter has.
     pub fn text(self) -> Option<&'static RuleText> {
         rule(self.id())
     }

@@ -19,7 +19,7 @@ pub struct Dtype {
     pub code: u8,
     /// Bits of one lane.
     pub bits: u8,
-    /// Lanes of one element. From 0.16 on, 65536 - n says n times the vector length of the machine.
+    /// Lanes of one element. From 0.16 on, 65536 - n is n times the vector length of the machine (TEN-07).
     pub lanes: u16,
 }
 
@@ -38,7 +38,7 @@ impl Dtype {
     pub const COMPLEX: u8 = 5;
     /// Bool of one byte, in the newest releases.
     pub const BOOL: u8 = 6;
-    /// The highest code that a release gives a meaning.
+    /// The highest code that has a name in a release, custom types aside.
     pub const LAST: u8 = 17;
     /// The first code of custom types, whose names live in a registry.
     pub const CUSTOM: u8 = 129;
@@ -77,7 +77,7 @@ impl Dtype {
         })
     }
 
-    /// Refuses what no element of a tensor in memory is: one without bits or lanes (TEN-28), one whose lanes are a multiple
+    /// Rejects what no element of a tensor in memory is: one without bits or lanes (TEN-28), one whose lanes are a multiple
     /// of what a machine has (TEN-07), and one of no meaning (TEN-33).
     ///
     /// # Errors
@@ -88,6 +88,7 @@ impl Dtype {
         let wrong = if bits == 0 || lanes == 0 {
             let message = format!("{bits} bits in {lanes} lanes hold nothing");
             Some((TEN_28, Kind::Type, message))
+        // TEN-07: scalable lanes are stored as their negative; what they take depends on the machine.
         } else if lanes > 1 << 15 {
             let message = "lanes that are a multiple of the machine's have no size".to_owned();
             Some((TEN_07, Kind::Unsupported, message))
@@ -101,7 +102,8 @@ impl Dtype {
         }
     }
 
-    /// Why no release has such an element type, if none has (TEN-33). Codes 6 to 8 were given away twice.
+    /// Why no release has such an element type, if none has (TEN-33). Codes 6 to 8 have
+    /// two meanings each (TEN-02), and a stored dtype does not say of which release it is: both widths are accepted.
     pub(super) fn meaningless(self) -> Option<String> {
         let (name, widths): (_, &[u8]) = match self.code {
             Dtype::INT | Dtype::UINT | Dtype::CUSTOM.. => return None,
@@ -109,8 +111,10 @@ impl Dtype {
             Dtype::HANDLE => ("handle", &[32, 64]),
             Dtype::BFLOAT => ("bfloat", &[16]),
             Dtype::COMPLEX => ("complex number", &[32, 64, 128]),
+            // TEN-02: code 6 is an 8-bit float in 0.13 to 0.20 and bool from 0.22 on, which TEN-04 can write with one bit too.
             Dtype::BOOL => ("bool", &[1, 8]),
             7 | 9..=14 => ("8-bit float", &[8]),
+            // TEN-02: float4_e2m1fn in 0.20, float8_e4m3 from 0.21 on.
             8 => ("small float", &[4, 8]),
             15 | 16 => ("6-bit float", &[6]),
             Dtype::LAST => ("4-bit float", &[4]),

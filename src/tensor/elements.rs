@@ -21,6 +21,7 @@ impl Packing {
             Packing::Packed => bits,
         };
         let extents = shape.iter().map(|extent| u128::try_from(*extent).ok());
+        // TEN-27: with a dimension of 0 the size is 0, whatever the others multiply to on the way there.
         let empty = shape.contains(&0);
         let mut total = unit;
         for extent in extents {
@@ -76,6 +77,7 @@ impl TensorRecord<'_> {
         let (dtype, shape) = (self.dtype(), self.shape());
         let needed = packing.bytes(dtype, shape);
         let length = needed.and_then(|bytes| usize::try_from(bytes).ok());
+        // TEN-35: released readers allocate the whole tensor and fill its front; the rest is what was in memory.
         let Some(bytes) = length.and_then(|length| self.data().get(..length)) else {
             // A runtime's error has no field for the rule.
             let what = missing(dtype, shape, self.data().len(), needed);
@@ -90,7 +92,7 @@ impl TensorRecord<'_> {
     }
 }
 
-/// What TEN-35 says of a record that stores `stored` bytes.
+/// The message of TEN-35 for a record that stores `stored` bytes.
 pub(super) fn missing(dtype: Dtype, shape: &[i64], stored: usize, needed: Option<u64>) -> String {
     let needed = needed.map_or("more than 64 bits count".to_owned(), |bytes| {
         bytes.to_string()

@@ -28,7 +28,7 @@ pub fn from_record(record: &TensorRecord<'_>) -> Value {
     Value::Object(fields(record))
 }
 
-/// The text of the newest release where it says everything, otherwise `[code, bits, lanes]`.
+/// The text of the newest release where it reads back the same, otherwise `[code, bits, lanes]`.
 pub(crate) fn from_dtype(dtype: Dtype) -> Value {
     match dtype.exact_text() {
         Some(text) => text.into(),
@@ -41,7 +41,7 @@ pub fn from_device(device: Device) -> Value {
     json!([device.kind, device.id])
 }
 
-/// A tensor that owns its data, as JSON gives it.
+/// A tensor that owns its data, as read from JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedTensor {
     name: String,
@@ -70,7 +70,7 @@ impl OwnedTensor {
     }
 }
 
-/// Tensors of `{"tensors": [...]}`, and the reserved word of the file. The error says what is not of this form.
+/// Tensors of `{"tensors": [...]}`, and the reserved word of the file. The error is a text: what is not of this form.
 pub(crate) fn to_tensors(value: &Value) -> Result<(Vec<OwnedTensor>, u64), String> {
     let tensors = value
         .get("tensors")

@@ -35,7 +35,7 @@ impl<'a> Params<'a> {
 
     /// Reads a parameter file whose family of releases is not known: the newest whose sizes agree (TEN-45).
     ///
-    /// Answers with the family too. When none agrees, what is wrong is what is wrong for the newest.
+    /// Returns the family too.
     ///
     /// # Errors
     ///
@@ -45,6 +45,8 @@ impl<'a> Params<'a> {
         findings: &mut Findings,
     ) -> Result<(Params<'a>, Sizing), Violation> {
         let mut newest = None;
+        // TEN-45: for elements of whole bytes and one lane the three counts agree, and then the order does not matter; elsewhere
+        // only the sizes in the file tell them apart.
         for sizing in [Sizing::V0_7, Sizing::V0_4, Sizing::V0_2] {
             // Costs the headers only.
             let mut probe = cursor.look_ahead();
@@ -57,7 +59,7 @@ impl<'a> Params<'a> {
         Err(newest.unwrap_or_else(unread))
     }
 
-    /// Reads a parameter file, sizes counted as `sizing` says. Leaves the cursor behind the last tensor.
+    /// Reads a parameter file, sizes counted by `sizing`. Leaves the cursor behind the last tensor.
     ///
     /// # Errors
     ///
@@ -85,6 +87,7 @@ impl<'a> Params<'a> {
             .map_err(|broken| cursor.blame("magic", broken))?;
         let at = cursor.offset();
         let reserved = cursor.u64("reserved", TEN_41)?;
+        // TEN-42: no released reader looks at it.
         findings.expect(TEN_42, Kind::Malformed, reserved == 0, at, || {
             format!("the reserved word of the file is {reserved:#x}, not 0")
         })?;
@@ -132,7 +135,7 @@ impl<'a> Params<'a> {
         self
     }
 
-    /// The word that no release gives a meaning.
+    /// The reserved word of the file, 0 in all that releases write (TEN-42).
     pub fn reserved(&self) -> u64 {
         self.reserved
     }
@@ -169,6 +172,7 @@ fn read_names<'a>(
     cursor.vector(8, "names", |cursor| {
         let at = cursor.offset();
         let name = cursor.str("names", TEN_41)?;
+        // TEN-44: writers hold a map, so only a file that no release wrote has a name twice.
         findings.expect(TEN_44, Kind::Duplicate, seen.insert(name), at, || {
             format!("there are two tensors called `{name}`; the last one counts")
         })?;

@@ -70,7 +70,10 @@ impl Sizing {
         let (bits, lanes) = (u64::from(dtype.bits), u64::from(dtype.lanes));
         match self {
             Sizing::V0_2 => bits.saturating_mul(lanes).div_ceil(8),
+            // TEN-30: rounded down, so that a bool of one bit is stored in no byte. The readers of the same releases count as
+            // TEN-31 does, and reject what they wrote.
             Sizing::V0_4 => bits / 8,
+            // TEN-31: a byte for each int4, although memory packs two into one from 0.21 on.
             Sizing::V0_7 => bits.div_ceil(8),
         }
     }
@@ -167,11 +170,12 @@ impl<'a> TensorRecord<'a> {
         })
     }
 
-    /// Reads one record and holds it to every rule, sizes counted as `sizing` says.
+    /// Reads one record and holds it to every rule, sizes counted by `sizing`.
     ///
     /// # Errors
     ///
-    /// TEN-20 to TEN-35, and WIRE-01 when the input ends, at the byte of the field.
+    /// At the byte of the field: TEN-20, TEN-23 where sizes are of 0.4 on, TEN-25 to TEN-28, the rule of `sizing` (TEN-29 to
+    /// TEN-31), and WIRE-01 where the input ends. Under strict findings also TEN-22, TEN-24 and TEN-33 to TEN-35.
     pub fn read(
         cursor: &mut Cursor<'a>,
         sizing: Sizing,
@@ -190,6 +194,7 @@ impl<'a> TensorRecord<'a> {
         })?;
         let at = cursor.offset();
         let reserved = cursor.u64("reserved", TEN_21)?;
+        // TEN-22: no released reader looks at it.
         findings.expect(TEN_22, Kind::Malformed, reserved == 0, at, || {
             format!("the reserved word of a tensor is {reserved:#x}, not 0")
         })?;
@@ -199,6 +204,8 @@ impl<'a> TensorRecord<'a> {
         let (shape, shape_at) = read_shape(cursor, ndim)?;
         let size_at = cursor.offset();
         let data = read_data(cursor, sizing, dtype, &shape, shape_at)?;
+        // TEN-35: the smaller of the two counts. A record that is whole only where memory packs is one that a runtime from 0.21 on
+        // can use; one up to 0.20 counts again (`elements`).
         let needed = Packing::Packed.bytes(dtype, &shape);
         let whole = needed.is_some_and(|needed| needed <= data.len() as u64);
         findings.expect_usable(TEN_35, Kind::Truncated, whole, size_at, || {
@@ -241,12 +248,12 @@ impl<'a> TensorRecord<'a> {
         self
     }
 
-    /// The word that no release gives a meaning.
+    /// The reserved word, 0 in all that releases write (TEN-22).
     pub fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// Where the tensor says it lives.
+    /// The device that is stored: the CPU in all that releases from 0.4 on write (TEN-23).
     pub fn device(&self) -> Device {
         self.device
     }
@@ -306,6 +313,7 @@ fn read_ndim(cursor: &mut Cursor<'_>) -> Result<u64, Violation> {
         TEN_25.require(ndim >= 0, at, || format!("{ndim} dimensions"))?;
         let ndim = u64::try_from(ndim).unwrap_or(0);
         // The dtype stands between the count and the dimensions.
+        // TEN-25: released readers resize to the number first: 2^31 - 1 dimensions allocate 16 GiB.
         let room = (cursor.remaining() as u64).saturating_sub(Dtype::SIZE as u64) / 8;
         TEN_25.require_as(Kind::Truncated, ndim <= room, at, || {
             format!(
@@ -358,6 +366,7 @@ fn read_shape(cursor: &mut Cursor<'_>, ndim: u64) -> Result<(Vec<i64>, u64), Vio
         let dim = cursor.within("shape", index, |cursor| {
             let dim = cursor.i64("shape", TEN_21)?;
             held(cursor, "shape", |_| {
+                // TEN-26: released readers compare the product only: 0.27 takes [-1, -1] for one element.
                 TEN_26.require(dim >= 0, at, || {
                     format!("dimension {index} is {dim}; a stored shape is concrete")
                 })
@@ -378,6 +387,7 @@ fn read_data<'a>(
 ) -> Result<&'a [u8], Violation> {
     let size_at = cursor.offset();
     let size = cursor.i64("data_byte_size", TEN_21)?;
+    // TEN-27: computed without wrapping. 0.27 takes float32 of [7, 0x6DB6DB6DB6DB6DB7] for 4 bytes.
     let counted = sizing.data_bytes(dtype, shape);
     held(cursor, "shape", |_| {
         TEN_27.require_as(Kind::Limit, counted.is_some(), shape_at, || {
@@ -387,7 +397,7 @@ fn read_data<'a>(
     let size = held(cursor, "data_byte_size", |_| {
         let says = u64::try_from(size).ok();
         let rule = sizing.rule();
-        // Without a count there is nothing to compare with; that is TEN-27's business.
+        // Without a count there is nothing to compare with: TEN-27 has rejected it.
         let agrees = counted.is_none() || counted == says;
         rule.require(agrees, size_at, || {
             format!(
@@ -397,6 +407,8 @@ fn read_data<'a>(
         })?;
         Ok(says.unwrap_or(0))
     })?;
+    // TEN-32: all of them. Released readers ask whether any byte was read, so that a file that is cut off loads with zeros as
+    // its last weights; and they reject the tensor without elements that they wrote, unless its first dimension is 0.
     cursor.take(size, "data", TEN_32)
 }
 

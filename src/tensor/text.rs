@@ -11,7 +11,7 @@ use std::str::FromStr;
 struct DtypeName {
     text: &'static str,
     code: u8,
-    /// The width when the text says none.
+    /// The width where the text has no digits (TEN-03).
     bits: u8,
     since: u8,
     until: u8,
@@ -42,9 +42,12 @@ const NAMES: &[DtypeName] = &[
     name("uint", Dtype::UINT, 32, 2, 27),
     name("float", Dtype::FLOAT, 32, 2, 27),
     name("handle", Dtype::HANDLE, 64, 2, 27),
+    // TEN-02: up to 0.15 every name but `handle` is 32 bits wide where no digits follow.
     name("bfloat", Dtype::BFLOAT, 32, 7, 15),
     name("bfloat", Dtype::BFLOAT, 16, 16, 27),
+    // TEN-04: in 0.22 a name that is written (`bool8`) and not read: the text `bool` is still the unsigned bit there.
     name("bool", Dtype::BOOL, 8, 22, 27),
+    // TEN-02: codes 6 to 8 change their meaning in 0.20, 0.21 and 0.22: an 8-bit float of 0.19 is read as a bool by 0.22.
     name("e4m3_float", 6, 32, 13, 15),
     name("e4m3_float", 6, 8, 16, 19),
     name("e5m2_float", 7, 32, 13, 15),
@@ -82,7 +85,7 @@ const SHORT: &[(&str, &str)] = &[
 impl Dtype {
     /// The text that `release` writes.
     ///
-    /// Refused where the release has no name for the code (TEN-02). The text of some dtypes says less than they do: a
+    /// Rejected where the release has no name for the code (TEN-02). The text of some dtypes has less than they have: a
     /// handle loses its lanes, a small float that is not as wide as its name its width.
     ///
     /// # Errors
@@ -100,6 +103,7 @@ impl Dtype {
             return Err(self.unnamed(release));
         };
         let mut text = name.text.to_owned();
+        // TEN-03: a handle is its name alone, and loses its bits and lanes.
         if self.code == Dtype::HANDLE {
             return Ok(text);
         }
@@ -108,6 +112,7 @@ impl Dtype {
             text.push_str(&self.bits.to_string());
         }
         let scales = release >= SCALABLE_SINCE;
+        // TEN-07: lanes are signed from 0.16 on. -1 and 0 are not written, so that they read back as one lane.
         let signed = i16::from_le_bytes(self.lanes.to_le_bytes());
         if scales && signed < -1 {
             text.push_str(&format!("xvscalex{}", signed.unsigned_abs()));
@@ -123,6 +128,7 @@ impl Dtype {
     ///
     /// TEN-02 for an unknown name (kind unknown-kind); TEN-09 for bits or lanes that the release does not read.
     pub fn parse(text: &str, release: Release) -> Result<Dtype, Violation> {
+        // TEN-05: the empty text since 0.5, the word since 0.12.
         let is_void = text.is_empty() && release >= VOID_SINCE
             || text == "void" && release >= VOID_NAME_SINCE;
         if is_void {
@@ -133,6 +139,7 @@ impl Dtype {
         }
         let long = written_out(text, release);
         let text = long.as_deref().unwrap_or(text);
+        // TEN-02: of `float`, `float8_e4m3` and `float8_e4m3fn` the longest that fits.
         let best = names(release)
             .filter(|name| text.starts_with(name.text))
             .filter(|name| {
@@ -157,7 +164,7 @@ impl Dtype {
         })
     }
 
-    /// The text that says exactly this dtype in the newest release; `None` where there is none.
+    /// The text that reads back as exactly this dtype in the newest release; `None` where there is none.
     pub fn exact_text(self) -> Option<String> {
         let text = self.text(Release::LAST).ok()?;
         let back = Dtype::parse(&text, Release::LAST).ok()?;
@@ -248,12 +255,14 @@ fn written_out(text: &str, release: Release) -> Option<String> {
 }
 
 fn read_bits<'t>(rest: &'t str, default: u8, text: &str) -> Result<(u8, &'t str), Violation> {
+    // TEN-09: digits only. Readers up to 0.22 use `strtoul`, which takes signs and blanks, and keep the low 8 bits: `int264` is
+    // an `int8` for them.
     let (digits, rest) = split_digits(rest);
     if digits.is_empty() {
         return Ok((default, rest));
     }
     match digits.parse::<u8>() {
-        // Every release takes 0 for "not said".
+        // TEN-03: every release takes 0 for no bits at all.
         Ok(0) => Ok((default, rest)),
         Ok(bits) => Ok((bits, rest)),
         Err(_) => Err(odd(text, "an element has at most 255 bits")),
@@ -266,7 +275,7 @@ fn read_lanes(
     release: Release,
     text: &str,
 ) -> Result<u16, Violation> {
-    // `float4_e2m1fn_x2` is how numpy's world writes it.
+    // TEN-08: one name may have an underscore in front of its lanes.
     let underscore = name.text == "float4_e2m1fn" && release >= SHORT_SINCE;
     let rest = match rest.strip_prefix('_') {
         Some(behind) if underscore => behind,

@@ -186,6 +186,7 @@ impl<'a> Cursor<'a> {
     /// WIRE-01 when there is no byte; WIRE-03 for another byte than 0 and 1.
     pub fn bool(&mut self, field: &str, rule: Rule) -> Result<bool, Violation> {
         let start = self.offset();
+        // WIRE-03: released readers copy the byte into a C++ `bool`, where comparing any other value is undefined.
         let byte = self.u8(field, rule)?;
         WIRE_03
             .require(byte <= 1, start, || {
@@ -233,6 +234,7 @@ impl<'a> Cursor<'a> {
         if self.trace.is_some() {
             self.record_run(field, rule, bytes, TraceValue::Bytes(bytes));
         }
+        // WIRE-05: released readers compare names as bytes and do not look. No release writes anything but ASCII.
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let valid = error.valid_up_to() as u64;
             let offset = self.offset().saturating_add(8).saturating_add(valid);
@@ -285,6 +287,8 @@ impl<'a> Cursor<'a> {
         if self.is_at_end() {
             return Ok(());
         }
+        // WIRE-08: a finding, because released readers ignore what follows in a window with a length. In the layouts without
+        // lengths they take it for the next module.
         let message = format!("{} bytes follow the end of {what}", self.remaining());
         findings
             .note(WIRE_08, Kind::Trailing, self.offset(), message)
@@ -301,12 +305,14 @@ impl<'a> Cursor<'a> {
         rest
     }
 
-    /// Says of a violation that it is about `field` here.
+    /// The violation, of `field` here.
     pub(crate) fn blame(&self, field: &str, broken: Violation) -> Violation {
         broken.in_field(self.path_of(field))
     }
 
     /// The bytes behind a u64 length that stands here. Nothing is read.
+    // WIRE-04: the length is held against the window before anything is made of it. Released readers reserve first: a length
+    // of 2^40 in a file of 100 bytes costs them the process.
     #[inline]
     fn run_here(&self, field: &str) -> Result<&'a [u8], Violation> {
         match self.whole_run(1) {
@@ -352,10 +358,14 @@ impl<'a> Cursor<'a> {
     ) -> Result<T, Violation> {
         let start = self.offset();
         let rest = self.rest();
+        // WIRE-01: nothing is filled up. The stream of tvm-ffi (0.22 on) returns what there is: a kind that is cut off reads as
+        // `_lib` and zeros there, and the source of a kernel loses its end without an error.
         let Some(whole) = rest.first_chunk() else {
             return Err(self.short(N as u64, field));
         };
         self.position = self.position.saturating_add(N);
+        // WIRE-02: little endian on every host. 0.2 and 0.3 wrote the order of the host; no big-endian one is known to have
+        // written a file.
         let number = decode(*whole);
         self.record(start, field, rule, value(number));
         Ok(number)

@@ -16,6 +16,8 @@ pub(super) struct PathSegment {
 }
 
 impl FieldPath {
+    // What the specification promises (chapter wire, Operations): the six outermost vectors are named. A fixed number keeps
+    // a cursor free of allocation: it is cloned for every window.
     const DEPTH: usize = 6;
 
     pub(super) fn push(&mut self, segment: PathSegment) {

@@ -45,6 +45,7 @@ pub(crate) fn float_form(value: f64) -> Value {
 }
 
 /// How deep types may be nested.
+// The type is a text of a request, and its parser recurses.
 const DEEPEST: usize = 16;
 
 /// What a run of bytes is to be read as.
@@ -127,7 +128,7 @@ impl WireType {
     ///
     /// # Errors
     ///
-    /// Says which part of the value is not of the type.
+    /// A text: which part of the value is not of the type.
     pub fn write(&self, value: &Value, out: &mut Writer) -> Result<(), String> {
         let wrong = || format!("{value} is not of type {self:?}");
         match self {

@@ -20,6 +20,7 @@ impl<'a> Cursor<'a> {
         let count = self.length(field, rule)?;
         let room = self.remaining().saturating_sub(8);
         // A count that does not fit is one that the rest cannot hold.
+        // WIRE-06: released readers resize to the count first: 2^28 words that are not there cost them 2 GiB before they fail.
         let needed =
             usize::try_from(count).map_or(usize::MAX, |count| count.saturating_mul(smallest));
         WIRE_06
@@ -59,6 +60,8 @@ impl<'a> Cursor<'a> {
         field: &'static str,
         read: impl FnMut(&mut Cursor<'a>) -> Result<T, Violation>,
     ) -> Result<Vec<T>, Violation> {
+        // WIRE-07: kept as they come, repetitions included. Writers up to 0.23 emit the order of a hash map, and a file that is
+        // read must be written back to the same bytes.
         let count = self.counted(smallest, field, WIRE_07)?;
         self.elements(count, field, read)
     }

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-/// A vector of u64 that is still bytes: elements are decoded when asked for, and know their offset.
+/// A vector of u64 that is still bytes: elements are decoded one at a time, and each has an offset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words<'a> {
+    // Bytes and not u64: nothing aligns a vector in a file (chapter wire), which stands behind strings of any length.
     bytes: Cow<'a, [u8]>,
     start: u64,
 }

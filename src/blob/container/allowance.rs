@@ -74,7 +74,7 @@ impl Allowance {
         })
     }
 
-    /// `count` bytes that were kept are let go.
+    /// `count` bytes that were kept are dropped.
     pub(super) fn release(&mut self, count: u64) {
         self.kept = self.kept.saturating_add(count);
     }

@@ -21,6 +21,7 @@ impl<'a> FileWalk<'a> {
             ))
         };
         let archive = ArchiveFile::parse(bytes).map_err(damaged)?;
+        // BLOB-56: its members are other files.
         if archive.is_thin() {
             let message = "a thin archive names its members and does not hold them; give the members themselves";
             return Err(place.blame(BLOB_56.broken(Kind::Unsupported, 0, message)));

@@ -17,6 +17,7 @@ pub(super) fn read<'a>(
 ) -> Result<(), Violation> {
     let mut at = 0;
     while let Some((name, length, body)) = next_array(text, &mut at) {
+        // BLOB-51: whatever stands before the name that TVM knows is the prefix of a system library.
         let Some((prefix, layout)) = symbols::blob(name) else {
             continue;
         };
@@ -58,7 +59,7 @@ pub(super) fn read<'a>(
     Ok(())
 }
 
-/// The next `char NAME[LENGTH] = {` from `at` on: name, length if given, where the numbers start. Moves `at` behind it.
+/// The next `char NAME[LENGTH] = {` from `at` on: name, length if there is one, where the numbers start. Moves `at` behind it.
 fn next_array<'t>(text: &'t [u8], at: &mut usize) -> Option<(&'t str, Option<u64>, usize)> {
     const TYPE: &[u8] = b"char ";
     loop {

@@ -58,8 +58,8 @@ pub enum FileForm {
 }
 
 impl FileForm {
-    /// The form of a file with this content. Looks at the first kilobytes, and at the last ones of text; at all of JSON that says nothing
-    /// there.
+    /// The form of a file with this content (BLOB-69). Looks at the first kilobytes, and at the last ones of text; at all of a JSON
+    /// whose ends do not name its form.
     ///
     /// Forms with a magic come first; a raw blob has none and is known by its header, which counts the bytes that
     /// follow, or by the shape of its first fields.
@@ -310,6 +310,8 @@ fn coff(bytes: &[u8]) -> bool {
 
 fn vm(bytes: &[u8], version: usize) -> FileForm {
     let text = version.saturating_add(8);
+    // PAY-61 and PAY-82 are one magic. What differs is the version: `0.14` in all Relax VM code (PAY-83), the release in Relay VM
+    // code (PAY-62).
     let relax = word(bytes, version) == Some(4)
         && bytes
             .get(text..)

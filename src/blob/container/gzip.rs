@@ -24,8 +24,8 @@ pub(super) fn is_gzip_tar(bytes: &[u8]) -> bool {
     is_tar(&block)
 }
 
-/// Inflates the next `size` bytes, by way of `room`, and says how many there were; they go behind `kept`. Memory grows with what
-/// really comes, not with what `size` says.
+/// Inflates the next `size` bytes, by way of `room`, and returns how many there were; they go behind `kept`. Memory grows
+/// with what comes, whatever `size` is.
 fn inflate(
     decoder: &mut MultiGzDecoder<&[u8]>,
     room: &mut [u8],
@@ -174,12 +174,12 @@ impl<'a> GzipStream<'a> {
         Ok(bytes)
     }
 
-    /// Reads past the next `size` bytes, and says how many there were.
+    /// Reads past the next `size` bytes, and returns how many there were.
     fn skip(&mut self, size: u64, left: &mut Allowance) -> Result<u64, Violation> {
         self.advance(size, None, left)
     }
 
-    /// Puts the next `size` bytes behind `kept`, and says how many there were.
+    /// Puts the next `size` bytes behind `kept`, and returns how many there were.
     fn advance(
         &mut self,
         size: u64,

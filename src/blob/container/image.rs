@@ -1,7 +1,6 @@
 //! Object files of every format as the same tables: areas that have bytes, and symbols that lie in them.
 //!
-//! All that is asked of the `object` crate is asked here, each question in one place: the code that answers is there for
-//! every format and width.
+//! The `object` crate is called here alone, and for each thing in one place: its code is compiled for every format and width.
 
 use super::allowance::Allowance;
 use super::{FileForm, Machine};
@@ -12,7 +11,7 @@ use object::read::{ObjectSymbol as _, SymbolSection};
 use object::{Architecture, Object as _, ObjectSection as _, ObjectSegment as _};
 use std::collections::HashSet;
 
-/// What an object file says of itself.
+/// What is read of an object file.
 pub(super) struct ObjectTables<'a> {
     pub(super) machine: Machine,
     /// The sections, at the numbers by which symbols name them.
@@ -257,8 +256,8 @@ impl<'a> ObjectTables<'a> {
     }
 }
 
-/// Whether the tables of an ELF file lie inside it, which those of a download that broke off do not, and have entries of the size that
-/// their format gives them.
+/// BLOB-55: whether the tables of an ELF file lie inside it, which those of a download that broke off do not, and have entries of
+/// the size of their format.
 fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     let wide = bytes.get(4) == Some(&2);
     let little = bytes.get(5) != Some(&2);
@@ -322,7 +321,7 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// `size` bytes from `offset` on lie inside a file of `length` bytes; what says so stands at `at`.
+/// `size` bytes from `offset` on lie inside a file of `length` bytes; offset and size stand at `at`.
 fn inside(offset: u64, size: u64, length: u64, at: u64) -> Result<(), Violation> {
     let end = offset.saturating_add(size);
     BLOB_55.require_as(Kind::Truncated, size == 0 || end <= length, at, || {

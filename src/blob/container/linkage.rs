@@ -1,4 +1,4 @@
-//! What the dynamic loader of the system asks of an image, before TVM reads anything in it.
+//! What the dynamic loader of the system needs of an image, before TVM reads anything in it.
 
 use super::FileForm;
 use object::read::ObjectSymbol as _;
@@ -7,12 +7,12 @@ use object::{Endianness, FileKind, Object as _, elf};
 use std::borrow::Cow;
 use std::env::consts::{ARCH, OS};
 
-/// What an image asks for and offers. Nothing is looked up: whether a library is there is for the caller to find out.
+/// What an image needs and what it defines. Nothing is looked up: whether a library is there is for the caller to find out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linkage<'a> {
     /// The libraries that must be there, in order: `DT_NEEDED`, the load commands of Mach-O, the import tables of PE.
     pub libraries: Vec<&'a str>,
-    /// Where to look for them first, as the file says: `DT_RPATH`, `DT_RUNPATH`.
+    /// Where to look for them first, as the file has it: `DT_RPATH`, `DT_RUNPATH`.
     pub search: Vec<&'a str>,
     /// Whether every function that it calls is looked up when it is opened, and not when it is first called.
     pub binds_now: bool,
@@ -107,7 +107,7 @@ impl<'a> Linkage<'a> {
         RUNTIME.iter().any(|name| self.defines.contains(name))
     }
 
-    /// What only the dynamic table of ELF says.
+    /// What only the dynamic table of ELF has.
     fn dynamic<E: FileHeader>(&mut self, file: &ElfFile<'a, E>) {
         let Ok(table) = file.elf_dynamic_table() else {
             return;

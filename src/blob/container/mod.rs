@@ -1,12 +1,12 @@
 //! What a library binary comes wrapped in: shared objects, object files, archives, C text. Nothing is executed.
 //!
-//! [`open`] says what a file is ([`FileForm`]) and finds every blob in it with the symbols that a TVM loader would look
+//! [`open`] returns what a file is ([`FileForm`]) and finds every blob in it with the symbols that a TVM loader would look
 //! for. It touches headers and symbol tables only: of a library of 1 GB that is mapped, a few pages are read. Blobs
 //! borrow the file; only what was compressed (gzip) or spelled out (C text) is owned.
 //!
 //! | file | what is found | rule |
 //! |---|---|---|
-//! | ELF, Mach-O, PE, COFF | symbol, address, bytes of each blob; functions, context, slots | BLOB-50 .. BLOB-55, BLOB-62 .. BLOB-65 |
+//! | ELF, Mach-O, PE, COFF | bytes of each blob; functions, context, slots | BLOB-50 .. BLOB-55, BLOB-62 .. BLOB-65 |
 //! | `.a`, `.tar`, gzip of a tar | the same of every member, by name | BLOB-56, BLOB-57, BLOB-68 |
 //! | C text | the byte array | BLOB-58 |
 //! | raw blob | all of it; its layout is a matter of its bytes | |
@@ -108,9 +108,9 @@ pub struct Embedded<'a> {
 /// How the extent of a blob is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// The container says it: ELF symbol size, file size, array length.
+    /// The container has it: ELF symbol size, file size, array length.
     Known(u64),
-    /// The blob's own header says it; the container bounds it by `room` bytes at most (Mach-O, COFF, PE).
+    /// The blob's own header has it; the container bounds it by `room` bytes at most (Mach-O, COFF, PE).
     Derived {
         /// Bytes up to the next symbol or the end of the section.
         room: u64,
@@ -150,9 +150,9 @@ impl Part<'_> {
         !self.blobs.is_empty() || self.symbols.iter().any(Symbol::is_of_compiled_code)
     }
 
-    /// The releases whose symbols these are, as far as they tell; `None` where nothing speaks of TVM.
+    /// The releases whose symbols these are, as far as they tell; `None` where none is of TVM.
     ///
-    /// A library without a blob still gives itself away by the functions and slots that it exports.
+    /// A library without a blob is still known by the functions and slots that it exports.
     pub fn releases(&self) -> Option<Releases> {
         symbols::releases(
             self.blobs.iter().filter_map(|blob| blob.layout),
@@ -249,7 +249,7 @@ impl MemberPlace {
         self.base.map(|base| base.saturating_add(inside))
     }
 
-    /// A violation said in these bytes, as one of the opened file; behind a decompressor it stays relative to the
+    /// A violation in these bytes, as one of the opened file; behind a decompressor it stays relative to the
     /// member, which it names.
     fn blame(&self, broken: Violation) -> Violation {
         let broken = broken.shifted(self.base.unwrap_or(0));
@@ -334,6 +334,7 @@ fn bounded<'a>(
     BLOB_53.require_as(Kind::Truncated, header.is_some(), offset, || {
         format!("the blob has {granted} bytes, its header alone takes 8")
     })?;
+    // BLOB-53: a loader has the address alone, and reads whatever lies behind where the header is wrong.
     let needed = header.unwrap_or_default().saturating_add(8);
     BLOB_53.require_as(Kind::Truncated, needed <= granted, offset, || {
         format!("the header asks for {needed} bytes, the symbol has {granted}")
@@ -345,6 +346,7 @@ fn bounded<'a>(
     if !known {
         return Ok((bytes, Size::Derived { room: granted }));
     }
+    // BLOB-54: out of every loader's reach, which stops where the header says.
     findings.expect(BLOB_54, Kind::Trailing, needed >= granted, offset, || {
         format!("the symbol has {granted} bytes, the blob ends after {needed}")
     })?;

@@ -28,6 +28,7 @@ pub(super) fn read<'a>(
     part.symbols = symbols::classify(raw, allowance)?;
     let starts = Starts::of(table);
     for entry in table.iter().filter(|entry| entry.place != Defined::Nowhere) {
+        // BLOB-50: every symbol that ends like a blob's; several system libraries fit into one program (BLOB-51).
         let Some((prefix, layout)) = symbols::blob(entry.name) else {
             continue;
         };
@@ -80,7 +81,7 @@ struct SymbolExtent<'a> {
     bytes: &'a [u8],
     /// Their offset in the object file.
     start: u64,
-    /// Whether the symbol table gives the size.
+    /// Whether the symbol table has the size.
     known: bool,
 }
 
@@ -97,6 +98,7 @@ fn extent<'a>(
             return Err(no_bytes(entry, "is defined without a place"));
         }
     };
+    // BLOB-53: ELF has the size of a symbol. Mach-O, COFF and PE have none.
     let known = entry.size > 0;
     let end = if known {
         let own = start.saturating_add(entry.size);
@@ -109,7 +111,7 @@ fn extent<'a>(
         })?;
         own.min(end)
     } else {
-        // Nothing says where it ends but the next symbol, or the section.
+        // It ends at the next symbol, or with the section.
         let room = starts
             .next(entry)
             .map(|next| next.saturating_sub(entry.address));

@@ -49,7 +49,7 @@ pub enum Role<'a> {
 }
 
 impl Symbol<'_> {
-    /// Whether only compiled code has such a symbol. Any program may have functions and call the runtime.
+    /// Whether only compiled code has a symbol of this role. Any program may have functions and call the runtime.
     pub(super) fn is_of_compiled_code(&self) -> bool {
         match self.role {
             Role::Needs(_) => false,
@@ -136,6 +136,7 @@ pub(super) fn blob(name: &str) -> Option<(&str, Layout)> {
 /// The blob's symbol for a layout, without a prefix.
 pub(in super::super) const fn blob_symbol(layout: Layout) -> &'static str {
     match layout {
+        // BLOB-18: one symbol for both; the bytes tell.
         Layout::V0_2 | Layout::V0_7 => "__tvm_dev_mblob",
         Layout::V0_21 => "__tvm_ffi_library_bin",
         Layout::V0_22 => "__tvm_ffi__library_bin",
@@ -143,7 +144,7 @@ pub(in super::super) const fn blob_symbol(layout: Layout) -> &'static str {
 }
 
 /// The releases that all of these symbols speak of; `None` where none does. A plain function bounds what others say, and
-/// says nothing alone: any program has some.
+/// means nothing alone: any program has some.
 pub(super) fn releases(
     layouts: impl Iterator<Item = Layout>,
     symbols: &[Symbol<'_>],
@@ -250,6 +251,7 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     if let Some((prefix, layout)) = suffixed(name, &CONTEXTS) {
         return Some((prefix, Role::Context(layout)));
     }
+    // BLOB-64: data with a name in code from LLVM, a function in that of a C host; loaders read text in both cases.
     if name == "__tvm_main__" {
         return Some(("", Role::Entry));
     }
@@ -274,6 +276,8 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     if let Some(of) = of(FFI) {
         return Some(("", Role::Function(of)));
     }
+    // BLOB-63: before 0.22 nothing marks a packed function, so every global function may be one. One with the prefix of 0.22 shows
+    // that none of the others is.
     let plain = !prefixed && !is_helper(name);
     plain.then(|| ("", Role::Function(name.into())))
 }

@@ -78,12 +78,14 @@ impl TarHeader {
         }
         let field = |start: usize, end: usize| block.get(start..end).unwrap_or_default();
         let (before, sum, after) = (field(0, 148), field(148, 156), field(156, BLOCK));
+        // The checksum counts its own eight bytes as blanks.
         let spaces = 8 * u64::from(b' ');
         let bytes = before.iter().chain(after).map(|byte| u64::from(*byte));
         let expected = bytes.fold(spaces, u64::saturating_add);
         BLOB_56.require(octal(sum) == Some(expected), offset, || {
             "the checksum of the tar header is wrong: the file is damaged, or the size before it lies".to_owned()
         })?;
+        // BLOB-56: a size that is no number is malformed; nothing behind it can be found.
         let size = match field(124, 136) {
             // Sizes from 8 GiB on are binary, with the top bit set.
             [0x80, rest @ ..] => Some(

@@ -11,6 +11,7 @@ const ROW: usize = 20;
 /// A system library is C++: it registers itself in the initialiser of a variable.
 pub fn c_text(blob: &[u8], naming: &Naming) -> String {
     let symbol = naming.symbol();
+    // BLOB-58: `char` in 0.2 and 0.3. Build systems compare the text, so a release's own is written byte for byte (BLOB-59).
     let element = if naming.release() < Release::of(4) {
         "char"
     } else {
@@ -23,6 +24,8 @@ pub fn c_text(blob: &[u8], naming: &Naming) -> String {
     text.push_str(&format!("const {element} {symbol}[{}] = {{", blob.len()));
     numbers(&mut text, blob, naming.release());
     text.push_str("\n};\n");
+    // BLOB-60: without these lines the program links, and the runtime never learns of the library. An initialiser that calls a
+    // function is C++.
     if let Some(register) = naming.register() {
         text.push_str(&format!("extern int {register}(const char*, void*);\n"));
         text.push_str(&format!(

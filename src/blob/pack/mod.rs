@@ -66,6 +66,7 @@ impl Naming {
         }
         Ok(Naming {
             symbol: format!("{prefix}{}", blob_symbol(Layout::of(release))),
+            // BLOB-60: 0.21 has the symbol of tvm-ffi for the blob, and still the function of the runtime before.
             register: Some(if release < Release::of(22) {
                 "TVMBackendRegisterSystemLibSymbol"
             } else {

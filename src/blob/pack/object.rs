@@ -127,11 +127,11 @@ fn large(file: &mut Object<'_>) -> SectionId {
     section
 }
 
-/// Asks the linker to export the symbol from the library that it makes, as `__declspec(dllexport)` does.
+/// Makes the linker export the symbol from the library that it makes, as `__declspec(dllexport)` does.
 fn export(file: &mut Object<'_>, symbol: &str) {
     let section = file.add_section(Vec::new(), b".drectve".to_vec(), SectionKind::Linker);
-    let wish = format!(" /EXPORT:{symbol},DATA");
-    file.append_section_data(section, wish.as_bytes(), 1);
+    let option = format!(" /EXPORT:{symbol},DATA");
+    file.append_section_data(section, option.as_bytes(), 1);
 }
 
 fn define(file: &mut Object<'_>, name: &str, kind: SymbolKind, scope: SymbolScope) -> SymbolId {

@@ -22,7 +22,7 @@ pub struct LinkOptions {
 /// Links `blob` (header included) and the inputs of `with` into the shared library `output`.
 ///
 /// The library is written beside `output` and then renamed, so that a failure leaves what was there; before that it is
-/// read back. The error carries what the compiler said.
+/// read back. The error has what the compiler printed.
 ///
 /// # Errors
 ///
@@ -49,17 +49,17 @@ pub fn shared(blob: &[u8], naming: &Naming, with: &LinkOptions, output: &Path) -
     }
     command.args(&with.inputs).args(&with.options);
     let name = command.get_program().to_string_lossy().into_owned();
-    let said = command.output().map_err(|error| {
+    let result = command.output().map_err(|error| {
         io::Error::new(
             error.kind(),
             format!("cannot run the C compiler `{name}`: {error}; set CC to one that is there"),
         )
     })?;
-    if !said.status.success() {
-        let words = String::from_utf8_lossy(&said.stderr);
+    if !result.status.success() {
+        let words = String::from_utf8_lossy(&result.stderr);
         return Err(io::Error::other(format!(
             "`{name}` failed ({}):\n{}",
-            said.status,
+            result.status,
             words.trim_end()
         )));
     }

@@ -23,9 +23,9 @@ pub enum Arch {
     X86_64,
     /// 32 bits, little endian.
     I386,
-    /// 64 bits; little endian unless said otherwise.
+    /// 64 bits; either byte order, usually little endian.
     Aarch64,
-    /// 32 bits; little endian unless said otherwise.
+    /// 32 bits; either byte order, usually little endian.
     Arm,
     /// 64 bits, little endian, with double-precision floats in registers.
     Riscv64,
