@@ -1,6 +1,7 @@
 //! Changing what a module stores.
 
-use super::{BLOB_17, StoredModule};
+use super::{BLOB_17, Blob, StoredModule, check_kind};
+use crate::import_tree::ImportTree;
 use crate::payload::{self, PAY_09, Payload};
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Strictness, Violation};
@@ -10,8 +11,9 @@ use std::borrow::Cow;
 impl StoredModule<'_> {
     /// Decodes the payload, lets `change` have it, and stores what it became as `layout` does. Returns what `change` returns.
     ///
-    /// The new bytes are read back before they replace the old ones, so that no edit makes a payload that a reader rejects or
-    /// takes for a payload of another form. Oddities of the new payload go to `findings`.
+    /// The new bytes are read back before they replace the old ones: alone, and before layout 0.22 in a library binary of
+    /// `layout` too, where only the grammar of the payload tells where the next module begins (BLOB-05). So no edit makes a module
+    /// that a reader rejects or takes for another. Oddities of the new payload go to `findings`, at offsets into it.
     ///
     /// ```
     /// use tvmspec::blob::Blob;
@@ -35,8 +37,9 @@ impl StoredModule<'_> {
     ///
     /// # Errors
     ///
-    /// BLOB-17 for a module that stores nothing, as `_lib` does. The rule that the payload breaks, before or after the change; PAY-09 where the
-    /// changed payload is read in another form than it was written in. The module is then as it was.
+    /// BLOB-17 for a module that stores nothing, as `_lib` does. The rule that the payload breaks, before or after the change; the
+    /// rule that the module breaks in a library binary, such as BLOB-04 for its kind; PAY-09 where the changed payload is read in
+    /// another form than it was written in, or to another end. The module is then as it was.
     pub fn edit<R>(
         &mut self,
         layout: Layout,
@@ -61,6 +64,7 @@ impl StoredModule<'_> {
             return Err(PAY_09.refused(Kind::Malformed, message));
         }
         drop((payload, again));
+        read_in_place(&self.kind, &bytes, layout)?;
         for finding in after {
             findings.note(finding.rule, finding.kind, finding.offset, finding.message)?;
         }
@@ -69,4 +73,44 @@ impl StoredModule<'_> {
         self.offset = 0;
         Ok(answer)
     }
+}
+
+/// Reads a module as a reader of a library binary does: by its kind, with another module behind it.
+///
+/// In layout 0.22 a payload is a window of its own (BLOB-11), so that reading it alone is what that reader does. Before, it ends
+/// where its grammar says (BLOB-05), and a form that is cut off alone may go on reading in the module behind (PAY-09).
+fn read_in_place(kind: &str, payload: &[u8], layout: Layout) -> Result<(), Violation> {
+    // Offsets in a library binary that is made for this mean nothing to the caller.
+    let nowhere = |broken: Violation| broken.rule().refused(broken.kind(), broken.message());
+    check_kind(kind, 0).map_err(nowhere)?;
+    if layout >= Layout::V0_22 {
+        return Ok(());
+    }
+    let module = StoredModule {
+        kind: Cow::Borrowed(kind),
+        payload: Some(Cow::Borrowed(payload)),
+        offset: 0,
+    };
+    let mut scratch = Findings::new(Strictness::Lenient);
+    // BLOB-14: 0.2 has no tree, so that its last module ends with the bytes.
+    let tree = match layout {
+        Layout::V0_2 => None,
+        _ => Some(ImportTree::new(&[0, 1, 1], &[1], &mut scratch)?),
+    };
+    let made = Blob {
+        layout,
+        modules: vec![module.clone(), module],
+        tree,
+    };
+    let bytes = made.write()?;
+    let read = Blob::read(&bytes, layout, &mut scratch).map_err(nowhere)?;
+    let same = |module: &StoredModule<'_>| {
+        module.kind == kind && module.payload.as_deref() == Some(payload)
+    };
+    if read.modules.len() == 2 && read.modules.iter().all(same) {
+        return Ok(());
+    }
+    let message =
+        format!("the changed payload of `{kind}` does not end where the next module begins");
+    Err(PAY_09.refused(Kind::Malformed, message))
 }
