@@ -83,6 +83,7 @@ impl<'a> Blob<'a> {
                 "a module below the root imports another, and layout 0.2 has one level only",
             );
         }
+        // BLOB-14: a loader of 0.2 imports the entries in their order, so that the order of the imports is what must be stored.
         let order: Vec<usize> = self.imports(0);
         if order.len().saturating_add(1) != self.modules.len() {
             return refused(

@@ -50,6 +50,7 @@ fn unnamed(bytes: &[u8]) -> Layout {
     // Behind `nbytes`: the count of `indptr` and its first value, which is 0, or the count of entries and the length
     // of the first key, which is not.
     let first = match (word(bytes, 8), word(bytes, 16)) {
+        // BLOB-18: a count of 0 with nothing behind it is a lone host library of 0.7.
         (Some(0), None) => Layout::V0_7,
         (_, Some(0)) => Layout::V0_22,
         _ => old_layout(bytes),

@@ -38,7 +38,7 @@ const HEXAGON_CODE: &[FormSlot] = &code(&["so", "ll", "o", "s", "hexagon"], Fiel
 
 pub(super) const CUDA: &[PayloadForm] = &[PayloadForm::new("0.2", Releases::ALL, CUDA_CODE)];
 
-/// The SPIR-V form has no format; its writer existed for a while, its reader never did.
+/// PAY-13: the SPIR-V form has no format. 0.13 to 0.23 write it, and no release reads it.
 pub(super) const OPENCL: &[PayloadForm] = &[
     PayloadForm::new("0.2", Releases::ALL, OPENCL_CODE).checked(check_opencl),
     PayloadForm::new(
@@ -58,7 +58,8 @@ pub(super) const FPGA: &[PayloadForm] = &[PayloadForm::new(
     OPENCL_CODE,
 )];
 
-/// Newest first. Form 0.2 lives on to 0.23: a compiler built without Metal kept writing it.
+/// Newest first. Form 0.2 is written up to 0.23: from 0.13 on by compilers without Metal (PAY-10), while those with it write form
+/// 0.13 (PAY-16).
 pub(super) const METAL: &[PayloadForm] = &[
     PayloadForm::new(
         "0.24",
@@ -129,6 +130,7 @@ pub(super) const OPENGL: &[PayloadForm] = &[PayloadForm::new(
     &[
         FormSlot::new("format", FieldShape::Format(&["gl"]), PAY_21),
         FormSlot::new("functions", FieldShape::Functions, PAY_21),
+        // PAY-21: a string that is a JSON object; the shaders are its member `shaders`.
         FormSlot::new("shaders_json", FieldShape::Text, PAY_21),
     ],
 )];
@@ -217,6 +219,7 @@ pub(super) fn read_kernels<'a>(
     field: &'static str,
     rule: Rule,
 ) -> Result<Vec<KernelCode<'a>>, Violation> {
+    // WIRE-06: two lengths.
     cursor.map(16, field, |cursor| {
         Ok(KernelCode {
             name: text(cursor, "name", rule)?,
@@ -241,6 +244,7 @@ pub(super) fn read_shaders<'a>(
     framed: bool,
     findings: &mut Findings,
 ) -> Result<Vec<Shader<'a>>, Violation> {
+    // WIRE-06: the length of the name, flags and the count of words; and where framed the length of the shader.
     cursor.map(if framed { 28 } else { 20 }, field, |cursor| {
         let name = text(cursor, "name", rule)?;
         if !framed {
@@ -301,6 +305,7 @@ fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
     let Some((Field::Bytes(source), start)) = checked.field("data") else {
         return Ok(());
     };
+    // PAY-22: only source is cut, and only from 0.8 on.
     if format != "cl" || checked.layout == Layout::V0_2 {
         return Ok(());
     }

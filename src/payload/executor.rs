@@ -15,12 +15,13 @@ const GRAPH: &[FormSlot] = &[
     FormSlot::new("module_name", FieldShape::Text, PAY_40),
 ];
 
-/// 0.7 wrote it; 0.8 to 0.19 still read it, as the executor factory.
+/// PAY-99: 0.7 writes this kind. 0.8 renamed it, and runtimes up to 0.19 load both.
 pub(super) const GRAPH_RUNTIME: &[PayloadForm] =
     &[PayloadForm::new("0.7", Releases::between(7, 7), GRAPH)];
 pub(super) const GRAPH_EXECUTOR: &[PayloadForm] =
     &[PayloadForm::new("0.8", Releases::between(8, 19), GRAPH)];
 
+// PAY-41: the graph of PAY-40 is compiled into the host code, so only parameters and the name are left.
 pub(super) const AOT: &[PayloadForm] = &[PayloadForm::new(
     "0.9",
     Releases::between(9, 19),

@@ -92,6 +92,7 @@ fn read_info<'a>(
     findings: &mut Findings,
 ) -> Result<FunctionInfo<'a>, Violation> {
     let start = cursor.offset();
+    // PAY-07: repeated from 0.24 on. Before, every release leaves it empty, and looks functions up by the key.
     let name = text(cursor, "name", PAY_02)?;
     findings.expect(
         PAY_07,
@@ -111,6 +112,7 @@ fn read_info<'a>(
         arg_extra_tags = cursor.vector(4, "arg_extra_tags", |cursor| {
             cursor.i32("arg_extra_tags", PAY_03)
         })?;
+        // PAY-08: an empty list is as good as one of zeros.
         let fits = arg_extra_tags.is_empty() || arg_extra_tags.len() == arg_types.len();
         let known = arg_extra_tags.iter().all(|tag| (0..=1).contains(tag));
         findings.expect(PAY_08, Kind::Malformed, fits && known, start, || {
@@ -168,6 +170,7 @@ fn check_tags(
                 .map_err(|broken| cursor.blame(&format!("launch_param_tags[{index}]"), broken))?;
             continue;
         }
+        // PAY-06: a finding, because the library loads: only fetching the function fails.
         let known = WORDS.contains(&tag) || PREFIXES.iter().any(|prefix| tag.starts_with(prefix));
         findings.expect(PAY_06, Kind::UnknownKind, known, at, || {
             format!("launch tag {index} is `{tag}`, which no release knows: the function cannot be launched")

@@ -11,6 +11,7 @@ use crate::rule::{Findings, Kind, Rule, Violation};
 use crate::tensor::{Sizing, TensorRecord};
 use crate::wire::{Cursor, Writer};
 
+// PAY-30, PAY-32: host code was exported as files alone before 0.14, and linked. From then on it can be stored as well.
 pub(super) const C: &[PayloadForm] = &[PayloadForm::new(
     "0.14",
     Releases::from(14),
@@ -53,6 +54,7 @@ pub(super) fn read_variables<'a>(
 ) -> Result<Vec<(Text<'a>, TensorRecord<'a>)>, Violation> {
     let start = cursor.offset();
     let names = names(cursor, "variables", rule)?;
+    // PAY-35: the count repeats that of the names in front of it.
     same_count(cursor, "variable_count", names.len())?;
     let repeats = NameSet::of(&mut names.iter().map(|name| &**name)).repeats();
     let mut list = Vec::with_capacity(names.len());

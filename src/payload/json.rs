@@ -23,6 +23,7 @@ impl Payload<'_> {
                 object.insert("opaque".into(), base64(bytes));
             }
             Payload::Known(known) => {
+                // PAY-09: named only where the kind alone does not tell.
                 if known.info.forms.len() > 1 {
                     object.insert("form".into(), known.form.name.into());
                 }

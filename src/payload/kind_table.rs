@@ -53,6 +53,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         RUNNABLE,
     ),
     row(
+        // PAY-99: two kinds that are written and have no loader: such a library does not load again.
         "sdaccel",
         "OpenCL kernels for Xilinx boards",
         device::FPGA,
@@ -77,10 +78,13 @@ pub(super) const KINDS: &[KindInfo] = &[
         "hip",
         "ROCm kernels",
         device::HIP,
+        // PAY-99: 0.2 stores `hip` and registers the loader of `hsaco` alone.
         &[Releases::from(3)],
+        // MOD-15: 0.12 and 0.13 have masks, and this module did not yet set its own.
         &[(range(12, 13), 0), (Releases::from(14), 3)],
     ),
     row(
+        // PAY-99: loaded in every release, written from 0.3 to 0.23.
         "hsaco",
         "ROCm kernels of a compiler without ROCm",
         device::HSACO,
@@ -156,6 +160,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         STORED,
     ),
     row(
+        // A key with nothing behind it; up to 0.19 a loader makes a module of that.
         "metadata_module",
         "AOT metadata, of which nothing is stored",
         &[NOTHING],
@@ -213,6 +218,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(Releases::from(20), 1)],
     ),
     row(
+        // PAY-55: a file of its own, which is opened by its name; no loader of library binaries knows the kind.
         "stackvm",
         "StackVM functions, in a file of their own",
         stackvm::FORMS,
@@ -234,6 +240,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 23), 3)],
     ),
     row(
+        // PAY-99: written like every JSON runtime, and the only one without a loader.
         "verilator",
         "a subgraph for a simulated circuit",
         vendor::JSON_8_19,
@@ -278,6 +285,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(Releases::from(24), 3)],
     ),
     row(
+        // PAY-46: the graph alone; the form of all other JSON runtimes came a release later (PAY-45).
         "examplejson",
         "the example of a JSON runtime",
         vendor::EXAMPLE_JSON,

@@ -141,11 +141,13 @@ fn choose(
         let mut trial = cursor.look_ahead();
         let mut scratch = Findings::new(Strictness::Lenient);
         match read_form(form, layout, &mut trial, &mut scratch) {
+            // PAY-09: before 0.22 the window goes on with the next module, so that an end says nothing.
             Ok(_) if layout < Layout::V0_22 || trial.is_at_end() => return Ok(form),
             Ok(_) => reads = reads.or(Some(form)),
             Err(broken) => {
                 if furthest
                     .as_ref()
+                    // PAY-09: the form that came furthest names what is wrong best; of equal ones the newest.
                     .is_none_or(|before| before.offset() < broken.offset())
                 {
                     furthest = Some(broken);

@@ -163,6 +163,7 @@ impl RelaxExecutable<'_> {
         count: i64,
     ) -> Result<Vec<RelaxOperand>, Violation> {
         let first = at.saturating_add(4);
+        // PAY-88: no released reader looks; an offset of 10^7 crashes 0.27. The count is held against the words before room is made.
         let room = self.words.len().saturating_sub(first);
         let count = usize::try_from(count).ok().filter(|count| *count <= room);
         let Some(count) = count else {

@@ -165,6 +165,7 @@ impl<'a> RelaxExecutable<'a> {
     ) -> Result<RelaxExecutable<'a>, Violation> {
         let with_scopes = read_header(layout, cursor)?;
         let mut starts = Vec::new();
+        // WIRE-06: i32 kind, the length of a name, four i64 and the count of parameters.
         let functions = cursor.vector(52, "functions", |cursor| {
             starts.push(cursor.offset());
             RelaxFunction::read(cursor)
@@ -179,6 +180,7 @@ impl<'a> RelaxExecutable<'a> {
             findings,
         )?;
         let mut scope_starts = Vec::new();
+        // PAY-85: absent under the old magic, which is not the same as an empty list: the file is written back as it was.
         let memory_scopes = if with_scopes {
             Some(cursor.vector(16, "memory_scopes", |cursor| {
                 scope_starts.push(cursor.offset());
@@ -293,6 +295,7 @@ fn check_scopes(
         let listed = PAY_87.require(place.is_some(), *start, || {
             format!("memory scope `{scope}` is for constant {constant} of {constants}")
         });
+        // PAY-87: released readers take any index, and of two scopes for one constant the last.
         let second = place.is_some_and(|place| std::mem::replace(place, true));
         let once = PAY_87.require_as(Kind::Duplicate, !second, *start, || {
             format!("constant {constant} has a second memory scope `{scope}`")

@@ -125,12 +125,14 @@ impl<'a> RelayExecutable<'a> {
         findings: &mut Findings,
     ) -> Result<RelayExecutable<'a>, Violation> {
         let (version, era) = read_header(cursor)?;
+        // PAY-63, PAY-64: in front of the globals, which stood first before.
         let (virtual_devices, host_device) = if era >= 9 {
             read_devices(cursor, era)?
         } else {
             (Vec::new(), 0)
         };
         let globals = names(cursor, "globals", PAY_63)?;
+        // WIRE-06: from 0.9 on a tag and the length of a name; before a tensor record, 40 bytes without data.
         let constants = cursor.vector(if era >= 9 { 12 } else { 40 }, "constants", |cursor| {
             RelayConstant::read(cursor, era, findings)
         })?;
@@ -338,6 +340,7 @@ impl<'a> RelayConstant<'a> {
 
     fn write(&self, era: u8, out: &mut Writer) -> Result<(), Violation> {
         match self {
+            // PAY-66: without a tag there is only one kind of constant.
             RelayConstant::Late(name) if era < 9 => {
                 let message = format!("release 0.{era} cannot load constant `{name}` later");
                 return Err(PAY_66.refused(Kind::Unsupported, message));
@@ -404,6 +407,7 @@ impl<'a> RelayFunction<'a> {
     fn write(&self, era: u8, out: &mut Writer) {
         out.count(3);
         out.str(&self.name);
+        // PAY-69: three strings, because the header of a function is one vector of them.
         out.str(&self.registers.to_string());
         out.str(&self.code.len().to_string());
         write_names(&self.params, out);
@@ -412,6 +416,7 @@ impl<'a> RelayFunction<'a> {
         }
         for instruction in &self.code {
             out.count(instruction.fields.len().saturating_add(2));
+            // PAY-71: computed anew, so that an edit of the fields is no broken instruction.
             out.u64(instruction.hash());
             out.i64(instruction.opcode);
             instruction.fields.iter().for_each(|field| out.i64(*field));

@@ -16,6 +16,7 @@ use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
 
+// PAY-55: no magic in front. What the file is follows from its name, or from how its first fields look (BLOB-69).
 pub(super) const FORMS: &[PayloadForm] = &[PayloadForm::new(
     "0.4",
     Releases::between(4, 19),
@@ -47,6 +48,7 @@ pub struct StackVm<'a> {
 pub(super) fn read_functions<'a>(
     cursor: &mut Cursor<'a>,
 ) -> Result<Vec<(Text<'a>, StackVm<'a>)>, Violation> {
+    // WIRE-06: the length of the name, four counts and two sizes.
     cursor.map(56, "functions", |cursor| {
         let name = text(cursor, "name", PAY_55)?;
         let function = StackVm {

@@ -55,6 +55,7 @@ pub(super) const JSON_18: &[PayloadForm] =
 pub(super) const JSON_24: &[PayloadForm] =
     &[PayloadForm::new("0.24", Releases::from(24), JSON_RUNTIME)];
 
+// PAY-46: without symbol and constants, which came with 0.7.
 pub(super) const EXAMPLE_JSON: &[PayloadForm] = &[PayloadForm::new(
     "0.6",
     Releases::between(6, 6),
@@ -72,6 +73,7 @@ pub(super) const COREML: &[PayloadForm] = &[PayloadForm::new(
 
 pub(super) const ETHOS_N: &[PayloadForm] = &[
     PayloadForm::new(
+        // PAY-48: sizes have no count of their own: there are as many as buffers.
         "0.10",
         Releases::between(10, 18),
         &[FormSlot::new(
@@ -254,6 +256,7 @@ fn write_buffers(
     sizes: bool,
     out: &mut Writer,
 ) -> Result<(), Violation> {
+    // PAY-48: a reader of the other form would take sizes for the next field.
     if list.len() != if sizes { order.len() } else { 0 } {
         let message = format!("{} buffers with {} sizes", order.len(), list.len());
         return Err(PAY_48.refused(Kind::Malformed, message));

@@ -123,6 +123,7 @@ fn numbers(text: &[u8], start: usize, at: &mut usize) -> Result<Vec<u8>, Violati
     let mut bytes = Vec::with_capacity(body.len() / 4);
     let mut position = start;
     for item in body.split(|byte| *byte == b',') {
+        // BLOB-58: decimal or hexadecimal, with or without a comma behind the last: releases differ in digits and comma (BLOB-59).
         let number = item.trim_ascii();
         // Only behind the last comma may nothing stand.
         let last = position.saturating_add(item.len()) >= *at;

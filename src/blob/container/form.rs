@@ -65,6 +65,7 @@ impl FileForm {
     /// follow, or by the shape of its first fields.
     pub fn of(bytes: &[u8]) -> FileForm {
         magic(bytes)
+            // BLOB-69: forms with a magic first; a raw blob has none, and its header can look like anything.
             .or_else(|| raw_blob(bytes).then_some(FileForm::RawBlob))
             .or_else(|| coff(bytes).then_some(FileForm::CoffObject))
             .or_else(|| stack_vm(bytes).then_some(FileForm::StackVm))
@@ -211,9 +212,11 @@ fn magic(bytes: &[u8]) -> Option<FileForm> {
     if bytes.starts_with(b"\x7fELF") {
         return Some(elf_type(bytes));
     }
+    // BLOB-56: a thin archive is an archive all the same, and is rejected as one.
     if bytes.starts_with(b"!<arch>\n") || bytes.starts_with(b"!<thin>\n") {
         return Some(FileForm::Archive);
     }
+    // BLOB-56: `export_library` compresses a `.tar`, whatever it is called. Any other gzip is no form of TVM.
     if bytes.starts_with(&[0x1f, 0x8b, 8]) {
         return super::gzip::is_gzip_tar(bytes).then_some(FileForm::GzipTar);
     }
@@ -227,7 +230,7 @@ fn magic(bytes: &[u8]) -> Option<FileForm> {
         PARAMS => Some(FileForm::Params),
         TENSOR => Some(FileForm::Tensor),
         first if VM.contains(&first) => Some(vm(bytes, 8)),
-        // The files of older releases carry the length of the code in front.
+        // PAY-81: files of releases before 0.22 have the length of the code in front, as the payload has.
         _ if VM.contains(&word(bytes, 8)?) => Some(vm(bytes, 16)),
         _ => None,
     }
@@ -296,11 +299,13 @@ fn pe(bytes: &[u8]) -> Option<FileForm> {
 
 /// COFF has only a machine number of two bytes; the rest of the header must be plausible as well.
 fn coff(bytes: &[u8]) -> bool {
+    // BLOB-69: x86-64, i386, AArch64, ARM64EC, ARM.
     const MACHINES: [u16; 5] = [0x8664, 0x014c, 0xaa64, 0xa641, 0x01c4];
     let half = |at: usize| {
         let two: [u8; 2] = bytes.get(at..at.saturating_add(2))?.try_into().ok()?;
         Some(u16::from_le_bytes(two))
     };
+    // BLOB-69: an object file with more sections than 16 bits count has no machine in front.
     let bigobj = bytes.starts_with(&[0, 0, 0xff, 0xff, 2, 0]);
     let plain = half(0).is_some_and(|machine| MACHINES.contains(&machine))
         && half(2).is_some_and(|sections| (1..=0xfeff).contains(&sections))
@@ -343,6 +348,7 @@ fn stack_vm(bytes: &[u8]) -> bool {
     let (Some(functions), Some(length)) = (word(bytes, 0), word(bytes, 8)) else {
         return false;
     };
+    // PAY-55: no magic. The count of a map and the name of its first function are all there is to see.
     (1..1 << 16).contains(&functions) && named(bytes, 16, length, 1024)
 }
 

@@ -91,6 +91,7 @@ impl<'a> FileWalk<'a> {
         });
         let mut content = stream.read(head, &mut self.allowance).map_err(blame)?;
         let (before, rest) = (content.len() as u64, header.size.saturating_sub(head));
+        // BLOB-57: of the members only those are kept that may hold a blob, which the beginning shows; the rest is read past.
         let whole = header.kind == TarEntry::File && FileForm::may_be(&content, header.size);
         let held = if whole { header.size } else { 0 };
         self.allowance.keep(held, at).map_err(blame)?;
@@ -186,10 +187,12 @@ impl<'a> GzipStream<'a> {
         kept: Option<&mut Vec<u8>>,
         left: &mut Allowance,
     ) -> Result<u64, Violation> {
+        // BLOB-57: one byte more than is allowed, so that the limit is seen and not the end of the file.
         let most = left.inflatable().saturating_add(1);
         let came = inflate(&mut self.decoder, &mut self.room, size.min(most), kept);
         let count = came.map_err(|error| {
             let kind = match error.kind() {
+                // BLOB-56: a stream that ends early is truncated, one with a wrong checksum malformed.
                 ErrorKind::UnexpectedEof => Kind::Truncated,
                 _ => Kind::Malformed,
             };

@@ -83,6 +83,7 @@ pub(super) fn read<'a>(
         segments: segments(&file),
         symbols: Vec::new(),
     };
+    // BLOB-50: it is no part of the name that TVM looks for.
     // Mach-O puts an underscore before every name, COFF on i386 too.
     let underscored = match form {
         FileForm::MachOShared | FileForm::MachOExecutable | FileForm::MachOObject => true,
@@ -126,6 +127,7 @@ impl<'a> SymbolNames<'a, '_> {
             self.allowance.name(self.unreadable, 0)?;
             return Ok(None);
         };
+        // BLOB-68: counted before it is compared: a file may name one long string from each of its symbols.
         self.allowance.name(name.len(), 0)?;
         let Ok(name) = std::str::from_utf8(name) else {
             return Ok(None);
@@ -192,6 +194,7 @@ impl<'a> ObjectTables<'a> {
                 let place = match section {
                     SymbolSection::Section(index) if relocatable => Defined::Section(index.0),
                     SymbolSection::Section(_) => Defined::Image,
+                    // BLOB-65: the runtime functions that code calls are undefined here, and are listed for that.
                     SymbolSection::Undefined | SymbolSection::None => Defined::Nowhere,
                     _ => Defined::NoBytes,
                 };

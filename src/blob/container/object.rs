@@ -94,6 +94,7 @@ fn extent<'a>(
     let (start, end) = match entry.place {
         Defined::Section(index) => in_section(image, entry, index)?,
         Defined::Image => in_segment(image, entry)?,
+        // BLOB-52: a common or absolute symbol has no bytes in the file.
         Defined::NoBytes | Defined::Nowhere => {
             return Err(no_bytes(entry, "is defined without a place"));
         }
@@ -164,6 +165,7 @@ fn in_segment(image: &ObjectTables<'_>, entry: &ObjectSymbol<'_>) -> Result<(u64
         if inside < size {
             return Ok((start.saturating_add(inside), start.saturating_add(size)));
         }
+        // BLOB-52: mapped and not filled: memory that is zero at start, as .bss is.
         if inside < segment.size {
             return Err(no_bytes(
                 entry,

@@ -157,6 +157,7 @@ pub(super) fn releases(
     let of_symbol = |symbol: &Symbol<'_>| match &symbol.role {
         Role::Blob(layout) | Role::Context(layout) => Some(of_layout(*layout)),
         Role::Function(_) if symbol.name.starts_with(FFI) => Some(Releases::from(22)),
+        // BLOB-62: from 0.22 on functions have a prefix.
         Role::Function(_) => Some(Releases::between(2, 21)),
         Role::Metadata(_) | Role::Doc(_) | Role::Cubin(_) => Some(Releases::from(22)),
         Role::Entry => Some(Releases::between(2, 21)),
@@ -241,6 +242,7 @@ fn defined_by(api: &str) -> Option<Releases> {
 
 fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     let name = raw.name;
+    // BLOB-65: code of a C host and system libraries call the runtime without slots.
     if !raw.defined {
         let needed = name.starts_with("TVM") && name.len() > 3;
         return needed.then(|| ("", Role::Needs(name.into())));
@@ -259,6 +261,7 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
         return Some(("", Role::LinkedParam));
     }
     let of = |tag: &str| name.strip_prefix(tag).map(Cow::Borrowed);
+    // BLOB-62: these begin like a function whose name begins with `_`, and are none.
     if let Some(of) = of("__tvm_ffi__metadata_") {
         return Some(("", Role::Metadata(of)));
     }
@@ -270,6 +273,8 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     }
     if !raw.text {
         let api = name.strip_prefix("__")?;
+        // BLOB-65: a slot that a loader does not know stays null, and compiled code calls it: a library of 0.27 crashes in a runtime of
+        // 0.25.
         let slot = among(&SLOTS, api).is_some() || api.starts_with("TVM");
         return slot.then(|| ("", Role::Slot(api.into())));
     }

@@ -173,6 +173,7 @@ fn announce(
         SymbolKind::Data,
         SymbolScope::Compilation,
     );
+    // BLOB-60: a C string: the runtime takes `const char*`.
     let mut bytes = name.as_bytes().to_vec();
     bytes.push(0);
     file.add_symbol_data(label, names, &bytes, 1);
@@ -208,6 +209,7 @@ fn announce(
         sh_type: elf::SHT_INIT_ARRAY,
         sh_flags: elf::SectionFlags(WRITE_ALLOC),
     };
+    // BLOB-67: a slot for one pointer, which the relocation fills.
     file.append_section_data(init, &[0; 8], 8);
     relocate(file, init, 0, start, machine.absolute, 0)
 }
