@@ -7,7 +7,7 @@ use crate::rule::{Kind, Violation};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// What is wrong with a graph.
+/// The first rule that a graph breaks, and where.
 #[derive(Debug)]
 pub struct GraphFault {
     /// The broken rule.
@@ -25,11 +25,13 @@ impl From<Violation> for GraphFault {
     }
 }
 
-/// Follows containers from the root. Which field of an object is an index only its type knows: those are not followed.
+/// Holds the text of a graph to OBJ-18 to OBJ-20 without making values: follows containers from the root. Which field of an object is
+/// an index only its type knows: those are not followed. Time and memory are linear in the text.
 ///
 /// # Errors
 ///
-/// The first rule that is broken.
+/// The first rule that is broken: OBJ-16, OBJ-39 or OBJ-40 for the text, OBJ-18 for its members, OBJ-19 for a container inside itself,
+/// OBJ-20 for an index that names no node.
 pub fn check(text: &[u8]) -> Result<(), GraphFault> {
     let tree = Tree::read(text)?;
     let missing = |what: &str| OBJ_18.refused(Kind::Missing, format!("the graph has no `{what}`"));
@@ -78,6 +80,7 @@ pub fn check(text: &[u8]) -> Result<(), GraphFault> {
     }
 }
 
+/// How far the walk from the root is with a node; one that is met open contains itself (OBJ-19).
 #[derive(Clone, Copy)]
 enum NodeState {
     New,
@@ -136,7 +139,7 @@ pub(crate) fn summary(text: &[u8], version: &str) -> Option<Summary> {
     })
 }
 
-/// What a [`JsonRef`] is, and what its number counts. Without a form are values that no graph is checked for.
+/// What a [`JsonRef`] is, and what its number counts. Values that no graph is checked for have none.
 #[derive(Clone, Copy, Debug)]
 enum JsonShape {
     /// Where it starts in the text.
@@ -156,14 +159,14 @@ enum JsonShape {
 struct JsonRef(u64);
 
 impl JsonRef {
-    fn new(form: JsonShape, number: usize) -> JsonRef {
+    fn new(shape: JsonShape, number: usize) -> JsonRef {
         // A text of 2^61 bytes is none that memory holds.
-        JsonRef((number as u64).wrapping_shl(3) | form as u64)
+        JsonRef((number as u64).wrapping_shl(3) | shape as u64)
     }
 
-    /// Its number, if it is of that form.
-    fn number(self, form: JsonShape) -> Option<usize> {
-        if self.0 & 7 != form as u64 {
+    /// Its number, if it is of that shape.
+    fn number(self, shape: JsonShape) -> Option<usize> {
+        if self.0 & 7 != shape as u64 {
             return None;
         }
         usize::try_from(self.0.wrapping_shr(3)).ok()
@@ -203,9 +206,9 @@ impl<'a> Tree<'a> {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What is in a container of that form.
-    fn inside(&self, value: JsonRef, form: JsonShape) -> Option<&[JsonRef]> {
-        let (length, rest) = self.values.get(value.number(form)?..)?.split_first()?;
+    /// What is in a container of that shape.
+    fn inside(&self, value: JsonRef, shape: JsonShape) -> Option<&[JsonRef]> {
+        let (length, rest) = self.values.get(value.number(shape)?..)?.split_first()?;
         rest.get(..length.number(JsonShape::Length)?)
     }
 
@@ -270,8 +273,8 @@ impl<'a> Tree<'a> {
         })
     }
 
-    fn container(&mut self, form: JsonShape, length: usize) -> JsonRef {
-        let container = JsonRef::new(form, self.values.len());
+    fn container(&mut self, shape: JsonShape, length: usize) -> JsonRef {
+        let container = JsonRef::new(shape, self.values.len());
         self.values.push(JsonRef::new(JsonShape::Length, length));
         container
     }

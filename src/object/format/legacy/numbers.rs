@@ -36,7 +36,7 @@ pub(super) fn described(key: &str) -> NumberFields {
 }
 
 /// Holds the numbers of a node to the rule, those of `fields` and of the types that the form itself has. `place`: where an attribute
-/// stands, or, without a name, the representation.
+/// is, or, without a name, the representation.
 pub(super) fn check(
     node: &LegacyNode,
     fields: &dyn Fn(&str) -> NumberFields,
@@ -91,12 +91,20 @@ fn no_number(node: &LegacyNode, text: &str) -> Violation {
     OBJ_36.refused(Kind::Malformed, message)
 }
 
-/// An integer.
+/// An integer that fits `T`, in decimal digits (OBJ-36).
+///
+/// # Errors
+///
+/// OBJ-36 of kind malformed for any other text.
 pub(crate) fn parse<T: FromStr>(node: &LegacyNode, text: &str) -> Result<T, Violation> {
     text.parse().map_err(|_| no_number(node, text))
 }
 
-/// A bool.
+/// A bool: 0 or 1 (OBJ-36).
+///
+/// # Errors
+///
+/// OBJ-36 of kind malformed for any other text.
 pub(crate) fn truth(node: &LegacyNode, text: &str) -> Result<bool, Violation> {
     match text {
         "0" => Ok(false),
@@ -105,7 +113,11 @@ pub(crate) fn truth(node: &LegacyNode, text: &str) -> Result<bool, Violation> {
     }
 }
 
-/// A float. Of the words that Rust knows only those that releases write.
+/// A float. Of the words that Rust knows only those that releases write (OBJ-36).
+///
+/// # Errors
+///
+/// OBJ-36 of kind malformed for any other text.
 pub(crate) fn float(node: &LegacyNode, text: &str) -> Result<f64, Violation> {
     let value = parse(node, text)?;
     let word = matches!(text, "inf" | "-inf" | "nan" | "-nan");

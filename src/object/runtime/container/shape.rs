@@ -23,7 +23,7 @@ const _: () = assert!(size_of::<ShapeObj>() == 40);
 
 static_object!(ShapeObj, index::SHAPE);
 
-/// A shape.
+/// A list of extents that does not change: i64 each, the outermost first; negative ones are allowed (OBJ-09).
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Shape(Ref<ShapeObj>);
@@ -58,7 +58,7 @@ impl Shape {
     }
 }
 
-/// The extents of a shape value.
+/// The extents of a value that is a shape; `None` for any other. A sequence of integers is none: it converts (OBJ-09).
 pub fn extents_of(view: AnyView<'_>) -> Option<&[i64]> {
     if view.type_index() != index::SHAPE {
         return None;

@@ -40,7 +40,7 @@ struct Turnstile {
     left: Condvar,
 }
 
-/// A lock that costs two atomic operations where no thread waits: the standard library's also asks, both times, whether the
+/// A lock that costs two atomic operations where no thread waits: the standard library's also looks, both times, whether the
 /// thread is panicking.
 struct Lock {
     state: AtomicU32,

@@ -71,8 +71,9 @@ impl Build for Values {
 ///
 /// # Errors
 ///
-/// A ValueError for any other value, for one that contains itself, for an `indent` above [`MAX_INDENT`] and for a text beyond
-/// [`MAX_TEXT`] (OBJ-17).
+/// A ValueError for any other value, for a key that is no string, for a value that contains itself, for an `indent` above
+/// [`MAX_INDENT`] and for a text beyond [`MAX_TEXT`] (OBJ-17); OBJ-40 where it nests deeper than 10,000, and a ValueError where the
+/// stack of the thread is too short for it.
 pub(crate) fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
     // What is negative is compact too, as in every release.
     let indent = match usize::try_from(indent.max(0)) {
@@ -132,6 +133,7 @@ fn too_much(message: String) -> Error {
     Error::said("ValueError", OBJ_17.refused(Kind::Limit, message))
 }
 
+/// A text that is being written.
 struct JsonWriter {
     text: Vec<u8>,
     indent: usize,
@@ -219,6 +221,7 @@ impl JsonWriter {
         Ok(())
     }
 
+    /// A comma before all but the first part of a container, and a new line.
     fn separate(&mut self, count: usize) -> Result<()> {
         if count > 0 {
             self.text.push(b',');
@@ -226,6 +229,7 @@ impl JsonWriter {
         self.line()
     }
 
+    /// A new line with its indent, in indented text; in any text this is where its length is checked.
     fn line(&mut self) -> Result<()> {
         if self.text.len() + self.level > MAX_TEXT {
             return Err(too_much(format!(

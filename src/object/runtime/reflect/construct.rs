@@ -14,7 +14,7 @@ fn info(type_index: i32) -> Result<&'static TypeInfo> {
         .ok_or_else(|| Error::new("RuntimeError", format!("unknown type index {type_index}")))
 }
 
-/// The parameters of a constructor.
+/// The parameters of a constructor, `__ffi_init__` (OBJ-15).
 struct InitParameters {
     key: &'static str,
     info: &'static TypeInfo,
@@ -72,6 +72,7 @@ impl InitParameters {
         )
     }
 
+    /// Sets the fields of a new object: by position, behind the mark for names by name, the rest to their defaults.
     fn bind(&self, object: &ObjectRef, args: &[AnyView<'_>]) -> Result<()> {
         let mut bound = vec![false; self.fields.len()];
         let set = |at: usize, value: AnyView<'_>, bound: &mut Vec<bool>| -> Result<()> {
@@ -123,6 +124,7 @@ impl InitParameters {
             .ok_or_else(|| self.refuse("made an object of another type"))
     }
 
+    /// Sets the fields that no argument names to their defaults.
     fn fill(&self, object: &ObjectRef, bound: &[bool]) -> Result<()> {
         for at in (0..self.fields.len()).filter(|&at| !bound[at]) {
             let field = self.fields[at];
@@ -145,6 +147,10 @@ impl InitParameters {
 }
 
 /// Registers a constructor over the reflected fields of a type.
+///
+/// # Errors
+///
+/// A RuntimeError for an unknown index, and for a type that has a constructor already.
 pub(crate) fn register_init(type_index: i32) -> Result<()> {
     let info = info(type_index)?;
     let parameters = InitParameters::of(info);
@@ -165,7 +171,8 @@ fn set_attr(type_index: i32, attribute: &column::TypeAttribute, function: Functi
 ///
 /// # Errors
 /// A ValueError for a size that has no room for the fields, or is less than that of an ancestor; a TypeError for a type whose
-/// objects, or those of an ancestor, this library lays out itself.
+/// objects, or those of an ancestor, this library lays out itself; a RuntimeError for an unknown index, and where the type has one of
+/// these functions already.
 pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
     let size = usize::try_from(size)
         .map_err(|_| Error::new("ValueError", "an object has no negative size"))?;
@@ -222,8 +229,9 @@ fn is_open(info: &'static TypeInfo) -> bool {
 ///
 /// # Errors
 ///
-/// A TypeError without a type, an InternalError for a key that is unknown or for arguments that do not come in pairs; a
-/// TypeError with OBJ-15 for a field that is missing, unknown or of another type; what the maker of the type raises.
+/// A TypeError without a type; an InternalError for an unknown key and for arguments that do not come in pairs; a RuntimeError for an
+/// unknown index and for a type that reflection cannot make; a TypeError with OBJ-15 for a field without a value and a default, a
+/// TypeError for a name that is no field; what the maker of the type or the setter of a field fails with.
 pub fn make_object(args: &[AnyView<'_>]) -> Result {
     let [first, pairs @ ..] = args else {
         return Err(Error::new("TypeError", "a type index or key is missing"));

@@ -103,6 +103,6 @@ pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
             )
         }));
     }
-    // SAFETY: an allocator that answers 0 has given a tensor that belongs to its caller (the contract of `set_allocator`).
+    // SAFETY: an allocator that returns 0 has written a tensor that belongs to its caller (the contract of `set_allocator`).
     unsafe { Tensor::from_dlpack_versioned(out, 0, false) }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 type HashHook = unsafe extern "C-unwind" fn(*const RawAny) -> RawAny;
 type EqualHook = unsafe extern "C-unwind" fn(*const RawAny, *const RawAny) -> RawAny;
 
-/// The hash that `__any_hash__` of a type gives for `value`, called in the form that the hook answers in (OBJ-38).
+/// The hash that `__any_hash__` of a type returns for `value`, called in the form that the hook answers in (OBJ-38).
 ///
 /// # Errors
 ///
@@ -57,8 +57,8 @@ pub(crate) fn equal(hook: AnyView<'_>, left: AnyView<'_>, right: AnyView<'_>) ->
     Ok(expect_int(&answer)? != 0)
 }
 
-/// Whether the hooks of this value's type are of tvm-ffi 0.1.9 to 0.1.14. Its equality tells: a C++ bool is 0 or 1 in the
-/// lowest byte of the register, where a cell has the tag of a bool or of an error. Asked only when a hash looks like the tag
+/// Whether the hooks of this value's type are of tvm-ffi 0.1.9 to 0.1.14. Its equality shows it: a C++ bool is 0 or 1 in the
+/// lowest byte of the register, where a cell has the tag of a bool or of an error. Called only when a hash looks like the tag
 /// of a cell: for hooks of 0.1.15 on, until the answer is known of the type.
 fn answers_bare(value: AnyView<'_>) -> bool {
     let known = usize::try_from(value.type_index()).ok();

@@ -99,6 +99,10 @@ impl<'a> OwnField<'a> {
     }
 
     /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError for a field without a getter; what the getter fails with.
     pub(crate) fn get(self) -> Result {
         let Some(getter) = self.info.getter else {
             return Err(Error::new(
@@ -116,7 +120,11 @@ impl<'a> OwnField<'a> {
         Ok(unsafe { Any::from_raw(out) })
     }
 
-    /// Writes it. Nothing else reads the field meanwhile: the object is new, or the ABI leaves that to who holds it.
+    /// Writes it. Nothing else reads the field meanwhile: the object is new, or the ABI leaves that to its holders.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError for a field without a setter; what the setter fails with, such as a TypeError for another type.
     pub(crate) fn set(self, value: AnyView<'_>) -> Result<()> {
         let field = self.info;
         if field.setter.is_null() {
@@ -142,7 +150,11 @@ impl<'a> OwnField<'a> {
         if code == 0 { Ok(()) } else { Err(raised(code)) }
     }
 
-    /// Sets it to its default; false when it has none.
+    /// Sets it to its default, or to what the factory of its default returns; false when it has none.
+    ///
+    /// # Errors
+    ///
+    /// As [`OwnField::set`]; what the factory fails with.
     pub(crate) fn set_default(self) -> Result<bool> {
         if self.flags & flag::HAS_DEFAULT == 0 {
             return Ok(false);
@@ -162,7 +174,12 @@ fn address(object: *mut Header, field: &FieldInfo) -> *mut c_void {
     object.wrapping_byte_offset(field.offset as isize).cast()
 }
 
-/// An empty object of a type, by its own maker.
+/// An empty object of a type: by its native creator, else by its attribute `__ffi_new__`.
+///
+/// # Errors
+///
+/// A RuntimeError for a type that has neither; a TypeError where `__ffi_new__` returns an object of another type; what either fails
+/// with.
 pub(crate) fn create(info: &'static TypeInfo) -> Result<ObjectRef> {
     if let Some(creator) = info.metadata().and_then(|metadata| metadata.creator) {
         let mut out = std::ptr::null_mut();

@@ -13,6 +13,11 @@ use std::collections::{HashMap, HashSet};
 
 /// A copy of everything reachable from `value`. Strings, bytes, shapes, big integers and members of enumerations are
 /// shared; an object that is met twice is copied once.
+///
+/// # Errors
+///
+/// An InternalError for a type without `__ffi_shallow_copy__`; a TypeError with the meaning of OBJ-14 where that function returns an
+/// object of another type; a ValueError where values nest too deep; what it, a getter or a setter fails with.
 pub(crate) fn deep_copy(value: AnyView<'_>) -> Result {
     let mut copier = Copier::default();
     let copy = copier.copy(value, 0)?;
@@ -22,6 +27,7 @@ pub(crate) fn deep_copy(value: AnyView<'_>) -> Result {
     Ok(copy)
 }
 
+/// A deep copy in the making.
 #[derive(Default)]
 struct Copier {
     /// Originals by address, kept, and their copies.
@@ -80,6 +86,7 @@ impl Copier {
             index::LIST => {
                 let list = List::new(Vec::new());
                 let copy = Any::from(list.clone());
+                // Known before its elements are: a list may contain itself, and its copy then contains the copy.
                 self.remember(object, &copy);
                 for item in &*sequence_of(view).unwrap_or_default() {
                     let item = self.copy(item.view(), depth + 1)?;
@@ -126,6 +133,7 @@ impl Copier {
         let copy = cast::<Function>(shallow)?.call(&[AnyView::from(object)])?;
         self.remember(object, &copy);
         let target = cast::<ObjectRef>(copy.view())?;
+        // OBJ-14: upstream returns the object of the other type.
         if target.type_index() != object.type_index() {
             return Err(Error::new(
                 "TypeError",

@@ -1,14 +1,14 @@
 //! How deep values may nest before an error, so that no stack overflows.
 //!
 //! What walks a value recurses, and callbacks, hooks and further visitors may run in between. So besides the levels it is
-//! the stack of the thread that bounds it: who goes deeper asks what is left of it.
+//! the stack of the thread that bounds it: every level checks what is left of it.
 
 use crate::function::{Error, Result};
 use crate::object::OBJ_41;
 use crate::rule::{Kind, Violation};
 use std::cell::Cell;
 
-/// In levels.
+/// How many levels a walk goes down. A bound of this crate: upstream has none, and its stack overflows.
 pub(crate) const MAX_DEPTH: usize = 2000;
 
 /// Bytes of stack that stay for what does not go deeper: a callback, a hook, the making of an error. A small stack keeps a
@@ -56,7 +56,7 @@ pub(crate) fn check_saved(levels: usize) -> std::result::Result<(), Violation> {
 type StackExtent = (usize, usize);
 
 thread_local! {
-    /// Of this thread, once asked for; empty where the system does not say.
+    /// Of this thread, after the first check; empty where the system does not know it.
     static STACK: Cell<Option<StackExtent>> = const { Cell::new(None) };
 }
 
@@ -108,7 +108,7 @@ fn extent(_: usize) -> Option<StackExtent> {
     (failed == 0).then(|| (lowest.addr(), size))
 }
 
-/// Elsewhere a thread is taken to have one more mebibyte than it had used when it was first asked for: half of the usual.
+/// Elsewhere a thread is taken to have one more mebibyte than it had used at the first check: half of the usual.
 #[cfg(all(not(target_os = "linux"), not(miri)))]
 fn extent(here: usize) -> Option<StackExtent> {
     const ASSUMED: usize = 1 << 20;

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 ///
 /// # Errors
 ///
-/// A ValueError where values nest too deep, and for a type with a comparison and no hash of its own; what the hash of an
-/// object's own type raises.
+/// A ValueError where values nest too deep, and for a type with a comparison and no hash of its own; what `__ffi_hash__` of an
+/// object's type fails with.
 pub fn hash(value: AnyView<'_>) -> Result<u64> {
     Hasher::default().hash(value, 0)
 }
@@ -50,6 +50,7 @@ pub fn compare(left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
     comparer.compare(left, right, 0)
 }
 
+/// Hashes of objects by address, so that what is shared costs no more than its size (OBJ-14).
 type HashMemo = HashMap<usize, (ObjectRef, Option<u64>)>;
 
 #[derive(Clone, Default)]
@@ -193,7 +194,7 @@ impl Comparer {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Different, or a TypeError when an order was asked for.
+    /// Different, or a TypeError when the caller wants an order.
     fn unordered(&self, message: impl FnOnce() -> String) -> Result<i64> {
         OBJ_14.demand(Kind::Type, self.only_equal, message)?;
         Ok(1)

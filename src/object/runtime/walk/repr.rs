@@ -19,7 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 ///
 /// # Errors
 ///
-/// A ValueError where values nest too deep; what the text of an object's own type raises.
+/// A ValueError where values nest too deep; VAL-18 for a data type without a text; what `__ffi_repr__` of an object's type fails
+/// with.
 pub fn repr(value: AnyView<'_>) -> Result<String> {
     let with_address = std::env::var("TVM_FFI_REPR_WITH_ADDR").is_ok_and(|set| set == "1");
     Printer {
@@ -29,8 +30,10 @@ pub fn repr(value: AnyView<'_>) -> Result<String> {
     .print(value, 0)
 }
 
+/// The texts of objects, so that one that occurs several times is printed once and one inside itself ends (OBJ-13).
 type PrintedTexts = HashMap<usize, (ObjectRef, Option<String>)>;
 
+/// What the text of one value is made with; hooks of types call back into it, so it is shared.
 #[derive(Clone)]
 struct Printer {
     /// By address: the finished text, or nothing while the object is being printed. The object is kept, so that no other

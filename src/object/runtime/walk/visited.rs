@@ -8,12 +8,12 @@ use crate::object::{Dict, ObjectRef};
 pub(crate) struct VisitedObjects(Dict);
 
 impl VisitedObjects {
-    /// Nothing yet.
+    /// No object.
     pub(crate) fn new() -> VisitedObjects {
         VisitedObjects(Dict::new())
     }
 
-    /// Whether `object` is new here.
+    /// Adds `object`; whether it was not there before.
     pub(crate) fn add(&self, object: &ObjectRef) -> Result<bool> {
         let before = self.0.len();
         self.0.set(object.as_ptr() as usize, object.clone())?;

@@ -5,12 +5,19 @@ use crate::value::heap::release;
 use crate::value::{Any, index};
 use std::ffi::c_void;
 
+/// Bit 63 of the slots: the map is small (OBJ-05).
 pub(super) const SMALL: u64 = 1 << 63;
+/// The most slots of a small map (OBJ-05).
 pub(super) const SMALL_MAX: u64 = 4;
+/// No slot: before the first and behind the last in the order of insertion.
 pub(super) const NOWHERE: u64 = u64::MAX;
+/// Mark of an empty slot.
 pub(super) const EMPTY: u8 = 0xff;
+/// Mark of a slot that is kept free while the chain that ran through it moves.
 pub(super) const PROTECTED: u8 = 0xfe;
+/// Bit of a mark: the slot is not the first of its chain.
 pub(super) const BODY: u8 = 0x80;
+/// Bytes of a block: 16 marks, then 16 items.
 pub(super) const BLOCK: usize = 16 + 16 * size_of::<MapItem>();
 /// For keys that a program chose.
 pub(super) const ANY_CHAIN: u64 = u64::MAX;
@@ -66,9 +73,11 @@ impl MapOrder {
     }
 }
 
+/// Bytes before the pairs of a small map, which lie where a dense one has its order.
 pub(super) const HEAD: usize = std::mem::offset_of!(MapObj, order);
 const _: () = assert!(size_of::<MapObj>() == 80 && HEAD == 56);
 
+/// A key and its value, 32 bytes.
 #[repr(C)]
 pub(super) struct Pair {
     pub(super) key: Any,
@@ -76,10 +85,12 @@ pub(super) struct Pair {
 }
 
 impl Pair {
+    /// A pair.
     pub(super) const fn of(key: Any, value: Any) -> Pair {
         Pair { key, value }
     }
 
+    /// The same pair, both parts counted once more.
     pub(super) fn copy(&self) -> Pair {
         Pair::of(self.key.clone(), self.value.clone())
     }
@@ -90,6 +101,7 @@ impl Pair {
     }
 }
 
+/// What a filled slot of a dense map has: the pair, and the slots before and behind it in the order of insertion (OBJ-08).
 #[repr(C)]
 pub(super) struct MapItem {
     pub(super) pair: Pair,
@@ -176,12 +188,14 @@ const fn jumps() -> [u64; 126] {
     table
 }
 
+/// Deleter of the memory behind the address of a map (OBJ-05).
 pub(super) unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
     // SAFETY: the deleter of the tables that `MapTable::dense` and `become_table` make with `allocate`; called once, with the
     // map's last use of one (`MapTable::reset`).
     unsafe { release(data.cast()) }
 }
 
+/// Blocks that so many slots take.
 pub(super) fn blocks(slots: u64) -> usize {
     slots.div_ceil(16) as usize
 }

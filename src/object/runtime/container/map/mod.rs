@@ -13,6 +13,7 @@
 //! A dense block is 16 bytes of marks and 16 items of 48 bytes: key, value, previous slot, next slot.
 
 mod chain;
+mod grow;
 mod insert;
 mod layout;
 mod order;
@@ -29,7 +30,8 @@ use crate::function::{Error, Result, lent};
 use crate::object::format::key_hash::{UNTRUSTED_CHAIN, table_size};
 use crate::value::header::{ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
-use insert::{Holders, filled, replace_in};
+use grow::replace_in;
+use insert::{Holders, filled};
 use layout::{ANY_CHAIN, DictKind, MapKind, Pair, SMALL_MAX};
 use table::MapTable;
 
@@ -41,7 +43,7 @@ fn missing() -> Error {
 macro_rules! map_type {
     ($type:ident, $kind:ident, $index:expr, $schema:expr, $other:expr) => {
         impl $type {
-            /// An empty one.
+            /// An empty one, small, with room for two pairs (OBJ-06).
             #[allow(clippy::new_without_default)]
             pub fn new() -> $type {
                 // SAFETY: a fresh map.
@@ -70,7 +72,7 @@ macro_rules! map_type {
                 unsafe { MapTable::of(self.0.as_ptr().cast()) }
             }
 
-            /// Number of pairs.
+            /// Number of pairs; of a dict, as it is now.
             pub fn len(&self) -> usize {
                 self.table().settled(|| self.table().size() as usize)
             }
@@ -189,7 +191,7 @@ lent!(Map, MapKind, index::MAP);
 lent!(Dict, DictKind, index::DICT);
 
 impl Map {
-    /// The pairs in order.
+    /// The pairs, in the order of OBJ-08: as they were inserted, a key that was set again last where the map is dense.
     pub fn iter(&self) -> PairIter<'_> {
         // SAFETY: this handle is borrowed meanwhile, so the map lives, and `Map::set` makes another one.
         unsafe { self.table().borrowed() }
@@ -231,7 +233,8 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// What the hash or the equality of a key of its own type raises; this handle is as it was.
+    /// What the hash or the equality of a key of its own type raises; an InternalError with OBJ-07 where another key hashes otherwise
+    /// than when it was inserted. This handle is as it was.
     pub fn set(&mut self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
         self.put(ANY_CHAIN, key.into(), value.into())
     }
@@ -278,7 +281,8 @@ impl Dict {
     /// # Errors
     ///
     /// What the hash or the equality of a key of its own type raises; a RuntimeError where the hook of a key changes the dict
-    /// that it is looked up in, and where waiting for another thread could last for ever.
+    /// that it is looked up in, and where waiting for another thread could last for ever (OBJ-02); an InternalError with OBJ-07
+    /// where another key hashes otherwise than when it was inserted. The dict is as it was.
     pub fn set(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
         self.put(ANY_CHAIN, key.into(), value.into())
     }

@@ -40,6 +40,7 @@ impl<'a> IntoIterator for &'a Pairs<'_> {
 /// Goes through the pairs of a map: keys and values.
 pub struct PairIter<'a>(pub(super) PairSteps<'a>);
 
+/// Where an iterator over pairs is: at a position of a borrowed map, or among copies.
 pub(super) enum PairSteps<'a> {
     Borrowed(MapTable, Option<u64>),
     Copied(std::slice::Iter<'a, (Any, Any)>),

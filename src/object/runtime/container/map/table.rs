@@ -46,11 +46,13 @@ impl MapTable {
     /// * Nothing else changes it while one of them reads it: it is a [`Map`](super::Map), which nothing changes while others hold it,
     ///   or the caller stays at the [`Dict`](super::Dict) or has its turn there, in all but [`MapTable::look_up`],
     ///   [`MapTable::insert_at_once`] and [`MapTable::settled`], which do that themselves.
+    #[inline]
     pub(super) const unsafe fn of(map: *mut MapObj) -> MapTable {
         MapTable(map)
     }
 
     /// The map.
+    #[inline]
     pub(super) const fn as_ptr(self) -> *mut MapObj {
         self.0
     }
@@ -100,26 +102,31 @@ impl MapTable {
         MapTable(object)
     }
 
+    /// Number of pairs.
     pub(super) fn size(self) -> u64 {
         // SAFETY: a live map, by the invariant of `MapTable`; both forms have a body.
         unsafe { (*self.0).body.size }
     }
 
+    /// Whether the pairs lie in a row, and there are no marks (OBJ-05).
     pub(super) fn is_small(self) -> bool {
         // SAFETY: a live map, by the invariant of `MapTable`; both forms have a body.
         unsafe { (*self.0).body.slots & SMALL != 0 }
     }
 
+    /// Number of slots, without the bit for small maps.
     pub(super) fn slots(self) -> u64 {
         // SAFETY: a live map, by the invariant of `MapTable`; both forms have a body.
         unsafe { (*self.0).body.slots & !SMALL }
     }
 
+    /// The index of a map or of a dict.
     pub(super) fn type_index(self) -> i32 {
         // SAFETY: a live map, by the invariant of `MapTable`, begins with a header.
         unsafe { (*self.0).header.type_index }
     }
 
+    /// Where the pairs or the blocks begin.
     pub(super) fn data(self) -> *mut u8 {
         // SAFETY: a live map, by the invariant of `MapTable`; both forms have a body.
         unsafe { (*self.0).body.data }
@@ -224,6 +231,7 @@ impl MapTable {
         key_hash::home(hash, shift)
     }
 
+    /// The slot behind `slot` in its chain, by the mark of `slot` (OBJ-07); `None` for the last.
     pub(super) fn after(self, slot: u64, mark: u8) -> Option<u64> {
         match JUMPS.get(usize::from(mark & 0x7f)) {
             Some(0) | None => None,

@@ -62,13 +62,14 @@ impl Array {
         array
     }
 
-    /// The elements.
+    /// The elements, borrowed: an array does not change while it has another holder.
     #[inline]
     pub fn as_slice(&self) -> &[Any] {
         // SAFETY: an array that others see does not change, and lives while it is borrowed.
         unsafe { self.0.0.items() }
     }
 
+    /// Number of elements.
     pub(super) fn count(&self) -> usize {
         self.as_slice().len()
     }

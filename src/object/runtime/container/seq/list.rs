@@ -121,7 +121,7 @@ impl List {
         is_inside.then(|| data.wrapping_add(at as usize))
     }
 
-    /// Replaces element `at`.
+    /// Replaces element `at`, counted from 0, for all holders.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl List {
         usize::try_from(unsafe { (*self.seq()).body.capacity }).unwrap_or(0)
     }
 
-    /// Makes room for `capacity` elements; the InternalError of the reference where there is no such memory, and the list
+    /// Makes room for `capacity` elements; the InternalError of the reference where there is no memory for them, and the list
     /// is as it was.
     ///
     /// # Errors
@@ -169,7 +169,7 @@ impl List {
     }
 
     /// Makes room for `capacity` elements. Panics when memory cannot hold as many and ends the process when there is no
-    /// such memory, as [`Vec`] does; [`List::try_reserve`] does neither.
+    /// memory for them, as [`Vec`] does; [`List::try_reserve`] does neither.
     pub fn reserve(&self, capacity: usize) {
         self.alone(|| self.make_room(capacity));
     }
@@ -211,7 +211,7 @@ impl List {
         }
     }
 
-    /// Appends.
+    /// Appends one element. Grows to twice the room, at least to 4 elements (OBJ-03).
     #[inline]
     pub fn push(&self, value: Any) {
         let turn = turn(self.seq());
@@ -326,7 +326,7 @@ impl List {
         })
     }
 
-    /// Turns the order round.
+    /// Reverses the order of the elements, in place.
     pub fn reverse(&self) {
         self.alone(|| {
             let count = self.items().len();
@@ -337,7 +337,7 @@ impl List {
         });
     }
 
-    /// Removes everything.
+    /// Removes all elements; the room stays. They are dropped when no other thread waits for the list any more.
     pub fn clear(&self) {
         let gone = self.alone(|| {
             let count = self.items().len() as i64;

@@ -190,6 +190,7 @@ fn overflow() -> ! {
 }
 
 /// The address part of an element access.
+#[inline]
 fn element(items: &[Any], at: i64) -> Result {
     usize::try_from(at)
         .ok()

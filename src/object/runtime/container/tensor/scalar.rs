@@ -80,11 +80,11 @@ impl Tensor {
     /// OBJ-11: of kind malformed where the extents count more or fewer elements than these, of kind limit where there is no memory
     /// for a copy.
     pub fn from_slice<T: Scalar>(elements: &[T], shape: &[i64]) -> Result<Tensor> {
-        let asked = shape.iter().try_fold(1_usize, |product, extent| {
+        let counted = shape.iter().try_fold(1_usize, |product, extent| {
             usize::try_from(*extent).ok()?.checked_mul(product)
         });
         // Before memory is taken for them.
-        if asked != Some(elements.len()) {
+        if counted != Some(elements.len()) {
             let message = format!(
                 "{} elements for a tensor of shape {shape:?}",
                 elements.len()

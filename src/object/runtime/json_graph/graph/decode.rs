@@ -20,8 +20,11 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 ///
 /// # Errors
 ///
-/// A ValueError with OBJ-18 for a graph of another form, OBJ-19 for a cycle, OBJ-20 for a node of no known meaning, OBJ-41 for
-/// one that nests too deep; what the reader of an object's own type raises.
+/// OBJ-18 for a graph or a node of another form: a ValueError, a TypeError, or a KeyError for a node without `type` or `data`. OBJ-19
+/// for a cycle, OBJ-20 for an index that names no node, OBJ-39 for keys that share a chain of more than 256, OBJ-41 for a graph that
+/// nests deeper than 1,000 objects, and a ValueError where the stack of the thread is too short for it. An InternalError for a type
+/// that this process does not know, a TypeError for `data` of another type or without a field of its type; what
+/// `__data_from_json__` or the setter of a field fails with.
 pub fn decode(graph: AnyView<'_>) -> Result {
     if graph.type_index() != index::MAP {
         return Err(refuse("Invalid JSON Object Graph, expected an object"));
@@ -61,8 +64,11 @@ fn data_of(node: AnyView<'_>, name: &str) -> Result<Any> {
 /// A graph that is being read.
 struct GraphDecoder {
     nodes: Vec<Any>,
+    /// The value of each node that is read; a node that two others refer to is one object.
     done: Vec<Option<Any>>,
+    /// Whether a node is on the way: one that is met again contains itself (OBJ-19).
     open: Vec<bool>,
+    /// Number of nodes on the way.
     depth: usize,
     /// How many objects nest in each that is done. Not what `depth` bounds: children may be done before their parents.
     height: Vec<usize>,
@@ -97,7 +103,7 @@ impl GraphDecoder {
         let beside = std::mem::take(&mut self.below);
         let node = self.nodes[slot].clone();
         let value = self.decode(node.view())?;
-        // Objects are dropped by recursion.
+        // OBJ-41 bounds what nests, in whatever order it was read: the objects are dropped by recursion.
         let height = self.below + 1;
         depth::check_saved(height)?;
         self.height[slot] = height;

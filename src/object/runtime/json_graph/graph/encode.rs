@@ -18,8 +18,9 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 ///
 /// # Errors
 ///
-/// A ValueError with OBJ-19 for a cycle; OBJ-41 for a value that nests too deep; a TypeError or a RuntimeError for a type that
-/// does not describe itself to reflection; what the writer of an object's own type raises.
+/// A ValueError with OBJ-19 for a cycle; OBJ-41 for a value that nests deeper than 1,000 objects, and a ValueError where the stack of
+/// the thread is too short for it; a TypeError for a type that reflection cannot make again, a RuntimeError for a value that has no
+/// node, VAL-18 for a data type without a text; what `__data_to_json__`, the getter of a field or the hash of a key fails with.
 pub fn encode(value: AnyView<'_>, metadata: AnyView<'_>) -> Result {
     let mut encoder = GraphEncoder {
         known: Dict::new(),
@@ -52,6 +53,7 @@ impl GraphEncoder {
         }
         let entered = value.as_object().map(|object| object.as_ptr() as usize);
         if let Some(at) = entered {
+            // OBJ-19: without this the writer, as the reader of releases, goes on until the stack ends.
             if self.open.contains(&at) {
                 let key = types::key_of(value.type_index());
                 let name = key.strip_prefix("ffi.").unwrap_or(key);

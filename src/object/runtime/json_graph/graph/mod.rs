@@ -16,7 +16,8 @@ use crate::value::types::{self, TypeInfo};
 ///
 /// # Errors
 ///
-/// As [`encode`]; OBJ-17 for a value that JSON has no text for.
+/// As [`encode`]; OBJ-17 for metadata, or the result of a `__data_to_json__`, that JSON has no text for, and for a text of more than
+/// 2^30 bytes; OBJ-40 where it nests deeper than 10,000.
 pub fn encode_text(value: AnyView<'_>, metadata: AnyView<'_>) -> Result<String> {
     json::stringify(encode(value, metadata)?.view(), 0)
 }

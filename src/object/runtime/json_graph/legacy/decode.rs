@@ -35,8 +35,10 @@ impl LegacyGraph {
     ///
     /// # Errors
     ///
-    /// OBJ-33 for a node of a known type whose attributes are not those of the type; OBJ-41 for one that nests too deep; for a
-    /// graph that was not read, OBJ-23, OBJ-24 and OBJ-27.
+    /// OBJ-33 for a node of a known type whose attributes or representation are not those of the type, OBJ-36 for a number that is
+    /// none, OBJ-39 for keys that share a chain of more than 256, OBJ-41 for a graph that nests deeper than 1,000, a ValueError where
+    /// the stack of the thread is too short for it, a rule of chapter `tensor` for a tensor record; what the setter of a field fails
+    /// with. For a graph that was not read, OBJ-23, OBJ-24 and OBJ-27, too.
     pub fn value(&self) -> Result {
         let mut decoder = LegacyDecoder {
             graph: self,
@@ -177,7 +179,7 @@ fn attribute<'n>(node: &'n LegacyNode, name: &str) -> Result<&'n str> {
     std::str::from_utf8(text).map_err(|_| wrong(node, format!("has bytes under `{name}`")))
 }
 
-/// What is known of a node of an unknown type.
+/// A map of what a node of an unknown type has: only the compiler that wrote it knows what its attributes mean (OBJ-33).
 fn record(node: &LegacyNode) -> Result {
     let mut map = Map::new();
     map.set("type_key", node.type_key.as_str())?;
@@ -232,7 +234,7 @@ fn numbers(key: &str) -> NumberFields {
     fields.filter_map(number).collect()
 }
 
-/// A type that tells reflection how it is made.
+/// A type whose objects reflection can make.
 fn described(key: &str) -> Option<&'static TypeInfo> {
     let info = types::index_of(key).and_then(types::info)?;
     (info.type_index > index::OBJECT && can_create(info)).then_some(info)

@@ -19,12 +19,12 @@ use std::collections::HashMap;
 impl LegacyGraph {
     /// The graph of `value` as `release` writes it: the null node, then every object before its children, each once.
     ///
-    /// Refused (OBJ-33): what the release has no node for, such as a number before 0.18, a list, or a type that does not
-    /// describe itself to reflection.
-    ///
     /// # Errors
     ///
-    /// OBJ-33 for what the release has no node for; OBJ-27 for a cycle.
+    /// OBJ-33 of kind unsupported for what the release has no node for: a number before 0.18, a list, a type that does not describe
+    /// itself to reflection. OBJ-27 for a cycle, OBJ-41 for a value that nests deeper than 1,000 objects, a ValueError where the stack
+    /// of the thread is too short for it, OBJ-11 for a tensor that is not compact on the CPU, VAL-18 for a data type without a
+    /// text; what the getter of a field or the hash of a key fails with.
     pub fn of(value: AnyView<'_>, release: Release) -> Result<LegacyGraph> {
         let mut encoder = LegacyEncoder {
             release,
@@ -54,7 +54,7 @@ struct LegacyEncoder {
     by_address: HashMap<usize, usize>,
     /// 0.21 shares what is equal as the key of a map.
     by_value: Dict,
-    /// Objects that fields gave out: their addresses must not be given again.
+    /// Objects that getters of fields made: while they are held, no other object comes to be at the address of one.
     kept: Vec<Any>,
     /// Nodes on the way.
     open: Vec<usize>,
@@ -181,7 +181,7 @@ impl LegacyEncoder {
             }
             index::FLOAT => {
                 node.type_key = self.key(value, "runtime.BoxFloat", 18, "float")?;
-                // Both lose digits, as releases do.
+                // OBJ-33: releases write six digits or decimals of a boxed float, in either form, and lose the rest.
                 if self.new_era() {
                     attr("v_float64", format!("{:.6}", raw.float()).to_lowercase());
                 } else {
@@ -230,6 +230,7 @@ impl LegacyEncoder {
         let named = pairs().all(|(key, _)| str_bytes(&key.view()).is_some());
         for (key, item) in pairs() {
             if named && self.release.minor() >= 4 {
+                // OBJ-24: 0.4 to 0.6 have a type of its own for a map of strings.
                 if self.release.minor() <= 6 {
                     node.type_key = "StrMap".to_owned();
                 }
@@ -257,6 +258,7 @@ impl LegacyEncoder {
         let value = field.get()?;
         let raw = value.as_raw();
         if raw.type_index == index::NONE {
+            // Node 0 is the null node (OBJ-30); 0.21 writes the word in place of its index.
             return Ok(if self.new_era() { "null" } else { "0" }.to_owned());
         }
         Ok(match field.static_type_index {

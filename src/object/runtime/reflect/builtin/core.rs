@@ -31,7 +31,7 @@ pub(super) fn register() {
         ArrayOf::<Str>::new(keys.map(Any::from).collect())
     });
     def("ffi.GetInvalidObject", || missing().clone());
-    // The same in tvm-ffi 0.1.7 and 0.1.8, whose Python asks for it when it is imported.
+    // The same in tvm-ffi 0.1.7 and 0.1.8, whose Python looks it up when it is imported.
     def("ffi.MapGetMissingObject", || missing().clone());
     def("ffi.GetKwargsObject", || kwargs().clone());
     def("ffi.FunctionRemoveGlobal", |name: &str| {
@@ -100,8 +100,8 @@ fn converter(convert: fn(AnyView<'_>) -> Option<Any>, schema: fn() -> Schema) ->
 }
 
 #[cold]
-fn no_conversion(given: i32, schema: fn() -> Schema) -> Error {
-    let (from, to) = (types::key_of(given), schema().text());
+fn no_conversion(from: i32, schema: fn() -> Schema) -> Error {
+    let (from, to) = (types::key_of(from), schema().text());
     Error::new("TypeError", format!("Cannot cast from `{from}` to `{to}`"))
 }
 

@@ -70,7 +70,7 @@ fn start() {
     });
 }
 
-/// What only frontends ask for.
+/// What only frontends call.
 #[cfg(feature = "frontend")]
 fn frontend() {
     path::register();

@@ -58,6 +58,7 @@ pub(crate) fn mismatch_value(paths: Option<(AccessPath, AccessPath)>) -> Any {
     }
 }
 
+/// One step of the path to a mismatch, on one side.
 type MismatchStep = (AccessKind, Any);
 
 /// Objects that were found to be each other's, by address of one side. Both are kept.
@@ -67,6 +68,7 @@ struct MatchedObjects {
     left_of: HashMap<usize, (ObjectRef, ObjectRef)>,
 }
 
+/// One comparison. Hooks of types call back into it, so it is shared, and its parts have locks.
 struct StructuralComparer {
     scope: BindingScope,
     skip_tensors: bool,
@@ -232,6 +234,7 @@ impl StructuralComparer {
         if kind == 5 || (kind == 4 && same) {
             return Ok(same);
         }
+        // A variable, or a node of a graph: what was matched once stays matched, on both sides.
         if matches!(kind, 2 | 3) {
             let pairs = lock(&self.pairs);
             if let Some((_, known)) = pairs.right_of.get(&(left.as_ptr() as usize)) {
@@ -273,11 +276,13 @@ impl StructuralComparer {
         if let Some(hook) = column::S_EQUAL.value(info.type_index) {
             let walk = self.clone();
             let callback = Function::from_packed(move |args| {
-                let [left, right, asked, name] = args else {
+                let [left, right, region_kind, name] = args else {
                     return Err(Error::new("TypeError", "the callback takes four arguments"));
                 };
-                let asked = cast::<i64>(*asked)?;
-                let equal = walk.scope.as_asked(asked, || walk.any(*left, *right))?;
+                let region_kind = cast::<i64>(*region_kind)?;
+                let equal = walk
+                    .scope
+                    .in_region_of_hook(region_kind, || walk.any(*left, *right))?;
                 if !equal && walk.wants_path {
                     let step = (AccessKind::Attr, Any::from(cast::<Str>(*name)?));
                     walk.step(step.clone(), step);

@@ -34,6 +34,7 @@ pub fn hash(value: AnyView<'_>, map_free_vars: bool, skip_tensors: bool) -> Resu
     Arc::new(walk).any(value)
 }
 
+/// One hash. Hooks of types call back into it, so it is shared, and its parts have locks.
 struct StructuralHasher {
     scope: BindingScope,
     skip_tensors: bool,
@@ -152,6 +153,7 @@ impl StructuralHasher {
         let fields = || self.fields(object, info);
         let mut hash = if kind == 2 {
             let hash = self.scope.of_variable(fields)?;
+            // A variable that nothing binds is itself; a bound one is its number, whatever it is called.
             if self.scope.region() == region::NONE {
                 at as u64
             } else {
@@ -171,10 +173,13 @@ impl StructuralHasher {
         let mut hash = info.key_hash;
         if let Some(hook) = column::S_HASH.value(info.type_index) {
             let walk = self.clone();
-            let callback = Function::named(None, move |value: Any, before: i64, asked: i64| {
-                let own = walk.scope.as_asked(asked, || walk.any(value.view()))?;
-                Ok::<i64, Error>(combine(before as u64, own) as i64)
-            });
+            let callback =
+                Function::named(None, move |value: Any, before: i64, region_kind: i64| {
+                    let own = walk
+                        .scope
+                        .in_region_of_hook(region_kind, || walk.any(value.view()))?;
+                    Ok::<i64, Error>(combine(before as u64, own) as i64)
+                });
             let args = [object.into(), (hash as i64).into(), (&callback).into()];
             let answer = cast::<Function>(hook)?.call(&args)?;
             return Ok(cast::<i64>(answer.view())? as u64);

@@ -6,13 +6,18 @@ use crate::value::types::{FieldInfo, flag};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Where variables may be bound.
+/// Where variables may be bound: the kinds of region that `flag::DEF_SIMPLE` and `flag::DEF_PATTERN` of a field open, by the numbers
+/// that hooks of types pass.
 pub(super) mod region {
-    pub(in super::super) const NONE: i32 = 0;
-    pub(in super::super) const PATTERN: i32 = 1;
-    pub(in super::super) const SIMPLE: i32 = 2;
+    /// Nowhere: a variable is itself.
+    pub(crate) const NONE: i32 = 0;
+    /// In all that is below, the types of variables included.
+    pub(crate) const PATTERN: i32 = 1;
+    /// The variable itself, and none in its type.
+    pub(crate) const SIMPLE: i32 = 2;
 }
 
+/// The lock, also after a panic: what it protects is changed by single insertions.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -25,6 +30,7 @@ pub(super) struct BindingScope {
 }
 
 impl BindingScope {
+    /// The region now, one of [`region`].
     pub(super) fn region(&self) -> i32 {
         self.region.load(Ordering::Relaxed)
     }
@@ -51,6 +57,7 @@ impl BindingScope {
         result
     }
 
+    /// Runs `body` for a field, in the region that its flags open.
     pub(super) fn of_field<T>(
         &self,
         field: &FieldInfo,
@@ -65,16 +72,25 @@ impl BindingScope {
         }
     }
 
-    /// As a hook of a type asks for it: 0 keeps the region.
-    pub(super) fn as_asked<T>(&self, asked: i64, body: impl FnOnce() -> Result<T>) -> Result<T> {
-        let asked = i32::try_from(asked)
-            .map_err(|_| Error::new("ValueError", format!("there is no region {asked}")))?;
-        match asked {
+    /// Runs `body` in the region whose number a hook of a type passes: 0 keeps the one that is.
+    pub(super) fn in_region_of_hook<T>(
+        &self,
+        kind: i64,
+        body: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let kind = i32::try_from(kind)
+            .map_err(|_| Error::new("ValueError", format!("there is no region {kind}")))?;
+        match kind {
             region::NONE => self.within(self.region(), body),
             wanted => self.within(wanted, body),
         }
     }
 
+    /// Runs `body` one level down.
+    ///
+    /// # Errors
+    ///
+    /// A ValueError where that is too deep; what `body` returns.
     pub(super) fn deeper<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let levels = self.depth.fetch_add(1, Ordering::Relaxed);
         let result = depth::check(levels).and_then(|()| body());

@@ -133,10 +133,10 @@ impl Mutator {
         } else {
             table.mutate
         };
-        self.ask(function, value)
+        self.call(function, value)
     }
 
-    fn ask(self, function: MutateFn, value: AnyView<'_>) -> Result {
+    fn call(self, function: MutateFn, value: AnyView<'_>) -> Result {
         // SAFETY: the function is of this mutator, or a hook for any; the value lives for the call.
         let answer = unsafe { function(self.0, *value.as_raw()) };
         // SAFETY: what such a function answers is owned by its caller.
@@ -145,7 +145,7 @@ impl Mutator {
 
     /// What stands for a variable or a shared node; None when nothing was set.
     pub(crate) fn remap_get(self, variable: AnyView<'_>) -> Result {
-        self.ask(self.table().remap_get, variable)
+        self.call(self.table().remap_get, variable)
     }
 
     /// Sets what stands for a variable or a shared node.
@@ -182,7 +182,7 @@ impl Mutator {
                 let address = hook.as_raw().ptr();
                 // SAFETY: a pointer that is an attribute is a function of its convention (the contract of `set_any_attr`).
                 let hook = unsafe { std::mem::transmute::<*mut c_void, MutateFn>(address) };
-                Some(self.ask(hook, value))
+                Some(self.call(hook, value))
             }
             index::FUNCTION => Some(
                 native::function(hook)

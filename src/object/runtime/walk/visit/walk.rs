@@ -133,7 +133,7 @@ impl CallbackWalk {
         match &self.way {
             WalkMode::Walk(links, order) => {
                 if *order == VisitOrder::Pre {
-                    match self.ask(links, visitor, value)? {
+                    match self.call_links(links, visitor, value)? {
                         WalkAnswer::Stop(interrupt) => return Ok(interrupt),
                         WalkAnswer::Skip => return Ok(Any::none()),
                         WalkAnswer::Advance => {}
@@ -143,7 +143,7 @@ impl CallbackWalk {
                 if *order == VisitOrder::Pre || !stopped.is_none() {
                     return Ok(stopped);
                 }
-                match self.ask(links, visitor, value)? {
+                match self.call_links(links, visitor, value)? {
                     WalkAnswer::Stop(interrupt) => Ok(interrupt),
                     _ => Ok(Any::none()),
                 }
@@ -158,10 +158,15 @@ impl CallbackWalk {
         }
     }
 
-    fn ask(&self, links: &Links, visitor: Visitor, value: AnyView<'_>) -> Result<WalkAnswer> {
+    fn call_links(
+        &self,
+        links: &Links,
+        visitor: Visitor,
+        value: AnyView<'_>,
+    ) -> Result<WalkAnswer> {
         match links.call(value, visitor.region().kind()) {
             None => Ok(WalkAnswer::Advance),
-            Some(said) => WalkAnswer::from_answer(native::settle(said?)?),
+            Some(returned) => WalkAnswer::from_answer(native::settle(returned?)?),
         }
     }
 }
@@ -174,14 +179,14 @@ enum WalkAnswer {
 }
 
 impl WalkAnswer {
-    fn from_answer(said: Any) -> Result<WalkAnswer> {
-        match said.type_index() {
+    fn from_answer(returned: Any) -> Result<WalkAnswer> {
+        match returned.type_index() {
             index::NONE => Ok(WalkAnswer::Advance),
-            index::INT | index::BOOL if said.as_raw().int() == 1 => Ok(WalkAnswer::Skip),
+            index::INT | index::BOOL if returned.as_raw().int() == 1 => Ok(WalkAnswer::Skip),
             index::INT | index::BOOL => Ok(WalkAnswer::Advance),
-            index::VISIT_INTERRUPT => Ok(WalkAnswer::Stop(said)),
+            index::VISIT_INTERRUPT => Ok(WalkAnswer::Stop(returned)),
             _ => {
-                let message = unexpected("WalkResult", &said);
+                let message = unexpected("WalkResult", &returned);
                 Err(OBJ_34.refused(Kind::Type, message).into())
             }
         }

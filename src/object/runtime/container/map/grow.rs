@@ -1,0 +1,213 @@
+//! Tables that take the place of another: copies, and tables of more slots (OBJ-06, OBJ-07).
+
+use super::chain::KeyPosition;
+use super::insert::Holders;
+use super::layout::{ANY_CHAIN, NOWHERE, Pair, SMALL_MAX};
+use super::table::{MapTable, is_plain};
+use crate::function::Result;
+use crate::object::format::key_hash::table_size;
+use crate::object::hash::any_hash;
+
+/// A table that takes the place of another.
+pub(super) struct Successor {
+    pub(super) table: MapTable,
+    /// The pairs are those of the other bit for bit, so that the other has to forget them.
+    pub(super) moved: bool,
+}
+
+impl MapTable {
+    /// A small map with the pairs of this small one, and room for `slots`.
+    pub(super) fn small_copy(self, slots: u64) -> MapTable {
+        let copy = MapTable::small(self.type_index(), slots.max(self.size()));
+        for at in 0..self.size() {
+            // SAFETY: the first `size` pairs of a small map are filled (OBJ-06).
+            let pair = unsafe { &*self.pair(at) };
+            // SAFETY: the copy has at least as many slots as there are pairs, and this one is not filled yet.
+            unsafe { copy.pair(at).write(pair.copy()) };
+            // SAFETY: a fresh map, whose pairs up to this one are written.
+            unsafe { (*copy.as_ptr()).body.size = at + 1 };
+        }
+        copy
+    }
+
+    /// A dense map with the pairs of this one.
+    pub(super) fn dense_copy(self) -> Result<MapTable> {
+        let (slots, shift) = table_size(self.size().max(SMALL_MAX));
+        let mut copy = MapTable::dense(self.type_index(), slots, shift);
+        let mut at = self.first();
+        while let Some(position) = at {
+            // SAFETY: `first` or `next` returned the position; what is copied does not change meanwhile (`Map`, or `Stay` at a
+            // dict).
+            let pair = unsafe { self.pair_at(position) };
+            // SAFETY: there is a pair at such a position.
+            let pair = unsafe { &*pair };
+            // SAFETY: a fresh map, which is dense.
+            match unsafe { copy.insert_dense(ANY_CHAIN, &mut pair.copy(), Holders::One) } {
+                // SAFETY: both are fresh, and no one else has seen them.
+                Ok(larger) => copy = unsafe { replace_by(copy, larger) },
+                Err(error) => {
+                    // SAFETY: a fresh map.
+                    unsafe { copy.dispose() };
+                    return Err(error);
+                }
+            }
+            // SAFETY: `first` or `next` returned the position, and the map did not change since.
+            at = unsafe { self.next(position) };
+        }
+        Ok(copy)
+    }
+
+    /// Moves all pairs to a table of twice the slots, in order, and adds one.
+    ///
+    /// # Safety
+    /// The map is dense. The caller has it alone or stays at it to change it, and has it forget its pairs where they moved.
+    #[inline(never)]
+    pub(super) unsafe fn rehash(self, longest: u64, fresh: &mut Pair) -> Result<Successor> {
+        // SAFETY: a dense map, by this contract.
+        let shift = unsafe { self.fib_shift() };
+        let (slots, shift) = (self.slots() * 2, shift - 1);
+        // SAFETY: a dense map, by this contract. One of the two forgets the pairs: the larger one here where the insertion fails, this
+        // one in `replace_by` or `replace_in`.
+        let (larger, moved) = match unsafe { self.moved(slots, shift) }? {
+            Some(larger) => (larger, true),
+            None => (self.copied(slots, shift)?, false),
+        };
+        // SAFETY: a fresh map, which is dense.
+        match unsafe { larger.insert_dense(longest, fresh, Holders::One) } {
+            Ok(still_larger) => Ok(Successor {
+                // SAFETY: both are fresh, and no one else has seen them.
+                table: unsafe { replace_by(larger, still_larger) },
+                moved,
+            }),
+            Err(error) => {
+                // This map stays whole.
+                if moved {
+                    // SAFETY: a fresh map, which is dense; its pairs are this map's.
+                    unsafe { larger.forget() };
+                }
+                // SAFETY: a fresh map.
+                unsafe { larger.dispose() };
+                Err(error)
+            }
+        }
+    }
+
+    /// A table of `slots` slots with the pairs of this dense one bit for bit: one of the two has to forget them. `None`
+    /// when they do not go in one by one.
+    ///
+    /// # Safety
+    /// The map is dense, and the caller has one of the two forget the pairs before either drops them.
+    unsafe fn moved(self, slots: u64, shift: u32) -> Result<Option<MapTable>> {
+        let larger = MapTable::dense(self.type_index(), slots, shift);
+        let mut at = self.first();
+        while let Some(slot) = at {
+            // SAFETY: `first` or `next` of an item returned the slot of an item; this map does not change here.
+            let item = unsafe { &*self.item(slot) };
+            let key = item.pair.key.view();
+            let place = any_hash(key).and_then(|hash| {
+                // SAFETY: the other map is dense.
+                let home = unsafe { larger.home(hash) };
+                match is_plain(key) {
+                    // SAFETY: the home of the key, which is none of the keys before: equality of such keys calls no hook that
+                    // could say otherwise now.
+                    true => unsafe { larger.place_of_new(home) },
+                    // SAFETY: the home of the key.
+                    false => unsafe { larger.place(ANY_CHAIN, home, key) },
+                }
+            });
+            let room = match place {
+                Ok(KeyPosition::Known(_)) => Ok(None),
+                Ok(KeyPosition::Home(home)) => Ok(Some((home, 0))),
+                // SAFETY: nothing changed the other map, which is fresh, since the place was found, and the key is not known.
+                Ok(place) => Ok(unsafe { larger.make_room(place) }),
+                Err(error) => Err(error),
+            };
+            match room {
+                Ok(Some((free, mark))) => {
+                    // SAFETY: the pair of an item. It is in both maps until one forgets it (this function's contract).
+                    let pair = unsafe { std::ptr::read(&raw const item.pair) };
+                    // SAFETY: `make_room` returned an empty slot of the other map, which is fresh, and its mark.
+                    unsafe { larger.enter(free, mark, pair) };
+                }
+                other => {
+                    // SAFETY: a fresh map, which is dense; its pairs are this map's.
+                    unsafe { larger.forget() };
+                    // SAFETY: a fresh map.
+                    unsafe { larger.dispose() };
+                    return other.map(|_| None);
+                }
+            }
+            at = (item.next != NOWHERE).then_some(item.next);
+        }
+        Ok(Some(larger))
+    }
+
+    /// [`MapTable::moved`] with copies of the pairs.
+    pub(super) fn copied(self, slots: u64, shift: u32) -> Result<MapTable> {
+        let mut copy = MapTable::dense(self.type_index(), slots, shift);
+        let mut at = self.first();
+        while let Some(slot) = at {
+            // SAFETY: `first` or `next` returned the position; what is copied does not change meanwhile (`Map`, or `Stay` at a
+            // dict).
+            let pair = unsafe { self.pair_at(slot) };
+            // SAFETY: there is a pair at such a position.
+            let pair = unsafe { &*pair };
+            // SAFETY: a fresh map, which is dense.
+            match unsafe { copy.insert_dense(ANY_CHAIN, &mut pair.copy(), Holders::One) } {
+                // SAFETY: both are fresh, and no one else has seen them.
+                Ok(larger) => copy = unsafe { replace_by(copy, larger) },
+                Err(error) => {
+                    // SAFETY: a fresh map.
+                    unsafe { copy.dispose() };
+                    return Err(error);
+                }
+            }
+            // SAFETY: `first` or `next` returned the position, and the map did not change since.
+            at = unsafe { self.next(slot) };
+        }
+        Ok(copy)
+    }
+
+    /// Lets go of all pairs of a dense map without dropping them: they are another table's now.
+    ///
+    /// # Safety
+    /// The map is dense, and the caller has it alone.
+    pub(super) unsafe fn forget(self) {
+        // SAFETY: a live map, which the caller has alone; a dense one, by this contract, has the fields (OBJ-07).
+        let order = unsafe { &mut (*self.as_ptr()).order };
+        (order.head, order.tail) = (NOWHERE, NOWHERE);
+        // SAFETY: a live map, which the caller has alone (this contract); an empty one needs no filled slot.
+        unsafe { (*self.as_ptr()).body.size = 0 };
+    }
+}
+
+/// The table that an insertion leads to.
+///
+/// # Safety
+/// `old` is fresh, `new` is what an insertion into it returned, and `old` is not used afterwards.
+pub(super) unsafe fn replace_by(old: MapTable, new: Option<Successor>) -> MapTable {
+    match new {
+        Some(new) => {
+            if new.moved {
+                // SAFETY: only dense maps move their pairs (`rehash`), and this one is fresh.
+                unsafe { old.forget() };
+            }
+            // SAFETY: a fresh map, by this contract.
+            unsafe { old.dispose() };
+            new.table
+        }
+        None => old,
+    }
+}
+
+/// The table that takes the place of `old`, which is others' too and ends later.
+///
+/// # Safety
+/// `new` is what an insertion into `old` returned, and the caller has `old` alone.
+pub(super) unsafe fn replace_in(old: MapTable, new: Successor) -> MapTable {
+    if new.moved {
+        // SAFETY: only dense maps move their pairs (`rehash`), and the caller has this one alone.
+        unsafe { old.forget() };
+    }
+    new.table
+}
