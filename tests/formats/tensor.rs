@@ -403,3 +403,57 @@ fn no_tensor_is_made_of_lanes_that_are_not_stored() {
     let refused = tvmspec::object::Tensor::from_record(&record).err().unwrap();
     assert!(refused.to_string().contains("TEN-35"), "{refused}");
 }
+
+#[test]
+fn an_element_has_bits_lanes_of_its_own_and_a_meaning() {
+    let of = |code, bits, lanes| Dtype { code, bits, lanes };
+    for (dtype, refused) in [
+        (of(Dtype::FLOAT, 32, 1), None),
+        (of(Dtype::INT, 1, 1), None),
+        (of(Dtype::FLOAT, 32, 1 << 15), None),
+        (of(Dtype::INT, 0, 1), Some(("TEN-28", Kind::Type))),
+        (of(Dtype::INT, 8, 0), Some(("TEN-28", Kind::Type))),
+        (of(Dtype::INT, 0, 0), Some(("TEN-28", Kind::Type))),
+        (Dtype::VOID, Some(("TEN-28", Kind::Type))),
+        (
+            of(Dtype::FLOAT, 32, (1 << 15) + 1),
+            Some(("TEN-07", Kind::Unsupported)),
+        ),
+        (
+            of(Dtype::FLOAT, 32, u16::MAX),
+            Some(("TEN-07", Kind::Unsupported)),
+        ),
+        (of(Dtype::FLOAT, 31, 1), Some(("TEN-33", Kind::UnknownKind))),
+    ] {
+        let answer = dtype.check_element().err();
+        let answer = answer.map(|broken| (broken.rule().id(), broken.kind()));
+        assert_eq!(answer, refused, "{dtype:?}");
+    }
+}
+
+#[test]
+fn parameters_are_counted_and_the_last_of_a_name_is_found() {
+    let none = Params::new(vec![]);
+    assert!(none.is_empty() && none.get("a").is_none());
+    assert_eq!((none.len(), none.iter().len()), (0, 0));
+
+    let record = |byte: u8| {
+        TensorRecord::new(
+            Dtype::scalar(Dtype::UINT, 8),
+            &[1],
+            vec![byte],
+            Sizing::V0_7,
+        )
+        .unwrap()
+    };
+    let named = |name: &'static str, byte| (Cow::Borrowed(name), record(byte));
+    let params = Params::new(vec![named("a", 1), named("b", 2), named("a", 3)]);
+    assert!(!params.is_empty());
+    assert_eq!((params.len(), params.iter().len()), (3, 3));
+    let found = |name| params.get(name).map(|record| record.data().to_vec());
+    assert_eq!(found("a"), Some(vec![3]));
+    assert_eq!(found("b"), Some(vec![2]));
+    assert_eq!(found("c"), None);
+    let names: Vec<&str> = params.iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["a", "b", "a"]);
+}

@@ -1,0 +1,137 @@
+//! Executables that are loaded from files, what they say of themselves, and where their functions are looked for.
+#![cfg(feature = "cli")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use tvmspec::device::Device;
+use tvmspec::function::{Error, Function, registry};
+use tvmspec::module::{Module, ModuleKind};
+use tvmspec::object::{Array, sequence_of};
+use tvmspec::release::Layout;
+use tvmspec::value::{Any, AnyPayload, AnyView, RawAny, cast, index};
+use tvmspec::vm::{LoadedExecutable, VirtualMachine};
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("golden/vm")
+        .join(name)
+}
+
+fn call(function: &Function, args: &[Any]) -> Result<Any, Error> {
+    let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
+    function.call(&views)
+}
+
+/// VM-09: the loaders that are registered, with a path, and with a format behind it as `ffi.Module.load_from_file` passes.
+#[test]
+fn a_file_is_loaded_by_every_registered_loader() {
+    let path = golden("machine.vmexec");
+    let path = path.to_str().unwrap();
+    for (name, kind) in [
+        ("relax.ExecutableLoadFromFile", "relax.VMExecutable"),
+        (
+            "ffi.Module.load_from_file.relax.VMExecutable",
+            "relax.VMExecutable",
+        ),
+        (
+            "ffi.Module.load_from_file.relax.Executable",
+            "relax.Executable",
+        ),
+    ] {
+        let loader = registry::require(name).unwrap();
+        for args in [vec![path.into()], vec![path.into(), "vmexec".into()]] {
+            let module: Module = cast(call(&loader, &args).unwrap().view()).unwrap();
+            assert_eq!(module.kind(), kind, "{name}");
+        }
+        let gone = call(&loader, &["no/such.vmexec".into(), path.into()]).unwrap_err();
+        assert_eq!(gone.kind(), "RuntimeError", "{name}");
+        assert!(gone.message().contains("no/such.vmexec"), "{gone}");
+        assert_eq!(
+            call(&loader, &[]).unwrap_err().kind(),
+            "TypeError",
+            "{name}"
+        );
+        assert_eq!(
+            call(&loader, &[7i64.into()]).unwrap_err().kind(),
+            "TypeError",
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn an_executable_says_how_much_it_has() {
+    let loader = registry::require("relax.ExecutableLoadFromFile").unwrap();
+    let path = golden("machine.vmexec");
+    let module = call(&loader, &[path.to_str().unwrap().into()]).unwrap();
+    let module: Module = cast(module.view()).unwrap();
+    let stats = call(&module.require("stats").unwrap(), &[]).unwrap();
+    let stats = String::try_from(&stats).unwrap();
+    // As golden/vm/machine.vmexec.txt lists them.
+    for line in ["functions: 18", "packed: 11", "compiled: 0", "constants: 1"] {
+        assert!(
+            stats.lines().any(|own| own.trim() == line),
+            "{line} in {stats}"
+        );
+    }
+}
+
+/// A module with one function, which returns `self.1`.
+struct Single(&'static str, i64);
+
+impl ModuleKind for Single {
+    fn kind(&self) -> &str {
+        "single"
+    }
+
+    fn function(&self, _: &Module, name: &str) -> Result<Option<Function>, Error> {
+        let answer = self.1;
+        Ok((name == self.0).then(|| Function::from_packed(move |_| Ok(answer.into()))))
+    }
+}
+
+fn machine(imports: Vec<Module>) -> VirtualMachine {
+    tvmspec::object::init();
+    let loaded = LoadedExecutable::from_file(golden("machine.vmexec"), Layout::V0_22).unwrap();
+    VirtualMachine::new(Arc::new(loaded), imports, &[Device::CPU]).unwrap()
+}
+
+/// VM-11: imports in order, then the registry.
+#[test]
+fn an_import_has_a_function_before_another_and_before_the_registry() {
+    let size = |machine: &VirtualMachine| {
+        let three = Any::from(Array::new(vec![1i64.into(), 2i64.into(), 3i64.into()]));
+        machine.call("size", &[three]).unwrap()
+    };
+    let own = |number| Module::new(Single("ffi.ArraySize", number));
+    let other = || Module::new(Single("other", 0));
+    for (imports, answer) in [
+        (vec![], 3),
+        (vec![other()], 3),
+        (vec![own(40)], 40),
+        (vec![own(40), own(50)], 40),
+        (vec![other(), own(50)], 50),
+    ] {
+        let answered = size(&machine(imports));
+        assert_eq!(i64::try_from(&answered).unwrap(), answer);
+    }
+    // What an import of an import has counts too.
+    let outer = other();
+    outer.import(own(60)).unwrap();
+    assert_eq!(i64::try_from(&size(&machine(vec![outer]))).unwrap(), 60);
+}
+
+#[test]
+fn a_handle_that_is_no_machine_is_refused() {
+    let tuple = machine(vec![]).call("three", &[1i64.into(), 2i64.into(), 3i64.into()]);
+    assert_eq!(sequence_of(tuple.unwrap().view()).unwrap().len(), 3);
+    let invoke = registry::require("vm.builtin.invoke_closure").unwrap();
+    for handle in [std::ptr::null_mut(), std::ptr::without_provenance_mut(64)] {
+        let raw = RawAny::of(index::OPAQUE, AnyPayload { ptr: handle });
+        // SAFETY: a pointer, which nobody follows.
+        let handle = unsafe { AnyView::from_raw(raw) };
+        let error = invoke.call(&[handle, AnyView::none()]).unwrap_err();
+        assert_eq!(error.kind(), "RuntimeError", "{error}");
+    }
+    assert_eq!(call(&invoke, &[]).unwrap_err().kind(), "RuntimeError");
+}
