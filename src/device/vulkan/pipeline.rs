@@ -234,7 +234,7 @@ fn make(on: &VulkanDevice, kernel: &KernelInfo, shader: &SpirvShader) -> Result<
     let pipelines =
         unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &create, None) };
     let pipelines = Vulkan::checked(
-        &format!("vkCreateComputePipelines `{}`", kernel.name),
+        format!("vkCreateComputePipelines `{}`", kernel.name),
         pipelines.map_err(|(_, code)| code),
     )?;
     Ok(VulkanPipeline {
