@@ -126,15 +126,27 @@ pub mod graph;
 
 pub mod vm;
 
-/// What the chapters put into the global registry, each by a function of its own, at its first lookup.
+/// Set once everything below is in its place.
 #[cfg(feature = "runtime")]
-const DEFAULTS: &[fn()] = &[
-    device::provide,
-    #[cfg(feature = "graph")]
-    graph::module::provide,
-    #[cfg(feature = "vm")]
-    vm::provide,
-];
+static INSTALLED: std::sync::Once = std::sync::Once::new();
+
+/// Puts what upper rooms bring into the tables of lower ones, once: the C interface into that of `module`, functions into the
+/// registry of `function`. These two chapters call this at the first lookup in them, and this is the only arrow of the
+/// library that points up: a program that calls nothing but `module::load` installs everything by it.
+///
+/// Nothing that runs in here looks up: it would wait for itself.
+#[cfg(feature = "runtime")]
+fn install() {
+    const BROUGHT: &[fn()] = &[
+        capi::install,
+        device::provide,
+        #[cfg(feature = "graph")]
+        graph::module::provide,
+        #[cfg(feature = "vm")]
+        vm::provide,
+    ];
+    INSTALLED.call_once(|| BROUGHT.iter().for_each(|bring| bring()));
+}
 
 #[cfg(feature = "suite")]
 #[path = "../conformance/mod.rs"]

@@ -232,7 +232,10 @@ fn functions() -> Outcome {
 fn errors() -> Outcome {
     let raised = |error: Error| {
         let raised = crate::function::Error::from(error);
-        (raised.kind().to_owned(), raised.message().to_owned())
+        (
+            raised.kind().as_str().to_owned(),
+            raised.message().to_owned(),
+        )
     };
     let memory = Error::OutOfMemory {
         nbytes: 5,
@@ -240,7 +243,7 @@ fn errors() -> Outcome {
     };
     let refusal = DEV_04.refused(Kind::Missing, "nothing");
     let own = crate::function::Error::from(refusal.clone());
-    let own = (own.kind().to_owned(), own.message().to_owned());
+    let own = (own.kind().as_str().to_owned(), own.message().to_owned());
     expect(raised(refusal.into()), own, "a refusal")?;
     for (error, kind, text) in [
         (memory, "MemoryError", "no memory for 5 bytes (nobody)"),
@@ -262,7 +265,7 @@ fn errors() -> Outcome {
     for args in [vec![&one; 4], vec![&one; 2], vec![&text]] {
         let views: Vec<AnyView<'_>> = args.iter().map(|any| any.view()).collect();
         let failed = function.call(&views).err();
-        let kind = failed.map(|error| error.kind().to_owned());
+        let kind = failed.map(|error| error.kind().as_str().to_owned());
         let count = args.len();
         let expected = Some("TypeError".to_owned());
         expect(kind, expected, &format!("{count} arguments"))?;

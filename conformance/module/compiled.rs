@@ -3,7 +3,6 @@
 
 use super::backend;
 use super::loading::stored;
-use crate::capi::exports;
 use crate::conformance::function::driver::{numbered, remove};
 use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show};
@@ -13,6 +12,7 @@ use crate::conformance::runtime::ffi::{
 };
 use crate::conformance::runtime::number::number_of;
 use crate::conformance::runtime::shell::{self, Content};
+use crate::module::exports;
 use crate::module::{Convention, Dialect};
 use crate::payload::{self, Field};
 use crate::release::{Layout, Release};

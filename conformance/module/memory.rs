@@ -1,6 +1,6 @@
 //! A library that is not a file: symbols in memory, for cases that no linker needs to run for.
 
-use crate::capi::exports;
+use crate::module::exports;
 use crate::module::{Data, SymbolName, Symbols};
 use crate::rule::Violation;
 use std::collections::HashMap;

@@ -90,7 +90,7 @@ fn result(root: &Module, call: &Value) -> Result<Value, Refusal> {
 }
 
 fn shown(error: &Error) -> Value {
-    json!({"error": [error.kind(), error.message()]})
+    json!({"error": [error.kind().as_str(), error.message()]})
 }
 
 /// `module.open` of another runtime, by its C functions.

@@ -222,7 +222,7 @@ fn finish(result: Result<Value, Error>) -> Result<Answer, Refusal> {
         Err(error) => match refusal(&error) {
             Some(refusal) => Err(refusal),
             None => Ok(Answer::new(
-                json!({"error": error.kind()}),
+                json!({"error": error.kind().as_str()}),
                 Findings::default(),
             )),
         },

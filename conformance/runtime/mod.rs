@@ -17,8 +17,8 @@ pub(super) mod number;
 pub(super) mod shell;
 
 use super::{function, graph, module, object, value, vm};
-use crate::capi::exports;
 use crate::function::{Error, Function, take_broken};
+use crate::module::exports;
 use crate::module::parallel;
 use crate::release::Layout;
 use crate::rule::Violation;

@@ -4,7 +4,7 @@
 //! error, since code of both calls these functions.
 
 use crate::function::legacy::last_error;
-use crate::function::{Error, set_raised};
+use crate::function::{Error, ErrorKind, set_raised};
 use crate::module::once;
 use crate::module::parallel::{self, GroupEnv, Task};
 use crate::module::workspace::{self, Request};
@@ -132,5 +132,5 @@ fn code(result: Result<(), String>) -> c_int {
 /// Leaves `text` as the failure of this thread: as the text that code up to 0.20 reads, and raised for later code.
 fn fail(text: &str) {
     last_error::set(text);
-    set_raised(Error::new("RuntimeError", text));
+    set_raised(Error::new(ErrorKind::Runtime, text));
 }

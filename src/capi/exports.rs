@@ -1,26 +1,11 @@
-//! The C interface by name: what compiled libraries of any release ask of the process that loads them.
+//! The C interface by name: what compiled libraries of any release expect from the process that loads them.
 
+use crate::module::exports::{Export, provide};
 use std::ffi::c_void;
 
-/// A function of the C interface.
-#[derive(Clone, Copy)]
-pub(crate) struct Export {
-    pub(crate) name: &'static str,
-    address: *const c_void,
-}
-
-// SAFETY: the address of code, which is never written.
-unsafe impl Sync for Export {}
-
-impl Export {
-    pub(crate) fn address(self) -> *mut c_void {
-        self.address.cast_mut()
-    }
-}
-
-/// The function `name`.
-pub(crate) fn find(name: &str) -> Option<Export> {
-    ALL.iter().find(|export| export.name == name).copied()
+/// Lets libraries that are loaded find these functions (MOD-05).
+pub(crate) fn install() {
+    provide(ALL);
 }
 
 macro_rules! exports {
@@ -28,10 +13,7 @@ macro_rules! exports {
         $(use super::$module $(:: $inner)? ::{$($name),*};)*
 
         /// Every function, in the order of the rooms that they are in.
-        pub(crate) static ALL: &[Export] = &[$($(Export {
-            name: stringify!($name),
-            address: $name as *const c_void,
-        }),*),*];
+        static ALL: &[Export] = &[$($(Export::new(stringify!($name), $name as *const c_void)),*),*];
     };
 }
 

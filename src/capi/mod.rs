@@ -14,8 +14,10 @@ pub mod backend;
 pub mod device;
 #[cfg(feature = "inspect")]
 pub mod examine;
-pub(crate) mod exports;
+mod exports;
 pub mod extras;
 pub mod ffi;
 pub mod half;
 pub mod legacy;
+
+pub(crate) use exports::install;

@@ -2,7 +2,7 @@
 
 use crate::device::manager::{self, Manager};
 use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Space, Stream, cpu};
-use crate::function::{self, Function, registry};
+use crate::function::{self, ErrorKind, Function, registry};
 use crate::module::workspace::{self, Request};
 use crate::value::{Any, AnyView, DLDevice};
 use std::ffi::c_void;
@@ -139,7 +139,7 @@ fn device_attr(args: &[AnyView<'_>]) -> function::Result {
         (2, _, Some(number), _) => (Device::from(DLDevice::try_from(args[0])?), number),
         _ => {
             return Err(function::Error::new(
-                "TypeError",
+                ErrorKind::Type,
                 "runtime.GetDeviceAttr takes a device type, an id and a number",
             ));
         }
@@ -164,8 +164,8 @@ impl From<Error> for function::Error {
     fn from(error: Error) -> function::Error {
         match error {
             Error::Refused(broken) => broken.into(),
-            Error::OutOfMemory { .. } => function::Error::new("MemoryError", error.to_string()),
-            other => function::Error::new("RuntimeError", other.to_string()),
+            Error::OutOfMemory { .. } => function::Error::new(ErrorKind::Memory, error.to_string()),
+            other => function::Error::new(ErrorKind::Runtime, other.to_string()),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! | 80..88  | error that caused this one, or null               | FUN-04 |
 //! | 88..96  | extra context object, or null                     | FUN-04 |
 
+use super::ErrorKind;
 use crate::rule::{Kind, Violation};
 use crate::value::header::{Header, ObjectRef, Ref, dec_ref, static_object};
 use crate::value::{Any, AnyView, Argument, ByteArray, Schema, index};
@@ -133,9 +134,10 @@ const APPEND: i32 = 1;
 pub struct Error(Ref<ErrorObj>);
 
 impl Error {
-    /// An error of `kind` (`ValueError`, `TypeError`, `RuntimeError`, ...) with no backtrace.
+    /// An error with no backtrace. `kind` is an [`ErrorKind`] or the name of one.
     #[cold]
-    pub fn new(kind: &str, message: impl AsRef<[u8]>) -> Error {
+    pub fn new<'k>(kind: impl Into<ErrorKind<'k>>, message: impl AsRef<[u8]>) -> Error {
+        let kind = kind.into().as_str();
         Error::with_parts(kind.as_bytes(), message.as_ref(), b"", None, None)
     }
 
@@ -182,7 +184,7 @@ impl Error {
     #[must_use]
     pub fn caused_by(self, cause: Error) -> Error {
         Error::with_parts(
-            self.kind().as_bytes(),
+            self.kind().as_str().as_bytes(),
             self.message().as_bytes(),
             self.backtrace().as_bytes(),
             Some(cause.into_object()),
@@ -196,8 +198,8 @@ impl Error {
     }
 
     /// The kind.
-    pub fn kind(&self) -> &str {
-        Error::text(&self.0.cell.kind)
+    pub fn kind(&self) -> ErrorKind<'_> {
+        Error::text(&self.0.cell.kind).into()
     }
 
     /// The message.
@@ -305,11 +307,11 @@ impl From<Violation> for Error {
     #[cold]
     fn from(broken: Violation) -> Error {
         let kind = match broken.kind() {
-            Kind::Type => "TypeError",
-            Kind::Truncated | Kind::Trailing | Kind::Malformed | Kind::Cycle => "ValueError",
-            _ => "RuntimeError",
+            Kind::Type => ErrorKind::Type,
+            Kind::Truncated | Kind::Trailing | Kind::Malformed | Kind::Cycle => ErrorKind::Value,
+            _ => ErrorKind::Runtime,
         };
-        Error::said(kind, broken)
+        Error::of_violation(kind, broken)
     }
 }
 
@@ -325,9 +327,9 @@ pub(crate) fn take_broken() -> Option<Violation> {
 }
 
 impl Error {
-    /// An error of `kind` that says what a broken rule says.
+    /// An error of `kind`, where the rule that is broken has another than [`Error::from`] chooses.
     #[cold]
-    pub fn said(kind: &str, broken: Violation) -> Error {
+    pub(crate) fn of_violation(kind: ErrorKind<'_>, broken: Violation) -> Error {
         let error = Error::new(kind, broken.message());
         #[cfg(feature = "suite")]
         LAST_BROKEN.set(Some(broken));

@@ -3,6 +3,7 @@
 //! above it (FUN-25).
 
 use super::{Error, Result};
+use crate::function::ErrorKind;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -142,7 +143,7 @@ pub(crate) unsafe fn register_hook(name: &[u8], symbol: *mut c_void) -> Result<(
         }
         other => {
             return Err(Error::new(
-                "ValueError",
+                ErrorKind::Value,
                 format!("Unknown env API {}", String::from_utf8_lossy(other)),
             ));
         }

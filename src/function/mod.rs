@@ -30,6 +30,7 @@ macro_rules! own_object {
 
 mod custom_types;
 mod error;
+mod error_kind;
 pub(crate) mod frontend;
 pub(crate) mod legacy;
 pub mod registry;
@@ -44,6 +45,7 @@ pub(crate) use error::ErrorCell;
 #[cfg(feature = "suite")]
 pub(crate) use error::take_broken;
 pub(crate) use error::{set_raised, take_raised};
+pub use error_kind::ErrorKind;
 pub(crate) use typed::lent;
 pub(crate) use typed::{AsItIs, Lent, Named, signature_json};
 pub use typed::{Outcome, Param, Parameter, Signature, Typed, TypedFn};
@@ -269,7 +271,7 @@ impl Function {
 #[inline(never)]
 fn too_many(count: usize) -> Error {
     Error::new(
-        "ValueError",
+        ErrorKind::Value,
         format!("a call has {count} arguments, more than an i32 counts"),
     )
 }
@@ -279,13 +281,13 @@ fn too_many(count: usize) -> Error {
 pub(crate) fn raised(code: i32) -> Error {
     if code == -2 {
         return Error::new(
-            "EnvErrorAlreadySet",
+            ErrorKind::Frontend,
             "the frontend holds the error of this call",
         );
     }
     take_raised().unwrap_or_else(|| {
         Error::new(
-            "RuntimeError",
+            ErrorKind::Runtime,
             format!("a call failed with code {code} and left no error"),
         )
     })
@@ -405,7 +407,7 @@ pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
 
 #[cold]
 fn fail(error: Error) -> i32 {
-    if error.kind() == "EnvErrorAlreadySet" {
+    if error.kind() == ErrorKind::Frontend {
         return -2;
     }
     set_raised(error);
@@ -421,7 +423,7 @@ pub(crate) fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("a panic without a text");
-    Error::new("InternalError", format!("panicked: {text}"))
+    Error::new(ErrorKind::Internal, format!("panicked: {text}"))
 }
 
 #[repr(C)]

@@ -9,13 +9,14 @@
 
 use super::custom_types;
 use super::{Code, Error, FUN_10, FUN_11, Function, Result, Signature, TypedFn, signature_json};
+use crate::function::ErrorKind;
 use crate::rule::Kind;
 use crate::value::header::{Header, ObjectRef};
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 struct Entry {
     name: &'static [u8],
@@ -177,7 +178,7 @@ impl Entry {
 fn find_any(name: &[u8]) -> Option<&'static Entry> {
     // Asked before the search: defaults that another thread brings meanwhile are searched for once more. What is there is found
     // without a wait (FUN-10).
-    let settled = DEFAULTS.is_completed();
+    let settled = crate::INSTALLED.is_completed();
     match find(name) {
         None if !settled => find_default(name),
         found => found,
@@ -186,21 +187,8 @@ fn find_any(name: &[u8]) -> Option<&'static Entry> {
 
 #[cold]
 fn find_default(name: &[u8]) -> Option<&'static Entry> {
-    install_defaults();
+    crate::install();
     find(name)
-}
-
-static DEFAULTS: Once = Once::new();
-
-/// Enters what the chapters of this crate bring, once.
-///
-/// Nothing that runs in here looks up or lists: it would wait for itself.
-pub(crate) fn install_defaults() {
-    DEFAULTS.call_once(|| {
-        for install in crate::DEFAULTS {
-            install();
-        }
-    });
 }
 
 /// Registers `function` as the default for `name`: one that yields to every other, before or after it (FUN-11).
@@ -236,7 +224,7 @@ fn lock() -> MutexGuard<'static, Ledger> {
 
 /// With what the chapters bring.
 fn ledger() -> MutexGuard<'static, Ledger> {
-    install_defaults();
+    crate::install();
     lock()
 }
 
@@ -255,7 +243,7 @@ fn enter_safely(name: &str, function: Function, claim: Claim, details: Details) 
         let message = format!(
             "`{name}` returns the address of a device table: device::manager::register makes one of a device"
         );
-        return Err(Error::new("ValueError", message));
+        return Err(Error::new(ErrorKind::Value, message));
     }
     // SAFETY: no name of a device, as just seen.
     unsafe { enter(name.as_bytes(), function, claim, details) }

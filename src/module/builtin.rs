@@ -1,7 +1,7 @@
 //! The functions of modules by name.
 
 use super::Module;
-use crate::function::{Error, Function};
+use crate::function::{Error, ErrorKind, Function};
 use crate::module;
 use crate::object::{ArrayOf, def, def_packed};
 use crate::value::{Any, Str, cast};
@@ -101,7 +101,7 @@ fn register_old_names() {
             .and_then(|at| imports.get(at).cloned());
         import.ok_or_else(|| {
             let message = format!("there is no import {at} of {}", imports.len());
-            Error::new("IndexError", message)
+            Error::new(ErrorKind::Index, message)
         })
     });
     def("runtime.ModuleLoadFromFile", |path: &str, _format: &str| {

@@ -5,7 +5,7 @@
 
 use super::loaders::LoaderEntry;
 use super::{Module, ModuleKind};
-use crate::function::{Error, Function};
+use crate::function::{Error, ErrorKind, Function};
 use crate::object::{Array, Map, Tensor};
 use crate::payload::{self, Field};
 use crate::release::Layout;
@@ -150,7 +150,7 @@ impl Constants {
             // MOD-19: an integer other than 0 is a failure; no result counts as 0.
             return match i64::try_from(&result) {
                 Ok(code) if code != 0 => Err(Error::new(
-                    "RuntimeError",
+                    ErrorKind::Runtime,
                     format!("`{name}` refused its constants with code {code}"),
                 )),
                 _ => Ok(()),

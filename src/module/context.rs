@@ -1,7 +1,6 @@
 //! What a loader writes into a library: slots, and the context.
 
-use super::{Module, SymbolName, Symbols, names};
-use crate::capi::exports;
+use super::{Module, SymbolName, Symbols, exports, names};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};

@@ -1,7 +1,7 @@
 //! What a kind of module does, and what each known kind promises.
 
 use super::Module;
-use crate::function::{Error, Function};
+use crate::function::{Error, ErrorKind, Function};
 use crate::release::Release;
 
 /// Bits of the property mask (MOD-15).
@@ -120,7 +120,7 @@ pub trait ModuleKind: std::any::Any + Send + Sync {
 }
 
 fn cannot(kind: &str, what: &str) -> Error {
-    Error::new("RuntimeError", format!("Module[{kind}] {what}"))
+    Error::new(ErrorKind::Runtime, format!("Module[{kind}] {what}"))
 }
 
 /// The property mask of `kind` as `release` defines it; 0 for kinds that are not listed (MOD-15).

@@ -2,7 +2,7 @@
 
 use super::Module;
 use crate::function::legacy::{PackedArguments, failure, last_error, object, take_result};
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::value::AnyView;
 use crate::value::legacy::{TVMValue, code};
 use std::ffi::{c_int, c_void};
@@ -31,8 +31,8 @@ pub(crate) unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result {
     let mut result = TVMValue::ZERO;
     let mut result_code = code::NULL;
     last_error::take();
-    let count =
-        c_int::try_from(args.len()).map_err(|_| Error::new("ValueError", "too many arguments"))?;
+    let count = c_int::try_from(args.len())
+        .map_err(|_| Error::new(ErrorKind::Value, "too many arguments"))?;
     // SAFETY: `function` follows the convention; the arrays hold `count` arguments, which live through `args`.
     let returned = unsafe {
         function(
@@ -63,5 +63,5 @@ pub(crate) unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result {
 pub(crate) unsafe fn module(handle: *mut c_void) -> Result<Module> {
     // SAFETY: `handle` is null or a live object, by this contract.
     let object = unsafe { object(handle) }?;
-    Module::from_object(object).map_err(|_| Error::new("TypeError", "the handle is no module"))
+    Module::from_object(object).map_err(|_| Error::new(ErrorKind::Type, "the handle is no module"))
 }

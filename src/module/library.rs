@@ -3,7 +3,7 @@
 use super::context::Written;
 use super::names::{self, Convention, Dialect, EntryPoint};
 use super::{MOD_25, Module, ModuleKind, Symbols, legacy};
-use crate::function::{Error, Function, SafeCall, raised};
+use crate::function::{Error, ErrorKind, Function, SafeCall, raised};
 use crate::rule;
 use crate::value::{
     Any, AnyPayload, AnyView, ByteArray, Header, RawAny, bytes_bytes, c_str, cast, index, types,
@@ -152,8 +152,8 @@ impl ModuleKind for Library {
 /// `body` must follow it.
 unsafe fn call_ffi(body: SafeCall, args: &[AnyView<'_>]) -> Result<Any, Error> {
     let mut result = RawAny::NONE;
-    let count =
-        i32::try_from(args.len()).map_err(|_| Error::new("ValueError", "too many arguments"))?;
+    let count = i32::try_from(args.len())
+        .map_err(|_| Error::new(ErrorKind::Value, "too many arguments"))?;
     // SAFETY: `body` follows the convention; a view is one cell, and there are `count`.
     let code = unsafe {
         body(

@@ -3,7 +3,7 @@
 use super::loaders::{LoaderEntry, Loaders};
 use super::{Dialect, Dso, Library, MOD_07, MOD_18, MOD_26, Module, Symbols, context, names};
 use crate::blob::{Blob, LIBRARY, detect};
-use crate::function::{Error, registry};
+use crate::function::{Error, ErrorKind, registry};
 use crate::release::Layout;
 use crate::rule::{Finding, Findings, Kind, Strictness, Violation};
 use std::path::Path;
@@ -48,7 +48,7 @@ impl From<Error> for LoadError {
 impl From<LoadError> for Error {
     fn from(error: LoadError) -> Error {
         match error {
-            LoadError::Broken(broken) => Error::new("RuntimeError", broken.to_string()),
+            LoadError::Broken(broken) => Error::new(ErrorKind::Runtime, broken.to_string()),
             LoadError::Failed(error) => error,
         }
     }
@@ -130,7 +130,7 @@ unsafe fn load_by(path: &Path, text: &str, open: Opener) -> Result<Module, Error
             let message = format!(
                 "`{text}` has no extension: the text behind the last dot says what it holds"
             );
-            return Err(Error::new("RuntimeError", message));
+            return Err(Error::new(ErrorKind::Runtime, message));
         }
     };
     if extension == "so" {
@@ -144,14 +144,14 @@ unsafe fn load_by(path: &Path, text: &str, open: Opener) -> Result<Module, Error
     // SAFETY: what it loads is the file at `path`, which the contract of `load` covers.
     let loader = unsafe { registry::lookup_raw(name.as_bytes()) }.ok_or_else(|| {
         let message = format!("Loader for `.{extension}` files is not registered: there is no global function `{name}`");
-        Error::new("RuntimeError", message)
+        Error::new(ErrorKind::Runtime, message)
     })?;
     let made = loader.call_with([text.into(), extension.into()])?;
     let module = made
         .into_object()
         .ok()
         .and_then(|object| Module::from_object(object).ok());
-    module.ok_or_else(|| Error::new("TypeError", format!("`{name}` returned no module")))
+    module.ok_or_else(|| Error::new(ErrorKind::Type, format!("`{name}` returned no module")))
 }
 
 /// `str::rsplit_once` of a dot, without the code that looks for characters of several bytes.
@@ -213,7 +213,7 @@ pub unsafe fn load_symbols(
     strictness: Strictness,
 ) -> Result<LoadedLibrary, LoadError> {
     // Compiled code takes workspace without a lookup by name, which is what installs the defaults otherwise.
-    registry::install_defaults();
+    crate::install();
     let unmet = symbols.unmet();
     MOD_26.demand(Kind::Missing, unmet.is_empty(), || {
         names::not_met(&symbols.describe(), &unmet)

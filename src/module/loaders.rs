@@ -1,7 +1,7 @@
 //! Which function reads the payload of which kind.
 
 use super::{Dialect, Module, Opaque, Symbols};
-use crate::function::{Error, Function, registry};
+use crate::function::{Error, ErrorKind, Function, registry};
 use crate::payload;
 use crate::release::Layout;
 use crate::rule::Findings;
@@ -135,7 +135,7 @@ fn into_module(made: crate::value::Any, entry: &LoaderEntry<'_>) -> Result<Modul
         let text = format!(
             "Cannot convert from type `{key}` to `ffi.Module`: `{loader}` must return a module"
         );
-        Error::new("TypeError", text)
+        Error::new(ErrorKind::Type, text)
     })
 }
 

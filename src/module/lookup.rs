@@ -2,7 +2,7 @@
 
 use super::cxx::foreign;
 use super::{MOD_09, MOD_13, Module};
-use crate::function::{Error, Function, registry};
+use crate::function::{Error, ErrorKind, Function, registry};
 use crate::object::VisitedObjects;
 use crate::release::Release;
 use crate::rule;
@@ -42,7 +42,7 @@ impl Module {
     pub fn require(&self, name: &str) -> Result<Function, Error> {
         self.function(name, true)?.ok_or_else(|| {
             let text = format!("Module[{}] has no function `{name}`", self.kind());
-            Error::new("AttributeError", text)
+            Error::new(ErrorKind::Attribute, text)
         })
     }
 

@@ -19,6 +19,7 @@ mod constants;
 pub(crate) mod context;
 pub(crate) mod cxx;
 pub(crate) mod dso;
+pub(crate) mod exports;
 mod kind;
 pub(crate) mod legacy;
 mod library;

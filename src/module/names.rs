@@ -1,7 +1,6 @@
 //! The names that a library and its loader meet under, release by release.
 
-use super::{Data, Symbols};
-use crate::capi::exports;
+use super::{Data, Symbols, exports};
 use crate::release::Layout;
 use crate::rule::Violation;
 

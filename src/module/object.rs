@@ -11,7 +11,7 @@
 
 use super::cxx::{foreign, virtuals};
 use super::{MOD_10, ModuleKind};
-use crate::function::{Error, Function, lent};
+use crate::function::{Error, ErrorKind, Function, lent};
 use crate::object::{Array, VisitedObjects, sequence_of};
 use crate::rule;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, end_nested};
@@ -285,7 +285,7 @@ impl Module {
         let text = || "Cyclic dependency detected during import".to_owned();
         MOD_10
             .demand(rule::Kind::Cycle, !self.reaches(importer)?, text)
-            .map_err(|broken| Error::said("RuntimeError", broken))
+            .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))
     }
 
     /// Whether `target` is this module or below it. Each module is looked at once, and depth costs no stack.

@@ -98,7 +98,10 @@ fn a_callback_is_registered_found_called_and_given_back() {
         assert_eq!(code, -1);
     }
     let error = raised();
-    assert_eq!((error.kind(), error.message()), ("TypeError", "not so"));
+    assert_eq!(
+        (error.kind().as_str(), error.message()),
+        ("TypeError", "not so")
+    );
     assert!(tvmspec::function::registry::remove("test.capi.adds"));
     unsafe {
         TVMFFIObjectIncRef(made);

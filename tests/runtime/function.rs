@@ -31,7 +31,10 @@ fn errors_keep_kind_message_and_cause() {
         Err(Error::new("ValueError", "no").caused_by(Error::new("KeyError", "k")))
     });
     let error = fails.call(&[]).unwrap_err();
-    assert_eq!((error.kind(), error.message()), ("ValueError", "no"));
+    assert_eq!(
+        (error.kind().as_str(), error.message()),
+        ("ValueError", "no")
+    );
     assert_eq!(error.cause().unwrap().kind(), "KeyError");
     error.add_frame("a.rs", 3, "f");
     assert_eq!(error.backtrace(), "  File \"a.rs\", line 3, in f\n");

@@ -9,7 +9,6 @@ use crate::device::{
     Attribute, AttributeValue, DEV_12, DEV_54, Device, DeviceApi, Dtype, Stream, cpu, load,
     simulated::Simulated,
 };
-use crate::function::registry;
 use crate::module::workspace::{self, Request};
 use crate::release::Layout;
 use crate::rule::Kind;
@@ -88,7 +87,7 @@ pub(super) fn who_pools() -> Outcome {
 
 pub(super) fn workspace_of_compiled_code() -> Outcome {
     // What the registry brings serves workspace from then on.
-    registry::install_defaults();
+    crate::install();
     let request = Request {
         device_type: 1,
         device_id: 0,
@@ -197,7 +196,7 @@ pub(super) fn module_of_a_library() -> Outcome {
         drop(take_broken());
         let failed = kernel.call(&args).err()?;
         let rule = take_broken().map(|broken| broken.rule().id());
-        Some((failed.kind().to_owned(), rule, failed.to_string()))
+        Some((failed.kind().as_str().to_owned(), rule, failed.to_string()))
     };
     let counted =
         |count| format!("takes 2 arguments and 2 launch parameters, the call has {count} values");

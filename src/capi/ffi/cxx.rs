@@ -13,7 +13,7 @@
 //! * A reference is the address of a live object of the declared class, which stays as it is for the call: a cell for `Any`,
 //!   `String` and optional values, a handle for object references. A pointer is null or such an address, which may be written.
 
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::module::cxx::throwing::{self, Exception};
 use crate::module::{self, Module, context};
 use crate::object::walk::copy;
@@ -164,14 +164,14 @@ unsafe extern "C-unwind" fn base_no_text(
 
 unsafe extern "C-unwind" fn base_write(_: *mut c_void, _: *const RawAny, _: *const RawAny) {
     throw(Error::new(
-        "RuntimeError",
+        ErrorKind::Runtime,
         "this module does not support WriteToFile",
     ))
 }
 
 unsafe extern "C-unwind" fn base_save(_: *mut RawAny, _: *mut c_void) -> *mut RawAny {
     throw(Error::new(
-        "RuntimeError",
+        ErrorKind::Runtime,
         "this module does not support SaveToBytes",
     ))
 }
@@ -562,7 +562,7 @@ unsafe fn module_at(this: *mut c_void) -> Module {
     // SAFETY: `this` is a live module, by this contract.
     match unsafe { Module::from_context(this) } {
         Some(module) => module,
-        None => throw(Error::new("RuntimeError", "the module is null")),
+        None => throw(Error::new(ErrorKind::Runtime, "the module is null")),
     }
 }
 
@@ -659,7 +659,7 @@ pub unsafe extern "C-unwind" fn import_module(this: *mut c_void, other: *const *
     // SAFETY: a `Module` is the handle of an object that lives for the call, as C++ calls it.
     let other = unsafe { ObjectRef::retain(other) };
     let Ok(other) = Module::from_object(other) else {
-        throw(Error::new("TypeError", "only a module can be imported"));
+        throw(Error::new(ErrorKind::Type, "only a module can be imported"));
     };
     or_throw(module.import_in_object(other));
 }

@@ -3,7 +3,7 @@
 //! What they do is in chapter [`module`](crate::module).
 
 use super::enter;
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::module::{Module, context, system};
 use crate::release::Release;
 use crate::value::header::Header;
@@ -14,12 +14,12 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 /// `name` must be null or a C string.
 unsafe fn text<'a>(name: *const c_char) -> Result<&'a str, Error> {
     if name.is_null() {
-        return Err(Error::new("ValueError", "the name is null"));
+        return Err(Error::new(ErrorKind::Value, "the name is null"));
     }
     // SAFETY: `name` is not null, so a C string, by this contract.
     let name = unsafe { CStr::from_ptr(name) };
     name.to_str()
-        .map_err(|_| Error::new("ValueError", "the name is not UTF-8"))
+        .map_err(|_| Error::new(ErrorKind::Value, "the name is not UTF-8"))
 }
 
 /// The function that compiled code of the library with `context` means by `name` (MOD-13). The handle is borrowed.
@@ -39,7 +39,10 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModLookupFromImports(
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name) }?;
         let module = module.ok_or_else(|| {
-            Error::new("RuntimeError", "this library has no module to look through")
+            Error::new(
+                ErrorKind::Runtime,
+                "this library has no module to look through",
+            )
         })?;
         // SAFETY: only compiled code of a loaded library has `context`, and the contract of `module::load` covers its calls.
         let function = unsafe { module.environment(name, Release::LAST) }?;

@@ -1,7 +1,7 @@
 //! References, opaque objects, the version, and handles that are made once.
 
 use super::enter;
-use crate::function::{Error, raised};
+use crate::function::{Error, ErrorKind, raised};
 use crate::object::reflect::opaque;
 use crate::value::header::{self, Header};
 use std::ffi::c_void;
@@ -106,7 +106,7 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
         }
         if handle.is_null() {
             return Err(Error::new(
-                "RuntimeError",
+                ErrorKind::Runtime,
                 "init_func must return a non-NULL handle",
             ));
         }

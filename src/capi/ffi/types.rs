@@ -1,7 +1,7 @@
 //! The type table and reflection.
 
 use super::enter;
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::value::types::{
     self, Column, FieldInfo, MethodInfo, NewType, TypeInfo, TypeMetadata, flag,
 };
@@ -14,7 +14,7 @@ unsafe fn utf8<'a>(array: *const ByteArray) -> crate::function::Result<&'a str> 
     let array = unsafe { array.read() };
     // SAFETY: the bytes of the array are readable, by this contract.
     std::str::from_utf8(unsafe { array.as_slice() })
-        .map_err(|_| Error::new("ValueError", "a key that is not UTF-8"))
+        .map_err(|_| Error::new(ErrorKind::Value, "a key that is not UTF-8"))
 }
 
 /// The index of a key.
@@ -28,7 +28,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeKeyToIndex(key: *const ByteArray, out:
         // SAFETY: `key` and its bytes are readable, by this contract.
         let key = unsafe { utf8(key) }?;
         let found = types::index_of(key)
-            .ok_or_else(|| Error::new("InternalError", format!("Cannot find type `{key}`")))?;
+            .ok_or_else(|| Error::new(ErrorKind::Internal, format!("Cannot find type `{key}`")))?;
         // SAFETY: `out` is writable, by this contract.
         unsafe { out.write(found) }
         Ok(())
@@ -124,7 +124,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterField(
         // SAFETY: the strings are readable and every object has the field, by this contract; default and setter are kept for ever.
         let pushed = unsafe { types::push_field(type_index, field) };
         // The kind that tvm-ffi 0.1.13 and later raise here.
-        pushed.map_err(|broken| Error::said("InternalError", broken))
+        pushed.map_err(|broken| Error::of_violation(ErrorKind::Internal, broken))
     })
 }
 
@@ -163,7 +163,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMetadata(
         let metadata = unsafe { metadata.read() };
         // SAFETY: the documentation is readable, and the maker makes objects of the type of that size, by this contract.
         unsafe { types::set_metadata(type_index, metadata) }
-            .map_err(|broken| Error::said("RuntimeError", broken))
+            .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))
     })
 }
 
@@ -187,7 +187,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterAttr(
         let value = unsafe { AnyView::from_raw(value) }.to_any();
         // SAFETY: a pointer in `value` is a C function of the attribute's convention, by this contract.
         unsafe { types::set_any_attr(type_index, name, value) }
-            .map_err(|broken| Error::said("RuntimeError", broken))
+            .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))
     })
 }
 

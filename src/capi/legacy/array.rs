@@ -5,7 +5,7 @@
 use super::device::{TVMDeviceCopyDataFromTo, api, extents, reference};
 use super::{guard, put};
 use crate::device::{Device, Dtype, Manager, Space, Stream, TensorRef};
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::object::Tensor;
 use crate::value::dlpack::{DLManagedTensor, DLTensor};
 use crate::value::header::{Header, ObjectRef};
@@ -31,8 +31,12 @@ pub unsafe extern "C" fn TVMArrayAlloc(
     guard(|| {
         // SAFETY: `shape` holds `ndim` extents, by this contract.
         let shape = unsafe { extents(shape, ndim) }?;
-        let part =
-            |number: c_int| Error::new("ValueError", format!("{number} is no part of a data type"));
+        let part = |number: c_int| {
+            Error::new(
+                ErrorKind::Value,
+                format!("{number} is no part of a data type"),
+            )
+        };
         let dtype = DLDataType {
             code: u8::try_from(dtype_code).map_err(|_| part(dtype_code))?,
             bits: u8::try_from(dtype_bits).map_err(|_| part(dtype_bits))?,
@@ -173,12 +177,12 @@ unsafe fn tensor(handle: *mut DLTensor) -> Result<Tensor, Error> {
     // SAFETY: an array of this interface that is alive, by this contract; its object stands in front of the description.
     let object = unsafe { ObjectRef::retain(object) };
     let tensor = <Tensor as crate::value::Argument>::try_from_view((&object).into());
-    tensor.ok_or_else(|| Error::new("TypeError", "the handle is no array"))
+    tensor.ok_or_else(|| Error::new(ErrorKind::Type, "the handle is no array"))
 }
 
 fn object_of(handle: *mut DLTensor) -> Result<*mut Header, Error> {
     if handle.is_null() {
-        return Err(Error::new("ValueError", "a null array handle"));
+        return Err(Error::new(ErrorKind::Value, "a null array handle"));
     }
     Ok(handle.cast::<u8>().wrapping_sub(size_of::<Header>()).cast())
 }
@@ -227,7 +231,7 @@ unsafe fn copy_bytes(
         let message = format!(
             "TVMArrayCopy: the array has {size} bytes, {nbytes} are to be copied: the size in bytes must exactly match"
         );
-        return Err(Error::new("ValueError", message));
+        return Err(Error::new(ErrorKind::Value, message));
     }
     let bytes = TensorRef {
         data: Space(data),

@@ -2,7 +2,7 @@
 
 use super::{guard, put, text};
 use crate::device::{Device, DeviceApi, Dtype, Manager, Space, Stream, TensorRef};
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::value::dlpack::DLTensor;
 use crate::value::{DLDataType, DLDevice};
 use std::ffi::{c_char, c_int, c_void};
@@ -212,7 +212,7 @@ pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
 /// `shape` must hold `ndim` extents, for `'a`.
 pub(super) unsafe fn extents<'a>(shape: *const i64, ndim: c_int) -> Result<&'a [i64]> {
     let count = usize::try_from(ndim)
-        .map_err(|_| Error::new("ValueError", "a negative number of extents"))?;
+        .map_err(|_| Error::new(ErrorKind::Value, "a negative number of extents"))?;
     // A scalar has no extents, and its shape may be null, which no slice may begin at.
     if count == 0 {
         return Ok(&[]);
@@ -232,7 +232,7 @@ pub(super) unsafe fn extents<'a>(shape: *const i64, ndim: c_int) -> Result<&'a [
 /// `dl` must be null, or describe a tensor that lives for `'a`: `ndim` extents, and as many strides or none.
 pub(super) unsafe fn reference<'a>(dl: *const DLTensor) -> Result<TensorRef<'a>> {
     if dl.is_null() {
-        return Err(Error::new("ValueError", "a null tensor"));
+        return Err(Error::new(ErrorKind::Value, "a null tensor"));
     }
     // SAFETY: `dl` is not null, so a description that lives for `'a`, by this contract.
     let dl = unsafe { &*dl };

@@ -28,7 +28,7 @@ pub use module::*;
 pub use object::*;
 
 use crate::function::legacy::failure;
-use crate::function::{Error, caught};
+use crate::function::{Error, ErrorKind, caught};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 type Handle = *mut c_void;
@@ -53,12 +53,12 @@ fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
 /// `text` must be null or a C string.
 unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Error> {
     if text.is_null() {
-        return Err(Error::new("ValueError", format!("{what} is null")));
+        return Err(Error::new(ErrorKind::Value, format!("{what} is null")));
     }
     // SAFETY: `text` is not null, so a C string, by this contract.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str()
-        .map_err(|_| Error::new("ValueError", format!("{what} is not UTF-8")))
+        .map_err(|_| Error::new(ErrorKind::Value, format!("{what} is not UTF-8")))
 }
 
 /// Writes a result to where the caller wants it.
@@ -72,7 +72,10 @@ unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Error> {
 /// `place` must be null or valid for a write.
 unsafe fn put<T>(place: *mut T, value: T) -> Result<(), Error> {
     if place.is_null() {
-        return Err(Error::new("ValueError", "the place for the result is null"));
+        return Err(Error::new(
+            ErrorKind::Value,
+            "the place for the result is null",
+        ));
     }
     // SAFETY: `place` is not null, so valid for a write, by this contract.
     unsafe { place.write(value) };

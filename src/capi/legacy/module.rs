@@ -1,8 +1,8 @@
 //! Modules: loading, imports, lookup. What they do is in chapter [`module`](crate::module).
 
 use super::{Handle, TVMObjectFree, guard, put, text};
-use crate::function::Error;
 use crate::function::legacy::SPOKEN;
+use crate::function::{Error, ErrorKind};
 use crate::module::{self, Module, legacy};
 use std::ffi::{c_char, c_int};
 use std::ptr;
@@ -98,7 +98,10 @@ pub unsafe extern "C" fn TVMBackendGetFuncFromEnv(
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name, "the name") }?;
         let module = module.ok_or_else(|| {
-            Error::new("RuntimeError", "this library has no module to look through")
+            Error::new(
+                ErrorKind::Runtime,
+                "this library has no module to look through",
+            )
         })?;
         // SAFETY: only compiled code of a loaded library has `module`, and the contract of `module::load` covers its calls.
         let function = unsafe { module.environment(name, SPOKEN) }?;

@@ -1,7 +1,7 @@
 //! Objects: type indices and keys, references, and the byte array of results.
 
 use super::{Handle, guard, put, text};
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::value::header::{Header, dec_ref, inc_ref};
 use crate::value::types;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -16,7 +16,7 @@ use std::ptr;
 pub unsafe extern "C" fn TVMObjectGetTypeIndex(object: Handle, out: *mut c_uint) -> c_int {
     guard(|| {
         if object.is_null() {
-            return Err(Error::new("ValueError", "a null handle"));
+            return Err(Error::new(ErrorKind::Value, "a null handle"));
         }
         // SAFETY: `object` is not null, so the handle of an object, by this contract.
         let type_index = unsafe { (*object.cast::<Header>()).type_index };
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn TVMObjectTypeKey2Index(key: *const c_char, out: *mut c_
         let key = unsafe { text(key, "the type key") }?;
         let found = types::index_of(key).ok_or_else(|| {
             Error::new(
-                "ValueError",
+                ErrorKind::Value,
                 format!("Cannot find type {key}: it is not registered"),
             )
         })?;
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn TVMObjectTypeIndex2Key(
         let known = c_int::try_from(type_index).ok().and_then(types::info);
         let known = known.ok_or_else(|| {
             Error::new(
-                "ValueError",
+                ErrorKind::Value,
                 format!("type index {type_index} is not registered"),
             )
         })?;

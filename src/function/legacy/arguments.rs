@@ -1,6 +1,6 @@
 //! Arguments: values of 8 bytes and their type codes, from and to the cells of this crate.
 
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::value::header::Header;
 use crate::value::legacy::{TVMValue, argument_of, code, view_of};
 use crate::value::{AnyPayload, AnyView, ByteArray, RawAny, bytes_bytes, index};
@@ -96,7 +96,7 @@ pub(crate) unsafe fn views<'a>(
     count: c_int,
 ) -> Result<Vec<AnyView<'a>>> {
     let count = usize::try_from(count)
-        .map_err(|_| Error::new("ValueError", "a negative number of arguments"))?;
+        .map_err(|_| Error::new(ErrorKind::Value, "a negative number of arguments"))?;
     // Callers pass null arrays where they have no argument, which no slice may begin at.
     if count == 0 {
         return Ok(Vec::new());

@@ -3,7 +3,7 @@
 use super::arguments::{PackedArguments, views};
 use super::result::pass_result;
 use super::{failure, last_error};
-use crate::function::{Error, Function, Result};
+use crate::function::{Error, ErrorKind, Function, Result};
 use crate::value::legacy::TVMValue;
 use crate::value::{Any, index};
 use std::ffi::{c_int, c_void};
@@ -93,7 +93,7 @@ pub(crate) unsafe fn set_result(
 ) -> Result<()> {
     if count != 1 {
         return Err(Error::new(
-            "ValueError",
+            ErrorKind::Value,
             format!("a callback returns 1 value, not {count}"),
         ));
     }
@@ -121,7 +121,7 @@ pub(crate) unsafe fn own_argument(
     let owned = unsafe { views(value, code, 1) }?[0].to_any();
     if is_borrowed(&owned) {
         return Err(Error::new(
-            "ValueError",
+            ErrorKind::Value,
             "text and bytes of an argument have no owner: copy them",
         ));
     }

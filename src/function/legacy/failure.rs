@@ -2,11 +2,11 @@
 
 use super::last_error;
 use crate::function::frontend;
-use crate::function::{Error, raised, take_raised};
+use crate::function::{Error, ErrorKind, raised, take_raised};
 use std::ffi::{c_int, c_void};
 
 /// The kind of the failure whose error object the frontend left on this thread (FUN-25).
-const FRONTEND_KIND: &str = "EnvErrorAlreadySet";
+const FRONTEND_KIND: ErrorKind = ErrorKind::Frontend;
 
 /// Leaves `error` as the text of this thread's failure, and returns the code of a failure (FUN-14).
 #[cold]
@@ -15,7 +15,7 @@ pub(crate) fn report(error: Error) -> c_int {
     if error.kind() != FRONTEND_KIND {
         frontend::release();
     }
-    let (kind, message) = (error.kind(), error.message());
+    let (kind, message) = (error.kind().as_str(), error.message());
     // FUN-18: frontends take the kind off the front of the text; one that is there already is not repeated.
     if message.starts_with(kind) {
         last_error::set(message);
@@ -56,7 +56,7 @@ pub(crate) fn of_call(code: c_int) -> Error {
         None => left.unwrap_or_else(|| match code {
             -2 => raised(code),
             _ => Error::new(
-                "RuntimeError",
+                ErrorKind::Runtime,
                 format!("a compiled function returned {code} and left no message"),
             ),
         }),
@@ -80,8 +80,8 @@ fn error_of(text: &str) -> Error {
         !name.is_empty() && bytes.all(|one| one.is_ascii_alphanumeric() || b"_.".contains(&one))
     };
     let (kind, message) = match text.split_once(':').filter(|(name, _)| is_kind(name)) {
-        Some((kind, message)) => (kind, message.trim_start_matches(' ')),
-        None => ("TVMError", text),
+        Some((kind, message)) => (kind.into(), message.trim_start_matches(' ')),
+        None => (ErrorKind::Tvm, text),
     };
     let space = if check.is_empty() { "" } else { " " };
     let error = Error::new(kind, format!("{check}{space}{message}"));
@@ -149,7 +149,7 @@ mod tests {
             ": a",
             ":",
         ] {
-            assert!(!error_of(odd).kind().is_empty(), "{odd}");
+            assert!(!error_of(odd).kind().as_str().is_empty(), "{odd}");
         }
     }
 }

@@ -26,6 +26,7 @@ pub(crate) use result::{call, global_names, take_result};
 pub(crate) use {arguments::view, result::pass_result};
 
 use super::{Error, Function, Result};
+use crate::function::ErrorKind;
 use crate::release::Release;
 use crate::value::header::ObjectRef;
 use std::ffi::c_void;
@@ -45,7 +46,8 @@ pub(crate) const SPOKEN: Release = Release::of(20);
 pub(crate) unsafe fn function(handle: *mut c_void) -> Result<Function> {
     // SAFETY: `handle` is null or a live object, by this contract.
     let object = unsafe { object(handle) }?;
-    Function::from_object(object).map_err(|_| Error::new("TypeError", "the handle is no function"))
+    Function::from_object(object)
+        .map_err(|_| Error::new(ErrorKind::Type, "the handle is no function"))
 }
 
 /// The object behind a handle, counted once more.
@@ -59,7 +61,7 @@ pub(crate) unsafe fn function(handle: *mut c_void) -> Result<Function> {
 /// `handle` must be null or a live object.
 pub(crate) unsafe fn object(handle: *mut c_void) -> Result<ObjectRef> {
     if handle.is_null() {
-        return Err(Error::new("ValueError", "a null handle"));
+        return Err(Error::new(ErrorKind::Value, "a null handle"));
     }
     // SAFETY: not null, so a live object, by this contract.
     Ok(unsafe { ObjectRef::retain(handle.cast()) })

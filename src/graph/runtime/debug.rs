@@ -1,7 +1,7 @@
 //! The debug executor: one node at a time, times, and the dump of a run.
 
 use super::executor::{Executor, ExecutorDevice};
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::graph::format::dtype_text;
 use crate::graph::{GRF_40, GRF_41, GRF_42, Graph, TvmOpParam};
 use crate::rule::Kind;
@@ -232,13 +232,14 @@ pub fn dump(executor: &mut Executor, root: &Path) -> Result<PathBuf, Error> {
     let write = |name: &str, bytes: &[u8]| {
         std::fs::write(folder.join(name), bytes).map_err(|error| {
             Error::new(
-                "RuntimeError",
+                ErrorKind::Runtime,
                 format!("{}: {error}", folder.join(name).display()),
             )
         })
     };
-    std::fs::create_dir_all(&folder)
-        .map_err(|error| Error::new("RuntimeError", format!("{}: {error}", folder.display())))?;
+    std::fs::create_dir_all(&folder).map_err(|error| {
+        Error::new(ErrorKind::Runtime, format!("{}: {error}", folder.display()))
+    })?;
     write(
         "_tvmdbg_graph_dump.json",
         indented(&graph_dump(graph)).as_bytes(),

@@ -4,7 +4,7 @@ use super::executor::{Executor, ExecutorDevice, Kernels, record_to_object, with_
 use super::linked;
 use super::methods::enough;
 use super::module::{GraphExecutor, executor_devices};
-use crate::function::{self, Error, Function};
+use crate::function::{self, Error, ErrorKind, Function};
 use crate::graph::{GRF_44, Graph};
 use crate::module::{LoaderEntry, Module, ModuleKind, Symbols};
 use crate::object::{Map, Tensor};
@@ -191,7 +191,7 @@ impl ModuleKind for GraphExecutorFactory {
             move |body: fn(&GraphExecutorFactory, &Module, &[AnyView<'_>]) -> function::Result| {
                 Function::from_packed(move |args| {
                     let factory = GraphExecutorFactory::of(&alive);
-                    let none = || Error::new("RuntimeError", "the module is no factory");
+                    let none = || Error::new(ErrorKind::Runtime, "the module is no factory");
                     body(factory.ok_or_else(none)?, &alive, args)
                 })
             };

@@ -3,7 +3,7 @@
 use super::executor::{Executor, ExecutorDevice};
 use super::factory::GraphExecutorFactory;
 use super::linked;
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::graph::{GRF_32, GRF_43, Graph};
 use crate::module::{Module, load_library};
 use crate::object::Tensor;
@@ -139,7 +139,7 @@ unsafe fn open(path: &Path) -> Result<Module, Error> {
     // SAFETY: as for this function.
     let loaded = unsafe { load_library(path, Strictness::Lenient) };
     let loaded = loaded
-        .map_err(|error| Error::new("RuntimeError", format!("{}: {error}", path.display())))?;
+        .map_err(|error| Error::new(ErrorKind::Runtime, format!("{}: {error}", path.display())))?;
     Ok(loaded.module)
 }
 

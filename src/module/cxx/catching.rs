@@ -6,7 +6,7 @@
 //!
 //! For x86-64 Linux, where the layout of what is thrown is that of the Itanium C++ ABI.
 
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::value::header::{Header, ObjectRef};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -186,14 +186,14 @@ unsafe fn described(own: CxxType, object: *mut u8) -> Error {
         if !what.is_null() {
             // SAFETY: and returns a C string that lives as long as the object.
             let text = unsafe { CStr::from_ptr(what) }.to_string_lossy();
-            return Error::new("InternalError", text.into_owned());
+            return Error::new(ErrorKind::Internal, text.into_owned());
         }
     }
     // SAFETY: `own` is type information.
     let name = unsafe { name_of(own) };
     let name = String::from_utf8_lossy(name).into_owned();
     Error::new(
-        "InternalError",
+        ErrorKind::Internal,
         format!("an exception of the C++ type `{name}`"),
     )
 }

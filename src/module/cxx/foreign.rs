@@ -4,7 +4,7 @@
 //! in a register.
 
 use super::virtuals::ModuleVirtuals;
-use crate::function::{Error, Function};
+use crate::function::{Error, ErrorKind, Function};
 use crate::module::Module;
 use crate::object::sequence_of;
 use crate::value::header::{Header, ObjectRef};
@@ -39,7 +39,7 @@ pub(in crate::module) fn function(module: &Module, name: &str) -> Result<Option<
     let made = object(module, offset_of!(ModuleVirtuals, function), Some(name))?;
     let no_function = |_| {
         let text = "a module returned something that is no function";
-        Error::new("TypeError", text)
+        Error::new(ErrorKind::Type, text)
     };
     made.map(Function::from_object)
         .transpose()
@@ -76,7 +76,7 @@ pub(in crate::module) fn source(module: &Module, format: &str) -> Result<String,
 pub(in crate::module) fn save_to_bytes(module: &Module) -> Result<Vec<u8>, Error> {
     let bytes = value(module, offset_of!(ModuleVirtuals, save_to_bytes), None)?;
     let bytes = bytes_bytes(&bytes.view()).map(<[u8]>::to_vec);
-    bytes.ok_or_else(|| Error::new("TypeError", "a module saved something that is no bytes"))
+    bytes.ok_or_else(|| Error::new(ErrorKind::Type, "a module saved something that is no bytes"))
 }
 
 pub(in crate::module) fn write_to_file(
@@ -227,5 +227,5 @@ unsafe fn invoke(
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
 unsafe fn invoke(_: &Module, _: VirtualOffset, _: [*mut c_void; 4]) -> Result<*mut c_void, Error> {
     let text = "modules that C++ made are called on x86-64 Linux alone";
-    Err(Error::new("RuntimeError", text))
+    Err(Error::new(ErrorKind::Runtime, text))
 }

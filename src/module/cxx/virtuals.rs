@@ -6,7 +6,7 @@
 //! A failure, a panic too, is thrown as the C++ class `tvm::ffi::Error`. Where no libstdc++ is in the process, and on
 //! other machines, it is raised on the thread and the result is empty.
 
-use crate::function::{Error, caught, set_raised};
+use crate::function::{Error, ErrorKind, caught, set_raised};
 use crate::module::Module;
 use crate::object::Array;
 use crate::value::header::{Header, ObjectRef};
@@ -201,7 +201,7 @@ unsafe extern "C-unwind" fn import_module(this: This, other: *const *mut Header)
         let other = unsafe { other.read() };
         // SAFETY: of a live object.
         let other = unsafe { ObjectRef::retain(other) };
-        let no_module = |_| Error::new("TypeError", "only a module can be imported");
+        let no_module = |_| Error::new(ErrorKind::Type, "only a module can be imported");
         module.import(Module::from_object(other).map_err(no_module)?)
     });
 }

@@ -9,7 +9,7 @@
 //! at once. Otherwise they are hidden: a runtime that the process loads later has to find its own functions, not these.
 
 use super::stub;
-use crate::capi::exports;
+use crate::module::exports;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LAZY, RTLD_NOW};
 use std::ffi::c_void;
 use std::fs::File;
@@ -80,7 +80,7 @@ impl Jumps {
     /// The object, hidden, and the jumps in it while it is open.
     pub(crate) fn open() -> Option<(Library, Jumps)> {
         let machine = stub::MACHINE?;
-        let code = exports::ALL.iter().map(|export| {
+        let code = exports::all().iter().map(|export| {
             let address = export.address() as usize;
             (export.name, stub::jump(machine, address))
         });
@@ -89,7 +89,7 @@ impl Jumps {
         let stub = stub::library(machine, &[], &code.collect::<Vec<_>>());
         let library = in_memory(&stub.bytes)?;
         // SAFETY: only its address is taken.
-        let first = unsafe { library.get::<*const ()>(exports::ALL.first()?.name) };
+        let first = unsafe { library.get::<*const ()>(exports::all().first()?.name) };
         let first = first.ok()?.as_raw_ptr() as usize;
         let chain = first.checked_sub(stub.code)? + stub::CHAIN_HEAD;
         // SAFETY: the word stands in the tables of the object that was just opened, aligned and mapped to be written; the

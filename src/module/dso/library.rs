@@ -230,7 +230,7 @@ impl Symbols for Dso {
 
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
     fn unmet(&self) -> Vec<String> {
-        use crate::capi::exports;
+        use crate::module::exports;
         let Some(table) = &self.table else {
             return Vec::new();
         };

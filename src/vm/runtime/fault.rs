@@ -1,6 +1,6 @@
 //! Why a call did not end well: what went wrong, and where in the code of the VM.
 
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::rule::Violation;
 use crate::value::Any;
 use std::fmt;
@@ -82,7 +82,7 @@ impl From<crate::device::Error> for Fault {
     fn from(error: crate::device::Error) -> Fault {
         match error {
             crate::device::Error::Refused(broken) => broken.into(),
-            other => Error::new("RuntimeError", other.to_string()).into(),
+            other => Error::new(ErrorKind::Runtime, other.to_string()).into(),
         }
     }
 }
@@ -97,7 +97,7 @@ impl From<Fault> for Error {
         };
         match fault.0.places.as_slice() {
             [_, ..] => Error::with_parts(
-                error.kind().as_bytes(),
+                error.kind().as_str().as_bytes(),
                 fault.with_places(error.message()).as_bytes(),
                 error.backtrace().as_bytes(),
                 None,

@@ -1,6 +1,6 @@
 //! An executable together with the bytes that it is read from.
 
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::module::Symbols;
 use crate::release::Layout;
 use crate::rule::{Findings, Violation};
@@ -71,8 +71,9 @@ impl LoadedExecutable {
         layout: Layout,
     ) -> Result<LoadedExecutable, Error> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path)
-            .map_err(|error| Error::new("RuntimeError", format!("{}: {error}", path.display())))?;
+        let bytes = std::fs::read(path).map_err(|error| {
+            Error::new(ErrorKind::Runtime, format!("{}: {error}", path.display()))
+        })?;
         Ok(LoadedExecutable::from_bytes(bytes, layout)?)
     }
 

@@ -11,7 +11,7 @@ use super::loaded::LoadedExecutable;
 use super::stateful::MachineState;
 use crate::device::Device;
 use crate::device::timer::{DefaultTimer, Evaluator};
-use crate::function::{Error, Function};
+use crate::function::{Error, ErrorKind, Function};
 use crate::module::Module;
 use crate::payload::relax_vm::FunctionKind;
 use crate::rule::Kind;
@@ -77,7 +77,7 @@ impl VirtualMachine {
                 "there is no VM executable among the modules: {}; it has kind relax.VMExecutable (relax.Executable up to 0.19)",
                 kinds.join(", ")
             );
-            return Err(Error::new("RuntimeError", message));
+            return Err(Error::new(ErrorKind::Runtime, message));
         };
         let devices = pooled(devices);
         Ok(VirtualMachine::make(
@@ -271,7 +271,7 @@ impl VirtualMachineImpl {
         match taken {
             Ok(_) => Ok(()),
             Err(_) => Err(Error::new(
-                "RuntimeError",
+                ErrorKind::Runtime,
                 "the machine has made as many jumps and calls as it may",
             )
             .into()),

@@ -8,7 +8,7 @@ use super::loaded::LoadedExecutable;
 use super::machine::VirtualMachine;
 use super::methods::METHODS;
 use crate::device::Device;
-use crate::function::{self, Error, Function, registry};
+use crate::function::{self, Error, ErrorKind, Function, registry};
 use crate::module::{LoaderEntry, Module, ModuleKind, provide_loader};
 use crate::release::Layout;
 use crate::rule::Kind;
@@ -35,7 +35,7 @@ fn from_file(kind: &'static str) -> Function {
     Function::from_packed(move |args| {
         let path = String::try_from(args.first().copied().unwrap_or(AnyView::none()))?;
         let bytes = std::fs::read(&path)
-            .map_err(|error| Error::new("RuntimeError", format!("{path}: {error}")))?;
+            .map_err(|error| Error::new(ErrorKind::Runtime, format!("{path}: {error}")))?;
         Ok(module_of(LoadedExecutable::from_bytes(bytes, Layout::V0_22)?, kind).into())
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::device::manager::Manager;
 use crate::device::{self, Device, DeviceApi};
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 
 /// A device that an executor may use: which one, and how to talk to it.
 #[derive(Clone, Copy)]
@@ -41,6 +41,6 @@ impl ExecutorDevice {
 pub(super) fn device_error(error: device::Error) -> Error {
     match error {
         device::Error::Refused(broken) => broken.into(),
-        error => Error::new("RuntimeError", error.to_string()),
+        error => Error::new(ErrorKind::Runtime, error.to_string()),
     }
 }

@@ -5,7 +5,7 @@
 //! | 24..32 | number of words        | OBJ-10 |
 //! | 32..   | the words, i64         | OBJ-10 |
 
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::object::OBJ_10;
 use crate::rule::Kind;
 use crate::value::header::Header;
@@ -177,7 +177,7 @@ pub fn from_decimal(text: &str) -> Result {
     };
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(Error::new(
-            "ValueError",
+            ErrorKind::Value,
             "Invalid decimal string for ffi.BigInt",
         ));
     }

@@ -8,7 +8,7 @@
 //! Libraries that change a container through inlined code take no part in this; loading them is `unsafe`.
 
 use super::map::MapObj;
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -261,7 +261,7 @@ fn count_stay(object: usize, more: u32) {
 #[cold]
 fn changes() -> Error {
     Error::new(
-        "RuntimeError",
+        ErrorKind::Runtime,
         "the dict changes while it is looked at: the hash or equality of a key changes the dict that the key is looked up in",
     )
 }
@@ -269,7 +269,7 @@ fn changes() -> Error {
 #[cold]
 fn busy() -> Error {
     Error::new(
-        "RuntimeError",
+        ErrorKind::Runtime,
         "the dict is in use by another thread, and the hash or equality of a key does not wait for it",
     )
 }

@@ -48,7 +48,7 @@ pub fn to_json(value: AnyView<'_>) -> Value {
         index::MAP => json!({"map": pairs(value)}),
         index::DICT => json!({"dict": pairs(value)}),
         index::ERROR => match value.to_any().into_object().map(Error::from_object) {
-            Ok(Ok(error)) => json!({"error": [error.kind(), error.message()]}),
+            Ok(Ok(error)) => json!({"error": [error.kind().as_str(), error.message()]}),
             _ => Value::Null,
         },
         own => json!({"object": types::key_of(own)}),

@@ -1,7 +1,7 @@
 //! JSON text to values and back (OBJ-16, OBJ-17), with what the tvm-ffi reader accepts beyond the standard: `NaN`,
 //! `Infinity`, `-Infinity`, and numbers such as `01`, `1.`, `.5` and `+1`.
 
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::object::format::text::{Build, MAX_DEPTH, read};
 use crate::object::walk::depth;
 use crate::object::walk::text::general;
@@ -22,7 +22,7 @@ pub(crate) const MAX_TEXT: usize = 1 << 30;
 /// share a chain of more than 256.
 pub fn parse(text: &[u8]) -> Result {
     read(text, Values).map_err(|broken| match broken.kind() {
-        Kind::Malformed => Error::said("ValueError", broken),
+        Kind::Malformed => Error::of_violation(ErrorKind::Value, broken),
         _ => broken.into(),
     })
 }
@@ -130,7 +130,7 @@ pub(crate) fn string_text(bytes: &[u8], out: &mut Vec<u8>) {
 
 #[cold]
 fn too_much(message: String) -> Error {
-    Error::said("ValueError", OBJ_17.refused(Kind::Limit, message))
+    Error::of_violation(ErrorKind::Value, OBJ_17.refused(Kind::Limit, message))
 }
 
 /// A text that is being written.
@@ -164,7 +164,7 @@ impl JsonWriter {
             own => {
                 let message = format!("Unsupported type: `{}`", types::key_of(own));
                 let said = OBJ_17.refused(Kind::Unsupported, message);
-                return Err(Error::said("ValueError", said));
+                return Err(Error::of_violation(ErrorKind::Value, said));
             }
         }
         Ok(())
@@ -174,7 +174,7 @@ impl JsonWriter {
         let at = value.as_raw().ptr() as usize;
         if self.open.contains(&at) {
             return Err(Error::new(
-                "ValueError",
+                ErrorKind::Value,
                 "Cycle detected: List contains itself",
             ));
         }
@@ -199,7 +199,7 @@ impl JsonWriter {
                 let Some(name) = str_bytes(&view) else {
                     let own = types::key_of(key.type_index());
                     return Err(Error::new(
-                        "ValueError",
+                        ErrorKind::Value,
                         format!("Expect key to be string, got `{own}`"),
                     ));
                 };

@@ -3,15 +3,19 @@
 use super::builtin::{enum_index, kwargs};
 use super::column;
 use super::record::{OwnField, allocate_record, copy_record, create, fields_of};
-use crate::function::{Error, Function, Result};
+use crate::function::{Error, ErrorKind, Function, Result};
 use crate::rule::Kind;
 use crate::value::header::{Header, ObjectRef};
 use crate::value::types::{self, FieldInfo, TypeInfo, flag};
 use crate::value::{Any, AnyView, Argument, cast, index};
 
 fn info(type_index: i32) -> Result<&'static TypeInfo> {
-    types::info(type_index)
-        .ok_or_else(|| Error::new("RuntimeError", format!("unknown type index {type_index}")))
+    types::info(type_index).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Runtime,
+            format!("unknown type index {type_index}"),
+        )
+    })
 }
 
 /// The parameters of a constructor, `__ffi_init__` (OBJ-15).
@@ -48,8 +52,8 @@ impl InitParameters {
 
     fn refuse(&self, message: impl std::fmt::Display) -> Error {
         let message = format!("{}.__ffi_init__() {message}", self.key);
-        Error::said(
-            "TypeError",
+        Error::of_violation(
+            ErrorKind::Type,
             crate::object::OBJ_15.refused(Kind::Type, message),
         )
     }
@@ -62,7 +66,7 @@ impl InitParameters {
             self.key,
             field.name()
         );
-        let (kind, trace) = (error.kind().to_owned(), error.backtrace());
+        let (kind, trace) = (error.kind().as_str().to_owned(), error.backtrace());
         Error::with_parts(
             kind.as_bytes(),
             message.as_bytes(),
@@ -164,7 +168,7 @@ pub(crate) fn register_init(type_index: i32) -> Result<()> {
 
 fn set_attr(type_index: i32, attribute: &column::TypeAttribute, function: Function) -> Result<()> {
     types::set_attr(type_index, attribute.name(), function.into())
-        .map_err(|broken| Error::new("RuntimeError", broken.message()))
+        .map_err(|broken| Error::new(ErrorKind::Runtime, broken.message()))
 }
 
 /// Registers what a type needs whose objects only reflection knows: constructor, empty object, copy.
@@ -175,7 +179,7 @@ fn set_attr(type_index: i32, attribute: &column::TypeAttribute, function: Functi
 /// these functions already.
 pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
     let size = usize::try_from(size)
-        .map_err(|_| Error::new("ValueError", "an object has no negative size"))?;
+        .map_err(|_| Error::new(ErrorKind::Value, "an object has no negative size"))?;
     check_record(info(type_index)?, size)?;
     register_init(type_index)?;
     let make = Function::named(None, move || allocate_record(type_index, size));
@@ -188,19 +192,19 @@ pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
 
 /// Whether zeroed memory of `size` bytes can be an object of a type. From then on it can.
 fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
-    let refuse = |kind: &str, why: String| {
+    let refuse = |kind: ErrorKind<'_>, why: String| {
         let message = format!("Type `{}` cannot be a record: {why}", info.key());
         Err(Error::new(kind, message))
     };
     for one in info.ancestors().iter().copied().chain([info]) {
         if !is_open(one) {
             let why = format!("objects of `{}` are laid out by this library", one.key());
-            return refuse("TypeError", why);
+            return refuse(ErrorKind::Type, why);
         }
         let least = one.metadata().map_or(0, |metadata| metadata.total_size);
         if usize::try_from(least).is_ok_and(|least| least > size) {
             let why = format!("`{}` has {least} bytes, it has {size}", one.key());
-            return refuse("ValueError", why);
+            return refuse(ErrorKind::Value, why);
         }
     }
     for field in info.all_fields() {
@@ -208,7 +212,7 @@ fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
         let fits = end.and_then(|end| usize::try_from(end).ok());
         if field.offset < size_of::<Header>() as i64 || fits.is_none_or(|end| end > size) {
             let why = format!("field `{}` does not lie in its {size} bytes", field.name());
-            return refuse("ValueError", why);
+            return refuse(ErrorKind::Value, why);
         }
     }
     Ok(())
@@ -234,19 +238,23 @@ fn is_open(info: &'static TypeInfo) -> bool {
 /// TypeError for a name that is no field; what the maker of the type or the setter of a field fails with.
 pub fn make_object(args: &[AnyView<'_>]) -> Result {
     let [first, pairs @ ..] = args else {
-        return Err(Error::new("TypeError", "a type index or key is missing"));
+        return Err(Error::new(
+            ErrorKind::Type,
+            "a type index or key is missing",
+        ));
     };
     let type_index = match i32::try_from_view(*first) {
         Some(type_index) => type_index,
         None => {
             let key = cast::<String>(*first)?;
-            types::index_of(&key)
-                .ok_or_else(|| Error::new("InternalError", format!("Cannot find type `{key}`")))?
+            types::index_of(&key).ok_or_else(|| {
+                Error::new(ErrorKind::Internal, format!("Cannot find type `{key}`"))
+            })?
         }
     };
     if !pairs.len().is_multiple_of(2) {
         return Err(Error::new(
-            "InternalError",
+            ErrorKind::Internal,
             "names and values come in turn: an even number of arguments after the type",
         ));
     }
@@ -274,12 +282,12 @@ pub fn make_object(args: &[AnyView<'_>]) -> Result {
             };
             crate::object::OBJ_15
                 .demand(Kind::Type, field.set_default()?, text)
-                .map_err(|broken| Error::said("TypeError", broken))?;
+                .map_err(|broken| Error::of_violation(ErrorKind::Type, broken))?;
         }
     }
     if let Some(at) = used.iter().position(|used| !used) {
         return Err(Error::new(
-            "TypeError",
+            ErrorKind::Type,
             format!("Type `{}` does not have field `{}`", info.key(), names[at]),
         ));
     }

@@ -1,6 +1,6 @@
 //! The environment of a thread: streams and the tensor allocator.
 
-use crate::function::{Error, Result, set_raised, take_raised};
+use crate::function::{Error, ErrorKind, Result, set_raised, take_raised};
 use crate::object::container::tensor::{Tensor, TensorAllocator};
 use crate::value::{DLTensor, SmallMap};
 use std::cell::{Cell, RefCell};
@@ -26,7 +26,7 @@ pub(crate) unsafe fn set_stream(
 ) -> Result<*mut c_void> {
     if device_type < 0 || device_id < 0 {
         return Err(Error::new(
-            "ValueError",
+            ErrorKind::Value,
             format!("there is no device {device_type}:{device_id}"),
         ));
     }
@@ -78,7 +78,7 @@ unsafe extern "C-unwind" fn report(_: *mut c_void, kind: *const c_char, message:
     let kind = unsafe { CStr::from_ptr(kind) };
     // SAFETY: a C string, by this contract.
     let message = unsafe { CStr::from_ptr(message) };
-    set_raised(Error::new(&kind.to_string_lossy(), message.to_bytes()));
+    set_raised(Error::new(&*kind.to_string_lossy(), message.to_bytes()));
 }
 
 /// A tensor like `prototype` from the allocator in force.
@@ -88,7 +88,7 @@ unsafe extern "C-unwind" fn report(_: *mut c_void, kind: *const c_char, message:
 pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
     let Some(allocator) = allocator() else {
         return Err(Error::new(
-            "RuntimeError",
+            ErrorKind::Runtime,
             "TVMFFIEnvTensorAlloc: allocator is nullptr, likely because no allocator was set in the environment",
         ));
     };
@@ -98,7 +98,7 @@ pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
     if code != 0 {
         return Err(take_raised().unwrap_or_else(|| {
             Error::new(
-                "RuntimeError",
+                ErrorKind::Runtime,
                 "the tensor allocator failed without a reason",
             )
         }));

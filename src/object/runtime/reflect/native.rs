@@ -5,7 +5,7 @@
 //! x86-64 System V and of AArch64; elsewhere a cell travels through memory, and only its form is served.
 
 use super::column::ANY_EQUAL;
-use crate::function::{Error, Function, Result};
+use crate::function::{Error, ErrorKind, Function, Result};
 use crate::value::{Any, AnyView, RawAny, index};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -110,7 +110,7 @@ fn bare(hook: AnyView<'_>) -> Result<Option<*mut c_void>> {
         index::FUNCTION => Ok(None),
         index::OPAQUE if !hook.as_raw().ptr().is_null() => Ok(Some(hook.as_raw().ptr())),
         _ => Err(Error::new(
-            "TypeError",
+            ErrorKind::Type,
             "a type attribute is neither a function nor a C function",
         )),
     }
@@ -123,7 +123,10 @@ pub(crate) fn settle(answer: Any) -> Result {
     }
     match answer.into_object().map(Error::from_object) {
         Ok(Ok(error)) => Err(error),
-        _ => Err(Error::new("InternalError", "an error that is not an error")),
+        _ => Err(Error::new(
+            ErrorKind::Internal,
+            "an error that is not an error",
+        )),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Objects of a frontend language: a handle and what ends it.
 
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::index;
 use std::ffi::c_void;
@@ -44,7 +44,7 @@ pub(crate) unsafe fn wrap(
 ) -> Result<ObjectRef> {
     if type_index != index::OPAQUE_PY {
         return Err(Error::new(
-            "RuntimeError",
+            ErrorKind::Runtime,
             "Only kTVMFFIOpaquePyObject is supported for now",
         ));
     }

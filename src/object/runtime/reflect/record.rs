@@ -1,7 +1,7 @@
 //! Reflection in use: reading and writing the fields of objects, and objects that only reflection knows.
 
 use super::column;
-use crate::function::{Error, Function, Result, guard_code, raised};
+use crate::function::{Error, ErrorKind, Function, Result, guard_code, raised};
 use crate::object::container::turnstile::alone;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, end_nested};
 use crate::value::heap::{allocate_zeroed, release};
@@ -33,7 +33,7 @@ pub fn field(object: &ObjectRef, name: &str) -> Result {
     let found = found.ok_or_else(|| {
         let key = types::key_of(object.type_index());
         Error::new(
-            "AttributeError",
+            ErrorKind::Attribute,
             format!("type `{key}` has no field `{name}`"),
         )
     })?;
@@ -106,7 +106,7 @@ impl<'a> OwnField<'a> {
     pub(crate) fn get(self) -> Result {
         let Some(getter) = self.info.getter else {
             return Err(Error::new(
-                "RuntimeError",
+                ErrorKind::Runtime,
                 format!("field `{}` cannot be read", self.name()),
             ));
         };
@@ -129,7 +129,7 @@ impl<'a> OwnField<'a> {
         let field = self.info;
         if field.setter.is_null() {
             return Err(Error::new(
-                "RuntimeError",
+                ErrorKind::Runtime,
                 format!("field `{}` cannot be written", field.name()),
             ));
         }
@@ -198,7 +198,7 @@ pub(crate) fn create(info: &'static TypeInfo) -> Result<ObjectRef> {
         // Any library may register the attribute, with a function that makes something else.
         if !types::is_instance(made.type_index(), info.type_index) {
             return Err(Error::new(
-                "TypeError",
+                ErrorKind::Type,
                 format!(
                     "__ffi_new__ of type `{}` made an object of type `{}`",
                     info.key(),
@@ -209,7 +209,7 @@ pub(crate) fn create(info: &'static TypeInfo) -> Result<ObjectRef> {
         return Ok(made);
     }
     Err(Error::new(
-        "RuntimeError",
+        ErrorKind::Runtime,
         format!(
             "Type `{}` does not support reflection creation (no native creator or __ffi_new__ type attr)",
             info.key()
@@ -294,7 +294,7 @@ unsafe extern "C-unwind" fn end_record(object: *mut Header, flags: i32) {
 pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> Result<ObjectRef> {
     if source.type_index() != type_index {
         return Err(Error::new(
-            "TypeError",
+            ErrorKind::Type,
             format!(
                 "a copy of `{}` is asked of an object of type `{}`",
                 types::key_of(type_index),
@@ -417,7 +417,7 @@ pub(crate) fn getter_for(field_type: i32) -> Result<Getter> {
         own if own >= index::OBJECT_BEGIN => read_object,
         other => {
             return Err(Error::new(
-                "ValueError",
+                ErrorKind::Value,
                 format!("Unsupported field type index for getter: {other}"),
             ));
         }
@@ -450,7 +450,7 @@ pub(crate) unsafe fn store(at: *mut c_void, field_type: i32, value: Any) -> Resu
         own if own >= index::OBJECT_BEGIN => put::<Option<ObjectRef>>,
         other => {
             return Err(Error::new(
-                "ValueError",
+                ErrorKind::Value,
                 format!("Unsupported field type index for setter: {other}"),
             ));
         }

@@ -1,7 +1,7 @@
 //! Deep copies: containers and objects are copied once each, leaves are shared.
 
 use super::depth;
-use crate::function::{Error, Function, Result};
+use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::enum_index;
 use crate::object::reflect::column;
 use crate::object::reflect::record::{fields_of, fields_of_both};
@@ -123,7 +123,7 @@ impl Copier {
     fn object(&mut self, object: &ObjectRef, depth: usize) -> Result {
         let Some(shallow) = column::SHALLOW_COPY.value(object.type_index()) else {
             return Err(Error::new(
-                "InternalError",
+                ErrorKind::Internal,
                 format!(
                     "Cannot deep copy object of type \"{}\" because it is not copy-constructible",
                     types::key_of(object.type_index())
@@ -136,7 +136,7 @@ impl Copier {
         // OBJ-14: upstream returns the object of the other type.
         if target.type_index() != object.type_index() {
             return Err(Error::new(
-                "TypeError",
+                ErrorKind::Type,
                 format!(
                     "__ffi_shallow_copy__ of type `{}` made an object of type `{}`",
                     types::key_of(object.type_index()),

@@ -3,7 +3,7 @@
 //! What walks a value recurses, and callbacks, hooks and further visitors may run in between. So besides the levels it is
 //! the stack of the thread that bounds it: every level checks what is left of it.
 
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::object::OBJ_41;
 use crate::rule::{Kind, Violation};
 use std::cell::Cell;
@@ -39,7 +39,7 @@ pub(crate) fn check_stack() -> Result<()> {
 
 #[cold]
 fn too_deep(message: &str) -> Error {
-    Error::new("ValueError", message)
+    Error::new(ErrorKind::Value, message)
 }
 
 /// How many objects of a saved graph may lie in each other, on the way in and out (OBJ-41).

@@ -1,7 +1,7 @@
 //! Comparison and hash by contents, as data classes use them (OBJ-14).
 
 use super::depth;
-use crate::function::{Error, Function, Result};
+use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::hash::{combine, hash_bytes};
 use crate::object::reflect::column;
 use crate::object::reflect::record::{fields_of, fields_of_both};
@@ -125,7 +125,7 @@ impl Hasher {
         let compared = column::EQ.value(own).is_some() || column::COMPARE.value(own).is_some();
         if own >= index::STATIC_END && compared {
             return Err(Error::new(
-                "ValueError",
+                ErrorKind::Value,
                 format!(
                     "RecursiveHash: type '{}' defines __ffi_eq__ or __ffi_compare__ but not __ffi_hash__. Add a __ffi_hash__ hook to maintain the invariant RecursiveEq(a,b) => RecursiveHash(a)==RecursiveHash(b).",
                     types::key_of(own)
@@ -282,7 +282,7 @@ impl Comparer {
                 return Ok(0);
             }
             return Err(Error::new(
-                "ValueError",
+                ErrorKind::Value,
                 "RecursiveCompare: cyclic reference detected in ordering",
             ));
         }

@@ -14,7 +14,7 @@ pub(super) use tuples::reset_item_held_alone;
 
 use super::fault::VmResult;
 use super::machine::VirtualMachineImpl;
-use crate::function::{Error, Function, registry};
+use crate::function::{Error, ErrorKind, Function, registry};
 use crate::value::{AnyView, cast};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -188,7 +188,7 @@ fn with_machine(args: &[AnyView<'_>], body: MachineBuiltin) -> crate::function::
     let known = alive().get(&handle.addr()).and_then(Weak::upgrade);
     let machine = known.ok_or_else(|| {
         Error::new(
-            "RuntimeError",
+            ErrorKind::Runtime,
             "the first argument is not a machine of this runtime",
         )
     })?;

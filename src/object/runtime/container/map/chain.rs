@@ -2,7 +2,7 @@
 
 use super::layout::{BODY, EMPTY, JUMPS, PROTECTED};
 use super::table::MapTable;
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::object::hash::{any_equal, any_hash};
 use crate::object::{OBJ_07, OBJ_39};
 use crate::value::AnyView;
@@ -254,7 +254,7 @@ impl MapTable {
         }
         let moved = "a key of a map hashes to another chain now than when it was inserted";
         let broken = OBJ_07.refused(crate::rule::Kind::Malformed, moved);
-        Err(Error::said("InternalError", broken))
+        Err(Error::of_violation(ErrorKind::Internal, broken))
     }
 }
 

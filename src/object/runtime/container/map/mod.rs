@@ -26,7 +26,7 @@ pub(crate) use pairs::MapCursor;
 pub use pairs::{PairIter, Pairs, pairs_of};
 
 use super::turnstile::{Purpose, Stay};
-use crate::function::{Error, Result, lent};
+use crate::function::{Error, ErrorKind, Result, lent};
 use crate::object::format::key_hash::{UNTRUSTED_CHAIN, table_size};
 use crate::value::header::{ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
@@ -37,7 +37,7 @@ use table::MapTable;
 
 #[cold]
 fn missing() -> Error {
-    Error::new("KeyError", "key is not in Map")
+    Error::new(ErrorKind::Key, "key is not in Map")
 }
 
 macro_rules! map_type {

@@ -2,7 +2,7 @@
 
 use super::layout::{ListObj, SeqBody, SeqObj, delete, free_data};
 use super::{countable, element, out_of_bounds};
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::object::container::turnstile::{alone, turn};
 use crate::value::header::{Header, ObjectRef, Ref};
 use crate::value::heap::{allocate, try_allocate};
@@ -161,7 +161,7 @@ impl List {
             let bytes = capacity.checked_mul(size_of::<Any>());
             let memory = bytes.filter(|_| capacity < SeqObj::TOO_MANY);
             let Some(data) = memory.and_then(try_allocate) else {
-                return Err(Error::new("InternalError", "std::bad_alloc"));
+                return Err(Error::new(ErrorKind::Internal, "std::bad_alloc"));
             };
             self.move_to(data.cast(), capacity);
             Ok(())

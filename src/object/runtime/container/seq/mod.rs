@@ -19,7 +19,7 @@ pub use array::Array;
 pub use list::List;
 
 use super::turnstile::alone;
-use crate::function::{Error, Result, lent};
+use crate::function::{Error, ErrorKind, Result, lent};
 use crate::object::OBJ_04;
 use crate::value::header::{ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
@@ -202,8 +202,8 @@ fn element(items: &[Any], at: i64) -> Result {
 #[cold]
 fn out_of_bounds(what: impl std::fmt::Display, bounds: impl std::fmt::Display) -> Error {
     let message = format!("{what} out of bounds {bounds}");
-    Error::said(
-        "IndexError",
+    Error::of_violation(
+        ErrorKind::Index,
         OBJ_04.refused(crate::rule::Kind::Missing, message),
     )
 }

@@ -1,7 +1,7 @@
 //! DLPack in and out: tensors of other libraries as objects, and objects as tensors of DLPack (OBJ-12).
 
 use super::{DataOwner, Tensor, compact_strides};
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::object::OBJ_12;
 use crate::rule::Kind;
 use crate::value::dlpack::{DLPackVersion, DLTensor};
@@ -172,11 +172,11 @@ unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u
         .demand(Kind::Malformed, described, || {
             format!("a tensor of {} dimensions has no extents", dl.ndim)
         })
-        .map_err(|broken| Error::said("RuntimeError", broken))?;
+        .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))?;
     let refuse = |kept: bool, message: &dyn Fn() -> String| -> Result<()> {
         OBJ_12
             .demand(Kind::Unsupported, kept, message)
-            .map_err(|broken| Error::said("RuntimeError", broken))
+            .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))
     };
     refuse(flags & PADDED == 0, &|| {
         "Subbyte type padding is not supported: the tensor pads its sub-byte elements to bytes"

@@ -1,7 +1,7 @@
 //! The nodes of a graph to values (OBJ-18 to OBJ-20).
 
 use super::described;
-use crate::function::{Error, Function, Result};
+use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::enum_index;
 use crate::object::reflect::column;
 use crate::object::reflect::record::{create, fields_of};
@@ -49,7 +49,7 @@ fn part(graph: AnyView<'_>, name: &str, type_index: i32, words: &str) -> Result 
     match member_of(graph, name)? {
         Some(part) if part.type_index() == type_index => Ok(part),
         Some(_) => Err(refuse(message)),
-        None => Err(missing("ValueError", message)),
+        None => Err(missing(ErrorKind::Value, message)),
     }
 }
 
@@ -58,7 +58,7 @@ fn member_of(map: AnyView<'_>, name: &str) -> Result<Option<Any>> {
 }
 
 fn data_of(node: AnyView<'_>, name: &str) -> Result<Any> {
-    member_of(node, name)?.ok_or_else(|| missing("KeyError", format!("a node has no `{name}`")))
+    member_of(node, name)?.ok_or_else(|| missing(ErrorKind::Key, format!("a node has no `{name}`")))
 }
 
 /// A graph that is being read.
@@ -120,14 +120,14 @@ impl GraphDecoder {
                 "Cannot convert from type `{}` to `Map<str, Any>`",
                 types::key_of(node.type_index())
             );
-            return Err(Error::said(
-                "TypeError",
+            return Err(Error::of_violation(
+                ErrorKind::Type,
                 OBJ_18.refused(Kind::Malformed, message),
             ));
         }
         let key = cast::<String>(data_of(node, "type")?.view())?;
         let type_index = types::index_of(&key)
-            .ok_or_else(|| Error::new("InternalError", format!("Cannot find type `{key}`")))?;
+            .ok_or_else(|| Error::new(ErrorKind::Internal, format!("Cannot find type `{key}`")))?;
         if type_index == index::NONE {
             return Ok(Any::none());
         }
@@ -144,7 +144,7 @@ impl GraphDecoder {
                 let text = cast::<String>(data)?;
                 let bytes = BASE64_STANDARD
                     .decode(text.as_bytes())
-                    .map_err(|_| Error::new("InternalError", "invalid base64 encoding"))?;
+                    .map_err(|_| Error::new(ErrorKind::Internal, "invalid base64 encoding"))?;
                 Bytes::new(&bytes).into()
             }
             index::ARRAY => Array::new(self.list(data)?).into(),
@@ -184,7 +184,7 @@ impl GraphDecoder {
                 "Invalid JSON Object Graph: Map/Dict data must contain an even number of [key, value] entries, got {count}"
             )
         });
-        paired.map_err(|broken| Error::said("ValueError", broken))?;
+        paired.map_err(|broken| Error::of_violation(ErrorKind::Value, broken))?;
         let mut items = self.list(data)?.into_iter();
         let mut pairs = Vec::with_capacity(count / 2);
         while let (Some(key), Some(value)) = (items.next(), items.next()) {
@@ -204,7 +204,7 @@ impl GraphDecoder {
         let object = create(info)?;
         if data.type_index() != index::MAP {
             return Err(Error::new(
-                "TypeError",
+                ErrorKind::Type,
                 format!(
                     "Cannot convert from type `{}` to `Map<str, Any>`",
                     types::key_of(data.type_index())
@@ -220,7 +220,7 @@ impl GraphDecoder {
                 None if field.set_default()? => {}
                 None => {
                     return Err(Error::new(
-                        "TypeError",
+                        ErrorKind::Type,
                         format!(
                             "Required field `{}` not set in type `{}`",
                             field.name(),
@@ -288,7 +288,7 @@ fn enum_member(type_index: i32, data: AnyView<'_>) -> Result {
                 .to_string(),
         };
         Error::new(
-            "ValueError",
+            ErrorKind::Value,
             format!(
                 "Enum `{}` has no instance with index {shown}",
                 types::key_of(type_index)
@@ -298,10 +298,10 @@ fn enum_member(type_index: i32, data: AnyView<'_>) -> Result {
 }
 
 fn refuse(message: impl Into<String>) -> Error {
-    Error::said("ValueError", OBJ_18.refused(Kind::Malformed, message))
+    Error::of_violation(ErrorKind::Value, OBJ_18.refused(Kind::Malformed, message))
 }
 
 /// What a graph lacks.
-fn missing(kind: &str, message: impl Into<String>) -> Error {
-    Error::said(kind, OBJ_18.refused(Kind::Missing, message))
+fn missing(kind: ErrorKind<'_>, message: impl Into<String>) -> Error {
+    Error::of_violation(kind, OBJ_18.refused(Kind::Missing, message))
 }

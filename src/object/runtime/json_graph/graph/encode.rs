@@ -1,7 +1,7 @@
 //! Values to the nodes of a graph, children first (OBJ-18, OBJ-19).
 
 use super::described;
-use crate::function::{Error, Function, Result};
+use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::{enum_name, enum_number};
 use crate::object::reflect::column;
 use crate::object::reflect::record::{can_create, fields_of};
@@ -59,8 +59,8 @@ impl GraphEncoder {
                 let name = key.strip_prefix("ffi.").unwrap_or(key);
                 let message =
                     format!("Cycle detected during serialization: a {name} contains itself");
-                return Err(Error::said(
-                    "ValueError",
+                return Err(Error::of_violation(
+                    ErrorKind::Value,
                     OBJ_19.refused(Kind::Cycle, message),
                 ));
             }
@@ -123,7 +123,7 @@ impl GraphEncoder {
                 Some(object) => self.object(object)?,
                 None => {
                     return Err(Error::new(
-                        "RuntimeError",
+                        ErrorKind::Runtime,
                         format!("Cannot serialize type `{}`", types::key_of(own)),
                     ));
                 }
@@ -149,7 +149,7 @@ impl GraphEncoder {
         let info = described(own)?;
         if !can_create(info) {
             return Err(Error::new(
-                "TypeError",
+                ErrorKind::Type,
                 format!(
                     "Type `{}` does not support ToJSONGraph (no native creator or __ffi_new__ type attr)",
                     info.key()

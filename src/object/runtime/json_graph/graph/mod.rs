@@ -8,7 +8,7 @@ pub use decode::decode;
 pub use encode::encode;
 
 use super::json;
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::value::AnyView;
 use crate::value::types::{self, TypeInfo};
 
@@ -33,6 +33,10 @@ pub fn decode_text(text: &[u8]) -> Result {
 
 /// What reflection knows of a type that an object is of.
 fn described(type_index: i32) -> Result<&'static TypeInfo> {
-    types::info(type_index)
-        .ok_or_else(|| Error::new("InternalError", format!("unknown type index {type_index}")))
+    types::info(type_index).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Internal,
+            format!("unknown type index {type_index}"),
+        )
+    })
 }

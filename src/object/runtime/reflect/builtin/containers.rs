@@ -1,7 +1,7 @@
 //! `ffi.Array`, `ffi.List`, `ffi.Map`, `ffi.Dict`, `ffi.Shape` and their accessors.
 
 use super::{def, def_packed, missing};
-use crate::function::{Error, Function, Param, Parameter, Result};
+use crate::function::{Error, ErrorKind, Function, Param, Parameter, Result};
 use crate::object::container::map::MapCursor;
 use crate::object::hash::any_equal;
 use crate::object::{Array, Dict, List, Map, Shape, VisitedObjects, pairs_of, sequence_of};
@@ -18,7 +18,7 @@ pub(super) fn register() {
             .map(|(at, &arg)| {
                 cast::<i64>(arg).map_err(|_| {
                     Error::new(
-                        "ValueError",
+                        ErrorKind::Value,
                         format!(
                             "Expect shape to take list of int arguments: argument {at} is `{}`",
                             crate::value::types::key_of(arg.type_index())
@@ -139,7 +139,7 @@ fn sequences() {
 
 fn odd(name: &str) -> Error {
     Error::new(
-        "InternalError",
+        ErrorKind::Internal,
         format!("{name} takes keys and values in turn: an even number of arguments"),
     )
 }
@@ -156,7 +156,7 @@ fn iterator(cursor: MapCursor) -> Function {
             0 => cursor.key(),
             _ => cursor.value(),
         };
-        found.ok_or_else(|| Error::new("IndexError", "the map iterator is at its end"))
+        found.ok_or_else(|| Error::new(ErrorKind::Index, "the map iterator is at its end"))
     })
 }
 

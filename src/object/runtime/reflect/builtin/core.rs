@@ -2,7 +2,7 @@
 
 use super::path::dynamic_object;
 use super::{ArrayOf, def, kwargs, missing};
-use crate::function::{Error, Function, Result, SafeCall, registry};
+use crate::function::{Error, ErrorKind, Function, Result, SafeCall, registry};
 use crate::object::reflect::column;
 use crate::object::reflect::describe::{Describe, field};
 use crate::object::{Array, Dict, List, Map, Shape, Tensor, big_int};
@@ -45,7 +45,7 @@ pub(super) fn register() {
             .map(|details| details.metadata)
             .ok_or_else(|| {
                 Error::new(
-                    "RuntimeError",
+                    ErrorKind::Runtime,
                     format!("Global Function is not found: {name}"),
                 )
             })
@@ -54,7 +54,10 @@ pub(super) fn register() {
         "ffi.FunctionFromExternC",
         |context: *mut c_void, call: *mut c_void, finish: *mut c_void| {
             if call.is_null() {
-                return Err(Error::new("ValueError", "the function must not be null"));
+                return Err(Error::new(
+                    ErrorKind::Value,
+                    "the function must not be null",
+                ));
             }
             type Finish = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
             // SAFETY: the caller that looked this builtin up vouches for the addresses (the contract of `registry::lookup_raw`).
@@ -77,7 +80,7 @@ fn list_names() -> Function {
         Ok(at) => names
             .get(at)
             .map(|name| Any::from(*name))
-            .ok_or_else(|| Error::new("IndexError", format!("there is no name {at}"))),
+            .ok_or_else(|| Error::new(ErrorKind::Index, format!("there is no name {at}"))),
     })
 }
 
@@ -92,7 +95,7 @@ where
 fn converter(convert: fn(AnyView<'_>) -> Option<Any>, schema: fn() -> Schema) -> Any {
     let body = move |args: &[AnyView<'_>]| {
         let [value] = args else {
-            return Err(Error::new("TypeError", "a conversion takes one value"));
+            return Err(Error::new(ErrorKind::Type, "a conversion takes one value"));
         };
         convert(*value).ok_or_else(|| no_conversion(value.type_index(), schema))
     };
@@ -102,7 +105,10 @@ fn converter(convert: fn(AnyView<'_>) -> Option<Any>, schema: fn() -> Schema) ->
 #[cold]
 fn no_conversion(from: i32, schema: fn() -> Schema) -> Error {
     let (from, to) = (types::key_of(from), schema().text());
-    Error::new("TypeError", format!("Cannot cast from `{from}` to `{to}`"))
+    Error::new(
+        ErrorKind::Type,
+        format!("Cannot cast from `{from}` to `{to}`"),
+    )
 }
 
 fn conversions() {
@@ -259,7 +265,7 @@ fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
         .map(<[i64]>::to_vec)
         .ok_or_else(|| {
             Error::new(
-                "TypeError",
+                ErrorKind::Type,
                 format!(
                     "Cannot convert from type `{}` to `BigInt`",
                     types::key_of(value.type_index())

@@ -1,7 +1,7 @@
 //! Copy, text, comparison and hash by contents, and constructors.
 
 use super::{def, def_packed};
-use crate::function::{Error, Function, raised};
+use crate::function::{Error, ErrorKind, Function, raised};
 use crate::object::reflect::construct;
 use crate::object::reflect::record::{getter_for, store};
 use crate::object::walk::copy;
@@ -45,13 +45,16 @@ pub(super) fn register() {
 fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function, Error> {
     type Convert = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny, *mut RawAny) -> i32;
     if convert == 0 {
-        return Err(Error::new("ValueError", "the conversion function is null"));
+        return Err(Error::new(
+            ErrorKind::Value,
+            "the conversion function is null",
+        ));
     }
     let (converter, convert) = (converter as usize, convert as usize);
     Ok(Function::from_packed(move |args| {
         let [at, value] = args else {
             return Err(Error::new(
-                "TypeError",
+                ErrorKind::Type,
                 "a setter takes an address and a value",
             ));
         };

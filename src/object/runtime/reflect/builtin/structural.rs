@@ -2,7 +2,7 @@
 
 use super::def;
 use super::path::{AccessPath, dynamic_object};
-use crate::function::{Error, Function, Named, Result};
+use crate::function::{Error, ErrorKind, Function, Named, Result};
 use crate::object::reflect::column;
 use crate::object::reflect::describe::{Describe, field};
 use crate::object::structural;
@@ -104,7 +104,7 @@ pub(super) fn register() {
             if <Ref<Key>>::try_from_view(side.view()).is_none() {
                 let key = types::key_of(side.type_index());
                 let message = format!("`{key}` is not a `ffi.StructuralKey`");
-                return Err(Error::new("InternalError", message));
+                return Err(Error::new(ErrorKind::Internal, message));
             }
         }
         same_key(left.view(), right.view())

@@ -2,7 +2,7 @@
 
 use super::scope::{BindingScope, lock, region};
 use super::{described_type, structural_kind, tensor_bytes};
-use crate::function::{Error, Function, Result};
+use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::{AccessKind, AccessPath, extend, root};
 use crate::object::reflect::column;
 use crate::object::reflect::record::fields_of_both;
@@ -277,7 +277,10 @@ impl StructuralComparer {
             let walk = self.clone();
             let callback = Function::from_packed(move |args| {
                 let [left, right, region_kind, name] = args else {
-                    return Err(Error::new("TypeError", "the callback takes four arguments"));
+                    return Err(Error::new(
+                        ErrorKind::Type,
+                        "the callback takes four arguments",
+                    ));
                 };
                 let region_kind = cast::<i64>(*region_kind)?;
                 let equal = walk

@@ -13,14 +13,14 @@ pub use equal::equal;
 pub(crate) use equal::{first_mismatch, mismatch_value};
 pub use hash::hash;
 
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::object::Tensor;
 use crate::value::types::{self, TypeInfo};
 
 fn structural_kind(info: &TypeInfo) -> Result<i32> {
     let Some(metadata) = info.metadata() else {
         return Err(Error::new(
-            "TypeError",
+            ErrorKind::Type,
             format!(
                 "Type metadata is not set for type `{}`, so StructuralHash is not supported for this type",
                 info.key()
@@ -29,7 +29,7 @@ fn structural_kind(info: &TypeInfo) -> Result<i32> {
     };
     if metadata.structural_kind == 0 {
         return Err(Error::new(
-            "TypeError",
+            ErrorKind::Type,
             format!(
                 "_type_s_eq_hash_kind is not set for type `{}`, so StructuralHash is not supported for this type",
                 info.key()
@@ -40,18 +40,25 @@ fn structural_kind(info: &TypeInfo) -> Result<i32> {
 }
 
 fn described_type(type_index: i32) -> Result<&'static TypeInfo> {
-    types::info(type_index)
-        .ok_or_else(|| Error::new("InternalError", format!("unknown type index {type_index}")))
+    types::info(type_index).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Internal,
+            format!("unknown type index {type_index}"),
+        )
+    })
 }
 
 fn tensor_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     if tensor.dl().device.device_type != 1 {
-        return Err(Error::new("InternalError", "can only compare CPU tensor"));
+        return Err(Error::new(
+            ErrorKind::Internal,
+            "can only compare CPU tensor",
+        ));
     }
     match tensor.to_bytes() {
         Ok(bytes) => Ok(bytes),
         Err(_) => Err(Error::new(
-            "InternalError",
+            ErrorKind::Internal,
             "Can only compare contiguous tensor",
         )),
     }

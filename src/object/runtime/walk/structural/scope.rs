@@ -1,6 +1,6 @@
 //! Where a structural walk may bind variables, and how deep it is.
 
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::object::walk::depth;
 use crate::value::types::{FieldInfo, flag};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -79,7 +79,7 @@ impl BindingScope {
         body: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let kind = i32::try_from(kind)
-            .map_err(|_| Error::new("ValueError", format!("there is no region {kind}")))?;
+            .map_err(|_| Error::new(ErrorKind::Value, format!("there is no region {kind}")))?;
         match kind {
             region::NONE => self.within(self.region(), body),
             wanted => self.within(wanted, body),

@@ -18,7 +18,7 @@ pub(crate) mod rewrite;
 pub(crate) mod walk;
 
 use super::depth;
-use crate::function::{Error, Function, Result, caught};
+use crate::function::{Error, ErrorKind, Function, Result, caught};
 use crate::object::OBJ_34;
 use crate::object::reflect::builtin::dynamic_object;
 use crate::object::reflect::record::fields_of;
@@ -232,7 +232,7 @@ impl Visitor {
                 interrupt_or_none(native::function(hook)?.call(&[self.view(), value])?)
             }
             Some(_) => Err(Error::new(
-                "TypeError",
+                ErrorKind::Type,
                 "__s_visit__ must be an opaque function pointer or ffi.Function",
             )),
             None => match value.as_object() {

@@ -6,7 +6,7 @@
 
 use super::context::attach;
 use super::{Region, blank, kind, structural_kind, view_of};
-use crate::function::{Error, Function, Result};
+use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::dynamic_object;
 use crate::object::reflect::record::{OwnField, fields_of};
 use crate::object::reflect::{column, native};
@@ -244,7 +244,7 @@ impl Mutator {
         }
         if field.setter.is_null() {
             return Err(Error::new(
-                "TypeError",
+                ErrorKind::Type,
                 format!(
                     "Cannot structurally mutate field `{}` of type `{}` because it does not define a setter",
                     field.name(),
@@ -264,7 +264,7 @@ fn shallow_copy(object: &ObjectRef) -> Result<ObjectRef> {
         .filter(|hook| hook.type_index() == index::FUNCTION);
     let Some(hook) = hook else {
         return Err(Error::new(
-            "TypeError",
+            ErrorKind::Type,
             "__ffi_shallow_copy__ must be an ffi.Function",
         ));
     };
@@ -276,7 +276,7 @@ fn shallow_copy(object: &ObjectRef) -> Result<ObjectRef> {
             Ok(copy)
         }
         _ => Err(Error::new(
-            "TypeError",
+            ErrorKind::Type,
             "Shallow copy callback must return a distinct object with the same type as its input",
         )),
     }
@@ -285,7 +285,7 @@ fn shallow_copy(object: &ObjectRef) -> Result<ObjectRef> {
 #[cold]
 fn bad_hook() -> Error {
     Error::new(
-        "TypeError",
+        ErrorKind::Type,
         "__s_mutate__ must be a direct hook pointer or ffi.Function",
     )
 }

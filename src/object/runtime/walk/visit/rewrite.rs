@@ -5,7 +5,7 @@ use super::context::attach;
 use super::mutate::{Mutator, MutatorObj, MutatorTable, is_same, is_unshared, resolve, unchanged};
 use super::walk::{Links, VisitOrder};
 use super::{Callback, VisitDepth, answer};
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::object::reflect::native;
 use crate::object::sequence_of;
 use crate::value::Schema;
@@ -127,7 +127,7 @@ unsafe extern "C-unwind" fn remap_set(
 fn key_of<'a>(variable: AnyView<'a>) -> Result<ObjectRef> {
     variable.as_object().cloned().ok_or_else(|| {
         Error::new(
-            "TypeError",
+            ErrorKind::Type,
             "Variable-remap key must be an object-backed value",
         )
     })
@@ -258,7 +258,7 @@ static REFUSING: MutatorTable = MutatorTable {
 
 fn refused() -> Result {
     Err(Error::new(
-        "TypeError",
+        ErrorKind::Type,
         "this is the copy of a mutator whose own part is not known here",
     ))
 }

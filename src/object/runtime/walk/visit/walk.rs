@@ -5,7 +5,7 @@ use super::{
     Callback, Interrupt, VisitDepth, Visitor, VisitorObj, VisitorTable, answer, blank,
     interrupt_or_none, native, unexpected,
 };
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::object::{OBJ_34, sequence_of};
 use crate::rule::Kind;
 use crate::value::Schema;
@@ -238,7 +238,7 @@ static REFUSING: VisitorTable = VisitorTable { visit: refuse };
 unsafe extern "C-unwind" fn refuse(_: *mut VisitorObj, _: RawAny) -> RawAny {
     answer(|| {
         Err(Error::new(
-            "TypeError",
+            ErrorKind::Type,
             "this is the copy of a visitor whose own part is not known here",
         ))
     })
