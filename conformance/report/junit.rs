@@ -4,85 +4,262 @@
 use super::{Obligation, evidence, headline};
 use crate::conformance::runner::{Outcome, Report};
 use crate::conformance::verdict::Verdict;
-use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
+use std::io;
 use std::time::Duration;
 
+type Xml = Writer<Vec<u8>>;
+
 pub(super) fn render(report: &Report<'_>) -> String {
-    let mut xml = quick_junit::Report::new("tvmspec");
-    for (name, counts) in report.chapters() {
-        let mut suite = TestSuite::new(format!("tvmspec.{name}"));
-        let results = report
-            .results
-            .iter()
-            .filter(|outcome| outcome.case.chapter == name);
-        let results: Vec<&Outcome<'_>> = results.collect();
-        for (verdict, count) in counts.iter() {
-            suite.add_property(Property::new(
-                format!("verdict.{verdict}"),
-                count.to_string(),
-            ));
-        }
-        suite.add_property(Property::new("suite", report.suite));
-        suite.add_property(Property::new("implementation", super::judged(report)));
-        suite.set_time(results.iter().map(|outcome| outcome.took).sum::<Duration>());
-        suite.add_test_cases(results.into_iter().map(|outcome| case(report, outcome)));
-        xml.add_test_suite(suite);
-    }
-    if !report.problems.is_empty() {
-        let mut suite = TestSuite::new("tvmspec.known-failures");
-        for problem in &report.problems {
-            let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-            status.set_message(problem.as_str());
-            suite.add_test_case(TestCase::new(problem.as_str(), status));
-        }
-        xml.add_test_suite(suite);
-    }
-    // The only failure is a text that XML cannot carry, and quick-junit drops such letters on the way in.
-    let mut text = xml
-        .to_string()
-        .unwrap_or_else(|error| format!("<!-- {error} -->"));
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.push_str(&format!("<!-- {} -->\n", headline(report)));
+    let mut xml = Writer::new_with_indent(Vec::new(), b' ', 4);
+    let written = write(report, &mut xml);
+    let mut text = match written {
+        Ok(()) => String::from_utf8_lossy(&xml.into_inner()).into_owned(),
+        // Memory takes whatever is written into it.
+        Err(error) => format!("<!-- {error} -->"),
+    };
+    text.push_str(&format!("\n<!-- {} -->\n", headline(report)));
     text
 }
 
-fn case(report: &Report<'_>, outcome: &Outcome<'_>) -> TestCase {
-    let mut status = match (&outcome.verdict, &outcome.known) {
-        (Verdict::Pass, _) => TestCaseStatus::success(),
-        _ if !outcome.is_failure() => TestCaseStatus::skipped(),
-        (Verdict::Fail(_) | Verdict::Unsupported(_) | Verdict::Skipped(_), None) => {
-            TestCaseStatus::non_success(NonSuccessKind::Failure)
-        }
-        _ => TestCaseStatus::non_success(NonSuccessKind::Error),
+fn write(report: &Report<'_>, xml: &mut Xml) -> io::Result<()> {
+    xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    let mut total = Counts::default();
+    for outcome in &report.results {
+        total.add(element_of(outcome));
+    }
+    total.tests += report.problems.len();
+    total.errors += report.problems.len();
+    let counts = total.attributes();
+    xml.create_element("testsuites")
+        .with_attribute(("name", "tvmspec"))
+        .with_attributes(pairs(&counts))
+        .write_inner_content(|xml| {
+            for (name, verdicts) in report.chapters() {
+                let verdicts = verdicts
+                    .iter()
+                    .map(|(verdict, count)| (format!("verdict.{verdict}"), count.to_string()));
+                chapter(report, name, verdicts.collect(), xml)?;
+            }
+            problems(report, xml)
+        })?;
+    Ok(())
+}
+
+fn chapter(
+    report: &Report<'_>,
+    name: &str,
+    mut properties: Vec<(String, String)>,
+    xml: &mut Xml,
+) -> io::Result<()> {
+    properties.push(("suite".into(), report.suite.to_string()));
+    properties.push(("implementation".into(), super::judged(report)));
+    let outcomes = || {
+        let all = report.results.iter();
+        all.filter(|outcome| outcome.case.chapter == name)
     };
+    let mut counts = Counts::default();
+    outcomes().for_each(|outcome| counts.add(element_of(outcome)));
+    let mut attributes = counts.attributes();
+    attributes.push((
+        "time",
+        seconds(outcomes().map(|outcome| outcome.took).sum()),
+    ));
+    xml.create_element("testsuite")
+        .with_attribute(("name", format!("tvmspec.{name}").as_str()))
+        .with_attributes(pairs(&attributes))
+        .write_inner_content(|xml| {
+            xml.create_element("properties")
+                .write_inner_content(|xml| {
+                    for (name, value) in &properties {
+                        xml.create_element("property")
+                            .with_attribute(("name", name.as_str()))
+                            .with_attribute(("value", carried(value).as_str()))
+                            .write_empty()?;
+                    }
+                    Ok(())
+                })?;
+            outcomes().try_for_each(|outcome| case(report, outcome, xml))
+        })?;
+    Ok(())
+}
+
+/// What is wrong with the list of known failures itself: a suite of its own.
+fn problems(report: &Report<'_>, xml: &mut Xml) -> io::Result<()> {
+    if report.problems.is_empty() {
+        return Ok(());
+    }
+    let count = report.problems.len();
+    let counts = Counts {
+        tests: count,
+        errors: count,
+        ..Counts::default()
+    }
+    .attributes();
+    xml.create_element("testsuite")
+        .with_attribute(("name", "tvmspec.known-failures"))
+        .with_attributes(pairs(&counts))
+        .write_inner_content(|xml| {
+            for problem in &report.problems {
+                let problem = carried(problem);
+                xml.create_element("testcase")
+                    .with_attribute(("name", problem.as_str()))
+                    .write_inner_content(|xml| {
+                        xml.create_element("error")
+                            .with_attribute(("message", problem.as_str()))
+                            .write_empty()?;
+                        Ok(())
+                    })?;
+            }
+            Ok(())
+        })?;
+    Ok(())
+}
+
+/// The element below a test case that says why it did not pass.
+fn element_of(outcome: &Outcome<'_>) -> Option<&'static str> {
+    match (&outcome.verdict, &outcome.known) {
+        (Verdict::Pass, _) => None,
+        _ if !outcome.is_failure() => Some("skipped"),
+        (Verdict::Fail(_) | Verdict::Unsupported(_) | Verdict::Skipped(_), None) => Some("failure"),
+        _ => Some("error"),
+    }
+}
+
+fn case(report: &Report<'_>, outcome: &Outcome<'_>, xml: &mut Xml) -> io::Result<()> {
+    let class = format!("tvmspec.{}", outcome.case.chapter);
+    let took = seconds(outcome.took);
+    let test = xml
+        .create_element("testcase")
+        .with_attribute(("name", outcome.case.id.as_str()))
+        .with_attribute(("classname", class.as_str()))
+        .with_attribute(("time", took.as_str()));
+    let Some(element) = element_of(outcome) else {
+        test.write_empty()?;
+        return Ok(());
+    };
+    let mut attributes = Vec::new();
     if outcome.verdict != Verdict::Pass {
-        status.set_type(outcome.verdict.name());
-        status.set_message(match &outcome.known {
-            Some(known) => format!("known {}: {}", outcome.verdict.name(), known.reason),
-            None => format!("{}: {}", outcome.verdict.name(), outcome.verdict.reason()),
-        });
+        let name = outcome.verdict.name();
+        let message = match &outcome.known {
+            Some(known) => format!("known {name}: {}", known.reason),
+            None => format!("{name}: {}", outcome.verdict.reason()),
+        };
+        attributes.push(("message", carried(&message)));
+        attributes.push(("type", name.to_string()));
     }
-    if outcome.is_failure() {
-        let evidence = evidence(report, outcome);
-        let mut lines: Vec<String> = evidence
-            .rules
-            .iter()
-            .map(|Obligation { id, gist, table }| {
-                let rows: Vec<String> = table.iter().map(|row| format!("\n{row}")).collect();
-                format!("{id} {gist}{}", rows.concat())
-            })
-            .collect();
-        lines.push(format!("why: {}", outcome.case.why));
-        lines.push(format!("expected: {}", evidence.expected));
-        lines.push(format!("actual: {}", evidence.actual));
-        lines.extend(evidence.bytes);
-        lines.push(evidence.again);
-        status.set_description(lines.join("\n"));
+    test.write_inner_content(|xml| {
+        let why = xml
+            .create_element(element)
+            .with_attributes(pairs(&attributes));
+        match outcome.is_failure() {
+            true => why.write_text_content(BytesText::new(&carried(&description(report, outcome)))),
+            false => why.write_empty(),
+        }?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// What is known of a failure: the rules, why the case matters, both answers, and the line that repeats it.
+fn description(report: &Report<'_>, outcome: &Outcome<'_>) -> String {
+    let evidence = evidence(report, outcome);
+    let mut lines: Vec<String> = evidence
+        .rules
+        .iter()
+        .map(|Obligation { id, gist, table }| {
+            let rows: Vec<String> = table.iter().map(|row| format!("\n{row}")).collect();
+            format!("{id} {gist}{}", rows.concat())
+        })
+        .collect();
+    lines.push(format!("why: {}", outcome.case.why));
+    lines.push(format!("expected: {}", evidence.expected));
+    lines.push(format!("actual: {}", evidence.actual));
+    lines.extend(evidence.bytes);
+    lines.push(evidence.again);
+    lines.join("\n")
+}
+
+/// The counts that a suite and the whole carry.
+#[derive(Default)]
+struct Counts {
+    tests: usize,
+    skipped: usize,
+    errors: usize,
+    failures: usize,
+}
+
+impl Counts {
+    fn add(&mut self, element: Option<&str>) {
+        self.tests += 1;
+        match element {
+            Some("skipped") => self.skipped += 1,
+            Some("error") => self.errors += 1,
+            Some(_) => self.failures += 1,
+            None => {}
+        }
     }
-    let mut case = TestCase::new(outcome.case.id.as_str(), status);
-    case.set_classname(format!("tvmspec.{}", outcome.case.chapter));
-    case.set_time(outcome.took);
-    case
+
+    fn attributes(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("tests", self.tests.to_string()),
+            ("skipped", self.skipped.to_string()),
+            ("errors", self.errors.to_string()),
+            ("failures", self.failures.to_string()),
+        ]
+    }
+}
+
+fn pairs<'a>(attributes: &'a [(&'static str, String)]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    attributes
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+}
+
+fn seconds(took: Duration) -> String {
+    format!("{:.3}", took.as_secs_f64())
+}
+
+/// `text` without the letters that no XML document may have, escaped or not.
+fn carried(text: &str) -> String {
+    text.chars()
+        .filter(|letter| match letter {
+            '\t' | '\n' | '\r' => true,
+            '\u{fffe}' | '\u{ffff}' => false,
+            letter => *letter >= ' ',
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quick_xml::Reader;
+
+    /// What a testee answers goes into attributes and texts.
+    #[test]
+    fn any_text_is_carried_by_well_formed_xml() {
+        let text = carried("\u{0}\u{1b}[2J</error>\"'<&>]]>\u{ffff}é");
+        assert_eq!(text, "[2J</error>\"'<&>]]>é");
+        let mut xml: Xml = Writer::new(Vec::new());
+        xml.create_element("error")
+            .with_attribute(("message", text.as_str()))
+            .write_text_content(BytesText::new(&text))
+            .unwrap();
+        let xml = String::from_utf8(xml.into_inner()).unwrap();
+        let mut reader = Reader::from_str(&xml);
+        loop {
+            match reader.read_event().unwrap() {
+                Event::Start(start) => {
+                    let message = start.try_get_attribute("message").unwrap().unwrap();
+                    let value = message.normalized_value(quick_xml::XmlVersion::default());
+                    assert_eq!(value.unwrap(), text);
+                }
+                Event::End(end) => assert_eq!(end.name().as_ref(), "error"),
+                Event::Eof => break,
+                _ => {}
+            }
+        }
+    }
 }

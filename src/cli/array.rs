@@ -1,5 +1,6 @@
 //! Arrays in files: .npy and .npz, as numpy reads and writes them.
 
+use super::npy::{self, Header};
 use super::output::{self, Content};
 use super::{Error, input};
 use std::fmt::Display;
@@ -8,12 +9,6 @@ use std::io::{self, BufReader, Cursor, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tvmspec::object::Tensor;
 use tvmspec::value::{DLDataType, dtype_to_text};
-
-/// How long the header of an array may be. numpy reads 10,000 bytes.
-const LONGEST_HEADER: usize = 10_000;
-
-/// How deep brackets may nest in it: a record has four.
-const DEEPEST_HEADER: usize = 8;
 
 /// How many bytes an array may have.
 #[derive(Clone, Copy)]
@@ -73,9 +68,12 @@ impl Archive {
     }
 
     /// The names of the arrays.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        let names = self.zip.file_names();
-        names.map(|name| name.strip_suffix(".npy").unwrap_or(name))
+    pub(super) fn names(&self) -> Result<Vec<String>, Error> {
+        let names = self.zip.file_names().map(|name| {
+            let name = name.map_err(|error| cannot_read(&self.path.display(), &error))?;
+            Ok(name.strip_suffix(".npy").unwrap_or(&name).to_owned())
+        });
+        names.collect()
     }
 
     /// The array `name`.
@@ -156,7 +154,7 @@ pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), 
 /// What was encoded is what is read back.
 fn same(tensor: &Tensor, encoded: impl Read, what: &str) -> Result<(), Error> {
     let back = decode(encoded, what, tensor.nbytes() as u64, Bound::File)?;
-    let words = [tensor, &back].map(|tensor| numpy_word(tensor.dl().dtype));
+    let words = [tensor, &back].map(|tensor| npy::word_of(tensor.dl().dtype));
     let bytes = [tensor, &back].map(|tensor| tensor.to_bytes().ok());
     if tensor.shape() == back.shape() && words[0] == words[1] && bytes[0] == bytes[1] {
         return Ok(());
@@ -174,7 +172,11 @@ fn cannot_read(what: &dyn Display, error: &dyn Display) -> Error {
 /// comes, or on what the caller has anyway.
 fn decode(mut from: impl Read, what: &str, most: u64, bound: Bound<'_>) -> Result<Tensor, Error> {
     let wrong = |error: &dyn Display| cannot_read(&what, error);
-    let (shape, text, dtype) = header(&mut from, what)?;
+    let Header {
+        shape,
+        dtype,
+        is_big_endian,
+    } = Header::read(&mut from).map_err(|error| wrong(&error))?;
     let length = nbytes(dtype, &shape)
         .ok_or_else(|| wrong(&format!("no memory holds its shape {shape:?}")))?;
     match bound {
@@ -201,89 +203,13 @@ fn decode(mut from: impl Read, what: &str, most: u64, bound: Bound<'_>) -> Resul
     if (data.len() as u64) < length {
         return Err(wrong(&"it ends before its data does"));
     }
-    if text.starts_with('>') && dtype.bits > 8 {
+    if is_big_endian && dtype.bits > 8 {
         data.chunks_exact_mut(usize::from(dtype.bits) / 8)
             .for_each(<[u8]>::reverse);
     }
     let tensor = Tensor::empty(&shape, dtype).map_err(Error::new)?;
     tensor.fill(&data).map_err(Error::new)?;
     Ok(tensor)
-}
-
-/// Shape, type word and type of an array, from its header.
-fn header(from: &mut impl Read, what: &str) -> Result<(Vec<i64>, String, DLDataType), Error> {
-    let wrong = |error: &dyn Display| cannot_read(&what, error);
-    let mut start = [0; 12];
-    // Version 1 has two bytes of length, the others four.
-    let prefix = from.read_exact(&mut start[..10]).map(|()| match start[6] {
-        1 => 10,
-        _ => 12,
-    });
-    let prefix = prefix.map_err(|_| wrong(&"it is no .npy array: it ends in its first bytes"))?;
-    if !start.starts_with(b"\x93NUMPY") {
-        return Err(wrong(
-            &"it is no .npy array: it does not begin with \\x93NUMPY",
-        ));
-    }
-    from.read_exact(&mut start[10..prefix])
-        .map_err(|error| wrong(&error))?;
-    let length = match prefix {
-        10 => usize::from(u16::from_le_bytes([start[8], start[9]])),
-        _ => usize::try_from(u32::from_le_bytes([
-            start[8], start[9], start[10], start[11],
-        ]))
-        .map_err(|error| wrong(&error))?,
-    };
-    if length > LONGEST_HEADER {
-        return Err(wrong(&format!(
-            "its header has {length} bytes, an array takes {LONGEST_HEADER} at most"
-        )));
-    }
-    let mut bytes = start[..prefix].to_vec();
-    bytes.resize(prefix + length, 0);
-    from.read_exact(&mut bytes[prefix..])
-        .map_err(|_| wrong(&"it ends inside its header"))?;
-    // The reader of headers calls itself for each bracket.
-    if depth(&bytes[prefix..]) > DEEPEST_HEADER {
-        return Err(wrong(&"brackets of its header lie too deep in each other"));
-    }
-    let npy = npyz::NpyHeader::from_reader(&bytes[..]).map_err(|error| wrong(&error))?;
-    let shape = npy.shape().iter().map(|extent| i64::try_from(*extent));
-    let shape: Vec<i64> = shape
-        .collect::<Result<_, _>>()
-        .map_err(|_| wrong(&format!("no memory holds its shape {:?}", npy.shape())))?;
-    if npy.order() != npyz::Order::C && shape.len() > 1 {
-        return Err(wrong(
-            &"its elements are in column-major order: save numpy.ascontiguousarray(x) instead",
-        ));
-    }
-    let dtype = npy.dtype();
-    if dtype.uses_pickled_array() {
-        return Err(wrong(
-            &"it holds pickled Python objects, not numbers: save x.astype(numpy.float32) or the like",
-        ));
-    }
-    let npyz::DType::Plain(plain) = dtype else {
-        return Err(wrong(&"it holds records, not numbers"));
-    };
-    let text = plain.to_string();
-    let dtype = dtype_of(&text)
-        .ok_or_else(|| wrong(&format!("its type is `{text}`, which no tensor has")))?;
-    Ok((shape, text, dtype))
-}
-
-/// How deep the brackets of a text nest.
-fn depth(text: &[u8]) -> usize {
-    let (mut open, mut deepest) = (0usize, 0);
-    for byte in text {
-        match byte {
-            b'(' | b'[' | b'{' => open += 1,
-            b')' | b']' | b'}' => open = open.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(open);
-    }
-    deepest
 }
 
 /// How many bytes the elements take.
@@ -297,64 +223,14 @@ fn nbytes(dtype: DLDataType, shape: &[i64]) -> Option<u64> {
 
 fn encode(tensor: &Tensor) -> Result<Vec<u8>, Error> {
     let dtype = tensor.dl().dtype;
-    let word = numpy_word(dtype).ok_or_else(|| {
+    let word = npy::word_of(dtype).ok_or_else(|| {
         let name = dtype_to_text(dtype).unwrap_or_default();
         Error::Message(format!("numpy has no type `{name}`"))
     })?;
-    let shape: Vec<String> = tensor
-        .shape()
-        .iter()
-        .map(|extent| format!("{extent},"))
-        .collect();
-    let mut header = format!(
-        "{{'descr': '{word}', 'fortran_order': False, 'shape': ({}), }}",
-        shape.join(" ")
-    );
-    // The data begins at a multiple of 64.
-    let filled = (10 + header.len() + 1).next_multiple_of(64);
-    header.push_str(&" ".repeat(filled - 10 - header.len() - 1));
-    header.push('\n');
-    let length = u16::try_from(header.len())
-        .map_err(|_| Error::Message("too many dimensions for .npy".into()))?;
-    let mut out = b"\x93NUMPY\x01\x00".to_vec();
-    out.extend_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(header.as_bytes());
+    let mut out = npy::header(&word, tensor.shape())
+        .ok_or_else(|| Error::Message("too many dimensions for .npy".into()))?;
     out.extend(tensor.to_bytes().map_err(Error::new)?);
     Ok(out)
-}
-
-/// The data type of numpy's `<f4`, `|b1`, ...
-fn dtype_of(text: &str) -> Option<DLDataType> {
-    let (kind, bytes) = text
-        .trim_start_matches(['<', '>', '|', '='])
-        .split_at_checked(1)?;
-    let bits = bytes.parse::<u8>().ok()?.checked_mul(8)?;
-    let code = match kind {
-        "i" => 0,
-        "u" => 1,
-        "f" => 2,
-        "b" => 6,
-        _ => return None,
-    };
-    Some(DLDataType {
-        code,
-        bits,
-        lanes: 1,
-    })
-}
-
-/// numpy's word for a data type; `None` for types that it does not have.
-fn numpy_word(dtype: DLDataType) -> Option<String> {
-    let bytes = dtype.bits.div_ceil(8);
-    let end = if bytes == 1 { '|' } else { '<' };
-    let kind = match (dtype.code, dtype.bits, dtype.lanes) {
-        (0, 8 | 16 | 32 | 64, 1) => 'i',
-        (1, 1, 1) | (6, 8, 1) => 'b',
-        (1, 8 | 16 | 32 | 64, 1) => 'u',
-        (2, 16 | 32 | 64, 1) => 'f',
-        _ => return None,
-    };
-    Some(format!("{end}{kind}{bytes}"))
 }
 
 #[cfg(test)]
@@ -454,7 +330,7 @@ mod tests {
             ),
             (
                 array(2, &header("<f4", "False", &"(".repeat(4000)), None, &[]),
-                "too deep",
+                "an extent",
             ),
             (b"PK\x03\x04 and some more".to_vec(), "it is no .npy array"),
         ];
@@ -468,7 +344,7 @@ mod tests {
     #[test]
     fn no_more_is_read_than_the_model_asks_for() {
         let bytes = array(1, &header("<f4", "False", "(1000,)"), None, &[0; 4000]);
-        let asked = dtype_of("<f4").unwrap();
+        let asked = npy::dtype_of("<f4").unwrap();
         let bound = Bound::Like("x", asked, &[2, 3]);
         let read = decode(&bytes[..], "a.npz, x", u64::MAX, bound);
         let Err(Error::Message(message)) = read else {

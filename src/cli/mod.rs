@@ -17,6 +17,7 @@ mod hexdump;
 mod input;
 mod inspect;
 mod library;
+mod npy;
 mod numpy_text;
 mod on_device;
 mod output;

@@ -1,7 +1,7 @@
 //! Where results go: stdout, or a file that is there whole or not at all.
 
 use super::{Error, color};
-use serde::Serialize;
+use serde_core::Serialize;
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal as _, Read, Seek as _, StdoutLock, Write};
 use std::path::Path;

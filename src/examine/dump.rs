@@ -1,7 +1,7 @@
 //! Every byte of a file with its field and its rule (`spec/schema/dump.json`).
 
 use super::{Reading, Unit};
-use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::json;
 use std::cell::Cell;
 

@@ -387,7 +387,7 @@ fn arrays(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut arrays = BTreeMap::new();
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).unwrap();
-        let name = member.name().trim_end_matches(".npy").to_owned();
+        let name = member.name().unwrap().trim_end_matches(".npy").to_owned();
         let mut bytes = Vec::new();
         member.read_to_end(&mut bytes).unwrap();
         arrays.insert(name, bytes);

@@ -1,7 +1,7 @@
 //! The graph JSON: normal form is stable, cut and changed text never panics, plans hold every entry.
 
 use proptest::prelude::*;
-use serde::de::IgnoredAny;
+use serde_core::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tvmspec::graph::{Graph, NodeEntry, Plan};

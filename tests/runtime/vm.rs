@@ -53,7 +53,7 @@ fn arrays(name: &str) -> BTreeMap<String, Plain> {
     let mut all = BTreeMap::new();
     for index in 0..archive.len() {
         let entry = archive.by_index(index).unwrap();
-        let name = entry.name().trim_end_matches(".npy").to_owned();
+        let name = entry.name().unwrap().trim_end_matches(".npy").to_owned();
         let file = npyz::NpyFile::new(entry).unwrap();
         let shape: Vec<i64> = file.shape().iter().map(|extent| *extent as i64).collect();
         let descr = file.dtype().descr().trim_matches('\'').to_owned();

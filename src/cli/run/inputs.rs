@@ -30,15 +30,16 @@ impl Inputs {
     pub(super) fn of(args: &Args) -> Result<Inputs, Error> {
         let mut named = BTreeMap::new();
         let archive = args.inputs.as_deref().map(Archive::open).transpose()?;
-        for member in archive.iter().flat_map(Archive::names) {
+        let members = archive.as_ref().map(Archive::names).transpose()?;
+        for member in members.unwrap_or_default() {
             // The samples keep outputs beside inputs.
             let name = match member.strip_prefix("in_") {
                 Some(name) => name,
                 None if member.starts_with("out_") => continue,
-                None => member,
+                None => &member,
             };
-            let source = Source::Member(member.to_owned());
-            if named.insert(name.to_owned(), source).is_some() {
+            let (name, source) = (name.to_owned(), Source::Member(member.clone()));
+            if named.insert(name.clone(), source).is_some() {
                 return Err(Error::Message(format!(
                     "--inputs has two arrays for input `{name}`: `{name}` and `in_{name}`"
                 )));

@@ -6,7 +6,7 @@ use crate::object::json_graph::legacy::LegacyGraph;
 use crate::object::json_graph::{self, legacy};
 use crate::release::{Release, Releases};
 use crate::rule::{Findings, Kind, Violation};
-use serde::de::IgnoredAny;
+use serde_core::de::IgnoredAny;
 
 /// The graph of 0.2 to 0.21.
 pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {

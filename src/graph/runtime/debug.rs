@@ -264,7 +264,7 @@ fn indented(value: &Value) -> String {
     let mut out = Vec::new();
     let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, format);
-    let written = serde::Serialize::serialize(value, &mut serializer);
+    let written = serde_core::Serialize::serialize(value, &mut serializer);
     debug_assert!(written.is_ok());
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -1,0 +1,320 @@
+//! The header of an .npy file: a Python dictionary of type, order and shape.
+//!
+//! Written by hand: what a parser of any Python literal brings (npyz has 21 crates below it) is a dictionary of three keys here, which
+//! is read without recursion. The tests of the models read theirs by npyz.
+
+use std::io::Read;
+use tvmspec::value::DLDataType;
+
+/// How long a header may be. numpy reads 10,000 bytes.
+const LONGEST: usize = 10_000;
+
+/// What an array is.
+#[derive(Debug, PartialEq)]
+pub(super) struct Header {
+    /// The extent of each axis.
+    pub(super) shape: Vec<i64>,
+    pub(super) dtype: DLDataType,
+    /// Whether the bytes of an element have the most significant first.
+    pub(super) is_big_endian: bool,
+}
+
+impl Header {
+    /// Reads a header, up to the first byte of the data. An error says what is wrong with the file.
+    pub(super) fn read(from: &mut impl Read) -> Result<Header, String> {
+        let mut start = [0; 10];
+        from.read_exact(&mut start)
+            .map_err(|_| "it is no .npy array: it ends in its first bytes")?;
+        if !start.starts_with(b"\x93NUMPY") {
+            return Err("it is no .npy array: it does not begin with \\x93NUMPY".into());
+        }
+        let length = match start[6] {
+            1 => u32::from(u16::from_le_bytes([start[8], start[9]])),
+            // Since version 2 the length has four bytes.
+            2 | 3 => {
+                let mut rest = [0; 2];
+                from.read_exact(&mut rest)
+                    .map_err(|_| "it is no .npy array: it ends in its first bytes")?;
+                u32::from_le_bytes([start[8], start[9], rest[0], rest[1]])
+            }
+            version => return Err(format!("unsupported version {version} of .npy")),
+        };
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if length > LONGEST {
+            return Err(format!(
+                "its header has {length} bytes, an array takes {LONGEST} at most"
+            ));
+        }
+        let mut text = vec![0; length];
+        from.read_exact(&mut text)
+            .map_err(|_| "it ends inside its header")?;
+        Header::parse(&String::from_utf8_lossy(&text))
+    }
+
+    /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, the keys in any order.
+    fn parse(text: &str) -> Result<Header, String> {
+        let (mut word, mut is_column_major, mut shape) = (None, None, None);
+        let mut literal = Literal { rest: text };
+        literal.expect("{")?;
+        while !literal.skip("}") {
+            let key = literal.string()?;
+            literal.expect(":")?;
+            match key {
+                "descr" if literal.starts_with("[") => {
+                    return Err("it holds records, not numbers".into());
+                }
+                "descr" => word = Some(literal.string()?),
+                "fortran_order" => is_column_major = Some(literal.truth()?),
+                "shape" => shape = Some(literal.tuple()?),
+                _ => return Err(format!("its header has an unknown key `{key}`")),
+            }
+            if !literal.skip(",") && !literal.starts_with("}") {
+                return Err(literal.wrong("`,` or `}`"));
+            }
+        }
+        if !literal.rest.trim().is_empty() {
+            return Err(literal.wrong("its end"));
+        }
+        let (Some(word), Some(is_column_major), Some(shape)) = (word, is_column_major, shape)
+        else {
+            return Err("its header lacks `descr`, `fortran_order` or `shape`".into());
+        };
+        // For one axis numpy writes True as well as False.
+        if is_column_major && shape.len() > 1 {
+            return Err(
+                "its elements are in column-major order: save numpy.ascontiguousarray(x) instead"
+                    .into(),
+            );
+        }
+        if word.trim_start_matches('|') == "O" {
+            return Err(
+                "it holds pickled Python objects, not numbers: save x.astype(numpy.float32) or the like"
+                    .into(),
+            );
+        }
+        let dtype =
+            dtype_of(word).ok_or_else(|| format!("its type is `{word}`, which no tensor has"))?;
+        Ok(Header {
+            shape,
+            dtype,
+            is_big_endian: word.starts_with('>'),
+        })
+    }
+}
+
+/// A header of version 1, up to the first byte of the data; `None` where it would be longer than numpy reads.
+pub(super) fn header(word: &str, shape: &[i64]) -> Option<Vec<u8>> {
+    const PREFIX: usize = 10;
+    let shape: Vec<String> = shape.iter().map(|extent| format!("{extent},")).collect();
+    let mut text = format!(
+        "{{'descr': '{word}', 'fortran_order': False, 'shape': ({}), }}",
+        shape.join(" ")
+    );
+    // numpy begins the data at a multiple of 64, for readers that map the file.
+    let filled = (PREFIX + text.len() + 1).next_multiple_of(64) - PREFIX - 1;
+    text.push_str(&" ".repeat(filled - text.len()));
+    text.push('\n');
+    let length = u16::try_from(text.len()).ok();
+    let length = length.filter(|_| text.len() <= LONGEST)?;
+    let mut out = b"\x93NUMPY\x01\x00".to_vec();
+    out.extend(length.to_le_bytes());
+    out.extend(text.as_bytes());
+    Some(out)
+}
+
+/// The data type of numpy's `<f4`, `|b1`, ...; `None` for what no tensor has: texts, times, complex numbers.
+pub(super) fn dtype_of(word: &str) -> Option<DLDataType> {
+    let word = word.strip_prefix(['<', '>', '|', '=']).unwrap_or(word);
+    let (code, bytes): (u8, u8) = match word.split_at_checked(1)? {
+        ("i", bytes @ ("1" | "2" | "4" | "8")) => (0, bytes.parse().ok()?),
+        ("u", bytes @ ("1" | "2" | "4" | "8")) => (1, bytes.parse().ok()?),
+        ("f", bytes @ ("2" | "4" | "8" | "16")) => (2, bytes.parse().ok()?),
+        ("b", "1") => (6, 1),
+        _ => return None,
+    };
+    Some(DLDataType {
+        code,
+        bits: bytes * 8,
+        lanes: 1,
+    })
+}
+
+/// numpy's word for a data type; `None` for types that it does not have.
+pub(super) fn word_of(dtype: DLDataType) -> Option<String> {
+    let bytes = dtype.bits.div_ceil(8);
+    let end = if bytes == 1 { '|' } else { '<' };
+    let kind = match (dtype.code, dtype.bits, dtype.lanes) {
+        (0, 8 | 16 | 32 | 64, 1) => 'i',
+        // TEN: until 0.21 a boolean was an unsigned integer of one bit, stored in a byte.
+        (1, 1, 1) | (6, 8, 1) => 'b',
+        (1, 8 | 16 | 32 | 64, 1) => 'u',
+        (2, 16 | 32 | 64, 1) => 'f',
+        _ => return None,
+    };
+    Some(format!("{end}{kind}{bytes}"))
+}
+
+/// What is left of a Python literal.
+struct Literal<'t> {
+    rest: &'t str,
+}
+
+impl<'t> Literal<'t> {
+    fn starts_with(&mut self, text: &str) -> bool {
+        self.rest = self.rest.trim_start();
+        self.rest.starts_with(text)
+    }
+
+    fn skip(&mut self, text: &str) -> bool {
+        let starts = self.starts_with(text);
+        if starts {
+            self.rest = &self.rest[text.len()..];
+        }
+        starts
+    }
+
+    fn expect(&mut self, text: &str) -> Result<(), String> {
+        match self.skip(text) {
+            true => Ok(()),
+            false => Err(self.wrong(&format!("`{text}`"))),
+        }
+    }
+
+    /// Nothing that names a key or a type has a backslash in it.
+    fn string(&mut self) -> Result<&'t str, String> {
+        for quote in ["'", "\""] {
+            if self.skip(quote)
+                && let Some((inside, rest)) = self.rest.split_once(quote)
+                && !inside.contains('\\')
+            {
+                self.rest = rest;
+                return Ok(inside);
+            }
+        }
+        Err(self.wrong("a text in quotes"))
+    }
+
+    fn truth(&mut self) -> Result<bool, String> {
+        match self.skip("True") {
+            true => Ok(true),
+            false if self.skip("False") => Ok(false),
+            false => Err(self.wrong("True or False")),
+        }
+    }
+
+    /// Integers in parentheses. One of them has a comma behind it, or it would be no tuple.
+    fn tuple(&mut self) -> Result<Vec<i64>, String> {
+        let (mut items, mut has_comma) = (Vec::new(), true);
+        self.expect("(")?;
+        while !self.skip(")") {
+            if !has_comma {
+                return Err(self.wrong("`,` or `)`"));
+            }
+            self.rest = self.rest.trim_start();
+            let end = self.rest.find(|letter: char| !letter.is_ascii_digit());
+            let (digits, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+            if digits.is_empty() {
+                return Err(self.wrong("an extent"));
+            }
+            let extent = digits.parse();
+            items.push(extent.map_err(|_| format!("no memory holds an extent of {digits}"))?);
+            // Python 2 writes a long integer so.
+            self.rest = rest.strip_prefix('L').unwrap_or(rest);
+            has_comma = self.skip(",");
+        }
+        match items.len() == 1 && !has_comma {
+            true => Err("its shape is no tuple".into()),
+            false => Ok(items),
+        }
+    }
+
+    fn wrong(&self, wanted: &str) -> String {
+        let found: String = self.rest.trim_start().chars().take(20).collect();
+        format!("its header has {found:?} where {wanted} is expected")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Header {
+        Header::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    fn refused(text: &str, words: &str) {
+        let error = Header::parse(text).expect_err(text);
+        assert!(error.contains(words), "{text}: {error}");
+    }
+
+    #[test]
+    fn every_way_to_write_a_header_is_read() {
+        let plain = parsed("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n");
+        assert_eq!(
+            (&plain.shape[..], plain.is_big_endian),
+            (&[2, 3][..], false)
+        );
+        for text in [
+            "{'descr':'<f4','fortran_order':False,'shape':(2,3)}",
+            "{\"shape\": (2L, 3L,), \"descr\": \"=f4\", \"fortran_order\": False}",
+            " { 'fortran_order' : False , 'shape' : ( 2 , 3 ) , 'descr' : 'f4' } ",
+        ] {
+            assert_eq!(parsed(text), plain, "{text}");
+        }
+        for (shape, extents) in [("()", &[][..]), ("(3,)", &[3]), ("(0, 7)", &[0, 7])] {
+            let text = format!("{{'descr': '>i2', 'fortran_order': False, 'shape': {shape}}}");
+            let read = parsed(&text);
+            assert_eq!((&read.shape[..], read.is_big_endian), (extents, true));
+        }
+        parsed("{'descr': '<f4', 'fortran_order': True, 'shape': (2,)}");
+    }
+
+    #[test]
+    fn every_other_header_is_refused() {
+        let with = |descr: &str, order: &str, shape: &str| {
+            format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}}}")
+        };
+        refused("", "`{`");
+        refused("{", "a text in quotes");
+        refused("{'descr': '<f4'}", "lacks");
+        refused("{'descr': '<f4' 'shape': ()}", "`,` or `}`");
+        refused("{'descr': '<f4', 'size': 3}", "unknown key `size`");
+        refused(&with("'<f4", "False", "()"), "where");
+        refused(&with(r"'\x3cf4'", "False", "()"), "a text in quotes");
+        refused(&with("'<f4'", "0", "()"), "True or False");
+        refused(&with("'<f4'", "False", "(3)"), "no tuple");
+        refused(&with("'<f4'", "False", "3"), "`(`");
+        refused(&with("'<f4'", "False", "(-3,)"), "an extent");
+        refused(&with("'<f4'", "False", "(2 3)"), "`,` or `)`");
+        refused(&with("'<f4'", "False", "(,)"), "an extent");
+        refused(
+            &with("'<f4'", "False", "(9223372036854775808,)"),
+            "no memory",
+        );
+        refused(&with("'<f4'", "False", &"(".repeat(4000)), "an extent");
+        refused(&with("'<f4'", "True", "(2, 3)"), "column-major");
+        refused(&with("'|O'", "False", "()"), "pickled");
+        refused(&with("[('a', '<f4')]", "False", "()"), "records");
+        refused(&(with("'<f4'", "False", "()") + " x"), "its end");
+        for word in [
+            "", "<", "<f3", "<<f4", "<U4", "<c8", "<M8[ns]", "|b2", "<i16",
+        ] {
+            refused(
+                &with(&format!("'{word}'"), "False", "()"),
+                "which no tensor has",
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_its_data_is_aligned() {
+        for axes in [0, 1, 2, 3, 64] {
+            let shape = vec![1; axes];
+            let bytes = header("<f8", &shape).expect("numpy has as many axes");
+            assert_eq!(bytes.len() % 64, 0);
+            let read = Header::read(&mut &bytes[..]).expect("it is written");
+            assert_eq!((read.shape, read.dtype.bits), (shape, 64));
+        }
+        assert_eq!(header("<f8", &[1; 5000]), None);
+    }
+}
