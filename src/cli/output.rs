@@ -68,7 +68,7 @@ pub(crate) struct Shown<'a> {
 impl fmt::Write for Shown<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for line in text.split_inclusive('\n') {
-            let written = match line.trim_end_matches('\n').contains(char::is_control) {
+            let written = match line.trim_end_matches('\n').contains(is_unseen) {
                 true => self.out.write_all(plain(line).as_bytes()),
                 false => self.out.write_all(line.as_bytes()),
             };
@@ -144,17 +144,32 @@ pub(crate) fn note(text: impl Display) {
     eprintln!("{}", plain(&text.to_string()));
 }
 
-/// What files say may hold what a terminal obeys: control characters but ends of lines are written as escapes.
+/// A text of a file may hold what a terminal obeys: what is unseen, but for ends of lines, is written as an escape.
 pub(crate) fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for one in text.chars() {
-        match one {
-            '\n' => plain.push(one),
-            _ if one.is_control() => plain.extend(one.escape_default()),
-            _ => plain.push(one),
+    escaped(text, |letter| letter != '\n' && is_unseen(letter))
+}
+
+/// [`plain`] for a name, which is on one line with what describes it: a name that ends the line could pass for a line of ours.
+pub(crate) fn line_of(text: &str) -> String {
+    escaped(text, is_unseen)
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match is_escaped(letter) {
+            true => out.extend(letter.escape_default()),
+            false => out.push(letter),
         }
     }
-    plain
+    out
+}
+
+/// Control characters; what ends a line or turns its direction; what has no width.
+fn is_unseen(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Writes `bytes` to `path`, or to stdout for `-`. Binary never goes to a terminal.
@@ -258,6 +273,13 @@ mod tests {
         for other in [&b"abd"[..], b"ab", b"abcd", b""] {
             assert!(!holds(&mut &other[..], b"abc").unwrap(), "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_name_neither_ends_its_line_nor_turns_it() {
+        let name = "a\n\u{1b}[2J\u{202e}b\u{200b}é";
+        assert_eq!(line_of(name), "a\\n\\u{1b}[2J\\u{202e}b\\u{200b}é");
+        assert_eq!(plain(name), "a\n\\u{1b}[2J\\u{202e}b\\u{200b}é");
     }
 
     #[test]

@@ -1,8 +1,16 @@
 //! Text in columns and lines.
 
 use comfy_table::{ContentArrangement, Table, presets};
+use terminal_size::{Width, terminal_size};
 
-/// Rows below a header, indented by two blanks, without rules and without blanks at line ends.
+/// The width that texts are written for. A wider terminal leaves room beside them, for the eye's sake.
+const FULL: usize = 98;
+
+/// The least width that is wrapped for: below it a line holds no word.
+const LEAST: usize = 20;
+
+/// Rows below a header, indented by two blanks, without rules and without blanks at line ends. A cell that the terminal is
+/// too narrow for goes on below.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table
@@ -10,6 +18,12 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(header.iter().copied())
         .add_rows(rows);
+    if let Some(columns) = columns() {
+        let width = u16::try_from(columns.max(LEAST) - 1).unwrap_or(u16::MAX);
+        table
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(width);
+    }
     let lines = table.to_string();
     lines
         .lines()
@@ -17,8 +31,25 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
         .collect()
 }
 
-/// `text` in lines of at most `width` characters, broken at blanks.
+/// How many characters a line of the terminal has; what `COLUMNS` states where stdout is none. `None` for a file or a pipe:
+/// what reads those wants each row on one line.
+fn columns() -> Option<usize> {
+    use std::io::IsTerminal as _;
+    if std::io::stdout().is_terminal()
+        && let Some((Width(columns), _)) = terminal_size()
+    {
+        return Some(columns.into());
+    }
+    std::env::var("COLUMNS").ok()?.parse().ok()
+}
+
+/// `text` in lines of at most `width` characters, broken at blanks; fewer where the terminal is narrower than [`FULL`].
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let narrower = FULL.saturating_sub(columns().unwrap_or(FULL));
+    lines_of(text, width.saturating_sub(narrower).max(LEAST))
+}
+
+fn lines_of(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {

@@ -1,12 +1,13 @@
 //! Every byte of a file with its field and its rule (`spec/schema/dump.json`).
 
 use super::{Reading, Unit};
+use crate::rule::Violation;
 use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::json;
 use std::cell::Cell;
 
 /// The fields of some units as JSON: `[{"name", "format", "bytes", "fields": [{"start", "end", "field", "value", "rule"}],
-/// "broken"}]`. They are read while they are written, one unit after the other: only one is in memory at a time.
+/// "findings": [{"rule", "offset", "message"}], "broken", "broken_at"}]`. They are read while they are written, one unit after the other: only one is in memory at a time.
 pub struct Dump<'d, 'a> {
     units: &'d [Unit<'a>],
     from: u64,
@@ -56,7 +57,10 @@ impl Serialize for Fields<'_, '_> {
             map.serialize_entry("left_out_from", &offset)?;
         }
         let broken = self.reading.broken.as_ref().map(ToString::to_string);
+        map.serialize_entry("findings", &Noted(&self.reading))?;
         map.serialize_entry("broken", &broken)?;
+        let offset = self.reading.broken.as_ref().and_then(Violation::offset);
+        map.serialize_entry("broken_at", &offset)?;
         map.end()
     }
 }
@@ -72,6 +76,21 @@ impl Serialize for Spans<'_> {
                 "field": span.field,
                 "value": span.value,
                 "rule": span.rule.id(),
+            })
+        }))
+    }
+}
+
+/// The oddities that a reader tolerates, in the order of reading.
+struct Noted<'d>(&'d Reading);
+
+impl Serialize for Noted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.findings.iter().map(|finding| {
+            json!({
+                "rule": finding.rule.id(),
+                "offset": finding.offset,
+                "message": finding.message,
             })
         }))
     }

@@ -1,13 +1,15 @@
 //! The report for people at a terminal.
 
 use super::tree;
+use crate::cli::output::line_of;
 use crate::cli::table::{size, table};
 use serde_json::Value;
 use std::fmt::Write as _;
 use tvmspec::blob::container::FileForm;
 
-/// The report as text.
+/// The report as text. The names that a file holds stay on their lines.
 pub(super) fn render(report: &Value) -> String {
+    let report = &of_lines(report);
     let mut out = format!(
         "{}: {}, {}\n",
         text(&report["file"]),
@@ -42,6 +44,21 @@ pub(super) fn render(report: &Value) -> String {
         );
     }
     out
+}
+
+/// `value` with every text of it on one line.
+fn of_lines(value: &Value) -> Value {
+    match value {
+        Value::String(text) => line_of(text).into(),
+        Value::Array(values) => values.iter().map(of_lines).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(name, value)| (line_of(name), of_lines(value)))
+                .collect()
+        }
+        other => other.clone(),
+    }
 }
 
 /// A table of the first rows: a person reads no more.
