@@ -1,8 +1,8 @@
 //! Arrays in files: .npy and .npz, as numpy reads and writes them.
 
-use super::npy::{self, Header};
+use super::npy::{self, NpyHeader};
 use super::output::{self, Content};
-use super::{Error, input};
+use super::{CliError, input};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek as _, SeekFrom, Write};
@@ -26,7 +26,7 @@ const MAX_INFLATION: u64 = 16;
 const FREE: u64 = 16 << 20;
 
 /// A tensor from an .npy file, in row-major order.
-pub(super) fn read(path: &Path, bound: Bound<'_>) -> Result<Tensor, Error> {
+pub(super) fn read(path: &Path, bound: Bound<'_>) -> Result<Tensor, CliError> {
     let (file, length) = input::regular(path)?;
     let most = match bound {
         Bound::File => length,
@@ -45,7 +45,7 @@ pub(super) struct Archive {
 
 impl Archive {
     /// Reads the list of members.
-    pub(super) fn open(path: &Path) -> Result<Archive, Error> {
+    pub(super) fn open(path: &Path) -> Result<Archive, CliError> {
         let (file, length) = input::regular(path)?;
         let zip = zip::ZipArchive::new(BufReader::new(file));
         let zip = zip.map_err(|error| cannot_read(&path.display(), &error))?;
@@ -68,7 +68,7 @@ impl Archive {
     }
 
     /// The names of the arrays.
-    pub(super) fn names(&self) -> Result<Vec<String>, Error> {
+    pub(super) fn names(&self) -> Result<Vec<String>, CliError> {
         let names = self.zip.file_names().map(|name| {
             let name = name.map_err(|error| cannot_read(&self.path.display(), &error))?;
             Ok(name.strip_suffix(".npy").unwrap_or(&name).to_owned())
@@ -77,7 +77,7 @@ impl Archive {
     }
 
     /// The array `name`.
-    pub(super) fn read(&mut self, name: &str, bound: Bound<'_>) -> Result<Tensor, Error> {
+    pub(super) fn read(&mut self, name: &str, bound: Bound<'_>) -> Result<Tensor, CliError> {
         let what = format!("{}, {name}", self.path.display());
         let file_name = format!("{name}.npy");
         let stored = match self.zip.index_for_name(&file_name) {
@@ -117,7 +117,7 @@ fn members(directory: &mut impl Read) -> io::Result<usize> {
 }
 
 /// Writes one array as .npy.
-pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), Error> {
+pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), CliError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
@@ -127,9 +127,10 @@ pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), Error> {
 }
 
 /// Writes arrays as .npz, uncompressed.
-pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), Error> {
-    let wrong =
-        |error: &dyn Display| Error::Message(format!("cannot write {}: {error}", path.display()));
+pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), CliError> {
+    let wrong = |error: &dyn Display| {
+        CliError::Message(format!("cannot write {}: {error}", path.display()))
+    };
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options =
         zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
@@ -152,31 +153,36 @@ pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), 
 }
 
 /// What was encoded is what is read back.
-fn same(tensor: &Tensor, encoded: impl Read, what: &str) -> Result<(), Error> {
+fn same(tensor: &Tensor, encoded: impl Read, what: &str) -> Result<(), CliError> {
     let back = decode(encoded, what, tensor.nbytes() as u64, Bound::File)?;
     let words = [tensor, &back].map(|tensor| npy::word_of(tensor.dl().dtype));
     let bytes = [tensor, &back].map(|tensor| tensor.to_bytes().ok());
     if tensor.shape() == back.shape() && words[0] == words[1] && bytes[0] == bytes[1] {
         return Ok(());
     }
-    Err(Error::Message(format!(
+    Err(CliError::Message(format!(
         "{what} is not written: it reads back as another array"
     )))
 }
 
-fn cannot_read(what: &dyn Display, error: &dyn Display) -> Error {
-    Error::Message(format!("cannot read {what}: {error}"))
+fn cannot_read(what: &dyn Display, error: &dyn Display) -> CliError {
+    CliError::Message(format!("cannot read {what}: {error}"))
 }
 
 /// The array that `from` starts with: `most` bytes of data, and no more than `bound` allows. Memory is spent on what really
 /// comes, or on what the caller has anyway.
-fn decode(mut from: impl Read, what: &str, most: u64, bound: Bound<'_>) -> Result<Tensor, Error> {
+fn decode(
+    mut from: impl Read,
+    what: &str,
+    most: u64,
+    bound: Bound<'_>,
+) -> Result<Tensor, CliError> {
     let wrong = |error: &dyn Display| cannot_read(&what, error);
-    let Header {
+    let NpyHeader {
         shape,
         dtype,
         is_big_endian,
-    } = Header::read(&mut from).map_err(|error| wrong(&error))?;
+    } = NpyHeader::read(&mut from).map_err(|error| wrong(&error))?;
     let length = nbytes(dtype, &shape)
         .ok_or_else(|| wrong(&format!("no memory holds its shape {shape:?}")))?;
     match bound {
@@ -207,8 +213,8 @@ fn decode(mut from: impl Read, what: &str, most: u64, bound: Bound<'_>) -> Resul
         data.chunks_exact_mut(usize::from(dtype.bits) / 8)
             .for_each(<[u8]>::reverse);
     }
-    let tensor = Tensor::empty(&shape, dtype).map_err(Error::new)?;
-    tensor.fill(&data).map_err(Error::new)?;
+    let tensor = Tensor::empty(&shape, dtype).map_err(CliError::new)?;
+    tensor.fill(&data).map_err(CliError::new)?;
     Ok(tensor)
 }
 
@@ -221,15 +227,15 @@ fn nbytes(dtype: DLDataType, shape: &[i64]) -> Option<u64> {
     elements.checked_mul(bits.div_ceil(8))
 }
 
-fn encode(tensor: &Tensor) -> Result<Vec<u8>, Error> {
+fn encode(tensor: &Tensor) -> Result<Vec<u8>, CliError> {
     let dtype = tensor.dl().dtype;
     let word = npy::word_of(dtype).ok_or_else(|| {
         let name = dtype_to_text(dtype).unwrap_or_default();
-        Error::Message(format!("numpy has no type `{name}`"))
+        CliError::Message(format!("numpy has no type `{name}`"))
     })?;
     let mut out = npy::header(&word, tensor.shape())
-        .ok_or_else(|| Error::Message("too many dimensions for .npy".into()))?;
-    out.extend(tensor.to_bytes().map_err(Error::new)?);
+        .ok_or_else(|| CliError::Message("too many dimensions for .npy".into()))?;
+    out.extend(tensor.to_bytes().map_err(CliError::new)?);
     Ok(out)
 }
 
@@ -256,7 +262,7 @@ mod tests {
 
     fn refused(bytes: &[u8]) -> String {
         match decode(bytes, "a.npz, x", bytes.len() as u64, Bound::File) {
-            Err(Error::Message(message)) => message,
+            Err(CliError::Message(message)) => message,
             other => panic!("{:?}", other.map(|tensor| tensor.shape().to_vec())),
         }
     }
@@ -347,7 +353,7 @@ mod tests {
         let asked = npy::dtype_of("<f4").unwrap();
         let bound = Bound::Like("x", asked, &[2, 3]);
         let read = decode(&bytes[..], "a.npz, x", u64::MAX, bound);
-        let Err(Error::Message(message)) = read else {
+        let Err(CliError::Message(message)) = read else {
             panic!("it is read")
         };
         assert!(

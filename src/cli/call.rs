@@ -3,7 +3,7 @@
 use super::input::listed;
 use super::numpy_text::{array_text, float_text};
 use super::on_device::OnDevice;
-use super::{Error, Exit, output};
+use super::{CliError, Exit, output};
 use std::io::Write;
 use std::path::PathBuf;
 use tvmspec::device::Device;
@@ -21,7 +21,7 @@ use tvmspec::value::{
 ///
 /// The library is code and runs with your rights: call only what you trust, and look at the rest with `inspect`.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CallArgs {
     /// The library (.so, .dylib, .dll)
     library: PathBuf,
     /// The function; its imports are searched as well
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 const INNER: &str = "TVMSPEC_CALL_INNER";
 
 /// Calls in a process of its own: compiled code does not check everything, and what it does to its process stays there.
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
     if std::env::var_os(INNER).is_some() {
         return call(args);
     }
@@ -66,12 +66,12 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
 }
 
 /// Loads, calls, prints the result and every out tensor.
-fn call(args: Args) -> Result<Exit, Error> {
-    let device = device_from_text(&args.device).map_err(Error::new)?;
+fn call(args: CallArgs) -> Result<Exit, CliError> {
+    let device = device_from_text(&args.device).map_err(CliError::new)?;
     let device = Device::from(device);
     // SAFETY: who calls a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
     let loaded = unsafe { module::load_library(&args.library, Strictness::Lenient) };
-    let loaded = loaded.map_err(Error::new)?;
+    let loaded = loaded.map_err(CliError::new)?;
     for finding in &loaded.findings {
         output::note(format_args!("note: {finding}"));
     }
@@ -80,11 +80,11 @@ fn call(args: Args) -> Result<Exit, Error> {
         .args
         .iter()
         .map(|text| Passed::parse(text))
-        .collect::<Result<Vec<Passed>, Error>>()?;
+        .collect::<Result<Vec<Passed>, CliError>>()?;
     let away: Vec<Option<OnDevice>> = passed
         .iter()
         .map(|passed| passed.on(device))
-        .collect::<Result<_, Error>>()?;
+        .collect::<Result<_, CliError>>()?;
     let views: Vec<_> = passed
         .iter()
         .zip(&away)
@@ -127,8 +127,8 @@ fn call(args: Args) -> Result<Exit, Error> {
 }
 
 /// The function, or a message that names those that there are.
-fn find(root: &Module, name: &str) -> Result<Function, Error> {
-    if let Some(found) = root.function(name, true).map_err(Error::new)? {
+fn find(root: &Module, name: &str) -> Result<Function, CliError> {
+    if let Some(found) = root.function(name, true).map_err(CliError::new)? {
         return Ok(found);
     }
     let mut message = format!("the library has no function `{name}`");
@@ -144,7 +144,7 @@ fn find(root: &Module, name: &str) -> Result<Function, Error> {
             message.push_str(&format!("\nnote: {hindrance}"));
         }
     }
-    Err(Error::Message(message))
+    Err(CliError::Message(message))
 }
 
 fn functions(module: &Module) -> Vec<String> {
@@ -160,7 +160,7 @@ struct Passed {
 }
 
 impl Passed {
-    fn parse(text: &str) -> Result<Passed, Error> {
+    fn parse(text: &str) -> Result<Passed, CliError> {
         let plain = |value: Any| Ok(Passed { value, out: None });
         if let Some(path) = text.strip_prefix('@') {
             return plain(super::array::read(path.as_ref(), super::array::Bound::File)?.into());
@@ -190,18 +190,18 @@ impl Passed {
             .all(|byte| byte.is_ascii_digit())
             && text.len() > 1
         {
-            return Err(Error::Message(format!(
+            return Err(CliError::Message(format!(
                 "`{text}` is beyond 64 bits: an integer is from {} to {}",
                 i64::MIN,
                 i64::MAX
             )));
         }
         if let Some(device) = text.strip_prefix("dev:") {
-            return plain(device_from_text(device).map_err(Error::new)?.into());
+            return plain(device_from_text(device).map_err(CliError::new)?.into());
         }
         match text.parse::<f64>() {
             Ok(number) => plain(number.into()),
-            Err(_) => Err(Error::Message(format!(
+            Err(_) => Err(CliError::Message(format!(
                 "`{text}` is no argument: write 42, 1.5, true, none, str:{text}, dev:cpu:0, @{text}.npy or out:float32[300]"
             ))),
         }
@@ -210,7 +210,7 @@ impl Passed {
 
 impl Passed {
     /// The argument on `device`, if it is a tensor and the device is not the CPU.
-    fn on(&self, device: Device) -> Result<Option<OnDevice>, Error> {
+    fn on(&self, device: Device) -> Result<Option<OnDevice>, CliError> {
         if device.kind == Device::CPU.kind {
             return Ok(None);
         }
@@ -222,9 +222,9 @@ impl Passed {
 }
 
 /// A tensor of zeros from `float32[2,3]`.
-fn empty(form: &str) -> Result<Tensor, Error> {
+fn empty(form: &str) -> Result<Tensor, CliError> {
     let wrong = || {
-        Error::Message(format!(
+        CliError::Message(format!(
             "`out:{form}` is no output: write out:float32[300] or out:int64[2,3]"
         ))
     };
@@ -232,10 +232,10 @@ fn empty(form: &str) -> Result<Tensor, Error> {
         .strip_suffix(']')
         .and_then(|form| form.split_once('['))
         .ok_or_else(wrong)?;
-    let dtype = dtype_from_text(text).map_err(Error::new)?;
+    let dtype = dtype_from_text(text).map_err(CliError::new)?;
     if let Err(broken) = Dtype::from(dtype).check_element() {
         let message = format!("no tensor has elements of `{text}`: {broken}");
-        return Err(Error::Message(message));
+        return Err(CliError::Message(message));
     }
     let extents = shape
         .split(',')
@@ -243,8 +243,8 @@ fn empty(form: &str) -> Result<Tensor, Error> {
         .filter(|extent| !extent.is_empty());
     let shape = extents
         .map(|extent| extent.parse::<i64>().map_err(|_| wrong()))
-        .collect::<Result<Vec<i64>, Error>>()?;
-    Tensor::empty(&shape, dtype).map_err(Error::new)
+        .collect::<Result<Vec<i64>, CliError>>()?;
+    Tensor::empty(&shape, dtype).map_err(CliError::new)
 }
 
 pub(super) fn tensor_text(tensor: &Tensor) -> String {

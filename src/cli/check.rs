@@ -1,7 +1,7 @@
 //! `tvmspec check`: holds an implementation to the rules.
 
 use super::output::Content;
-use super::{Error, Exit, output};
+use super::{CliError, Exit, output};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::fs;
@@ -17,7 +17,7 @@ use tvmspec::conformance::{CHAPTERS, chapter};
 use tvmspec::release::Release;
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CheckArgs {
     /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..], legacy:LIB[,LIB..][@RELEASE], device:NAME, liar:NAME
     #[arg(long = "impl", value_name = "SPEC", default_value = "builtin")]
     implementation: String,
@@ -81,7 +81,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     if args.help_exec {
         output::print(protocol::TEACH)?;
         return Ok(Exit::Good);
@@ -96,7 +96,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     }
     if let Some(unknown) = args.chapter.iter().find(|name| chapter(name).is_none()) {
         let names: Vec<&str> = CHAPTERS.iter().map(|chapter| chapter.name).collect();
-        return Err(Error::new(format!(
+        return Err(CliError::new(format!(
             "there is no chapter `{unknown}`: {}",
             names.join(", ")
         )));
@@ -166,9 +166,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
 const BUILTIN: &str = "builtin";
 
 /// Refuses options that would change nothing: who gives one means something by it.
-fn has_effect(args: &Args) -> Result<(), Error> {
+fn has_effect(args: &CheckArgs) -> Result<(), CliError> {
     let unused =
-        |option: &str, why: &str| Err(Error::new(format!("{option} has no effect: {why}")));
+        |option: &str, why: &str| Err(CliError::new(format!("{option} has no effect: {why}")));
     if args.list && !matches!(args.report, Form::Text | Form::Json) {
         return unused("--report", "a list is text or json");
     }
@@ -218,7 +218,7 @@ fn shown(case: &Case) -> String {
 }
 
 /// `DIR/<id>/`: `request.json`, `expected.json`, and `input.bin` where the input is bytes.
-fn export(folder: &Path, case: &Case) -> Result<(), Error> {
+fn export(folder: &Path, case: &Case) -> Result<(), CliError> {
     let folder = folder.join(case.id.replace('#', "."));
     fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
@@ -253,7 +253,7 @@ fn list(suite: &Suite, cases: &[&Case]) -> Value {
     json!({"list": 1, "suite": suite.hash, "cases": cases.collect::<Vec<_>>()})
 }
 
-fn write(file: Option<&Path>, text: &str) -> Result<(), Error> {
+fn write(file: Option<&Path>, text: &str) -> Result<(), CliError> {
     match file {
         Some(file) => output::write(file, text.as_bytes(), Content::Text),
         // A name in a report may be the user's own, with what a terminal obeys.
@@ -261,13 +261,13 @@ fn write(file: Option<&Path>, text: &str) -> Result<(), Error> {
     }
 }
 
-fn known(file: Option<PathBuf>) -> Result<Known, Error> {
+fn known(file: Option<PathBuf>) -> Result<Known, CliError> {
     let Some(file) = file else {
         return Ok(Known::default());
     };
     let text = fs::read_to_string(&file)
         .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    Known::parse(&text).map_err(|error| Error::new(format!("{}: {error}", file.display())))
+    Known::parse(&text).map_err(|error| CliError::new(format!("{}: {error}", file.display())))
 }
 
 /// Shown only on a terminal, and only when the run takes long enough to be looked at.

@@ -1,19 +1,24 @@
 //! `tvmspec completions SHELL`: a completion script on stdout.
 
-use super::{Error, Exit, Line};
+use super::{CliError, CommandLine, Exit};
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use std::io::Write as _;
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CompletionsArgs {
     /// The shell to write for
     shell: Shell,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+pub(crate) fn run(args: CompletionsArgs) -> Result<Exit, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Line::command(), "tvmspec", &mut script);
+    clap_complete::generate(
+        args.shell,
+        &mut CommandLine::command(),
+        "tvmspec",
+        &mut script,
+    );
     std::io::stdout().lock().write_all(&script)?;
     Ok(Exit::Good)
 }

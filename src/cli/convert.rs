@@ -1,8 +1,8 @@
 //! `tvmspec convert FILE --layout L -o OUT`: the library binary of a file, in another layout.
 
-use super::library::Choice;
+use super::library::LibraryChoice;
 use super::package::Packaging;
-use super::{Error, Exit, output};
+use super::{CliError, Exit, output};
 use std::path::PathBuf;
 use tvmspec::blob::StoredModule;
 use tvmspec::examine::loading::reads;
@@ -13,7 +13,7 @@ use tvmspec::rule::Findings;
 ///
 /// What a layout cannot hold is refused with the reason.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ConvertArgs {
     /// The file to read, or - for stdin
     file: PathBuf,
     /// The layout to write
@@ -29,15 +29,15 @@ pub(crate) struct Args {
     packaging: Packaging,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
-    let choice = Choice {
+pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
+    let choice = LibraryChoice {
         file: &args.file,
         layout: args.from,
         blob: args.blob,
     };
     choice.whole(|unit, blob| {
         let converted = blob.convert(args.layout).map_err(|refused| {
-            Error::new(format!(
+            CliError::new(format!(
                 "{} cannot go from layout {} to {}: {}",
                 unit.name,
                 blob.layout,

@@ -1,13 +1,13 @@
 //! `tvmspec devices`: what is here, with every attribute.
 
 use super::table::table;
-use super::{Error, Exit, output};
+use super::{CliError, Exit, output};
 use serde_json::{Map, Value as Json, json};
 use tvmspec::device::{Attribute, AttributeValue, Device, Manager, kind};
 
 /// Exit code 0, whatever is here.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DevicesArgs {
     /// Print JSON: {"devices": [{"device", "attributes": {..}}], "absent": [{"name", "why"}]}
     #[arg(long)]
     json: bool,
@@ -18,7 +18,7 @@ const NAMES: [&str; 6] = ["cpu", "cuda", "opencl", "vulkan", "metal", "rocm"];
 /// Devices of one type at most, should a driver answer for ever.
 const MOST: i32 = 64;
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
     let (mut devices, mut absent) = (Vec::new(), Vec::new());
     for name in NAMES {
         match look(name) {

@@ -9,7 +9,7 @@
 //!   A reader walks `indices[indptr[i] .. indptr[i + 1]]`. When rows run backwards it walks outside `indices`.
 //! ```
 
-use super::hexdump::Dump;
+use super::hexdump::Hexdump;
 use super::table::wrap;
 use std::fmt::Write as _;
 use tvmspec::examine::verify::field_at;
@@ -20,7 +20,7 @@ use tvmspec::wire::Span;
 const BEFORE: usize = 2;
 
 /// Where the bytes are that something is said about.
-pub(crate) struct Place<'a> {
+pub(crate) struct DiagnosedBytes<'a> {
     /// The file, and what inside it: `model.so, symbol __tvm_dev_mblob`.
     pub(crate) name: &'a str,
     /// The bytes that offsets count.
@@ -29,7 +29,7 @@ pub(crate) struct Place<'a> {
     pub(crate) spans: &'a [Span],
 }
 
-impl Place<'_> {
+impl DiagnosedBytes<'_> {
     /// The broken rule, where it is broken, and why it matters.
     pub(crate) fn violation(&self, broken: &Violation) -> String {
         let mut out = format!("error {}: {}\n", broken.rule(), broken.message());
@@ -65,7 +65,7 @@ impl Place<'_> {
         if self.spans.is_empty() {
             return;
         }
-        let dump = Dump {
+        let dump = Hexdump {
             bytes: self.bytes,
             spans: self.spans,
             marks: &[],

@@ -1,11 +1,11 @@
 //! `tvmspec dump FILE`: every byte with its field and its rule.
 
-use super::hexdump::{Dump, Mark};
+use super::hexdump::{Hexdump, Mark};
 use super::input::Input;
 use super::input::distance;
 use super::library;
-use super::output::Shown;
-use super::{Error, Exit, output, verify};
+use super::output::TerminalWriter;
+use super::{CliError, Exit, output, verify};
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 use tvmspec::examine::dump;
@@ -17,7 +17,7 @@ use tvmspec::release::Layout;
 /// rule. A file of more fields than memory is spent on ends with the offset to go on from. Compiled code without a library binary
 /// has no fields, and the dump is empty. Exit code 1 if a rule is broken.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DumpArgs {
     /// The file, or - for stdin
     file: PathBuf,
     /// Leave nothing out: long fields and long vectors are shown whole
@@ -46,7 +46,7 @@ fn offset(text: &str) -> Result<u64, String> {
     number.map_err(|error| error.to_string())
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     let subject;
     let units = match &args.kind {
@@ -80,11 +80,11 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     Ok(if broken { Exit::Bad } else { Exit::Good })
 }
 
-fn units_of<'s>(subject: &'s Subject<'_>) -> Result<Vec<Unit<'s>>, Error> {
+fn units_of<'s>(subject: &'s Subject<'_>) -> Result<Vec<Unit<'s>>, CliError> {
     let units = subject.units();
     if units.is_empty() {
         if !subject.is_compiled() {
-            return Err(Error::new(subject.nothing()));
+            return Err(CliError::new(subject.nothing()));
         }
         // Compiled code has no fields of ours, and that it has none is the answer.
         output::note(verify::host_only(subject.name));
@@ -93,7 +93,11 @@ fn units_of<'s>(subject: &'s Subject<'_>) -> Result<Vec<Unit<'s>>, Error> {
 }
 
 /// The whole input as the payload of a module of `kind`.
-fn payload_of<'i>(input: &'i Input, kind: &str, layout: Option<Layout>) -> Result<Unit<'i>, Error> {
+fn payload_of<'i>(
+    input: &'i Input,
+    kind: &str,
+    layout: Option<Layout>,
+) -> Result<Unit<'i>, CliError> {
     let layout = layout.unwrap_or(Layout::V0_22);
     Unit::payload(&input.name, input.bytes(), kind, layout).ok_or_else(|| {
         let near = payload::kinds()
@@ -103,11 +107,16 @@ fn payload_of<'i>(input: &'i Input, kind: &str, layout: Option<Layout>) -> Resul
         let hint = near.map_or(String::new(), |(_, near)| {
             format!("; did you mean `{near}`?")
         });
-        Error::new(format!("no module kind `{kind}` has a known payload{hint}"))
+        CliError::new(format!("no module kind `{kind}` has a known payload{hint}"))
     })
 }
 
-fn write_out(out: &mut Shown<'_>, unit: &Unit<'_>, reading: &Reading, args: &Args) -> fmt::Result {
+fn write_out(
+    out: &mut TerminalWriter<'_>,
+    unit: &Unit<'_>,
+    reading: &Reading,
+    args: &DumpArgs,
+) -> fmt::Result {
     let mut marks: Vec<Mark> = reading
         .findings
         .iter()
@@ -123,7 +132,7 @@ fn write_out(out: &mut Shown<'_>, unit: &Unit<'_>, reading: &Reading, args: &Arg
         });
     }
     marks.sort_by_key(|mark| mark.offset);
-    Dump {
+    Hexdump {
         bytes: &unit.bytes,
         spans: &reading.spans,
         marks: &marks,

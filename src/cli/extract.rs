@@ -1,9 +1,9 @@
 //! `tvmspec extract FILE INDEX -o OUT`: what one module stores.
 
 use super::input::Input;
-use super::library::Choice;
+use super::library::LibraryChoice;
 use super::output::{self, Content};
-use super::{Error, Exit};
+use super::{CliError, Exit};
 use std::path::{Path, PathBuf};
 use tvmspec::blob::{Partial, StoredModule};
 use tvmspec::payload::{Field, Payload};
@@ -13,7 +13,7 @@ use tvmspec::rule::Findings;
 /// Without an option, the code: PTX, OpenCL or Metal source, SPIR-V, an object file. A module with several kernels
 /// needs a folder (-o DIR/), or --kernel.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ExtractArgs {
     /// The file, or - for stdin
     file: PathBuf,
     /// The module: its number as `inspect` shows it, or its kind if only one module has it
@@ -47,8 +47,8 @@ pub(crate) struct Args {
     blob: Option<usize>,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
-    let choice = Choice {
+pub(crate) fn run(args: ExtractArgs) -> Result<Exit, CliError> {
+    let choice = LibraryChoice {
         file: &args.file,
         layout: args.layout,
         blob: args.blob,
@@ -56,14 +56,14 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     choice.partial(|input, _, partial| extract(&args, input, &partial))
 }
 
-fn extract(args: &Args, input: &Input, partial: &Partial<'_>) -> Result<Exit, Error> {
+fn extract(args: &ExtractArgs, input: &Input, partial: &Partial<'_>) -> Result<Exit, CliError> {
     let modules = &partial.blob.modules;
     let (index, module) = find(&args.module, modules).map_err(|message| match &partial.broken {
-        Some(broken) => Error::new(format!("{message}; reading stopped at {broken}")),
-        None => Error::new(message),
+        Some(broken) => CliError::new(format!("{message}; reading stopped at {broken}")),
+        None => CliError::new(message),
     })?;
     let Some(bytes) = &module.payload else {
-        return Err(Error::new(format!(
+        return Err(CliError::new(format!(
             "module {index} is the host library: it has no payload, its code is {} itself",
             input.name
         )));
@@ -74,7 +74,7 @@ fn extract(args: &Args, input: &Input, partial: &Partial<'_>) -> Result<Exit, Er
     }
     let payload = module
         .decode(partial.blob.layout, &mut Findings::default())
-        .map_err(|broken| Error::new(format!("{broken}; --raw gives the bytes as they are")))?;
+        .map_err(|broken| CliError::new(format!("{broken}; --raw gives the bytes as they are")))?;
     let Some(payload) = payload else {
         return Ok(Exit::Good);
     };
@@ -121,16 +121,16 @@ fn find<'m, 'a>(
     }
 }
 
-fn code(args: &Args, index: usize, payload: &Payload<'_>) -> Result<Exit, Error> {
+fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit, CliError> {
     let kernels: Vec<(&str, &[u8])> = payload.kernels().collect();
     if let Some(name) = &args.kernel {
         let found = kernels.iter().find(|(kernel, _)| kernel == name);
         return match found {
             Some((_, code)) => write(&args.output, code),
-            None if kernels.is_empty() => Err(Error::new(format!(
+            None if kernels.is_empty() => Err(CliError::new(format!(
                 "module {index} keeps its kernels in one piece; leave --kernel out"
             ))),
-            None => Err(Error::new(format!(
+            None => Err(CliError::new(format!(
                 "module {index} has no kernel `{name}`: there are {}",
                 names(&kernels)
             ))),
@@ -140,7 +140,7 @@ fn code(args: &Args, index: usize, payload: &Payload<'_>) -> Result<Exit, Error>
         return write(&args.output, code);
     }
     match kernels.as_slice() {
-        [] => Err(Error::new(format!(
+        [] => Err(CliError::new(format!(
             "module {index}, a {}, stores no code; --json gives all of it, --raw its bytes, --field NAME one of {}",
             payload.kind(),
             fields(payload)
@@ -155,7 +155,7 @@ fn code(args: &Args, index: usize, payload: &Payload<'_>) -> Result<Exit, Error>
             }
             Ok(Exit::Good)
         }
-        kernels => Err(Error::new(format!(
+        kernels => Err(CliError::new(format!(
             "module {index} has {} kernels: give a folder (-o DIR/), or --kernel and one of {}",
             kernels.len(),
             names(kernels)
@@ -163,14 +163,14 @@ fn code(args: &Args, index: usize, payload: &Payload<'_>) -> Result<Exit, Error>
     }
 }
 
-fn field<'p>(payload: &'p Payload<'_>, name: &str) -> Result<&'p [u8], Error> {
+fn field<'p>(payload: &'p Payload<'_>, name: &str) -> Result<&'p [u8], CliError> {
     match payload.field(name) {
         Some(Field::Text(text)) => Ok(text.as_bytes()),
         Some(Field::Bytes(bytes)) => Ok(bytes),
-        Some(_) => Err(Error::new(format!(
+        Some(_) => Err(CliError::new(format!(
             "`{name}` is neither text nor bytes; --json shows it"
         ))),
-        None => Err(Error::new(format!(
+        None => Err(CliError::new(format!(
             "a {} has no field `{name}`: there are {}",
             payload.kind(),
             fields(payload)
@@ -203,7 +203,7 @@ fn extension<'p>(payload: &'p Payload<'_>) -> &'p str {
     }
 }
 
-fn write(path: &Path, code: &[u8]) -> Result<Exit, Error> {
+fn write(path: &Path, code: &[u8]) -> Result<Exit, CliError> {
     let text = std::str::from_utf8(code).is_ok_and(|text| !text.contains('\0'));
     let content = if text { Content::Text } else { Content::Binary };
     output::write(path, code, content)?;

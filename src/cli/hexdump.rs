@@ -21,7 +21,7 @@ pub(crate) struct Mark {
 }
 
 /// What is dumped and how.
-pub(crate) struct Dump<'a> {
+pub(crate) struct Hexdump<'a> {
     /// All bytes; the first is at offset 0.
     pub(crate) bytes: &'a [u8],
     /// Every field, by offset.
@@ -37,7 +37,7 @@ pub(crate) struct Dump<'a> {
 }
 
 /// One field, or bytes that no field covers.
-struct Field<'a> {
+struct HexdumpField<'a> {
     start: usize,
     end: usize,
     name: &'a str,
@@ -45,7 +45,7 @@ struct Field<'a> {
     rule: &'a str,
 }
 
-impl Dump<'_> {
+impl Hexdump<'_> {
     /// Writes the dump, a line for each row. Bytes that no field covers are rows named `unread`.
     pub(crate) fn render(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         let length = self.bytes.len() as u64;
@@ -142,7 +142,7 @@ impl Dump<'_> {
     }
 
     /// The fields of `spans`, and rows for what lies between them, from offset `from` to offset `to`.
-    fn fields<'s>(&self, spans: &'s [Span], from: u64, to: u64) -> Vec<Field<'s>> {
+    fn fields<'s>(&self, spans: &'s [Span], from: u64, to: u64) -> Vec<HexdumpField<'s>> {
         let mut fields = Vec::with_capacity(spans.len());
         let offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let mut at = offset(from);
@@ -154,7 +154,7 @@ impl Dump<'_> {
             if start > at {
                 fields.push(unread(at, start));
             }
-            fields.push(Field {
+            fields.push(HexdumpField {
                 start,
                 end,
                 name: &span.field,
@@ -171,7 +171,7 @@ impl Dump<'_> {
     }
 
     /// How many fields from `index` on differ only in numbers of their names: elements of one vector.
-    fn run(&self, fields: &[Field<'_>], index: usize) -> usize {
+    fn run(&self, fields: &[HexdumpField<'_>], index: usize) -> usize {
         let first = stem(fields[index].name);
         if first.len() == fields[index].name.len() {
             return 1;
@@ -182,7 +182,7 @@ impl Dump<'_> {
             .count()
     }
 
-    fn marks_in(&self, field: &Field<'_>) -> &[Mark] {
+    fn marks_in(&self, field: &HexdumpField<'_>) -> &[Mark] {
         let before = |offset: usize| {
             self.marks
                 .partition_point(|mark| mark.offset < offset as u64)
@@ -195,7 +195,7 @@ impl Dump<'_> {
     fn row<'a>(
         &self,
         out: &mut dyn fmt::Write,
-        field: &Field<'a>,
+        field: &HexdumpField<'a>,
         widths: &Widths,
         rule: &mut &'a str,
     ) -> fmt::Result {
@@ -213,7 +213,7 @@ impl Dump<'_> {
     fn lines(
         &self,
         out: &mut dyn fmt::Write,
-        field: &Field<'_>,
+        field: &HexdumpField<'_>,
         widths: &Widths,
         rule: &str,
         mark: &str,
@@ -252,7 +252,7 @@ impl Dump<'_> {
     }
 }
 
-fn covers(field: &Field<'_>, offset: u64) -> bool {
+fn covers(field: &HexdumpField<'_>, offset: u64) -> bool {
     (field.start as u64) <= offset && offset < field.end as u64
 }
 
@@ -264,8 +264,8 @@ fn shortened(value: &str) -> Cow<'_, str> {
     }
 }
 
-fn unread<'a>(start: usize, end: usize) -> Field<'a> {
-    Field {
+fn unread<'a>(start: usize, end: usize) -> HexdumpField<'a> {
+    HexdumpField {
         start,
         end,
         name: "unread",
@@ -293,8 +293,8 @@ struct Widths {
 }
 
 impl Widths {
-    fn of(fields: &[Field<'_>], length: usize) -> Widths {
-        let widest = |length: fn(&Field<'_>) -> usize, limit: usize| {
+    fn of(fields: &[HexdumpField<'_>], length: usize) -> Widths {
+        let widest = |length: fn(&HexdumpField<'_>) -> usize, limit: usize| {
             fields
                 .iter()
                 .map(length)
@@ -326,7 +326,7 @@ mod tests {
         }
     }
 
-    fn text(dump: &Dump<'_>) -> String {
+    fn text(dump: &Hexdump<'_>) -> String {
         let mut text = String::new();
         dump.render(&mut text).expect("a String takes everything");
         text
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn a_row_shows_offset_bytes_field_value_and_rule() {
         let bytes = 52u64.to_le_bytes();
-        let dump = Dump {
+        let dump = Hexdump {
             bytes: &bytes,
             spans: &[span(0, 8, "nbytes", "52")],
             marks: &[],
@@ -358,7 +358,7 @@ mod tests {
             offset: 400 + 8 * 20,
             text: "here".into(),
         };
-        let mut dump = Dump {
+        let mut dump = Hexdump {
             bytes: &bytes,
             spans: &spans,
             marks: &[mark],

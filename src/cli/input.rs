@@ -1,6 +1,6 @@
 //! Files as the subcommands see them: mapped, read, or taken from stdin; never executed.
 
-use super::Error;
+use super::CliError;
 use memmap2::Mmap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -26,11 +26,11 @@ enum Bytes {
 
 impl Input {
     /// Opens `path`, or stdin for `-`.
-    pub(crate) fn open(path: &Path) -> Result<Input, Error> {
+    pub(crate) fn open(path: &Path) -> Result<Input, CliError> {
         let input = if path.as_os_str() == "-" {
             Input {
                 name: "<stdin>".into(),
-                bytes: Bytes::Read(drain(io::stdin().lock()).map_err(Error::new)?),
+                bytes: Bytes::Read(drain(io::stdin().lock()).map_err(CliError::new)?),
             }
         } else {
             let bytes = open(path).map_err(|error| cannot_read(path, &error))?;
@@ -85,10 +85,10 @@ fn drain(from: impl Read) -> io::Result<Vec<u8>> {
 /// # Errors
 ///
 /// What the system says, and what is no regular file.
-pub(crate) fn regular(path: &Path) -> Result<(File, u64), Error> {
+pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
     let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
     if !metadata.is_file() {
-        return Err(Error::new(format!(
+        return Err(CliError::new(format!(
             "cannot read {}: it is no regular file",
             path.display()
         )));
@@ -102,7 +102,7 @@ pub(crate) fn regular(path: &Path) -> Result<(File, u64), Error> {
 /// # Errors
 ///
 /// See [`regular`].
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     let (file, length) = regular(path)?;
     let mut bytes = Vec::new();
     file.take(length)
@@ -112,7 +112,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
 }
 
 /// The message for a file that cannot be read, with the nearest name in the same folder if the name is wrong.
-fn cannot_read(path: &Path, error: &io::Error) -> Error {
+fn cannot_read(path: &Path, error: &io::Error) -> CliError {
     let mut message = format!("cannot read {}: {error}", path.display());
     if error.kind() == io::ErrorKind::NotFound {
         message = format!("there is no file {}", path.display());
@@ -120,7 +120,7 @@ fn cannot_read(path: &Path, error: &io::Error) -> Error {
             message.push_str(&format!("; did you mean {}?", near.display()));
         }
     }
-    Error::new(message)
+    CliError::new(message)
 }
 
 fn nearest(path: &Path) -> Option<PathBuf> {

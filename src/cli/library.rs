@@ -1,15 +1,15 @@
 //! The one library binary that a command works on.
 
-use super::diagnostic::Place;
+use super::diagnostic::DiagnosedBytes;
 use super::input::Input;
-use super::{Error, Exit};
+use super::{CliError, Exit};
 use std::path::Path;
 use tvmspec::blob::{Blob, Partial};
 use tvmspec::examine::{Format, Nothing, Subject, Unit};
 use tvmspec::release::Layout;
 
 /// Which file, and which library binary in it.
-pub(crate) struct Choice<'c> {
+pub(crate) struct LibraryChoice<'c> {
     /// The file, or `-` for stdin.
     pub(crate) file: &'c Path,
     /// Overrides what symbols and bytes say.
@@ -18,31 +18,31 @@ pub(crate) struct Choice<'c> {
     pub(crate) blob: Option<usize>,
 }
 
-impl Choice<'_> {
+impl LibraryChoice<'_> {
     /// Reads the library binary as far as it is good, and hands it to `work`, with the file and the place in it.
     pub(crate) fn partial(
         self,
-        work: impl FnOnce(&Input, &Unit<'_>, Partial<'_>) -> Result<Exit, Error>,
-    ) -> Result<Exit, Error> {
+        work: impl FnOnce(&Input, &Unit<'_>, Partial<'_>) -> Result<Exit, CliError>,
+    ) -> Result<Exit, CliError> {
         let input = Input::open(self.file)?;
         let subject = subject(&input, self.layout)?;
         let units = subject.units();
         let unit = pick(&subject, &units, self.blob)?;
         match unit.library() {
             Some(partial) => work(&input, unit, partial),
-            None => Err(Error::new(subject.nothing())),
+            None => Err(CliError::new(subject.nothing())),
         }
     }
 
-    /// [`Choice::partial`] for work that needs all of it: where a rule is broken, the command shows the place and fails.
+    /// [`LibraryChoice::partial`] for work that needs all of it: where a rule is broken, the command shows the place and fails.
     pub(crate) fn whole(
         self,
-        work: impl FnOnce(&Unit<'_>, Blob<'_>) -> Result<Exit, Error>,
-    ) -> Result<Exit, Error> {
+        work: impl FnOnce(&Unit<'_>, Blob<'_>) -> Result<Exit, CliError>,
+    ) -> Result<Exit, CliError> {
         self.partial(|_, unit, partial| match partial.broken {
             None => work(unit, partial.blob),
             Some(broken) => {
-                let place = Place {
+                let place = DiagnosedBytes {
                     name: &unit.name,
                     bytes: &unit.bytes,
                     spans: &unit.trace().spans,
@@ -55,9 +55,9 @@ impl Choice<'_> {
 }
 
 /// The file, for commands to which a broken container is an input that they cannot read.
-pub(crate) fn subject(input: &Input, layout: Option<Layout>) -> Result<Subject<'_>, Error> {
+pub(crate) fn subject(input: &Input, layout: Option<Layout>) -> Result<Subject<'_>, CliError> {
     Subject::open(&input.name, input.bytes(), layout)
-        .map_err(|broken| Error::new(Nothing::broken(&input.name, &broken)))
+        .map_err(|broken| CliError::new(Nothing::broken(&input.name, &broken)))
 }
 
 /// The library binary that a command is about: the only one, or number `wanted`.
@@ -65,16 +65,16 @@ fn pick<'u, 'a>(
     subject: &Subject<'_>,
     units: &'u [Unit<'a>],
     wanted: Option<usize>,
-) -> Result<&'u Unit<'a>, Error> {
+) -> Result<&'u Unit<'a>, CliError> {
     let libraries: Vec<&Unit<'a>> = units
         .iter()
         .filter(|unit| matches!(unit.format, Format::Library { .. }))
         .collect();
     match (libraries.as_slice(), wanted) {
-        ([], _) => Err(Error::new(subject.nothing())),
+        ([], _) => Err(CliError::new(subject.nothing())),
         ([one], None) => Ok(one),
         (several, Some(index)) => several.get(index).copied().ok_or_else(|| {
-            Error::new(format!(
+            CliError::new(format!(
                 "there is no library binary {index} in {}: it has {}, counted from 0",
                 subject.name,
                 several.len()
@@ -86,7 +86,7 @@ fn pick<'u, 'a>(
                 .enumerate()
                 .map(|(index, unit)| format!("\n  --blob {index}  {}", unit.name))
                 .collect();
-            Err(Error::new(format!(
+            Err(CliError::new(format!(
                 "{} has {} library binaries; choose one:{}",
                 subject.name,
                 several.len(),

@@ -1,4 +1,4 @@
-//! The command line: one file per subcommand, each with its `Args` and a `run(Args) -> Result<Exit, Error>`.
+//! The command line: one file per subcommand, each with its arguments and a `run` of them.
 //!
 //! Exit codes: 0 good, 1 violations or failed cases, 2 usage or I/O. A closed pipe ends the program quietly.
 
@@ -44,7 +44,7 @@ use std::process::ExitCode;
     max_term_width = 100,
     arg_required_else_help = true
 )]
-struct Line {
+struct CommandLine {
     #[command(subcommand)]
     command: Command,
     /// Paint what inspect, verify, explain and check print for people; auto: on a terminal, unless NO_COLOR is set
@@ -61,35 +61,35 @@ struct Line {
 #[derive(Subcommand)]
 enum Command {
     /// Show what a file holds: layout, modules, import tree, functions, payloads; nothing is executed
-    Inspect(inspect::Args),
+    Inspect(inspect::InspectArgs),
     /// Say why a file loads, or why not, in each release
-    Explain(explain::Args),
+    Explain(explain::ExplainArgs),
     /// Report every broken rule and every oddity
-    Verify(verify::Args),
+    Verify(verify::VerifyArgs),
     /// Show every byte with its field and rule
-    Dump(dump::Args),
+    Dump(dump::DumpArgs),
     /// Write out what one module stores: PTX, source, SPIR-V, ...
-    Extract(extract::Args),
+    Extract(extract::ExtractArgs),
     /// Make a library binary from a list of modules, as .bin, .c, .o or .so
-    Pack(pack::Args),
+    Pack(pack::PackArgs),
     /// Take a library binary apart into what `pack` makes it of
-    Unpack(unpack::Args),
+    Unpack(unpack::UnpackArgs),
     /// Rewrite a library binary in another layout
-    Convert(convert::Args),
+    Convert(convert::ConvertArgs),
     /// Call a function of a compiled library
-    Call(call::Args),
+    Call(call::CallArgs),
     /// Run a model: a graph or Relax VM library, or graph, parameters and kernels
-    Run(run::Args),
+    Run(run::RunArgs),
     /// Show the devices that are here, with every attribute
-    Devices(devices::Args),
+    Devices(devices::DevicesArgs),
     /// Hold an implementation to the rules: ours, or any that speaks the exec protocol
-    Check(check::Args),
+    Check(check::CheckArgs),
     /// Show a rule: its text, evidence, code, cases, files and known failures
-    Rule(rule::Args),
+    Rule(rule::RuleArgs),
     /// Write a completion script for a shell
-    Completions(completions::Args),
+    Completions(completions::CompletionsArgs),
     /// Answer the exec protocol on stdin and stdout, for our own implementation
-    Testee(testee::Args),
+    Testee(testee::TesteeArgs),
     /// Serve an implementation to `check`, which starts this itself
     #[command(hide = true)]
     Worker(testee::WorkerArgs),
@@ -119,38 +119,38 @@ impl Exit {
 
 /// Why a subcommand could not do its work: usage or I/O, exit code 2.
 #[derive(Debug)]
-pub(crate) enum Error {
+pub(crate) enum CliError {
     /// For people: what is wrong, where, and what to do.
     Message(String),
     /// The reader closed the pipe: the command ends without a message.
     ClosedPipe,
 }
 
-impl Error {
+impl CliError {
     /// An error that says `message`.
-    pub(crate) fn new(message: impl Display) -> Error {
-        Error::Message(message.to_string())
+    pub(crate) fn new(message: impl Display) -> CliError {
+        CliError::Message(message.to_string())
     }
 }
 
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Error {
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> CliError {
         match error.kind() {
-            ErrorKind::BrokenPipe => Error::ClosedPipe,
-            _ => Error::new(error),
+            ErrorKind::BrokenPipe => CliError::ClosedPipe,
+            _ => CliError::new(error),
         }
     }
 }
 
-impl From<String> for Error {
-    fn from(message: String) -> Error {
-        Error::Message(message)
+impl From<String> for CliError {
+    fn from(message: String) -> CliError {
+        CliError::Message(message)
     }
 }
 
 /// Parses the command line, runs the subcommand and turns its outcome into the exit code.
 pub(crate) fn main() -> ExitCode {
-    let line = Line::parse();
+    let line = CommandLine::parse();
     color::choose(line.color);
     let outcome = match line.command {
         Command::Inspect(args) => inspect::run(args),
@@ -171,10 +171,10 @@ pub(crate) fn main() -> ExitCode {
         Command::Worker(args) => testee::run_worker(args),
     };
     match outcome {
-        Ok(Exit::Good) | Err(Error::ClosedPipe) => ExitCode::SUCCESS,
+        Ok(Exit::Good) | Err(CliError::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Exit::Bad) => ExitCode::from(1),
         Ok(Exit::Failed) => ExitCode::from(2),
-        Err(Error::Message(message)) => {
+        Err(CliError::Message(message)) => {
             output::note(format_args!("error: {message}"));
             ExitCode::from(2)
         }

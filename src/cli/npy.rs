@@ -11,7 +11,7 @@ const LONGEST: usize = 10_000;
 
 /// What an array is.
 #[derive(Debug, PartialEq)]
-pub(super) struct Header {
+pub(super) struct NpyHeader {
     /// The extent of each axis.
     pub(super) shape: Vec<i64>,
     pub(super) dtype: DLDataType,
@@ -19,9 +19,9 @@ pub(super) struct Header {
     pub(super) is_big_endian: bool,
 }
 
-impl Header {
+impl NpyHeader {
     /// Reads a header, up to the first byte of the data. An error says what is wrong with the file.
-    pub(super) fn read(from: &mut impl Read) -> Result<Header, String> {
+    pub(super) fn read(from: &mut impl Read) -> Result<NpyHeader, String> {
         let mut start = [0; 10];
         from.read_exact(&mut start)
             .map_err(|_| "it is no .npy array: it ends in its first bytes")?;
@@ -48,11 +48,11 @@ impl Header {
         let mut text = vec![0; length];
         from.read_exact(&mut text)
             .map_err(|_| "it ends inside its header")?;
-        Header::parse(&String::from_utf8_lossy(&text))
+        NpyHeader::parse(&String::from_utf8_lossy(&text))
     }
 
     /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, the keys in any order.
-    fn parse(text: &str) -> Result<Header, String> {
+    fn parse(text: &str) -> Result<NpyHeader, String> {
         let (mut word, mut is_column_major, mut shape) = (None, None, None);
         let mut literal = Literal { rest: text };
         literal.expect("{")?;
@@ -94,7 +94,7 @@ impl Header {
         }
         let dtype =
             dtype_of(word).ok_or_else(|| format!("its type is `{word}`, which no tensor has"))?;
-        Ok(Header {
+        Ok(NpyHeader {
             shape,
             dtype,
             is_big_endian: word.starts_with('>'),
@@ -238,12 +238,12 @@ impl<'t> Literal<'t> {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Header {
-        Header::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    fn parsed(text: &str) -> NpyHeader {
+        NpyHeader::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
     fn refused(text: &str, words: &str) {
-        let error = Header::parse(text).expect_err(text);
+        let error = NpyHeader::parse(text).expect_err(text);
         assert!(error.contains(words), "{text}: {error}");
     }
 
@@ -312,7 +312,7 @@ mod tests {
             let shape = vec![1; axes];
             let bytes = header("<f8", &shape).expect("numpy has as many axes");
             assert_eq!(bytes.len() % 64, 0);
-            let read = Header::read(&mut &bytes[..]).expect("it is written");
+            let read = NpyHeader::read(&mut &bytes[..]).expect("it is written");
             assert_eq!((read.shape, read.dtype.bits), (shape, 64));
         }
         assert_eq!(header("<f8", &[1; 5000]), None);

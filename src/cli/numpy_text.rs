@@ -25,7 +25,7 @@ pub(crate) fn array_text(dtype: DLDataType, shape: &[i64], bytes: &[u8]) -> Stri
             .iter()
             .try_fold(1_usize, |count, extent| count.checked_mul(*extent)),
     };
-    let read = count.and_then(|count| Some((count, Elements::read(dtype, bytes, count)?)));
+    let read = count.and_then(|count| Some((count, NumpyElements::read(dtype, bytes, count)?)));
     let Some((count, elements)) = read else {
         return format!(
             "{} of shape {shape:?}, {} bytes",
@@ -109,7 +109,7 @@ fn shown(extent: usize, summary: bool) -> Vec<Option<usize>> {
         .collect()
 }
 
-enum Elements {
+enum NumpyElements {
     Floats { values: Vec<f64>, width: Width },
     Words(Vec<String>),
 }
@@ -121,8 +121,8 @@ enum Width {
     Double,
 }
 
-impl Elements {
-    fn read(dtype: DLDataType, bytes: &[u8], count: usize) -> Option<Elements> {
+impl NumpyElements {
+    fn read(dtype: DLDataType, bytes: &[u8], count: usize) -> Option<NumpyElements> {
         if dtype.lanes != 1 {
             return None;
         }
@@ -139,17 +139,17 @@ impl Elements {
                 .collect();
             (all.len() == count).then_some(all)
         }
-        fn words<T: ToString>(values: Vec<T>) -> Elements {
-            Elements::Words(values.iter().map(T::to_string).collect())
+        fn words<T: ToString>(values: Vec<T>) -> NumpyElements {
+            NumpyElements::Words(values.iter().map(T::to_string).collect())
         }
-        let floats = |values, width| Elements::Floats { values, width };
+        let floats = |values, width| NumpyElements::Floats { values, width };
         Some(match (dtype.code, dtype.bits) {
             (0, 8) => words(each(bytes, count, i8::from_le_bytes)?),
             (0, 16) => words(each(bytes, count, i16::from_le_bytes)?),
             (0, 32) => words(each(bytes, count, i32::from_le_bytes)?),
             (0, 64) => words(each(bytes, count, i64::from_le_bytes)?),
             // One bit of an unsigned integer is the bool of releases up to 0.20.
-            (1, 1) | (6, 8) => Elements::Words(each(bytes, count, |[byte]: [u8; 1]| {
+            (1, 1) | (6, 8) => NumpyElements::Words(each(bytes, count, |[byte]: [u8; 1]| {
                 python_bool(byte != 0)
             })?),
             (1, 8) => words(each(bytes, count, u8::from_le_bytes)?),
@@ -175,8 +175,8 @@ impl Elements {
 
     fn scalar(&self) -> String {
         match self {
-            Elements::Words(words) => words.first().cloned().unwrap_or_default(),
-            Elements::Floats { values, width } => {
+            NumpyElements::Words(words) => words.first().cloned().unwrap_or_default(),
+            NumpyElements::Floats { values, width } => {
                 let value = values.first().copied().unwrap_or(0.0);
                 match width {
                     Width::Double => float_text(value),
@@ -189,7 +189,7 @@ impl Elements {
     /// The words of the elements `shown`, all of one width.
     fn format(&self, shown: &[usize]) -> Vec<String> {
         match self {
-            Elements::Words(words) => {
+            NumpyElements::Words(words) => {
                 let picked: Vec<&String> = shown.iter().filter_map(|at| words.get(*at)).collect();
                 let width = picked.iter().map(|word| word.len()).max().unwrap_or(0);
                 picked
@@ -197,7 +197,7 @@ impl Elements {
                     .map(|word| format!("{word:>width$}"))
                     .collect()
             }
-            Elements::Floats { values, width } => {
+            NumpyElements::Floats { values, width } => {
                 let picked: Vec<f64> = shown
                     .iter()
                     .filter_map(|at| values.get(*at).copied())

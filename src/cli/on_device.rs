@@ -1,6 +1,6 @@
 //! A tensor of the command line on another device than the CPU.
 
-use super::Error;
+use super::CliError;
 use tvmspec::device::{CopyRequest, Device, DeviceApi, Dtype, Manager, Space, Stream};
 use tvmspec::object::Tensor;
 use tvmspec::value::{AnyView, DLDevice, DLTensor};
@@ -18,15 +18,15 @@ pub(crate) struct OnDevice {
 
 impl OnDevice {
     /// Copies `host` to `device`.
-    pub(crate) fn new(host: &Tensor, device: Device) -> Result<OnDevice, Error> {
-        let api = Manager::global().api(device.kind).map_err(Error::new)?;
-        api.set_device(device).map_err(Error::new)?;
+    pub(crate) fn new(host: &Tensor, device: Device) -> Result<OnDevice, CliError> {
+        let api = Manager::global().api(device.kind).map_err(CliError::new)?;
+        api.set_device(device).map_err(CliError::new)?;
         let mut shape = host.shape().to_vec();
         let of = host.dl().dtype;
         let dtype = Dtype::from(of);
         let space = api
             .alloc_scoped(device, &shape, dtype, None)
-            .map_err(Error::new)?;
+            .map_err(CliError::new)?;
         let dl = DLTensor {
             data: space.0,
             device: DLDevice::from(device),
@@ -54,11 +54,11 @@ impl OnDevice {
     }
 
     /// Copies what the device has now to the tensor of the host.
-    pub(crate) fn fetch(&self) -> Result<(), Error> {
+    pub(crate) fn fetch(&self) -> Result<(), CliError> {
         self.copy(false)
     }
 
-    fn copy(&self, to_device: bool) -> Result<(), Error> {
+    fn copy(&self, to_device: bool) -> Result<(), CliError> {
         let dl = self.host.dl();
         let host = CopyRequest {
             from: Space(dl.data),
@@ -85,8 +85,8 @@ impl OnDevice {
         };
         let stream = Stream::DEFAULT;
         // SAFETY: both sides have the bytes of the tensor, and live beyond the sync.
-        unsafe { self.api.copy(&copy, stream) }.map_err(Error::new)?;
-        self.api.sync(self.device, stream).map_err(Error::new)
+        unsafe { self.api.copy(&copy, stream) }.map_err(CliError::new)?;
+        self.api.sync(self.device, stream).map_err(CliError::new)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where results go: stdout, or a file that is there whole or not at all.
 
-use super::{Error, color};
+use super::{CliError, color};
 use serde_core::Serialize;
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal as _, Read, Seek as _, StdoutLock, Write};
@@ -17,21 +17,21 @@ pub(crate) enum Content {
     Library,
 }
 
-/// Writes `text` to stdout as it is. A closed pipe is [`Error::ClosedPipe`], which says nothing.
-pub(crate) fn print(text: &str) -> Result<(), Error> {
+/// Writes `text` to stdout as it is. A closed pipe is [`CliError::ClosedPipe`], which says nothing.
+pub(crate) fn print(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
 }
 
-/// Writes `text` to stdout for people. A closed pipe is [`Error::ClosedPipe`], which has no message.
-pub(crate) fn show(text: &str) -> Result<(), Error> {
+/// Writes `text` to stdout for people. A closed pipe is [`CliError::ClosedPipe`], which has no message.
+pub(crate) fn show(text: &str) -> Result<(), CliError> {
     stream(|out| fmt::Write::write_str(out, text))
 }
 
 /// [`show`] of whole lines, painted where stdout is ([`color`]).
-pub(crate) fn report(text: &str) -> Result<(), Error> {
+pub(crate) fn report(text: &str) -> Result<(), CliError> {
     if !color::paints() {
         return show(text);
     }
@@ -47,25 +47,27 @@ pub(crate) fn report(text: &str) -> Result<(), Error> {
 }
 
 /// Writes to stdout for people what `write` writes, piece by piece: it is never in memory as a whole.
-pub(crate) fn stream(write: impl FnOnce(&mut Shown<'_>) -> fmt::Result) -> Result<(), Error> {
-    let mut out = Shown {
+pub(crate) fn stream(
+    write: impl FnOnce(&mut TerminalWriter<'_>) -> fmt::Result,
+) -> Result<(), CliError> {
+    let mut out = TerminalWriter {
         out: BufWriter::new(io::stdout().lock()),
         failed: Ok(()),
     };
     let written = write(&mut out);
     out.failed?;
-    written.map_err(Error::new)?;
+    written.map_err(CliError::new)?;
     out.out.flush()?;
     Ok(())
 }
 
 /// Stdout for people: what a terminal obeys is escaped.
-pub(crate) struct Shown<'a> {
+pub(crate) struct TerminalWriter<'a> {
     out: BufWriter<StdoutLock<'a>>,
     failed: io::Result<()>,
 }
 
-impl fmt::Write for Shown<'_> {
+impl fmt::Write for TerminalWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for line in text.split_inclusive('\n') {
             let written = match line.trim_end_matches('\n').contains(is_unseen) {
@@ -82,18 +84,18 @@ impl fmt::Write for Shown<'_> {
 }
 
 /// Writes `value` to stdout as [`json_text`], piece by piece.
-pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<(), Error> {
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<(), CliError> {
     write_json(BufWriter::new(io::stdout().lock()), value)
 }
 
 /// JSON for a terminal as much as for a parser: indented, an end of line behind, and no control character but ends of lines.
-pub(crate) fn json_text<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
+pub(crate) fn json_text<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError> {
     let mut text = Vec::new();
     write_json(&mut text, value)?;
-    String::from_utf8(text).map_err(Error::new)
+    String::from_utf8(text).map_err(CliError::new)
 }
 
-fn write_json<T: Serialize + ?Sized>(out: impl Write, value: &T) -> Result<(), Error> {
+fn write_json<T: Serialize + ?Sized>(out: impl Write, value: &T) -> Result<(), CliError> {
     let mut out = Escaped { out, held: false };
     serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
     out.write_all(b"\n")?;
@@ -175,11 +177,11 @@ fn is_unseen(letter: char) -> bool {
 /// Writes `bytes` to `path`, or to stdout for `-`. Binary never goes to a terminal.
 ///
 /// A file appears under its name only when it is complete; an interrupted run leaves the old one.
-pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), Error> {
+pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), CliError> {
     if path.as_os_str() == "-" {
         let mut out = io::stdout().lock();
         if content != Content::Text && out.is_terminal() {
-            return Err(Error::new(
+            return Err(CliError::new(
                 "this is binary, and stdout is a terminal; give -o FILE, or redirect",
             ));
         }
@@ -191,7 +193,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), E
         // An error of the temporary file goes on to name that file, which is nothing to the user.
         let text = error.to_string();
         let cause = text.split(" at path ").next().unwrap_or_default();
-        Error::new(format!("cannot write {}: {cause}", path.display()))
+        CliError::new(format!("cannot write {}: {cause}", path.display()))
     })
 }
 

@@ -1,7 +1,7 @@
 //! `tvmspec pack MANIFEST -o OUT`: a library binary from a list of modules.
 
 use super::package::Packaging;
-use super::{Error, Exit};
+use super::{CliError, Exit};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -41,7 +41,7 @@ The JSON form of a library binary (chapter blob) is such a manifest.";
 
 #[derive(clap::Args)]
 #[command(after_long_help = HELP)]
-pub(crate) struct Args {
+pub(crate) struct PackArgs {
     /// The list of modules, in TOML or JSON; --help shows one
     manifest: PathBuf,
     /// The layout to write
@@ -54,9 +54,9 @@ pub(crate) struct Args {
     packaging: Packaging,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     let (manifest, folder) = read(&args.manifest)?;
-    let named = |error: String| Error::new(format!("{}: {error}", args.manifest.display()));
+    let named = |error: String| CliError::new(format!("{}: {error}", args.manifest.display()));
     let modules = manifest.get("modules").and_then(Value::as_array);
     let modules = modules
         .filter(|modules| !modules.is_empty())
@@ -80,11 +80,12 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         Layout::V0_2 => Layout::V0_7,
         layout => layout,
     };
-    let read: Result<Vec<Entry>, String> = modules
+    let read: Result<Vec<ManifestEntry>, String> = modules
         .iter()
         .enumerate()
         .map(|(index, value)| {
-            Entry::read(value, first, &folder).map_err(|error| format!("module {index}: {error}"))
+            ManifestEntry::read(value, first, &folder)
+                .map_err(|error| format!("module {index}: {error}"))
         })
         .collect();
     let entries = read.map_err(named)?;
@@ -108,10 +109,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
 }
 
 /// The manifest as a JSON value, and the folder that its file names start from.
-fn read(path: &Path) -> Result<(Value, PathBuf), Error> {
+fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
     let input = super::input::Input::open(path)?;
     let text = std::str::from_utf8(input.bytes()).map_err(|_| {
-        Error::new(format!(
+        CliError::new(format!(
             "{} is not text; a manifest is TOML or JSON",
             input.name
         ))
@@ -122,19 +123,19 @@ fn read(path: &Path) -> Result<(Value, PathBuf), Error> {
         toml::from_str(text).map_err(|error| error.to_string())
     };
     let value =
-        value.map_err(|error| Error::new(format!("{}: {}", input.name, error.trim_end())))?;
+        value.map_err(|error| CliError::new(format!("{}: {}", input.name, error.trim_end())))?;
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
     Ok((value, folder))
 }
 
-struct Entry {
+struct ManifestEntry {
     kind: String,
     payload: Option<Vec<u8>>,
     imports: Vec<usize>,
 }
 
-impl Entry {
-    fn read(value: &Value, layout: Layout, folder: &Path) -> Result<Entry, String> {
+impl ManifestEntry {
+    fn read(value: &Value, layout: Layout, folder: &Path) -> Result<ManifestEntry, String> {
         const KEYS: [&str; 5] = ["kind", "file", "payload", "decoded", "imports"];
         let object = value.as_object().ok_or("it is not a table")?;
         if let Some(unknown) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
@@ -178,7 +179,7 @@ impl Entry {
                 .and_then(|list| list.iter().map(position).collect())
                 .ok_or("`imports` is not a list of positions")?,
         };
-        Ok(Entry {
+        Ok(ManifestEntry {
             kind,
             payload,
             imports,
@@ -202,8 +203,8 @@ fn load(folder: &Path, name: &Value) -> Result<Vec<u8>, String> {
     let name = name.as_str().ok_or("`file` is not a file name")?;
     let path = folder.join(name);
     super::input::read(&path).map_err(|error| match error {
-        Error::Message(message) => message,
-        Error::ClosedPipe => format!("cannot read {}", path.display()),
+        CliError::Message(message) => message,
+        CliError::ClosedPipe => format!("cannot read {}", path.display()),
     })
 }
 
@@ -235,7 +236,11 @@ fn encode(kind: &str, decoded: &Value, layout: Layout, folder: &Path) -> Result<
 }
 
 /// The modules as they stand, with the tree that the manifest gives.
-fn as_listed(entries: Vec<Entry>, tree: &Value, layout: Layout) -> Result<Blob<'static>, String> {
+fn as_listed(
+    entries: Vec<ManifestEntry>,
+    tree: &Value,
+    layout: Layout,
+) -> Result<Blob<'static>, String> {
     if entries.iter().any(|entry| !entry.imports.is_empty()) {
         return Err("`imports` and `import_tree` say the same thing; leave one out".into());
     }
@@ -244,14 +249,17 @@ fn as_listed(entries: Vec<Entry>, tree: &Value, layout: Layout) -> Result<Blob<'
     let tree = tree.map_err(|broken| broken.to_string())?;
     Ok(Blob {
         layout,
-        modules: entries.into_iter().map(Entry::into_module).collect(),
+        modules: entries
+            .into_iter()
+            .map(ManifestEntry::into_module)
+            .collect(),
         tree: Some(tree),
     })
 }
 
 /// The modules in the order in which a release stores them, and their tree.
 fn ordered(
-    entries: Vec<Entry>,
+    entries: Vec<ManifestEntry>,
     algorithm: Algorithm,
     layout: Layout,
 ) -> Result<Blob<'static>, Violation> {
@@ -276,13 +284,13 @@ fn ordered(
         algorithm,
     )?;
     let tree = ImportTree::new(&stored.indptr, &stored.indices, &mut Findings::default())?;
-    let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
+    let mut entries: Vec<Option<ManifestEntry>> = entries.into_iter().map(Some).collect();
     // A group of several is the merged host library: one of them stands for all.
     let modules = stored
         .groups
         .iter()
         .filter_map(|group| entries.get_mut(*group.first()?)?.take())
-        .map(Entry::into_module)
+        .map(ManifestEntry::into_module)
         .collect();
     Ok(Blob {
         layout,

@@ -1,7 +1,7 @@
 //! What `pack` and `convert` share: a library binary goes into the file that its name asks for.
 
 use super::output::{self, Content};
-use super::{Error, Exit};
+use super::{CliError, Exit};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::pack::{self, LinkOptions, Naming, Target};
@@ -29,7 +29,7 @@ pub(crate) struct Packaging {
     with: Vec<PathBuf>,
 }
 
-enum Form {
+enum PackageForm {
     Bin,
     C,
     Object,
@@ -38,26 +38,27 @@ enum Form {
 
 impl Packaging {
     /// Writes `blob` in its layout. A layout that cannot hold it is a message, not a violation of a file.
-    pub(crate) fn write(&self, blob: &Blob<'_>) -> Result<Exit, Error> {
+    pub(crate) fn write(&self, blob: &Blob<'_>) -> Result<Exit, CliError> {
         let form = self.form()?;
         let bytes = blob
             .write()
-            .map_err(|refused| Error::new(format!("cannot be written: {refused}")))?;
+            .map_err(|refused| CliError::new(format!("cannot be written: {refused}")))?;
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let naming = self.naming(blob.layout)?;
         match form {
-            Form::Bin => output::write(&self.output, &bytes, Content::Binary)?,
-            Form::C => {
+            PackageForm::Bin => output::write(&self.output, &bytes, Content::Binary)?,
+            PackageForm::C => {
                 let text = pack::c_text(&bytes, &naming);
                 self.found_again(text.as_bytes(), &bytes, blob.layout)?;
                 output::write(&self.output, text.as_bytes(), Content::Text)?;
             }
-            Form::Object => {
-                let object = pack::object(&bytes, &naming, self.machine()?).map_err(Error::new)?;
+            PackageForm::Object => {
+                let object =
+                    pack::object(&bytes, &naming, self.machine()?).map_err(CliError::new)?;
                 self.found_again(&object, &bytes, blob.layout)?;
                 output::write(&self.output, &object, Content::Binary)?;
             }
-            Form::Shared => {
+            PackageForm::Shared => {
                 if self.with.is_empty() && blob.modules.iter().any(|module| module.kind == LIBRARY)
                 {
                     eprintln!(
@@ -70,7 +71,7 @@ impl Packaging {
                     ..LinkOptions::default()
                 };
                 pack::shared(&bytes, &naming, &with, &self.output).map_err(|error| {
-                    Error::new(format!("cannot link {}: {error}", self.output.display()))
+                    CliError::new(format!("cannot link {}: {error}", self.output.display()))
                 })?;
             }
         }
@@ -78,7 +79,7 @@ impl Packaging {
     }
 
     /// The file around the library binary is one in which it is found, by its symbol and in its layout.
-    fn found_again(&self, file: &[u8], bytes: &[u8], layout: Layout) -> Result<(), Error> {
+    fn found_again(&self, file: &[u8], bytes: &[u8], layout: Layout) -> Result<(), CliError> {
         let again = container::open(file).map_err(|broken| self.not_written(&broken))?;
         let found = again.blobs().any(|(_, found)| {
             found.bytes == bytes && detect::detect(bytes, Some(&found.symbol)) == layout
@@ -89,54 +90,54 @@ impl Packaging {
         Ok(())
     }
 
-    fn not_written(&self, why: &dyn Display) -> Error {
-        Error::new(format!(
+    fn not_written(&self, why: &dyn Display) -> CliError {
+        CliError::new(format!(
             "{} is not written, because reading it back fails: {why}",
             self.output.display()
         ))
     }
 
-    fn form(&self) -> Result<Form, Error> {
+    fn form(&self) -> Result<PackageForm, CliError> {
         let form = match extension(&self.output) {
-            _ if self.output.as_os_str() == "-" => Form::Bin,
-            "bin" | "library_bin" | "mblob" => Form::Bin,
-            "c" | "cc" | "cpp" => Form::C,
-            "o" | "obj" => Form::Object,
-            "so" | "dylib" | "dll" => Form::Shared,
+            _ if self.output.as_os_str() == "-" => PackageForm::Bin,
+            "bin" | "library_bin" | "mblob" => PackageForm::Bin,
+            "c" | "cc" | "cpp" => PackageForm::C,
+            "o" | "obj" => PackageForm::Object,
+            "so" | "dylib" | "dll" => PackageForm::Shared,
             other => {
-                return Err(Error::new(format!(
+                return Err(CliError::new(format!(
                     "`{other}` says nothing about the form to write; the output ends in .bin, .c, .o or .so"
                 )));
             }
         };
-        if !self.with.is_empty() && !matches!(form, Form::Shared) {
-            return Err(Error::new("--with is for a .so: nothing else is linked"));
+        if !self.with.is_empty() && !matches!(form, PackageForm::Shared) {
+            return Err(CliError::new("--with is for a .so: nothing else is linked"));
         }
-        if self.target.is_some() && !matches!(form, Form::Object) {
-            return Err(Error::new(
+        if self.target.is_some() && !matches!(form, PackageForm::Object) {
+            return Err(CliError::new(
                 "--target is for a .o; link it with that machine's own compiler",
             ));
         }
         Ok(form)
     }
 
-    fn naming(&self, layout: Layout) -> Result<Naming, Error> {
+    fn naming(&self, layout: Layout) -> Result<Naming, CliError> {
         let release = self.release.unwrap_or(layout.releases().until);
         if Layout::of(release) != layout {
-            return Err(Error::new(format!(
+            return Err(CliError::new(format!(
                 "release {release} writes layout {}, not {layout}",
                 Layout::of(release)
             )));
         }
         let prefix = self.system_lib.as_deref().unwrap_or_default();
-        Naming::of(release, self.system_lib.is_some(), prefix).map_err(Error::new)
+        Naming::of(release, self.system_lib.is_some(), prefix).map_err(CliError::new)
     }
 
-    fn machine(&self) -> Result<Target, Error> {
+    fn machine(&self) -> Result<Target, CliError> {
         match &self.target {
-            Some(triple) => Target::from_triple(triple).map_err(Error::new),
+            Some(triple) => Target::from_triple(triple).map_err(CliError::new),
             None => Target::host().ok_or_else(|| {
-                Error::new("object files for this machine cannot be written; write C text")
+                CliError::new("object files for this machine cannot be written; write C text")
             }),
         }
     }
@@ -201,7 +202,7 @@ mod tests {
         for name in ["lib.bin", "lib.c", "lib.o", "lib.so"] {
             let path = folder.path().join(name);
             std::fs::write(&path, "what was there").unwrap();
-            let Err(Error::Message(message)) = packaging(path.clone()).write(&forgotten) else {
+            let Err(CliError::Message(message)) = packaging(path.clone()).write(&forgotten) else {
                 panic!("{name} is written");
             };
             assert!(

@@ -1,7 +1,7 @@
 //! `tvmspec rule ID`: everything that is known of a rule: text, evidence, place in the code, cases, files, known failures.
 
 use super::table::wrap;
-use super::{Error, Exit, output};
+use super::{CliError, Exit, output};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use tvmspec::spec::{self, Evidence, RuleText};
 const ERAS: &str = include_str!("../../golden/eras/rules.json");
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RuleArgs {
     /// Ids of rules, with * for any text: BLOB-07, 'TREE-*'
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     list: bool,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
     let mut rules: Vec<&RuleText> = Vec::new();
     for id in &args.ids {
         let wanted = id.to_ascii_uppercase();
@@ -49,13 +49,13 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     Ok(Exit::Good)
 }
 
-fn unknown(id: &str) -> Error {
+fn unknown(id: &str) -> CliError {
     let prefixes: BTreeSet<&str> = spec::rules()
         .iter()
         .filter_map(|rule| rule.id.split_once('-').map(|(prefix, _)| prefix))
         .collect();
     let prefixes: Vec<&str> = prefixes.into_iter().collect();
-    Error::new(format!(
+    CliError::new(format!(
         "there is no rule `{id}`: ids begin with {}; `tvmspec rule --list '*'` lists all",
         prefixes.join(", ")
     ))

@@ -1,11 +1,11 @@
 //! Commands about several files: one that cannot be read does not keep the others from being looked at.
 
-use super::{Error, Exit, output};
+use super::{CliError, Exit, output};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// The answer about one file.
-pub(crate) enum Answer {
+pub(crate) enum FileAnswer {
     /// For people.
     Text(String),
     /// For programs.
@@ -21,13 +21,13 @@ pub(crate) enum Answer {
 pub(crate) fn each(
     files: &[PathBuf],
     is_json: bool,
-    mut answer: impl FnMut(&Path) -> Result<(Answer, Exit), Error>,
-) -> Result<Exit, Error> {
+    mut answer: impl FnMut(&Path) -> Result<(FileAnswer, Exit), CliError>,
+) -> Result<Exit, CliError> {
     if let [file] = files {
         let (of_file, exit) = answer(file)?;
         match of_file {
-            Answer::Text(text) => output::report(&text)?,
-            Answer::Json(value) => output::json(&value)?,
+            FileAnswer::Text(text) => output::report(&text)?,
+            FileAnswer::Json(value) => output::json(&value)?,
         }
         return Ok(exit);
     }
@@ -36,19 +36,20 @@ pub(crate) fn each(
     for file in files {
         let (of_file, of_exit) = match answer(file) {
             Ok((of_file, exit)) => (Some(of_file), exit),
-            Err(Error::ClosedPipe) => return Err(Error::ClosedPipe),
-            Err(Error::Message(message)) => {
+            Err(CliError::ClosedPipe) => return Err(CliError::ClosedPipe),
+            Err(CliError::Message(message)) => {
                 output::note(format_args!("error: {message}"));
                 let file = file.display().to_string();
-                let listed = is_json.then(|| Answer::Json(json!({"file": file, "error": message})));
+                let listed =
+                    is_json.then(|| FileAnswer::Json(json!({"file": file, "error": message})));
                 (listed, Exit::Failed)
             }
         };
         exit = exit.or(of_exit);
         let text = match of_file {
-            Some(Answer::Text(text)) => text,
+            Some(FileAnswer::Text(text)) => text,
             // No text of JSON holds an end of line.
-            Some(Answer::Json(value)) => {
+            Some(FileAnswer::Json(value)) => {
                 output::json_text(&value)?.trim_end().replace('\n', "\n  ")
             }
             None => continue,

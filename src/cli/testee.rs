@@ -1,14 +1,14 @@
 //! `tvmspec testee` speaks the exec protocol for our own implementation; `tvmspec worker SPEC`, which is not typed by hand, for
 //! whatever `check` wants in a process of its own.
 
-use super::{Error, Exit};
+use super::{CliError, Exit};
 use std::io;
 use tvmspec::conformance::adapter::{
     Testee, builtin::Builtin, family, liar::Liar, protocol, worker,
 };
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TesteeArgs {
     /// Lie instead, in this way: for trying the suite itself
     #[arg(long, hide = true, value_name = "NAME")]
     liar: Option<Liar>,
@@ -20,19 +20,19 @@ pub(crate) struct WorkerArgs {
     spec: String,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+pub(crate) fn run(args: TesteeArgs) -> Result<Exit, CliError> {
     match args.liar {
         Some(mut liar) => serve(&mut liar),
         None => serve(&mut Builtin),
     }
 }
 
-pub(crate) fn run_worker(args: WorkerArgs) -> Result<Exit, Error> {
+pub(crate) fn run_worker(args: WorkerArgs) -> Result<Exit, CliError> {
     family::end_with_parent();
     serve(&mut *worker(&args.spec)?)
 }
 
-fn serve(testee: &mut dyn Testee) -> Result<Exit, Error> {
+fn serve(testee: &mut dyn Testee) -> Result<Exit, CliError> {
     protocol::serve(testee, &mut io::stdin().lock(), &mut io::stdout().lock())?;
     Ok(Exit::Good)
 }

@@ -1,8 +1,8 @@
 //! `tvmspec unpack FILE -o DIR`: what `pack` makes a library binary of.
 
-use super::library::Choice;
+use super::library::LibraryChoice;
 use super::output::{self, Content};
-use super::{Error, Exit};
+use super::{CliError, Exit};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::Blob;
@@ -13,7 +13,7 @@ use tvmspec::release::Layout;
 ///
 /// Bytes that no reader looks at (`tvmspec verify` reports them) are left out.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct UnpackArgs {
     /// The file to read, or - for stdin
     file: PathBuf,
     /// The folder to write, made where it is missing
@@ -27,21 +27,23 @@ pub(crate) struct Args {
     blob: Option<usize>,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
-    let choice = Choice {
+pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
+    let choice = LibraryChoice {
         file: &args.file,
         layout: args.layout,
         blob: args.blob,
     };
     if args.output.as_os_str() == "-" {
-        return Err(Error::new("a folder cannot go to stdout: name one with -o"));
+        return Err(CliError::new(
+            "a folder cannot go to stdout: name one with -o",
+        ));
     }
     choice.whole(|_, blob| write_out(blob, &args.output))
 }
 
-fn write_out(blob: Blob<'_>, folder: &Path) -> Result<Exit, Error> {
-    let unpacked = unpack(blob).map_err(Error::new)?;
-    let failed = |error| Error::new(format!("cannot write to {}: {error}", folder.display()));
+fn write_out(blob: Blob<'_>, folder: &Path) -> Result<Exit, CliError> {
+    let unpacked = unpack(blob).map_err(CliError::new)?;
+    let failed = |error| CliError::new(format!("cannot write to {}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     let path = folder.join("manifest.json");
     // An older manifest goes first, and the new one comes last: where one is, all of its files are.

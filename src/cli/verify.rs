@@ -1,9 +1,9 @@
 //! `tvmspec verify FILE...`: every violation and finding, rule by rule.
 
-use super::diagnostic::{Place, count};
+use super::diagnostic::{DiagnosedBytes, count};
 use super::input::Input;
-use super::several::{self, Answer};
-use super::{Error, Exit};
+use super::several::{self, FileAnswer};
+use super::{CliError, Exit};
 use std::path::{Path, PathBuf};
 use tvmspec::examine::Subject;
 use tvmspec::examine::verify::{self, Judged};
@@ -16,7 +16,7 @@ const MOST: usize = 50;
 /// Exit code 0: no rule is broken. 1: one is, or, with --strict, something is odd. 2: the file cannot be read, or nothing in it has
 /// rules: it is no file of TVM, or a runtime and no compiled code. Of several files the largest counts, and all are looked at.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct VerifyArgs {
     /// The files; - is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -31,24 +31,24 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+pub(crate) fn run(args: VerifyArgs) -> Result<Exit, CliError> {
     several::each(&args.files, args.json, |path| verify(path, &args))
 }
 
-fn verify(path: &Path, args: &Args) -> Result<(Answer, Exit), Error> {
+fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
     let mut text = String::new();
     let mut left = MOST;
     let each = |judged: &Judged<'_>| show(&mut text, &mut left, judged);
     let found = match Subject::open(name, bytes, args.layout) {
-        Ok(subject) => verify::verify(&subject, each).map_err(Error::new)?,
+        Ok(subject) => verify::verify(&subject, each).map_err(CliError::new)?,
         Err(broken) => verify::broken(name, bytes, broken, each),
     };
     let bad = !found.violations.is_empty() || args.strict && found.found() > 0;
     let exit = if bad { Exit::Bad } else { Exit::Good };
     if args.json {
-        return Ok((Answer::Json(found.to_json()), exit));
+        return Ok((FileAnswer::Json(found.to_json()), exit));
     }
     if found.host_only {
         text = format!("{}\n{text}", host_only(name));
@@ -66,12 +66,12 @@ fn verify(path: &Path, args: &Args) -> Result<(Answer, Exit), Error> {
         _ => format!("{name}: "),
     };
     let counts = count(found.violations.len(), found.found());
-    Ok((Answer::Text(format!("{text}{of}{counts}\n")), exit))
+    Ok((FileAnswer::Text(format!("{text}{of}{counts}\n")), exit))
 }
 
 /// Thousands of findings of the same kind tell a person nothing more than the first `left`.
 fn show(text: &mut String, left: &mut usize, judged: &Judged<'_>) {
-    let place = Place {
+    let place = DiagnosedBytes {
         name: judged.place,
         bytes: judged.bytes,
         spans: judged.spans,

@@ -36,17 +36,17 @@ impl Serialize for Dump<'_, '_> {
             let reading = unit.trace_from(self.from);
             self.broken
                 .set(self.broken.get() || reading.broken.is_some());
-            Fields { unit, reading }
+            UnitFields { unit, reading }
         }))
     }
 }
 
-struct Fields<'d, 'a> {
+struct UnitFields<'d, 'a> {
     unit: &'d Unit<'a>,
     reading: Reading,
 }
 
-impl Serialize for Fields<'_, '_> {
+impl Serialize for UnitFields<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", &self.unit.name)?;

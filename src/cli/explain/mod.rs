@@ -4,7 +4,7 @@ mod here;
 mod text;
 
 use super::input::Input;
-use super::{Error, Exit, output};
+use super::{CliError, Exit, output};
 use serde_json::Value;
 use std::path::PathBuf;
 use tvmspec::examine::Subject;
@@ -18,7 +18,7 @@ use tvmspec::release::{Layout, Release};
 /// Exit code 0. With --release 0 if that release loads the file, here or, with --elsewhere, on the machine that it is for; 1 if
 /// it does not, if something of it would be missing, or if it is not known. 2: the file cannot be read.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ExplainArgs {
     /// The file, or - for stdin
     file: PathBuf,
     /// Only this release; its answer is the exit code
@@ -35,12 +35,12 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
     let accounts = match Subject::open(name, bytes, args.layout) {
         Ok(subject) => {
-            let mut accounts = explain(&subject, args.release).map_err(Error::new)?;
+            let mut accounts = explain(&subject, args.release).map_err(CliError::new)?;
             if !args.elsewhere {
                 let here = here::here(&subject.file, bytes, &args.file);
                 for account in &mut accounts {

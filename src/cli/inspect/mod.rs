@@ -7,11 +7,11 @@ mod html;
 mod text;
 mod tree;
 
-use super::diagnostic::Place;
+use super::diagnostic::DiagnosedBytes;
 use super::input::Input;
 use super::output::{self, Content};
-use super::several::{self, Answer};
-use super::{Error, Exit};
+use super::several::{self, FileAnswer};
+use super::{CliError, Exit};
 use std::path::{Path, PathBuf};
 use tvmspec::examine::Subject;
 use tvmspec::examine::inspect::{self, Asked, Inspection};
@@ -20,7 +20,7 @@ use tvmspec::release::Layout;
 /// Shows everything before a broken rule, then the rule. Exit code 1 if a rule is broken. Of several files the largest exit code
 /// counts, and all are looked at.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InspectArgs {
     /// Shared objects, object files, archives, tars, library binaries, parameter files, executables, graphs, saved objects; - is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -38,15 +38,15 @@ pub(crate) struct Args {
     layout: Option<Layout>,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
     if let ([_, _, ..], Some(path)) = (args.files.as_slice(), &args.html) {
         let message = format!("{} is a page about one file", path.display());
-        return Err(Error::new(message));
+        return Err(CliError::new(message));
     }
     several::each(&args.files, args.json, |path| inspect(path, &args))
 }
 
-fn inspect(path: &Path, args: &Args) -> Result<(Answer, Exit), Error> {
+fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
     let asked = Asked {
         layout: args.layout,
@@ -56,7 +56,7 @@ fn inspect(path: &Path, args: &Args) -> Result<(Answer, Exit), Error> {
     };
     let (inspection, broken) = match Subject::open(&input.name, input.bytes(), args.layout) {
         Ok(subject) => {
-            let inspection = inspect::of_subject(&subject, asked).map_err(Error::new)?;
+            let inspection = inspect::of_subject(&subject, asked).map_err(CliError::new)?;
             let broken = broken(&subject, &inspection);
             (inspection, broken)
         }
@@ -73,17 +73,17 @@ fn inspect(path: &Path, args: &Args) -> Result<(Answer, Exit), Error> {
     let report = inspection.report;
     let said = if let Some(path) = &args.html {
         output::write(path, html::page(&report, &broken).as_bytes(), Content::Text)?;
-        Answer::Text(String::new())
+        FileAnswer::Text(String::new())
     } else if args.json {
-        Answer::Json(report)
+        FileAnswer::Json(report)
     } else {
-        Answer::Text(text::render(&report) + &broken)
+        FileAnswer::Text(text::render(&report) + &broken)
     };
     Ok((said, exit))
 }
 
-fn whole<'a>(name: &'a str, bytes: &'a [u8]) -> Place<'a> {
-    Place {
+fn whole<'a>(name: &'a str, bytes: &'a [u8]) -> DiagnosedBytes<'a> {
+    DiagnosedBytes {
         name,
         bytes,
         spans: &[],
@@ -98,7 +98,7 @@ fn broken(subject: &Subject<'_>, inspection: &Inspection) -> String {
     let units = subject.units();
     let shown = inspection.broken.iter().map(|(unit, broken)| {
         let text = match unit.and_then(|index| units.get(index)) {
-            Some(unit) => Place {
+            Some(unit) => DiagnosedBytes {
                 name: &unit.name,
                 bytes: &unit.bytes,
                 spans: &unit.trace().spans,

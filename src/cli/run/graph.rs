@@ -1,9 +1,9 @@
 //! Graphs: from one library, or from graph, parameters and kernels.
 
 use super::inputs::Inputs;
-use super::{Args, Operator, give, load, read_bytes, report, statistics, timed};
+use super::{Operator, RunArgs, give, load, read_bytes, report, statistics, timed};
 use crate::cli::array::Bound;
-use crate::cli::{Error, Exit, output};
+use crate::cli::{CliError, Exit, output};
 use std::sync::Arc;
 use std::time::Duration;
 use tvmspec::graph::executor::{Executor, ExecutorDevice};
@@ -12,15 +12,18 @@ use tvmspec::rule::Findings;
 use tvmspec::tensor::Params;
 use tvmspec::wire::Cursor;
 
-pub(super) fn from_parts(args: &Args, places: Vec<ExecutorDevice>) -> Result<Executor, Error> {
+pub(super) fn from_parts(
+    args: &RunArgs,
+    places: Vec<ExecutorDevice>,
+) -> Result<Executor, CliError> {
     let (Some(graph), Some(lib)) = (&args.graph, &args.lib) else {
-        return Err(Error::new("give a library, or --graph and --lib"));
+        return Err(CliError::new("give a library, or --graph and --lib"));
     };
     let text = String::from_utf8(read_bytes(graph)?)
-        .map_err(|error| Error::new(format!("{} is not UTF-8: {error}", graph.display())))?;
+        .map_err(|error| CliError::new(format!("{} is not UTF-8: {error}", graph.display())))?;
     let mut findings = Findings::default();
     let parsed = Graph::read(&text, &mut findings)
-        .map_err(|broken| Error::new(format!("{}: {broken}", graph.display())))?;
+        .map_err(|broken| CliError::new(format!("{}: {broken}", graph.display())))?;
     for finding in findings {
         output::note(format_args!("note: {finding}"));
     }
@@ -30,12 +33,12 @@ pub(super) fn from_parts(args: &Args, places: Vec<ExecutorDevice>) -> Result<Exe
         &|name| module.function(name, true),
         places,
     )
-    .map_err(Error::new)?;
+    .map_err(CliError::new)?;
     if let Some(path) = &args.params {
         let bytes = read_bytes(path)?;
         let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())
-            .map_err(|broken| Error::new(format!("{}: {broken}", path.display())))?;
-        let set = executor.load_params(&params).map_err(Error::new)?;
+            .map_err(|broken| CliError::new(format!("{}: {broken}", path.display())))?;
+        let set = executor.load_params(&params).map_err(CliError::new)?;
         if set < params.len() {
             eprintln!(
                 "note: {} of {} parameters are not inputs of the graph",
@@ -47,22 +50,26 @@ pub(super) fn from_parts(args: &Args, places: Vec<ExecutorDevice>) -> Result<Exe
     Ok(executor)
 }
 
-pub(super) fn run(args: &Args, mut executor: Executor, mut inputs: Inputs) -> Result<Exit, Error> {
+pub(super) fn run(
+    args: &RunArgs,
+    mut executor: Executor,
+    mut inputs: Inputs,
+) -> Result<Exit, CliError> {
     let names: Vec<String> = inputs.names().map(str::to_owned).collect();
     for name in &names {
-        let index = executor.require_input(name).map_err(Error::new)?;
-        let entry = executor.input(index).map_err(Error::new)?;
+        let index = executor.require_input(name).map_err(CliError::new)?;
+        let entry = executor.input(index).map_err(CliError::new)?;
         let (dtype, shape) = (entry.as_dltensor().dtype, entry.shape().to_vec());
         let tensor = inputs.read(name, Bound::Like(name, dtype, &shape))?;
         let Some(tensor) = tensor else { continue };
-        executor.set_input(index, &tensor).map_err(Error::new)?;
+        executor.set_input(index, &tensor).map_err(CliError::new)?;
     }
     fill_with_zeros(&mut executor)?;
     let times = timed(args.repeat, || {
         executor
             .run()
             .and_then(|()| executor.sync())
-            .map_err(Error::new)
+            .map_err(CliError::new)
     })?;
     let outputs = (0..executor.output_count())
         .map(|index| {
@@ -72,29 +79,29 @@ pub(super) fn run(args: &Args, mut executor: Executor, mut inputs: Inputs) -> Re
             ))
         })
         .collect::<Result<Vec<_>, tvmspec::function::Error>>()
-        .map_err(Error::new)?;
+        .map_err(CliError::new)?;
     give(args, &outputs)?;
     statistics(&times);
     if args.profile || args.trace.is_some() {
         profile(args, &mut executor)?;
     }
     if let Some(folder) = &args.dump {
-        let written = debug::dump(&mut executor, folder).map_err(Error::new)?;
+        let written = debug::dump(&mut executor, folder).map_err(CliError::new)?;
         eprintln!("dumped to {}", written.display());
     }
     Ok(Exit::Good)
 }
 
 /// A model can be measured without inputs. Their memory holds anything until it is set.
-fn fill_with_zeros(executor: &mut Executor) -> Result<(), Error> {
+fn fill_with_zeros(executor: &mut Executor) -> Result<(), CliError> {
     let names: Vec<String> = executor
         .unset_inputs()
         .into_iter()
         .map(str::to_owned)
         .collect();
     for name in &names {
-        let index = executor.require_input(name).map_err(Error::new)?;
-        executor.clear_input(index).map_err(Error::new)?;
+        let index = executor.require_input(name).map_err(CliError::new)?;
+        executor.clear_input(index).map_err(CliError::new)?;
     }
     if !names.is_empty() {
         let names = names.join(", ");
@@ -104,8 +111,8 @@ fn fill_with_zeros(executor: &mut Executor) -> Result<(), Error> {
 }
 
 /// Every call by itself: the mean of ten runs.
-fn profile(args: &Args, executor: &mut Executor) -> Result<(), Error> {
-    let repetitions = debug::run_individual(executor, 10, 3, 0).map_err(Error::new)?;
+fn profile(args: &RunArgs, executor: &mut Executor) -> Result<(), CliError> {
+    let repetitions = debug::run_individual(executor, 10, 3, 0).map_err(CliError::new)?;
     let seconds = repetitions.last().cloned().unwrap_or_default();
     let graph = executor.graph();
     let mut operators = Vec::new();

@@ -1,7 +1,7 @@
 //! What a model is given: arrays by name, read when the model has asked for them.
 
-use super::Args;
-use crate::cli::Error;
+use super::RunArgs;
+use crate::cli::CliError;
 use crate::cli::array::{self, Archive, Bound};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use tvmspec::object::Tensor;
 
 /// The inputs by name, none of them read yet.
 pub(super) struct Inputs {
-    named: BTreeMap<String, Source>,
+    named: BTreeMap<String, InputSource>,
     archive: Option<Archive>,
 }
 
 /// Where an input lies.
-enum Source {
+enum InputSource {
     /// In a file of its own (--input).
     File(PathBuf),
     /// In the archive (--inputs), under this name.
@@ -27,7 +27,7 @@ impl Inputs {
     /// # Errors
     ///
     /// A name that is given twice in one of the two ways, and an archive that cannot be read.
-    pub(super) fn of(args: &Args) -> Result<Inputs, Error> {
+    pub(super) fn of(args: &RunArgs) -> Result<Inputs, CliError> {
         let mut named = BTreeMap::new();
         let archive = args.inputs.as_deref().map(Archive::open).transpose()?;
         let members = archive.as_ref().map(Archive::names).transpose()?;
@@ -38,20 +38,20 @@ impl Inputs {
                 None if member.starts_with("out_") => continue,
                 None => &member,
             };
-            let (name, source) = (name.to_owned(), Source::Member(member.clone()));
+            let (name, source) = (name.to_owned(), InputSource::Member(member.clone()));
             if named.insert(name.clone(), source).is_some() {
-                return Err(Error::Message(format!(
+                return Err(CliError::Message(format!(
                     "--inputs has two arrays for input `{name}`: `{name}` and `in_{name}`"
                 )));
             }
         }
         for text in &args.input {
-            let (name, path) = text
-                .split_once('=')
-                .ok_or_else(|| Error::Message(format!("`{text}`: write --input NAME=FILE.npy")))?;
-            let before = named.insert(name.to_owned(), Source::File(path.into()));
-            if let Some(Source::File(_)) = before {
-                return Err(Error::Message(format!("--input gives `{name}` twice")));
+            let (name, path) = text.split_once('=').ok_or_else(|| {
+                CliError::Message(format!("`{text}`: write --input NAME=FILE.npy"))
+            })?;
+            let before = named.insert(name.to_owned(), InputSource::File(path.into()));
+            if let Some(InputSource::File(_)) = before {
+                return Err(CliError::Message(format!("--input gives `{name}` twice")));
             }
         }
         Ok(Inputs { named, archive })
@@ -63,10 +63,16 @@ impl Inputs {
     }
 
     /// Reads input `name`, no more of it than `bound` says; `None` where it is not given.
-    pub(super) fn read(&mut self, name: &str, bound: Bound<'_>) -> Result<Option<Tensor>, Error> {
+    pub(super) fn read(
+        &mut self,
+        name: &str,
+        bound: Bound<'_>,
+    ) -> Result<Option<Tensor>, CliError> {
         match (self.named.get(name), &mut self.archive) {
-            (Some(Source::File(path)), _) => array::read(path, bound).map(Some),
-            (Some(Source::Member(member)), Some(archive)) => archive.read(member, bound).map(Some),
+            (Some(InputSource::File(path)), _) => array::read(path, bound).map(Some),
+            (Some(InputSource::Member(member)), Some(archive)) => {
+                archive.read(member, bound).map(Some)
+            }
             _ => Ok(None),
         }
     }

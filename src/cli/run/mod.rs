@@ -7,7 +7,7 @@ mod vm;
 use super::input;
 use super::output::{self, Content};
 use super::table::table;
-use super::{Error, Exit, array};
+use super::{CliError, Exit, array};
 use indicatif::{ProgressBar, ProgressStyle};
 use inputs::Inputs;
 use serde_json::json;
@@ -26,7 +26,7 @@ use tvmspec::value::device_from_text;
 ///
 /// The library is code and runs with your rights: run only what you trust, and look at the rest with `inspect`.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     /// A library with the whole model in it
     #[arg(required_unless_present = "graph", conflicts_with_all = ["graph", "params", "lib"])]
     library: Option<PathBuf>,
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     repeat: usize,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
     let places = args
         .device
         .iter()
@@ -80,7 +80,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     };
     let module = load(library)?;
     if let Some(factory) = GraphExecutorFactory::of(&module) {
-        let executor = factory.create(&module, places).map_err(Error::new)?;
+        let executor = factory.create(&module, places).map_err(CliError::new)?;
         return graph::run(&args, executor, inputs);
     }
     let is_vm = |kind: &str| matches!(kind, "relax.VMExecutable" | "relax.Executable");
@@ -88,7 +88,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         let devices: Vec<Device> = places.iter().map(ExecutorDevice::device).collect();
         return vm::run(&args, &module, &devices, inputs);
     }
-    Err(Error::Message(format!(
+    Err(CliError::Message(format!(
         "{} is a `{}` module, no model; `tvmspec call` calls its functions, --graph with --lib runs a graph on it",
         library.display(),
         module.kind()
@@ -106,7 +106,7 @@ struct Operator {
 }
 
 /// The table of --profile, most expensive first, and the trace of --trace.
-fn report(args: &Args, mut operators: Vec<Operator>) -> Result<(), Error> {
+fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> {
     if let Some(path) = &args.trace {
         let mut events = Vec::new();
         for operator in &operators {
@@ -153,7 +153,7 @@ fn report(args: &Args, mut operators: Vec<Operator>) -> Result<(), Error> {
     ))
 }
 
-fn give(args: &Args, outputs: &[(String, Tensor)]) -> Result<(), Error> {
+fn give(args: &RunArgs, outputs: &[(String, Tensor)]) -> Result<(), CliError> {
     match &args.output {
         Some(path) => array::write_all(outputs, path),
         None => outputs.iter().try_for_each(|(name, tensor)| {
@@ -164,8 +164,8 @@ fn give(args: &Args, outputs: &[(String, Tensor)]) -> Result<(), Error> {
 
 fn timed(
     repeat: usize,
-    mut once: impl FnMut() -> Result<(), Error>,
-) -> Result<Vec<Duration>, Error> {
+    mut once: impl FnMut() -> Result<(), CliError>,
+) -> Result<Vec<Duration>, CliError> {
     let mut times = Vec::with_capacity(repeat.max(1));
     for _ in 0..repeat.max(1) {
         let start = Instant::now();
@@ -194,12 +194,12 @@ fn statistics(times: &[Duration]) {
     );
 }
 
-fn load(path: &Path) -> Result<Module, Error> {
+fn load(path: &Path) -> Result<Module, CliError> {
     let busy = spinner(path);
     // SAFETY: who runs a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
     busy.finish_and_clear();
-    let loaded = loaded.map_err(Error::new)?;
+    let loaded = loaded.map_err(CliError::new)?;
     for finding in &loaded.findings {
         output::note(format_args!("note: {finding}"));
     }
@@ -223,18 +223,18 @@ fn spinner(path: &Path) -> ProgressBar {
     bar
 }
 
-fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
+fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
     let busy = spinner(path);
     let bytes = input::read(path);
     busy.finish_and_clear();
     bytes
 }
 
-fn place(text: &str) -> Result<ExecutorDevice, Error> {
-    let device = device_from_text(text).map_err(Error::new)?;
+fn place(text: &str) -> Result<ExecutorDevice, CliError> {
+    let device = device_from_text(text).map_err(CliError::new)?;
     ExecutorDevice::of(Device {
         kind: device.device_type,
         id: device.device_id,
     })
-    .map_err(|error| Error::new(format!("{text}: {error}")))
+    .map_err(|error| CliError::new(format!("{text}: {error}")))
 }

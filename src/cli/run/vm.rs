@@ -1,10 +1,10 @@
 //! Executables of the Relax VM.
 
 use super::inputs::Inputs;
-use super::{Args, Operator, give, report, statistics, timed};
+use super::{Operator, RunArgs, give, report, statistics, timed};
 use crate::cli::array::Bound;
 use crate::cli::input::listed;
-use crate::cli::{Error, Exit};
+use crate::cli::{CliError, Exit};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,23 +15,23 @@ use tvmspec::value::{Any, AnyView, DLTensor, cast, dtype_to_text};
 use tvmspec::vm::VirtualMachine;
 
 pub(super) fn run(
-    args: &Args,
+    args: &RunArgs,
     module: &Module,
     devices: &[Device],
     mut inputs: Inputs,
-) -> Result<Exit, Error> {
+) -> Result<Exit, CliError> {
     if args.dump.is_some() {
-        return Err(Error::new(
+        return Err(CliError::new(
             "--dump writes the tensors of a graph; a VM executable has --profile and --trace",
         ));
     }
-    let machine = VirtualMachine::of(module, devices).map_err(Error::new)?;
+    let machine = VirtualMachine::of(module, devices).map_err(CliError::new)?;
     let func = &args.func;
-    let params = machine.parameters(func).map_err(Error::new)?;
+    let params = machine.parameters(func).map_err(CliError::new)?;
     let values = arguments(func, &params, &mut inputs)?;
     let mut result = Any::none();
     let times = timed(args.repeat, || {
-        result = machine.call(func, &values).map_err(Error::new)?;
+        result = machine.call(func, &values).map_err(CliError::new)?;
         Ok(())
     })?;
     let mut outputs = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn run(
 }
 
 /// Every parameter is an input by its name; `NAME.0`, `NAME.1`, ... are the elements of a tuple.
-fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any>, Error> {
+fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any>, CliError> {
     let known: HashSet<&str> = params.iter().copied().collect();
     let names: Vec<String> = inputs.names().map(str::to_owned).collect();
     // The elements of each tuple, by its name.
@@ -59,7 +59,7 @@ fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any
             tuples.entry(param).or_default().push((at, name));
         } else if !known.contains(name.as_str()) {
             let params = listed(name, params.iter().copied());
-            return Err(Error::Message(format!(
+            return Err(CliError::Message(format!(
                 "`{func}` has no parameter `{name}`; it has {params}"
             )));
         }
@@ -85,7 +85,7 @@ fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any
     if missing.is_empty() {
         return Ok(values);
     }
-    Err(Error::Message(format!(
+    Err(CliError::Message(format!(
         "not given: {}; write --input NAME=FILE.npy for each (NAME.0, NAME.1, ... for a tuple)",
         missing.join(", ")
     )))
@@ -104,7 +104,11 @@ fn leaves(value: &Any, outputs: &mut Vec<(String, Tensor)>) {
 }
 
 /// One run with an observer. What VM functions take is in what they call.
-fn profile(machine: &VirtualMachine, func: &str, values: &[Any]) -> Result<Vec<Operator>, Error> {
+fn profile(
+    machine: &VirtualMachine,
+    func: &str,
+    values: &[Any],
+) -> Result<Vec<Operator>, CliError> {
     let seen: Arc<Mutex<Vec<Operator>>> = Arc::default();
     let (list, origin) = (Arc::clone(&seen), Instant::now());
     let own: HashSet<String> = machine.functions().into_iter().map(str::to_owned).collect();
@@ -127,7 +131,7 @@ fn profile(machine: &VirtualMachine, func: &str, values: &[Any]) -> Result<Vec<O
     })));
     let ran = machine.call(func, values);
     machine.observe(None);
-    ran.map_err(Error::new)?;
+    ran.map_err(CliError::new)?;
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(std::mem::take(&mut *seen))
 }

@@ -1,7 +1,7 @@
 //! What is said of one library, or of one file.
 
 use super::linked::Here;
-use crate::examine::loading::{Load, Outcome};
+use crate::examine::loading::{Load, LoadOutcome};
 use crate::release::{Release, Releases};
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ impl Account {
         let loads = self
             .loads
             .iter()
-            .all(|(_, load)| load.outcome == Outcome::Loads);
+            .all(|(_, load)| load.outcome == LoadOutcome::Loads);
         self.raw.is_none() && !self.loads.is_empty() && loads && self.here.is_good()
     }
 

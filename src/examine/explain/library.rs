@@ -5,7 +5,7 @@ use super::linked::Linked;
 use super::{registrar, unusable};
 use crate::blob::container::{Part, Role};
 use crate::blob::{LIBRARY, Partial};
-use crate::examine::loading::{self, Library, Load};
+use crate::examine::loading::{self, ExaminedLibrary, Load};
 use crate::examine::{Format, Subject, Unit};
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release, Releases};
@@ -38,7 +38,7 @@ pub(super) fn library(
             decoded.ok().flatten()
         })
         .collect();
-    let library = Library {
+    let library = ExaminedLibrary {
         layout: *layout,
         symbol: Some(symbol.as_str()).filter(|symbol| !symbol.is_empty()),
         part,
@@ -139,7 +139,7 @@ fn written_by(layout: Layout) -> String {
     }
 }
 
-fn needs(library: &Library<'_>) -> Vec<Need> {
+fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
     let modules = library.blob.modules.iter().enumerate();
     modules
         .filter(|(_, module)| module.kind != LIBRARY)
@@ -188,7 +188,7 @@ fn needs(library: &Library<'_>) -> Vec<Need> {
         .collect()
 }
 
-fn remarks(library: &Library<'_>) -> Vec<String> {
+fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     let (part, blob) = (library.part, library.blob);
     let libraries = blob

@@ -3,7 +3,7 @@
 
 use crate::blob::container::{File, FileForm, Linkage, linkage};
 use crate::examine::loading::elf::{self, Looked};
-use crate::examine::loading::{Load, Outcome, Stop, exported};
+use crate::examine::loading::{Load, LoadOutcome, Stop, exported};
 use crate::release::{Release, Releases};
 use serde_json::{Value, json};
 
@@ -64,11 +64,11 @@ impl<'a> Linked<'a> {
     /// `load`, unless the dynamic loader does not come so far, or functions are called that `release` does not have.
     pub(super) fn judge(&self, release: Release, load: Load) -> Load {
         if let Some(Err(stop)) = &self.1
-            && matches!(load.outcome, Outcome::Loads | Outcome::Silent)
+            && matches!(load.outcome, LoadOutcome::Loads | LoadOutcome::Silent)
         {
             return stop.clone().into();
         }
-        if load.outcome != Outcome::Loads {
+        if load.outcome != LoadOutcome::Loads {
             return load;
         }
         let is_missing = |name: &&&str| {

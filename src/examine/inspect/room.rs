@@ -126,8 +126,8 @@ mod tests {
     #[test]
     fn a_line_that_is_longer_than_the_room_is_left_out_with_those_behind_it() {
         use std::fmt;
-        struct Line<'a>(u64, &'a Cell<u64>);
-        impl fmt::Display for Line<'_> {
+        struct CountedLine<'a>(u64, &'a Cell<u64>);
+        impl fmt::Display for CountedLine<'_> {
             fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 for _ in 0..self.0 {
                     self.1.set(self.1.get() + 1);
@@ -137,7 +137,7 @@ mod tests {
             }
         }
         let (room, made) = (Room::of(0, Asked::default()), Cell::new(0));
-        let listed = room.lines([3, u64::MAX, 3, 3].map(|length| Line(length, &made)));
+        let listed = room.lines([3, u64::MAX, 3, 3].map(|length| CountedLine(length, &made)));
         assert_eq!(listed, [json!("xxx")]);
         assert_eq!(room.left_out(), 3);
         // Three for the first line, what there is room for, and one more.

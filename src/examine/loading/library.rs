@@ -2,7 +2,7 @@
 
 use super::Stop;
 use super::payload;
-use super::stream::{Manner, Stream, text};
+use super::stream::{LoaderStream, Manner, text};
 use crate::blob::{IMPORT_TREE, LIBRARY};
 use crate::release::{Layout, Release};
 
@@ -22,13 +22,19 @@ pub(crate) fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
     };
     let counted = u64::from_le_bytes(*header);
     match Layout::of(release) {
-        Layout::V0_22 => framed(release, &mut Stream::counted(body, counted, Manner::Pads)),
-        _ => streamed(release, &mut Stream::counted(body, counted, Manner::Raises)),
+        Layout::V0_22 => framed(
+            release,
+            &mut LoaderStream::counted(body, counted, Manner::Pads),
+        ),
+        _ => streamed(
+            release,
+            &mut LoaderStream::counted(body, counted, Manner::Raises),
+        ),
     }
 }
 
 /// 0.22 on.
-fn framed(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
+fn framed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let rows = stream.words("import tree")?;
     let children = stream.words("children of the import tree")?;
     let Some(modules) = rows.len().checked_sub(1) else {
@@ -46,7 +52,7 @@ fn framed(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
             _ => Manner::Reports,
         };
         let kind = name(release, &kind).map_err(named)?;
-        payload::walk(release, kind, &mut Stream::new(&bytes, manner)).map_err(named)?;
+        payload::walk(release, kind, &mut LoaderStream::new(&bytes, manner)).map_err(named)?;
     }
     if modules == 0 {
         return Err(Stop::Refuses(
@@ -57,7 +63,7 @@ fn framed(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
 }
 
 /// Up to 0.21.
-fn streamed(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
+fn streamed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let since = release.minor();
     let count = stream.u64("count")?;
     let (mut rows, mut children) = (Vec::new(), Vec::new());

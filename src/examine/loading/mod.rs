@@ -6,7 +6,7 @@
 //! (`library.rs`), in the stream (`stream.rs`) and in what each kind's own loader looks at (`payload.rs`).
 //!
 //! "Loads" is never said of what is not known to load: where the outcome hangs on memory, on what lies behind the bytes or
-//! on code that was not read, it is [`Outcome::Unknown`].
+//! on code that was not read, it is [`LoadOutcome::Unknown`].
 
 pub mod elf;
 mod exports;
@@ -20,7 +20,7 @@ mod verdict;
 pub use exports::{exported, exports};
 use library::walk;
 pub(crate) use verdict::context_symbol;
-pub use verdict::{Library, bare, prefixed, reads, relay_code, stored};
+pub use verdict::{ExaminedLibrary, bare, prefixed, reads, relay_code, stored};
 
 use crate::rule::Violation;
 use std::fmt;
@@ -36,7 +36,7 @@ pub enum Stop {
 
 /// How opening a file ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum LoadOutcome {
     /// All of it is there.
     Loads,
     /// No error, and something is wrong or missing.
@@ -51,7 +51,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
     /// How it ends.
-    pub outcome: Outcome,
+    pub outcome: LoadOutcome,
     /// Why, for people.
     pub why: String,
 }
@@ -75,27 +75,27 @@ impl Stop {
     }
 }
 
-impl Outcome {
+impl LoadOutcome {
     /// The word that JSON uses.
     pub const fn name(self) -> &'static str {
         match self {
-            Outcome::Loads => "loads",
-            Outcome::Silent => "silent",
-            Outcome::Unknown => "unknown",
-            Outcome::Fails => "fails",
+            LoadOutcome::Loads => "loads",
+            LoadOutcome::Silent => "silent",
+            LoadOutcome::Unknown => "unknown",
+            LoadOutcome::Fails => "fails",
         }
     }
 }
 
 impl Load {
-    /// [`Outcome::Loads`].
+    /// [`LoadOutcome::Loads`].
     pub fn whole(why: impl Into<String>) -> Load {
-        Load::new(Outcome::Loads, why)
+        Load::new(LoadOutcome::Loads, why)
     }
 
-    /// [`Outcome::Silent`].
+    /// [`LoadOutcome::Silent`].
     pub fn silent(why: impl Into<String>) -> Load {
-        Load::new(Outcome::Silent, why)
+        Load::new(LoadOutcome::Silent, why)
     }
 
     /// What a loader takes although it breaks a rule: it does not look at that.
@@ -105,17 +105,17 @@ impl Load {
         ))
     }
 
-    /// [`Outcome::Unknown`].
+    /// [`LoadOutcome::Unknown`].
     pub fn unknown(why: impl Into<String>) -> Load {
-        Load::new(Outcome::Unknown, why)
+        Load::new(LoadOutcome::Unknown, why)
     }
 
-    /// [`Outcome::Fails`].
+    /// [`LoadOutcome::Fails`].
     pub fn fails(why: impl Into<String>) -> Load {
-        Load::new(Outcome::Fails, why)
+        Load::new(LoadOutcome::Fails, why)
     }
 
-    fn new(outcome: Outcome, why: impl Into<String>) -> Load {
+    fn new(outcome: LoadOutcome, why: impl Into<String>) -> Load {
         Load {
             outcome,
             why: why.into(),
@@ -135,10 +135,10 @@ impl From<Stop> for Load {
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.outcome {
-            Outcome::Loads => write!(f, "loads it, {}", self.why),
-            Outcome::Silent => write!(f, "SILENT TRAP: {}", self.why),
-            Outcome::Unknown => write!(f, "unknown: {}", self.why),
-            Outcome::Fails => write!(f, "fails: {}", self.why),
+            LoadOutcome::Loads => write!(f, "loads it, {}", self.why),
+            LoadOutcome::Silent => write!(f, "SILENT TRAP: {}", self.why),
+            LoadOutcome::Unknown => write!(f, "unknown: {}", self.why),
+            LoadOutcome::Fails => write!(f, "fails: {}", self.why),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! not make. How far a loader looks was read from the loaders of every release; where it was not, the answer is
 //! [`Stop::Unknown`].
 
-use super::stream::{Manner, Stream, text};
+use super::stream::{LoaderStream, Manner, text};
 use super::{Stop, json_graph, relax};
 use crate::blob::{IMPORT_TREE, LIBRARY};
 use crate::payload::{self, FieldShape, FormSlot, KindInfo, PayloadForm};
@@ -15,7 +15,11 @@ use crate::wire::Cursor;
 use std::collections::HashSet;
 
 /// Walks the payload of a module of `kind` as the loader of `release` reads it.
-pub(super) fn walk(release: Release, kind: &str, stream: &mut Stream<'_>) -> Result<(), Stop> {
+pub(super) fn walk(
+    release: Release,
+    kind: &str,
+    stream: &mut LoaderStream<'_>,
+) -> Result<(), Stop> {
     if matches!(kind, LIBRARY | IMPORT_TREE) {
         return Err(Stop::Refuses(format!("it has no loader for `{kind}`")));
     }
@@ -39,7 +43,7 @@ pub(super) fn walk(release: Release, kind: &str, stream: &mut Stream<'_>) -> Res
     if form.slots.iter().any(|slot| is_foreign(slot.shape)) {
         return by_grammar(release, info, stream);
     }
-    let mut seen = Seen::default();
+    let mut seen = FieldsRead::default();
     for slot in form.slots {
         let field = field(release, slot, stream, &mut seen);
         field.map_err(|stop| unlooked(info, slot, stream.manner(), stop))?;
@@ -80,7 +84,11 @@ fn unlooked(info: &KindInfo, slot: &FormSlot, manner: Manner, stop: Stop) -> Sto
 }
 
 /// A kind of which only the grammar is known, not what its loader lets pass.
-fn by_grammar(release: Release, info: &KindInfo, stream: &mut Stream<'_>) -> Result<(), Stop> {
+fn by_grammar(
+    release: Release,
+    info: &KindInfo,
+    stream: &mut LoaderStream<'_>,
+) -> Result<(), Stop> {
     let mut cursor = Cursor::new(stream.rest());
     let layout = Layout::of(release);
     match payload::read(info.kind, layout, &mut cursor, &mut Findings::default()) {
@@ -99,7 +107,7 @@ fn by_grammar(release: Release, info: &KindInfo, stream: &mut Stream<'_>) -> Res
 
 /// What the checks that span several fields need of them.
 #[derive(Default)]
-struct Seen<'a> {
+struct FieldsRead<'a> {
     format: &'a [u8],
     functions: Vec<&'a [u8]>,
     code: &'a [u8],
@@ -110,8 +118,8 @@ struct Seen<'a> {
 fn field<'a>(
     release: Release,
     slot: &FormSlot,
-    stream: &mut Stream<'a>,
-    seen: &mut Seen<'a>,
+    stream: &mut LoaderStream<'a>,
+    seen: &mut FieldsRead<'a>,
 ) -> Result<(), Stop> {
     let name = slot.name;
     match slot.shape {
@@ -142,7 +150,7 @@ fn field<'a>(
             for _ in 0..stream.count(16, name)? {
                 stream.string(name)?;
                 if framed {
-                    let mut shader = Stream::new(stream.string(name)?, Manner::Reports);
+                    let mut shader = LoaderStream::new(stream.string(name)?, Manner::Reports);
                     words(&mut shader, name)?;
                 } else {
                     words(stream, name)?;
@@ -201,13 +209,13 @@ fn same(count: u64, names: usize) -> Result<(), Stop> {
 }
 
 /// Flags and words of a shader.
-fn words(stream: &mut Stream<'_>, name: &str) -> Result<(), Stop> {
+fn words(stream: &mut LoaderStream<'_>, name: &str) -> Result<(), Stop> {
     stream.i32(name)?;
     stream.elements(4, name).map(drop)
 }
 
 /// The function map; the names of its functions.
-fn functions<'a>(release: Release, stream: &mut Stream<'a>) -> Result<Vec<&'a [u8]>, Stop> {
+fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<&'a [u8]>, Stop> {
     let mut keys = Vec::new();
     for _ in 0..stream.count(32, "functions")? {
         keys.push(stream.string("name of a function")?);
@@ -222,7 +230,7 @@ fn functions<'a>(release: Release, stream: &mut Stream<'a>) -> Result<Vec<&'a [u
 }
 
 /// A tensor record, which every loader since 0.2 checks in the same way.
-pub(super) fn tensor(stream: &mut Stream<'_>) -> Result<(), Stop> {
+pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let refuse = |why: String| Err(Stop::Refuses(format!("a tensor {why}")));
     let magic = stream.u64("magic of a tensor")?;
     stream.u64("reserved word of a tensor")?;
@@ -285,7 +293,7 @@ pub(super) fn tensor(stream: &mut Stream<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-impl Seen<'_> {
+impl FieldsRead<'_> {
     /// The checks that span several fields.
     fn judge(&self, release: Release, kind: &str) -> Result<(), Stop> {
         let since = release.minor();

@@ -2,20 +2,20 @@
 
 use super::Stop;
 use super::payload::tensor;
-use super::stream::{Manner, Stream, text};
+use super::stream::{LoaderStream, Manner, text};
 use crate::payload::relax_vm::{MAGIC, MAGIC_WITH_SCOPES};
 use crate::release::{Layout, Release};
 
 /// Walks the code, with its length in front before 0.22.
-pub(super) fn walk(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
+pub(super) fn walk(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     if Layout::of(release) >= Layout::V0_22 {
         return code(release, stream);
     }
     let inside = stream.string("VM code")?;
-    code(release, &mut Stream::new(inside, Manner::Reports))
+    code(release, &mut LoaderStream::new(inside, Manner::Reports))
 }
 
-fn code(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
+fn code(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let magic = stream.u64("magic")?;
     let scopes = magic == MAGIC_WITH_SCOPES && release >= Release::of(23);
     if magic != MAGIC && !scopes {
@@ -51,7 +51,7 @@ fn code(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
 }
 
 /// A constant. Where one is cut short its loader may not notice; it notices that nothing is left for the instructions.
-fn constant(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
+fn constant(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let tag = stream.i32("tag of a constant")?;
     let [stored, dtype, shape, string, int, float] = match Layout::of(release) {
         Layout::V0_2 | Layout::V0_7 => [0, 1, 2, 3, 4, 5],

@@ -18,16 +18,16 @@ pub(super) enum Manner {
 
 /// A position in what a loader reads.
 #[derive(Clone, Debug)]
-pub(super) struct Stream<'a> {
+pub(super) struct LoaderStream<'a> {
     bytes: &'a [u8],
     manner: Manner,
     /// How many bytes more the header counts than there are: a loader reads on, into whatever lies behind.
     beyond: u64,
 }
 
-impl<'a> Stream<'a> {
-    pub(super) fn new(bytes: &'a [u8], manner: Manner) -> Stream<'a> {
-        Stream {
+impl<'a> LoaderStream<'a> {
+    pub(super) fn new(bytes: &'a [u8], manner: Manner) -> LoaderStream<'a> {
+        LoaderStream {
             bytes,
             manner,
             beyond: 0,
@@ -35,9 +35,9 @@ impl<'a> Stream<'a> {
     }
 
     /// The stream over the body of a library binary, which the header says is `counted` bytes long.
-    pub(super) fn counted(body: &'a [u8], counted: u64, manner: Manner) -> Stream<'a> {
+    pub(super) fn counted(body: &'a [u8], counted: u64, manner: Manner) -> LoaderStream<'a> {
         let here = usize::try_from(counted).ok();
-        Stream {
+        LoaderStream {
             bytes: here.and_then(|here| body.get(..here)).unwrap_or(body),
             manner,
             beyond: counted.saturating_sub(body.len() as u64),

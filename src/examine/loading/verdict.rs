@@ -1,6 +1,6 @@
 //! What a release makes of a library.
 
-use super::stream::{Manner, Stream};
+use super::stream::{LoaderStream, Manner};
 use super::{Load, payload as walked, walk};
 use crate::blob::container::{Part, Role};
 use crate::blob::{Blob, LIBRARY};
@@ -10,7 +10,7 @@ use crate::rule::Violation;
 
 /// A library binary and what it is in.
 #[derive(Clone, Copy, Debug)]
-pub struct Library<'l> {
+pub struct ExaminedLibrary<'l> {
     /// The layout that it was read in.
     pub layout: Layout,
     /// Its symbol; `None` for a raw blob.
@@ -27,7 +27,7 @@ pub struct Library<'l> {
     pub payloads: &'l [Option<Payload<'l>>],
 }
 
-impl Library<'_> {
+impl ExaminedLibrary<'_> {
     /// What `release` makes of it.
     pub fn load(&self, release: Release) -> Load {
         let looked_for = symbol(Layout::of(release));
@@ -188,7 +188,11 @@ pub fn stored(
     }
     let is_relax = matches!(kind, "relax.Executable" | "relax.VMExecutable");
     if is_relax
-        && let Err(stop) = walked::walk(release, kind, &mut Stream::new(bytes, Manner::Reports))
+        && let Err(stop) = walked::walk(
+            release,
+            kind,
+            &mut LoaderStream::new(bytes, Manner::Reports),
+        )
     {
         return stop.into();
     }

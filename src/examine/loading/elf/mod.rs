@@ -72,7 +72,7 @@ pub fn defined(bytes: &[u8]) -> Vec<&[u8]> {
     named(bytes, |symbol| symbol.defined && symbol.global)
 }
 
-fn named(bytes: &[u8], keep: impl Fn(&symbols::Listed<'_>) -> bool) -> Vec<&[u8]> {
+fn named(bytes: &[u8], keep: impl Fn(&symbols::ListedSymbol<'_>) -> bool) -> Vec<&[u8]> {
     let names = || {
         let image = Image::read(bytes).ok()?;
         let dynamic = Dynamic::read(&image).ok()?;

@@ -4,7 +4,7 @@ use super::dynamic::{
     Dynamic, STRINGS, STRINGS_SIZE, VERSIONS, VERSIONS_DEFINED, VERSIONS_DEFINED_COUNT,
     VERSIONS_NEEDED, VERSIONS_NEEDED_COUNT,
 };
-use super::symbols::{Listed, hash};
+use super::symbols::{ListedSymbol, hash};
 use super::{Image, Stop, unknown};
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ impl<'a> Names<'a> {
 pub(super) fn check(
     image: &Image<'_>,
     dynamic: &Dynamic,
-    symbols: &[Listed<'_>],
+    symbols: &[ListedSymbol<'_>],
 ) -> Result<(), Stop> {
     const WRONG: &str =
         "its versions, or the names of the libraries that it needs, contradict each other";

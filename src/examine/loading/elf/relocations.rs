@@ -4,7 +4,7 @@ use super::dynamic::{
     Dynamic, FINI_ARRAY, FINI_ARRAY_SIZE, INIT_ARRAY, INIT_ARRAY_SIZE, PLT, PLT_SIZE, RELA,
     RELA_COUNT, RELA_SIZE, RELR, RELR_SIZE,
 };
-use super::symbols::Symbols;
+use super::symbols::RelocatableSymbols;
 use super::{EXECUTES, Image, LOAD, Stop, TLS, WRITES, sections, unknown};
 use std::collections::BTreeMap;
 
@@ -42,7 +42,11 @@ fn does(machine: u16, kind: u32) -> Option<Does> {
     }
 }
 
-pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic, symbols: &Symbols) -> Result<(), Stop> {
+pub(super) fn check(
+    image: &Image<'_>,
+    dynamic: &Dynamic,
+    symbols: &RelocatableSymbols,
+) -> Result<(), Stop> {
     if !sections::begins(image, dynamic) {
         return Err(unknown(
             "a table of its dynamic section begins or ends inside a section",
@@ -154,7 +158,7 @@ fn compact(image: &Image<'_>, dynamic: &Dynamic, stored: &mut Stored) -> Result<
 fn table(
     image: &Image<'_>,
     dynamic: &Dynamic,
-    symbols: &Symbols,
+    symbols: &RelocatableSymbols,
     (start, size): (u64, u64),
     stored: &mut Stored,
 ) -> Result<(), Stop> {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A dynamic symbol.
 #[derive(Clone, Copy)]
-pub(super) struct Listed<'a> {
+pub(super) struct ListedSymbol<'a> {
     pub(super) index: u64,
     pub(super) name: &'a [u8],
     info: u8,
@@ -20,7 +20,7 @@ pub(super) struct Listed<'a> {
     absolute: bool,
 }
 
-impl Listed<'_> {
+impl ListedSymbol<'_> {
     /// Its name as messages have it: the start of a long one.
     fn text(&self) -> String {
         let name: String = String::from_utf8_lossy(self.name)
@@ -36,9 +36,9 @@ const NOT_THERE: &str =
 
 /// The links of chains that were followed, and the bytes of the names that were compared there.
 #[derive(Default)]
-struct Steps(u64);
+struct StepCount(u64);
 
-impl Steps {
+impl StepCount {
     /// One link more, at which `name` is compared; `None` behind [`SCANNED`].
     fn take(&mut self, name: &[u8]) -> Option<()> {
         self.0 = self.0.checked_add(name.len() as u64)?.checked_add(1)?;
@@ -47,7 +47,7 @@ impl Steps {
 }
 
 /// What relocations and initializers may name.
-pub(super) struct Symbols {
+pub(super) struct RelocatableSymbols {
     /// How many there are; their indices are smaller.
     pub(super) count: u64,
     /// The addresses of functions of either symbol table; empty for a file without static symbols.
@@ -75,7 +75,10 @@ fn count(image: &Image<'_>, dynamic: &Dynamic) -> Option<u64> {
 }
 
 /// All dynamic symbols, the first, empty one included.
-pub(super) fn list<'a>(image: &Image<'a>, dynamic: &Dynamic) -> Result<Vec<Listed<'a>>, Stop> {
+pub(super) fn list<'a>(
+    image: &Image<'a>,
+    dynamic: &Dynamic,
+) -> Result<Vec<ListedSymbol<'a>>, Stop> {
     let wrong = || unknown(NOT_THERE);
     let mut names = Names::dynamic(image, dynamic).ok_or_else(wrong)?;
     let table = dynamic.value(SYMBOLS).ok_or_else(wrong)?;
@@ -95,11 +98,16 @@ pub(super) fn list<'a>(image: &Image<'a>, dynamic: &Dynamic) -> Result<Vec<Liste
     Ok(symbols)
 }
 
-fn symbol<'a>(image: &Image<'a>, names: &mut Names<'a>, index: u64, at: u64) -> Option<Listed<'a>> {
+fn symbol<'a>(
+    image: &Image<'a>,
+    names: &mut Names<'a>,
+    index: u64,
+    at: u64,
+) -> Option<ListedSymbol<'a>> {
     let word = |inside: u64| image.u64(at.checked_add(inside)?);
     let [info, other] = image.array(at.checked_add(4)?)?;
     let section = image.u16(at.checked_add(6)?)?;
-    Some(Listed {
+    Some(ListedSymbol {
         index,
         name: names.at(u64::from(image.u32(at)?))?,
         info,
@@ -114,11 +122,11 @@ fn symbol<'a>(image: &Image<'a>, names: &mut Names<'a>, index: u64, at: u64) -> 
 }
 
 /// Holds every symbol to what a dynamic loader does with it.
-pub(super) fn read(image: &Image<'_>, dynamic: &Dynamic) -> Result<Symbols, Stop> {
+pub(super) fn read(image: &Image<'_>, dynamic: &Dynamic) -> Result<RelocatableSymbols, Stop> {
     let symbols = list(image, dynamic)?;
     let statics = statics(image)?;
     let tables = Tables::read(image, dynamic).ok_or_else(|| unknown(NOT_THERE))?;
-    let mut steps = Steps::default();
+    let mut steps = StepCount::default();
     for symbol in symbols.iter().skip(1) {
         let fault = fault(image, symbol).or_else(|| disagreement(symbol, &statics));
         if let Some(fault) = fault {
@@ -129,14 +137,14 @@ pub(super) fn read(image: &Image<'_>, dynamic: &Dynamic) -> Result<Symbols, Stop
         }
     }
     names::check(image, dynamic, &symbols)?;
-    Ok(Symbols {
+    Ok(RelocatableSymbols {
         count: symbols.len() as u64,
         functions: statics.functions,
     })
 }
 
 /// What is odd about a symbol by itself.
-fn fault(image: &Image<'_>, symbol: &Listed<'_>) -> Option<&'static str> {
+fn fault(image: &Image<'_>, symbol: &ListedSymbol<'_>) -> Option<&'static str> {
     const FUNCTION: u8 = 2;
     let kind = symbol.info & 15;
     if !matches!(kind, 0..=6) || symbol.info >> 4 > 2 && symbol.info >> 4 != 10 {
@@ -227,7 +235,7 @@ fn statics<'a>(image: &Image<'a>) -> Result<Statics<'a>, Stop> {
 }
 
 /// Whether the static table has the same name at another place.
-fn disagreement(symbol: &Listed<'_>, statics: &Statics<'_>) -> Option<&'static str> {
+fn disagreement(symbol: &ListedSymbol<'_>, statics: &Statics<'_>) -> Option<&'static str> {
     // Undefined ones carry a version behind their names there.
     if statics.values.is_empty() || !symbol.defined || !symbol.global || symbol.absolute {
         return None;
@@ -291,9 +299,9 @@ impl GnuHash {
     fn finds(
         &self,
         image: &Image<'_>,
-        symbol: &Listed<'_>,
-        all: &[Listed<'_>],
-        steps: &mut Steps,
+        symbol: &ListedSymbol<'_>,
+        all: &[ListedSymbol<'_>],
+        steps: &mut StepCount,
     ) -> Option<bool> {
         let hash = symbol.name.iter().fold(5381_u32, |hash, byte| {
             hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
@@ -364,9 +372,9 @@ impl OldHash {
     fn finds(
         &self,
         image: &Image<'_>,
-        symbol: &Listed<'_>,
-        all: &[Listed<'_>],
-        steps: &mut Steps,
+        symbol: &ListedSymbol<'_>,
+        all: &[ListedSymbol<'_>],
+        steps: &mut StepCount,
     ) -> Option<bool> {
         let bucket = u64::from(hash(symbol.name)).checked_rem(self.buckets)?;
         let mut index = self.word(image, bucket)?;
@@ -410,9 +418,9 @@ impl Tables {
     fn find(
         &self,
         image: &Image<'_>,
-        symbol: &Listed<'_>,
-        all: &[Listed<'_>],
-        steps: &mut Steps,
+        symbol: &ListedSymbol<'_>,
+        all: &[ListedSymbol<'_>],
+        steps: &mut StepCount,
     ) -> Result<(), Stop> {
         let gnu = self.gnu.as_ref();
         let gnu = gnu.is_none_or(|table| table.finds(image, symbol, all, steps) == Some(true));
