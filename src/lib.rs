@@ -33,20 +33,21 @@
 //!
 //! # Features
 //!
-//! | feature | what it brings |
-//! |---|---|
-//! | none | the formats: bytes to values and back; no I/O, no `unsafe`; also for `wasm32-unknown-unknown` |
-//! | `runtime` | values, functions, modules, the processor as a device; both C interfaces; 64-bit machines only |
-//! | `frontend` | the builtins that a frontend such as `tvm_ffi`'s calls |
-//! | `graph`, `vm` | what runs models: the graph executor, the Relax VM |
-//! | `inspect` | `tvmspec_examine` for C |
-//! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is looked for when the program runs |
-//! | `rpc` | nothing yet but `runtime`: the name is kept for the protocol between processes |
-//! | `suite` | the conformance suite: cases, adapters, reports, golden files |
-//! | `cli` | the command line |
-//! | `cxx` | the C++ symbols of `libtvm_ffi.so`, for a C library that stands in its place |
+//! | feature | what it brings | crates |
+//! |---|---|---|
+//! | none | the formats: bytes to values and back; no I/O, no `unsafe`; also for `wasm32-unknown-unknown` | 17 |
+//! | `runtime` | values, functions, modules, the processor as a device; both C interfaces; 64-bit machines only | 25 |
+//! | `frontend` | the builtins that a frontend such as `tvm_ffi`'s calls | 25 |
+//! | `graph`, `vm` | what runs models: the graph executor, the Relax VM | 25 |
+//! | `inspect` | `tvmspec_examine` for C | 25 |
+//! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is looked for when the program runs | 37 |
+//! | `rpc` | nothing yet but `runtime`: the name is kept for the protocol between processes | 25 |
+//! | `suite` | the conformance suite: cases, adapters, reports, golden files | 52 |
+//! | `cli` | the command line | 84 |
+//! | `cxx` | the C++ symbols of `libtvm_ffi.so`, for a C library that takes its place | 25 |
 //!
-//! All but `cxx` are on by default, for the command line's sake.
+//! All but `cxx` are on by default, for the command line's sake. Crates are those that are built for Linux with the features of the
+//! row and what these need.
 //!
 //! # Chapters
 //!

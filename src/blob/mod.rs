@@ -16,6 +16,19 @@
 //!
 //! [`open`] reads every library binary of a file in one call, whatever the container and the layout. Reading borrows: a payload is
 //! a slice of the file. Any input is safe.
+//!
+//! ```
+//! use tvmspec::blob::Blob;
+//! use tvmspec::release::Layout;
+//! use tvmspec::rule::Findings;
+//!
+//! let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
+//! let library = tvmspec::blob::open(&file)?.remove(0).blob;
+//! assert_eq!((library.layout, library.imports(0)), (Layout::V0_7, vec![1, 2]));
+//! let newest = library.convert(Layout::V0_22)?.write()?;
+//! # Blob::read(&newest, Layout::V0_22, &mut Findings::default())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod bundle;
 pub mod container;

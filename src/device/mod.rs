@@ -16,6 +16,14 @@
 //!
 //! A device of your own is a type that implements [`DeviceApi`]; `tvmspec::conformance::device::contract` holds it to
 //! every rule of the chapter.
+//!
+//! ```
+//! use tvmspec::device::{Attribute, AttributeValue, Device, DeviceApi, Error, cpu};
+//!
+//! let cpu = cpu::cpu();
+//! assert!(matches!(cpu.attribute(Device::CPU, Attribute::Exist)?, AttributeValue::Int(1)));
+//! # Ok::<(), Error>(())
+//! ```
 
 pub mod api;
 pub mod attribute;

@@ -5,6 +5,16 @@
 //! | 24..32  | `safe_call(self, args, count, result) -> 0, -1 or -2`     | FUN-01 |
 //! | 32..40  | the same with exceptions, for C++ alone; null from here   | FUN-03 |
 //! | 40..    | what the function captured                                |        |
+//!
+//! ```
+//! use tvmspec::function::{Error, Function, registry};
+//!
+//! registry::register("example.add", Function::from_typed(|a: i64, b: f64| a as f64 + b), false)?;
+//! let add = registry::require("example.add")?;
+//! assert_eq!(f64::try_from(&add.call(&[2_i64.into(), 0.5.into()])?)?, 2.5);
+//! assert_eq!(add.call(&[]).unwrap_err().kind(), "TypeError");
+//! # Ok::<(), Error>(())
+//! ```
 
 /// Makes an object of this crate's own out of a struct that has the public part of an `$index` in front. No object is taken
 /// for one by its index: those of other libraries have the public part alone.

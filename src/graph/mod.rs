@@ -23,6 +23,16 @@
 //! | `runtime/module`, `methods`, `debug_methods` | the executor under the released names | GRF-43 .. GRF-48, GRF-50 |
 //! | `runtime/factory`, `linked` | models inside libraries, and parameters linked into them | GRF-43, GRF-49 |
 //! | `runtime/model` | `Model`: a model in three lines | |
+//!
+//! ```
+//! use tvmspec::graph::Graph;
+//! use tvmspec::rule::Findings;
+//!
+//! let text = std::fs::read_to_string("golden/graph/dtypes-0.19.json")?;
+//! let graph = Graph::read(&text, &mut Findings::default())?;
+//! println!("{} nodes", graph.nodes.len());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 /// The formats live together for their lints alone, as those of the crate's root do.
 #[forbid(unsafe_code)]

@@ -6,6 +6,19 @@
 //! | `indices` | vector of u64 | TREE-01, TREE-07 .. TREE-12 |
 //!
 //! [`order`] is the other half: from a graph of modules to groups, order and rows, as each release does it.
+//!
+//! ```
+//! use tvmspec::import_tree::ImportTree;
+//! use tvmspec::rule::{Findings, Violation};
+//!
+//! // Three modules: the first imports the two others, which import none.
+//! let tree = ImportTree::new(&[0, 2, 2, 2], &[1, 2], &mut Findings::default())?;
+//! assert_eq!(tree.children(0).collect::<Vec<u64>>(), [1, 2]);
+//!
+//! let broken = ImportTree::new(&[0, 2, 1, 2], &[1, 2], &mut Findings::default()).unwrap_err();
+//! assert_eq!(broken.rule().id(), "TREE-03");
+//! # Ok::<(), Violation>(())
+//! ```
 
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub mod json;

@@ -13,6 +13,22 @@
 //! | parallel launch and barrier | [`parallel`] | MOD-20, MOD-21, MOD-24 |
 //! | static initialisation | [`once`] | MOD-22 |
 //! | workspace | `workspace` | MOD-23 |
+//!
+//! ```
+//! use tvmspec::function::Error;
+//! use tvmspec::module;
+//! use tvmspec::object::Tensor;
+//!
+//! # #[cfg(all(target_arch = "x86_64", target_os = "linux"))] {
+//! // SAFETY: the library is trusted code, and `main` is called as it was compiled.
+//! let main = unsafe { module::load("golden/module/host-0.27.so") }?.require("main")?;
+//! let input = Tensor::from_slice(&[1.0_f32; 12], &[12])?;
+//! let output = Tensor::from_slice(&[0.0_f32; 12], &[12])?;
+//! main.call_with([input.into(), output.clone().into()])?;
+//! assert_eq!(output.to_vec::<f32>()?, [2.0; 12]);
+//! # }
+//! # Ok::<(), Error>(())
+//! ```
 
 pub(crate) mod builtin;
 mod constants;

@@ -12,6 +12,17 @@
 //!
 //! The format half is there in every build, the runtime half with the feature `runtime`. [`json_graph`] shows what both have of
 //! saved objects.
+//!
+//! ```
+//! # #[cfg(feature = "runtime")] {
+//! use tvmspec::object::Tensor;
+//!
+//! let tensor = Tensor::from_slice(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])?;
+//! assert_eq!((tensor.shape(), tensor.nbytes()), (&[2, 3][..], 24));
+//! assert_eq!(tensor.to_vec::<f32>()?[3], 4.0);
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 /// The formats live together for their lints alone, as those of the crate's root do.
 #[forbid(unsafe_code)]

@@ -14,6 +14,19 @@
 //! name, a shape and a rule. [`kinds`] is that table. Reading and writing walk it; nothing else knows a field order.
 //!
 //! Before layout 0.22 a payload has no length: its grammar finds its end, and an unknown kind ends the reading.
+//!
+//! ```
+//! use tvmspec::blob;
+//! use tvmspec::rule::Findings;
+//!
+//! let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
+//! let library = &blob::open(&file)?[0].blob;
+//! let metal = library.modules[1].decode(library.layout, &mut Findings::default())?.expect("it is no host library");
+//! assert_eq!((metal.kind(), metal.format()), ("metal", Some("metal")));
+//! let (name, kernel) = metal.functions().next().expect("it has a kernel");
+//! assert_eq!((name, kernel.arg_types.len()), ("add3_kernel0", 5));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod accessors;
 mod device;

@@ -10,6 +10,20 @@
 //!
 //! Everything that reads takes the release family's way of counting bytes ([`Sizing`]) as an argument, because the bytes
 //! themselves do not say it.
+//!
+//! ```
+//! use tvmspec::rule::Findings;
+//! use tvmspec::tensor::{Params, Sizing};
+//! use tvmspec::wire::Cursor;
+//!
+//! let file = std::fs::read("golden/graph/models/v0.8/mlp.params")?;
+//! let params = Params::read(&mut Cursor::new(&file), Sizing::V0_7, &mut Findings::default())?;
+//! for (name, tensor) in params.iter() {
+//!     println!("{name}: {:?}", tensor.shape());
+//! }
+//! # assert!(!params.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod device;
 mod dtype;

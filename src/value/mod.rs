@@ -2,6 +2,20 @@
 //!
 //! One model inside: the 16-byte cell and the 24-byte header of the tvm-ffi ABI, bit for bit. The ABI of 0.2 to 0.20
 //! (8-byte value and type code) is converted at the boundary, see [`legacy`].
+//!
+//! ```
+//! use tvmspec::rule::Violation;
+//! use tvmspec::value::{Any, dtype_from_text};
+//!
+//! let value = Any::from(42_i64);
+//! assert_eq!(i64::try_from(&value)?, 42);
+//! // VAL-07: numbers convert upwards only, and no number is a text.
+//! assert!(String::try_from(&value).is_err());
+//!
+//! let dtype = dtype_from_text("float32x4")?;
+//! assert_eq!((dtype.code, dtype.bits, dtype.lanes), (2, 32, 4));
+//! # Ok::<(), Violation>(())
+//! ```
 
 mod any;
 mod convert;

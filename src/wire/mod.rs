@@ -12,6 +12,21 @@
 //! it reads, and can keep a [`Trace`] of every field for `dump`. Writing is done by a [`Writer`].
 //!
 //! Any input is safe: no panic, and no allocation beyond a small factor of the bytes that are left.
+//!
+//! ```
+//! use tvmspec::rule::{Kind, Violation};
+//! use tvmspec::wire::{Cursor, WIRE_04, Writer};
+//!
+//! let mut out = Writer::new();
+//! out.str("main");
+//! let bytes = out.into_bytes();
+//! assert_eq!(bytes, b"\x04\0\0\0\0\0\0\0main");
+//!
+//! assert_eq!(Cursor::new(&bytes).str("name", WIRE_04)?, "main");
+//! let cut = Cursor::new(&bytes[..10]).str("name", WIRE_04).unwrap_err();
+//! assert_eq!((cut.kind(), cut.field()), (Kind::Truncated, "name"));
+//! # Ok::<(), Violation>(())
+//! ```
 
 mod cursor;
 mod field_path;

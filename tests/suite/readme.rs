@@ -52,6 +52,42 @@ fn the_front_page_lists_every_feature() {
     assert_eq!(listed, features.map(String::as_str).collect());
 }
 
+/// Cargo resolves from `Cargo.lock` what it builds: no network, and nothing is built.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_front_page_counts_the_crates_of_each_feature() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let page = fs::read_to_string(format!("{root}/src/lib.rs")).unwrap();
+    let table = page
+        .lines()
+        .skip_while(|line| *line != "//! | feature | what it brings | crates |")
+        .skip(2)
+        .map_while(|line| line.strip_prefix("//! | ")?.strip_suffix(" |"));
+    let mut wrong = Vec::new();
+    for row in table {
+        let (name, rest) = row.split_once(" | ").expect("a row has three cells");
+        let stated = rest.rsplit_once(" | ").expect("a row has three cells").1;
+        let features = name.replace(['`', ' '], "").replace("none", "");
+        let tree = std::process::Command::new(env!("CARGO"))
+            .args(["tree", "--offline", "--edges", "normal", "--prefix", "none"])
+            .args(["--no-default-features", "--features", &features])
+            .current_dir(root)
+            .output()
+            .expect("cargo runs");
+        assert!(tree.status.success(), "{tree:?}");
+        let tree = String::from_utf8(tree.stdout).expect("names are text");
+        let crates: BTreeSet<&str> = tree
+            .lines()
+            .map(|line| line.trim_end_matches(" (*)"))
+            .filter(|line| !line.starts_with("tvmspec "))
+            .collect();
+        if stated != crates.len().to_string() {
+            wrong.push(format!("{name}: {}, not {stated}", crates.len()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 fn chapters() -> String {
     let mut cases = BTreeMap::new();
     for case in &Suite::embedded().cases {
