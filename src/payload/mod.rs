@@ -7,7 +7,7 @@
 //! | executors | GraphRuntimeFactory, GraphExecutorFactory, AotExecutorFactory | `executor.rs` | PAY-40 .. PAY-43 |
 //! | vendors | JSON runtimes, coreml, ethos-n, VitisAIRuntime, torch, mrvl | `vendor.rs` | PAY-45 .. PAY-53, PAY-98 |
 //! | StackVM | stackvm (a file) | `stackvm.rs` | PAY-55 .. PAY-57 |
-//! | Relay VM | VMExecutable | `relay_vm.rs`, `relay_code.rs` | PAY-60 .. PAY-77 |
+//! | Relay VM | VMExecutable | `relay_vm.rs`, `relay_function.rs`, `relay_code.rs` | PAY-60 .. PAY-77 |
 //! | Relax VM | relax.Executable, relax.VMExecutable | `relax_vm.rs`, `relax_code.rs` | PAY-81 .. PAY-96 |
 //!
 //! A kind has one or more *forms*, each named by the release that introduced it; a form is a list of slots, each with a
@@ -43,6 +43,7 @@ mod name_set;
 mod relax_code;
 pub mod relax_vm;
 mod relay_code;
+mod relay_function;
 mod relay_text;
 pub mod relay_vm;
 mod rules;

@@ -19,10 +19,8 @@ use super::kinds::PayloadForm;
 use super::name_set::NameSet;
 use super::relay_code::RelayFrame;
 pub use super::relay_code::{OPCODES, Opcode, RelayInstruction, RelayOperand};
-use super::{
-    PAY_60, PAY_61, PAY_62, PAY_63, PAY_64, PAY_65, PAY_66, PAY_67, PAY_68, PAY_69, PAY_70, PAY_74,
-    Text,
-};
+pub use super::relay_function::RelayFunction;
+use super::{PAY_60, PAY_61, PAY_62, PAY_63, PAY_64, PAY_65, PAY_66, PAY_67, PAY_68, Text};
 use crate::release::Releases;
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Device, Sizing, TensorRecord};
@@ -80,21 +78,6 @@ pub enum RelayConstant<'a> {
     Tensor(TensorRecord<'a>),
     /// The name of a tensor that is loaded later, from a file of parameters; from 0.9 on.
     Late(Text<'a>),
-}
-
-/// One function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RelayFunction<'a> {
-    /// Its name, one of the globals.
-    pub name: Text<'a>,
-    /// How many registers its frame has.
-    pub registers: u64,
-    /// Names of the parameters.
-    pub params: Vec<Text<'a>>,
-    /// Device of each parameter, as for constants. Empty in 0.6.
-    pub param_devices: Vec<i64>,
-    /// Its instructions.
-    pub code: Vec<RelayInstruction>,
 }
 
 impl<'a> RelayExecutable<'a> {
@@ -358,102 +341,4 @@ impl<'a> RelayConstant<'a> {
         }
         Ok(())
     }
-}
-
-impl<'a> RelayFunction<'a> {
-    fn read(
-        cursor: &mut Cursor<'a>,
-        globals: &NameSet<'_>,
-        frame: &mut RelayFrame,
-    ) -> Result<RelayFunction<'a>, Violation> {
-        let start = cursor.offset();
-        let count = cursor.count(8, "info")?;
-        PAY_69
-            .require(count == 3, start, || {
-                format!("a function starts with 3 strings, here are {count}")
-            })
-            .map_err(|broken| cursor.blame("info", broken))?;
-        let name_at = cursor.offset();
-        let name = text(cursor, "name", PAY_69)?;
-        // PAY-74: the index of a function is where its name stands among the globals, and not where the function does.
-        let known = globals.has(&name);
-        PAY_74
-            .require_as(Kind::Missing, known, name_at, || {
-                format!("function `{name}` is not one of the globals")
-            })
-            .map_err(|broken| cursor.blame("name", broken))?;
-        let registers = read_decimal(cursor, "registers")?;
-        let instructions = read_decimal(cursor, "instructions")?;
-        let params = names(cursor, "params", PAY_70)?;
-        let param_devices = read_param_devices(cursor, frame.era, params.len())?;
-        frame.registers = registers;
-        frame.instructions = instructions;
-        // Not reserved: the number is a text, and every instruction is met by its own bytes or found truncated.
-        let mut code = Vec::new();
-        for index in 0..instructions {
-            code.push(cursor.within("code", index, |cursor| {
-                RelayInstruction::read(cursor, frame, index)
-            })?);
-        }
-        Ok(RelayFunction {
-            name,
-            registers,
-            params,
-            param_devices,
-            code,
-        })
-    }
-
-    fn write(&self, era: u8, out: &mut Writer) {
-        out.count(3);
-        out.str(&self.name);
-        // PAY-69: three strings, because the header of a function is one vector of them.
-        out.str(&self.registers.to_string());
-        out.str(&self.code.len().to_string());
-        write_names(&self.params, out);
-        if era >= 7 {
-            out.vector(&self.param_devices, |out, device| out.i64(*device));
-        }
-        for instruction in &self.code {
-            out.count(instruction.fields.len().saturating_add(2));
-            // PAY-71: computed anew, so that an edit of the fields is no broken instruction.
-            out.u64(instruction.hash());
-            out.i64(instruction.opcode);
-            instruction.fields.iter().for_each(|field| out.i64(*field));
-        }
-    }
-}
-
-/// PAY-69: a number as decimal text, in the only way that writes back the same.
-fn read_decimal(cursor: &mut Cursor<'_>, field: &str) -> Result<u64, Violation> {
-    let start = cursor.offset();
-    let digits = text(cursor, field, PAY_69)?;
-    let number = digits.parse::<u64>().ok();
-    // PAY-69: released readers use `stoll`, which takes blanks, signs and whatever follows the digits.
-    let number = number.filter(|number| number.to_string() == *digits);
-    number.ok_or_else(|| {
-        let message = format!("`{}` is not a decimal number", digits.escape_debug());
-        let broken = PAY_69.broken(Kind::Malformed, start, message);
-        cursor.blame(field, broken)
-    })
-}
-
-/// PAY-70: one device per parameter.
-fn read_param_devices(
-    cursor: &mut Cursor<'_>,
-    era: u8,
-    params: usize,
-) -> Result<Vec<i64>, Violation> {
-    if era < 7 {
-        return Ok(Vec::new());
-    }
-    let start = cursor.offset();
-    let field = "param_devices";
-    let devices = cursor.vector(8, field, |cursor| cursor.i64(field, PAY_70))?;
-    PAY_70
-        .require(devices.len() == params, start, || {
-            format!("{params} parameters and devices for {}", devices.len())
-        })
-        .map_err(|broken| cursor.blame(field, broken))?;
-    Ok(devices)
 }
