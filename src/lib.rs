@@ -127,7 +127,7 @@ pub mod graph;
 
 pub mod vm;
 
-/// Set once everything below is in its place.
+/// Whether [`install`] has run.
 #[cfg(feature = "runtime")]
 static INSTALLED: std::sync::Once = std::sync::Once::new();
 

@@ -58,7 +58,7 @@ pub(crate) use error::{set_raised, take_raised};
 pub use error_kind::ErrorKind;
 pub(crate) use typed::lent;
 pub(crate) use typed::{AsItIs, Lent, Named, signature_json};
-pub use typed::{Outcome, Param, Parameter, Signature, Typed, TypedFn};
+pub use typed::{CallResult, Param, Parameter, Signature, Typed, TypedFn};
 
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
 use crate::value::{Any, AnyView, Argument, RawAny, Schema, VAL_10, index};

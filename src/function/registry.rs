@@ -18,31 +18,31 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-struct Entry {
+struct RegistryEntry {
     name: &'static [u8],
     /// Whether the name is one of [`RAW`].
     raw: bool,
     /// The function; null once removed.
     function: AtomicPtr<Header>,
     /// What was first in the bucket before this.
-    next: Option<&'static Entry>,
+    next: Option<&'static RegistryEntry>,
 }
 
 /// Names by their hash, each bucket a list that only grows at its front: a reader never waits, and nothing ever moves.
-static BUCKETS: [AtomicPtr<Entry>; 1 << 14] =
+static BUCKETS: [AtomicPtr<RegistryEntry>; 1 << 14] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; 1 << 14];
 
 /// What the writer keeps beside the buckets.
 #[derive(Default)]
 struct Ledger {
     /// In the order of the last registration of each name; an overridden name moves to the end.
-    listed: Vec<Listed>,
+    listed: Vec<ListedName>,
     retired: Vec<ObjectRef>,
 }
 
 /// A name with a function.
-struct Listed {
-    entry: &'static Entry,
+struct ListedName {
+    entry: &'static RegistryEntry,
     details: Details,
     /// Whether the function is a default.
     default: bool,
@@ -92,19 +92,19 @@ static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
 
 /// With a fixed seed: names come from code of this process, not from input.
 #[inline]
-fn bucket(name: &[u8]) -> &'static AtomicPtr<Entry> {
+fn bucket(name: &[u8]) -> &'static AtomicPtr<RegistryEntry> {
     &BUCKETS[FixedState::default().hash_one(name) as usize % BUCKETS.len()]
 }
 
 /// The first entry of a bucket.
 #[inline]
-fn first(bucket: &AtomicPtr<Entry>) -> Option<&'static Entry> {
+fn first(bucket: &AtomicPtr<RegistryEntry>) -> Option<&'static RegistryEntry> {
     // SAFETY: entries are published complete and never freed.
     unsafe { bucket.load(Ordering::Acquire).as_ref() }
 }
 
 #[inline]
-fn find(name: &[u8]) -> Option<&'static Entry> {
+fn find(name: &[u8]) -> Option<&'static RegistryEntry> {
     let mut entry = first(bucket(name));
     while let Some(found) = entry {
         if found.name == name {
@@ -155,7 +155,7 @@ pub unsafe fn lookup_raw(name: &[u8]) -> Option<Function> {
     find_any(name)?.function()
 }
 
-impl Entry {
+impl RegistryEntry {
     #[inline]
     fn function(&self) -> Option<Function> {
         READERS.fetch_add(1, Ordering::SeqCst);
@@ -175,7 +175,7 @@ impl Entry {
 
 /// The entry of `name`, which may be that of a default.
 #[inline]
-fn find_any(name: &[u8]) -> Option<&'static Entry> {
+fn find_any(name: &[u8]) -> Option<&'static RegistryEntry> {
     // Asked before the search: defaults that another thread brings meanwhile are searched for once more. What is there is found
     // without a wait (FUN-10).
     let settled = crate::INSTALLED.is_completed();
@@ -186,7 +186,7 @@ fn find_any(name: &[u8]) -> Option<&'static Entry> {
 }
 
 #[cold]
-fn find_default(name: &[u8]) -> Option<&'static Entry> {
+fn find_default(name: &[u8]) -> Option<&'static RegistryEntry> {
     crate::install();
     find(name)
 }
@@ -325,7 +325,7 @@ fn replaced(
         }
         ledger.listed.remove(place);
     }
-    ledger.listed.push(Listed {
+    ledger.listed.push(ListedName {
         entry,
         details,
         default: claim == Claim::Default,
@@ -334,9 +334,9 @@ fn replaced(
 }
 
 /// A new entry, under the lock, without a function.
-fn add(name: &[u8]) -> &'static Entry {
+fn add(name: &[u8]) -> &'static RegistryEntry {
     let bucket = bucket(name);
-    let entry = Box::leak(Box::new(Entry {
+    let entry = Box::leak(Box::new(RegistryEntry {
         name: crate::value::types::leak_bytes(name),
         raw: is_raw(name),
         function: AtomicPtr::new(std::ptr::null_mut()),
@@ -358,7 +358,7 @@ impl Ledger {
     }
 
     /// Puts `function` (null for none) into `entry`, and returns what no reader can be looking at any more.
-    fn replace(&mut self, entry: &Entry, function: *mut Header) -> Vec<ObjectRef> {
+    fn replace(&mut self, entry: &RegistryEntry, function: *mut Header) -> Vec<ObjectRef> {
         let before = entry.function.swap(function, Ordering::SeqCst);
         // SAFETY: the entry owned a reference of what was in it.
         self.retired
@@ -399,7 +399,7 @@ fn removed(name: &[u8]) -> Option<Vec<ObjectRef>> {
     let mut ledger = ledger();
     let place = ledger.place(name)?;
     // A default that is removed is none any more: what takes the name next keeps it.
-    let Listed { entry, .. } = ledger.listed.remove(place);
+    let ListedName { entry, .. } = ledger.listed.remove(place);
     Some(ledger.replace(entry, std::ptr::null_mut()))
 }
 

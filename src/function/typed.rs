@@ -6,7 +6,7 @@ use crate::value::{Any, AnyPayload, AnyView, Argument, RawAny, Schema, index, st
 use std::ops::RangeInclusive;
 
 /// What a typed function may return: a value, or a `Result` of one.
-pub trait Outcome {
+pub trait CallResult {
     /// Its name in metadata.
     fn schema() -> Schema;
 
@@ -15,27 +15,27 @@ pub trait Outcome {
     /// # Errors
     ///
     /// The error that it holds.
-    fn outcome(self) -> Result;
+    fn into_result(self) -> Result;
 }
 
-impl<T: Into<Any> + Named> Outcome for T {
+impl<T: Into<Any> + Named> CallResult for T {
     fn schema() -> Schema {
         T::named()
     }
 
     #[inline]
-    fn outcome(self) -> Result {
+    fn into_result(self) -> Result {
         Ok(self.into())
     }
 }
 
-impl<T: Into<Any> + Named, E: Into<Error>> Outcome for std::result::Result<T, E> {
+impl<T: Into<Any> + Named, E: Into<Error>> CallResult for std::result::Result<T, E> {
     fn schema() -> Schema {
         T::named()
     }
 
     #[inline]
-    fn outcome(self) -> Result {
+    fn into_result(self) -> Result {
         self.map(Into::into).map_err(Into::into)
     }
 }
@@ -485,7 +485,7 @@ macro_rules! typed {
                 + Send
                 + Sync
                 + 'static,
-            Out: Outcome,
+            Out: CallResult,
             $($param: Parameter,)*
         {
             const SIGNATURE: Signature =
@@ -502,7 +502,7 @@ macro_rules! typed {
                         return refused(name, args, signature, $at);
                     };
                 )*
-                self($($param),*).outcome()
+                self($($param),*).into_result()
             }
         }
     };

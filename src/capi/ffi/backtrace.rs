@@ -24,7 +24,7 @@ pub unsafe extern "C-unwind" fn TVMFFIBacktrace(
     cross_ffi_boundary: i32,
 ) -> *const ByteArray {
     let given = !file.is_null() && !function.is_null();
-    let mut trace = Trace::new(cross_ffi_boundary == 0);
+    let mut trace = StackTrace::new(cross_ffi_boundary == 0);
     if given {
         // SAFETY: `file` is not null, so a C string, by this contract.
         let file = unsafe { CStr::from_ptr(file) };
@@ -40,7 +40,7 @@ pub unsafe extern "C-unwind" fn TVMFFIBacktrace(
     })
 }
 
-struct Trace {
+struct StackTrace {
     text: Vec<u8>,
     lines: usize,
     limit: usize,
@@ -74,10 +74,10 @@ fn begins_with_any(text: &[u8], list: &[&[u8]]) -> bool {
     list.iter().any(|start| text.starts_with(start))
 }
 
-impl Trace {
-    fn new(stops_at_boundary: bool) -> Trace {
+impl StackTrace {
+    fn new(stops_at_boundary: bool) -> StackTrace {
         let limit = std::env::var("TVM_TRACEBACK_LIMIT").ok();
-        Trace {
+        StackTrace {
             text: Vec::new(),
             lines: 0,
             limit: limit
@@ -126,7 +126,7 @@ mod stack {
     use std::ffi::{CStr, c_char, c_int, c_void};
 
     #[repr(C)]
-    struct Info {
+    struct SymbolInfo {
         file: *const c_char,
         base: *mut c_void,
         symbol: *const c_char,
@@ -142,7 +142,7 @@ mod stack {
             data: *mut c_void,
         ) -> c_int;
         fn _Unwind_GetIP(context: *mut c_void) -> usize;
-        fn dladdr(address: *const c_void, info: *mut Info) -> c_int;
+        fn dladdr(address: *const c_void, info: *mut SymbolInfo) -> c_int;
     }
 
     const GO_ON: c_int = 0;
@@ -162,7 +162,7 @@ mod stack {
         // The address is the one to return to, behind the call.
         // SAFETY: `context` is what the unwinder passes to its callback, for the time of the call.
         let address = unsafe { _Unwind_GetIP(context) }.wrapping_sub(1);
-        let mut info = Info {
+        let mut info = SymbolInfo {
             file: std::ptr::null(),
             base: std::ptr::null_mut(),
             symbol: std::ptr::null(),
