@@ -4,6 +4,7 @@
 //! cannot.
 
 mod html;
+mod models;
 mod text;
 mod tree;
 

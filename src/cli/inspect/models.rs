@@ -1,0 +1,145 @@
+//! Models, parameters and saved objects, in the report for people at a terminal.
+
+use super::text::{count, list, names, number, plain, releases_of, rows, shape, text};
+use crate::cli::table::size;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+pub(super) fn vm(out: &mut String, title: &str, vm: &Value) {
+    let _ = writeln!(out, "\n{title}: {}", text(&vm["version"]));
+    let functions = list(&vm["functions"]);
+    let described = functions.iter().map(|function| {
+        let parameters: Vec<&str> = list(&function["parameters"]).iter().map(text).collect();
+        vec![
+            text(&function["name"]).to_owned(),
+            text(&function["kind"]).to_owned(),
+            parameters.join(", "),
+            plain(&function["registers"]),
+            plain(&function["instructions"]),
+        ]
+    });
+    if !functions.is_empty() {
+        let header = [
+            "function",
+            "kind",
+            "parameters",
+            "registers",
+            "instructions",
+        ];
+        out.push_str(&rows(&header, described));
+    }
+    names(out, "calls", &vm["packed"]);
+    if !list(&vm["constants"]).is_empty() {
+        let constants = list(&vm["constants"]).iter().enumerate();
+        let described = constants.map(|(index, constant)| {
+            vec![
+                index.to_string(),
+                plain(&constant["type"]),
+                plain(&constant["value"]),
+            ]
+        });
+        out.push_str(&rows(&["constant", "type", "value"], described));
+    }
+    if !list(&vm["code"]).is_empty() {
+        let _ = writeln!(out, "\n{title}: code");
+    }
+    for line in list(&vm["code"]) {
+        let _ = writeln!(out, "  {}", text(line));
+    }
+}
+
+pub(super) fn params(out: &mut String, title: &str, tensors: &Value) {
+    let Some(tensors) = tensors.as_array() else {
+        return;
+    };
+    let bytes = tensors.iter().map(|tensor| number(&tensor["bytes"])).sum();
+    let _ = writeln!(out, "\n{title}: {}, {}", tensors.len(), size(bytes));
+    let described = tensors.iter().map(|tensor| {
+        vec![
+            text(&tensor["name"]).to_owned(),
+            plain(&tensor["dtype"]),
+            shape(&tensor["shape"]),
+            size(number(&tensor["bytes"])),
+        ]
+    });
+    if !tensors.is_empty() {
+        out.push_str(&rows(&["name", "dtype", "shape", "data"], described));
+    }
+}
+
+pub(super) fn objects(out: &mut String, objects: &Value) {
+    const MOST: usize = 24;
+    if !objects.is_object() {
+        return;
+    }
+    let _ = writeln!(out, "\nobjects: {}", count(&objects["nodes"], "node"));
+    let _ = writeln!(out, "  root     {}", text(&objects["root"]));
+    if let Some(version) = objects["written_by"].as_str() {
+        let _ = writeln!(out, "  written  by tvm {version}");
+    }
+    if let Some(releases) = objects["releases"].as_str() {
+        let _ = writeln!(out, "  form     of tvm {}", releases_of(releases));
+    }
+    if number(&objects["tensors"]) > 0 {
+        let _ = writeln!(out, "  tensors  {}", objects["tensors"]);
+    }
+    let types = objects["types"].as_object();
+    let mut types: Vec<(&String, u64)> = types
+        .into_iter()
+        .flatten()
+        .map(|(key, nodes)| (key, number(nodes)))
+        .collect();
+    types.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(right.0)));
+    for (key, nodes) in types.iter().take(MOST) {
+        let _ = writeln!(out, "  {nodes:>5}  {key}");
+    }
+    if types.len() > MOST {
+        let _ = writeln!(
+            out,
+            "  and {} more types (--json has all)",
+            types.len() - MOST
+        );
+    }
+}
+
+pub(super) fn graph(out: &mut String, graph: &Value) {
+    if !graph.is_object() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\ngraph: {}, {}, {} of storage in {}",
+        count(&graph["nodes"], "node"),
+        count(&graph["operators"], "operator"),
+        size(number(&graph["storage"]["bytes"])),
+        count(&graph["storage"]["blocks"], "block"),
+    );
+    let both = [&graph["inputs"], &graph["outputs"]];
+    let names = both.iter().flat_map(|entries| list(entries));
+    let width = names
+        .map(|entry| text(&entry["name"]).len())
+        .filter(|width| *width < 40);
+    let width = width.max().unwrap_or(0);
+    let entries = |out: &mut String, what: &str, entries: &Value| {
+        for entry in list(entries) {
+            let (dtype, shape) = (text(&entry["dtype"]), shape(&entry["shape"]));
+            let _ = writeln!(
+                out,
+                "  {what:<7} {:<width$}  {dtype} {shape}",
+                text(&entry["name"])
+            );
+        }
+    };
+    entries(out, "input", &graph["inputs"]);
+    if let Some(functions) = graph["functions"].as_object() {
+        for (name, calls) in functions {
+            let times = if calls == 1 {
+                String::new()
+            } else {
+                format!("  {calls} times")
+            };
+            let _ = writeln!(out, "  calls   {name}{times}");
+        }
+    }
+    entries(out, "output", &graph["outputs"]);
+}
