@@ -69,6 +69,93 @@ fn a_chapter_is_in_every_room_that_it_belongs_to() {
     assert!(missing.is_empty(), "missing: {missing:#?}");
 }
 
+/// Which rooms a file of `src/` names by `crate::`, its comments and its tests aside.
+fn rooms_named_in(text: &str) -> BTreeSet<String> {
+    let code: String = text
+        .split("\n#[cfg(test)]\nmod ")
+        .next()
+        .unwrap_or_default()
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n");
+    let word = |text: &str| -> String {
+        text.trim_start()
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect()
+    };
+    let mut rooms = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let behind = &code[at + "crate::".len()..];
+        let Some(group) = behind.strip_prefix('{') else {
+            rooms.insert(word(behind));
+            continue;
+        };
+        // `use crate::{blob, payload::{self, Payload}}` names two rooms: what begins at the first level of the group.
+        let mut depth = 0;
+        let mut begins = true;
+        for (at, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => begins = true,
+                c if c.is_whitespace() => {}
+                _ if begins => {
+                    rooms.insert(word(&group[at..]));
+                    begins = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    rooms
+}
+
+#[test]
+fn a_chapter_uses_only_chapters_above_it() {
+    let chapters: Vec<&str> = CHAPTERS.iter().map(|chapter| chapter.name).collect();
+    // What stands around the chapters uses them, and none of them uses it.
+    let around = ["capi", "cli", "conformance", "examine", "spec"];
+    let source = root().join("src");
+    let mut files = Vec::new();
+    walk(&source, &mut files);
+    let mut up = Vec::new();
+    let mut down = 0;
+    for file in files
+        .iter()
+        .filter(|file| file.extension().is_some_and(|end| end == "rs"))
+    {
+        let name = name_below(&source, file);
+        let room = name.split(['/', '.']).next().unwrap_or_default();
+        let Some(own) = chapters.iter().position(|chapter| *chapter == room) else {
+            continue;
+        };
+        for used in rooms_named_in(&fs::read_to_string(file).expect("listed just now")) {
+            match chapters.iter().position(|chapter| *chapter == used) {
+                Some(other) if other > own => {
+                    up.push(format!("src/{name} uses {used}, which is below {room}"))
+                }
+                Some(other) if other < own => down += 1,
+                None if around.contains(&used.as_str()) => {
+                    up.push(format!("src/{name} uses {used}, which is no chapter"))
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(
+        down > 100,
+        "only {down} uses found: the test reads the source wrongly"
+    );
+    assert_eq!(
+        up,
+        Vec::<String>::new(),
+        "a chapter uses only chapters above it"
+    );
+}
+
 #[test]
 fn every_fuzz_target_is_built_once() {
     if is_package() {
