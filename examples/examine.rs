@@ -8,7 +8,7 @@
 use std::error::Error;
 use tvmspec::blob::Blob;
 use tvmspec::examine::explain::{Account, Need, explain};
-use tvmspec::examine::loading::{Load, Outcome};
+use tvmspec::examine::loading::{Load, LoadOutcome};
 use tvmspec::examine::unpack::{Unpacked, unpack};
 use tvmspec::examine::verify::{Located, Verification, verify};
 use tvmspec::examine::{Format, Subject, Unit};
@@ -43,10 +43,10 @@ fn print_account(account: &Account) {
     println!("{}", account.title);
     for (releases, Load { outcome, why }) in &account.loads {
         let verdict = match outcome {
-            Outcome::Loads => "load it",
-            Outcome::Silent => "load it, and something is missing",
-            Outcome::Unknown => "may load it",
-            Outcome::Fails => "refuse it",
+            LoadOutcome::Loads => "load it",
+            LoadOutcome::Silent => "load it, and something is missing",
+            LoadOutcome::Unknown => "may load it",
+            LoadOutcome::Fails => "refuse it",
         };
         println!("  {releases} {verdict}: {why}");
     }

@@ -203,31 +203,6 @@ mod off {
     }
 }
 
-/// The test-only switch behind the rule-off check.
-#[cfg(test)]
-pub(crate) mod off {
-    use super::Rule;
-    use std::cell::Cell;
-
-    thread_local! {
-        pub(super) static OFF: Cell<Option<Rule>> = const { Cell::new(None) };
-    }
-
-    /// Runs `body` with `rule` unenforced on this thread.
-    #[cfg(feature = "suite")]
-    pub(crate) fn with<T>(rule: Rule, body: impl FnOnce() -> T) -> T {
-        struct Reset;
-        impl Drop for Reset {
-            fn drop(&mut self) {
-                OFF.set(None);
-            }
-        }
-        OFF.set(Some(rule));
-        let _reset = Reset;
-        body()
-    }
-}
-
 /// `BLOB-07` of `BLOB_07`, when the crate compiles: a rule is written once.
 pub(crate) const fn id_of<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
     let mut id = [0; LENGTH];
@@ -261,3 +236,28 @@ macro_rules! rules {
     };
 }
 pub(crate) use rules;
+
+/// The test-only switch behind the rule-off check.
+#[cfg(test)]
+pub(crate) mod off {
+    use super::Rule;
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(super) static OFF: Cell<Option<Rule>> = const { Cell::new(None) };
+    }
+
+    /// Runs `body` with `rule` unenforced on this thread.
+    #[cfg(feature = "suite")]
+    pub(crate) fn with<T>(rule: Rule, body: impl FnOnce() -> T) -> T {
+        struct Reset;
+        impl Drop for Reset {
+            fn drop(&mut self) {
+                OFF.set(None);
+            }
+        }
+        OFF.set(Some(rule));
+        let _reset = Reset;
+        body()
+    }
+}

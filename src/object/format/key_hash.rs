@@ -37,7 +37,9 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     if !rest.is_empty() {
         let word = match bytes.last_chunk::<8>() {
             // The bytes before the rest go.
-            Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
+            Some(last) => {
+                u64::from_le_bytes(*last) >> 64usize.wrapping_sub(rest.len().wrapping_mul(8))
+            }
             None => rest
                 .iter()
                 .rev()
@@ -55,12 +57,13 @@ pub(crate) fn hash_text(bytes: &[u8]) -> u64 {
 
 /// Slots and shift of a dense map for `count` pairs.
 pub(crate) fn table_size(count: u64) -> (u64, u32) {
-    let bits = 64 - count.leading_zeros();
-    let slots = 1u64 << bits;
-    if slots < count * 2 {
-        (slots << 1, 64 - bits - 1)
+    let shift = count.leading_zeros();
+    let slots = 1u64 << u64::BITS.wrapping_sub(shift);
+    // A map that is made of all its pairs has at least twice as many slots (spec/object.md, memory of a container).
+    if slots < count.wrapping_mul(2) {
+        (slots << 1, shift.wrapping_sub(1))
     } else {
-        (slots, 64 - bits)
+        (slots, shift)
     }
 }
 
