@@ -416,6 +416,7 @@ fn rocm_contract_and_kernels_on_the_stand_in() {
 }
 
 /// The real driver library, on a machine without a card: it loads, counts no device, and says so.
+#[cfg(feature = "hip")]
 #[test]
 fn rocm_without_a_card_is_no_device() {
     let api = tvmspec::device::hip::rocm();
@@ -439,6 +440,7 @@ fn rocm_without_a_card_is_no_device() {
 }
 
 /// Calls a kernel of kind `hip` on the device that there is.
+#[cfg(feature = "hip")]
 fn from_payload_of_hip() -> tvmspec::device::Result<()> {
     let bytes = std::fs::read(golden("cuda-0.27.payload")).unwrap();
     let kernel = from_payload("hip", Layout::V0_22, &bytes)?.kernel("add_one");

@@ -13,10 +13,13 @@ pub(crate) use container::map::pair_count;
 #[cfg(feature = "frontend")]
 pub(crate) use container::map::swap_value;
 pub use container::map::{Dict, Map, PairIter, Pairs, lookup_in, pairs_of};
+#[cfg(feature = "vm")]
+pub(crate) use container::seq::element_cell;
+#[cfg(any(feature = "frontend", feature = "vm"))]
+pub(crate) use container::seq::item_count;
 #[cfg(feature = "frontend")]
 pub(crate) use container::seq::swap_element;
 pub use container::seq::{Array, List, sequence_of};
-pub(crate) use container::seq::{element_cell, item_count};
 pub use container::shape::{Shape, extents_of};
 pub(crate) use container::tensor::TensorAllocator;
 #[cfg(feature = "suite")]

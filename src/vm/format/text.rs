@@ -383,6 +383,7 @@ mod tests {
         assert_eq!(start, ("\u{1f600}".repeat(25), false));
     }
 
+    #[cfg(feature = "vm")]
     #[test]
     fn an_instruction_of_a_message_has_an_end() {
         let code = calling("n", &[3 << 56 | 1; 3000], FunctionKind::Packed);

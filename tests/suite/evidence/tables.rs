@@ -465,8 +465,8 @@ const FORGOTTEN: [&str; 2] = ["cuda_graph_create", "profile"];
 #[test]
 fn functions_of_the_graph_executor() {
     let mut source = String::new();
-    for file in ["module.rs", "debug_methods.rs", "factory.rs"] {
-        let path = root().join("src/graph").join(file);
+    for file in ["module.rs", "methods.rs", "debug_methods.rs", "factory.rs"] {
+        let path = root().join("src/graph/runtime").join(file);
         source += &fs::read_to_string(path).expect("a file");
     }
     for (executor, names) in table("executors") {

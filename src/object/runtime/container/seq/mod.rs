@@ -143,6 +143,7 @@ fn with_items<'a, R>(view: AnyView<'a>, work: impl FnOnce(&'a [Any]) -> R) -> Op
 
 /// Where element `at` of a sequence of either kind lies, for `unsafe` code that changes it in place: no reference to the elements is
 /// in use meanwhile.
+#[cfg(feature = "vm")]
 pub(crate) fn element_cell(view: AnyView<'_>, at: usize) -> Option<*mut Any> {
     let seq = view.as_raw().ptr().cast::<SeqObj>();
     with_items(view, |items| {

@@ -12,6 +12,7 @@ use std::sync::{PoisonError, RwLock};
 static COPIES: RwLock<()> = RwLock::new(());
 
 /// While it lives, no safe code reads the memory of tensors or writes to it: for what copies from one tensor to another.
+#[cfg(any(feature = "graph", feature = "vm"))]
 pub(crate) fn copying() -> std::sync::RwLockWriteGuard<'static, ()> {
     COPIES.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,6 +12,7 @@ mod memory;
 mod scalar;
 
 pub(crate) use dlpack::TensorAllocator;
+#[cfg(any(feature = "graph", feature = "vm"))]
 pub(crate) use memory::copying;
 pub use scalar::Scalar;
 
@@ -238,6 +239,7 @@ impl Tensor {
 
     /// Whether there are whole bytes for each element, as graphs have it (GRF-33), and not only as many as small elements take
     /// when they are packed. Known of what [`Tensor::empty`] and [`Tensor::over`] made.
+    #[cfg(feature = "graph")]
     pub(crate) fn has_whole_bytes(&self) -> bool {
         let dtype = self.dl().dtype;
         let bits = u32::from(dtype.bits) * u32::from(dtype.lanes);
