@@ -8,7 +8,7 @@
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/reflection/registry.h>
 
-#include "../golden/module/thrown.h"
+#include "../../golden/module/thrown.h"
 
 namespace ffi = tvm::ffi;
 

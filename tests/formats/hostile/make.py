@@ -531,7 +531,7 @@ def stackvm():
 
 # ---- real files with one number changed, which are run
 
-GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "golden")
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "golden")
 
 
 def edited(name, *marks, form, old, new):
