@@ -145,7 +145,7 @@ pub(super) fn word_of(dtype: DLDataType) -> Option<String> {
     let end = if bytes == 1 { '|' } else { '<' };
     let kind = match (dtype.code, dtype.bits, dtype.lanes) {
         (0, 8 | 16 | 32 | 64, 1) => 'i',
-        // TEN: until 0.21 a boolean was an unsigned integer of one bit, stored in a byte.
+        // TEN-04: up to 0.22 a boolean is the one-bit unsigned integer, which takes a byte of a .npy file; then it is code 6.
         (1, 1, 1) | (6, 8, 1) => 'b',
         (1, 8 | 16 | 32 | 64, 1) => 'u',
         (2, 16 | 32 | 64, 1) => 'f',

@@ -1,4 +1,4 @@
-//! Calls of compiled functions of 0.2 to 0.20 (MOD-03), in the convention of [`function::legacy`](crate::function::legacy).
+//! Calls of compiled functions of 0.2 to 0.20 (MOD-03), in the convention of `function::legacy`.
 
 use super::Module;
 use crate::function::legacy::{PackedArguments, failure, last_error, object, take_result};

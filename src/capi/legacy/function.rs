@@ -1,4 +1,4 @@
-//! Functions, callbacks and the registry of names. What they do is in [`function::legacy`](crate::function::legacy).
+//! Functions, callbacks and the registry of names. What they do is in `function::legacy`.
 
 use super::{Handle, TVMObjectFree, guard, put, text};
 use crate::function::legacy::{self, callback};

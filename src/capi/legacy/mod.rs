@@ -2,11 +2,11 @@
 //!
 //! | functions | what they do is in |
 //! |---|---|
-//! | [`function`]: `TVMFunc*`, `TVMCFuncSetReturn`, `TVMCbArgToReturn` | [`function::legacy`](crate::function::legacy), FUN-13 to FUN-24 |
-//! | [`error`]: last errors, the frontend's functions | [`function::legacy`](crate::function::legacy), [`function::frontend`](crate::function::frontend) |
+//! | [`function`]: `TVMFunc*`, `TVMCFuncSetReturn`, `TVMCbArgToReturn` | `function::legacy`, FUN-13 to FUN-24 |
+//! | [`error`]: last errors, the frontend's functions | `function::legacy`, `function::frontend` |
 //! | [`module`]: `TVMMod*`, `TVMBackendGetFuncFromEnv` | [`module`](crate::module) |
 //! | [`object`]: `TVMObject*` | [`value`](crate::value) |
-//! | [`array`]: `TVMArray*`, DLPack | [`object::Tensor`](crate::object::Tensor), [`device`](crate::device) |
+//! | [`array`](mod@array): `TVMArray*`, DLPack | [`object::Tensor`](crate::object::Tensor), [`device`](crate::device) |
 //! | [`device`]: streams, memory, copies | [`device`](crate::device) |
 //!
 //! Every function returns 0, or -1 with a text that [`TVMGetLastError`] returns on the same thread. Handles of modules,

@@ -1,4 +1,4 @@
-//! Modules: loading, imports, lookup. What they do is in chapter [`module`](crate::module).
+//! Modules: loading, imports, lookup. What they do is in chapter [`crate::module`].
 
 use super::{Handle, TVMObjectFree, guard, put, text};
 use crate::function::legacy::SPOKEN;

@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 
 /// The calls of one driver library.
 ///
-/// [`Backend`] makes a device API of it: it checks what callers hand in, and calls with devices that [`Driver::open_all`]
+/// [`Backend`] makes a device API of it: it checks what callers hand in, and calls with devices that `Driver::open_all`
 /// returned, after [`Driver::enter`] on this thread.
 pub(crate) trait Driver: Sized + 'static {
     /// A device with what is needed to work on it.

@@ -1,6 +1,6 @@
 //! CUDA, through the driver that is found when the first question comes. No toolkit is needed, here or at build time.
 //!
-//! The binding panics where the driver library is missing, so nothing of it is touched before [`Driver::open_all`] has
+//! The binding panics where the driver library is missing, so nothing of it is touched before `Driver::open_all` has
 //! seen the library. Every device is used through its primary context, as the CUDA runtime does.
 
 mod program;

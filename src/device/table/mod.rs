@@ -41,7 +41,7 @@ impl AttributeAnswer {
     };
 }
 
-/// A copy, as [`CopyRequest`] has it.
+/// A copy, as [`CopyRequest`](crate::device::api::CopyRequest) has it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct CopyBytes {

@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use std::fmt;
 
 /// A Rust type that elements of a tensor convert to and from: integers and floats of whole bytes, `bool`, and of the crate `half`
-/// [`f16`] and [`bf16`].
+/// [`struct@f16`] and [`bf16`].
 ///
 /// Sealed: elements are copied as bytes, so a type must have no padding, and a value for any bytes of its width.
 pub trait Scalar: Copy + sealed::ElementBytes {

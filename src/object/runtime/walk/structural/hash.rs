@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 ///
 /// # Errors
 ///
-/// As [`equal`].
+/// As [`equal`](super::equal).
 pub fn hash(value: AnyView<'_>, map_free_vars: bool, skip_tensors: bool) -> Result<u64> {
     let scope = BindingScope::default();
     if map_free_vars {
