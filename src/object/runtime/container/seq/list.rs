@@ -126,7 +126,7 @@ impl List {
     /// # Errors
     ///
     /// An IndexError with OBJ-04; the list is as it was.
-    #[inline]
+    #[inline(always)]
     pub fn set(&self, at: i64, value: Any) -> Result<()> {
         // The old element, or `value`, is dropped when this thread is not at the list.
         let turn = turn(self.seq());
