@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, Once, PoisonError};
 use tvmspec::device::cpu::cpu;
-use tvmspec::device::{Attribute, Copy, Device, DeviceApi, Dtype, Error, Space, Stream, Value, manager};
+use tvmspec::device::{Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error, Space, Stream, manager};
 
 type Result<T> = std::result::Result<T, Error>;
 
@@ -31,7 +31,7 @@ impl DeviceApi for Bounded {
         cpu().set_device(device)
     }
 
-    fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
+    fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         cpu().attribute(device, attribute)
     }
 
@@ -55,7 +55,7 @@ impl DeviceApi for Bounded {
         unsafe { cpu().free(device, space) }
     }
 
-    unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
+    unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         // SAFETY: as the caller's.
         unsafe { cpu().copy(copy, stream) }
     }
