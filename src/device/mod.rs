@@ -4,6 +4,7 @@
 //! |----------------|-------------------------------------------------------------------|------------------|
 //! | `api`          | [`DeviceApi`], the contract, with its defaults                    | DEV-12 .. DEV-24 |
 //! | `attribute`    | the attributes of a device, by release                            | DEV-08 .. DEV-11 |
+//! | `kind`         | the types of device and their names                               | DEV-01, DEV-06   |
 //! | `manager`      | finding the API of a device                                       | DEV-01 .. DEV-07 |
 //! | `pool`         | the workspace pool                                                | DEV-25 .. DEV-35 |
 //! | `launch`       | thread axes, dynamic shared memory, argument packing              | DEV-47 .. DEV-53 |

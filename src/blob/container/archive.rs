@@ -69,6 +69,18 @@ impl<'a> FileWalk<'a> {
                 format!("the machines claim {total} bytes together, the file has {length}")
             })
             .map_err(|broken| place.blame(broken))?;
+        let mut ranges: Vec<(u64, u64)> = arches.iter().map(FatArch::file_range).collect();
+        ranges.sort_unstable();
+        let mut taken = 0;
+        for (start, size) in ranges {
+            // A machine of no bytes shares none, wherever it is.
+            BLOB_56
+                .require_as(Kind::Truncated, start >= taken || size == 0, start, || {
+                    format!("the machine at byte {start} begins inside another, which ends at byte {taken}")
+                })
+                .map_err(|broken| place.blame(broken))?;
+            taken = taken.max(start.saturating_add(size));
+        }
         for arch in arches {
             let name = format!("{:?}", arch.architecture()).to_ascii_lowercase();
             self.member(bytes, &name, arch.file_range(), place)?;
