@@ -183,12 +183,16 @@ impl<'t> Literal<'t> {
     /// Nothing that names a key or a type has a backslash in it.
     fn string(&mut self) -> Result<&'t str, String> {
         for quote in ["'", "\""] {
-            if self.skip(quote)
-                && let Some((inside, rest)) = self.rest.split_once(quote)
-                && !inside.contains('\\')
-            {
-                self.rest = rest;
-                return Ok(inside);
+            if !self.skip(quote) {
+                continue;
+            }
+            // The first quote decides: what it begins, the same one ends.
+            match self.rest.split_once(quote) {
+                Some((inside, rest)) if !inside.contains('\\') => {
+                    self.rest = rest;
+                    return Ok(inside);
+                }
+                _ => break,
             }
         }
         Err(self.wrong("a text in quotes"))

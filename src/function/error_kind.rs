@@ -13,7 +13,7 @@ use std::fmt;
 /// assert_eq!(Error::new("ValueError", "not 3").kind(), ErrorKind::Value);
 /// assert_eq!(Error::new("example.Busy", "later").kind(), ErrorKind::Other("example.Busy"));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind<'a> {
     /// `AttributeError`: an object has no such field or method.
@@ -80,6 +80,19 @@ impl<'a> From<&'a str> for ErrorKind<'a> {
 impl fmt::Display for ErrorKind<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// Kinds are the same when their names are: a name in [`ErrorKind::Other`] too.
+impl PartialEq for ErrorKind<'_> {
+    fn eq(&self, other: &ErrorKind<'_>) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl std::hash::Hash for ErrorKind<'_> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
     }
 }
 

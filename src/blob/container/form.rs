@@ -315,7 +315,7 @@ fn coff(bytes: &[u8]) -> bool {
 
 fn vm(bytes: &[u8], version: usize) -> FileForm {
     let text = version.saturating_add(8);
-    // PAY-61 and PAY-82 are one magic. What differs is the version: `0.14` in all Relax VM code (PAY-83), the release in Relay VM
+    // PAY-61 is the older magic of PAY-82. What differs is the version: `0.14` in all Relax VM code (PAY-83), the release in Relay VM
     // code (PAY-62).
     let relax = word(bytes, version) == Some(4)
         && bytes

@@ -134,13 +134,17 @@ pub(crate) trait Driver: Sized + 'static {
         let mut bytes = vec![0u8; from.nbytes];
         // SAFETY: `bytes` holds as many, and lives beyond the sync.
         unsafe { Self::download(source, from, bytes.as_mut_ptr().cast(), stream) }?;
+        // A device that does not come to an end of its work may still write to the bytes, or read them: they stay.
         // SAFETY: as for this function.
-        unsafe { Self::sync(source, stream) }?;
+        if let Err(error) = unsafe { Self::sync(source, stream) } {
+            std::mem::forget(bytes);
+            return Err(error);
+        }
         Self::enter(target)?;
-        // SAFETY: `bytes` holds as many, and lives unchanged beyond the sync.
+        // SAFETY: `bytes` holds as many, and lives unchanged beyond the sync, or for good.
         unsafe { Self::upload(target, bytes.as_ptr().cast(), to, stream) }?;
         // SAFETY: as for this function.
-        unsafe { Self::sync(target, stream) }
+        unsafe { Self::sync(target, stream) }.inspect_err(|_| std::mem::forget(bytes))
     }
 
     /// Waits for what is queued on a stream; null is the default one.

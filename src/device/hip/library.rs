@@ -42,7 +42,7 @@ const NAMES: [&str; 4] = [
     "libamdhip64.so.5",
 ];
 
-/// `hipDeviceAttribute_t`: the numbers of ROCm 5 and later, which follow the names in alphabetical order.
+/// `hipDeviceAttribute_t`: the numbers of ROCm 5 and later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(super) enum HipQuestion {
@@ -96,7 +96,7 @@ functions! {
     device_attribute = "hipDeviceGetAttribute": fn(*mut c_int, c_int, c_int) -> HipCode;
     device_name = "hipDeviceGetName": fn(*mut c_char, c_int, c_int) -> HipCode;
     device_memory = "hipDeviceTotalMem": fn(*mut usize, c_int) -> HipCode;
-    // The function without a release in its name has kept the layout of ROCm 5, behind newer headers too.
+    // The function without a release in its name has the layout of ROCm 5; ROCm 6 has one of its own for its layout. Seen on ROCm 5 alone.
     device_properties = "hipGetDeviceProperties": fn(*mut HipProperties, c_int) -> HipCode;
     malloc = "hipMalloc": fn(*mut *mut c_void, usize) -> HipCode;
     free = "hipFree": fn(*mut c_void) -> HipCode;

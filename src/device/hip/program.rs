@@ -12,8 +12,8 @@ use crate::rule::Kind;
 use std::ffi::c_void;
 use std::ptr;
 
-/// A module on one device.
-pub(crate) struct HipModule(*mut c_void);
+/// A module on one device, with the image that it was made of: the driver copies none, and reads it for as long as the module is loaded.
+pub(crate) struct HipModule(*mut c_void, #[allow(dead_code)] Vec<u8>);
 
 // SAFETY: modules of the driver may be used from any thread.
 unsafe impl Send for HipModule {}
@@ -37,11 +37,11 @@ impl KernelDriver for Hip {
         // A code object has its own size. Text, which no driver takes, ends with this zero.
         let mut image = code.data.clone();
         image.push(0);
-        // SAFETY: the image is whole; the driver checks what it reads as it always does.
+        // SAFETY: the image is whole, and stays with the module; the driver checks what it reads as it always does.
         let loaded = unsafe { (on.library.load_module)(&raw mut module, image.as_ptr().cast()) };
         let call = format!("hipModuleLoadData ({})", code.format);
         on.checked(&call, loaded)?;
-        Ok(HipModule(module))
+        Ok(HipModule(module, image))
     }
 
     fn kernel(on: &HipDevice, program: &HipModule, info: &KernelInfo) -> Result<HipFunction> {

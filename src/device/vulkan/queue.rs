@@ -92,7 +92,7 @@ impl VulkanQueue {
         if !self.recording {
             let begin = vk::CommandBufferBeginInfo::default()
                 .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
-            // SAFETY: the command buffer is not in use: `run` waits before it clears `recording`.
+            // SAFETY: the command buffer is not in use: what was submitted with it was waited for (`submit`).
             Vulkan::checked("vkBeginCommandBuffer", unsafe {
                 device.begin_command_buffer(self.commands, &begin)
             })?;

@@ -11,7 +11,7 @@ use super::SPOKEN;
 /// Zeroed values behind the arguments: code of a C host does not count them, and reads the ones it expects.
 const SLACK: usize = 8;
 
-/// PackedArguments as a callee of the old convention expects them. They borrow from what they were made of.
+/// Arguments as a callee of the old convention expects them. They borrow from what they were made of.
 pub(crate) struct PackedArguments {
     /// The values, with some zeroed ones behind them.
     pub(crate) values: Vec<TVMValue>,

@@ -54,12 +54,13 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32, GRF-33, GRF-34.
+    /// GRF-32, GRF-33, GRF-34; OBJ-12 for a tensor that is read-only.
     pub fn set_output_by_reference(
         &mut self,
         index: usize,
         target: &object::Tensor,
     ) -> Result<(), Error> {
+        target.check_writable()?;
         // SAFETY: a tensor object owns the memory that it describes, and is kept.
         unsafe { self.refer_output(index, whole(target)?, target.clone().into()) }
     }
@@ -122,6 +123,10 @@ impl Executor {
                 *slot = shared;
             }
             self.set.insert(entry);
+            // GRF-43: what is linked there is the library's constant here too, which nothing writes to.
+            if other.linked.contains(&there) {
+                self.linked.insert(here);
+            }
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ pub struct LegacyNode {
     pub global_key: Vec<u8>,
     /// The whole object as bytes; empty for none.
     pub repr: Vec<u8>,
-    /// NumberFields by name, as text.
+    /// Fields by name, as text.
     pub attrs: BTreeMap<String, Vec<u8>>,
     /// Keys of a map of strings.
     pub keys: Vec<Vec<u8>>,

@@ -133,7 +133,7 @@ impl MapCursor {
         })
     }
 
-    /// PairSteps on; false at the end.
+    /// Steps on; false at the end.
     pub(crate) fn advance(&mut self) -> bool {
         let table = self.table();
         self.at = table.settled(|| {

@@ -44,7 +44,7 @@ struct StructuralHasher {
     nodes: AtomicU64,
 }
 
-/// StructuralHasher of a value that does not depend on the walk, if it is one.
+/// Hash of a value that does not depend on the walk, if it is one.
 fn independent(value: AnyView<'_>) -> Option<u64> {
     let raw = value.as_raw();
     match raw.type_index {
