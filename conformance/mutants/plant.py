@@ -243,14 +243,21 @@ def said(messages):
 
 
 def culprits(messages, owned, written):
-    """The mutants that the errors of the compiler are about, each with the error; a `written` one where no other can be."""
-    found = {}
-    for error in errors(messages):
-        for span in sorted(error["spans"], key=lambda span: not span["is_primary"]):
-            if numbers := whose(outermost(span), owned):
-                found.update(dict.fromkeys(numbers - written or numbers, error["message"]))
-                break
-    return found
+    """The mutants that the errors of the compiler are about, each with the error; a `written` one where no other can be.
+
+    An error outside of every mutant most often follows from one inside of one, in another file: the nearest is to blame only where
+    there is no error but such.
+    """
+    for nearest in (False, True):
+        found = {}
+        for error in errors(messages):
+            for span in sorted(error["spans"], key=lambda span: not span["is_primary"]):
+                if numbers := whose(outermost(span), owned, nearest):
+                    found.update(dict.fromkeys(numbers - written or numbers, error["message"]))
+                    break
+        if found:
+            return found
+    return {}
 
 
 def outermost(span):
@@ -259,8 +266,8 @@ def outermost(span):
     return span
 
 
-def whose(span, owned):
-    """The mutant whose own text has `span`, else the innermost around it, else those in it, else the nearest of its file."""
+def whose(span, owned, nearest):
+    """The mutant whose own text has `span`, else the innermost around it, else those in it; `nearest`: else the nearest of its file."""
     spans = owned.get(os.path.normpath(span["file_name"]))
     if not spans:
         return None
@@ -274,7 +281,7 @@ def whose(span, owned):
         if start <= low and high <= end:
             return {number}
     inside = {number for number, start, _, _, end in spans if low <= start and end <= high}
-    if inside:
+    if inside or not nearest:
         return inside
     near = min(spans, key=lambda one: min(abs(one[1] - low), abs(one[4] - low)))
     return {near[0]}
