@@ -33,28 +33,7 @@ impl MapTable {
     /// A dense map with the pairs of this one.
     pub(super) fn dense_copy(self) -> Result<MapTable> {
         let (slots, shift) = table_size(self.size().max(SMALL_MAX));
-        let mut copy = MapTable::dense(self.type_index(), slots, shift);
-        let mut at = self.first();
-        while let Some(position) = at {
-            // SAFETY: `first` or `next` returned the position; what is copied does not change meanwhile (`Map`, or `Stay` at a
-            // dict).
-            let pair = unsafe { self.pair_at(position) };
-            // SAFETY: there is a pair at such a position.
-            let pair = unsafe { &*pair };
-            // SAFETY: a fresh map, which is dense.
-            match unsafe { copy.insert_dense(ANY_CHAIN, &mut pair.copy(), Holders::One) } {
-                // SAFETY: both are fresh, and no one else has seen them.
-                Ok(larger) => copy = unsafe { replace_by(copy, larger) },
-                Err(error) => {
-                    // SAFETY: a fresh map.
-                    unsafe { copy.dispose() };
-                    return Err(error);
-                }
-            }
-            // SAFETY: `first` or `next` returned the position, and the map did not change since.
-            at = unsafe { self.next(position) };
-        }
-        Ok(copy)
+        self.copied(slots, shift)
     }
 
     /// Moves all pairs to a table of twice the slots, in order, and adds one.
