@@ -1,5 +1,6 @@
 //! A library in a file: what the loader makes of machine code that a compiler and a linker made.
 
+use super::backend;
 use super::compiled::lookup;
 use super::loading;
 use super::ops::{broken, failed, imports, plain, texts, value};
@@ -100,6 +101,17 @@ pub(super) fn drive(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     }
     let data = bytes(args)?;
     let value = args.get("value").unwrap_or(&Value::Null);
+    // Its slots are filled with what the runtime beside the interface registers: compiled code calls through one that is empty.
+    let has_slots = data.windows(5).any(|name| name == b"__TVM");
+    let has_calls = value
+        .get("calls")
+        .and_then(Value::as_array)
+        .is_some_and(|calls| !calls.is_empty());
+    if has_slots && has_calls && !backend::is_there(api) {
+        return Err(unsupported(
+            "none of the libraries is the runtime that compiled code calls",
+        ));
+    }
     let skipped = |error: std::io::Error| Reply::Skipped(error.to_string());
     let folder = tempfile::tempdir().map_err(skipped)?;
     let path = folder.path().join("case.so");

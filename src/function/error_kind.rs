@@ -128,7 +128,10 @@ mod tests {
         ] {
             let kind = ErrorKind::from(name);
             assert_eq!(kind.as_str(), name);
-            assert!(!matches!(kind, ErrorKind::Other(_)), "{name} has a variant of its own");
+            assert!(
+                !matches!(kind, ErrorKind::Other(_)),
+                "{name} has a variant of its own"
+            );
             assert_eq!(kind, ErrorKind::Other(name));
         }
         for name in ["", "valueError", "a.b_c9"] {
