@@ -30,6 +30,11 @@ pub(crate) const OPS: &[Op] = &[
         help: "data, layout (optional), to: the JSON form in the other layout",
         run: Run::Here(convert),
     },
+    Op {
+        name: "blob.fields",
+        help: "data, layout (optional): where each field lies, its name, its rule and its value",
+        run: Run::Here(fields),
+    },
 ];
 
 fn decode(args: &Value) -> Result<Answer, Refusal> {
@@ -63,10 +68,17 @@ fn convert(args: &Value) -> Result<Answer, Refusal> {
     Ok(Answer::new(blob.convert(to)?.to_json(), findings))
 }
 
+fn fields(args: &Value) -> Result<Answer, Refusal> {
+    let data = op::data(args)?;
+    layout(args, &data)?;
+    let spans = trace("blob.fields", &data, args);
+    Ok(Answer::new(op::listed(&spans), Findings::default()))
+}
+
 /// The fields of a blob, those inside payloads included, as far as it can be read.
 pub(crate) fn trace(op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
-    if op == "blob.decode"
+    if matches!(op, "blob.decode" | "blob.fields")
         && let Ok(layout) = layout(args, data)
     {
         let _ = Blob::read_traced(data, layout, Findings::default(), &trace);

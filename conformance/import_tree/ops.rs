@@ -1,7 +1,7 @@
 //! The operations of the chapter `import_tree`.
 
 use crate::conformance::module::loading;
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, of_value};
+use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, listed, of_value};
 use crate::import_tree::{Algorithm, ImportTree, json, order};
 use crate::rule::Findings;
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -24,7 +24,17 @@ pub(crate) const OPS: &[Op] = &[
         help: "`value`: {modules: [{dso or kind, imports}]}, `release`: what a kind is merged by, `algorithm`: 0.7, 0.8 or topological; gives {order, indptr, indices}",
         run: Run::Here(ordered),
     },
+    Op {
+        name: "import_tree.fields",
+        help: "`data`: both vectors; gives where each field lies, its name, its rule and its value",
+        run: Run::Here(fields),
+    },
 ];
+
+fn fields(args: &Value) -> Result<Answer, Refusal> {
+    let spans = trace("import_tree.fields", &data(args)?, args);
+    Ok(Answer::new(listed(&spans), Findings::default()))
+}
 
 /// The fields of both vectors, as far as they can be read.
 pub(crate) fn trace(_op: &str, data: &[u8], _args: &Value) -> Vec<Span> {

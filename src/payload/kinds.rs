@@ -70,6 +70,7 @@ impl PayloadForm {
     pub(super) fn is_like(&self, other: &PayloadForm) -> bool {
         use super::FieldShape::{Functions, Networks, Shaders, SilentFunctions};
         let alike = |(a, b): (&FormSlot, &FormSlot)| {
+            // PAY-15, PAY-09: a length in front of a shader is of the bytes and not of the value, and so is whether names may repeat.
             a.name == b.name
                 && match (a.shape, b.shape) {
                     (Shaders { .. }, Shaders { .. }) => true,
@@ -164,6 +165,35 @@ mod tests {
             kind_info("const_loader").unwrap().loader(Release::of(8)),
             None
         );
+    }
+
+    #[test]
+    fn forms_are_alike_where_the_same_values_fill_them() {
+        let form = |kind: &str, name: &str| {
+            let mut forms = kind_info(kind).unwrap().forms.iter();
+            forms.find(|form| form.name == name).unwrap()
+        };
+        let alike = |one: (&str, &str), two: (&str, &str)| {
+            let (one, two) = (form(one.0, one.1), form(two.0, two.1));
+            assert_eq!(one.is_like(two), two.is_like(one));
+            assert_eq!(one == two, one.is_like(two) && one.name == two.name);
+            one.is_like(two)
+        };
+        assert!(alike(("vulkan", "0.24"), ("vulkan", "0.3")));
+        assert!(alike(("metal", "0.2"), ("metal", "0.2")));
+        assert!(alike(("cuda", "0.2"), ("cuda", "0.2")));
+        assert!(alike(
+            ("relax.Executable", "0.16"),
+            ("relax.VMExecutable", "0.20")
+        ));
+        assert!(!alike(("metal", "0.24"), ("metal", "0.2")));
+        assert!(!alike(("metal", "0.24"), ("metal", "0.13")));
+        assert!(!alike(("opencl", "0.2"), ("opencl", "0.13")));
+        // Of the same names and other formats; with sizes and without; a field more.
+        assert!(!alike(("cuda", "0.2"), ("hip", "0.2")));
+        assert!(!alike(("ethos-n", "0.7"), ("ethos-n", "0.10")));
+        assert!(!alike(("mrvl_sim", "0.17"), ("mrvl_sim", "0.16")));
+        assert!(!alike(("coreml", "0.7"), ("torch", "0.9")));
     }
 
     #[test]

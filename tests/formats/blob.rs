@@ -204,6 +204,63 @@ fn every_byte_of_a_real_blob_has_one_field() {
 }
 
 #[test]
+fn a_converted_payload_has_its_place_where_its_bytes_are_the_same() {
+    let bytes = golden("opencl-0.8.bin");
+    let blob = Blob::read(&bytes, Layout::V0_7, &mut Findings::default()).unwrap();
+    assert!(blob.modules[1].offset > 0);
+    // 0.21 adds a field to the function (PAY-03): these bytes were never in the file.
+    let newer = blob.convert(Layout::V0_21).unwrap();
+    assert_ne!(newer.modules[1].payload, blob.modules[1].payload);
+    assert_eq!(newer.modules[1].offset, 0);
+    // 0.2 and 0.7 store the same bytes.
+    let older = blob.convert(Layout::V0_2).unwrap();
+    assert_eq!(older.modules[0].payload, blob.modules[1].payload);
+    assert_eq!(older.modules[0].offset, blob.modules[1].offset);
+}
+
+#[test]
+fn a_part_is_compiled_code_where_only_compiled_code_has_its_symbols() {
+    let compiled = |name: &str| {
+        let bytes = golden(&format!("containers/{name}"));
+        let file = container::open(&bytes).unwrap();
+        file.parts.iter().any(|part| part.is_compiled())
+    };
+    // By its blob; by its symbols alone; a host library that imports nothing.
+    assert!(compiled("elf-x86_64.o"));
+    assert!(compiled("c_only-0.8.so"));
+    assert!(compiled("cpu_llvm-0.27.so"));
+    // Any program has functions.
+    let with = |name: &str| {
+        let mut part = {
+            let bytes = golden("containers/c_only-0.8.so");
+            container::open(&bytes)
+                .unwrap()
+                .parts
+                .remove(0)
+                .into_owned()
+        };
+        part.blobs.clear();
+        part.symbols.retain(|symbol| &*symbol.name == name);
+        part.symbols.len() == 1 && part.is_compiled()
+    };
+    let names: Vec<String> = {
+        let bytes = golden("containers/c_only-0.8.so");
+        let file = container::open(&bytes).unwrap();
+        let symbols = file.parts[0].symbols.iter();
+        symbols.map(|symbol| symbol.name.to_string()).collect()
+    };
+    let telling: Vec<&String> = names.iter().filter(|name| with(name)).collect();
+    assert!(
+        telling.iter().all(|name| name.starts_with("__")),
+        "{telling:?}"
+    );
+    assert!(
+        !telling.is_empty() && telling.len() < names.len(),
+        "{names:?}"
+    );
+}
+
+#[test]
 fn what_stands_before_an_unknown_kind_is_shown() {
     let bytes = golden("unknown-kind-0.8.bin");
     let partial = Blob::read_partial(&bytes, Layout::V0_7, Findings::default());

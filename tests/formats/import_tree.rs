@@ -364,3 +364,52 @@ fn a_refused_diamond_says_what_to_do() {
     assert_eq!(refused.rule().id(), "TREE-25");
     assert!(refused.message().contains("topological"), "{refused}");
 }
+
+#[test]
+fn a_module_that_is_not_there_has_no_children() {
+    // The rows begin at the second index: only a lenient reader accepts that.
+    let tree = ImportTree::new(&[1, 2, 2], &[1, 1], &mut Findings::default()).unwrap();
+    assert_eq!(tree.children(0).collect::<Vec<u64>>(), [1]);
+    for missing in [1, 2, 3, usize::MAX] {
+        assert_eq!(tree.children(missing).count(), 0, "{missing}");
+    }
+    // Nor does one of no modules at all.
+    assert_eq!(ImportTree::default().children(0).count(), 0);
+}
+
+#[test]
+fn numbers_that_were_never_in_a_file_are_blamed_as_if_they_began_at_byte_0() {
+    let offset = |indptr: &[u64], indices: &[u64]| {
+        let broken = ImportTree::new(indptr, indices, &mut Findings::default()).unwrap_err();
+        (broken.rule().id(), broken.offset())
+    };
+    assert_eq!(offset(&[0, 2, 1, 2], &[1, 2]), ("TREE-03", Some(16)));
+    assert_eq!(offset(&[0, 1, 1], &[7]), ("TREE-07", Some(0)));
+    assert_eq!(offset(&[0, 1, 2, 2], &[2, 1]), ("TREE-08", Some(8)));
+}
+
+#[test]
+fn modules_that_cannot_be_merged_are_named_by_kind_and_place() {
+    let node = |kind: &str, dso, imports: &[usize]| ModuleNode {
+        imports: imports.to_vec(),
+        kind: kind.into(),
+        dso,
+    };
+    let message = |device: &str| {
+        let modules = vec![
+            node("llvm", true, &[1]),
+            node(device, false, &[2]),
+            node("c", true, &[]),
+        ];
+        let graph = ModuleGraph { modules };
+        let refused = order(&graph, Algorithm::V0_8).unwrap_err();
+        assert_eq!(refused.rule().id(), "TREE-24");
+        refused.message().to_owned()
+    };
+    let named = message("cuda");
+    assert!(named.contains("llvm (module 0)"), "{named}");
+    assert!(named.contains("cuda (module 1)"), "{named}");
+    let unnamed = message("");
+    assert!(unnamed.contains("llvm (module 0)"), "{unnamed}");
+    assert!(unnamed.contains(" module 1"), "{unnamed}");
+}

@@ -15,7 +15,7 @@ use tvmspec::payload::{
     self, Field, FunctionInfo, KindInfo, Network, Payload, Shader, StackVm, relax_vm, relay_vm,
 };
 use tvmspec::release::Layout;
-use tvmspec::rule::Findings;
+use tvmspec::rule::{Findings, Kind};
 use tvmspec::tensor::{Sizing, TensorRecord};
 use tvmspec::wire::{Cursor, Trace, Writer};
 
@@ -157,23 +157,24 @@ fn an_edit_that_no_reader_accepts_leaves_the_module_as_it_was() {
         let before = module.clone();
         let edited = module.edit(case.layout, &mut Findings::default(), change);
         assert_eq!(module, before);
-        edited.unwrap_err().rule().id()
+        let broken = edited.unwrap_err();
+        (broken.rule().id(), broken.kind())
     };
     // A field of another shape, and a format that is no word.
     assert_eq!(
         refused(new, &|payload| *payload.field_mut("format").unwrap() =
             Field::Int(1)),
-        "PAY-18"
+        ("PAY-18", Kind::Type)
     );
     let spaced = |payload: &mut Payload<'_>| {
         *payload.field_mut("format").unwrap() = Field::Text("two words".into());
     };
-    assert_eq!(refused(new, &spaced), "PAY-11");
+    assert_eq!(refused(new, &spaced), ("PAY-11", Kind::Malformed));
     // Without code it is a payload of 0.24 without kernels.
     let emptied = |payload: &mut Payload<'_>| {
         *payload.field_mut("data").unwrap() = Field::Bytes(Cow::Borrowed(b""));
     };
-    assert_eq!(refused(old, &emptied), "PAY-09");
+    assert_eq!(refused(old, &emptied), ("PAY-09", Kind::Malformed));
     let mut library = StoredModule {
         kind: LIBRARY.into(),
         payload: None,
@@ -250,6 +251,28 @@ fn every_byte_of_a_golden_has_one_field() {
         }
         assert_eq!(end, bytes.len() as u64, "{id}: bytes behind the last field");
     }
+}
+
+#[test]
+fn the_form_of_a_payload_is_that_of_its_json() {
+    let mut several = 0;
+    for case in accepted() {
+        let (payload, _) = read(&case.kind, case.layout, &case.bytes);
+        let Payload::Known(known) = &payload else {
+            assert_eq!(payload.form(), None, "{}", case.id);
+            continue;
+        };
+        assert_eq!(payload.form(), Some(known.form().name), "{}", case.id);
+        assert_eq!(known.info().kind, case.kind, "{}", case.id);
+        if let Some(form) = case.value["form"].as_str() {
+            assert_eq!(payload.form(), Some(form), "{}", case.id);
+            several += 1;
+        }
+    }
+    assert!(
+        several > 10,
+        "{several} payloads of kinds with several forms"
+    );
 }
 
 /// The field of a golden that `choose` wants.
