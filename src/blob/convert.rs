@@ -17,6 +17,7 @@ impl<'a> Blob<'a> {
     /// lengths, anything but a host library that imports leaves in 0.2. Any violation inside a payload that has to be
     /// rewritten.
     pub fn convert(&self, to: Layout) -> Result<Blob<'a>, Violation> {
+        // BLOB-17: the same layout is the same bytes, opaque payloads and oddities included.
         if to == self.layout {
             return Ok(self.clone());
         }
@@ -125,6 +126,7 @@ impl<'a> StoredModule<'a> {
         };
         let mut out = Writer::new();
         payload.write(to, &mut out)?;
+        // Bytes that are as they were stay borrowed, and keep their place in the file.
         let written = out.into_bytes();
         let kept = written == bytes.as_ref();
         let payload = if kept {

@@ -54,6 +54,7 @@ impl StoredModule<'_> {
         let answer = change(&mut payload);
         let bytes = payload.to_bytes(layout)?;
         let mut cursor = Cursor::new(&bytes);
+        // Lenient here and strict below: a finding must not leave the payload half changed.
         let mut after = Findings::new(Strictness::Lenient);
         let again = payload::read(&self.kind, layout, &mut cursor, &mut after)?;
         if again.form() != payload.form() || !cursor.is_at_end() {
@@ -63,6 +64,7 @@ impl StoredModule<'_> {
             );
             return Err(PAY_09.refused(Kind::Malformed, message));
         }
+        // Both borrow what is about to be replaced.
         drop((payload, again));
         read_in_place(&self.kind, &bytes, layout)?;
         for finding in after {

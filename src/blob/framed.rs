@@ -17,6 +17,7 @@ pub(super) fn read<'a>(
     // Set at once: a partial reading shows the tree although a module behind it is broken.
     blob.tree = Some(tree);
     // A module is at least the length of its kind.
+    // BLOB-10: the tree may promise 2^60 modules; room is made for those that the bytes can hold.
     blob.modules = Vec::with_capacity(modules.min(body.remaining() / 8));
     // Modules of one kind mostly stand together.
     let mut known = None;
@@ -30,6 +31,7 @@ pub(super) fn read<'a>(
             read_module(blob, body, &mut known, findings)
         })?;
     }
+    // BLOB-10: the rows of the tree are the only count, so what lies behind their last module belongs to none (WIRE-08).
     body.finish("the last module", findings)
 }
 
@@ -40,6 +42,7 @@ fn read_module<'a>(
     findings: &mut Findings,
 ) -> Result<(), Violation> {
     let start = body.offset();
+    // BLOB-04: a kind that no loader can be named by ends the reading here, although its payload could be skipped (BLOB-11).
     let kind = body.str("kind", BLOB_04)?;
     // BLOB-11: `_lib` has neither a length nor a payload.
     if kind == LIBRARY {
@@ -100,6 +103,7 @@ fn push<'a>(
 }
 
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
+    // BLOB-17: 0.2 stores no tree, and 0.7 none for a lone host library. `Blob::convert` makes one.
     let Some(tree) = &blob.tree else {
         return Err(BLOB_17.refused(
             Kind::Missing,

@@ -81,6 +81,7 @@ impl StoredModule<'_> {
         let mut object = Map::new();
         object.insert("kind".into(), self.kind.as_ref().into());
         if let Some(payload) = &self.payload {
+            // BLOB-11: `_lib` has no payload, which is not the same as an empty one (BLOB-15).
             object.insert("payload".into(), BASE64_STANDARD.encode(payload).into());
         }
         Value::Object(object)

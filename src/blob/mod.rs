@@ -150,6 +150,7 @@ impl<'a> Blob<'a> {
         }
         let body = body.into_bytes();
         let mut out = Writer::new();
+        // BLOB-01: `nbytes` is in front of everything and counts neither itself nor anything else in front.
         out.bytes(&body);
         Ok(out.into_bytes())
     }
@@ -206,6 +207,7 @@ impl<'a> Blob<'a> {
             Layout::V0_22 => framed::read(self, &mut body, findings)?,
             _ => streamed::read(self, &mut body, findings)?,
         }
+        // BLOB-13: when all kinds are known: the host library may stand anywhere.
         self.check_library(findings)?;
         if !file.is_at_end() {
             let left = file.remaining();

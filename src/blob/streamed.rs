@@ -63,6 +63,7 @@ fn read_entry<'a>(
     findings: &mut Findings,
 ) -> Result<bool, Violation> {
     let start = body.offset();
+    // BLOB-05: nothing marks where an entry begins. A payload that is read to another end than it was written to shows here first.
     let kind = body.str("key", BLOB_04)?;
     check_kind(kind, start).map_err(|broken| body.blame("key", broken))?;
     // BLOB-14: 0.2 does not store its root, so that neither key has a meaning: a runtime of 0.6 fails at `_lib`.
@@ -148,6 +149,7 @@ fn check_tree(
         })
         .map_err(|broken| broken.in_field(this("")))?;
     match &blob.tree {
+        // BLOB-07: the tree has no number, so there are as many rows as modules and not as entries (TREE-13).
         Some(tree) => tree
             .check_modules(blob.modules.len())
             .map_err(|broken| broken.in_field(this(".indptr"))),
@@ -166,6 +168,7 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
         .modules
         .len()
         .saturating_add(usize::from(blob.tree.is_some()));
+    // BLOB-03: from 0.7 on the tree is counted with the modules. In 0.2, which has none, only imports are.
     out.count(entries);
     for module in &blob.modules {
         out.str(&module.kind);
@@ -175,6 +178,7 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
         let Some(payload) = module.stored()? else {
             continue;
         };
+        // BLOB-06: no reader finds the end of such a payload.
         if !is_known(&module.kind, blob.layout) {
             return refused(format!(
                 "layout {} has no payload lengths, and nothing states where the payload ends of kind `{}`",
@@ -184,6 +188,7 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
         out.raw(payload);
     }
     match &blob.tree {
+        // BLOB-14: a loader of 0.2 fails at the key `_import_tree`, for which it has no loader.
         Some(_) if blob.layout == Layout::V0_2 => refused("layout 0.2 has no import tree".into()),
         Some(tree) => {
             out.str(IMPORT_TREE);

@@ -41,6 +41,7 @@ pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<Module
         let imports = words(node, "imports")?.into_iter();
         let kind = node.get("kind").and_then(Value::as_str);
         let dso = node.get("dso").and_then(Value::as_bool);
+        // TREE-20: what a release makes of a kind; `dso` overrides it, as a kind of a user can.
         let by_kind = || Some(is_exportable(kind?, release?));
         Ok(ModuleNode {
             kind: kind.unwrap_or_default().to_owned(),
@@ -48,6 +49,7 @@ pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<Module
                 .or_else(by_kind)
                 .ok_or("a module has a bool `dso`, or a `kind` and the request a `release`")?,
             imports: imports
+                // TREE-28: a number that this machine cannot count to is no module either.
                 .map(|child| usize::try_from(child).unwrap_or(usize::MAX))
                 .collect(),
         })

@@ -76,6 +76,7 @@ impl<'a> ImportTree<'a> {
         let indices = cursor.words("indices", TREE_01)?;
         let tree = ImportTree { indptr, indices };
         tree.check(findings).map_err(|broken| {
+            // The rules know words and their offsets, and not what the words are called here.
             let field = broken.offset().map(|offset| tree.field_at(offset));
             cursor.blame(field.as_deref().unwrap_or("indptr"), broken)
         })?;
@@ -111,6 +112,7 @@ impl<'a> ImportTree<'a> {
     /// keeps every rule about its rows.
     pub(crate) fn is_flat(&self) -> bool {
         let others = 1..self.modules() as u64;
+        // TREE-07 to TREE-12: the children 1, 2, 3, ... of module 0 are there, are others, are met once, and import none.
         self.row(0).len() == self.indices.len() && self.indices.iter().eq(others)
     }
 
@@ -128,6 +130,7 @@ impl<'a> ImportTree<'a> {
     ///
     /// Only the layouts 0.7 and 0.21 can break this: from 0.22 on the number of modules *is* the number of rows.
     pub(crate) fn check_modules(&self, modules: usize) -> Result<(), Violation> {
+        // TREE-13: the count of `indptr` is what disagrees, and stands in front of its words.
         let at = self.indptr.offset_of(0).saturating_sub(8);
         TREE_13
             .require(self.modules() == modules, at, || {
@@ -143,6 +146,7 @@ impl<'a> ImportTree<'a> {
             return Ok(());
         }
         let mut named_by = self.check_children(findings)?;
+        // The same memory for the walk: a tree of a million modules takes 8 MB of it.
         named_by.fill(walk::UNSEEN);
         walk::check_shape(self, named_by, findings)
     }

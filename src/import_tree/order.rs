@@ -110,6 +110,7 @@ pub struct Order {
 /// TREE-02 for a graph without modules; TREE-28 for an import that is no module of it; TREE-24 and TREE-25 for what the
 /// algorithm cannot number.
 pub fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Violation> {
+    // TREE-28: an import of nothing would be a module that is never numbered.
     graph.check()?;
     match algorithm {
         Algorithm::V0_7 => Ok(plain(graph)),
@@ -242,6 +243,7 @@ fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
         groups.push(vec![module]);
         walk.push_imports(graph, module);
     }
+    // TREE-22: without host modules there is no `_lib`, and BLOB-13 is left as a finding.
     if boundary.is_empty() {
         return groups;
     }
@@ -280,6 +282,7 @@ fn index_of(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<usize> {
 
 /// The children of each group: ascending, each once, never the group itself (TREE-23).
 fn rows(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    // TREE-23: `_lib` is one entry, however many modules it is made of.
     let index = index_of(graph, groups);
     let row = |(parent, group): (usize, &Vec<usize>)| {
         let imports = group.iter().flat_map(|module| graph.imports(*module));
@@ -338,6 +341,7 @@ fn topological(graph: &ModuleGraph) -> Result<Order, Violation> {
         .into_iter()
         .filter_map(|place| groups.get_mut(place).map(std::mem::take))
         .collect::<Vec<_>>();
+    // TREE-23: rows are by number, and the numbers are new.
     let rows = rows(graph, &ordered);
     Ok(Order::of(ordered, rows))
 }
@@ -356,12 +360,14 @@ fn parents_first(rows: &[Vec<usize>]) -> Option<Vec<usize>> {
         .map(|(place, _)| Reverse(place))
         .collect();
     let mut order = Vec::with_capacity(rows.len());
+    // TREE-27: the smallest number first, so that the order is that of 0.8 wherever that one is good.
     while let Some(Reverse(place)) = ready.pop() {
         order.push(place);
         for child in rows.get(place).into_iter().flatten() {
             let Some(parents) = waiting_for.get_mut(*child) else {
                 continue;
             };
+            // Rows have each child once (TREE-23), so that every edge is counted down once.
             *parents = parents.saturating_sub(1);
             if *parents == 0 {
                 ready.push(Reverse(*child));

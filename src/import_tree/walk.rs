@@ -19,6 +19,7 @@ pub(super) fn check_shape(
     let modules = tree.modules();
     let path = Vec::new();
     let mut walk = TreeWalk { tree, below, path };
+    // TREE-11: from the root first: what it does not reach is lost, whatever reaches it.
     walk.from(0)?;
     let mut lost = None;
     for start in 1..modules {
@@ -104,6 +105,7 @@ impl TreeWalk<'_, '_> {
                         self.describe_cycle(child)
                     })?;
                 }
+                // TREE-12: a module below two parents is walked once, and its depth is kept.
                 below => step.deepen(below),
             }
         }
@@ -141,6 +143,7 @@ impl TreeWalk<'_, '_> {
             .collect();
         if names.len() > SHOWN {
             let left_out = names.len().saturating_sub(SHOWN);
+            // A cycle may be as long as the file.
             names.truncate(SHOWN);
             names.push(format!("({left_out} more)"));
         }

@@ -1,4 +1,17 @@
 //! Device code: kernels as source text or binary, with their function map.
+//!
+//! | form | fields, in order | rule |
+//! |---|---|---|
+//! | all but the following | `format`, `functions`, `data` | PAY-10 |
+//! | opencl 0.13 | `functions`, `shaders` | PAY-13 |
+//! | metal 0.13 | `version`, `kernels`, `functions`, `format` | PAY-16 |
+//! | metal 0.24 | `format`, `functions`, `kernels` | PAY-18 |
+//! | vulkan | `format`, `functions`, `shaders` | PAY-19 |
+//! | webgpu | `functions`, `kernels` | PAY-20 |
+//! | opengl | `format`, `functions`, `shaders_json` | PAY-21 |
+//!
+//! A kernel is a name and a string of code. A shader is a name, u32 flags and a vector of u32 words (PAY-14), from 0.24 on with a
+//! u64 length in front of flags and words (PAY-15).
 
 use super::field::{FieldShape, FormSlot, text};
 use super::kinds::PayloadForm;
@@ -250,6 +263,7 @@ pub(super) fn read_shaders<'a>(
         if !framed {
             return read_shader(name, cursor);
         }
+        // PAY-15: from 0.24 on a shader is saved as a string of its own. The window bounds its words.
         let mut window = cursor.window("shader")?;
         let shader = read_shader(name, &mut window)?;
         PAY_15
@@ -288,6 +302,7 @@ pub(super) fn write_shaders(list: &[Shader<'_>], framed: bool, out: &mut Writer)
             out.count(shader.spirv.len().saturating_add(12));
         }
         out.u32(shader.flags);
+        // PAY-14: words. A shader of a part of a word cannot be made: decoding has none, and JSON rejects it.
         out.count(shader.spirv.len() / 4);
         out.raw(&shader.spirv);
     });
@@ -309,6 +324,7 @@ fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
     if format != "cl" || checked.layout == Layout::V0_2 {
         return Ok(());
     }
+    // PAY-22: counted as the releases search: anywhere in the source, inside of comments and strings too.
     let starts = source.windows(DELIMITER.len());
     let delimiters = starts.filter(|bytes| *bytes == DELIMITER).count();
     // Releases before 0.8 share this layout and wrote no delimiters.
@@ -327,6 +343,7 @@ fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
             )
         },
     )?;
+    // PAY-22: the last line is what stands behind the last newline; ended, it is empty.
     let tail = source.rsplit(|byte| *byte == b'\n').next();
     // Readers look for the delimiter anywhere, not only where a line starts.
     let open = tail.is_some_and(|line| line.windows(DELIMITER.len()).any(|part| part == DELIMITER));

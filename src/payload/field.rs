@@ -127,6 +127,7 @@ impl FormSlot {
             FieldShape::Code | FieldShape::Binary => {
                 Field::Bytes(Cow::Borrowed(cursor.bytes(name, rule)?))
             }
+            // PAY-53: the only plain number that a payload has, an `int` of the writer.
             FieldShape::Int => Field::Int(cursor.i32(name, rule)?),
             FieldShape::Names => Field::Names(names(cursor, name, rule)?),
             FieldShape::Functions => {
@@ -221,6 +222,7 @@ pub(super) fn places<'n>(
     names: &'n [Text<'_>],
     start: u64,
 ) -> impl Iterator<Item = (&'n str, u64)> {
+    // WIRE-04, WIRE-06: the count, and before each name its length. So no offset is kept for names that break nothing.
     let mut at = start.saturating_add(8);
     names.iter().map(move |name| {
         let here = at;

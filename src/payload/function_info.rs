@@ -54,6 +54,7 @@ pub(super) fn read<'a>(
 ) -> Result<Vec<DeviceFunction<'a>>, Violation> {
     let mut starts = Vec::new();
     let list = cursor.map(smallest(layout), "functions", |cursor| {
+        // PAY-04: a repetition is named by the place of its key.
         starts.push(cursor.offset());
         let key = text(cursor, "key", PAY_02)?;
         let info = read_info(&key, layout, cursor, findings)?;
@@ -75,6 +76,7 @@ pub(super) fn read_silent<'a>(
 ) -> Result<Vec<DeviceFunction<'a>>, Violation> {
     let start = cursor.offset();
     let list = read(layout, cursor, findings)?;
+    // PAY-09: one is enough: 0.24 repeats all names (PAY-07).
     let later = list.iter().find(|function| !function.info.name.is_empty());
     PAY_09
         .require(later.is_none(), start, || {
@@ -101,6 +103,7 @@ fn read_info<'a>(
         start,
         || format!("function `{key}` calls itself `{name}`"),
     )?;
+    // PAY-02: any four bytes are a dtype. Whether a release has it (TEN-33) is for who launches the function.
     let arg_types = cursor.vector(Dtype::SIZE, "arg_types", Dtype::read)?;
     let tags_start = cursor.offset();
     let launch_param_tags = names(cursor, "launch_param_tags", PAY_02)?;
@@ -170,6 +173,7 @@ fn check_tags(
                 .map_err(|broken| cursor.blame(&format!("launch_param_tags[{index}]"), broken))?;
             continue;
         }
+        // PAY-05 comes first: an axis of another letter is no unknown tag, it makes readers write out of bounds.
         // PAY-06: a finding, because the library loads: only fetching the function fails.
         let known = WORDS.contains(&tag) || PREFIXES.iter().any(|prefix| tag.starts_with(prefix));
         findings.expect(PAY_06, Kind::UnknownKind, known, at, || {
@@ -193,6 +197,7 @@ pub(super) fn write(
         write_names(&info.launch_param_tags, out);
         if layout >= Layout::V0_21 {
             out.vector(&info.arg_extra_tags, |out, tag| out.i32(*tag));
+        // PAY-03: a tag of 0 says nothing and is left out. One of 1 is a tensor map: without it the kernel gets a wrong argument.
         } else if info.arg_extra_tags.iter().any(|tag| *tag != 0) {
             let message = format!(
                 "function `{key}` has argument tags {:?}, for which layout {layout} has no place",

@@ -53,9 +53,11 @@ pub(super) fn read_variables<'a>(
     findings: &mut Findings,
 ) -> Result<Vec<(Text<'a>, TensorRecord<'a>)>, Violation> {
     let start = cursor.offset();
+    // PAY-34: all names, and then all tensors: what belongs together stands apart.
     let names = names(cursor, "variables", rule)?;
     // PAY-35: the count repeats that of the names in front of it.
     same_count(cursor, "variable_count", names.len())?;
+    // Found before the tensors are read, and reported at its turn: violations come in the order of the bytes.
     let repeats = NameSet::of(&mut names.iter().map(|name| &**name)).repeats();
     let mut list = Vec::with_capacity(names.len());
     let starts: Vec<u64> = places(&names, start).map(|(_, at)| at).collect();
@@ -133,6 +135,7 @@ fn check_listed(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Viola
     let Some((Field::Symbols(symbols), start)) = checked.field("symbols") else {
         return Ok(());
     };
+    // PAY-38: sorted once. A function may list thousands, and a hostile file the same one for each function.
     let known = NameSet::of(&mut variables.iter().map(|(name, _)| &**name));
     for (symbol, listed) in symbols {
         // PAY-38: from 0.10 on loading fails; in 0.9 the function does when it is first called.

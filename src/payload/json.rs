@@ -136,6 +136,7 @@ fn take_field(slot: &FormSlot, object: &In<'_>) -> Result<Field<'static>, Violat
 fn put_code(bytes: &[u8], object: &mut Map<String, Value>) {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => object.insert("source".into(), text.into()),
+        // NUL is valid UTF-8, and no source has one: such bytes are a binary that happens to be text.
         _ => object.insert("data".into(), base64(bytes)),
     };
 }
@@ -149,11 +150,13 @@ fn function_to(function: &DeviceFunction<'_>) -> Value {
         .collect();
     let mut object = Map::new();
     object.insert("name".into(), json!(key));
+    // PAY-07: empty up to 0.23, and left out, so that a value of 0.2 has no member that came later.
     if !info.name.is_empty() {
         object.insert("info_name".into(), json!(info.name));
     }
     object.insert("arg_types".into(), types);
     object.insert("launch_param_tags".into(), json!(info.launch_param_tags));
+    // PAY-08: none is as good as zeros, and not the same bytes: absent is none.
     if !info.arg_extra_tags.is_empty() {
         object.insert("arg_extra_tags".into(), json!(info.arg_extra_tags));
     }
@@ -199,6 +202,7 @@ fn shader_to(shader: &Shader<'_>) -> Value {
 }
 
 fn shader_from(item: In<'_>) -> Result<Shader<'static>, Violation> {
+    // PAY-14: the file counts words, so that a part of one could not be written.
     let spirv = item.at("spirv")?;
     let bytes = spirv.base64()?;
     if bytes.len() % 4 != 0 {

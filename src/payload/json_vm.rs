@@ -21,6 +21,7 @@ pub(super) fn relax_to(executable: &relax_vm::RelaxExecutable<'_>) -> Value {
         "functions": functions,
         "memory_scopes": scopes,
         "constants": constants,
+        // PAY-88: stored as i64, so shown with their sign.
         "instr_offset": signed(&executable.offsets),
         "instr_data": signed(&executable.words),
     })
@@ -143,6 +144,7 @@ pub(super) fn relay_to(executable: &relay_vm::RelayExecutable<'_>) -> Value {
 
 pub(super) fn relay_from(object: &In<'_>) -> Result<relay_vm::RelayExecutable<'static>, Violation> {
     let version = object.text("version")?;
+    // PAY-66: code of 0.6 counts the bytes of a constant as TEN-30 says.
     let sizing = if version.starts_with("0.6") {
         Sizing::V0_4
     } else {

@@ -108,6 +108,7 @@ pub fn read<'a>(
     cursor: &mut Cursor<'a>,
     findings: &mut Findings,
 ) -> Result<Payload<'a>, Violation> {
+    // PAY-01: a kind that this layout never had is as unknown as one that no release has.
     let info = kind_info(kind).filter(|info| info.forms_in(layout).next().is_some());
     let Some(info) = info else {
         if layout >= Layout::V0_22 {
@@ -123,6 +124,7 @@ pub fn read<'a>(
         let broken = PAY_01.broken(Kind::UnknownKind, cursor.offset(), message);
         return Err(cursor.blame("payload", broken));
     };
+    // PAY-09: chosen by trial, and read again: findings and fields of the trials must not remain.
     let form = choose(info, layout, cursor)?;
     let fields = read_form(form, layout, cursor, findings)?;
     if layout >= Layout::V0_22 {
@@ -185,9 +187,11 @@ fn read_form<'a>(
     let mut fields = Vec::with_capacity(form.slots.len());
     let mut starts = Vec::with_capacity(form.slots.len());
     for slot in form.slots {
+        // A rule that spans fields names the byte of the one at fault.
         starts.push(cursor.offset());
         fields.push(slot.read(layout, cursor, findings)?);
     }
+    // Rules about two fields, when all are there: fields lie in another order than their rules speak of them.
     if let Some(check) = form.check {
         check(
             &Checked {
@@ -263,6 +267,7 @@ impl<'a> Payload<'a> {
                 return Err(PAY_01.refused(Kind::Unsupported, message));
             }
         };
+        // PAY-01: the form is that of the layout, and the payload keeps its own: it can be written in both.
         let form = known.form_in(layout)?;
         let pairs = form.slots.iter().zip(&known.fields);
         pairs

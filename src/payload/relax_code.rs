@@ -145,6 +145,7 @@ impl RelaxExecutable<'_> {
             .get(index)
             .and_then(|at| usize::try_from(at).ok());
         match at {
+            // PAY-88: before PAY-96, which would call the same offset a gap.
             Some(at) if at < self.words.len() => Ok((at, self.words.offset_of(at))),
             _ => {
                 let message = format!(
@@ -188,6 +189,7 @@ impl RelaxExecutable<'_> {
         self.check_tiling()?;
         self.check_bounds(function_starts)?;
         for (function, start) in self.functions.iter().zip(function_starts) {
+            // PAY-91 to PAY-94: about frames, which only functions of the VM have.
             if function.kind == FunctionKind::Vm {
                 self.check_function(function, *start)?;
             }
@@ -232,10 +234,12 @@ impl RelaxExecutable<'_> {
                     function.name, function.start, function.end
                 )
             })?;
+            // PAY-90: packed functions have no instructions, and VMTIR runs compiled code: what they share is never executed.
             if function.kind == FunctionKind::Vm && function.start < function.end {
                 ranges.push((function.start, function.end, &function.name, *at));
             }
         }
+        // PAY-90: the table has any order; only neighbours by place can overlap.
         ranges.sort_by_key(|range| range.0);
         for pair in ranges.windows(2) {
             if let [(_, end, before, _), (start, _, name, at)] = pair {

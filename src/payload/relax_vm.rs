@@ -234,12 +234,14 @@ impl<'a> RelaxExecutable<'a> {
                 format!("layout {layout} has no place for the memory scopes of constants");
             return Err(PAY_85.refused(Kind::Unsupported, message));
         }
+        // PAY-82: the magic says whether the section is there, so that one without scopes keeps the older.
         let scopes = scopes.filter(|_| layout >= Layout::V0_22);
         out.u64(if scopes.is_some() {
             MAGIC_WITH_SCOPES
         } else {
             MAGIC
         });
+        // PAY-83: not the release that writes it, and not that of the format, which changed four times under it.
         out.str(VERSION);
         out.vector(&self.functions, |out, function| function.write(out));
         if let Some(scopes) = scopes {

@@ -169,6 +169,7 @@ impl RelayInstruction {
     /// The row of its opcode in code of release 0.`era`.
     pub(crate) fn opcode_in(&self, era: u8) -> Option<&'static Opcode> {
         let mut rows = OPCODES.iter();
+        // PAY-73: the rows of an opcode stand newest first, so the first that is not too new is that of the release.
         rows.find(|row| row.code == self.opcode && row.since <= era)
     }
 
@@ -193,6 +194,7 @@ impl RelayInstruction {
     ) -> Result<RelayInstruction, Violation> {
         let start = cursor.offset();
         let count = cursor.count(8, "words")?;
+        // PAY-71: hash and opcode are counted with the fields.
         let Some(count) = count.checked_sub(2) else {
             let message = "an instruction has at least a hash and an opcode";
             let broken = PAY_71.broken(Kind::Malformed, start, message);
@@ -249,6 +251,7 @@ impl RelayInstruction {
                 )
             })
             .map_err(|broken| broken.in_field("fields"))?;
+        // PAY-75: one instruction with two meanings since 0.14: the size in a register, or the dimensions behind it.
         let shaped = tail.is_some_and(|tail| tail > 0);
         let meanings = row
             .fields

@@ -36,6 +36,7 @@ impl<'a> RelayFunction<'a> {
         frame: &mut RelayFrame,
     ) -> Result<RelayFunction<'a>, Violation> {
         let start = cursor.offset();
+        // PAY-69: the header is one vector of strings upstream, numbers included; no other count is taken.
         let count = cursor.count(8, "info")?;
         PAY_69
             .require(count == 3, start, || {

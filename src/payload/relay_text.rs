@@ -97,6 +97,7 @@ impl RelayLine<'_> {
             .find(counts)
             .is_some_and(|(count, _)| *count > 0);
         out.write_str(opcode.name)?;
+        // The count is left out: the fields behind it show how many there are.
         let shown = fields.iter().zip(kinds()).filter(|field| !counts(field));
         for (position, (value, kind)) in shown.enumerate() {
             out.write_str(if position == 0 { " " } else { ", " })?;

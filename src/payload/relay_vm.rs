@@ -91,6 +91,7 @@ impl<'a> RelayExecutable<'a> {
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<RelayExecutable<'a>, Violation> {
+        // PAY-60: the code is a string of the payload. A file of code alone has no length (BLOB-69).
         let mut window = cursor.window("code")?;
         let executable = RelayExecutable::read_code(&mut window, findings)?;
         window.finish("the VM code", findings)?;
@@ -120,6 +121,7 @@ impl<'a> RelayExecutable<'a> {
             RelayConstant::read(cursor, era, findings)
         })?;
         let constant_devices = read_constant_devices(cursor, era, constants.len())?;
+        // PAY-68: by index: an instruction calls the compiled function whose name stands there (PAY-77).
         let primitives = names(cursor, "primitives", PAY_68)?;
         let primitive_attrs = if era >= 8 {
             read_attrs(cursor)?
@@ -134,6 +136,7 @@ impl<'a> RelayExecutable<'a> {
             functions: globals.len(),
             primitives: primitives.len(),
         };
+        // PAY-74: sorted once for all functions.
         let known = NameSet::of(&mut globals.iter().map(|name| &**name));
         // Its number of strings, three of them, its parameters, and from 0.7 on their devices.
         let functions = cursor.vector(if era >= 7 { 48 } else { 40 }, "functions", |cursor| {
@@ -166,6 +169,7 @@ impl<'a> RelayExecutable<'a> {
 
     /// Writes the code alone.
     pub(crate) fn write_code(&self, out: &mut Writer) -> Result<(), Violation> {
+        // PAY-62: the version is the grammar. Without one there is nothing to write by.
         let Some(era) = era_of(&self.version) else {
             let message = format!("no release `{}` has Relay VM code", self.version);
             return Err(PAY_62.refused(Kind::Unsupported, message));
@@ -231,6 +235,7 @@ pub(super) fn era_of(version: &str) -> Option<u8> {
     // PAY-62: a runtime takes exactly its own version. Here each is read by the grammar of its release.
     let rest = version.strip_prefix("0.")?;
     let minor: u8 = rest.split('.').next()?.parse().ok()?;
+    // PAY-62: 0.6 wrote the first code that is read here, and 0.20 dropped the Relay VM.
     (6..=19).contains(&minor).then_some(minor)
 }
 
@@ -285,8 +290,10 @@ fn read_constant_devices(
 }
 
 fn read_attrs<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u64, RelayAttributes<'a>)>, Violation> {
+    // WIRE-06: an index and the count of a map.
     cursor.map(16, "primitive_attrs", |cursor| {
         let primitive = cursor.u64("primitive", PAY_68)?;
+        // WIRE-06: the lengths of two strings.
         let attrs = cursor.map(16, "attrs", |cursor| {
             let key = text(cursor, "key", PAY_68)?;
             Ok((key, text(cursor, "value", PAY_68)?))

@@ -52,6 +52,7 @@ pub(super) fn read_functions<'a>(
     cursor.map(56, "functions", |cursor| {
         let name = text(cursor, "name", PAY_55)?;
         let function = StackVm {
+            // PAY-56: opcodes and operands in one row. Where an operand stands is known to the interpreter alone.
             code: cursor.vector(4, "code", |cursor| cursor.i32("code", PAY_56))?,
             texts: names(cursor, "texts", PAY_56)?,
             extern_functions: names(cursor, "extern_functions", PAY_56)?,
@@ -92,6 +93,7 @@ pub(super) fn read_imports<'a>(
             let broken = PAY_57.broken(Kind::Unsupported, start, message);
             return Err(cursor.blame("kind", broken));
         }
+        // PAY-57: no length either, so that an import of an unknown kind ends the reading (PAY-01).
         super::read(&kind, layout, cursor, findings)
     })
 }

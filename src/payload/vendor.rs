@@ -62,6 +62,7 @@ pub(super) const EXAMPLE_JSON: &[PayloadForm] = &[PayloadForm::new(
     &[FormSlot::new("graph_json", FieldShape::Text, PAY_46)],
 )];
 
+// PAY-47: the model is carried: only Core ML reads it.
 pub(super) const COREML: &[PayloadForm] = &[PayloadForm::new(
     "0.7",
     Releases::from(7),
@@ -104,6 +105,7 @@ pub(super) const VITIS_AI: &[PayloadForm] = &[PayloadForm::new(
     ],
 )];
 
+// PAY-51: the archive is a zip that TorchScript wrote.
 pub(super) const TORCH: &[PayloadForm] = &[PayloadForm::new(
     "0.9",
     Releases::between(9, 19),
@@ -225,6 +227,7 @@ fn read_buffers(
         .map_err(|broken| cursor.blame(field, broken))?;
     let mut list = Vec::new();
     if sizes {
+        // PAY-48: as many as `order`, which has been held against the bytes (WIRE-06).
         for index in 0..order.len() {
             list.push(cursor.within(sizes_field, index as u64, |cursor| {
                 cursor.u32(sizes_field, rule)

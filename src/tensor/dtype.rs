@@ -85,6 +85,7 @@ impl Dtype {
     /// TEN-28 of kind type, TEN-07 of kind unsupported, TEN-33 of kind unknown-kind.
     pub fn check_element(self) -> Result<(), Violation> {
         let Dtype { bits, lanes, .. } = self;
+        // TEN-28 before TEN-33: `void` has a code that every release knows.
         let wrong = if bits == 0 || lanes == 0 {
             let message = format!("{bits} bits in {lanes} lanes hold nothing");
             Some((TEN_28, Kind::Type, message))
@@ -106,6 +107,7 @@ impl Dtype {
     /// two meanings each (TEN-02), and a stored dtype does not say of which release it is: both widths are accepted.
     pub(super) fn meaningless(self) -> Option<String> {
         let (name, widths): (_, &[u8]) = match self.code {
+            // TEN-33: integers of any width have been written, and custom types are named by who registers them.
             Dtype::INT | Dtype::UINT | Dtype::CUSTOM.. => return None,
             Dtype::FLOAT => ("float", &[16, 32, 64]),
             Dtype::HANDLE => ("handle", &[32, 64]),
@@ -120,6 +122,7 @@ impl Dtype {
             Dtype::LAST => ("4-bit float", &[4]),
             code => return Some(format!("no release has an element type of code {code}")),
         };
+        // TEN-33: a finding where it is stored, and an error where memory is made of it (`check_element`).
         (!widths.contains(&self.bits)).then(|| {
             let widths: Vec<String> = widths.iter().map(u8::to_string).collect();
             format!(

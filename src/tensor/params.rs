@@ -49,9 +49,11 @@ impl<'a> Params<'a> {
         // only the sizes in the file tell them apart.
         for sizing in [Sizing::V0_7, Sizing::V0_4, Sizing::V0_2] {
             // Costs the headers only.
+            // TEN-45: what a probe finds says nothing about the family that is taken in the end.
             let mut probe = cursor.look_ahead();
             match Params::read(&mut probe, sizing, &mut findings.clone()) {
                 Ok(_) => return Ok((Params::read(cursor, sizing, findings)?, sizing)),
+                // TEN-45: the first one tried is the newest, and most files are of it.
                 Err(broken) => newest = newest.or(Some(broken)),
             }
         }
@@ -91,6 +93,7 @@ impl<'a> Params<'a> {
         findings.expect(TEN_42, Kind::Malformed, reserved == 0, at, || {
             format!("the reserved word of the file is {reserved:#x}, not 0")
         })?;
+        // TEN-41: names and tensors are two vectors, and only the names bound the second count.
         let names = read_names(cursor, findings)?;
         let at = cursor.offset();
         // Compared with the names before anything else: it is they that bound it.
@@ -100,6 +103,7 @@ impl<'a> Params<'a> {
                 format!("{count} tensors for {} names", names.len())
             })
             .map_err(|broken| cursor.blame("count", broken))?;
+        // WIRE-06: as any count, although it stands apart from its vector here.
         let room = cursor.remaining() / TensorRecord::SMALLEST;
         WIRE_06
             .require_as(Kind::Truncated, names.len() <= room, at, || {
@@ -159,6 +163,7 @@ impl<'a> Params<'a> {
 
     /// The tensor called `name`; of several the last, as every release since 0.4 has it (TEN-44).
     pub fn get(&self, name: &str) -> Option<&TensorRecord<'a>> {
+        // TEN-44: as a map does that is filled in the order of the file.
         let same = self.tensors.iter().rfind(|(other, _)| other == name);
         same.map(|(_, record)| record)
     }

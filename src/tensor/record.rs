@@ -81,6 +81,7 @@ impl Sizing {
     /// Bytes of a whole tensor; `None` when the count does not fit into an i64 (TEN-27), or a dimension is negative.
     pub fn data_bytes(self, dtype: Dtype, shape: &[i64]) -> Option<u64> {
         let mut total = self.element_bytes(dtype);
+        // TEN-27: a tensor without elements has no bytes, however large its other dimensions are.
         let empty = shape.contains(&0);
         for &dim in shape {
             let dim = u64::try_from(dim).ok()?;
@@ -137,10 +138,12 @@ impl<'a> TensorRecord<'a> {
         sizing: Sizing,
     ) -> Result<TensorRecord<'a>, Violation> {
         let data = data.into();
+        // TEN-26 before TEN-27: of a negative dimension no product means anything.
         let negative = shape.iter().find(|dim| **dim < 0);
         if let Some(dim) = negative {
             return Err(TEN_26.refused(Kind::Malformed, format!("dimension {dim} is negative")));
         }
+        // TEN-25: the count is an i32 in the file.
         if i32::try_from(shape.len()).is_err() {
             return Err(TEN_25.refused(Kind::Limit, "more dimensions than an i32 counts"));
         }
@@ -201,6 +204,7 @@ impl<'a> TensorRecord<'a> {
         let device = read_device(cursor, sizing, findings)?;
         let ndim = read_ndim(cursor)?;
         let dtype = read_dtype(cursor, sizing, findings)?;
+        // TEN-27: about all dimensions together, and named by the first.
         let (shape, shape_at) = read_shape(cursor, ndim)?;
         let size_at = cursor.offset();
         let data = read_data(cursor, sizing, dtype, &shape, shape_at)?;
@@ -230,6 +234,7 @@ impl<'a> TensorRecord<'a> {
         for &dim in &self.shape {
             out.i64(dim);
         }
+        // TEN-29 to TEN-31: what `new` and `read` have checked by the sizing; a record of 0.4 is written as it was read.
         out.u64(self.data.len() as u64);
         out.raw(&self.data);
     }
@@ -344,6 +349,7 @@ fn read_dtype(
     findings.expect(
         TEN_34,
         Kind::Malformed,
+        // TEN-34: from 0.4 on the size leaves lanes out, so that most of such a tensor is not in the file.
         dtype.lanes <= 1 || sizing == Sizing::V0_2,
         at.saturating_add(2),
         || {

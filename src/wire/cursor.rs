@@ -92,6 +92,7 @@ impl<'a> Cursor<'a> {
             index: index.into(),
         });
         let result = read(self);
+        // Also behind an error: the path of a violation is made where it happens.
         self.path.length = outside;
         result
     }
@@ -235,6 +236,7 @@ impl<'a> Cursor<'a> {
             self.record_run(field, rule, bytes, TraceValue::Bytes(bytes));
         }
         // WIRE-05: released readers compare names as bytes and do not look. No release writes anything but ASCII.
+        // WIRE-01 before WIRE-05: of bytes that are not there none is wrong.
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let valid = error.valid_up_to() as u64;
             let offset = self.offset().saturating_add(8).saturating_add(valid);
@@ -256,6 +258,7 @@ impl<'a> Cursor<'a> {
         let length = self.length(field, WIRE_04)?;
         let mut behind = self.clone();
         behind.position = behind.position.saturating_add(8);
+        // A copy goes on, and takes the place of the cursor at the end: a window that is cut leaves it where it was.
         let window = behind.split(length, field)?;
         *self = behind;
         Ok(window)
@@ -269,6 +272,7 @@ impl<'a> Cursor<'a> {
     pub fn split(&mut self, length: u64, field: &str) -> Result<Cursor<'a>, Violation> {
         let inner = self.clone();
         let window = self.advance(length, field)?;
+        // Offsets count from the start of the input at any depth, so that a violation names a byte of the file.
         let base = inner.offset();
         Ok(Cursor {
             window,
@@ -293,6 +297,7 @@ impl<'a> Cursor<'a> {
         findings
             .note(WIRE_08, Kind::Trailing, self.offset(), message)
             .map_err(|broken| self.blame("", broken))?;
+        // Read over, so that a dump shows them and no reader meets them again.
         self.skip_rest("trailing", WIRE_08);
         Ok(())
     }
@@ -326,6 +331,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn whole_run(&self, size: usize) -> Option<&'a [u8]> {
         let (count, rest) = self.window.get(self.position..)?.split_first_chunk()?;
         let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
+        // WIRE-06: 2^61 words of 8 bytes are 0 bytes in 64 bits.
         rest.get(..count.checked_mul(size)?)
     }
 
@@ -385,6 +391,7 @@ impl<'a> Cursor<'a> {
 
     fn advance(&mut self, length: u64, field: &str) -> Result<&'a [u8], Violation> {
         let rest = self.rest();
+        // WIRE-01: a length of 2^32 fits nowhere on a machine of 32 bits, and is truncated there as elsewhere.
         let fits = usize::try_from(length)
             .ok()
             .and_then(|length| rest.get(..length));
@@ -426,6 +433,7 @@ impl<'a> Cursor<'a> {
         value: TraceValue<'_>,
     ) {
         if let Some(trace) = self.trace
+            // A field of no bytes has no place to show.
             && start < end
             && trace.wants(end)
         {

@@ -21,6 +21,7 @@ impl FieldPath {
     const DEPTH: usize = 6;
 
     pub(super) fn push(&mut self, segment: PathSegment) {
+        // Deeper ones are left out: names get shorter, and reading goes on.
         if let Some(slot) = self.segments.get_mut(self.length) {
             *slot = segment;
             self.length = self.length.saturating_add(1);
@@ -37,6 +38,7 @@ impl FieldPath {
         // An element whose own read repeats the name of its vector is that element: `tags[0]`, not `tags[0].tags`.
         let repeats = self
             .segments
+            // At depth 0 this is no index, and nothing repeats.
             .get(self.length.wrapping_sub(1))
             .is_some_and(|last| last.name == field);
         if !field.is_empty() && !repeats {

@@ -97,6 +97,7 @@ impl WireType {
             WireType::Bool => cursor.bool(field, WIRE_03)?.into(),
             WireType::String => cursor.str(field, WIRE_05)?.into(),
             WireType::Bytes => BASE64_STANDARD.encode(cursor.bytes(field, WIRE_04)?).into(),
+            // WIRE-06: the way that the readers of trees and of code take, held to the same cases.
             WireType::Vector(element) if **element == WireType::U64 => {
                 json!(cursor.words(field, WIRE_02)?.to_vec())
             }
@@ -105,6 +106,7 @@ impl WireType {
                 Value::Array(cursor.vector(element.smallest(), field, read)?)
             }
             WireType::Map(key, value) => {
+                // WIRE-07: bounded as a vector is, of pairs.
                 let smallest = key.smallest().saturating_add(value.smallest());
                 Value::Array(cursor.map(smallest, field, |cursor| {
                     Ok(json!([
@@ -117,6 +119,7 @@ impl WireType {
                 let mut values = Vec::with_capacity(members.len());
                 for (index, member) in members.iter().enumerate() {
                     let read = |cursor: &mut Cursor<'_>| member.read(cursor, field);
+                    // Members stand side by side: no count is stored, and JSON has them in an array all the same.
                     values.push(cursor.within(field, index as u64, read)?);
                 }
                 Value::Array(values)
@@ -187,6 +190,7 @@ impl WireType {
                 let sizes = members.iter().map(WireType::smallest);
                 sizes.fold(0, usize::saturating_add)
             }
+            // WIRE-04, WIRE-06: the length or count alone; 64-bit numbers are as large.
             _ => 8,
         }
     }
@@ -221,6 +225,7 @@ fn parse(text: &str, depth: usize) -> Option<(WireType, &str)> {
         "string" => WireType::String,
         "bytes" => WireType::Bytes,
         _ => {
+            // Each bracket is a frame of this recursion.
             let deeper = depth.checked_add(1).filter(|depth| *depth <= DEEPEST)?;
             let (mut members, rest) = parse_list(rest.strip_prefix('<')?, deeper)?;
             let composed = match (name, members.len()) {
@@ -261,12 +266,14 @@ fn float(value: f64) -> Value {
 fn float_of(value: &Value) -> Option<f64> {
     let bits = value.as_str().and_then(|text| text.strip_prefix("0x"));
     match bits {
+        // The bits, because a NaN has many, and a value that is read must be written back to the same bytes.
         Some(bits) => u64::from_str_radix(bits, 16).ok().map(f64::from_bits),
         None => value.as_f64(),
     }
 }
 
 fn integer<T: TryFrom<i128>>(value: &Value) -> Option<T> {
+    // i128: numbers beyond 2^63 and negative ones are together in no smaller type.
     let unsigned = value.as_u64().map(i128::from);
     let number = unsigned.or_else(|| value.as_i64().map(i128::from))?;
     T::try_from(number).ok()

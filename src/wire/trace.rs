@@ -74,6 +74,7 @@ impl Record for Trace {
 
     fn record(&self, start: u64, end: u64, field: String, rule: Rule, value: TraceValue<'_>) {
         let mut spans = self.spans.borrow_mut();
+        // Only where the first one too many begins: a dump of a large file is read on from there.
         if spans.len() >= self.most {
             self.full.set(Some(start));
             return;

@@ -101,6 +101,7 @@ impl<'a> Cursor<'a> {
         rule: Rule,
         shown: fn(u64) -> TraceValue<'a>,
     ) -> Result<Words<'a>, Violation> {
+        // WIRE-06: eight bytes each, so the bytes are there or the count is wrong; no word is looked at.
         let Some(bytes) = self.whole_run(8) else {
             return Err(self.cut_words(field));
         };

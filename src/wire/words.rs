@@ -47,6 +47,7 @@ impl<'a> Words<'a> {
     /// The elements in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + '_ {
         self.bytes
+            // WIRE-06: the bytes of a vector are a multiple of 8; what made these words has checked it.
             .chunks_exact(8)
             .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
     }

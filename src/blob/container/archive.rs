@@ -43,6 +43,7 @@ impl<'a> FileWalk<'a> {
                 format!("the list of machines is damaged: {error}"),
             ))
         };
+        // `cafebabf` has offsets of 64 bits, `cafebabe` of 32.
         if bytes.get(3) == Some(&0xbf) {
             let fat = MachOFatFile64::parse(bytes).map_err(damaged)?;
             self.machines(bytes, fat.arches(), place)
@@ -59,6 +60,7 @@ impl<'a> FileWalk<'a> {
         place: &MemberPlace,
     ) -> Result<(), Violation> {
         // Machines that share bytes would let a small file be read many times over.
+        // BLOB-56: first the sum, which needs no order, and then the pairs.
         let total = arches
             .iter()
             .map(|arch| arch.file_range().1)
@@ -122,9 +124,11 @@ impl<'a> FileWalk<'a> {
                 format!("member `{name}` claims {size} bytes, {rest} follow")
             })
             .map_err(|broken| place.blame(broken))?;
+        // Only where the check is switched off: then the member is what there is.
         let content = content
             .or_else(|| bytes.get(usize::try_from(start).ok()?..))
             .unwrap_or_default();
+        // BLOB-68: paid for before it is looked at, because many members may share their bytes.
         let inner = self.enter(place, name, place.file_offset(start), start)?;
         self.visit(content, inner)?;
         Ok(())

@@ -77,11 +77,13 @@ fn array(text: &[u8], start: usize) -> Option<(&str, Option<u64>, usize)> {
     let (name, rest) = identifier(rest.trim_ascii_start())?;
     let rest = rest.trim_ascii_start().strip_prefix(b"[")?;
     let close = rest
+        // A count has no more digits; a text without a closing bracket is not searched to its end for every `char`.
         .get(..64)
         .unwrap_or(rest)
         .iter()
         .position(|byte| *byte == b']')?;
     let length = std::str::from_utf8(rest.get(..close)?).ok()?.trim();
+    // BLOB-58: `[]` leaves the count to the compiler, and then there is nothing to compare.
     let length = match length {
         "" => None,
         digits => Some(digits.parse().ok()?),
@@ -145,11 +147,13 @@ fn byte(number: &[u8]) -> Option<u8> {
         Some(hex) => u8::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
     }
+    // BLOB-58: `parse` accepts a sign, and elements are digits alone.
     .filter(|_| !text.starts_with('+') && !text.contains("x+"))
 }
 
 /// The context and the functions that the C code of a host defines, and whether each is a function.
 fn definitions(text: &[u8]) -> impl Iterator<Item = (&str, bool)> + Clone {
+    // As the code generator of a C host writes them (BLOB-64). Other C is not parsed.
     let marks: [(&[u8], bool); 3] = [
         (b"TVM_DLL int32_t ", true),
         (b"TVM_DLL int ", true),

@@ -251,6 +251,7 @@ fn elf_type(bytes: &[u8]) -> FileForm {
     });
     match kind {
         Some(1) => FileForm::ElfObject,
+        // BLOB-69: any other is opened as a shared object is. A program that may lie anywhere has the same number.
         Some(2) => FileForm::ElfExecutable,
         _ => FileForm::ElfShared,
     }
@@ -258,6 +259,7 @@ fn elf_type(bytes: &[u8]) -> FileForm {
 
 fn mach_o(bytes: &[u8]) -> Option<FileForm> {
     let first: [u8; 4] = *bytes.first_chunk()?;
+    // BLOB-69: magic, processor, its variant, file type. Less is no Mach-O.
     let kind: [u8; 4] = bytes.get(12..16)?.try_into().ok()?;
     let kind = match first {
         [0xfe, 0xed, 0xfa, 0xce | 0xcf] => u32::from_be_bytes(kind),
@@ -280,6 +282,7 @@ fn pe(bytes: &[u8]) -> Option<FileForm> {
     if !bytes.starts_with(b"MZ") {
         return None;
     }
+    // BLOB-69: a program of DOS begins with `MZ` too; what is behind this offset makes it PE.
     let at: [u8; 4] = bytes.get(0x3c..0x40)?.try_into().ok()?;
     let at = usize::try_from(u32::from_le_bytes(at)).ok()?;
     let header = bytes.get(at..at.checked_add(24)?)?;
@@ -307,6 +310,7 @@ fn coff(bytes: &[u8]) -> bool {
     };
     // BLOB-69: an object file with more sections than 16 bits count has no machine in front.
     let bigobj = bytes.starts_with(&[0, 0, 0xff, 0xff, 2, 0]);
+    // BLOB-69: sections from 0xff00 on have meanings of their own; an object file has no optional header (16).
     let plain = half(0).is_some_and(|machine| MACHINES.contains(&machine))
         && half(2).is_some_and(|sections| (1..=0xfeff).contains(&sections))
         && half(16) == Some(0);
@@ -396,6 +400,7 @@ fn json(parts: &[&[u8]]) -> Option<FileForm> {
             .iter()
             .any(|part| find(part, what.as_bytes()).is_some())
     };
+    // BLOB-69: members that only one of the forms has. `nodes` stands in all three.
     if has("\"arg_nodes\"") {
         Some(FileForm::GraphJson)
     } else if has("\"root_index\"") {

@@ -183,8 +183,10 @@ impl<'a> ObjectTables<'a> {
         relocatable: bool,
         names: &mut SymbolNames<'a, '_>,
     ) -> Result<(), Violation> {
+        // The loader of the system sees the dynamic table alone, so that what it has goes first. Strip takes the other one away.
         for table in [file.dynamic_symbols(), file.symbols()] {
             for symbol in table {
+                // BLOB-50: `dlsym` finds global symbols only, and neither a linker nor TVM any other.
                 if symbol.is_local() {
                     continue;
                 }
@@ -287,6 +289,7 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
             ));
         };
         inside(offset, size.saturating_mul(count), length, offset)?;
+        // BLOB-55: without entries their size says nothing, and writers leave 0 there.
         BLOB_55.require(count == 0 || size == entry, offset, || {
             format!("the ELF header gives a table entries of {size} bytes, not {entry}")
         })?;
@@ -309,6 +312,7 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
             // What is not there is for the parser to reject.
             break;
         };
+        // BLOB-55: only the tables that are searched. Where another section lies is checked when a blob is in it (BLOB-52).
         if !matches!(kind, SHT_SYMTAB | SHT_DYNSYM) {
             continue;
         }
@@ -352,6 +356,7 @@ fn mach_o_tables(bytes: &[u8]) -> Result<(), Violation> {
             break;
         };
         if kind == LC_SYMTAB {
+            // The fields of LC_SYMTAB: offset and count of the symbols, offset and bytes of their names.
             let field = |index: u64| number(at.saturating_add(index.saturating_mul(4)));
             let symbol = if wide { 16 } else { 12 };
             for (offset, count, entry) in [(2, 3, symbol), (4, 5, 1)] {

@@ -58,6 +58,7 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
     for symbol in file.dynamic_symbols().chain(file.symbols()) {
         let name = symbol.name_bytes();
         // A name without an end was looked for up to the end of its table.
+        // BLOB-68: names may share their bytes, as in any table of strings.
         scanned = scanned.saturating_add(name.map_or(bytes.len() / 16, <[u8]>::len));
         if scanned > SCANNED {
             break;
@@ -72,6 +73,7 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
         if !is_interface(name) {
             continue;
         }
+        // A weak symbol that nobody defines is null, and the library opens.
         if symbol.is_undefined() && !symbol.is_weak() {
             linkage.calls.push(name);
         } else if symbol.is_definition() && symbol.is_global() {
@@ -119,6 +121,7 @@ impl<'a> Linkage<'a> {
                     let path = path.and_then(|path| std::str::from_utf8(path).ok());
                     self.search.extend(path);
                 }
+                // Three tags say the same: a linker sets those of its time.
                 elf::DT_BIND_NOW => self.binds_now = true,
                 elf::DT_FLAGS => self.binds_now |= entry.val & DF_BIND_NOW != 0,
                 elf::DT_FLAGS_1 => self.binds_now |= entry.val & DF_1_NOW != 0,

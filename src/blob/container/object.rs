@@ -26,6 +26,7 @@ pub(super) fn read<'a>(
         text: entry.text,
     });
     part.symbols = symbols::classify(raw, allowance)?;
+    // BLOB-53: where a symbol has no size the next one bounds it.
     let starts = Starts::of(table);
     for entry in table.iter().filter(|entry| entry.place != Defined::Nowhere) {
         // BLOB-50: every symbol that ends like a blob's; several system libraries fit into one program (BLOB-51).
@@ -110,6 +111,7 @@ fn extent<'a>(
                 entry.name
             )
         })?;
+        // BLOB-52: the same bound once more, for where the check is switched off.
         own.min(end)
     } else {
         // It ends at the next symbol, or with the section.
@@ -146,6 +148,7 @@ fn in_section(
     let (start, size) = section
         .file
         .ok_or_else(|| no_bytes(entry, "is in a section without bytes (.bss)"))?;
+    // In an object file an address counts from its section, which itself lies at 0 in ELF and COFF and not in Mach-O.
     let inside = entry.address.saturating_sub(section.address);
     BLOB_52.require_as(Kind::Truncated, inside < size, start, || {
         format!(

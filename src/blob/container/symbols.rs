@@ -109,6 +109,7 @@ pub(super) fn classify<'a>(
 ) -> Result<Vec<Symbol<'a>>, Violation> {
     let prefixed = raw
         .clone()
+        // BLOB-63: known before the first symbol is looked at, because tables have no order.
         .any(|symbol| symbol.defined && symbol.text && symbol.name.starts_with(FFI));
     let mut symbols = Vec::new();
     for raw in raw {
@@ -160,6 +161,7 @@ pub(super) fn releases(
         // BLOB-62: from 0.22 on functions have a prefix.
         Role::Function(_) => Some(Releases::between(2, 21)),
         Role::Metadata(_) | Role::Doc(_) | Role::Cubin(_) => Some(Releases::from(22)),
+        // BLOB-64: from 0.22 on the entry function is `__tvm_ffi_main`, a function as any other (BLOB-62).
         Role::Entry => Some(Releases::between(2, 21)),
         Role::LinkedParam => Some(Releases::between(8, 20)),
         Role::Slot(api) => among(&SLOTS, api).or_else(|| defined_by(api)),
@@ -168,6 +170,7 @@ pub(super) fn releases(
     let plain = |symbol: &Symbol<'_>| {
         matches!(symbol.role, Role::Function(_)) && !symbol.name.starts_with(FFI)
     };
+    // BLOB-63: functions without a prefix are in every program, of TVM or not.
     let mut telling = symbols.iter().filter(|symbol| !plain(symbol));
     let mut layouts = layouts.peekable();
     if layouts.peek().is_none() && !telling.any(|symbol| of_symbol(symbol).is_some()) {
@@ -177,6 +180,7 @@ pub(super) fn releases(
         .map(of_layout)
         .chain(symbols.iter().filter_map(of_symbol))
         .reduce(|all, one| Releases {
+            // The releases that all symbols agree on. Those of two eras leave an empty range: no runtime finds all of them.
             since: all.since.max(one.since),
             until: all.until.min(one.until),
         })
@@ -257,6 +261,7 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     if name == "__tvm_main__" {
         return Some(("", Role::Entry));
     }
+    // Parameters that the compiler of 0.8 to 0.20 links into the code, each under its name.
     if name.starts_with("__tvm_param__") {
         return Some(("", Role::LinkedParam));
     }
@@ -308,5 +313,6 @@ fn is_helper(name: &str) -> bool {
 fn suffixed<'a>(name: &'a str, known: &[(&str, Layout)]) -> Option<(&'a str, Layout)> {
     known
         .iter()
+        // BLOB-51: the name is the end of the symbol, whatever its prefix is. One underscore more keeps 0.22 apart from 0.21 (BLOB-50).
         .find_map(|(suffix, layout)| Some((name.strip_suffix(suffix)?, *layout)))
 }

@@ -29,6 +29,7 @@ impl<'a> FileWalk<'a> {
                 TarEntry::LongName => {
                     let end =
                         start.saturating_add(usize::try_from(header.size).unwrap_or(usize::MAX));
+                    // A name that is cut off is none; the member behind it is cut off too, and rejected by BLOB-56.
                     names.next = bytes.get(start..end).map(text_of);
                 }
                 TarEntry::Other => {}
@@ -73,6 +74,7 @@ impl TarHeader {
             let message = format!("a tar header takes {BLOCK} bytes, {} follow", rest.len());
             return Err(BLOB_56.broken(Kind::Truncated, offset, message));
         };
+        // Two blocks of zeros end an archive. One is enough here: what follows it is padding.
         if block.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
@@ -102,6 +104,7 @@ impl TarHeader {
             )
         })?;
         let (prefix, name) = (text_of(field(345, 500)), text_of(field(0, 100)));
+        // POSIX splits a long path in two. GNU, whose magic ends in blanks, has other fields in the place of the first half.
         let ustar = field(257, 263) == b"ustar\0";
         Ok(Some(TarHeader {
             name: if ustar && !prefix.is_empty() {
@@ -111,6 +114,7 @@ impl TarHeader {
             },
             size,
             kind: match field(156, 157) {
+                // Files: of POSIX, of before, and contiguous ones.
                 [b'0' | 0 | b'7'] => TarEntry::File,
                 [b'L'] => TarEntry::LongName,
                 _ => TarEntry::Other,
@@ -128,6 +132,7 @@ impl TarHeader {
 
 fn octal(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?;
+    // Writers end a number by a NUL, a blank, or both, and fill it up with either.
     let digits = text.trim_matches([' ', '\0']);
     u64::from_str_radix(digits, 8).ok()
 }

@@ -50,6 +50,7 @@ impl Naming {
     ///
     /// BLOB-61 for a prefix before 0.13 (kind unsupported), and for one that no C name begins with (kind type).
     pub fn system(release: Release, prefix: &str) -> Result<Naming, Violation> {
+        // BLOB-61: a runtime of before looks for one symbol, so that a blob with a prefix is never found.
         let known = prefix.is_empty() || release >= Release::of(13);
         BLOB_61.demand(Kind::Unsupported, known, || {
             format!("{release} knows no prefixes of system libraries; 0.13 and later do")
@@ -85,6 +86,7 @@ impl Naming {
         if system_lib {
             return Naming::system(release, prefix);
         }
+        // BLOB-51: the loader of files looks for the plain symbol only, and takes such a library for one without imports.
         BLOB_61.demand(Kind::Type, prefix.is_empty(), || {
             format!(
                 "the prefix `{prefix}` is for system libraries: no loader looks for it elsewhere"

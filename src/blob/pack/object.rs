@@ -39,8 +39,10 @@ pub fn object(blob: &[u8], naming: &Naming, target: Target) -> Result<Vec<u8>, V
         SymbolScope::Dynamic,
     );
     file.set_symbol_data(symbol, section, 0, blob.len() as u64);
+    // BLOB-66: alignment 1: nothing in a blob is aligned (WIRE-02), and readers copy.
     file.set_section_data(section, blob, 1);
     if target.format == ObjectFormat::Coff {
+        // BLOB-66: a DLL exports what it is asked to, and the loader of TVM asks by name.
         export(&mut file, naming.symbol());
     }
     if let Some(register) = naming.register() {
@@ -111,6 +113,7 @@ fn elf_flags(target: Target) -> elf::FileFlags {
     elf::FileFlags(match target.arch {
         Arch::Riscv64 | Arch::Riscv32 => RISCV_COMPRESSED_DOUBLE,
         Arch::Arm => ARM_EABI_5,
+        // BLOB-66: ELFv2 is the convention of little endian; big endian has the older one, which is 0.
         Arch::PowerPc64 if target.little_endian => POWERPC_ELF_V2,
         _ => 0,
     })
@@ -177,6 +180,7 @@ fn announce(
     let mut bytes = name.as_bytes().to_vec();
     bytes.push(0);
     file.add_symbol_data(label, names, &bytes, 1);
+    // BLOB-60: undefined: the runtime that the program is linked with has it.
     let callee = define(file, register, SymbolKind::Unknown, SymbolScope::Unknown);
 
     let text = file.add_section(Vec::new(), b".text.startup".to_vec(), SectionKind::Text);

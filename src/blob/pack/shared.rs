@@ -35,6 +35,7 @@ pub fn shared(blob: &[u8], naming: &Naming, with: &LinkOptions, output: &Path) -
     std::fs::write(&part_path, source)?;
     let made = scratch.path.join("library");
 
+    // BLOB-60: the text of a system library is C++, and a C compiler would not link what it needs.
     let cxx = std::iter::once(&part_path)
         .chain(&with.inputs)
         .any(|input| is_cxx(input));
@@ -63,6 +64,7 @@ pub fn shared(blob: &[u8], naming: &Naming, with: &LinkOptions, output: &Path) -
             words.trim_end()
         )));
     }
+    // BLOB-53: what a linker made is looked into as any other file, before it takes the name of a library that worked.
     read_back(&made, blob)?;
     std::fs::rename(&made, output)
 }

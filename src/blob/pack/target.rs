@@ -78,6 +78,7 @@ impl Target {
         Target {
             format,
             arch,
+            // `powerpc64` without `le` is big endian, as in a triple.
             little_endian: !matches!(arch, Arch::S390x | Arch::PowerPc64),
         }
     }
@@ -121,6 +122,7 @@ impl Target {
     ///
     /// BLOB-66 for a machine for which no object file is written.
     pub fn from_triple(triple: &str) -> Result<Target, Violation> {
+        // BLOB-66: as LLVM reads it: the machine first, and the rest in any order and number.
         let machine = triple.split('-').next().unwrap_or_default();
         let (arch, little_endian) = match machine {
             "x86_64" | "amd64" => (Arch::X86_64, true),
