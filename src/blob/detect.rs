@@ -1,4 +1,12 @@
 //! Which layout is it? Known from the symbol where there is one, else by the bytes. Total: any bytes get an answer.
+//!
+//! | symbol | layouts that are tried (BLOB-18) |
+//! |---|---|
+//! | `__tvm_ffi__library_bin`, `__tvm_ffi_library_bin` | none: 0.22, 0.21 |
+//! | `__tvm_dev_mblob` | 0.7 and 0.2 |
+//! | none | all four |
+//!
+//! A layout without violations goes before one with some, and of those one without findings; else the first words decide.
 
 use super::{Blob, IMPORT_TREE, LIBRARY};
 use crate::release::Layout;

@@ -1,4 +1,7 @@
 //! Changing what a module stores.
+//!
+//! A payload is decoded, changed, encoded and read back before it replaces the bytes that were there: an edit that no reader accepts
+//! leaves the module as it was.
 
 use super::{BLOB_17, Blob, StoredModule, check_kind};
 use crate::import_tree::ImportTree;

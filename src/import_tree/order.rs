@@ -58,6 +58,7 @@ impl Algorithm {
     pub const fn of(release: Release) -> Option<Algorithm> {
         match release.minor() {
             ..=6 => None,
+            // TREE-26: one release alone: 0.8 merged the host modules.
             7 => Some(Algorithm::V0_7),
             8.. => Some(Algorithm::V0_8),
         }
@@ -153,6 +154,7 @@ impl ModuleGraph {
     fn name_of(&self, group: &[usize]) -> String {
         let first = group.first().copied().unwrap_or(0);
         match self.modules.get(first) {
+            // TREE-24: the message names both kinds, as that of the releases does; the number tells two of one kind apart.
             Some(node) if !node.kind.is_empty() => format!("{} (module {first})", node.kind),
             _ => format!("module {first}"),
         }

@@ -47,8 +47,10 @@ const METAL_CODE: &[FormSlot] = &code(METAL_FORMATS, FieldShape::SilentFunctions
 const METAL_FORMATS: &[&str] = &["metal", "metallib"];
 const HIP_CODE: &[FormSlot] = &code(&["hsaco", "hip"], FieldShape::Functions);
 const NKI_CODE: &[FormSlot] = &code(&["Trainium", "Trainiumlib"], FieldShape::Functions);
+// PAY-12: endings of files: a library, LLVM IR, an object, assembly; and the kind itself.
 const HEXAGON_CODE: &[FormSlot] = &code(&["so", "ll", "o", "s", "hexagon"], FieldShape::Functions);
 
+// PAY-10: one form since 0.2: what changed are the functions in it (PAY-03), and those follow the layout.
 pub(super) const CUDA: &[PayloadForm] = &[PayloadForm::new("0.2", Releases::ALL, CUDA_CODE)];
 
 /// PAY-13: the SPIR-V form has no format. 0.13 to 0.23 write it, and no release reads it.
@@ -104,6 +106,7 @@ pub(super) const HSACO: &[PayloadForm] =
 
 pub(super) const NKI: &[PayloadForm] = &[PayloadForm::new("0.25", Releases::from(25), NKI_CODE)];
 
+// PAY-12: one word only, and yet every payload has it (PAY-19).
 const VULKAN_FORMATS: &[&str] = &["vulkan"];
 
 pub(super) const VULKAN: &[PayloadForm] = &[

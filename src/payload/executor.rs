@@ -1,4 +1,11 @@
 //! Executor factories: a graph, its parameters, the name of the model.
+//!
+//! | kind | fields, in order | rule |
+//! |---|---|---|
+//! | GraphRuntimeFactory, GraphExecutorFactory | string `graph_json`, `params`, string `module_name` | PAY-40 |
+//! | AotExecutorFactory | `params`, string `module_name` | PAY-41 |
+//!
+//! `params` is a u64 count, a vector of as many names (PAY-42), and that many tensor records, one behind the other.
 
 use super::field::{FieldShape, FormSlot, names, places};
 use super::kinds::PayloadForm;

@@ -77,6 +77,7 @@ pub enum FieldShape {
 pub enum Field<'a> {
     /// [`FieldShape::Text`], [`FieldShape::Version`], [`FieldShape::Base64`], [`FieldShape::Format`].
     Text(Text<'a>),
+    // Two shapes of one value: whether JSON may show it as text is a matter of the slot.
     /// [`FieldShape::Code`], [`FieldShape::Binary`].
     Bytes(Binary<'a>),
     /// [`FieldShape::Int`].
@@ -89,6 +90,7 @@ pub enum Field<'a> {
     Kernels(Vec<KernelCode<'a>>),
     /// [`FieldShape::Shaders`].
     Shaders(Vec<Shader<'a>>),
+    // PAY-34, PAY-40: the counts stand at other places, and the value is the same.
     /// [`FieldShape::Variables`], [`FieldShape::Params`].
     Tensors(Vec<(Text<'a>, TensorRecord<'a>)>),
     /// [`FieldShape::Symbols`].

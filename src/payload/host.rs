@@ -1,4 +1,11 @@
 //! Host code and constants.
+//!
+//! | kind | fields, in order | rule |
+//! |---|---|---|
+//! | c | string `code`, string `format`, names `function_names`, names `const_vars` | PAY-30, PAY-31 |
+//! | static_library | string `object`, names `function_names` | PAY-32, PAY-33 |
+//! | metadata, const_loader | names, their number, a tensor each; names, their number, a list of names each | PAY-34 .. PAY-38 |
+//! | metadata_module | nothing | PAY-99 |
 
 use super::field::{FieldShape, FormSlot, names, places, write_names};
 use super::kinds::PayloadForm;
@@ -19,6 +26,7 @@ pub(super) const C: &[PayloadForm] = &[PayloadForm::new(
         FormSlot::new("code", FieldShape::Code, PAY_30),
         FormSlot::new("format", FieldShape::Text, PAY_30),
         FormSlot::new("function_names", FieldShape::Names, PAY_30),
+        // PAY-30: names of constants that the source refers to, which a `const_loader` beside it has.
         FormSlot::new("const_vars", FieldShape::Names, PAY_30),
     ],
 )
@@ -29,6 +37,7 @@ pub(super) const STATIC_LIBRARY: &[PayloadForm] = &[PayloadForm::new(
     Releases::from(14),
     &[
         FormSlot::new("object", FieldShape::Binary, PAY_32),
+        // PAY-32: the symbols that the object defines; a loader finds functions by them only after linking.
         FormSlot::new("function_names", FieldShape::Names, PAY_32),
     ],
 )

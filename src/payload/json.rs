@@ -1,4 +1,13 @@
 //! The JSON form of a payload: what `payload.decode` answers and `payload.encode` takes. `spec/payload.md` fixes it.
+//!
+//! | value | JSON |
+//! |---|---|
+//! | string that is text | string |
+//! | bytes | base64 |
+//! | code | `source` where it is UTF-8 without NUL, else `data` in base64 |
+//! | dtype, device, tensor | as in chapter tensor |
+//! | list or map | array, in the order of the file |
+//! | opaque payload | `opaque`: all bytes in base64 |
 
 use super::field::{Field, FieldShape, FormSlot};
 use super::function_info::{DeviceFunction, FunctionInfo};

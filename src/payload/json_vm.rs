@@ -1,4 +1,13 @@
 //! The JSON form of the two VM executables.
+//!
+//! | value | JSON |
+//! |---|---|
+//! | tensor constant | `{"tensor": {...}}` |
+//! | constant that is loaded later (PAY-66) | `{"late": name}` |
+//! | shape, text, int, dtype (PAY-86) | `{"shape": [..]}`, `{"text": ..}`, `{"int": ..}`, `{"dtype": ..}` |
+//! | float | `{"float": ..}`; not finite: `{"float_bits": ..}`, base64 of its 8 bytes, little endian |
+//! | instruction of the Relay VM | `{"opcode": .., "fields": [..]}`, without its hash, which writing computes (PAY-71) |
+//! | code of the Relax VM | `instr_offset` and `instr_data`: words as signed integers (PAY-88) |
 
 use super::json::{In, base64, tensor_from};
 use super::{Text, relax_vm, relay_vm};

@@ -31,10 +31,12 @@ const fn range(since: u8, until: u8) -> Releases {
 }
 
 /// Runnable and serializable.
+// MOD-15: modules have property masks since 0.12.
 const RUNNABLE: &[(Releases, u8)] = &[(Releases::from(12), 3)];
 /// Serializable only.
 const STORED: &[(Releases, u8)] = &[(Releases::from(12), 1)];
 /// Exported as object code at first, serializable from 0.14 on.
+// MOD-15, PAY-30: until 0.13 code of the host went into the library and nowhere else, so that it was not serializable.
 const OBJECT_CODE: &[(Releases, u8)] = &[(range(12, 13), 4), (Releases::from(14), 5)];
 
 pub(super) const KINDS: &[KindInfo] = &[
@@ -46,6 +48,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         RUNNABLE,
     ),
     row(
+        // PAY-13: form 0.13 was written for ten releases, and no loader of `opencl` ever took it: the loader is that of form 0.2.
         "opencl",
         "OpenCL kernels",
         device::OPENCL,
@@ -68,6 +71,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 19), 3)],
     ),
     row(
+        // PAY-16: form 0.13 needs a compiler with Metal. Others wrote form 0.2 all the while, under the same kind and loader.
         "metal",
         "Metal kernels",
         device::METAL,
@@ -92,6 +96,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 23), 1)],
     ),
     row(
+        // PAY-99: of 0.7 to 0.11 the loader was also in the browser, where WebGPU ran SPIR-V. Then `webgpu` took WGSL.
         "vulkan",
         "SPIR-V shaders",
         device::VULKAN,
@@ -99,6 +104,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         RUNNABLE,
     ),
     row(
+        // PAY-99: the loader is registered in the browser alone: no runtime elsewhere loads it.
         "webgpu",
         "WGSL kernels",
         device::WEBGPU,
@@ -113,6 +119,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[],
     ),
     row(
+        // PAY-99: merged into `_lib` from 0.12 to 0.23 and stored beside it, without a loader; from 0.24 on it has one.
         "hexagon",
         "Hexagon object code",
         device::HEXAGON,
@@ -120,6 +127,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 23), 7), (Releases::from(24), 3)],
     ),
     row(
+        // PAY-99: as for `hsaco`: what a compiler without the runtime writes. Here no release loads it.
         "hex",
         "Hexagon object code of a compiler without Hexagon",
         device::HEX,
@@ -127,6 +135,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 23), 1)],
     ),
     row(
+        // PAY-99: written since 0.25, and no release registers a loader.
         "nki",
         "kernels for AWS Trainium",
         device::NKI,
@@ -143,6 +152,7 @@ pub(super) const KINDS: &[KindInfo] = &[
     ),
     renamed(
         row(
+            // PAY-34: of two names for one format the older was loaded as long as the runtime had both, up to 0.19.
             "metadata",
             "named constants",
             host::METADATA,
@@ -169,6 +179,7 @@ pub(super) const KINDS: &[KindInfo] = &[
     ),
     renamed(
         row(
+            // PAY-99: as `metadata`: written for one release, and loaded up to 0.19.
             "GraphRuntimeFactory",
             "a graph and its parameters",
             executor::GRAPH_RUNTIME,
@@ -193,6 +204,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 19), 1)],
     ),
     row(
+        // PAY-60: 0.6 and 0.7 have the code (PAY-62) and no module to store it in.
         "VMExecutable",
         "Relay VM code",
         relay_vm::FORMS,
@@ -201,6 +213,7 @@ pub(super) const KINDS: &[KindInfo] = &[
     ),
     renamed(
         row(
+            // PAY-81: renamed in 0.20, which has no loader of the old name: such libraries load up to 0.19.
             "relax.Executable",
             "Relax VM code",
             relax_vm::OLD_FORMS,
@@ -300,6 +313,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         RUNNABLE,
     ),
     row(
+        // PAY-48: the form changed in 0.10 under the same kind, and the loader of each release reads its own only.
         "ethos-n",
         "networks for Ethos-N",
         vendor::ETHOS_N,
@@ -321,6 +335,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 19), 3)],
     ),
     row(
+        // PAY-52: 0.16 wrote two strings, later releases a third, under the same kind and loader.
         "mrvl_sim",
         "a model for the Marvell simulator",
         vendor::MRVL_SIM,

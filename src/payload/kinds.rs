@@ -1,4 +1,7 @@
 //! The table of kinds: what each stores, in which releases, and who loads it.
+//!
+//! A kind has its loader and its property mask by release, and one form or several. A form is a list of slots: [`PayloadForm::slots`]
+//! in the order of the file, each with a name, a shape and the rule that puts it there.
 
 use super::kind_table::KINDS;
 use super::{Checked, FormSlot};

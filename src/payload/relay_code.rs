@@ -115,12 +115,16 @@ pub const OPCODES: &[Opcode] = &[
         Register,
     ),
     op(9, "GetField", 6, &[Register, Number, Register]),
+    // PAY-73: equal and not: both ways are jumps here, so nothing falls through (PAY-76).
     op(10, "If", 6, &[Register, Register, Jump, Jump]),
+    // PAY-73: from 0.14 on the field in the middle names the device.
     op(11, "LoadConst", 14, &[Constant, Number, Register]),
     op(11, "LoadConst", 6, &[Constant, Register]),
     op(12, "Goto", 6, &[Jump]),
     op(13, "GetTag", 6, &[Register, Register]),
+    // PAY-73: the value itself, which needs no entry of the pool (PAY-77).
     op(14, "LoadConsti", 6, &[Number, Register]),
+    // PAY-73: no fields: what a match that nothing matched jumps to.
     op(15, "Fatal", 6, &[]),
     op(
         16,
@@ -149,9 +153,11 @@ pub const OPCODES: &[Opcode] = &[
         6,
         &[Register, Register, Number, Number, Number, Register],
     ),
+    // PAY-72: came with 0.7, as 18 and 19 did.
     op(17, "ShapeOf", 7, &[Register, Register]),
     op(18, "ReshapeTensor", 7, &[Register, Register, Register]),
     op(19, "DeviceCopy", 7, &[Register, Number, Number, Register]),
+    // PAY-72: came with 0.9, so that a register is let go before its frame is.
     op(20, "KillRegister", 9, &[Register]),
 ];
 

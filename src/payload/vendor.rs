@@ -1,4 +1,15 @@
 //! Vendor runtimes: subgraphs and models that another library runs.
+//!
+//! | kind | fields, in order | rule |
+//! |---|---|---|
+//! | JSON runtimes | string `symbol`, string `graph_json`, names `const_names` | PAY-45 |
+//! | examplejson | string `graph_json` | PAY-46 |
+//! | coreml | string `symbol`, string `model` | PAY-47 |
+//! | ethos-n | vector of networks: name, code, u32 indices of inputs and outputs, from 0.10 on with sizes | PAY-48, PAY-49 |
+//! | VitisAIRuntime | string `runtime_module`, string `export_path`, string `symbol`, names `const_names` | PAY-50 |
+//! | torch | string `symbol`, string `archive` | PAY-51 |
+//! | mrvl_sim | string `symbol`, string `nodes_json`, from 0.17 on base64 `binary` | PAY-52, PAY-98 |
+//! | mrvl_hw | string `symbol`, string `nodes_json`, string `binary`, i32 `inputs`, `outputs`, `batches` | PAY-53 |
 
 use super::field::{FieldShape, FormSlot, text};
 use super::kinds::{PayloadForm, kind_info};
@@ -137,6 +148,7 @@ pub(super) const MRVL_SIM: &[PayloadForm] = &[
     ),
 ];
 
+// PAY-98: what follows in layout 0.7, without a length, is the kind of the next module, a string as well.
 /// No rule is about the bits of the last digit that stand for nothing.
 const DIGITS: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,

@@ -41,6 +41,7 @@ const NAMES: &[DtypeName] = &[
     name("int", Dtype::INT, 32, 2, 27),
     name("uint", Dtype::UINT, 32, 2, 27),
     name("float", Dtype::FLOAT, 32, 2, 27),
+    // TEN-03: its text has no bits, so that 64 come back whatever they were.
     name("handle", Dtype::HANDLE, 64, 2, 27),
     // TEN-02: up to 0.15 every name but `handle` is 32 bits wide where no digits follow.
     name("bfloat", Dtype::BFLOAT, 32, 7, 15),

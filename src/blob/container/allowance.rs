@@ -2,6 +2,14 @@
 //!
 //! A few bytes can name much: a symbol by an offset into another's name, a member by a path that all of its neighbours share, a
 //! library binary by its address. The reader of a file spends from one [`Allowance`], at whatever depth of archives.
+//!
+//! | what | for each byte of the file | besides | rule |
+//! |---|---|---|---|
+//! | inflated | 200 | 1 MiB | BLOB-57 |
+//! | kept in memory | 24 | 1 MiB | BLOB-57 |
+//! | names of symbols and members | 4 | 1 MiB | BLOB-68 |
+//! | library binaries | 4 | 1 MiB | BLOB-68 |
+//! | list of what was found | 16 | 16 MiB | BLOB-68 |
 
 use super::{MAX_INFLATION, MAX_KEPT};
 use crate::blob::{BLOB_57, BLOB_68};

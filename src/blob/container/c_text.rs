@@ -1,4 +1,7 @@
 //! C text: the blob as an array of numbers (BLOB-58).
+//!
+//! Not a parser of C: `char NAME[LENGTH] = { NUMBERS };` is looked for as every release writes it (BLOB-59), with any blanks between,
+//! and lines that begin as the code generator of a C host begins its definitions (BLOB-64). Comments and strings are not known.
 
 use super::allowance::Allowance;
 use super::form::find;

@@ -1,6 +1,16 @@
 //! Object files of every format as the same tables: areas that have bytes, and symbols that lie in them.
 //!
 //! The `object` crate is called here alone, and for each thing in one place: its code is compiled for every format and width.
+//!
+//! | form | tables that must lie inside (BLOB-55) | where they are found |
+//! |---|---|---|
+//! | ELF | segments, sections, symbol tables | header; section headers of kinds SYMTAB and DYNSYM |
+//! | Mach-O | load commands, symbols, names | header; LC_SYMTAB |
+//! | COFF | section headers, symbols | header |
+//! | PE | exports | by the `object` crate, whose errors are BLOB-55 |
+//!
+//! A parser of ELF or Mach-O may take a table that is cut off for an empty one: then a broken download looks like a library without
+//! symbols. So sizes are checked here first.
 
 use super::allowance::Allowance;
 use super::{FileForm, Machine};

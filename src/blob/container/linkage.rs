@@ -1,4 +1,11 @@
 //! What the dynamic loader of the system needs of an image, before TVM reads anything in it.
+//!
+//! | | ELF | Mach-O | PE |
+//! |---|---|---|---|
+//! | libraries | `DT_NEEDED` | load commands | import tables |
+//! | search path | `DT_RPATH`, `DT_RUNPATH` | not read | none |
+//! | bound when opened | `DT_BIND_NOW`, `DF_BIND_NOW`, `DF_1_NOW` | not read | not read |
+//! | functions called and defined | symbol tables | symbol table, without the underscore | symbols, where an image has them |
 
 use super::FileForm;
 use object::read::ObjectSymbol as _;

@@ -1,4 +1,16 @@
 //! What a symbol means to TVM, by its name.
+//!
+//! | symbol | role | rule |
+//! |---|---|---|
+//! | `..__tvm_dev_mblob`, `..__tvm_ffi_library_bin`, `..__tvm_ffi__library_bin` | the library binary | BLOB-50, BLOB-51 |
+//! | `..__tvm_module_ctx`, `..__tvm_ffi_library_ctx`, `..__tvm_ffi__library_ctx` | the slot of the module | BLOB-65 |
+//! | `__tvm_main__` | the entry function, or its name | BLOB-64 |
+//! | `__tvm_param__..` | a parameter linked in | |
+//! | `__tvm_ffi__metadata_..`, `__tvm_ffi__doc_..`, `__tvm_ffi__cubin_..` | about a function; device code | BLOB-62 |
+//! | `__tvm_ffi_..` | a packed function from 0.22 on | BLOB-62 |
+//! | `__TVM..`, data | the slot of a runtime function | BLOB-65 |
+//! | `TVM..`, undefined | a runtime function that is called directly | BLOB-65 |
+//! | any other function | a packed function up to 0.21, where none has the prefix | BLOB-63 |
 
 use super::allowance::Allowance;
 use crate::release::{Layout, Releases};

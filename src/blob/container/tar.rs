@@ -1,4 +1,15 @@
 //! Tar: headers, and the members of a plain one, which are borrowed.
+//!
+//! | field of a header | bytes | |
+//! |---|---|---|
+//! | name | 0 to 100 | ended by NUL, or full |
+//! | size | 124 to 136 | octal digits; binary from 8 GiB on |
+//! | checksum | 148 to 156 | octal: the sum of all bytes, its own as blanks |
+//! | kind | 156 | `0`, NUL and `7` a file, `L` the long name of the next member, others nothing of ours |
+//! | magic | 257 to 263 | `ustar` |
+//! | prefix | 345 to 500 | POSIX alone: stands before the name, with `/` between |
+//!
+//! Header and content fill blocks of 512 bytes each; a block of zeros ends the archive. What lies outside is BLOB-56.
 
 use super::{FileWalk, MemberPlace};
 use crate::blob::BLOB_56;

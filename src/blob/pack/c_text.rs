@@ -1,4 +1,10 @@
 //! The C text of a blob, byte for byte as the release writes it.
+//!
+//! | releases | element type | number | comma |
+//! |---|---|---|---|
+//! | 0.2, 0.3 | `char` | fewest hex digits | between numbers |
+//! | 0.4 to 0.13 | `unsigned char` | fewest hex digits | between numbers |
+//! | 0.14 on | `unsigned char` | two hex digits | behind each |
 
 use super::Naming;
 use crate::release::Release;

@@ -1,4 +1,11 @@
 //! An object file that defines a blob, and nothing else.
+//!
+//! | section | content | format |
+//! |---|---|---|
+//! | read-only data, `.lrodata` beyond 1 GiB on x86-64 | the blob, alignment 1 (BLOB-66) | all |
+//! | `.note.GNU-stack` | nothing: the stack stays data | ELF |
+//! | `.drectve` | `/EXPORT:symbol,DATA` | COFF |
+//! | `.rodata.str`, `.text.startup`, `.init_array` | name, code and pointer of the constructor of a system library (BLOB-67) | ELF |
 
 use super::{Arch, Naming, ObjectFormat, Target};
 use crate::blob::{BLOB_66, BLOB_67};
