@@ -13,8 +13,9 @@
 //! A kernel is a name and a string of code. A shader is a name, u32 flags and a vector of u32 words (PAY-14), from 0.24 on with a
 //! u64 length in front of flags and words (PAY-15).
 
-use super::field::{FieldShape, FormSlot, text};
 use super::kinds::PayloadForm;
+use super::slot::{FieldShape, FormSlot};
+use super::strings::text;
 use super::{
     Binary, Checked, Field, PAY_10, PAY_11, PAY_12, PAY_13, PAY_14, PAY_15, PAY_16, PAY_17, PAY_18,
     PAY_19, PAY_20, PAY_21, PAY_22, Text,

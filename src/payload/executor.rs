@@ -7,9 +7,10 @@
 //!
 //! `params` is a u64 count, a vector of as many names (PAY-42), and that many tensor records, one behind the other.
 
-use super::field::{FieldShape, FormSlot, names, places};
 use super::kinds::PayloadForm;
 use super::name_set::note_repeats;
+use super::slot::{FieldShape, FormSlot};
+use super::strings::{names, places};
 use super::{PAY_40, PAY_41, PAY_42, PAY_43, Text};
 use crate::release::Releases;
 use crate::rule::{Findings, Rule, Violation};

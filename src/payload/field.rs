@@ -1,76 +1,16 @@
-//! One slot of a payload: its shape, and how it is read and written.
+//! What a slot of a payload holds, and how it is read and written.
 
 use super::device::{self, KernelCode, Shader};
 use super::function_info::{self, DeviceFunction};
+use super::slot::{FieldShape, FormSlot};
+use super::strings::{names, text, write_names};
 use super::vendor::{self, Network};
 use super::{Binary, Payload, StackVm, Text, executor, host, relax_vm, relay_vm, stackvm};
 use crate::release::Layout;
-use crate::rule::{Findings, Kind, Rule, Violation};
+use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::TensorRecord;
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
-
-/// A named place in a form.
-#[derive(Clone, Copy, Debug)]
-pub struct FormSlot {
-    /// The field's name in dumps and, for most shapes, in JSON.
-    pub name: &'static str,
-    /// What is there.
-    pub shape: FieldShape,
-    /// The rule that puts it there.
-    pub rule: Rule,
-}
-
-/// What can stand in a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldShape {
-    /// A string of UTF-8.
-    Text,
-    /// A version string (PAY-17).
-    Version,
-    /// A string of base64 (PAY-98).
-    Base64,
-    /// A format word (PAY-11), with the words that are known (PAY-12).
-    Format(&'static [&'static str]),
-    /// A string of any bytes: source text or binary; JSON has it under `source` or `data`.
-    Code,
-    /// A string of any bytes that is never text.
-    Binary,
-    /// i32.
-    Int,
-    /// A vector of strings.
-    Names,
-    /// A function map (PAY-02).
-    Functions,
-    /// A function map whose functions do not repeat their names: what a form has that no release after 0.23 writes (PAY-09).
-    SilentFunctions,
-    /// A map from kernel name to code.
-    Kernels,
-    /// A map from kernel name to shader (PAY-14), with a length in front of each when framed (PAY-15).
-    Shaders {
-        /// Whether each shader has its length in front.
-        framed: bool,
-    },
-    /// Names, their number again, then that many tensors.
-    Variables,
-    /// Names of functions, their number again, then the variables of each.
-    Symbols,
-    /// A number, that many names, that many tensors.
-    Params,
-    /// The compiled networks of ethos-n, with or without buffer sizes.
-    Networks {
-        /// Whether sizes follow the orders.
-        sizes: bool,
-    },
-    /// A Relay VM executable.
-    Relay,
-    /// A Relax VM executable.
-    Relax,
-    /// A map from name to StackVM function.
-    StackVms,
-    /// A number, then that many kinds with their payloads.
-    Imports,
-}
 
 /// What stood in a slot.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,10 +48,6 @@ pub enum Field<'a> {
 }
 
 impl FormSlot {
-    pub(crate) const fn new(name: &'static str, shape: FieldShape, rule: Rule) -> FormSlot {
-        FormSlot { name, shape, rule }
-    }
-
     pub(super) fn read<'a>(
         &self,
         layout: Layout,
@@ -199,41 +135,4 @@ impl FormSlot {
         }
         Ok(())
     }
-}
-
-/// A string of UTF-8.
-pub(super) fn text<'a>(
-    cursor: &mut Cursor<'a>,
-    field: &str,
-    rule: Rule,
-) -> Result<Text<'a>, Violation> {
-    cursor.str(field, rule).map(Cow::Borrowed)
-}
-
-/// A vector of strings.
-pub(super) fn names<'a>(
-    cursor: &mut Cursor<'a>,
-    field: &'static str,
-    rule: Rule,
-) -> Result<Vec<Text<'a>>, Violation> {
-    cursor.vector(8, field, |cursor| text(cursor, field, rule))
-}
-
-/// Where each of `names` begins, which were read one behind the other from a vector at `start`.
-pub(super) fn places<'n>(
-    names: &'n [Text<'_>],
-    start: u64,
-) -> impl Iterator<Item = (&'n str, u64)> {
-    // WIRE-04, WIRE-06: the count, and before each name its length. So no offset is kept for names that break nothing.
-    let mut at = start.saturating_add(8);
-    names.iter().map(move |name| {
-        let here = at;
-        at = at.saturating_add(8).saturating_add(name.len() as u64);
-        (&**name, here)
-    })
-}
-
-/// The inverse of [`names`].
-pub(super) fn write_names(names: &[Text<'_>], out: &mut Writer) {
-    out.vector(names, |out, name| out.str(name));
 }

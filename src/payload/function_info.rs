@@ -8,8 +8,8 @@
 //! | launch_param_tags | vector of strings (`thread_axis_tags` up to 0.7) | PAY-02, PAY-05, PAY-06 |
 //! | arg_extra_tags | vector of i32 | PAY-03, PAY-08; layouts 0.21 and 0.22 only |
 
-use super::field::{names, places, text, write_names};
 use super::name_set::note_repeats;
+use super::strings::{names, places, text, write_names};
 use super::{PAY_02, PAY_03, PAY_04, PAY_05, PAY_06, PAY_07, PAY_08, PAY_09, Text};
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Violation};

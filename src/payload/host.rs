@@ -7,9 +7,10 @@
 //! | metadata, const_loader | names, their number, a tensor each; names, their number, a list of names each | PAY-34 .. PAY-38 |
 //! | metadata_module | nothing | PAY-99 |
 
-use super::field::{FieldShape, FormSlot, names, places, write_names};
 use super::kinds::PayloadForm;
 use super::name_set::{NameSet, note_repeats};
+use super::slot::{FieldShape, FormSlot};
+use super::strings::{names, places, write_names};
 use super::{
     Checked, Field, PAY_30, PAY_31, PAY_32, PAY_33, PAY_34, PAY_35, PAY_36, PAY_37, PAY_38, Text,
 };

@@ -9,8 +9,9 @@
 //! | list or map | array, in the order of the file |
 //! | opaque payload | `opaque`: all bytes in base64 |
 
-use super::field::{Field, FieldShape, FormSlot};
+use super::field::Field;
 use super::function_info::{DeviceFunction, FunctionInfo};
+use super::slot::{FieldShape, FormSlot};
 use super::{
     Binary, KernelCode, KnownPayload, Network, PAY_01, Payload, Shader, StackVm, Text, json_vm,
     kind_info,

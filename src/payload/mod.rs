@@ -41,21 +41,26 @@ mod kinds;
 pub(crate) mod line;
 mod name_set;
 mod relax_code;
+mod relax_function;
 pub mod relax_vm;
 mod relay_code;
 mod relay_function;
 mod relay_text;
 pub mod relay_vm;
 mod rules;
+mod slot;
 mod stackvm;
+mod strings;
 mod vendor;
 
 pub use rules::*;
 
 pub use device::{KernelCode, Shader};
-pub use field::{Field, FieldShape, FormSlot};
+pub use field::Field;
 pub use function_info::{DeviceFunction, FunctionInfo};
-pub use kinds::{KindInfo, PayloadForm, kind_info, kinds};
+pub use kind_table::{kind_info, kinds};
+pub use kinds::{KindInfo, PayloadForm};
+pub use slot::{FieldShape, FormSlot};
 pub use stackvm::StackVm;
 pub use vendor::Network;
 

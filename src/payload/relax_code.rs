@@ -10,9 +10,10 @@
 //! An operand has its kind in the top byte (0 register, 1 immediate, 2 constant, 3 function) and a signed 56-bit value
 //! below. Jumps count in instructions, from the jump itself.
 
-use super::relax_vm::{FunctionKind, RelaxExecutable, RelaxFunction};
+use super::relax_function::{FunctionKind, RelaxFunction};
 use super::{PAY_88, PAY_89, PAY_90, PAY_91, PAY_92, PAY_93, PAY_94, PAY_96, PAY_97};
 use crate::rule::{Kind, Violation};
+use crate::wire::Words;
 
 /// Nothing: the destination of a call whose result is not used, and the operand that is no value.
 pub const VOID_REGISTER: i64 = 1 << 54;
@@ -82,13 +83,20 @@ impl RelaxOperand {
     }
 }
 
-impl RelaxExecutable<'_> {
+/// The code of an executable, with what its operands name.
+pub(super) struct RelaxCode<'c, 'a> {
+    pub(super) functions: &'c [RelaxFunction<'a>],
+    /// How many constants there are.
+    pub(super) constants: usize,
+    /// For each instruction the index of its first word.
+    pub(super) offsets: &'c Words<'a>,
+    /// The words of all instructions.
+    pub(super) words: &'c Words<'a>,
+}
+
+impl RelaxCode<'_, '_> {
     /// Instruction `index` of the table.
-    ///
-    /// # Errors
-    ///
-    /// PAY-88 when it does not lie inside the words, PAY-89 when its opcode or an operand kind is unknown.
-    pub fn instruction(&self, index: usize) -> Result<RelaxInstruction, Violation> {
+    pub(super) fn instruction(&self, index: usize) -> Result<RelaxInstruction, Violation> {
         let (at, start) = self.start_of(index)?;
         let word = |position: usize| {
             let word = at.checked_add(position).and_then(|at| self.words.get(at));
@@ -124,7 +132,7 @@ impl RelaxExecutable<'_> {
         if let Some(function) = starts.iter().position(|start| *start == offset) {
             return format!("functions[{function}]");
         }
-        let vectors = [("instr_data", &self.words), ("instr_offset", &self.offsets)];
+        let vectors = [("instr_data", self.words), ("instr_offset", self.offsets)];
         let behind = vectors
             .into_iter()
             .find(|(_, words)| words.offset_of(0) <= offset);
@@ -185,7 +193,7 @@ impl RelaxExecutable<'_> {
     }
 
     /// PAY-88 to PAY-97: everything that the VM follows without looking.
-    pub(super) fn check_code(&self, function_starts: &[u64]) -> Result<(), Violation> {
+    pub(super) fn check(&self, function_starts: &[u64]) -> Result<(), Violation> {
         self.check_tiling()?;
         self.check_bounds(function_starts)?;
         for (function, start) in self.functions.iter().zip(function_starts) {
@@ -341,9 +349,7 @@ impl RelaxExecutable<'_> {
                 listed(callee, self.functions.len(), "function")?;
                 operands.into_iter().try_for_each(|operand| match operand {
                     RelaxOperand::Register(from) => source(from),
-                    RelaxOperand::Constant(index) => {
-                        listed(index, self.constants.len(), "constant")
-                    }
+                    RelaxOperand::Constant(index) => listed(index, self.constants, "constant"),
                     RelaxOperand::Function(index) => {
                         listed(index, self.functions.len(), "function")
                     }

@@ -14,11 +14,14 @@
 //! Neither magic nor version distinguishes the releases before 0.22; the constant tags of three eras differ all the same.
 //! Only the layout of the library tells them apart (PAY-86).
 
-use super::field::{FieldShape, FormSlot, names, text, write_names};
 use super::kinds::PayloadForm;
 use super::name_set::note_repeats;
+use super::relax_code::RelaxCode;
 pub use super::relax_code::{RelaxInstruction, RelaxOperand, VM_REGISTER, VOID_REGISTER};
-use super::{PAY_81, PAY_82, PAY_83, PAY_84, PAY_85, PAY_86, PAY_87, PAY_95, Text};
+pub use super::relax_function::{FunctionKind, RelaxFunction};
+use super::slot::{FieldShape, FormSlot};
+use super::strings::text;
+use super::{PAY_81, PAY_82, PAY_83, PAY_85, PAY_86, PAY_87, PAY_95, Text};
 use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Dtype, Sizing, TensorRecord};
@@ -51,60 +54,6 @@ pub struct RelaxExecutable<'a> {
     pub offsets: Words<'a>,
     /// The words of all instructions.
     pub words: Words<'a>,
-}
-
-/// One function of the table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RelaxFunction<'a> {
-    /// Who runs it.
-    pub kind: FunctionKind,
-    /// Its global name.
-    pub name: Text<'a>,
-    /// Index of its first instruction.
-    pub start: i64,
-    /// Index behind its last instruction.
-    pub end: i64,
-    /// How many arguments it takes; -2 for a packed function, which takes any.
-    pub num_args: i64,
-    /// How many registers its frame has. Arguments are in the first ones.
-    pub registers: i64,
-    /// Names of the arguments.
-    pub params: Vec<Text<'a>>,
-}
-
-/// Who runs a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FunctionKind {
-    /// A packed function from the imports or the global registry.
-    Packed,
-    /// Instructions of this executable.
-    Vm,
-    /// A compiled function that works on the VM's registers.
-    VmTir,
-}
-
-impl FunctionKind {
-    /// Every kind; its position is its number in the file.
-    pub const ALL: [FunctionKind; 3] =
-        [FunctionKind::Packed, FunctionKind::Vm, FunctionKind::VmTir];
-
-    /// The number in the file.
-    pub const fn code(self) -> i32 {
-        match self {
-            FunctionKind::Packed => 0,
-            FunctionKind::Vm => 1,
-            FunctionKind::VmTir => 2,
-        }
-    }
-
-    /// The word in JSON: `packed`, `vm`, `vmtir`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FunctionKind::Packed => "packed",
-            FunctionKind::Vm => "vm",
-            FunctionKind::VmTir => "vmtir",
-        }
-    }
 }
 
 /// One constant of the pool.
@@ -202,10 +151,10 @@ impl<'a> RelaxExecutable<'a> {
             offsets: cursor.signed_words("instr_offset", super::PAY_88)?,
             words: cursor.signed_words("instr_data", super::PAY_88)?,
         };
-        executable
-            .check_code(&starts)
+        let code = executable.code();
+        code.check(&starts)
             .map_err(|broken| match broken.offset() {
-                Some(at) => cursor.blame(&executable.field_at(at, &starts), broken),
+                Some(at) => cursor.blame(&code.field_at(at, &starts), broken),
                 None => broken,
             })?;
         Ok(executable)
@@ -224,6 +173,24 @@ impl<'a> RelaxExecutable<'a> {
         self.write_code(layout, &mut code)?;
         out.bytes(&code.into_bytes());
         Ok(())
+    }
+
+    /// Instruction `index` of the table.
+    ///
+    /// # Errors
+    ///
+    /// PAY-88 when it does not lie inside the words, PAY-89 when its opcode or an operand kind is unknown.
+    pub fn instruction(&self, index: usize) -> Result<RelaxInstruction, Violation> {
+        self.code().instruction(index)
+    }
+
+    fn code(&self) -> RelaxCode<'_, 'a> {
+        RelaxCode {
+            functions: &self.functions,
+            constants: self.constants.len(),
+            offsets: &self.offsets,
+            words: &self.words,
+        }
     }
 
     fn write_code(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
@@ -307,40 +274,6 @@ fn check_scopes(
             .map_err(|broken| cursor.blame(&format!("memory_scopes[{index}]"), broken))?;
     }
     Ok(())
-}
-
-impl<'a> RelaxFunction<'a> {
-    fn read(cursor: &mut Cursor<'a>) -> Result<RelaxFunction<'a>, Violation> {
-        let start = cursor.offset();
-        let code = cursor.i32("kind", PAY_84)?;
-        let kind = FunctionKind::ALL
-            .into_iter()
-            .find(|kind| kind.code() == code);
-        let Some(kind) = kind else {
-            let message = format!("function kind {code}, there are 0, 1 and 2");
-            let broken = PAY_84.broken(Kind::UnknownKind, start, message);
-            return Err(cursor.blame("kind", broken));
-        };
-        Ok(RelaxFunction {
-            kind,
-            name: text(cursor, "name", PAY_84)?,
-            start: cursor.i64("start", PAY_84)?,
-            end: cursor.i64("end", PAY_84)?,
-            num_args: cursor.i64("num_args", PAY_84)?,
-            registers: cursor.i64("registers", PAY_84)?,
-            params: names(cursor, "params", PAY_84)?,
-        })
-    }
-
-    fn write(&self, out: &mut Writer) {
-        out.i32(self.kind.code());
-        out.str(&self.name);
-        out.i64(self.start);
-        out.i64(self.end);
-        out.i64(self.num_args);
-        out.i64(self.registers);
-        write_names(&self.params, out);
-    }
 }
 
 impl<'a> RelaxConstant<'a> {

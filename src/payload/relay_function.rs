@@ -7,9 +7,9 @@
 //! | param devices | vector of i64, one for each parameter | 0.7 .. | PAY-70 |
 //! | code | the instructions, without a count of their own | | PAY-71 .. PAY-77 |
 
-use super::field::{names, text, write_names};
 use super::name_set::NameSet;
 use super::relay_code::{RelayFrame, RelayInstruction};
+use super::strings::{names, text, write_names};
 use super::{PAY_69, PAY_70, PAY_74, Text};
 use crate::rule::{Kind, Violation};
 use crate::wire::{Cursor, Writer};

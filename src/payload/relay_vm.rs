@@ -14,12 +14,13 @@
 //! | primitive attributes | map of u64 to map of strings | 0.8 .. | PAY-68 |
 //! | functions | vector of functions | | PAY-69 .. PAY-77 |
 
-use super::field::{FieldShape, FormSlot, names, text, write_names};
 use super::kinds::PayloadForm;
 use super::name_set::NameSet;
 use super::relay_code::RelayFrame;
 pub use super::relay_code::{OPCODES, Opcode, RelayInstruction, RelayOperand};
 pub use super::relay_function::RelayFunction;
+use super::slot::{FieldShape, FormSlot};
+use super::strings::{names, text, write_names};
 use super::{PAY_60, PAY_61, PAY_62, PAY_63, PAY_64, PAY_65, PAY_66, PAY_67, PAY_68, Text};
 use crate::release::Releases;
 use crate::rule::{Findings, Kind, Violation};

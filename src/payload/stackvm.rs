@@ -9,8 +9,9 @@
 //! A StackVM is a vector of i32 (code), three vectors of strings (texts, external functions, heap names) and two u64
 //! (heap and stack size).
 
-use super::field::{FieldShape, FormSlot, names, text, write_names};
 use super::kinds::PayloadForm;
+use super::slot::{FieldShape, FormSlot};
+use super::strings::{names, text, write_names};
 use super::{PAY_55, PAY_56, PAY_57, Payload, Text};
 use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Violation};

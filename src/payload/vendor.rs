@@ -11,11 +11,12 @@
 //! | mrvl_sim | string `symbol`, string `nodes_json`, from 0.17 on base64 `binary` | PAY-52, PAY-98 |
 //! | mrvl_hw | string `symbol`, string `nodes_json`, string `binary`, i32 `inputs`, `outputs`, `batches` | PAY-53 |
 
-use super::field::{FieldShape, FormSlot, text};
-use super::kinds::{PayloadForm, kind_info};
+use super::kinds::PayloadForm;
+use super::slot::{FieldShape, FormSlot};
+use super::strings::text;
 use super::{
     Binary, Checked, Field, PAY_45, PAY_46, PAY_47, PAY_48, PAY_49, PAY_50, PAY_51, PAY_52, PAY_53,
-    PAY_98, Text,
+    PAY_98, Text, kind_info,
 };
 use crate::release::Releases;
 use crate::rule::{Findings, Kind, Rule, Violation};

@@ -1,0 +1,102 @@
+//! A function of the Relax VM: a row of the function table (PAY-84).
+//!
+//! | field | bytes |
+//! |---|---|
+//! | kind | i32: 0 packed, 1 VM, 2 VMTIR |
+//! | name | string |
+//! | start, end | i64 each: the first instruction, and the one behind the last |
+//! | num_args, registers | i64 each |
+//! | params | vector of strings |
+
+use super::strings::{names, text, write_names};
+use super::{PAY_84, Text};
+use crate::rule::{Kind, Violation};
+use crate::wire::{Cursor, Writer};
+
+/// One function of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelaxFunction<'a> {
+    /// Who runs it.
+    pub kind: FunctionKind,
+    /// Its global name.
+    pub name: Text<'a>,
+    /// Index of its first instruction.
+    pub start: i64,
+    /// Index behind its last instruction.
+    pub end: i64,
+    /// How many arguments it takes; -2 for a packed function, which takes any.
+    pub num_args: i64,
+    /// How many registers its frame has. Arguments are in the first ones.
+    pub registers: i64,
+    /// Names of the arguments.
+    pub params: Vec<Text<'a>>,
+}
+
+/// Who runs a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FunctionKind {
+    /// A packed function from the imports or the global registry.
+    Packed,
+    /// Instructions of this executable.
+    Vm,
+    /// A compiled function that works on the VM's registers.
+    VmTir,
+}
+
+impl FunctionKind {
+    /// Every kind; its position is its number in the file.
+    pub const ALL: [FunctionKind; 3] =
+        [FunctionKind::Packed, FunctionKind::Vm, FunctionKind::VmTir];
+
+    /// The number in the file.
+    pub const fn code(self) -> i32 {
+        match self {
+            FunctionKind::Packed => 0,
+            FunctionKind::Vm => 1,
+            FunctionKind::VmTir => 2,
+        }
+    }
+
+    /// The word in JSON: `packed`, `vm`, `vmtir`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FunctionKind::Packed => "packed",
+            FunctionKind::Vm => "vm",
+            FunctionKind::VmTir => "vmtir",
+        }
+    }
+}
+
+impl<'a> RelaxFunction<'a> {
+    pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<RelaxFunction<'a>, Violation> {
+        let start = cursor.offset();
+        let code = cursor.i32("kind", PAY_84)?;
+        let kind = FunctionKind::ALL
+            .into_iter()
+            .find(|kind| kind.code() == code);
+        let Some(kind) = kind else {
+            let message = format!("function kind {code}, there are 0, 1 and 2");
+            let broken = PAY_84.broken(Kind::UnknownKind, start, message);
+            return Err(cursor.blame("kind", broken));
+        };
+        Ok(RelaxFunction {
+            kind,
+            name: text(cursor, "name", PAY_84)?,
+            start: cursor.i64("start", PAY_84)?,
+            end: cursor.i64("end", PAY_84)?,
+            num_args: cursor.i64("num_args", PAY_84)?,
+            registers: cursor.i64("registers", PAY_84)?,
+            params: names(cursor, "params", PAY_84)?,
+        })
+    }
+
+    pub(super) fn write(&self, out: &mut Writer) {
+        out.i32(self.kind.code());
+        out.str(&self.name);
+        out.i64(self.start);
+        out.i64(self.end);
+        out.i64(self.num_args);
+        out.i64(self.registers);
+        write_names(&self.params, out);
+    }
+}

@@ -1,0 +1,74 @@
+//! The slots of a form: what stands where, by which rule.
+//!
+//! A form is constant data, so that reading, writing, JSON and the grammar in the specification walk one table. What a slot held in
+//! a file is a [`Field`](super::Field).
+
+use crate::rule::Rule;
+
+/// A named place in a form.
+#[derive(Clone, Copy, Debug)]
+pub struct FormSlot {
+    /// The field's name in dumps and, for most shapes, in JSON.
+    pub name: &'static str,
+    /// What is there.
+    pub shape: FieldShape,
+    /// The rule that puts it there.
+    pub rule: Rule,
+}
+
+/// What can stand in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldShape {
+    /// A string of UTF-8.
+    Text,
+    /// A version string (PAY-17).
+    Version,
+    /// A string of base64 (PAY-98).
+    Base64,
+    /// A format word (PAY-11), with the words that are known (PAY-12).
+    Format(&'static [&'static str]),
+    /// A string of any bytes: source text or binary; JSON has it under `source` or `data`.
+    Code,
+    /// A string of any bytes that is never text.
+    Binary,
+    /// i32.
+    Int,
+    /// A vector of strings.
+    Names,
+    /// A function map (PAY-02).
+    Functions,
+    /// A function map whose functions do not repeat their names: what a form has that no release after 0.23 writes (PAY-09).
+    SilentFunctions,
+    /// A map from kernel name to code.
+    Kernels,
+    /// A map from kernel name to shader (PAY-14), with a length in front of each when framed (PAY-15).
+    Shaders {
+        /// Whether each shader has its length in front.
+        framed: bool,
+    },
+    /// Names, their number again, then that many tensors.
+    Variables,
+    /// Names of functions, their number again, then the variables of each.
+    Symbols,
+    /// A number, that many names, that many tensors.
+    Params,
+    /// The compiled networks of ethos-n, with or without buffer sizes.
+    Networks {
+        /// Whether sizes follow the orders.
+        sizes: bool,
+    },
+    /// A Relay VM executable.
+    Relay,
+    /// A Relax VM executable.
+    Relax,
+    /// A map from name to StackVM function.
+    StackVms,
+    /// A number, then that many kinds with their payloads.
+    Imports,
+}
+
+impl FormSlot {
+    pub(crate) const fn new(name: &'static str, shape: FieldShape, rule: Rule) -> FormSlot {
+        FormSlot { name, shape, rule }
+    }
+}

@@ -1,0 +1,43 @@
+//! Strings and lists of strings, which most payloads are made of.
+
+use super::Text;
+use crate::rule::{Rule, Violation};
+use crate::wire::{Cursor, Writer};
+use std::borrow::Cow;
+
+/// A string of UTF-8.
+pub(super) fn text<'a>(
+    cursor: &mut Cursor<'a>,
+    field: &str,
+    rule: Rule,
+) -> Result<Text<'a>, Violation> {
+    cursor.str(field, rule).map(Cow::Borrowed)
+}
+
+/// A vector of strings.
+pub(super) fn names<'a>(
+    cursor: &mut Cursor<'a>,
+    field: &'static str,
+    rule: Rule,
+) -> Result<Vec<Text<'a>>, Violation> {
+    cursor.vector(8, field, |cursor| text(cursor, field, rule))
+}
+
+/// Where each of `names` begins, which were read one behind the other from a vector at `start`.
+pub(super) fn places<'n>(
+    names: &'n [Text<'_>],
+    start: u64,
+) -> impl Iterator<Item = (&'n str, u64)> {
+    // WIRE-04, WIRE-06: the count, and before each name its length. So no offset is kept for names that break nothing.
+    let mut at = start.saturating_add(8);
+    names.iter().map(move |name| {
+        let here = at;
+        at = at.saturating_add(8).saturating_add(name.len() as u64);
+        (&**name, here)
+    })
+}
+
+/// The inverse of [`names`].
+pub(super) fn write_names(names: &[Text<'_>], out: &mut Writer) {
+    out.vector(names, |out, name| out.str(name));
+}
