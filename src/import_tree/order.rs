@@ -3,6 +3,12 @@
 //! [`order`] with [`Algorithm::V0_8`] is the export of every release from 0.8 on, [`Algorithm::V0_7`] that of 0.7.
 //! [`Algorithm::Topological`] is this crate's own: it stores every graph that can be stored at all, in an order that every
 //! loader accepts, and agrees with 0.8 wherever 0.8 does not refuse.
+//!
+//! | algorithm | groups | children of a row | rejects |
+//! |---|---|---|---|
+//! | `0.7` | each module alone, in the order of one walk | as imported, repetitions included (TREE-26) | nothing |
+//! | `0.8` | host modules merged into `_lib` (TREE-20 .. 22) | ascending, each once (TREE-23) | a child before its parent (TREE-24) |
+//! | `topological` | as 0.8 | as 0.8 | a cycle of groups (TREE-24) |
 
 use super::{TREE_02, TREE_24, TREE_25, TREE_28};
 use crate::release::Release;

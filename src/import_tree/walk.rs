@@ -1,5 +1,8 @@
 //! The rules that need the whole graph: no cycle, everything reached, not too deep. No recursion: a chain is as deep as
 //! the file is long.
+//!
+//! Each module is in one of three states, in one vector of a word each: not walked yet, on the path from the start to here, or
+//! finished, and then the word is the length of the longest chain of imports below it.
 
 use super::{ImportTree, TREE_09, TREE_11, TREE_12};
 use crate::rule::{Findings, Kind, Violation};
