@@ -47,14 +47,21 @@ const ITEM: usize = 48;
 
 /// `object.layout`.
 pub(in crate::conformance) fn layout(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let held = make(api, args.get("value").unwrap_or(&Value::Null))?;
+    told(shape_of(&make(
+        api,
+        args.get("value").unwrap_or(&Value::Null),
+    )?)?)
+}
+
+/// The memory of a container as it is now.
+pub(super) fn shape_of(held: &Held) -> Result<Value, Reply> {
     match held.raw.type_index {
         index::ARRAY | index::LIST => {
             // SAFETY: the tag says what is behind the header.
             let sequence = unsafe { *held.cell::<Sequence>() };
             let behind = size_of::<Header>() + size_of::<Sequence>();
             let inline = sequence.data as usize == held.pointer() as usize + behind;
-            told(json!({"size": sequence.size, "capacity": sequence.capacity, "inline": inline}))
+            Ok(json!({"size": sequence.size, "capacity": sequence.capacity, "inline": inline}))
         }
         index::MAP | index::DICT => {
             // SAFETY: the tag says what is behind the header.
@@ -73,7 +80,7 @@ pub(in crate::conformance) fn layout(api: &'static Api, args: &Value) -> Result<
                 unsafe { *table.data.wrapping_add(offset) }
             };
             let marks: Vec<u8> = dense.map(mark).collect();
-            told(json!({"small": small, "slots": slots, "padding": padding, "marks": marks}))
+            Ok(json!({"small": small, "slots": slots, "padding": padding, "marks": marks}))
         }
         other => Err(unsupported(format!(
             "a value with type index {other} has no slots"

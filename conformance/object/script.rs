@@ -1,7 +1,7 @@
 //! `object.script`: calls in turn. What containers, texts and objects do is reached by every frontend through registered functions,
 //! methods, attributes and fields, so one operation asks for all of it.
 
-use super::{probe, records, weak};
+use super::{layout, probe, records, weak};
 use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg};
@@ -230,6 +230,7 @@ impl Play<'_> {
                 let count = count.ok_or_else(|| unsupported("only objects are counted"))?;
                 Ok(api.share(int_arg(count)))
             }
+            "layout" => Err(Stop::Shown(layout::shape_of(&self.argument(plain(0))?)?)),
             "same" => {
                 let (left, right) = (self.argument(plain(0))?, self.argument(plain(1))?);
                 let same = left.raw.type_index == right.raw.type_index

@@ -67,7 +67,7 @@ impl Build for Values {
     }
 }
 
-/// JSON text of a value. `indent` of 0 is compact. Only None, bool, int, float, string, array, list and map have one.
+/// JSON text of a value. `indent` of 0 is compact, a negative one has the lines of an indented text and no spaces before them. Only None, bool, int, float, string, array, list and map have one.
 ///
 /// # Errors
 ///
@@ -75,7 +75,8 @@ impl Build for Values {
 /// [`MAX_INDENT`] and for a text beyond [`MAX_TEXT`] (OBJ-17); OBJ-40 where it nests deeper than 10,000, and a ValueError where the
 /// stack of the thread is too short for it.
 pub(crate) fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
-    // What is negative is compact too, as in every release.
+    // OBJ-17: upstream tests for 0 alone, so what is negative has lines too.
+    let has_lines = indent != 0;
     let indent = match usize::try_from(indent.max(0)) {
         Ok(indent) if indent <= MAX_INDENT => indent,
         _ => {
@@ -85,6 +86,7 @@ pub(crate) fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
     };
     let mut writer = JsonWriter {
         text: Vec::new(),
+        has_lines,
         indent,
         level: 0,
         open: Vec::new(),
@@ -136,7 +138,9 @@ fn too_much(message: String) -> Error {
 /// A text that is being written.
 struct JsonWriter {
     text: Vec<u8>,
+    has_lines: bool,
     indent: usize,
+    /// Spaces in front of a line now.
     level: usize,
     /// Addresses of the containers on the way.
     open: Vec<usize>,
@@ -205,7 +209,7 @@ impl JsonWriter {
                 };
                 string_text(name, &mut self.text);
                 self.text
-                    .extend_from_slice(if self.indent == 0 { b":" } else { b": " });
+                    .extend_from_slice(if self.has_lines { b": " } else { b":" });
                 self.value(item.view())?;
             }
         }
@@ -236,7 +240,7 @@ impl JsonWriter {
                 "the text is longer than {MAX_TEXT} bytes"
             )));
         }
-        if self.indent > 0 {
+        if self.has_lines {
             self.text.push(b'\n');
             self.text.extend(std::iter::repeat_n(b' ', self.level));
         }
