@@ -192,6 +192,32 @@ impl Error {
         )
     }
 
+    /// The same error with `text` behind its message. The other parts stay as they are, byte for byte.
+    #[cfg(feature = "vm")]
+    #[cold]
+    pub(crate) fn with_text_behind(&self, text: &str) -> Error {
+        let cell = &self.0.cell;
+        // SAFETY: the kind lives, unchanged, while the error does.
+        let kind = unsafe { cell.kind.as_slice() };
+        // SAFETY: so does the message.
+        let message = unsafe { cell.message.as_slice() };
+        let backtrace = {
+            let _updates = updates();
+            let _held = changes();
+            // SAFETY: errors made here change it under `changes`, others under `updates` (see `Sync`).
+            let backtrace = unsafe { &*cell.backtrace.get() };
+            // SAFETY: the bytes that it counts, which live while both locks are held.
+            unsafe { backtrace.as_slice() }.to_vec()
+        };
+        Error::with_parts(
+            kind,
+            &[message, text.as_bytes()].concat(),
+            &backtrace,
+            self.cause().map(Error::into_object),
+            self.context(),
+        )
+    }
+
     fn text(part: &ByteArray) -> &str {
         // SAFETY: kind and message live while the error does; the backtrace is read before anyone can change it.
         std::str::from_utf8(unsafe { part.as_slice() }).unwrap_or("(not UTF-8)")
@@ -370,4 +396,24 @@ pub(crate) fn set_raised(error: Error) {
 /// Takes the error that was left on this thread.
 pub(crate) fn take_raised() -> Option<Error> {
     RAISED.try_with(Cell::take).ok().flatten()
+}
+
+#[cfg(all(test, feature = "vm"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_behind_a_message_changes_no_byte_of_an_error() {
+        let foreign = Error::with_parts(b"\xffKind", b"\xfetext", b"\xfdtrace", None, None);
+        let error = foreign.with_text_behind(" more");
+        let cell = &error.0.cell;
+        // SAFETY: the kind lives while the error does.
+        assert_eq!(unsafe { cell.kind.as_slice() }, b"\xffKind");
+        // SAFETY: so does the message.
+        assert_eq!(unsafe { cell.message.as_slice() }, b"\xfetext more");
+        // SAFETY: nothing changes the backtrace of an error that this test alone has.
+        let backtrace = unsafe { &*cell.backtrace.get() };
+        // SAFETY: the bytes that it counts, which nothing changes.
+        assert_eq!(unsafe { backtrace.as_slice() }, b"\xfdtrace");
+    }
 }

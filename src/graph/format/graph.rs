@@ -3,13 +3,16 @@
 use super::attrs::{DataEntry, attrs_json, read_attrs};
 use super::json_text::JsonText;
 use super::node::{Node, read_nodes};
+#[cfg(feature = "graph")]
+use crate::graph::GRF_15;
 use crate::graph::{GRF_01, GRF_02, GRF_03, GRF_08, GRF_09, GRF_10, GRF_11, GRF_12, GRF_20};
 use crate::rule::{Findings, Kind, Rule, Violation};
 use serde_json::{Value, json};
 
 /// A graph, held to every rule of its format where it is read.
 ///
-/// One that is made member by member is held to nothing: [`Plan::of`](super::Plan::of) and the executor check what they rely on.
+/// One that is made member by member is held to nothing until then: [`Plan::of`](super::Plan::of) and the executor check what they
+/// rely on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     /// The nodes, in the order in which they run.
@@ -116,6 +119,44 @@ impl Graph {
             "heads": entries_json(&self.heads),
             "attrs": attrs_json(&self.entries),
             "node_row_ptr": self.node_row_ptr,
+        })
+    }
+
+    /// Holds a graph that may be made member by member to what an executor follows without looking: GRF-09 to GRF-12, GRF-15.
+    ///
+    /// # Errors
+    ///
+    /// The first of these rules that is broken, without an offset.
+    #[cfg(feature = "graph")]
+    pub(in crate::graph) fn check_members(&self) -> Result<(), Violation> {
+        let rows = rows_of(&self.nodes);
+        GRF_12.demand(Kind::Malformed, self.node_row_ptr == rows, || {
+            format!("node_row_ptr is {:?}, not {rows:?}", self.node_row_ptr)
+        })?;
+        let (found, counted) = (self.entries.len(), rows.last().copied());
+        GRF_15.demand(Kind::Malformed, counted == Some(found), || {
+            format!("{found} entries are described, the nodes have {counted:?}")
+        })?;
+        let known = |entry: &NodeEntry| {
+            GRF_09.demand(Kind::Malformed, self.entry_id(*entry).is_some(), || {
+                format!("node {} has no output {}", entry.node, entry.index)
+            })
+        };
+        for (index, node) in self.nodes.iter().enumerate() {
+            for input in &node.inputs {
+                known(input)?;
+                GRF_10.demand(Kind::Malformed, input.node < index, || {
+                    format!("node {index} reads node {}, which runs later", input.node)
+                })?;
+            }
+        }
+        self.heads.iter().try_for_each(known)?;
+        self.arg_nodes.iter().try_for_each(|index| {
+            let node = self.nodes.get(*index);
+            let is_input = node.is_some_and(|node| node.call.is_none());
+            GRF_11.demand(Kind::Malformed, is_input, || {
+                format!("node {index} is not an input")
+            })
         })
     }
 
@@ -288,15 +329,8 @@ pub(super) fn read_indices(
 
 /// GRF-12: `node_row_ptr` counts the entries of each node. Returns how many there are.
 fn check_rows(nodes: &[Node], rows: &[usize], list: JsonText<'_>) -> Result<usize, Violation> {
-    let mut count = 0;
-    let mut counted = vec![count];
-    for node in nodes {
-        // GRF-06: an input has one output. Upstream reads the count of a node without attributes from unset memory.
-        let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
-        // `num_outputs` is any number of the file. A sum that saturates is more entries than any list has (GRF-15).
-        count = outputs.saturating_add(count);
-        counted.push(count);
-    }
+    let counted = rows_of(nodes);
+    let count = counted.last().copied().unwrap_or(0);
     GRF_12
         .require(rows == counted, list.offset(), || {
             let found = rows.iter().zip(&counted);
@@ -309,6 +343,19 @@ fn check_rows(nodes: &[Node], rows: &[usize], list: JsonText<'_>) -> Result<usiz
         })
         .map_err(|broken| broken.in_field("node_row_ptr"))?;
     Ok(count)
+}
+
+/// What `node_row_ptr` of these nodes is (GRF-12).
+fn rows_of(nodes: &[Node]) -> Vec<usize> {
+    let mut count = 0;
+    let rows = nodes.iter().map(|node| {
+        // GRF-06: an input has one output. Upstream reads the count of a node without attributes from unset memory.
+        let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
+        // `num_outputs` is any number of the file. A sum that saturates is more entries than any list has (GRF-15).
+        count = outputs.saturating_add(count);
+        count
+    });
+    std::iter::once(0).chain(rows).collect()
 }
 
 /// Entries in normal form: three numbers each (GRF-08).

@@ -1,6 +1,6 @@
 //! The debug executor: one node at a time, times, and the dump of a run.
 
-use super::executor::{Executor, ExecutorDevice};
+use super::executor::{Executor, ExecutorDevice, PoolTensor};
 use crate::function::{Error, ErrorKind};
 use crate::graph::format::dtype_text;
 use crate::graph::{GRF_40, GRF_41, GRF_42, Graph, TvmOpParam};
@@ -44,17 +44,18 @@ impl Stepper {
         Ok(())
     }
 
-    /// The entry of output `output` of node `index`, which must be the node that ran last (GRF-41).
-    pub(crate) fn entry(
+    /// Output `output` of node `index`, which must be the node that ran last (GRF-41).
+    pub(crate) fn output<'e>(
         &self,
-        executor: &Executor,
+        executor: &'e Executor,
         index: usize,
         output: usize,
-    ) -> Result<usize, Error> {
+    ) -> Result<&'e PoolTensor, Error> {
         GRF_41.demand(Kind::Missing, self.last == Some(index), || {
             format!("node {index} did not run last; run it, then ask")
         })?;
         let entry = executor.graph().entry_of(index, output);
+        let entry = entry.and_then(|entry| executor.entry(entry));
         entry.ok_or_else(|| {
             GRF_41
                 .refused(
@@ -212,7 +213,7 @@ pub fn dump(executor: &mut Executor, root: &Path) -> Result<PathBuf, Error> {
         // At once: a later node may use the same pool, as the plan allows (GRF-22).
         let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
         for output in 0..outputs {
-            let tensor = executor.entry(stepper.entry(executor, index, output)?);
+            let tensor = stepper.output(executor, index, output)?;
             let record = TensorRecord::new(
                 tensor.dtype(),
                 tensor.shape(),

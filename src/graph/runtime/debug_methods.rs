@@ -32,19 +32,20 @@ fn execute_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
 
 fn node_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (index, output) = (position(args[0])?, position(args[1])?);
-    let entry = state.stepper.entry(&state.executor, index, output)?;
-    Ok(state.executor.entry(entry).to_host_object()?.into())
+    let found = state.stepper.output(&state.executor, index, output)?;
+    Ok(found.to_host_object()?.into())
 }
 
 /// `(node, output)`: the output as it is in memory now.
 fn output_by_layer(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (node, index) = (position(args[0])?, position(args[1])?);
     let entry = state.executor.graph().entry_of(node, index);
+    let entry = entry.and_then(|entry| state.executor.entry(entry));
     let entry = entry.ok_or_else(|| {
         let message = format!("there is no output {index} of node {node}");
         Error::from(GRF_44.refused(Kind::Missing, message))
     })?;
-    Ok(state.executor.entry(entry).to_object().into())
+    Ok(entry.to_object().into())
 }
 
 /// `(node)`: runs the node alone, and returns the seconds that it took.
@@ -92,8 +93,7 @@ fn debug_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
     };
     let mut stepper = debug::Stepper::default();
     stepper.execute(&mut state.executor, index)?;
-    let entry = stepper.entry(&state.executor, index, 0)?;
-    give(state.executor.entry(entry), rest)
+    give(stepper.output(&state.executor, index, 0)?, rest)
 }
 
 /// `(number, repeat, min_repeat_ms)` returns text, seconds of each node and a comma, as 0.8 does; with the arguments that came

@@ -111,6 +111,7 @@ fn set_input_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> funct
 fn set_output_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, tensor) = (args[0], &args[1]);
     let index = which_output_in_place(&state.executor, key)?;
+    // Whether it may be written to is for `refer_output` to look at.
     let (target, keep) = (description(tensor)?, tensor.to_any());
     // SAFETY: as for an input.
     unsafe { state.executor.refer_output(index, target, keep) }?;
@@ -136,6 +137,9 @@ pub(super) fn give(tensor: &PoolTensor, rest: &[AnyView<'_>]) -> function::Resul
     match rest {
         [] => Ok(tensor.to_object().into()),
         [target, ..] => {
+            if let Ok(target) = cast::<Tensor>(*target) {
+                target.check_writable()?;
+            }
             let target = description(target)?;
             // SAFETY: an argument describes memory that its caller keeps for the call.
             unsafe { tensor.copy_into(target) }?;

@@ -47,13 +47,13 @@ impl Fault {
         self
     }
 
-    fn with_places(&self, message: &str) -> String {
-        let mut text = message.to_owned();
-        for place in &self.0.places {
+    /// A line for each instruction, to stand behind a message.
+    fn places(&self) -> String {
+        self.0.places.iter().fold(String::new(), |mut text, place| {
             text.push('\n');
             text.push_str(place);
-        }
-        text
+            text
+        })
     }
 }
 
@@ -96,13 +96,8 @@ impl From<Fault> for Error {
             Cause::Failed(error) => error.clone(),
         };
         match fault.0.places.as_slice() {
-            [_, ..] => Error::with_parts(
-                error.kind().as_str().as_bytes(),
-                fault.with_places(error.message()).as_bytes(),
-                error.backtrace().as_bytes(),
-                None,
-                None,
-            ),
+            // Kind and message of a foreign error are any bytes, which text would lose.
+            [_, ..] => error.with_text_behind(&fault.places()),
             [] => error,
         }
     }
@@ -110,11 +105,11 @@ impl From<Fault> for Error {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let message = match &self.0.cause {
-            Cause::Broken(broken) => broken.to_string(),
-            Cause::Failed(error) => error.to_string(),
-        };
-        f.write_str(&self.with_places(&message))
+        match &self.0.cause {
+            Cause::Broken(broken) => write!(f, "{broken}")?,
+            Cause::Failed(error) => write!(f, "{error}")?,
+        }
+        f.write_str(&self.places())
     }
 }
 
@@ -125,3 +120,18 @@ impl fmt::Debug for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_instruction_stands_behind_the_message_and_the_rest_stays() {
+        let failed = Error::new("KeyError", "why").caused_by(Error::new("ValueError", "first"));
+        let error = Error::from(Fault::from(failed).at("main", 3, "return %0"));
+        let message = "why\n  in VM function `main`, instruction 3: return %0";
+        assert_eq!(error.message(), message);
+        assert_eq!(error.kind(), "KeyError");
+        assert_eq!(error.cause().expect("a cause").message(), "first");
+    }
+}

@@ -2,14 +2,14 @@
 
 use super::aliases::Aliases;
 use super::op_exec::OpExec;
-use super::tensor::whole;
+use super::tensor::{MemoryOwner, whole};
 use super::{Executor, PoolTensor};
 use crate::device::ALIGNMENT;
 use crate::function::Error;
 use crate::graph::{GRF_34, GRF_35};
-use crate::object;
+use crate::object::{self, OBJ_12};
 use crate::rule::Kind;
-use crate::value::{Any, DLTensor};
+use crate::value::{Any, DLTensor, cast};
 use std::collections::HashMap;
 
 impl Executor {
@@ -20,7 +20,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32, GRF-33, GRF-34.
+    /// GRF-32, GRF-33, GRF-34; OBJ-12 for a tensor that is read-only where a node writes to the same bytes.
     pub fn set_input_by_reference(
         &mut self,
         index: usize,
@@ -43,8 +43,13 @@ impl Executor {
     ) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
         let what = format!("input `{}`", self.input_name(index));
+        let owner = MemoryOwner::of(keep);
+        let kept = !owner.is_read_only() || !self.is_written(entry);
+        OBJ_12.demand(Kind::Unsupported, kept, || {
+            format!("{what} shares its bytes with what a node writes, and the tensor is read-only")
+        })?;
         // SAFETY: as for this function.
-        unsafe { self.redirect(entry, source, &keep, &what) }?;
+        unsafe { self.redirect(entry, source, &owner, &what) }?;
         self.set.insert(entry);
         Ok(())
     }
@@ -60,7 +65,6 @@ impl Executor {
         index: usize,
         target: &object::Tensor,
     ) -> Result<(), Error> {
-        target.check_writable()?;
         // SAFETY: a tensor object owns the memory that it describes, and is kept.
         unsafe { self.refer_output(index, whole(target)?, target.clone().into()) }
     }
@@ -77,8 +81,12 @@ impl Executor {
         keep: Any,
     ) -> Result<(), Error> {
         let entry = self.output_entry(index)?;
+        if let Ok(tensor) = cast::<object::Tensor>(keep.view()) {
+            tensor.check_writable()?;
+        }
+        let owner = MemoryOwner::of(keep);
         // SAFETY: as for this function.
-        unsafe { self.redirect(entry, target, &keep, &format!("output {index}")) }
+        unsafe { self.redirect(entry, target, &owner, &format!("output {index}")) }
     }
 
     /// Lets this executor use `other`'s memory for the inputs called `names` (GRF-35): both see one set of parameters.
@@ -107,7 +115,7 @@ impl Executor {
             let entry = self.input_entry(here)?;
             let what = format!("shared parameter `{name}`");
             // SAFETY: the extents of the other executor's tensor, which `shared` keeps.
-            unsafe { self.entry(entry).check_same(&shared.view, &what) }?;
+            unsafe { self.entries[entry].check_same(&shared.view, &what) }?;
             // GRF-35: the pool must be of this parameter alone. Another entry of it is written in every run, and that would overwrite
             // the parameter of both executors.
             let storage = self.graph.entries.get(entry).map(|entry| entry.storage_id);
@@ -116,23 +124,18 @@ impl Executor {
             GRF_35.demand(Kind::Unsupported, alone, || {
                 format!("the memory of `{name}` is shared with other entries of its graph")
             })?;
-            let keep = Any::from(shared.to_object());
-            // SAFETY: `keep` keeps the other executor's memory, which was just found to be of the entry's type and shape.
-            unsafe { self.point_at(entry, &shared.view, &keep) };
-            if let Some(slot) = self.entries.get_mut(entry) {
-                *slot = shared;
-            }
+            // GRF-43: what is linked there is the library's constant here too, and its object is read-only.
+            let owner = MemoryOwner::of(shared.to_object().into());
+            // SAFETY: `owner` keeps the other executor's memory, which was just found to be of the entry's type and shape.
+            unsafe { self.point_at(entry, &shared.view, &owner) };
+            self.entries[entry] = shared;
             self.set.insert(entry);
-            // GRF-43: what is linked there is the library's constant here too, which nothing writes to.
-            if other.linked.contains(&there) {
-                self.linked.insert(here);
-            }
         }
         Ok(())
     }
 
     /// Lets input `index` be `source`, which the library brings with it (GRF-43). It counts as set, every call uses it, and
-    /// nothing writes to it. `keep` lives as long as the executor, and as every tensor that it gives of the input.
+    /// nothing writes to it. `keep` lives as long as the executor, and as every tensor that it returns of the input.
     ///
     /// # Safety
     ///
@@ -146,16 +149,37 @@ impl Executor {
         let entry = self.input_entry(index)?;
         let what = format!("linked parameter `{}`", self.input_name(index));
         // SAFETY: the extents of `source` are readable.
-        unsafe { self.entry(entry).check_same(source, &what) }?;
-        // SAFETY: the memory of `source` stays as long as `keep`, and was just found to be of the entry's type and shape.
-        unsafe { self.point_at(entry, source, &keep) };
-        if let Some(slot) = self.entries.get_mut(entry) {
-            // SAFETY: as for `point_at`.
-            *slot = unsafe { PoolTensor::borrowed(source, slot, keep) };
+        unsafe { self.entries[entry].check_same(source, &what) }?;
+        // What a node writes to the same bytes would go into the library's constant (GRF-43): the plan means the pool.
+        if self.is_written(entry) {
+            // SAFETY: the memory of `source` stays as long as `keep`, which lives for the call.
+            return unsafe { self.set_input_from(index, source) };
         }
+        let owner = MemoryOwner::constant(keep);
+        // SAFETY: the memory of `source` stays as long as `owner`, and was just found to be of the entry's type and shape.
+        unsafe { self.point_at(entry, source, &owner) };
+        // SAFETY: as for `point_at`.
+        self.entries[entry] = unsafe { PoolTensor::borrowed(source, &self.entries[entry], &owner) };
         self.set.insert(entry);
-        self.linked.insert(index);
         Ok(())
+    }
+
+    /// Whether a run writes to `entry`, or to what `__nop` joins with it.
+    fn is_written(&self, entry: usize) -> bool {
+        let aliases = self.aliases();
+        let same = aliases.of(entry);
+        let mut rows = self.graph.node_row_ptr.windows(2).zip(&self.graph.nodes);
+        rows.any(|(row, node)| {
+            let call = node.call.as_ref();
+            // GRF-31: a `__nop` does nothing.
+            let writes = call.is_some_and(|call| call.func_name != "__nop");
+            writes && (row[0]..row[1]).any(|id| same.contains(&id))
+        })
+    }
+
+    fn aliases(&self) -> &Aliases {
+        self.aliases
+            .get_or_init(|| Aliases::new(&self.graph, &self.entries, &self.steps))
     }
 
     /// # Safety
@@ -165,10 +189,10 @@ impl Executor {
         &mut self,
         entry: usize,
         to: &DLTensor,
-        keep: &Any,
+        owner: &MemoryOwner,
         what: &str,
     ) -> Result<(), Error> {
-        let inside = self.entry(entry);
+        let inside = &self.entries[entry];
         // SAFETY: the extents of `to` are readable.
         unsafe { inside.check_same(to, what) }?;
         GRF_34.demand(Kind::Malformed, inside.view.device == to.device, || {
@@ -187,8 +211,8 @@ impl Executor {
                 "{what} must be in one piece and aligned to {ALIGNMENT} bytes to be used in place"
             )
         })?;
-        // SAFETY: the memory of `to` stays as long as `keep`, and was found to be of the entry's type and shape.
-        unsafe { self.point_at(entry, to, keep) };
+        // SAFETY: the memory of `to` stays as long as `owner`, and was found to be of the entry's type and shape.
+        unsafe { self.point_at(entry, to, owner) };
         Ok(())
     }
 
@@ -196,20 +220,22 @@ impl Executor {
     ///
     /// # Safety
     ///
-    /// The memory of `to` stays as long as `keep`, and holds a tensor of the entry's type and shape.
-    unsafe fn point_at(&mut self, entry: usize, to: &DLTensor, keep: &Any) {
+    /// The memory of `to` stays as long as `owner`, and holds a tensor of the entry's type and shape.
+    unsafe fn point_at(&mut self, entry: usize, to: &DLTensor, owner: &MemoryOwner) {
         // GRF-48: what a `__nop` makes of an entry is the same bytes, and moves with it. Releases up to 0.13 leave it behind; those
         // from 0.14 on move the whole pool, other values and larger ones too.
-        let aliases = self
-            .aliases
-            .get_or_init(|| Aliases::new(&self.graph, &self.entries, &self.steps));
-        let same = aliases.of(entry);
+        let (same, users) = {
+            let aliases = self.aliases();
+            let same = aliases.of(entry);
+            let users: Vec<usize> = aliases.users(&same).collect();
+            (same, users)
+        };
         for id in &*same {
             // SAFETY: the entries of `same` are of one size with `entry`.
-            let tensor = unsafe { PoolTensor::borrowed(to, &self.entries[*id], keep.clone()) };
+            let tensor = unsafe { PoolTensor::borrowed(to, &self.entries[*id], owner) };
             self.external.insert(*id, tensor);
         }
-        for step in aliases.users(&same) {
+        for step in users {
             if let Some(OpExec::Call { arguments, .. }) = self.steps.get_mut(step) {
                 // SAFETY: `external` now keeps the memory of `to`, which is of the size of each of these entries.
                 unsafe { arguments.point_at(|id| same.contains(&id), to) };

@@ -42,7 +42,7 @@ impl Executor {
         source: &DLTensor,
     ) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
-        let target = self.entry(entry);
+        let target = &self.entries[entry];
         // SAFETY: the extents of `source` are readable.
         if let Err(broken) = unsafe { target.check_same(source, "") } {
             // The name costs a walk over `arg_nodes`, which only an error is worth.
@@ -50,7 +50,7 @@ impl Executor {
             return Err(broken.rule().refused(broken.kind(), named).into());
         }
         // GRF-43: releases write to it, and crash where the library has it in constant memory.
-        GRF_43.demand(Kind::Unsupported, !self.linked.contains(&index), || {
+        GRF_43.demand(Kind::Unsupported, !target.is_read_only(), || {
             let name = self.input_name(index);
             format!("`{name}` is linked into the library, and is not written to")
         })?;
@@ -69,8 +69,8 @@ impl Executor {
     /// GRF-32 when there is no such input; what the device says.
     pub fn clear_input(&mut self, index: usize) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
-        if !self.linked.contains(&index) {
-            self.entry(entry).clear()?;
+        if !self.entries[entry].is_read_only() {
+            self.entries[entry].clear()?;
         }
         self.set.insert(entry);
         Ok(())

@@ -43,8 +43,6 @@ pub struct Executor {
     aliases: OnceLock<Aliases>,
     /// Memory of others that calls use in place of that of an entry (GRF-34, GRF-35, GRF-43), kept alive here.
     external: HashMap<usize, PoolTensor>,
-    /// Inputs that the library brings with it.
-    linked: HashSet<usize>,
     /// Inputs that a parameter file set.
     params: HashSet<usize>,
     /// The entries of inputs that were ever set, by a copy or by a reference. The others hold whatever was in their memory.
@@ -59,13 +57,14 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-30 without a device; GRF-31 with the names of all functions that `kernels` does not have; GRF-36 for a copy of two sizes;
+    /// GRF-09 to GRF-12 and GRF-15 for a graph that was not read; GRF-30 without a device; GRF-31 with the names of all functions that `kernels` does not have; GRF-36 for a copy of two sizes;
     /// what [`Plan::of`] rejects; GRF-23 and the errors of the device where it has no such memory; what `kernels` raises.
     pub fn new(
         graph: Arc<Graph>,
         kernels: &Kernels<'_>,
         devices: Vec<ExecutorDevice>,
     ) -> Result<Executor, Error> {
+        graph.check_members()?;
         let plan = Plan::of(&graph)?;
         let Some(fallback) = devices.first().copied() else {
             return Err(GRF_30
@@ -102,7 +101,6 @@ impl Executor {
             inputs,
             aliases: OnceLock::new(),
             external: HashMap::new(),
-            linked: HashSet::new(),
             params: HashSet::new(),
             set: HashSet::new(),
         };
@@ -186,7 +184,7 @@ impl Executor {
     ///
     /// GRF-32 when there is no such input.
     pub fn input(&self, index: usize) -> Result<&PoolTensor, Violation> {
-        Ok(self.entry(self.input_entry(index)?))
+        Ok(&self.entries[self.input_entry(index)?])
     }
 
     /// Output `index`, as it is in memory now. The next run overwrites it.
@@ -195,7 +193,7 @@ impl Executor {
     ///
     /// GRF-32 when there is no such output.
     pub fn output(&self, index: usize) -> Result<&PoolTensor, Violation> {
-        Ok(self.entry(self.output_entry(index)?))
+        Ok(&self.entries[self.output_entry(index)?])
     }
 
     /// Waits for every device.
@@ -213,9 +211,9 @@ impl Executor {
         Ok(())
     }
 
-    /// Entry `id`, as it is in memory now.
-    pub fn entry(&self, id: usize) -> &PoolTensor {
-        &self.entries[id]
+    /// Entry `id`, as it is in memory now; nothing where the graph has fewer entries.
+    pub fn entry(&self, id: usize) -> Option<&PoolTensor> {
+        self.entries.get(id)
     }
 
     fn input_name(&self, index: usize) -> &str {

@@ -10,8 +10,36 @@ use crate::graph::{GRF_33, GRF_36};
 use crate::object;
 use crate::rule::{Kind, Violation};
 use crate::tensor::{Packing, TensorRecord};
-use crate::value::{Any, DLDataType, DLDevice, DLTensor};
+use crate::value::{Any, DLDataType, DLDevice, DLTensor, cast};
 use std::sync::Arc;
+
+/// What keeps memory that is used in place, and what may be done with it.
+pub(super) struct MemoryOwner {
+    keep: Any,
+    read_only: bool,
+}
+
+impl MemoryOwner {
+    /// `keep`, which is a tensor whose memory it is, or stands for memory that may be written to.
+    pub(super) fn of(keep: Any) -> MemoryOwner {
+        let tensor = cast::<object::Tensor>(keep.view());
+        let read_only = tensor.is_ok_and(|tensor| tensor.is_read_only());
+        MemoryOwner { keep, read_only }
+    }
+
+    /// `keep`, of memory that nothing may write to.
+    pub(super) fn constant(keep: Any) -> MemoryOwner {
+        MemoryOwner {
+            keep,
+            read_only: true,
+        }
+    }
+
+    /// Whether nothing may write to the memory.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+}
 
 /// A tensor in the memory of an executor.
 #[derive(Clone)]
@@ -23,6 +51,8 @@ pub struct PoolTensor {
     bytes: usize,
     /// What keeps memory that is not of `memory`.
     keep: Option<Any>,
+    /// Whether the memory is only read: that of a linked parameter (GRF-43), or of a read-only tensor (OBJ-12).
+    read_only: bool,
 }
 
 impl PoolTensor {
@@ -46,20 +76,31 @@ impl PoolTensor {
             dtype,
             bytes,
             keep: None,
+            read_only: false,
         })
     }
 
-    /// `view` seen as `like`, with `keep` as its owner.
+    /// `view` seen as `like`, with `owner` as what keeps it.
     ///
     /// # Safety
     ///
-    /// The memory of `view` stays as long as `keep`, and is of the size of `like`.
-    pub(super) unsafe fn borrowed(view: &DLTensor, like: &PoolTensor, keep: Any) -> PoolTensor {
+    /// The memory of `view` stays as long as `owner`, and is of the size of `like`.
+    pub(super) unsafe fn borrowed(
+        view: &DLTensor,
+        like: &PoolTensor,
+        owner: &MemoryOwner,
+    ) -> PoolTensor {
         let mut tensor = like.clone();
         tensor.view.data = view.data;
         tensor.view.byte_offset = view.byte_offset;
-        tensor.keep = Some(keep);
+        tensor.keep = Some(owner.keep.clone());
+        tensor.read_only = owner.read_only;
         tensor
+    }
+
+    /// Whether nothing may write to it.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// The description that compiled code is given. Valid as long as the tensor.
@@ -82,11 +123,17 @@ impl PoolTensor {
         self.bytes
     }
 
-    /// The same memory as an object that keeps it alive. The next run overwrites what it shows (GRF-45).
+    /// The same memory as an object that keeps it alive. The next run overwrites what it shows (GRF-45). A linked parameter
+    /// (GRF-43) is [read-only](object::Tensor::is_read_only): its memory is the library's, which may have it as a constant.
     pub fn to_object(&self) -> object::Tensor {
         let keep = self.clone();
-        // SAFETY: `keep` holds the memory, its owner and the extents until the object ends.
-        unsafe { object::Tensor::over(self.view, Box::new(move || drop(keep))) }
+        let finish = Box::new(move || drop(keep));
+        if self.read_only {
+            // SAFETY: the clone in `finish` holds the memory, its owner and the extents until the object ends.
+            return unsafe { object::Tensor::over_constant(self.view, finish) };
+        }
+        // SAFETY: the same.
+        unsafe { object::Tensor::over(self.view, finish) }
     }
 
     /// Copies into `target`, which has the same type and shape (GRF-33).

@@ -5,11 +5,12 @@ use super::super::machine::VirtualMachineImpl;
 use super::super::storage::lasting;
 use super::arguments::{arg, context, extents, int, is_compact, refuse, tensor};
 use crate::device::Device;
-use crate::object::{Shape, extents_of};
+use crate::object::{Shape, Tensor, extents_of};
 use crate::rule::{Kind, Rule};
 use crate::value::types::key_of;
 use crate::value::{Any, AnyView, DLDataType, DLTensor, cast};
 use crate::vm::{VM_45, VM_46, VM_47, VM_48};
+use std::cell::Cell;
 
 /// `(machine, n)`: a row of n int64 on the host (VM-48).
 pub(super) fn alloc_shape_heap(machine: &VirtualMachineImpl, args: &[AnyView<'_>]) -> VmResult {
@@ -24,9 +25,10 @@ pub(super) fn alloc_shape_heap(machine: &VirtualMachineImpl, args: &[AnyView<'_>
 ///
 /// Upstream reads and writes through whatever address the tensor has. Here the heap is held to VM-48 first: a compact row of int64 on
 /// the host, on a multiple of eight bytes.
-fn heap<'a>(view: AnyView<'a>) -> VmResult<&'a [std::cell::Cell<i64>]> {
+fn heap<'a>(view: AnyView<'a>) -> VmResult<ShapeHeap<'a>> {
     if view.is_none() {
-        return Ok(&[]);
+        let cells = &[][..];
+        return Ok(ShapeHeap { cells, view });
     }
     let usable = tensor(view).filter(|dl| {
         (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes) == (0, 64, 1)
@@ -42,23 +44,44 @@ fn heap<'a>(view: AnyView<'a>) -> VmResult<&'a [std::cell::Cell<i64>]> {
     let count = usize::try_from(extents(dl)[0]).unwrap_or(0);
     // SAFETY: a compact row of `count` aligned integers on the host, as just seen, that the argument's caller keeps for the
     // call; cells may be written by others of this thread, and a heap belongs to one running function.
-    Ok(unsafe { std::slice::from_raw_parts(first_cell(dl), count) })
+    let cells = unsafe { std::slice::from_raw_parts(first_cell(dl), count) };
+    Ok(ShapeHeap { cells, view })
 }
 
-fn first_cell(heap: &DLTensor) -> *const std::cell::Cell<i64> {
+/// The cells of a shape heap.
+struct ShapeHeap<'a> {
+    cells: &'a [Cell<i64>],
+    /// What they are the cells of.
+    view: AnyView<'a>,
+}
+
+impl ShapeHeap<'_> {
+    /// Cell `at` (VM-48).
+    fn cell(&self, at: i64) -> VmResult<&Cell<i64>> {
+        let found = usize::try_from(at).ok().and_then(|at| self.cells.get(at));
+        found.ok_or_else(|| {
+            let count = self.cells.len();
+            let message = format!("the shape heap has no cell {at}, it has {count}");
+            VM_48.refused(Kind::Missing, message).into()
+        })
+    }
+
+    /// Stores `value` in cell `at`, unless the tensor is read-only (OBJ-12).
+    fn store(&self, at: i64, value: i64) -> VmResult<()> {
+        let cell = self.cell(at)?;
+        if let Ok(tensor) = cast::<Tensor>(self.view) {
+            tensor.check_writable()?;
+        }
+        cell.set(value);
+        Ok(())
+    }
+}
+
+fn first_cell(heap: &DLTensor) -> *const Cell<i64> {
     heap.data
         .wrapping_byte_add(heap.byte_offset as usize)
         .cast_const()
         .cast()
-}
-
-/// Cell `at` of a heap (VM-48).
-fn cell(heap: &[std::cell::Cell<i64>], at: i64) -> VmResult<&std::cell::Cell<i64>> {
-    let found = usize::try_from(at).ok().and_then(|at| heap.get(at));
-    found.ok_or_else(|| {
-        let message = format!("the shape heap has no cell {at}, it has {}", heap.len());
-        VM_48.refused(Kind::Missing, message).into()
-    })
 }
 
 /// Matches a value by code: 0 equals the operand, 1 is stored in a cell, 2 is anything, 3 equals a cell (VM-45). Another code breaks
@@ -66,18 +89,15 @@ fn cell(heap: &[std::cell::Cell<i64>], at: i64) -> VmResult<&std::cell::Cell<i64
 fn match_one(
     rule: Rule,
     value: i64,
-    heap: &[std::cell::Cell<i64>],
+    heap: &ShapeHeap<'_>,
     (code, operand): (i64, i64),
     describe: impl Fn() -> String,
 ) -> VmResult<()> {
     let expected = match code {
         0 => operand,
-        1 => {
-            cell(heap, operand)?.set(value);
-            return Ok(());
-        }
+        1 => return heap.store(operand, value),
         2 => return Ok(()),
-        3 => cell(heap, operand)?.get(),
+        3 => heap.cell(operand)?.get(),
         _ => return refuse(rule, format!("there is no code {code} to match a value by")),
     };
     rule.demand(Kind::Malformed, value == expected, || {
@@ -121,7 +141,7 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
     }
     for (at, (extent, pair)) in shape.iter().zip(codes.chunks_exact(2)).enumerate() {
         let pair = (cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
-        match_one(VM_45, *extent, row, pair, || {
+        match_one(VM_45, *extent, &row, pair, || {
             format!("{}match_cast error, shape[{at}]", context(args))
         })?;
     }
@@ -147,17 +167,17 @@ fn codes<'a, 'v>(
 pub(super) fn match_prim_value(args: &[AnyView<'_>]) -> VmResult {
     let row = heap(arg(args, 1))?;
     let pair = (int(args, 2)?, int(args, 3)?);
-    match_one(VM_47, int(args, 0)?, row, pair, || {
+    match_one(VM_47, int(args, 0)?, &row, pair, || {
         format!("{}match_cast error, the value", context(args))
     })?;
     Ok(Any::none())
 }
 
 /// A value by code: 0 is the operand itself, 1 a cell of the heap (VM-46). Another code breaks `rule`.
-fn make_one(rule: Rule, heap: &[std::cell::Cell<i64>], code: i64, operand: i64) -> VmResult<i64> {
+fn make_one(rule: Rule, heap: &ShapeHeap<'_>, code: i64, operand: i64) -> VmResult<i64> {
     match code {
         0 => Ok(operand),
-        1 => Ok(cell(heap, operand)?.get()),
+        1 => Ok(heap.cell(operand)?.get()),
         _ => refuse(rule, format!("there is no code {code} to make a value by")),
     }
 }
@@ -170,7 +190,7 @@ pub(super) fn make_shape(args: &[AnyView<'_>]) -> VmResult {
     let row = heap(*row)?;
     let (size, codes) = codes(VM_46, *size, rest)?;
     let one =
-        |pair: &[AnyView<'_>]| make_one(VM_46, row, cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
+        |pair: &[AnyView<'_>]| make_one(VM_46, &row, cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
     // Up to eight extents are collected without memory of their own: models make shapes in every call.
     if size <= 8 {
         let mut extents = [0i64; 8];
@@ -186,5 +206,5 @@ pub(super) fn make_shape(args: &[AnyView<'_>]) -> VmResult {
 /// `(heap, code, operand)`: as [`make_shape`], of one integer (VM-47).
 pub(super) fn make_prim_value(args: &[AnyView<'_>]) -> VmResult {
     let row = heap(arg(args, 0))?;
-    Ok(make_one(VM_47, row, int(args, 1)?, int(args, 2)?)?.into())
+    Ok(make_one(VM_47, &row, int(args, 1)?, int(args, 2)?)?.into())
 }

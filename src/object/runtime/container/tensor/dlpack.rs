@@ -31,6 +31,17 @@ impl Tensor {
         Tensor::make(dl, Some(dims), DataOwner::Custom(finish))
     }
 
+    /// [`Tensor::over`] for memory that is only read: the tensor [is read-only](Tensor::is_read_only).
+    ///
+    /// # Safety
+    /// As for [`Tensor::over`], but that safe code only reads the memory.
+    #[cfg(feature = "graph")]
+    pub(crate) unsafe fn over_constant(dl: DLTensor, finish: Box<dyn FnOnce() + Send>) -> Tensor {
+        // SAFETY: `dl` has as many extents and strides as it counts, by the first clause of `over`.
+        let dims = unsafe { dims_of(&dl) };
+        Tensor::make(dl, Some(dims), DataOwner::Constant(finish))
+    }
+
     /// Imports a DLPack tensor (OBJ-12). `alignment` in bytes, 0 for any; `contiguous` refuses strides that are not compact.
     ///
     /// # Errors

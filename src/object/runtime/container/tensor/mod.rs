@@ -57,6 +57,9 @@ enum DataOwner {
     Object(#[allow(dead_code)] ObjectRef),
     /// A function to call, on whichever thread the tensor ends.
     Custom(Box<dyn FnOnce() + Send>),
+    /// The same for memory that is only read.
+    #[cfg(feature = "graph")]
+    Constant(Box<dyn FnOnce() + Send>),
 }
 
 impl DataOwner {
@@ -64,6 +67,8 @@ impl DataOwner {
     fn is_read_only(&self) -> bool {
         match self {
             DataOwner::Memory(..) | DataOwner::Managed(_) | DataOwner::Custom(_) => false,
+            #[cfg(feature = "graph")]
+            DataOwner::Constant(_) => true,
             DataOwner::Versioned(tensor) => {
                 // SAFETY: a live managed tensor, by the contract of `from_dlpack_versioned`.
                 let flags = unsafe { (**tensor).flags };
@@ -122,6 +127,8 @@ impl Drop for OwnTensor {
                 }
             }
             Some(DataOwner::Custom(finish)) => finish(),
+            #[cfg(feature = "graph")]
+            Some(DataOwner::Constant(finish)) => finish(),
             Some(DataOwner::Object(_)) | None => {}
         }
         if let Some(dims) = self.dims {
@@ -247,13 +254,13 @@ impl Tensor {
             || Ref::<OwnTensor>::made(self.0.as_object()).is_some_and(|own| {
                 matches!(
                     own.owner,
-                    Some(DataOwner::Memory(..) | DataOwner::Custom(_))
+                    Some(DataOwner::Memory(..) | DataOwner::Custom(_) | DataOwner::Constant(_))
                 )
             })
     }
 
-    /// Whether the producer of the memory forbids writing to it: bit 0 of the flags of a DLPack 1.x tensor (OBJ-12), which a view
-    /// of such a tensor inherits. [`Tensor::fill`] and the copies into a tensor refuse it. Known of tensors that this library
+    /// Whether the producer of the memory forbids writing to it: bit 0 of the flags of a DLPack 1.x tensor (OBJ-12), or a
+    /// parameter that is linked into a library (GRF-43). A view of such a tensor inherits it. [`Tensor::fill`] and the copies into a tensor refuse it. Known of tensors that this library
     /// made; DLPack before 1.0 has no flags.
     pub fn is_read_only(&self) -> bool {
         Ref::<OwnTensor>::made(self.as_object()).is_some_and(|own| own.read_only)
