@@ -13,14 +13,15 @@
 //!
 //! | file | what | rules |
 //! |---|---|---|
-//! | `format/graph` | [`Graph`]: the JSON as a whole, and its references | GRF-01 .. GRF-03, GRF-08 .. GRF-12 |
+//! | `format/graph` | [`Graph`]: the JSON as a whole, and its references | GRF-01 .. GRF-03, GRF-09 .. GRF-12 |
 //! | `format/node` | [`Node`], and what it calls | GRF-04 .. GRF-07 |
+//! | `format/entry` | [`NodeEntry`]: an output of a node | GRF-08 |
 //! | `format/attrs` | [`DataEntry`]: type, shape and storage of each entry | GRF-13 .. GRF-18, GRF-22, GRF-51, GRF-52 |
 //! | `format/json_text` | JSON text with byte offsets | GRF-01 |
 //! | `format/plan` | [`Plan`]: which entries share which bytes | GRF-23, GRF-24, GRF-53 |
 //! | `runtime/executor` | `Executor`: memory, functions, inputs, runs | GRF-30 .. GRF-39 |
 //! | `runtime/debug` | one node at a time, times, the dump of a run | GRF-40 .. GRF-42 |
-//! | `runtime/module`, `methods`, `debug_methods` | the executor under the released names | GRF-43 .. GRF-48, GRF-50 |
+//! | `runtime/module`, `executor_module`, `methods`, `debug_methods`, `arguments` | the executor under the released names | GRF-43 .. GRF-48, GRF-50 |
 //! | `runtime/factory`, `linked` | models inside libraries, and parameters linked into them | GRF-43, GRF-49 |
 //! | `runtime/model` | `Model`: a model in three lines | |
 //!

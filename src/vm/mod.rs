@@ -8,7 +8,9 @@
 //! | `runtime/loaded` | `LoadedExecutable`: an executable together with its bytes | |
 //! | `runtime/machine` | `VirtualMachine`: devices and functions, calls from outside | VM-14, VM-60, VM-61, VM-64 |
 //! | `runtime/link` | what is found before anything runs: functions and constants | VM-11 .. VM-13 |
-//! | `runtime/code`, `interpret` | code decoded once; the four instructions | VM-20 .. VM-25, VM-66 |
+//! | `runtime/code`, `interpret`, `frame` | code decoded once; the four instructions; registers | VM-20 .. VM-25, VM-66 |
+//! | `runtime/observer` | `Observer`: sees every call | |
+//! | `runtime/calling` | what closures and builtins need of a machine | |
 //! | `runtime/closure` | closures: a function of the executable and its last arguments | VM-28 |
 //! | `runtime/allocator`, `storage`, `copies` | the two allocators, storage, tensors in it | VM-30 .. VM-33 |
 //! | `runtime/builtin` | the functions `vm.builtin.*` | VM-29, VM-40 .. VM-58 |

@@ -1,12 +1,13 @@
 //! The graph JSON as a whole: its five members, and what holds between them.
 
 use super::attrs::{DataEntry, attrs_json, read_attrs};
+use super::entry::{NodeEntry, entries_json, read_entry_list, read_indices};
 use super::json_text::JsonText;
 use super::node::{Node, read_nodes};
 #[cfg(feature = "graph")]
 use crate::graph::GRF_15;
-use crate::graph::{GRF_01, GRF_02, GRF_03, GRF_08, GRF_09, GRF_10, GRF_11, GRF_12, GRF_20};
-use crate::rule::{Findings, Kind, Rule, Violation};
+use crate::graph::{GRF_01, GRF_02, GRF_03, GRF_09, GRF_10, GRF_11, GRF_12, GRF_20};
+use crate::rule::{Findings, Kind, Violation};
 use serde_json::{Value, json};
 
 /// A graph, held to every rule of its format where it is read.
@@ -25,17 +26,6 @@ pub struct Graph {
     pub heads: Vec<NodeEntry>,
     /// What each entry is and where it lives.
     pub entries: Vec<DataEntry>,
-}
-
-/// Output `index` of node `node` (GRF-08): three numbers in JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeEntry {
-    /// The node.
-    pub node: usize,
-    /// Which of its outputs.
-    pub index: usize,
-    /// Always 0 in released graphs; carried along.
-    pub version: usize,
 }
 
 impl Graph {
@@ -284,49 +274,6 @@ impl<'a> Top<'a> {
     }
 }
 
-/// GRF-08: an entry is two or three numbers.
-pub(super) fn read_entry_list(list: JsonText<'_>, what: &str) -> Result<Vec<NodeEntry>, Violation> {
-    let mut entries = Vec::new();
-    for item in list.elements(GRF_08, what)? {
-        let numbers = read_indices(item, GRF_08, what)?;
-        let entry = match numbers.as_slice() {
-            // GRF-08: both forms occur in every release, and no executor uses the version.
-            [node, index] => NodeEntry {
-                node: *node,
-                index: *index,
-                version: 0,
-            },
-            [node, index, version] => NodeEntry {
-                node: *node,
-                index: *index,
-                version: *version,
-            },
-            _ => {
-                let message = format!(
-                    "an entry of {what} has {} numbers, two or three are expected",
-                    numbers.len()
-                );
-                return Err(GRF_08
-                    .broken(Kind::Malformed, item.offset(), message)
-                    .in_field(what));
-            }
-        };
-        entries.push(entry);
-    }
-    Ok(entries)
-}
-
-pub(super) fn read_indices(
-    list: JsonText<'_>,
-    rule: Rule,
-    what: &str,
-) -> Result<Vec<usize>, Violation> {
-    list.elements(rule, what)?
-        .iter()
-        .map(|item| item.index(rule, what))
-        .collect()
-}
-
 /// GRF-12: `node_row_ptr` counts the entries of each node. Returns how many there are.
 fn check_rows(nodes: &[Node], rows: &[usize], list: JsonText<'_>) -> Result<usize, Violation> {
     let counted = rows_of(nodes);
@@ -356,11 +303,4 @@ fn rows_of(nodes: &[Node]) -> Vec<usize> {
         count
     });
     std::iter::once(0).chain(rows).collect()
-}
-
-/// Entries in normal form: three numbers each (GRF-08).
-pub(super) fn entries_json(list: &[NodeEntry]) -> Value {
-    list.iter()
-        .map(|entry| json!([entry.node, entry.index, entry.version]))
-        .collect()
 }

@@ -1,13 +1,15 @@
 //! What reads and writes graphs, without running any: no I/O, no `unsafe`, no panic.
 
 mod attrs;
+mod entry;
 mod graph;
 mod json_text;
 mod node;
 mod plan;
 
 pub use attrs::DataEntry;
-pub use graph::{Graph, NodeEntry};
+pub use entry::NodeEntry;
+pub use graph::Graph;
 pub use node::{Node, TvmOpParam};
 pub use plan::{Plan, StoragePool, Texture};
 

@@ -1,6 +1,6 @@
 //! Nodes: inputs, parameters and calls.
 
-use super::graph::{NodeEntry, entries_json, read_entry_list, read_indices};
+use super::entry::{NodeEntry, entries_json, read_entry_list, read_indices};
 use super::json_text::JsonText;
 use crate::graph::{GRF_04, GRF_05, GRF_06, GRF_07, GRF_20};
 use crate::rule::{Findings, Kind, Violation};

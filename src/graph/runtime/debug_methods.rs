@@ -1,9 +1,10 @@
 //! The functions that a debug executor has besides those of every executor.
 
+use super::arguments::{count, position};
 use super::debug;
 use super::executor::Executor;
-use super::methods::{ExecutorMethod, count, give, position};
-use super::module::ExecutorState;
+use super::executor_module::{ExecutorMethod, ExecutorState, GraphExecutor};
+use super::methods::{self, give};
 use crate::function::{self, Error};
 use crate::graph::{GRF_42, GRF_44};
 use crate::rule::Kind;
@@ -12,8 +13,16 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// These functions.
-pub(super) const METHODS: [ExecutorMethod; 8] = [
+impl GraphExecutor {
+    /// `executor` as a module; a debug executor has more functions (GRF-44).
+    pub(crate) fn new(executor: Executor, debug: bool) -> GraphExecutor {
+        const ALL: [&[ExecutorMethod]; 2] = [&methods::METHODS, &METHODS];
+        let known = if debug { &ALL[..] } else { &ALL[..1] };
+        GraphExecutor::with_methods(executor, known)
+    }
+}
+
+const METHODS: [ExecutorMethod; 8] = [
     ("execute_node", 1, execute_node),
     ("get_node_output", 2, node_output),
     ("debug_get_output", 1, debug_output),

@@ -1,9 +1,9 @@
 //! The model of a library: what makes executors (module `GraphExecutorFactory`).
 
+use super::arguments::{enough, executor_devices};
 use super::executor::{Executor, ExecutorDevice, Kernels, record_to_object, with_record};
+use super::executor_module::GraphExecutor;
 use super::linked;
-use super::methods::enough;
-use super::module::{GraphExecutor, executor_devices};
 use crate::function::{self, Error, ErrorKind, Function};
 use crate::graph::{GRF_44, Graph};
 use crate::module::{LoaderEntry, Module, ModuleKind, Symbols};

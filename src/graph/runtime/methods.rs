@@ -1,22 +1,16 @@
 //! The functions of an executor under the names that frontends call (GRF-44).
 
-use super::executor::{Executor, PoolTensor, whole};
-use super::module::{ExecutorState, GraphExecutor, as_module};
+use super::arguments::{as_bytes, as_module, description, position};
+use super::executor::{Executor, PoolTensor};
+use super::executor_module::{ExecutorMethod, ExecutorState, GraphExecutor};
 use crate::function::{self, Error};
 use crate::graph::format::dtype_text;
-use crate::graph::{GRF_32, GRF_42, GRF_44};
+use crate::graph::{GRF_32, GRF_44};
 use crate::object::{Array, Map, Shape, Tensor};
 use crate::rule::{Findings, Kind};
 use crate::tensor::Params;
-use crate::value::{Any, AnyView, DLTensor, Str, cast};
+use crate::value::{Any, AnyView, cast};
 use crate::wire::Cursor;
-
-/// A function of the module: its name, how many arguments it has at least, and what it does.
-pub(super) type ExecutorMethod = (
-    &'static str,
-    usize,
-    fn(&mut ExecutorState, &[AnyView<'_>]) -> function::Result,
-);
 
 pub(super) const METHODS: [ExecutorMethod; 14] = [
     ("set_input", 2, set_input),
@@ -246,47 +240,4 @@ fn share_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
         .executor
         .share_inputs(&other.executor, params.iter().map(|(name, _)| name))?;
     Ok(Any::none())
-}
-
-/// An index; a negative one is that of nothing. Releases compare it as an unsigned number, with the same effect (GRF-32).
-pub(super) fn position(view: AnyView<'_>) -> function::Result<usize> {
-    Ok(usize::try_from(i64::try_from(view)?).unwrap_or(usize::MAX))
-}
-
-/// A number that is not negative (GRF-42).
-pub(super) fn count(view: AnyView<'_>) -> function::Result<usize> {
-    let number = i64::try_from(view)?;
-    match usize::try_from(number) {
-        Ok(count) => Ok(count),
-        Err(_) => Err(GRF_42
-            .refused(Kind::Type, format!("{number} is no number of times"))
-            .into()),
-    }
-}
-
-/// GRF-44: nothing is made up for arguments that are not there.
-pub(super) fn enough(name: &str, least: usize, args: &[AnyView<'_>]) -> function::Result<()> {
-    let count = args.len();
-    GRF_44.demand(Kind::Type, count >= least, || {
-        format!("`{name}` needs {least} arguments at least, it got {count}")
-    })?;
-    Ok(())
-}
-
-fn as_bytes(view: AnyView<'_>) -> function::Result<Vec<u8>> {
-    match cast::<Vec<u8>>(view) {
-        Ok(bytes) => Ok(bytes),
-        // Frontends up to 0.20 pass parameter files as strings, too.
-        Err(_) => Ok(cast::<Str>(view)?.as_bytes().to_vec()),
-    }
-}
-
-/// The description of a tensor argument, with whole bytes for each element (GRF-33).
-fn description<'a>(view: &'a AnyView<'_>) -> function::Result<&'a DLTensor> {
-    if let Ok(tensor) = cast::<Tensor>(*view) {
-        whole(&tensor)?;
-    }
-    let tensor = cast::<*mut DLTensor>(*view)?;
-    // SAFETY: an argument of this type points to a description that lives as long as the view.
-    Ok(unsafe { &*tensor })
 }

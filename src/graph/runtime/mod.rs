@@ -1,8 +1,10 @@
 //! What runs graphs: the executor, its modules, and what makes them.
 
+mod arguments;
 pub mod debug;
 mod debug_methods;
 pub mod executor;
+mod executor_module;
 mod factory;
 mod linked;
 mod methods;

@@ -1,18 +1,18 @@
 //! The executor under the names that TVM gives it: modules `GraphExecutor` and `GraphExecutorFactory`.
 
+pub(crate) use super::executor_module::GraphExecutor;
 pub use super::factory::GraphExecutorFactory;
 
-use super::executor::{Executor, ExecutorDevice};
+use super::arguments::{as_module, executor_devices};
+use super::executor::Executor;
 use super::factory::{ModelParams, load_factory};
-use super::methods::{METHODS, enough};
-use super::{debug, debug_methods, linked};
+use super::linked;
 use crate::function::{self, Function, registry};
 use crate::graph::{GRF_43, Graph};
-use crate::module::{Module, ModuleKind, provide_loader};
+use crate::module::{Module, provide_loader};
 use crate::rule::{Findings, Kind};
-use crate::tensor::Device;
-use crate::value::{AnyView, DLDevice, cast, index};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::value::{AnyView, cast};
+use std::sync::Arc;
 
 /// The names under which an executor was ever made, and whether they make a debug executor.
 const CREATE: [(&str, bool); 4] = [
@@ -116,97 +116,4 @@ fn executor(
     )?;
     linked::link(&mut executor, module, lookup)?;
     Ok(executor)
-}
-
-/// Devices as values of their own, as a factory is given them, or as pairs of type and index.
-pub(super) fn executor_devices(
-    mut devices: &[AnyView<'_>],
-) -> function::Result<Vec<ExecutorDevice>> {
-    let mut found = Vec::new();
-    while let [first, rest @ ..] = devices {
-        let (kind, id);
-        (kind, id, devices) = match rest {
-            _ if first.type_index() == index::DEVICE => {
-                let device = cast::<DLDevice>(*first)?;
-                (device.device_type, device.device_id, rest)
-            }
-            [second, rest @ ..] => (i32::try_from(*first)?, i32::try_from(*second)?, rest),
-            [] => {
-                return Err(GRF_43
-                    .refused(Kind::Type, "devices come in pairs of type and index")
-                    .into());
-            }
-        };
-        found.push(ExecutorDevice::of(Device { kind, id })?);
-    }
-    Ok(found)
-}
-
-pub(super) fn as_module(view: AnyView<'_>) -> function::Result<Module> {
-    let object = view.as_object().cloned();
-    object
-        .and_then(|object| Module::from_object(object).ok())
-        .ok_or_else(|| {
-            GRF_43
-                .refused(
-                    Kind::Type,
-                    "the argument in the module's place is no module",
-                )
-                .into()
-        })
-}
-
-/// An executor as a module.
-pub(crate) struct GraphExecutor {
-    pub(super) state: Arc<Mutex<ExecutorState>>,
-    debug: bool,
-}
-
-pub(super) struct ExecutorState {
-    pub(super) executor: Executor,
-    pub(super) stepper: debug::Stepper,
-}
-
-impl GraphExecutor {
-    /// The module of `executor`; a debug executor has more functions.
-    pub(crate) fn new(executor: Executor, debug: bool) -> GraphExecutor {
-        let state = ExecutorState {
-            executor,
-            stepper: debug::Stepper::default(),
-        };
-        GraphExecutor {
-            state: Arc::new(Mutex::new(state)),
-            debug,
-        }
-    }
-
-    /// The executor that `module` is, if it is one.
-    pub(crate) fn of(module: &Module) -> Option<&GraphExecutor> {
-        let kind: &dyn std::any::Any = module.implementation()?;
-        kind.downcast_ref()
-    }
-}
-
-impl ModuleKind for GraphExecutor {
-    fn kind(&self) -> &str {
-        "GraphExecutor"
-    }
-
-    fn function(&self, module: &Module, name: &str) -> function::Result<Option<Function>> {
-        let debug = self.debug.then_some(&debug_methods::METHODS[..]);
-        let mut methods = METHODS.iter().chain(debug.unwrap_or_default());
-        let Some(method) = methods.find(|method| method.0 == name) else {
-            return Ok(None);
-        };
-        let (state, alive) = (Arc::clone(&self.state), module.clone());
-        Ok(Some(Function::from_packed(move |args| {
-            let _alive = &alive;
-            let (name, least, body) = *method;
-            enough(name, least, args)?;
-            body(
-                &mut state.lock().unwrap_or_else(PoisonError::into_inner),
-                args,
-            )
-        })))
-    }
 }

@@ -1,6 +1,5 @@
 //! What a reader checks so that the machine need not look while it runs (VM-01 to VM-05).
 
-use super::executable::range;
 use crate::payload::relax_vm::{
     self, FunctionKind, RelaxFunction, RelaxInstruction, VM_REGISTER, VOID_REGISTER,
 };
@@ -105,4 +104,10 @@ fn offset(code: &relax_vm::RelaxExecutable<'_>, index: usize) -> u64 {
         .get(index)
         .and_then(|at| usize::try_from(at).ok());
     code.words.offset_of(word.unwrap_or(0))
+}
+
+/// The instructions of `function`, as numbers. PAY-90 has seen that they are in the table.
+pub(super) fn range(function: &RelaxFunction<'_>) -> std::ops::Range<usize> {
+    let number = |position: i64| usize::try_from(position).unwrap_or(usize::MAX);
+    number(function.start)..number(function.end)
 }

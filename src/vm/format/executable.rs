@@ -64,9 +64,3 @@ pub(super) fn packed_names<'c>(code: &'c relax_vm::RelaxExecutable<'_>) -> Vec<&
         .filter(|name| seen.insert(*name))
         .collect()
 }
-
-/// The instructions of `function`, as numbers. PAY-90 has seen that they are in the table.
-pub(super) fn range(function: &RelaxFunction<'_>) -> std::ops::Range<usize> {
-    let number = |position: i64| usize::try_from(position).unwrap_or(usize::MAX);
-    number(function.start)..number(function.end)
-}

@@ -14,7 +14,8 @@
 //! `%n` is a register, `%vm` the machine, `%void` nothing, `cN` a constant, `@name` a function as a value. Numbers of
 //! instructions are those of the table; jumps name their target.
 
-use super::executable::{Executable, packed_names, range};
+use super::checks::range;
+use super::executable::{Executable, packed_names};
 use crate::payload::line::{joined, short};
 use crate::payload::relax_vm::{
     self, FunctionKind, RelaxConstant, RelaxFunction, RelaxInstruction, RelaxOperand, VM_REGISTER,

@@ -1,12 +1,14 @@
 //! Closures: a function of an executable, and arguments that come behind those of the call.
 
-use super::fault::Fault;
+use super::calling::CallingMachine;
+use super::fault::{Fault, VmResult};
 use super::loaded::LoadedExecutable;
-use super::machine::VirtualMachineImpl;
+use crate::function::Function;
 use crate::rule::Kind;
 use crate::value::header::{Header, Ref};
+use crate::value::types::key_of;
 use crate::value::{Any, AnyView, Object, index};
-use crate::vm::VM_28;
+use crate::vm::{VM_28, VM_29};
 use std::sync::{Arc, OnceLock};
 
 /// A closure (`relax.vm.Closure`): a function of an executable, and values that come behind its arguments (VM-28).
@@ -79,7 +81,7 @@ impl VmClosure {
     /// Calls it on `machine`, which must run the same executable.
     pub(super) fn call(
         &self,
-        machine: &VirtualMachineImpl,
+        machine: &dyn CallingMachine,
         args: &[AnyView<'_>],
     ) -> Result<Any, Fault> {
         if Arc::as_ptr(&self.of) != Arc::as_ptr(machine.loaded()) {
@@ -97,5 +99,28 @@ impl VmClosure {
             machine.run(self.function, &all)?
         };
         Ok(if self.returns { result } else { Any::none() })
+    }
+}
+
+/// Calls a closure or a plain function on `machine` (VM-29).
+pub(super) fn invoke(
+    machine: &dyn CallingMachine,
+    closure: AnyView<'_>,
+    args: &[AnyView<'_>],
+) -> VmResult {
+    let object = closure.as_object().cloned();
+    if let Some(function) = object
+        .clone()
+        .and_then(|object| Function::from_object(object).ok())
+    {
+        return Ok(function.call(args)?);
+    }
+    match object.map(|object| object.downcast::<VmClosure>()) {
+        Some(Ok(closure)) => closure.call(machine, args),
+        _ => {
+            let key = key_of(closure.type_index());
+            let message = format!("a closure or a function is called, not `{key}`");
+            Err(VM_29.refused(Kind::Type, message).into())
+        }
     }
 }

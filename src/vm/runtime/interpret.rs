@@ -3,47 +3,23 @@
 //! Running allocates no memory of its own: frames are kept from call to call.
 
 use super::builtin::Builtin;
+use super::calling::CallingMachine;
 use super::code::{Callee, DecodedInstruction, DecodedOperand, NOWHERE};
 use super::fault::Fault;
+use super::frame::{CallDepth, VmFrame};
 use super::machine::VirtualMachineImpl;
+use super::observer::ObservedCall;
 use crate::function::Function;
 use crate::rule::Kind;
 use crate::value::types::key_of;
-use crate::value::{Any, AnyView, RawAny, Str, index};
-use crate::vm::{VM_21, VM_25};
-use std::cell::Cell;
-use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// One call, as an [`Observer`] sees it when it is over.
-pub struct ObservedCall<'a> {
-    /// The VM function that the instruction is in.
-    pub function: &'a str,
-    /// Number of the instruction in the table.
-    pub instruction: usize,
-    /// The function that was called.
-    pub callee: &'a str,
-    /// Its arguments.
-    pub args: &'a [AnyView<'a>],
-    /// When it began.
-    pub started: Instant,
-    /// How long it took; of a VM function, with everything that it called.
-    pub took: Duration,
-}
-
-/// Sees every call of a machine.
-pub type Observer = Arc<dyn Fn(&ObservedCall<'_>) + Send + Sync>;
-
-/// The registers and arguments of one running function.
-#[derive(Default)]
-pub(super) struct VmFrame {
-    registers: Vec<Any>,
-    arguments: Vec<RawAny>,
-}
+use crate::value::{Any, AnyView, Str, index};
+use crate::vm::VM_21;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Instant;
 
 impl VirtualMachineImpl {
     /// Runs function `function` of the executable on `args` (VM-20 to VM-25).
-    pub(super) fn run(&self, function: usize, args: &[AnyView<'_>]) -> Result<Any, Fault> {
+    pub(super) fn run_function(&self, function: usize, args: &[AnyView<'_>]) -> Result<Any, Fault> {
         let frames = self.code.functions[function];
         if args.len() != frames.arguments as usize {
             return Err(self.wrong_count(function, args));
@@ -147,7 +123,7 @@ impl VirtualMachineImpl {
             Callee::Packed(function) => Ok(function.call(args)?),
             Callee::Builtin(Builtin::Plain(body)) => body(args),
             Callee::Builtin(Builtin::OfMachine(body)) => body(self, args),
-            Callee::Vm(function) => self.run(*function, args),
+            Callee::Vm(function) => self.run_function(*function, args),
         }
     }
 
@@ -229,56 +205,4 @@ fn wrong_condition(type_index: i32) -> Fault {
             format!("a condition is a bool or an integer, not `{key}`"),
         )
         .into()
-}
-
-/// How deep functions of a VM may call each other on one thread (VM-25). In releases the stack overflows, which ends the process.
-const DEEPEST: u32 = 1000;
-
-/// How many registers all functions that are running on one thread may have, but for the outermost: 32 MiB of them.
-const MOST_REGISTERS: usize = 1 << 21;
-
-thread_local! {
-    static RUNNING: Cell<Running> = const { Cell::new(Running { functions: 0, registers: 0 }) };
-}
-
-/// What is running on a thread.
-#[derive(Clone, Copy)]
-struct Running {
-    functions: u32,
-    registers: usize,
-}
-
-/// Counts one function that is running on this thread; what ran before it runs again when this goes.
-struct CallDepth(Running);
-
-impl CallDepth {
-    fn enter(registers: u32) -> Result<CallDepth, Fault> {
-        let before = RUNNING.get();
-        if before.functions >= DEEPEST {
-            let message = format!("functions of the VM call each other more than {DEEPEST} deep");
-            return Err(VM_25.refused(Kind::Limit, message).into());
-        }
-        // VM-25: not the outermost, which costs once what its executable says; what recurses would cost that a thousand times.
-        let registers = match before.functions {
-            0 => 0,
-            _ => before.registers.saturating_add(registers as usize),
-        };
-        if registers > MOST_REGISTERS {
-            let message = format!(
-                "functions of the VM that call each other have more than {MOST_REGISTERS} registers"
-            );
-            return Err(VM_25.refused(Kind::Limit, message).into());
-        }
-        RUNNING.set(Running {
-            functions: before.functions + 1,
-            registers,
-        });
-        Ok(CallDepth(before))
-    }
-}
-
-impl Drop for CallDepth {
-    fn drop(&mut self) {
-        RUNNING.set(self.0);
-    }
 }

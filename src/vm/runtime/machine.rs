@@ -2,13 +2,14 @@
 
 use super::allocator::{AllocatorKind, VmDevice};
 use super::builtin;
+use super::calling::CallingMachine;
 use super::closure::VmClosure;
 use super::code::{Callee, DecodedCode};
-use super::fault::Fault;
-use super::interpret::{Observer, VmFrame};
+use super::fault::{Fault, VmResult};
+use super::frame::VmFrame;
 use super::link::{Origin, callee, constants, resolve};
 use super::loaded::LoadedExecutable;
-use super::stateful::MachineState;
+use super::observer::Observer;
 use crate::device::Device;
 use crate::device::timer::{DefaultTimer, Evaluator};
 use crate::function::{Error, ErrorKind, Function};
@@ -18,6 +19,7 @@ use crate::rule::Kind;
 use crate::value::header::Ref;
 use crate::value::{Any, AnyView};
 use crate::vm::{VM_14, VM_60, VM_61};
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,6 +50,14 @@ pub(super) struct VirtualMachineImpl {
     _imports: Vec<Module>,
 }
 
+/// What lives from one call of a module function to the next, by the name of the function; saved functions by their own (VM-64).
+#[derive(Default)]
+pub(super) struct MachineState {
+    pub(super) inputs: HashMap<String, Vec<Any>>,
+    pub(super) outputs: HashMap<String, Any>,
+    pub(super) saved: HashMap<String, Ref<VmClosure>>,
+}
+
 /// No limit of jumps and calls.
 const UNLIMITED: u64 = u64::MAX;
 
@@ -58,36 +68,6 @@ struct Watchers {
 }
 
 impl VirtualMachine {
-    /// A machine for the executable that `module` is or imports, on `devices`, with pooled memory.
-    ///
-    /// The first device holds constants; the host is added behind the others when it is not among them.
-    ///
-    /// # Errors
-    ///
-    /// A RuntimeError when no module is an executable, which lists the kinds that there are; what [`VirtualMachine::new`]
-    /// rejects: devices without an API (DEV-04), functions that are missing (VM-11) or not run (VM-12).
-    pub fn of(module: &Module, devices: &[Device]) -> Result<VirtualMachine, Error> {
-        let all = module.walk();
-        let found = all
-            .iter()
-            .find_map(|module| Some((module, super::module::loaded_of(module)?)));
-        let Some((executable, loaded)) = found else {
-            let kinds: Vec<String> = all.iter().map(Module::kind).collect();
-            let message = format!(
-                "there is no VM executable among the modules: {}; it has kind relax.VMExecutable (relax.Executable up to 0.19)",
-                kinds.join(", ")
-            );
-            return Err(Error::new(ErrorKind::Runtime, message));
-        };
-        let devices = pooled(devices);
-        Ok(VirtualMachine::make(
-            loaded,
-            executable.imports(),
-            &devices,
-            Origin::Trusted,
-        )?)
-    }
-
     /// A machine for `loaded`, whose functions are looked up in `imports`, then in the global registry.
     ///
     /// # Errors
@@ -135,7 +115,8 @@ impl VirtualMachine {
             left: AtomicU64::new(UNLIMITED),
             _imports: imports,
         });
-        builtin::announce(&machine);
+        let calling: Arc<dyn CallingMachine> = machine.clone();
+        builtin::announce(&calling);
         Ok(VirtualMachine(machine))
     }
 
@@ -173,7 +154,7 @@ impl VirtualMachine {
 
     /// [`VirtualMachine::call`] with borrowed arguments.
     pub(crate) fn call_views(&self, function: &str, args: &[AnyView<'_>]) -> Result<Any, Fault> {
-        self.0.closure(function)?.call(&self.0, args)
+        self.0.closure(function)?.call(&*self.0, args)
     }
 
     /// The devices; the first holds constants.
@@ -230,7 +211,7 @@ impl fmt::Debug for VirtualMachine {
 }
 
 /// These devices with pooled memory, and the host behind them when it is not among them.
-fn pooled(devices: &[Device]) -> Vec<(Device, AllocatorKind)> {
+pub(super) fn pooled(devices: &[Device]) -> Vec<(Device, AllocatorKind)> {
     let mut pooled: Vec<_> = devices
         .iter()
         .map(|device| (*device, AllocatorKind::Pooled))
@@ -241,17 +222,53 @@ fn pooled(devices: &[Device]) -> Vec<(Device, AllocatorKind)> {
     pooled
 }
 
+impl CallingMachine for VirtualMachineImpl {
+    fn loaded(&self) -> &Arc<LoadedExecutable> {
+        &self.loaded
+    }
+
+    fn place(&self, index: i64) -> Result<&VmDevice, Fault> {
+        let count = self.places.len();
+        let found = match index {
+            -1 => self.places.last(),
+            index => usize::try_from(index)
+                .ok()
+                .and_then(|index| self.places.get(index)),
+        };
+        found.ok_or_else(|| {
+            let message = format!("the machine has no device {index}, it has {count}");
+            VM_14.refused(Kind::Missing, message).into()
+        })
+    }
+
+    fn host(&self) -> Result<&VmDevice, Fault> {
+        let host = self
+            .places
+            .iter()
+            .rev()
+            .find(|place| place.device.kind == Device::CPU.kind);
+        host.ok_or_else(|| {
+            VM_14
+                .refused(
+                    Kind::Missing,
+                    "the machine has no host device: give it the CPU behind the others",
+                )
+                .into()
+        })
+    }
+
+    fn run(&self, function: usize, args: &[AnyView<'_>]) -> VmResult {
+        self.run_function(function, args)
+    }
+}
+
 impl Drop for VirtualMachineImpl {
     fn drop(&mut self) {
-        builtin::forget(self);
+        builtin::forget(std::ptr::from_ref(self).addr());
     }
 }
 
 impl VirtualMachineImpl {
-    pub(super) fn loaded(&self) -> &Arc<LoadedExecutable> {
-        &self.loaded
-    }
-
     /// Counts a jump or a call of a VM function against [`VirtualMachine::limit`].
     #[inline]
     pub(super) fn spend(&self) -> Result<(), Fault> {
@@ -287,38 +304,6 @@ impl VirtualMachineImpl {
     pub(super) fn handle(&self) -> AnyView<'_> {
         // SAFETY: functions that take `%vm` take it as the machine, which this is.
         unsafe { AnyView::handle(std::ptr::from_ref(self).cast_mut().cast::<c_void>()) }
-    }
-
-    /// Device `index`; -1 is the host, which is the last one (VM-14).
-    pub(super) fn place(&self, index: i64) -> Result<&VmDevice, Fault> {
-        let count = self.places.len();
-        let found = match index {
-            -1 => self.places.last(),
-            index => usize::try_from(index)
-                .ok()
-                .and_then(|index| self.places.get(index)),
-        };
-        found.ok_or_else(|| {
-            let message = format!("the machine has no device {index}, it has {count}");
-            VM_14.refused(Kind::Missing, message).into()
-        })
-    }
-
-    /// The host's place, where shape heaps are.
-    pub(super) fn host(&self) -> Result<&VmDevice, Fault> {
-        let host = self
-            .places
-            .iter()
-            .rev()
-            .find(|place| place.device.kind == Device::CPU.kind);
-        host.ok_or_else(|| {
-            VM_14
-                .refused(
-                    Kind::Missing,
-                    "the machine has no host device: give it the CPU behind the others",
-                )
-                .into()
-        })
     }
 
     #[cold]

@@ -1,15 +1,14 @@
 //! The functions of a machine under the names that frontends call.
 
-use super::closure::VmClosure;
+use super::closure::invoke;
 use super::fault::VmResult;
-use super::machine::{VirtualMachine, VirtualMachineImpl};
+use super::machine::VirtualMachine;
 use crate::function::{Function, registry};
 use crate::module::Module;
 use crate::object::item_count;
 use crate::rule::Kind;
-use crate::value::types::key_of;
 use crate::value::{Any, AnyView, cast, index};
-use crate::vm::{VM_29, VM_60, VM_62, VM_63};
+use crate::vm::{VM_60, VM_62, VM_63};
 
 /// A function of a machine with devices, under the name that frontends use.
 pub(super) struct VmMethod {
@@ -88,7 +87,7 @@ pub(super) const METHODS: [VmMethod; 10] = [
         name: "invoke_closure",
         least: 1,
         takes: "a closure and its arguments",
-        body: |machine, args| machine.0.invoke(args[0], &args[1..]),
+        body: |machine, args| invoke(&*machine.0, args[0], &args[1..]),
     },
     VmMethod {
         name: "set_instrument",
@@ -157,25 +156,4 @@ fn set_instrument(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     };
     machine.0.set_instrument(instrument);
     Ok(Any::none())
-}
-
-impl VirtualMachineImpl {
-    /// Calls a closure or a plain function (VM-29).
-    pub(super) fn invoke(&self, closure: AnyView<'_>, args: &[AnyView<'_>]) -> VmResult {
-        let object = closure.as_object().cloned();
-        if let Some(function) = object
-            .clone()
-            .and_then(|object| Function::from_object(object).ok())
-        {
-            return Ok(function.call(args)?);
-        }
-        match object.map(|object| object.downcast::<VmClosure>()) {
-            Some(Ok(closure)) => closure.call(self, args),
-            _ => {
-                let key = key_of(closure.type_index());
-                let message = format!("a closure or a function is called, not `{key}`");
-                Err(VM_29.refused(Kind::Type, message).into())
-            }
-        }
-    }
 }

@@ -2,22 +2,25 @@
 
 mod allocator;
 mod builtin;
+mod calling;
 mod closure;
 mod code;
 mod copies;
 mod fault;
+mod frame;
 mod interpret;
 mod link;
 mod loaded;
 mod machine;
 mod methods;
 mod module;
+mod observer;
 mod stateful;
 mod storage;
 
 pub use builtin::names as builtins;
 pub use fault::Fault;
-pub use interpret::{ObservedCall, Observer};
 pub use loaded::LoadedExecutable;
 pub use machine::VirtualMachine;
 pub(crate) use module::provide;
+pub use observer::{ObservedCall, Observer};

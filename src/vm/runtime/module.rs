@@ -5,7 +5,7 @@ use super::builtin;
 use super::fault::{Fault, VmResult};
 use super::link::Origin;
 use super::loaded::LoadedExecutable;
-use super::machine::VirtualMachine;
+use super::machine::{VirtualMachine, pooled};
 use super::methods::METHODS;
 use crate::device::Device;
 use crate::function::{self, Error, ErrorKind, Function, registry};
@@ -56,10 +56,42 @@ fn module_of(loaded: LoadedExecutable, kind: &str) -> Module {
 }
 
 /// The executable behind a module of this chapter.
-pub(super) fn loaded_of(module: &Module) -> Option<Arc<LoadedExecutable>> {
+fn loaded_of(module: &Module) -> Option<Arc<LoadedExecutable>> {
     let kind = module.implementation()?;
     let kind: &dyn std::any::Any = kind;
     Some(Arc::clone(&kind.downcast_ref::<ExecutableModule>()?.loaded))
+}
+
+impl VirtualMachine {
+    /// A machine for the executable that `module` is or imports, on `devices`, with pooled memory.
+    ///
+    /// The first device holds constants; the host is added behind the others when it is not among them.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError when no module is an executable, which lists the kinds that there are; what [`VirtualMachine::new`]
+    /// rejects: devices without an API (DEV-04), functions that are missing (VM-11) or not run (VM-12).
+    pub fn of(module: &Module, devices: &[Device]) -> Result<VirtualMachine, Error> {
+        let all = module.walk();
+        let found = all
+            .iter()
+            .find_map(|module| Some((module, loaded_of(module)?)));
+        let Some((executable, loaded)) = found else {
+            let kinds: Vec<String> = all.iter().map(Module::kind).collect();
+            let message = format!(
+                "there is no VM executable among the modules: {}; it has kind relax.VMExecutable (relax.Executable up to 0.19)",
+                kinds.join(", ")
+            );
+            return Err(Error::new(ErrorKind::Runtime, message));
+        };
+        let devices = pooled(devices);
+        Ok(VirtualMachine::make(
+            loaded,
+            executable.imports(),
+            &devices,
+            Origin::Trusted,
+        )?)
+    }
 }
 
 /// An executable as a module.
@@ -192,7 +224,7 @@ impl ModuleKind for MachineModule {
             return Ok(None);
         };
         Ok(Some(Function::from_packed(move |args| {
-            Ok(closure.call(&machine.0, args)?)
+            Ok(closure.call(&*machine.0, args)?)
         })))
     }
 }

@@ -1,23 +1,13 @@
 //! What a machine keeps between calls: inputs, outputs and saved functions, by the names of functions.
 
-use super::closure::VmClosure;
+use super::calling::CallingMachine;
 use super::copies::on_device;
 use super::fault::Fault;
 use super::machine::VirtualMachineImpl;
 use crate::object::sequence_of;
 use crate::rule::Kind;
-use crate::value::header::Ref;
 use crate::value::{Any, AnyView, cast};
 use crate::vm::{VM_62, VM_63};
-use std::collections::HashMap;
-
-/// What lives from one call of a module function to the next, by the name of the function; saved functions by their own (VM-64).
-#[derive(Default)]
-pub(super) struct MachineState {
-    pub(super) inputs: HashMap<String, Vec<Any>>,
-    pub(super) outputs: HashMap<String, Any>,
-    pub(super) saved: HashMap<String, Ref<VmClosure>>,
-}
 
 impl VirtualMachineImpl {
     /// Keeps arguments for [`VirtualMachineImpl::invoke_stateful`] (VM-62).
@@ -42,7 +32,7 @@ impl VirtualMachineImpl {
             return Err(VM_62.refused(Kind::Missing, message).into());
         };
         let views: Vec<AnyView<'_>> = inputs.iter().map(Any::view).collect();
-        let output = self.run(index, &views)?;
+        let output = self.run_function(index, &views)?;
         self.state().outputs.insert(name.to_owned(), output);
         Ok(())
     }

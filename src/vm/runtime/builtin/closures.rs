@@ -1,8 +1,8 @@
 //! Closures, and calls with the extents of a shape (VM-28, VM-29, VM-54).
 
-use super::super::closure::VmClosure;
+use super::super::calling::CallingMachine;
+use super::super::closure::{VmClosure, invoke};
 use super::super::fault::VmResult;
-use super::super::machine::VirtualMachineImpl;
 use super::arguments::refuse;
 use crate::function::Function;
 use crate::object::extents_of;
@@ -32,14 +32,14 @@ pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(machine, callee, arguments...)`: calls a closure on the machine, or a plain function with the arguments alone (VM-29).
-pub(super) fn invoke_closure(machine: &VirtualMachineImpl, args: &[AnyView<'_>]) -> VmResult {
+pub(super) fn invoke_closure(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     let [_, closure, rest @ ..] = args else {
         return refuse(
             VM_29,
             "invoke_closure takes the machine, a closure, its arguments".into(),
         );
     };
-    machine.invoke(*closure, rest)
+    invoke(machine, *closure, rest)
 }
 
 /// `(function, arguments..., shape)`: calls the function with the arguments and each extent as an integer (VM-54). Kernels of unknown

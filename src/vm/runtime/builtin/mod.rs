@@ -12,8 +12,8 @@ mod tuples;
 
 pub(super) use tuples::reset_item_held_alone;
 
+use super::calling::CallingMachine;
 use super::fault::VmResult;
-use super::machine::VirtualMachineImpl;
 use crate::function::{Error, ErrorKind, Function, registry};
 use crate::value::{AnyView, cast};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 type PlainBuiltin = fn(&[AnyView<'_>]) -> VmResult;
-type MachineBuiltin = fn(&VirtualMachineImpl, &[AnyView<'_>]) -> VmResult;
+type MachineBuiltin = fn(&dyn CallingMachine, &[AnyView<'_>]) -> VmResult;
 
 /// A function of this chapter.
 #[derive(Clone, Copy)]
@@ -167,20 +167,20 @@ impl Builtin {
 /// The machines that are alive, by address: what a handle from outside is held against.
 ///
 /// Compiled code passes `%vm` as an opaque address. A call through the registry may pass any, and upstream follows it.
-static ALIVE: Mutex<BTreeMap<usize, Weak<VirtualMachineImpl>>> = Mutex::new(BTreeMap::new());
+static ALIVE: Mutex<BTreeMap<usize, Weak<dyn CallingMachine>>> = Mutex::new(BTreeMap::new());
 
-fn alive() -> MutexGuard<'static, BTreeMap<usize, Weak<VirtualMachineImpl>>> {
+fn alive() -> MutexGuard<'static, BTreeMap<usize, Weak<dyn CallingMachine>>> {
     ALIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes `machine` known by its address.
-pub(super) fn announce(machine: &Arc<VirtualMachineImpl>) {
+pub(super) fn announce(machine: &Arc<dyn CallingMachine>) {
     alive().insert(Arc::as_ptr(machine).addr(), Arc::downgrade(machine));
 }
 
-/// Forgets a machine that ends.
-pub(super) fn forget(machine: &VirtualMachineImpl) {
-    alive().remove(&std::ptr::from_ref(machine).addr());
+/// Forgets the machine at `address`, which ends.
+pub(super) fn forget(address: usize) {
+    alive().remove(&address);
 }
 
 fn with_machine(args: &[AnyView<'_>], body: MachineBuiltin) -> crate::function::Result {
@@ -192,5 +192,5 @@ fn with_machine(args: &[AnyView<'_>], body: MachineBuiltin) -> crate::function::
             "the first argument is not a machine of this runtime",
         )
     })?;
-    Ok(body(&machine, args)?)
+    Ok(body(&*machine, args)?)
 }

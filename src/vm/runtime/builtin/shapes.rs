@@ -1,7 +1,7 @@
 //! The shape heap: integers of one running function, in a tensor on the host.
 
+use super::super::calling::CallingMachine;
 use super::super::fault::VmResult;
-use super::super::machine::VirtualMachineImpl;
 use super::super::storage::lasting;
 use super::arguments::{arg, context, extents, int, is_compact, refuse, tensor};
 use crate::device::Device;
@@ -13,7 +13,7 @@ use crate::vm::{VM_45, VM_46, VM_47, VM_48};
 use std::cell::Cell;
 
 /// `(machine, n)`: a row of n int64 on the host (VM-48).
-pub(super) fn alloc_shape_heap(machine: &VirtualMachineImpl, args: &[AnyView<'_>]) -> VmResult {
+pub(super) fn alloc_shape_heap(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     let size = int(args, 1)?;
     // Releases take the last device, whatever it is, and for Hexagon the first. Here it is the last that is the host: cells are read
     // and written by this processor.

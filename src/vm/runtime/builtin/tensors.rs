@@ -1,10 +1,10 @@
 //! Storage, and tensors in it; what becomes of a tensor.
 
 use super::super::allocator::{AllocatorKind, VmDevice, clear_pools};
+use super::super::calling::CallingMachine;
 use super::super::copies::{copied, copied_to_scope};
 use super::super::fault::Fault;
 use super::super::fault::VmResult;
-use super::super::machine::VirtualMachineImpl;
 use super::super::storage::VmStorage;
 use super::arguments::{arg, extents, int, is_compact, refuse, tensor};
 use crate::device::Device;
@@ -17,7 +17,7 @@ use crate::value::{Any, AnyView, DLDataType, DLTensor, cast, index};
 use crate::vm::{VM_31, VM_33, VM_50, VM_51, VM_52, VM_53, VM_55};
 
 /// `(machine, shape, device, type[, scope])`: memory of the product of the extents times the bytes of the type (VM-31).
-pub(super) fn alloc_storage(machine: &VirtualMachineImpl, args: &[AnyView<'_>]) -> VmResult {
+pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     let [_, shape, place, dtype, rest @ ..] = args else {
         return refuse(
             VM_31,

@@ -1,0 +1,92 @@
+//! Arguments of the functions of executors and factories, and what is wrong with them.
+
+use super::executor::{ExecutorDevice, whole};
+use crate::function;
+use crate::graph::{GRF_42, GRF_43, GRF_44};
+use crate::module::Module;
+use crate::object::Tensor;
+use crate::rule::Kind;
+use crate::tensor::Device;
+use crate::value::{AnyView, DLDevice, DLTensor, Str, cast, index};
+
+/// Devices as values of their own, as a factory is given them, or as pairs of type and index.
+pub(super) fn executor_devices(
+    mut devices: &[AnyView<'_>],
+) -> function::Result<Vec<ExecutorDevice>> {
+    let mut found = Vec::new();
+    while let [first, rest @ ..] = devices {
+        let (kind, id);
+        (kind, id, devices) = match rest {
+            _ if first.type_index() == index::DEVICE => {
+                let device = cast::<DLDevice>(*first)?;
+                (device.device_type, device.device_id, rest)
+            }
+            [second, rest @ ..] => (i32::try_from(*first)?, i32::try_from(*second)?, rest),
+            [] => {
+                return Err(GRF_43
+                    .refused(Kind::Type, "devices come in pairs of type and index")
+                    .into());
+            }
+        };
+        found.push(ExecutorDevice::of(Device { kind, id })?);
+    }
+    Ok(found)
+}
+
+pub(super) fn as_module(view: AnyView<'_>) -> function::Result<Module> {
+    let object = view.as_object().cloned();
+    object
+        .and_then(|object| Module::from_object(object).ok())
+        .ok_or_else(|| {
+            GRF_43
+                .refused(
+                    Kind::Type,
+                    "the argument in the module's place is no module",
+                )
+                .into()
+        })
+}
+
+/// An index; a negative one is that of nothing. Releases compare it as an unsigned number, with the same effect (GRF-32).
+pub(super) fn position(view: AnyView<'_>) -> function::Result<usize> {
+    Ok(usize::try_from(i64::try_from(view)?).unwrap_or(usize::MAX))
+}
+
+/// A number that is not negative (GRF-42).
+pub(super) fn count(view: AnyView<'_>) -> function::Result<usize> {
+    let number = i64::try_from(view)?;
+    match usize::try_from(number) {
+        Ok(count) => Ok(count),
+        Err(_) => Err(GRF_42
+            .refused(Kind::Type, format!("{number} is no number of times"))
+            .into()),
+    }
+}
+
+/// GRF-44: nothing is made up for arguments that are not there.
+pub(super) fn enough(name: &str, least: usize, args: &[AnyView<'_>]) -> function::Result<()> {
+    let count = args.len();
+    GRF_44.demand(Kind::Type, count >= least, || {
+        format!("`{name}` needs {least} arguments at least, it got {count}")
+    })?;
+    Ok(())
+}
+
+/// A parameter file.
+pub(super) fn as_bytes(view: AnyView<'_>) -> function::Result<Vec<u8>> {
+    match cast::<Vec<u8>>(view) {
+        Ok(bytes) => Ok(bytes),
+        // Frontends up to 0.20 pass parameter files as strings, too.
+        Err(_) => Ok(cast::<Str>(view)?.as_bytes().to_vec()),
+    }
+}
+
+/// The description of a tensor argument, with whole bytes for each element (GRF-33).
+pub(super) fn description<'a>(view: &'a AnyView<'_>) -> function::Result<&'a DLTensor> {
+    if let Ok(tensor) = cast::<Tensor>(*view) {
+        whole(&tensor)?;
+    }
+    let tensor = cast::<*mut DLTensor>(*view)?;
+    // SAFETY: an argument of this type points to a description that lives as long as the view.
+    Ok(unsafe { &*tensor })
+}
