@@ -73,7 +73,7 @@ proptest! {
     }
 }
 
-/// What breaks a reference or a storage id is shown where it stands.
+/// What breaks a reference or a storage id is shown where it is.
 #[test]
 fn a_wrong_number_is_found_where_it_stands() {
     for (name, field, blamed) in [
@@ -99,7 +99,7 @@ fn a_wrong_number_is_found_where_it_stands() {
     }
 }
 
-/// A graph of one call, whose name, attributes and extent are the given JSON.
+/// A graph of one call, whose name, attributes and extent are this JSON.
 fn graph_of(name: &str, attrs: &str, extent: &str) -> String {
     format!(
         r#"{{"nodes": [{{"op": "null", "name": {name}, "inputs": []}}, {{"op": "tvm_op", "name": "f", "inputs": [[0, 0, 0]],
@@ -114,7 +114,7 @@ fn read(text: &str) -> Result<Graph, tvmspec::rule::Violation> {
     Graph::read(text, &mut Findings::default())
 }
 
-/// What the reader takes for JSON: anything else is said to be none.
+/// What the reader takes for JSON: anything else is rejected.
 fn is_json(text: &str) -> bool {
     !matches!(read(text), Err(broken) if broken.message().starts_with("not JSON"))
 }
@@ -248,7 +248,7 @@ fn brackets_may_nest_two_million_deep() {
     );
     let broken = read(&deep[..DEEP]).unwrap_err();
     assert_eq!(broken.offset(), Some(DEEP as u64), "{broken}");
-    // Nobody looks into a list of a type that nobody knows.
+    // A list of an unknown type is skipped unread.
     let text = golden("unknown-list-int.json");
     let graph = Graph::read(&text, &mut Findings::default()).unwrap();
     let at = text.find("\"priority\"").unwrap();
@@ -349,11 +349,11 @@ fn a_parameter_without_all_of_its_elements_is_refused() {
         let mut executor =
             Executor::new(Arc::new(read(&text).unwrap()), &|_| Ok(None), vec![place]).unwrap();
         let record = TensorRecord::new(dtype, &[4096], vec![1; stored], sizing).unwrap();
-        let refused = executor
+        let error = executor
             .load_params(&Params::new(vec![("p".into(), record)]))
             .err()
             .unwrap();
-        assert!(refused.to_string().contains("TEN-35"), "{refused}");
+        assert!(error.to_string().contains("TEN-35"), "{error}");
         executor.clear_input(0).unwrap();
         assert!(executor.unset_inputs().is_empty());
     }

@@ -119,8 +119,8 @@ fn the_program_gives_the_recorded_outputs() {
         for mut command in [Some(parts), whole.then_some(one)].into_iter().flatten() {
             command.arg("--inputs").arg(model(".io.npz"));
             let ran = command.arg("-o").arg(&out).output().unwrap();
-            let said = String::from_utf8_lossy(&ran.stderr);
-            assert!(ran.status.success(), "{name}: {said}");
+            let message = String::from_utf8_lossy(&ran.stderr);
+            assert!(ran.status.success(), "{name}: {message}");
             let (wrote, io) = (read_npz(&out), recorded(name));
             for (output, expected) in io.iter().filter(|(name, _)| name.starts_with("out_")) {
                 let same = wrote[output].to_bytes().unwrap() == expected.to_bytes().unwrap();
@@ -168,18 +168,18 @@ fn what_is_handed_in_is_checked() {
     let mut model = unsafe { Model::load(golden("models/v0.8/mlp.so")) }.unwrap();
     let x = recorded("v0.8/mlp").remove("in_x").unwrap();
     let float = x.dl().dtype;
-    let said = |result: Result<Vec<Tensor>, Error>| result.map(drop).unwrap_err().to_string();
-    let unset = said(model.run(&[]));
+    let message = |result: Result<Vec<Tensor>, Error>| result.map(drop).unwrap_err().to_string();
+    let unset = message(model.run(&[]));
     assert!(unset.contains("never set: x"), "{unset}");
-    let name = said(model.run(&[("data", &x)]));
+    let name = message(model.run(&[("data", &x)]));
     assert!(name.contains("no input `data`; it has 4: x, "), "{name}");
     let int = DLDataType { code: 0, ..float };
     let int = Tensor::empty(x.shape(), int).unwrap();
-    let dtype = said(model.run(&[("x", &int)]));
+    let dtype = message(model.run(&[("x", &int)]));
     assert!(dtype.contains("input `x` is float32"), "{dtype}");
     assert!(dtype.contains("not int32"), "{dtype}");
     let flat = Tensor::empty(&[x.shape().iter().product()], float).unwrap();
-    let shape = said(model.run(&[("x", &flat)]));
+    let shape = message(model.run(&[("x", &flat)]));
     assert!(shape.starts_with("TypeError: input `x` is"), "{shape}");
     // None of this broke it.
     check("v0.8/mlp", model);
@@ -427,7 +427,7 @@ fn read_npz(path: &Path) -> BTreeMap<String, Tensor> {
     arrays
 }
 
-/// A library with parameters, as `link-params` compiles one: a function gives the address of each.
+/// A library with parameters, as `link-params` compiles one: a function returns the address of each.
 struct Linked {
     context: Box<[u8; 8]>,
 }
@@ -451,7 +451,7 @@ unsafe extern "C-unwind" fn lookup_linked_param(
     let v_handle = parameters
         .get(&id)
         .map_or(std::ptr::null_mut(), |tensor| tensor.dl().data);
-    // SAFETY: the convention gives a place for the result.
+    // SAFETY: the convention has a place for the result.
     unsafe { result.write(TVMValue { v_handle }) };
     // SAFETY: and one for its code.
     unsafe { result_code.write(code::HANDLE) };
@@ -519,7 +519,7 @@ fn linked_parameters_are_used_in_place() {
     let linked = Arc::new(Linked {
         context: Box::new([0; 8]),
     });
-    // SAFETY: its one function follows the convention that the other symbol names, and gives memory that stays.
+    // SAFETY: its one function follows the convention that the other symbol names, and returns memory that stays.
     let library = unsafe { load_symbols(linked, Strictness::Lenient) }.unwrap();
     let library = library.module;
     library.import(kernels.clone()).unwrap();

@@ -159,7 +159,7 @@ fn model(name: &str) {
         let theirs: Vec<Plain> = (0..)
             .map_while(|at| recorded.get(&format!("{run}/out/{at}")).cloned())
             .collect();
-        // Twice: the second run uses memory that the first gave back.
+        // Twice: the second run uses memory that the first returned.
         for _ in 0..2 {
             let result = machine
                 .call("main", &args)
@@ -271,15 +271,18 @@ fn an_error_says_where_it_happened_and_an_observer_sees_every_call() {
     let wrong: Any = Tensor::empty(&[1, 9], DLDataType::scalar(2, 32))
         .unwrap()
         .into();
-    let said = machine.call("main", &[wrong]).unwrap_err().to_string();
+    let message = machine.call("main", &[wrong]).unwrap_err().to_string();
     assert!(
-        said.contains("in VM function `main`, instruction 2: vm.builtin.match_shape("),
-        "{said}"
+        message.contains("in VM function `main`, instruction 2: vm.builtin.match_shape("),
+        "{message}"
     );
     let fault: Fault = machine.call("mian", &[]).unwrap_err();
     assert!(fault.violation().is_some(), "{fault}");
-    let said = fault.to_string();
-    assert!(said.contains("mian") && said.contains("main"), "{said}");
+    let message = fault.to_string();
+    assert!(
+        message.contains("mian") && message.contains("main"),
+        "{message}"
+    );
 
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let sink = seen.clone();
@@ -343,7 +346,7 @@ fn a_constant_of_bools_has_a_byte_for_each() {
     let constants = sequence_of(constants.view()).unwrap();
     let tensor: Tensor = cast(constants[0].view()).unwrap();
     assert_eq!((tensor.shape(), tensor.nbytes()), (&[1, 12][..], 2));
-    // SAFETY: the machine gives a constant whole bytes for each element, and nothing writes to them.
+    // SAFETY: a constant of a machine has whole bytes for each element, and nothing writes to them.
     let whole = unsafe { std::slice::from_raw_parts(tensor.dl().data.cast::<u8>(), 12) };
     assert_eq!(whole, data);
     let record = tvmspec::tensor::TensorRecord::new(

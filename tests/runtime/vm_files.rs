@@ -22,7 +22,7 @@ fn call(function: &Function, args: &[Any]) -> Result<Any, Error> {
     function.call(&views)
 }
 
-/// VM-09: the loaders that are registered, with a path, and with a format behind it as `ffi.Module.load_from_file` passes.
+/// The loaders that are registered, with a path, and with a format behind it as `ffi.Module.load_from_file` passes.
 #[test]
 fn a_file_is_loaded_by_every_registered_loader() {
     let path = golden("machine.vmexec");
@@ -128,7 +128,7 @@ fn a_handle_that_is_no_machine_is_refused() {
     let invoke = registry::require("vm.builtin.invoke_closure").unwrap();
     for handle in [std::ptr::null_mut(), std::ptr::without_provenance_mut(64)] {
         let raw = RawAny::of(index::OPAQUE, AnyPayload { ptr: handle });
-        // SAFETY: a pointer, which nobody follows.
+        // SAFETY: a pointer, which is not followed.
         let handle = unsafe { AnyView::from_raw(raw) };
         let error = invoke.call(&[handle, AnyView::none()]).unwrap_err();
         assert_eq!(error.kind(), "RuntimeError", "{error}");

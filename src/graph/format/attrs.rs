@@ -47,6 +47,7 @@ pub(super) fn read_attrs(
         };
         let tag = tag.string(GRF_13, &key)?;
         let expected = match key.as_ref() {
+            // GRF-13: 0.2 to 0.4 know no `device_index` and skip it, 0.2 to 0.9 reject `storage_scope`. Here both are read in every graph.
             "dltype" | "storage_scope" => "list_str",
             "storage_id" | "device_index" => "list_int",
             "shape" => "list_shape",
@@ -97,6 +98,7 @@ pub(super) fn read_attrs(
         let entry = DataEntry {
             dtype: read_dtype(dtype)?,
             shape: read_shape(shape)?,
+            // GRF-52: against the count of `node_row_ptr`, which the length of this list equals by now (GRF-15).
             storage_id: read_storage(storage, count)?,
             device: nth(&devices, index)
                 .map(|item| read_device(&item))
@@ -110,10 +112,12 @@ pub(super) fn read_attrs(
     Ok(entries)
 }
 
+/// Element `index` of an attribute that a graph may lack.
 fn nth<'a>(list: &Option<Vec<JsonText<'a>>>, index: usize) -> Option<JsonText<'a>> {
     list.as_ref()?.get(index).copied()
 }
 
+/// GRF-17 and GRF-51: an element type, by its text.
 fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
     let text = item.string(GRF_17, "attrs.dltype")?;
     // GRF-17: a dtype that has no text of its own (`handle2` reads as one) is no graph's, which could not be written again.

@@ -48,6 +48,7 @@ pub(super) fn read_entry_list(list: JsonText<'_>, what: &str) -> Result<Vec<Node
     Ok(entries)
 }
 
+/// A list of indices of nodes or entries, each from 0 on; what is no such list breaks `rule`.
 pub(super) fn read_indices(
     list: JsonText<'_>,
     rule: Rule,

@@ -150,7 +150,7 @@ impl Graph {
         })
     }
 
-    /// GRF-09 to GRF-11: every reference hits something, and nodes read only what stands before them.
+    /// GRF-09 to GRF-11: every reference leads to something, and a node reads entries of earlier nodes alone.
     fn check_references(&self, top: &Top<'_>) -> Result<(), Violation> {
         for (index, node) in self.nodes.iter().enumerate() {
             for (nth, input) in node.inputs.iter().enumerate() {
@@ -187,6 +187,7 @@ impl Graph {
         Ok(())
     }
 
+    /// GRF-09 for one entry. `place` finds its bytes, and `field` names it, where it is broken.
     fn check_entry(
         &self,
         entry: NodeEntry,
@@ -213,6 +214,7 @@ fn where_broken(kept: bool, place: impl FnOnce() -> Option<u64>) -> u64 {
     broken.flatten().unwrap_or_default()
 }
 
+/// The members that are required, in the order of [`Top`].
 const TOP: [&str; 5] = ["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];
 
 /// The five members that a graph must have (GRF-02, GRF-03).
@@ -225,6 +227,11 @@ struct Top<'a> {
 }
 
 impl<'a> Top<'a> {
+    /// The last member of each name counts (GRF-20).
+    ///
+    /// # Errors
+    ///
+    /// GRF-01 for a document that is no object, GRF-02 and GRF-03.
     fn read(document: &JsonText<'a>, findings: &mut Findings) -> Result<Top<'a>, Violation> {
         let mut found: [Option<JsonText<'a>>; 5] = [None; 5];
         for (key, value) in document.members(GRF_01, "")? {
@@ -238,6 +245,7 @@ impl<'a> Top<'a> {
                 .position(|name| *name == key)
                 .and_then(|index| found.get_mut(index))
             else {
+                // GRF-03: releases fail here, too (`key .. is not supported`).
                 GRF_03.require_as(Kind::Unsupported, false, value.offset(), || {
                     format!("a graph has no member `{key}`")
                 })?;

@@ -1,7 +1,7 @@
-//! JSON text with byte offsets: every value knows where it stands, and members keep their order and their repetitions.
+//! JSON text with byte offsets: every value knows its offset, and members keep their order and their repetitions.
 //!
 //! What is JSON here is JSON to `serde_json`, which a test holds it to, but for three things. Half of a surrogate pair is
-//! refused where its string is asked for, not where it is skipped. So is a number that no type holds: it stays text until then.
+//! rejected where its string is read, not where it is skipped. So is a number that no type holds: it stays text until then.
 //! `-0` is the integer 0, not a float, but no index. Containers may nest as deep as the text is long.
 
 use crate::graph::GRF_01;
@@ -111,7 +111,7 @@ impl<'a> JsonText<'a> {
         number.map_err(|_| self.wrong(rule, what, "an integer from 0 on"))
     }
 
-    /// What stands between the brackets: elements, or keys and values in turn. `None` where `open` does not come first.
+    /// What is between the brackets: elements, or keys and values in turn. `None` where `open` does not come first.
     fn parts(&self, open: u8) -> Option<Vec<JsonText<'a>>> {
         let mut scan = Scan {
             text: self.text,
@@ -132,6 +132,7 @@ impl<'a> JsonText<'a> {
         }
     }
 
+    /// A value of another form than `form`, which breaks `rule` in field `what`.
     #[cold]
     fn wrong(&self, rule: Rule, what: &str, form: &str) -> Violation {
         let message = format!("{form} is expected, not `{:.32}`", self.text);
@@ -140,7 +141,7 @@ impl<'a> JsonText<'a> {
     }
 }
 
-/// Steps through text, value by value. What returns `None` or false stands at the byte that is not expected.
+/// Steps through text, value by value. What returns `None` or false stays at the byte that is not expected.
 struct Scan<'a> {
     text: &'a str,
     at: usize,
@@ -202,12 +203,14 @@ impl Scan<'_> {
         }
     }
 
+    /// The name of a member, and its colon.
     fn key(&mut self) -> Option<()> {
         self.string()?;
         self.space();
         self.accept(b':').then_some(())
     }
 
+    /// A string with its quotes. Escapes are checked for their form alone: a pair of surrogates is for `unescaped` to join.
     fn string(&mut self) -> Option<()> {
         if !self.accept(b'"') {
             return None;
@@ -238,6 +241,7 @@ impl Scan<'_> {
         }
     }
 
+    /// A number: no leading zero, no sign but `-`, and a digit on both sides of a point.
     fn number(&mut self) -> Option<()> {
         self.accept(b'-');
         if !self.accept(b'0') {
@@ -255,6 +259,7 @@ impl Scan<'_> {
         Some(())
     }
 
+    /// One digit or more.
     fn digits(&mut self) -> Option<()> {
         self.peek().filter(u8::is_ascii_digit)?;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -263,16 +268,19 @@ impl Scan<'_> {
         Some(())
     }
 
+    /// Exactly these letters.
     fn word(&mut self, word: &str) -> Option<()> {
         word.bytes().all(|byte| self.accept(byte)).then_some(())
     }
 
+    /// The four letters that JSON calls white space.
     fn space(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.step();
         }
     }
 
+    /// Whether `byte` comes next; then it is behind.
     fn accept(&mut self, byte: u8) -> bool {
         let there = self.peek() == Some(byte);
         if there {
@@ -281,6 +289,7 @@ impl Scan<'_> {
         there
     }
 
+    /// The byte that comes next; `None` at the end.
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }

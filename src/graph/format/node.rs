@@ -38,6 +38,7 @@ pub struct TvmOpParam {
 const TVM_OP: [&str; 4] = ["func_name", "num_inputs", "num_outputs", "flatten_data"];
 
 impl Node {
+    /// The node in normal form: `op`, `name`, `attrs` of a call, and `inputs` as three numbers each (GRF-08).
     pub(super) fn to_json(&self) -> Value {
         let inputs = entries_json(&self.inputs);
         let Some(call) = &self.call else {
@@ -67,6 +68,11 @@ impl TvmOpParam {
     }
 }
 
+/// The list of nodes. A violation names the node that it is in as its field.
+///
+/// # Errors
+///
+/// GRF-04 to GRF-08.
 pub(super) fn read_nodes(
     list: JsonText<'_>,
     findings: &mut Findings,
@@ -85,6 +91,7 @@ pub(super) fn read_nodes(
     Ok(nodes)
 }
 
+/// One node (GRF-04 to GRF-06).
 fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Violation> {
     let (mut op, mut name, mut inputs, mut attrs) = (None, None, None, None);
     let members = item.members(GRF_04, "")?;
@@ -155,6 +162,7 @@ pub(super) fn once(
     Ok(())
 }
 
+/// What a `tvm_op` calls (GRF-07): all attributes are strings, numbers too.
 fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam, Violation> {
     let mut all = Vec::new();
     let members = attrs.members(GRF_07, "attrs")?;
@@ -174,6 +182,7 @@ fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam
     };
     let number = |name: &str| {
         let (text, offset) = find(name)?;
+        // GRF-07: upstream's `strtoul` takes the digits in front, so that `2x` is 2 and `x` is 0. Here neither is a number.
         text.parse::<usize>().map_err(|_| {
             let message = format!("`{name}` is `{text}`, a number from 0 on is expected");
             GRF_07

@@ -190,6 +190,7 @@ impl Texture {
         [self.height, self.width, self.channel]
     }
 
+    /// Elements of the image times the bytes of one; `None` above 64 bits (GRF-23).
     fn bytes(&self) -> Option<u64> {
         let element = element_bytes(self.dtype)?;
         let mut extents = self.extents().into_iter();
@@ -197,6 +198,7 @@ impl Texture {
     }
 }
 
+/// GRF-23 for entry or pool `index`. Upstream's product wraps, and kernels write past what it allocates.
 #[cold]
 fn too_large(index: usize) -> Violation {
     let message = format!("entry {index} has more bytes than 64 bits count");
@@ -211,6 +213,7 @@ pub(in crate::graph) fn bytes_of(dtype: Dtype, shape: &[i64]) -> Option<u64> {
     })
 }
 
+/// Bytes of one element of all lanes, rounded up: 1 and 4 bits take a byte (GRF-51).
 fn element_bytes(dtype: Dtype) -> Option<u64> {
     Packing::Each.bytes(dtype, &[])
 }

@@ -9,13 +9,15 @@ use crate::rule::Kind;
 use crate::tensor::Device;
 use crate::value::{AnyView, DLDevice, DLTensor, Str, cast, index};
 
-/// Devices as values of their own, as a factory is given them, or as pairs of type and index.
+/// Devices as values of their own, as a factory takes them, or as pairs of type and index.
 pub(super) fn executor_devices(
     mut devices: &[AnyView<'_>],
 ) -> function::Result<Vec<ExecutorDevice>> {
     let mut found = Vec::new();
     while let [first, rest @ ..] = devices {
         let (kind, id);
+        // GRF-49: a factory takes devices as values of that type. `create` takes pairs of numbers (GRF-43), which 0.5 brought: the first
+        // is the fallback (GRF-30).
         (kind, id, devices) = match rest {
             _ if first.type_index() == index::DEVICE => {
                 let device = cast::<DLDevice>(*first)?;
@@ -33,6 +35,11 @@ pub(super) fn executor_devices(
     Ok(found)
 }
 
+/// The module in the library's place, or in that of another executor.
+///
+/// # Errors
+///
+/// GRF-43 of kind type for anything else.
 pub(super) fn as_module(view: AnyView<'_>) -> function::Result<Module> {
     let object = view.as_object().cloned();
     object

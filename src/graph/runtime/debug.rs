@@ -52,7 +52,7 @@ impl Stepper {
         output: usize,
     ) -> Result<&'e PoolTensor, Error> {
         GRF_41.demand(Kind::Missing, self.last == Some(index), || {
-            format!("node {index} did not run last; run it, then ask")
+            format!("node {index} did not run last: run it first")
         })?;
         let entry = executor.graph().entry_of(index, output);
         let entry = entry.and_then(|entry| executor.entry(entry));
@@ -69,7 +69,7 @@ impl Stepper {
 
 /// How long each node takes, in seconds: the mean of `number` runs, the last of `repeat` times (GRF-42).
 ///
-/// Where `min_repeat_ms` asks for it, `number` is raised until one repetition takes that long. Inputs take 0.
+/// Where `min_repeat_ms` is above 0, `number` is raised until one repetition takes that long. Inputs take 0.
 ///
 /// # Errors
 ///
@@ -199,12 +199,14 @@ pub(crate) fn chrome_trace(graph: &Graph, seconds: &[f64]) -> Value {
 pub fn dump(executor: &mut Executor, root: &Path) -> Result<PathBuf, Error> {
     let graph = &Arc::clone(executor.graph());
     let mut stepper = Stepper::default();
+    // Up to 0.8 the names come in the order of a hash map; readers find them by name. Here they are in the order of the nodes.
     let mut tensors: Vec<(Cow<'_, str>, TensorRecord<'_>)> = Vec::new();
     let mut seconds = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         let start = Instant::now();
         stepper.execute(executor, index)?;
         executor.sync()?;
+        // The trace shows inputs, too, as events that take no time.
         seconds.push(if node.call.is_some() {
             start.elapsed().as_secs_f64()
         } else {
@@ -261,6 +263,7 @@ fn device_name(device: Device) -> String {
         .replace(')', "")
 }
 
+/// JSON with four spaces for a level, as the Python package writes it.
 fn indented(value: &Value) -> String {
     let mut out = Vec::new();
     let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");

@@ -4,7 +4,7 @@ use super::arguments::{count, position};
 use super::debug;
 use super::executor::Executor;
 use super::executor_module::{ExecutorMethod, ExecutorState, GraphExecutor};
-use super::methods::{self, give};
+use super::methods::{self, tensor_or_copy};
 use crate::function::{self, Error};
 use crate::graph::{GRF_42, GRF_44};
 use crate::rule::Kind;
@@ -22,6 +22,7 @@ impl GraphExecutor {
     }
 }
 
+/// The functions of a debug executor alone. `profile` is not among them: its report is an object of the C++ runtime (GRF-44).
 const METHODS: [ExecutorMethod; 8] = [
     ("execute_node", 1, execute_node),
     ("get_node_output", 2, node_output),
@@ -33,12 +34,14 @@ const METHODS: [ExecutorMethod; 8] = [
     ("profile_rpc", 0, profile),
 ];
 
+/// `(node)`: runs up to it (GRF-40).
 fn execute_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let ExecutorState { executor, stepper } = state;
     stepper.execute(executor, position(args[0])?)?;
     Ok(Any::none())
 }
 
+/// `(node, output)`: a host copy of an output of the node that ran last (GRF-41).
 fn node_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (index, output) = (position(args[0])?, position(args[1])?);
     let found = state.stepper.output(&state.executor, index, output)?;
@@ -82,9 +85,9 @@ fn profile(state: &mut ExecutorState, _: &[AnyView<'_>]) -> function::Result {
     Ok(json!({ "calls": calls }).to_string().into())
 }
 
-/// `(node name or number[, out])`: runs up to the node and gives its first output.
+/// `(node name or number[, out])`: runs up to the node and returns its first output.
 ///
-/// Released executors give the *entry* of that number, another one as soon as an earlier node has two outputs.
+/// Released executors return the *entry* of that number, another one as soon as an earlier node has two outputs.
 fn debug_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, rest) = (args[0], &args[1..]);
     let graph = Arc::clone(state.executor.graph());
@@ -100,9 +103,10 @@ fn debug_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
             })?,
         Err(_) => position(key)?,
     };
+    // GRF-50: from the first node on, whatever ran before; the steps of `execute_node` stay where they are.
     let mut stepper = debug::Stepper::default();
     stepper.execute(&mut state.executor, index)?;
-    give(stepper.output(&state.executor, index, 0)?, rest)
+    tensor_or_copy(stepper.output(&state.executor, index, 0)?, rest)
 }
 
 /// `(number, repeat, min_repeat_ms)` returns text, seconds of each node and a comma, as 0.8 does; with the arguments that came
@@ -116,6 +120,7 @@ fn individual(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Resu
         count(args[1])?,
         count(args[2])? as u64,
     )?;
+    // GRF-42: 0.6 to 0.8 return text, of the last repetition alone; from 0.9 on, with two arguments more, bytes of all of them.
     if rest.is_empty() {
         let last = times.last().map(Vec::as_slice).unwrap_or_default();
         return Ok(last
@@ -148,6 +153,11 @@ fn individual_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
     Ok(Bytes::new(bytes).into())
 }
 
+/// GRF-44: the node is one of the graph's.
+///
+/// # Errors
+///
+/// GRF-44 of kind missing.
 fn known_node(executor: &Executor, node: usize) -> function::Result<()> {
     if node < executor.graph().nodes.len() {
         return Ok(());
@@ -157,7 +167,7 @@ fn known_node(executor: &Executor, node: usize) -> function::Result<()> {
         .into())
 }
 
-/// What stands behind `min_repeat_ms`: pauses between repetitions, which are not made here, and how many repetitions one
+/// What follows `min_repeat_ms`: pauses between repetitions, which are not made here, and how many repetitions one
 /// follows, which is above 0 (GRF-42).
 fn check_pauses(rest: &[AnyView<'_>]) -> function::Result<()> {
     let Some((repeats, others)) = rest.split_last() else {

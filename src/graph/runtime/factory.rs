@@ -38,16 +38,16 @@ pub(super) enum ModelParams {
 }
 
 impl ModelParams {
-    /// Hands every parameter to `give`.
+    /// Hands every parameter to `visit`.
     fn each(
         &self,
-        mut give: impl FnMut(&str, ModelParam<'_>) -> function::Result<()>,
+        mut visit: impl FnMut(&str, ModelParam<'_>) -> function::Result<()>,
     ) -> function::Result<()> {
         match self {
             ModelParams::None => Ok(()),
             ModelParams::Tensors(list) => list
                 .iter()
-                .try_for_each(|(name, tensor)| give(name, ModelParam::Tensor(tensor))),
+                .try_for_each(|(name, tensor)| visit(name, ModelParam::Tensor(tensor))),
             ModelParams::Mapped {
                 payload,
                 kind,
@@ -61,7 +61,7 @@ impl ModelParams {
                     return Ok(());
                 };
                 list.iter()
-                    .try_for_each(|(name, record)| give(name, ModelParam::Stored(record)))
+                    .try_for_each(|(name, record)| visit(name, ModelParam::Stored(record)))
             }
         }
     }
@@ -115,8 +115,8 @@ pub(super) fn load_factory(entry: &LoaderEntry<'_>) -> function::Result<Module> 
         Some(Field::Text(text)) => text.clone().into_owned(),
         _ => String::new(),
     };
-    // SAFETY: the payload is a slice that `Symbols::data` gave of the library; `_library`, which is kept beside it, keeps it
-    // borrowed, for an `Arc` that is shared gives out no `&mut`.
+    // SAFETY: the payload is a slice that `Symbols::data` returned of the library; `_library`, which is kept beside it, keeps it
+    // borrowed, for an `Arc` that is shared hands out no `&mut`.
     let payload = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(entry.payload) };
     let params = ModelParams::Mapped {
         payload,
@@ -247,6 +247,7 @@ impl ModuleKind for GraphExecutorFactory {
             Ok(())
         })?;
         let mut out = Writer::new();
+        // PAY-40: graph, count and names of the parameters, the tensors, the name. The count is there twice, as the names are a vector.
         out.str(&self.graph_json);
         out.count(tensors.len());
         out.vector(&tensors, |out, (name, _)| out.str(name));
@@ -259,6 +260,7 @@ impl ModuleKind for GraphExecutorFactory {
 }
 
 impl GraphExecutorFactory {
+    /// An executor of this model as a module, on these devices (GRF-49).
     fn make(&self, module: &Module, devices: &[AnyView<'_>], debug: bool) -> function::Result {
         let executor = self.create(module, executor_devices(devices)?)?;
         Ok(Module::new(GraphExecutor::new(executor, debug)).into())

@@ -10,19 +10,19 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// What such a library calls the function that finds the memory of a storage id.
+/// The function of a library that finds the memory of a storage id.
 const LOOKUP: &str = "_lookup_linked_param";
 
 /// Links every input of `executor` that `lookup` knows, or without one the library itself.
 ///
-/// `lookup` is asked with the library, the storage id, a tensor without memory and a device, and gives a tensor or None.
+/// `lookup` takes the library, the storage id, a tensor without memory and a device, and returns a tensor or None (GRF-43).
 pub(super) fn link(
     executor: &mut Executor,
     module: &Module,
     lookup: Option<&Function>,
 ) -> Result<(), Error> {
     let finder = match lookup {
-        Some(given) => LinkedLookup::Given(given),
+        Some(lookup) => LinkedLookup::OfCaller(lookup),
         None => match own_lookup(module)? {
             Some(own) => own,
             None => return Ok(()),
@@ -31,6 +31,7 @@ pub(super) fn link(
     let graph = Arc::clone(executor.graph());
     let device = executor.devices().first().map(ExecutorDevice::device);
     let device = device.map_or(DLDevice::CPU, DLDevice::from);
+    // GRF-43: releases look up every storage id, of which only those of inputs have a parameter.
     for (input, node) in graph.arg_nodes.iter().enumerate() {
         let entry = graph.node_row_ptr.get(*node);
         let Some(entry) = entry.and_then(|entry| graph.entries.get(*entry)) else {
@@ -42,7 +43,7 @@ pub(super) fn link(
         (template.data, template.byte_offset) = (null_mut(), 0);
         template.device = DLDevice::CPU;
         let found = match &finder {
-            LinkedLookup::Given(lookup) => {
+            LinkedLookup::OfCaller(lookup) => {
                 // SAFETY: the shape is the executor's; the lookup of a parameter takes shape and type from this and fills in
                 // the data, which is null.
                 let template = unsafe { AnyView::dltensor(&template) };
@@ -81,7 +82,7 @@ pub(super) fn link(
 /// Who finds linked parameters.
 enum LinkedLookup<'f> {
     /// The caller that makes the executor provides it.
-    Given(&'f Function),
+    OfCaller(&'f Function),
     /// The library itself. Only of a compiled function an address is followed.
     Own { lookup: Function, compiled: bool },
 }

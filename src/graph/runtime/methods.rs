@@ -12,6 +12,7 @@ use crate::tensor::Params;
 use crate::value::{Any, AnyView, cast};
 use crate::wire::Cursor;
 
+/// The functions of every executor (GRF-44), without regard to the release that brought each.
 pub(super) const METHODS: [ExecutorMethod; 14] = [
     ("set_input", 2, set_input),
     ("set_input_zero_copy", 2, set_input_zero_copy),
@@ -43,7 +44,7 @@ fn which_input(executor: &Executor, key: AnyView<'_>) -> function::Result<Option
     if let Ok(name) = String::try_from(key) {
         return Ok(executor.input_index(&name));
     }
-    // A number that is none is refused where it is used (GRF-32).
+    // A number without an input is rejected where it is used (GRF-32).
     position(key).map(Some)
 }
 
@@ -59,6 +60,7 @@ fn which_output_in_place(executor: &Executor, key: AnyView<'_>) -> function::Res
     })
 }
 
+/// Output by number, or the last one of whose head `is` says so: by the name, the name of its node, and its number.
 fn named_output(
     executor: &Executor,
     key: AnyView<'_>,
@@ -81,6 +83,7 @@ fn named_output(
     })
 }
 
+/// `(name or number, tensor)`: copies the tensor into the input (GRF-33).
 fn set_input(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, tensor) = (args[0], &args[1]);
     if let Some(index) = which_input(&state.executor, key)? {
@@ -91,17 +94,19 @@ fn set_input(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Resul
     Ok(Any::none())
 }
 
+/// `(name or number, tensor)`: calls use the tensor from now on (GRF-34).
 fn set_input_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, tensor) = (args[0], &args[1]);
     if let Some(index) = which_input(&state.executor, key)? {
         let (source, keep) = (description(tensor)?, tensor.to_any());
         // SAFETY: a tensor object is kept; the memory of a bare description, which only `unsafe` code makes, is kept by
-        // the caller, as GRF-34 asks.
+        // the caller, as GRF-34 demands.
         unsafe { state.executor.refer_input(index, source, keep) }?;
     }
     Ok(Any::none())
 }
 
+/// `(name or number, tensor)`: calls write to the tensor from now on (GRF-34).
 fn set_output_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, tensor) = (args[0], &args[1]);
     let index = which_output_in_place(&state.executor, key)?;
@@ -112,22 +117,24 @@ fn set_output_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> func
     Ok(Any::none())
 }
 
+/// `(name or number[, out])`: the input's memory, or a copy of it (GRF-45); None for an unknown name (GRF-46).
 fn input(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, rest) = (args[0], &args[1..]);
     let Some(index) = which_input(&state.executor, key)? else {
         return Ok(Any::none());
     };
-    give(state.executor.input(index)?, rest)
+    tensor_or_copy(state.executor.input(index)?, rest)
 }
 
+/// `(name or number[, out])`: the output's memory, or a copy of it (GRF-45).
 fn output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, rest) = (args[0], &args[1..]);
     let index = which_output(&state.executor, key)?;
-    give(state.executor.output(index)?, rest)
+    tensor_or_copy(state.executor.output(index)?, rest)
 }
 
 /// The tensor itself, or a copy of it in the tensor that was handed in.
-pub(super) fn give(tensor: &PoolTensor, rest: &[AnyView<'_>]) -> function::Result {
+pub(super) fn tensor_or_copy(tensor: &PoolTensor, rest: &[AnyView<'_>]) -> function::Result {
     match rest {
         [] => Ok(tensor.to_object().into()),
         [target, ..] => {
@@ -142,6 +149,7 @@ pub(super) fn give(tensor: &PoolTensor, rest: &[AnyView<'_>]) -> function::Resul
     }
 }
 
+/// `(name)`: the number of the input, -1 for an unknown name (GRF-44).
 fn input_index(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let name = String::try_from(args[0])
         .map_err(|_| Error::from(GRF_44.refused(Kind::Type, "Input key is not a string")))?;
@@ -191,6 +199,7 @@ fn run_from_inputs(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
     GRF_44.demand(Kind::Type, args.len().is_multiple_of(2), || {
         "Number of arguments to run_from_inputs must be an even number of key-value pairs".into()
     })?;
+    // GRF-44: the two numbers in front name the host, where the copies are in any case.
     for pair in args[2..].chunks_exact(2) {
         let name = String::try_from(pair[0])?;
         let index = state.executor.input_index(&name).ok_or_else(|| {

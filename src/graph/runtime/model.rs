@@ -65,7 +65,7 @@ impl Model {
         let module = unsafe { open(path) }?;
         let Some(factory) = GraphExecutorFactory::of(&module) else {
             let message = format!(
-                "{} is a `{}` module, no graph; give its graph and parameters to Model::from_parts",
+                "{} is a `{}` module, no graph; pass its graph and parameters to Model::from_parts",
                 path.display(),
                 module.kind()
             );
@@ -83,7 +83,7 @@ impl Model {
     ///
     /// # Safety
     ///
-    /// As for [`Model::load`], of the graph that is given.
+    /// As for [`Model::load`], of `graph`.
     pub unsafe fn from_parts(
         graph: &str,
         params: &[u8],
@@ -103,7 +103,7 @@ impl Model {
         Ok(Model { executor })
     }
 
-    /// Sets `inputs`, runs, and gives copies of all outputs on the host. Inputs that are not named keep what they have.
+    /// Sets `inputs`, runs, and returns copies of all outputs on the host. Inputs that are not named keep what they have.
     ///
     /// # Errors
     ///
@@ -143,6 +143,11 @@ unsafe fn open(path: &Path) -> Result<Module, Error> {
     Ok(loaded.module)
 }
 
+/// Each device with its backend.
+///
+/// # Errors
+///
+/// As [`ExecutorDevice::of`], of the first that is not here.
 fn executor_devices(devices: &[Device]) -> Result<Vec<ExecutorDevice>, Error> {
     devices
         .iter()

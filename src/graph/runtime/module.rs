@@ -1,4 +1,4 @@
-//! The executor under the names that TVM gives it: modules `GraphExecutor` and `GraphExecutorFactory`.
+//! The executor under the names of the releases: modules `GraphExecutor` and `GraphExecutorFactory`.
 
 pub(crate) use super::executor_module::GraphExecutor;
 pub use super::factory::GraphExecutorFactory;
@@ -101,6 +101,7 @@ fn create_factory(args: &[AnyView<'_>]) -> function::Result {
     Ok(made.into())
 }
 
+/// An executor of graph JSON, with what `lookup` or the library links into it (GRF-43).
 fn executor(
     json: &str,
     module: &Module,

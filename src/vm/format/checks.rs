@@ -36,6 +36,7 @@ pub(super) fn check_function(
             function.name
         )
     })?;
+    // PAY-90 and PAY-91 hold the range and every register inside the table by now.
     for index in range {
         check_instruction(code, function, index)?;
     }
@@ -86,10 +87,10 @@ fn check_instruction(
             let Some(callee) = callee.filter(|callee| callee.kind != FunctionKind::Packed) else {
                 return Ok(());
             };
-            let given = i64::try_from(operands.len()).unwrap_or(i64::MAX);
-            VM_03.require_as(Kind::Type, given == callee.num_args, at, || {
+            let passed = i64::try_from(operands.len()).unwrap_or(i64::MAX);
+            VM_03.require_as(Kind::Type, passed == callee.num_args, at, || {
                 format!(
-                    "instruction {index} of `{}` calls `{}` with {given} arguments, it takes {}",
+                    "instruction {index} of `{}` calls `{}` with {passed} arguments, it takes {}",
                     function.name, callee.name, callee.num_args
                 )
             })

@@ -64,6 +64,7 @@ impl Executable<'_> {
         json!({"functions": functions, "constants": constants, "counts": counts})
     }
 
+    /// How many functions of each kind, constants and instructions there are, and the bytes of the tensors among the constants.
     fn counts(&self) -> [(&'static str, u64); 6] {
         let code = self.code();
         let of = |kind| {
@@ -121,7 +122,7 @@ fn instructions(function: &RelaxFunction<'_>) -> std::ops::Range<usize> {
     }
 }
 
-/// The code of an executable in lines, each made when it is asked for. It keeps the rules of its format (chapter payload), and
+/// The code of an executable in lines, each made when it is read. It keeps the rules of its format (chapter payload), and
 /// may break those of this chapter.
 pub(crate) struct Listing<'c> {
     code: &'c relax_vm::RelaxExecutable<'c>,
@@ -159,6 +160,7 @@ impl<'c> Listing<'c> {
             .map(|part| self.line(part))
     }
 
+    /// One part as a line.
     fn line<'l>(&'l self, part: ListingPart<'l>) -> ListingLine<'l> {
         ListingLine {
             listing: self,
@@ -173,6 +175,7 @@ pub(crate) struct ListingLine<'l> {
     part: ListingPart<'l>,
 }
 
+/// What a line is of.
 enum ListingPart<'l> {
     /// The title of the constants.
     Constants,
@@ -213,6 +216,7 @@ impl fmt::Display for ListingLine<'_> {
 }
 
 impl ListingLine<'_> {
+    /// The constant at `index`, in the form of the table in `spec/vm.md`.
     fn constant(&self, index: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.listing.code.constants.get(index) {
             Some(RelaxConstant::Tensor(record)) => {
@@ -245,6 +249,7 @@ struct InstructionText<'c> {
 }
 
 impl<'c> InstructionText<'c> {
+    /// Instruction `index` of the whole table.
     fn of(code: &'c relax_vm::RelaxExecutable<'c>, index: usize) -> InstructionText<'c> {
         InstructionText { code, index }
     }
@@ -293,6 +298,7 @@ impl fmt::Display for InstructionText<'_> {
     }
 }
 
+/// An operand of a call: a register, an immediate, `cN` or `@name`.
 struct OperandText<'r>(&'r InstructionText<'r>, RelaxOperand);
 
 impl fmt::Display for OperandText<'_> {
@@ -306,6 +312,7 @@ impl fmt::Display for OperandText<'_> {
     }
 }
 
+/// A register by its number, or one of the two special ones (PAY-92).
 struct RegisterText(i64);
 
 impl fmt::Display for RegisterText {

@@ -48,6 +48,11 @@ pub(super) struct VmDevice {
 }
 
 impl VmDevice {
+    /// `device` with an allocator of its own.
+    ///
+    /// # Errors
+    ///
+    /// DEV-04 where no backend of the device is here.
     pub(super) fn new(device: Device, kind: AllocatorKind) -> Result<VmDevice, Fault> {
         let api = Manager::global().api(device.kind)?;
         let allocator = Arc::new(VmAllocator {
@@ -89,6 +94,7 @@ pub(super) struct VmAllocator {
 }
 
 impl VmAllocator {
+    /// What the pool keeps, by size; `None` for the naive allocator.
     fn free_lists(&self) -> Option<MutexGuard<'_, HashMap<usize, Vec<Space>>>> {
         let pool = self.pool.as_ref()?;
         Some(pool.lock().unwrap_or_else(PoisonError::into_inner))
@@ -97,28 +103,32 @@ impl VmAllocator {
     /// Memory of at least `nbytes` in the flat scope; how much it is.
     pub(super) fn take(&self, nbytes: usize, hint: Dtype) -> Result<(Space, usize), Fault> {
         let Some(mut lists) = self.free_lists() else {
-            return Ok((self.ask_device(nbytes, hint)?, nbytes));
+            return Ok((self.alloc(nbytes, hint)?, nbytes));
         };
+        // VM-32: 0 bytes are 0 pages. What overflows is more than any device has: it is for the device to reject.
         let nbytes = nbytes.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX);
         if let Some(space) = lists.get_mut(&nbytes).and_then(Vec::pop) {
             return Ok((space, nbytes));
         }
+        // The lists are not locked while the device allocates: `clear` locks them, and other threads return storage meanwhile.
         drop(lists);
-        match self.ask_device(nbytes, hint) {
+        match self.alloc(nbytes, hint) {
             Ok(space) => Ok((space, nbytes)),
             Err(_) => {
                 // VM-32: the pool may keep enough memory in blocks of other sizes.
                 self.clear();
-                Ok((self.ask_device(nbytes, hint)?, nbytes))
+                Ok((self.alloc(nbytes, hint)?, nbytes))
             }
         }
     }
 
-    fn ask_device(&self, nbytes: usize, hint: Dtype) -> Result<Space, Fault> {
+    /// Fresh memory of the device, aligned for kernels.
+    fn alloc(&self, nbytes: usize, hint: Dtype) -> Result<Space, Fault> {
         Ok(self.api.alloc(self.device, nbytes, ALIGNMENT, hint)?)
     }
 
-    pub(super) fn give(&self, space: Space, nbytes: usize, pooled: bool) {
+    /// Returns space that `take` took: to the pool where it is `pooled` and there is one, else to the device.
+    pub(super) fn put_back(&self, space: Space, nbytes: usize, pooled: bool) {
         if pooled && let Some(mut lists) = self.free_lists() {
             lists.entry(nbytes).or_default().push(space);
             return;
@@ -127,13 +137,13 @@ impl VmAllocator {
         let _ = unsafe { self.api.free(self.device, space) };
     }
 
-    /// Gives what the pool keeps back to the device.
+    /// Returns to the device what the pool keeps.
     fn clear(&self) {
         let Some(mut lists) = self.free_lists() else {
             return;
         };
         for space in lists.drain().flat_map(|(_, spaces)| spaces) {
-            // SAFETY: `take` got it from this device; in the lists is only what `give` put there, and now it is in none.
+            // SAFETY: `take` got it from this device; in the lists is only what `put_back` put there, and now it is in none.
             let _ = unsafe { self.api.free(self.device, space) };
         }
     }

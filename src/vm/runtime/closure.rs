@@ -44,6 +44,7 @@ unsafe impl Object for VmClosure {
 }
 
 impl VmClosure {
+    /// Function `function` of the table as a value, with nothing bound.
     pub(super) fn of_function(
         loaded: &Arc<LoadedExecutable>,
         function: usize,
@@ -52,6 +53,7 @@ impl VmClosure {
         VmClosure::make(loaded, function, name, Vec::new(), true)
     }
 
+    /// A closure with `last` behind the arguments of a call.
     fn make(
         loaded: &Arc<LoadedExecutable>,
         function: usize,

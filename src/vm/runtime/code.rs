@@ -97,6 +97,7 @@ impl DecodedCode {
         Ok(decoded)
     }
 
+    /// Instruction `index`, with its operands added to the list of all.
     fn decode_one(
         &mut self,
         index: usize,
@@ -160,6 +161,8 @@ impl DecodedCode {
     }
 }
 
+/// A register in 32 bits. Special ones are above 32 bits (PAY-92) and become [`NOWHERE`]; VM-05 keeps `%vm` out of rets and
+/// conditions.
 fn register_of(register: i64) -> u32 {
     u32::try_from(register).unwrap_or(NOWHERE)
 }

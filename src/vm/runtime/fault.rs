@@ -12,12 +12,14 @@ pub(super) type VmResult<T = Any> = Result<T, Fault>;
 #[derive(Clone)]
 pub struct Fault(Box<FaultDetail>);
 
+/// In a box, so that the result of a call stays small where there is no fault.
 #[derive(Clone)]
 struct FaultDetail {
     cause: Cause,
     places: Vec<String>,
 }
 
+/// What went wrong: a rule of this runtime, or an error that a function raised.
 #[derive(Clone)]
 enum Cause {
     Broken(Violation),

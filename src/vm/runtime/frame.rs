@@ -20,6 +20,7 @@ const DEEPEST: u32 = 1000;
 const MOST_REGISTERS: usize = 1 << 21;
 
 thread_local! {
+    /// A count for each thread: a stack overflows on its own thread.
     static RUNNING: Cell<Running> = const { Cell::new(Running { functions: 0, registers: 0 }) };
 }
 
@@ -34,6 +35,11 @@ struct Running {
 pub(super) struct CallDepth(Running);
 
 impl CallDepth {
+    /// Counts a function with so many registers.
+    ///
+    /// # Errors
+    ///
+    /// VM-25 of kind limit.
     pub(super) fn enter(registers: u32) -> Result<CallDepth, Fault> {
         let before = RUNNING.get();
         if before.functions >= DEEPEST {

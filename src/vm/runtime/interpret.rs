@@ -42,6 +42,7 @@ impl VirtualMachineImpl {
         result
     }
 
+    /// Follows the instructions of `function` from `start` on, until one returns (VM-20 to VM-23).
     fn follow(
         &self,
         function: usize,
@@ -78,6 +79,7 @@ impl VirtualMachineImpl {
                     let args =
                         unsafe { AnyView::slice(frame.arguments.as_ptr(), frame.arguments.len()) };
                     let callee = *callee as usize;
+                    // VM-66: every call instruction is watched, of builtins and of VM functions as well.
                     let result = if watched {
                         self.call_watched(function, at, callee, args)
                     } else {
@@ -139,7 +141,7 @@ impl VirtualMachineImpl {
         let (observer, instrument) = self.watchers();
         let name = self.name(callee);
         if let Some(instrument) = &instrument {
-            let answer = self.tell(instrument, callee, name, true, &Any::none(), args)?;
+            let answer = self.notify(instrument, callee, name, true, &Any::none(), args)?;
             // VM-66: only the integer 1 leaves the call out; true does not.
             if answer.type_index() == index::INT && answer.as_raw().int() == 1 {
                 return Ok(Any::none());
@@ -149,7 +151,7 @@ impl VirtualMachineImpl {
         let result = self.call_index(callee, args)?;
         let took = started.elapsed();
         if let Some(instrument) = &instrument {
-            self.tell(instrument, callee, name, false, &result, args)?;
+            self.notify(instrument, callee, name, false, &result, args)?;
         }
         if let Some(observer) = &observer {
             observer(&ObservedCall {
@@ -165,7 +167,7 @@ impl VirtualMachineImpl {
     }
 
     /// Calls the instrument: function, name, whether it is about to run, its result, its arguments.
-    fn tell(
+    fn notify(
         &self,
         instrument: &Function,
         callee: usize,
@@ -185,17 +187,20 @@ impl VirtualMachineImpl {
         Ok(instrument.call(&all)?)
     }
 
+    /// `fault`, with the instruction where it happened.
     #[cold]
     fn locate(&self, fault: Fault, function: usize, instruction: usize) -> Fault {
         let text = self.loaded().executable().instruction_text(instruction);
         fault.at(self.name(function), instruction, &text)
     }
 
+    /// Frames that are not in use, whose vectors keep their memory.
     pub(super) fn frames(&self) -> MutexGuard<'_, Vec<VmFrame>> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// VM-21 for a condition of another type.
 #[cold]
 fn wrong_condition(type_index: i32) -> Fault {
     let key = key_of(type_index);

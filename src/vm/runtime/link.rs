@@ -94,6 +94,8 @@ fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Functio
     }
 }
 
+/// What calling entry `index` of the table does, whose value is `value`. A function of this executable is run
+/// directly, without its closure.
 pub(super) fn callee(index: usize, value: &Any) -> Callee {
     let function = value
         .as_object()

@@ -35,7 +35,7 @@ impl LoadedExecutable {
     ///
     /// # Safety
     ///
-    /// `payload` stays, unchanged, as long as a clone of `library` does: [`Symbols::data`] of it gave those bytes.
+    /// `payload` stays, unchanged, as long as a clone of `library` does: [`Symbols::data`] of it returned those bytes.
     pub unsafe fn from_library(
         payload: &[u8],
         layout: Layout,
@@ -77,6 +77,7 @@ impl LoadedExecutable {
         Ok(LoadedExecutable::from_bytes(bytes, layout)?)
     }
 
+    /// The executable in `bytes`, which `owner` keeps in place.
     fn new(
         bytes: &'static [u8],
         layout: Layout,

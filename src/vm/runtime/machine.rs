@@ -25,13 +25,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// A machine that runs one executable. Cloning gives another handle of the same machine.
+/// A machine that runs one executable. Cloning makes another handle of the same machine.
 ///
 /// Calls may come from several threads at once; each has frames of its own. What `set_input` and `invoke_stateful` keep is
 /// one set for all.
 #[derive(Clone)]
 pub struct VirtualMachine(pub(super) Arc<VirtualMachineImpl>);
 
+/// What all handles of one machine share.
 pub(super) struct VirtualMachineImpl {
     // Before what it borrows from.
     pub(super) code: DecodedCode,
@@ -61,6 +62,7 @@ pub(super) struct MachineState {
 /// No limit of jumps and calls.
 const UNLIMITED: u64 = u64::MAX;
 
+/// What sees the calls of a machine: both are rare, so that one flag says whether there is any.
 #[derive(Clone, Default)]
 struct Watchers {
     observer: Option<Observer>,
@@ -72,7 +74,7 @@ impl VirtualMachine {
     ///
     /// # Errors
     ///
-    /// VM-11 with the names of all functions that are nowhere; what a device says.
+    /// VM-11 with the names of all functions that are nowhere; what a device rejects.
     pub fn new(
         loaded: Arc<LoadedExecutable>,
         imports: Vec<Module>,
@@ -230,6 +232,7 @@ impl CallingMachine for VirtualMachineImpl {
     fn place(&self, index: i64) -> Result<&VmDevice, Fault> {
         let count = self.places.len();
         let found = match index {
+            // VM-14: every release compares the index as an unsigned number first, and so rejects -1.
             -1 => self.places.last(),
             index => usize::try_from(index)
                 .ok()
@@ -251,7 +254,7 @@ impl CallingMachine for VirtualMachineImpl {
             VM_14
                 .refused(
                     Kind::Missing,
-                    "the machine has no host device: give it the CPU behind the others",
+                    "the machine has no host device: pass the CPU behind the others",
                 )
                 .into()
         })
@@ -278,6 +281,7 @@ impl VirtualMachineImpl {
         self.spend_one()
     }
 
+    /// [`VirtualMachineImpl::spend`] where there is a limit.
     #[cold]
     fn spend_one(&self) -> Result<(), Fault> {
         // Where another thread just ended the limit, one less than all there is is no limit either.
@@ -306,16 +310,17 @@ impl VirtualMachineImpl {
         unsafe { AnyView::handle(std::ptr::from_ref(self).cast_mut().cast::<c_void>()) }
     }
 
+    /// VM-60 for a call with these arguments, with the names of those that the function takes.
     #[cold]
-    pub(super) fn wrong_count(&self, function: usize, given: &[AnyView<'_>]) -> Fault {
+    pub(super) fn wrong_count(&self, function: usize, args: &[AnyView<'_>]) -> Fault {
         let function = &self.loaded.executable().code().functions[function];
         let names: Vec<&str> = function.params.iter().map(|name| &**name).collect();
         let message = format!(
-            "function `{}` takes {} arguments ({}), {} were given",
+            "function `{}` takes {} arguments ({}), not {}",
             function.name,
             function.num_args,
             names.join(", "),
-            given.len()
+            args.len()
         );
         VM_60.refused(Kind::Type, message).into()
     }
@@ -356,6 +361,7 @@ impl VirtualMachineImpl {
             })
     }
 
+    /// What is kept between calls, locked. It is not held across a call, which may lock it again.
     pub(super) fn state(&self) -> MutexGuard<'_, MachineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -365,6 +371,7 @@ impl VirtualMachineImpl {
         self.watch(|watchers| watchers.instrument = instrument);
     }
 
+    /// Changes what sees the calls.
     fn watch(&self, change: impl FnOnce(&mut Watchers)) {
         let mut watchers = self
             .watchers
@@ -375,10 +382,12 @@ impl VirtualMachineImpl {
         self.watched.store(any, Ordering::Release);
     }
 
+    /// Whether anything sees the calls: one load for each function that starts.
     pub(super) fn is_watched(&self) -> bool {
         self.watched.load(Ordering::Acquire)
     }
 
+    /// What sees the calls, cloned, so that what is called may change it.
     pub(super) fn watchers(&self) -> (Option<Observer>, Option<Function>) {
         let watchers = self
             .watchers

@@ -20,6 +20,7 @@ pub(super) struct VmMethod {
 }
 
 impl VmMethod {
+    /// Calls it with at least as many arguments as it has (VM-60).
     pub(super) fn call(&self, machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
         VM_60.demand(Kind::Type, args.len() >= self.least, || {
             format!("`{}` takes {}", self.name, self.takes)
@@ -28,6 +29,7 @@ impl VmMethod {
     }
 }
 
+/// The functions of a machine's module besides those of its executable; they come first.
 pub(super) const METHODS: [VmMethod; 10] = [
     VmMethod {
         name: "set_input",

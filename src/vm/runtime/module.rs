@@ -31,6 +31,9 @@ pub(crate) fn provide() {
     registry::provide("relax.ExecutableLoadFromFile", from_file);
 }
 
+/// The loader of files: `(path[, format])`. What is behind the path changes nothing, as there is one format.
+///
+/// The layout is that of 0.22 on, whatever release wrote the file.
 fn from_file(kind: &'static str) -> Function {
     Function::from_packed(move |args| {
         let path = String::try_from(args.first().copied().unwrap_or(AnyView::none()))?;
@@ -42,12 +45,13 @@ fn from_file(kind: &'static str) -> Function {
 
 /// The loader of a library: the executable stays in its bytes.
 fn load(entry: &LoaderEntry<'_>) -> function::Result<Module> {
-    // SAFETY: only `module::load_symbols` makes entries, and their payload is what `Symbols::data` gave of the library.
+    // SAFETY: only `module::load_symbols` makes entries, and their payload is what `Symbols::data` returned of the library.
     let loaded =
         unsafe { LoadedExecutable::from_library(entry.payload, entry.layout, entry.library) }?;
     Ok(module_of(loaded, entry.kind))
 }
 
+/// The executable as a module of `kind`.
 fn module_of(loaded: LoadedExecutable, kind: &str) -> Module {
     Module::new(ExecutableModule {
         kind: kind.to_owned(),
@@ -150,6 +154,7 @@ struct LazyMachine {
 }
 
 impl LazyMachine {
+    /// The machine, once it has devices (VM-30).
     fn machine(&self) -> VmResult<&VirtualMachine> {
         self.machine.get().ok_or_else(|| {
             let message = "the machine has no devices yet: call vm_initialization first";

@@ -38,7 +38,8 @@ unsafe impl Object for VmStorage {
 
 impl Drop for VmStorage {
     fn drop(&mut self) {
-        self.allocator.give(self.space, self.nbytes, self.pooled);
+        self.allocator
+            .put_back(self.space, self.nbytes, self.pooled);
     }
 }
 
@@ -157,6 +158,7 @@ fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Fault> {
     })
 }
 
+/// VM-33 for a tensor that does not lie inside its storage.
 #[cold]
 fn outside(offset: i64, shape: &[i64], dtype: DLDataType, nbytes: usize) -> Fault {
     let message = format!(
@@ -176,8 +178,10 @@ struct InStorage {
     _more: Option<Box<[i64]>>,
 }
 
+/// Up to so many extents, which most tensors have, need no second block of memory.
 const INLINE: usize = 4;
 
+// OBJ-11: every reader of the ABI looks for the description right behind the header.
 const _: () = assert!(std::mem::offset_of!(InStorage, dl) == 24);
 
 // SAFETY: `#[repr(C)]` with the header first, and the description where every tensor has it.
@@ -192,6 +196,7 @@ unsafe impl Object for InStorage {
 }
 
 impl InStorage {
+    /// A tensor of `shape` with the description `dl`, whose extents and strides are filled in here: compact, row-major.
     fn value(storage: Ref<VmStorage>, dl: DLTensor, shape: &[i64]) -> Any {
         let count = shape.len();
         let more = (count > INLINE).then(|| vec![0; 2 * count].into());
@@ -213,6 +218,7 @@ impl InStorage {
         let mut stride = 1i64;
         for (own, extent) in strides[..count].iter_mut().zip(shape).rev() {
             *own = stride;
+            // Wraps only where another extent is 0 (VM-31): no element is there to be reached.
             stride = stride.wrapping_mul(*extent);
         }
         // The object stays where it is, and so does its box.

@@ -15,6 +15,7 @@ pub(super) struct Aliases {
 }
 
 impl Aliases {
+    /// Walks over all nodes twice: once for the arguments, once for `__nop`.
     pub(super) fn new(graph: &Graph, entries: &[PoolTensor], steps: &[OpExec]) -> Aliases {
         let mut users: HashMap<usize, Vec<usize>> = HashMap::new();
         for (index, step) in steps.iter().enumerate() {

@@ -177,6 +177,7 @@ impl Executor {
         })
     }
 
+    /// What shares bytes with what, made when it is first needed: most executors copy their inputs.
     fn aliases(&self) -> &Aliases {
         self.aliases
             .get_or_init(|| Aliases::new(&self.graph, &self.entries, &self.steps))
@@ -216,7 +217,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Every argument that stands for `entry`, or for what `__nop` makes of it, gets the address of `to`.
+    /// Every argument that is `entry`, or what `__nop` makes of it, gets the address of `to`.
     ///
     /// # Safety
     ///

@@ -66,7 +66,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32 when there is no such input; what the device says.
+    /// GRF-32 for an unknown input; what the device rejects.
     pub fn clear_input(&mut self, index: usize) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
         if !self.entries[entry].is_read_only() {

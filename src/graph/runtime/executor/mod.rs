@@ -58,7 +58,7 @@ impl Executor {
     /// # Errors
     ///
     /// GRF-09 to GRF-12 and GRF-15 for a graph that was not read; GRF-30 without a device; GRF-31 with the names of all functions that `kernels` does not have; GRF-36 for a copy of two sizes;
-    /// what [`Plan::of`] rejects; GRF-23 and the errors of the device where it has no such memory; what `kernels` raises.
+    /// what [`Plan::of`] rejects; GRF-23 and the errors of the device where it has no memory of that size or scope; what `kernels` raises.
     pub fn new(
         graph: Arc<Graph>,
         kernels: &Kernels<'_>,
@@ -71,6 +71,8 @@ impl Executor {
                 .refused(Kind::Missing, "an executor needs a device")
                 .into());
         };
+        // GRF-30: `device_index` is a type of device, and the caller's order says which one of the type. A type that is not there falls
+        // back without a message, as in every release.
         let device_of = |kind: Option<i32>| {
             let named = devices
                 .iter()
@@ -127,12 +129,12 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// What a function raises; a copy that a device refuses.
+    /// What a function raises; a copy that a device rejects.
     pub fn run(&mut self) -> Result<(), Error> {
         self.steps.iter().try_for_each(|step| self.execute(step))
     }
 
-    /// Runs node `index` alone, on whatever its inputs hold. Nothing is run where there is no such node.
+    /// Runs node `index` alone, on whatever its inputs hold. Nothing is run where the graph has no node `index`.
     ///
     /// # Errors
     ///
@@ -182,7 +184,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32 when there is no such input.
+    /// GRF-32 for an unknown input.
     pub fn input(&self, index: usize) -> Result<&PoolTensor, Violation> {
         Ok(&self.entries[self.input_entry(index)?])
     }
@@ -191,7 +193,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32 when there is no such output.
+    /// GRF-32 for an unknown output.
     pub fn output(&self, index: usize) -> Result<&PoolTensor, Violation> {
         Ok(&self.entries[self.output_entry(index)?])
     }
@@ -216,10 +218,12 @@ impl Executor {
         self.entries.get(id)
     }
 
+    /// The name of input `index`, for a message; empty where there is none.
     fn input_name(&self, index: usize) -> &str {
         self.graph.inputs().nth(index).map_or("", |(_, name)| name)
     }
 
+    /// The entry of input `index` (GRF-32): a node of `arg_nodes` has one output (GRF-06).
     fn input_entry(&self, index: usize) -> Result<usize, Violation> {
         let node = self.graph.arg_nodes.get(index);
         node.and_then(|node| self.graph.entry_of(*node, 0))
@@ -234,6 +238,7 @@ impl Executor {
             })
     }
 
+    /// The entry of output `index` (GRF-32).
     fn output_entry(&self, index: usize) -> Result<usize, Violation> {
         self.graph
             .heads

@@ -21,12 +21,14 @@ unsafe impl Send for OpArgs {}
 unsafe impl Sync for OpArgs {}
 
 impl OpArgs {
+    /// Descriptions of the tensors `used`, in order, with their entries; with `flatten` of one dimension each (GRF-39).
     pub(super) fn new<'a>(
         used: impl Iterator<Item = (usize, &'a PoolTensor)>,
         flatten: bool,
     ) -> OpArgs {
         let (mut tensors, mut entries, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
         for (id, tensor) in used {
+            // GRF-47: a copy of the extents, so that `get_output` still shows those of the graph, as up to 0.13.
             let shape: Arc<[i64]> = if flatten {
                 // Where it does not fit one extent is 0, or there was no memory for the entry (GRF-23).
                 let all = tensor.shape.iter();
@@ -64,6 +66,7 @@ impl OpArgs {
         &self.entries
     }
 
+    /// The arguments of the call, borrowed tensors (`DLTensor*`) all.
     pub(super) fn views(&self) -> &[AnyView<'static>] {
         &self.views
     }

@@ -15,6 +15,11 @@ pub(super) struct PoolMemory {
 }
 
 impl PoolMemory {
+    /// Memory of `home` for one pool of the plan, in the pool's scope.
+    ///
+    /// # Errors
+    ///
+    /// GRF-23 for a size that this machine cannot address; what the device rejects.
     pub(super) fn take(pool: &StoragePool, home: ExecutorDevice) -> Result<Arc<PoolMemory>, Error> {
         let bytes = pool.bytes;
         let refused =
@@ -25,6 +30,7 @@ impl PoolMemory {
         let whole = whole.ok_or_else(refused)?;
         let words = i64::try_from(whole / 4).map_err(|_| refused())?;
         let bytes = usize::try_from(bytes).map_err(|_| refused())?;
+        // GRF-30: a pool is float32 to the device, whatever its entries are: releases allocate a vector of them.
         let hint = Dtype::scalar(Dtype::FLOAT, 32);
         let scope = pool.scope.as_str();
         let space = match (&pool.texture, scope) {

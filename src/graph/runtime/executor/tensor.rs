@@ -103,7 +103,7 @@ impl PoolTensor {
         self.read_only
     }
 
-    /// The description that compiled code is given. Valid as long as the tensor.
+    /// The description that compiled code takes. Valid as long as the tensor.
     pub fn as_dltensor(&self) -> &DLTensor {
         &self.view
     }
@@ -140,7 +140,7 @@ impl PoolTensor {
     ///
     /// # Errors
     ///
-    /// GRF-33; OBJ-12 for a tensor that is read-only; a copy that a device refuses.
+    /// GRF-33; OBJ-12 for a tensor that is read-only; a copy that a device rejects.
     pub fn copy_out(&self, target: &object::Tensor) -> Result<(), Error> {
         target.check_writable()?;
         let target = whole(target)?;
@@ -169,7 +169,7 @@ impl PoolTensor {
     ///
     /// # Errors
     ///
-    /// OBJ-11 where the host has no such memory; what the device rejects.
+    /// OBJ-11 where the host has no memory for it; what the device rejects.
     pub fn to_host_object(&self) -> Result<object::Tensor, Error> {
         let dtype = match is_flag(self.dtype) {
             true => bool_of_today(),

@@ -27,13 +27,13 @@ pub(super) fn tensor<'a>(view: AnyView<'a>) -> Option<&'a DLTensor> {
     unsafe { pointer.as_ref() }
 }
 
-/// The extents of a description that [`tensor`] or a tensor object gave.
+/// The extents of a description that [`tensor`] returned or a tensor object has.
 pub(super) fn extents(dl: &DLTensor) -> &[i64] {
     // SAFETY: the description of an argument has readable extents; only `unsafe` code makes others.
     unsafe { dl.shape() }
 }
 
-/// Whether the elements of a description that [`tensor`] or a tensor object gave lie in one piece.
+/// Whether the elements of a description that [`tensor`] returned or a tensor object has lie in one piece.
 pub(super) fn is_compact(dl: &DLTensor) -> bool {
     // SAFETY: as for `extents`, and so are its strides.
     unsafe { dl.is_contiguous() }
@@ -41,6 +41,6 @@ pub(super) fn is_compact(dl: &DLTensor) -> bool {
 
 /// A value of the wrong type, under `rule`.
 #[cold]
-pub(super) fn refuse<T>(rule: Rule, message: String) -> VmResult<T> {
+pub(super) fn wrong_type<T>(rule: Rule, message: String) -> VmResult<T> {
     Err(rule.refused(Kind::Type, message).into())
 }

@@ -3,7 +3,7 @@
 use super::super::calling::CallingMachine;
 use super::super::closure::{VmClosure, invoke};
 use super::super::fault::VmResult;
-use super::arguments::refuse;
+use super::arguments::wrong_type;
 use crate::function::Function;
 use crate::object::extents_of;
 use crate::value::types::key_of;
@@ -13,13 +13,13 @@ use crate::vm::{VM_28, VM_29, VM_54};
 /// `(function, values...)`: the function with these values behind its arguments (VM-28). It keeps its name, for messages.
 pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
     let Some((closure, rest)) = args.split_first() else {
-        return refuse(VM_28, "make_closure takes a function and arguments".into());
+        return wrong_type(VM_28, "make_closure takes a function and arguments".into());
     };
     let Some(inner) = closure
         .as_object()
         .and_then(|object| object.get::<VmClosure>())
     else {
-        return refuse(
+        return wrong_type(
             VM_28,
             format!(
                 "a closure is made of a function of the executable, not of `{}`",
@@ -34,7 +34,7 @@ pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
 /// `(machine, callee, arguments...)`: calls a closure on the machine, or a plain function with the arguments alone (VM-29).
 pub(super) fn invoke_closure(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     let [_, closure, rest @ ..] = args else {
-        return refuse(
+        return wrong_type(
             VM_29,
             "invoke_closure takes the machine, a closure, its arguments".into(),
         );
@@ -46,13 +46,13 @@ pub(super) fn invoke_closure(machine: &dyn CallingMachine, args: &[AnyView<'_>])
 /// shapes take their extents so.
 pub(super) fn call_tir_dyn(args: &[AnyView<'_>]) -> VmResult {
     let [function, middle @ .., last] = args else {
-        return refuse(
+        return wrong_type(
             VM_54,
             "call_tir_dyn takes a function, its tensors, a shape".into(),
         );
     };
     let Some(extents) = extents_of(*last) else {
-        return refuse(
+        return wrong_type(
             VM_54,
             format!(
                 "the last argument of call_tir_dyn is a shape, not `{}`",

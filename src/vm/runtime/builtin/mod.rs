@@ -20,7 +20,9 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+/// A builtin that works on its arguments alone.
 type PlainBuiltin = fn(&[AnyView<'_>]) -> VmResult;
+/// A builtin that takes `%vm`: the machine, and all arguments, the handle among them.
 type MachineBuiltin = fn(&dyn CallingMachine, &[AnyView<'_>]) -> VmResult;
 
 /// A function of this chapter.
@@ -132,6 +134,7 @@ pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|(name, _)| *name).collect()
 }
 
+/// The builtins as functions, which [`Builtin::of`] knows by their addresses.
 static INSTALLED: OnceLock<Vec<(Function, Builtin)>> = OnceLock::new();
 
 /// Puts the builtins into the registry, where none has the name yet; once.
@@ -169,6 +172,7 @@ impl Builtin {
 /// Compiled code passes `%vm` as an opaque address. A call through the registry may pass any, and upstream follows it.
 static ALIVE: Mutex<BTreeMap<usize, Weak<dyn CallingMachine>>> = Mutex::new(BTreeMap::new());
 
+/// [`ALIVE`], locked. A panic of another thread leaves no entry half written.
 fn alive() -> MutexGuard<'static, BTreeMap<usize, Weak<dyn CallingMachine>>> {
     ALIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -183,6 +187,11 @@ pub(super) fn forget(address: usize) {
     alive().remove(&address);
 }
 
+/// Calls `body` with the machine whose handle comes first, from outside of any machine.
+///
+/// # Errors
+///
+/// A TypeError where the first argument is no handle, a RuntimeError where no machine is at that address.
 fn with_machine(args: &[AnyView<'_>], body: MachineBuiltin) -> crate::function::Result {
     let handle = cast::<*mut c_void>(args.first().copied().unwrap_or(AnyView::none()))?;
     let known = alive().get(&handle.addr()).and_then(Weak::upgrade);

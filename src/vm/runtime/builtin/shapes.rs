@@ -3,7 +3,7 @@
 use super::super::calling::CallingMachine;
 use super::super::fault::VmResult;
 use super::super::storage::lasting;
-use super::arguments::{arg, context, extents, int, is_compact, refuse, tensor};
+use super::arguments::{arg, context, extents, int, is_compact, tensor, wrong_type};
 use crate::device::Device;
 use crate::object::{Shape, Tensor, extents_of};
 use crate::rule::{Kind, Rule};
@@ -39,7 +39,7 @@ fn heap<'a>(view: AnyView<'a>) -> VmResult<ShapeHeap<'a>> {
             && first_cell(dl).addr().is_multiple_of(8)
     });
     let Some(dl) = usable else {
-        return refuse(VM_48, "a shape heap is a row of int64 on the host".into());
+        return wrong_type(VM_48, "a shape heap is a row of int64 on the host".into());
     };
     let count = usize::try_from(extents(dl)[0]).unwrap_or(0);
     // SAFETY: a compact row of `count` aligned integers on the host, as just seen, that the argument's caller keeps for the
@@ -77,6 +77,7 @@ impl ShapeHeap<'_> {
     }
 }
 
+/// Where the cells begin: `data` and `byte_offset` together.
 fn first_cell(heap: &DLTensor) -> *const Cell<i64> {
     heap.data
         .wrapping_byte_add(heap.byte_offset as usize)
@@ -98,7 +99,7 @@ fn match_one(
         1 => return heap.store(operand, value),
         2 => return Ok(()),
         3 => heap.cell(operand)?.get(),
-        _ => return refuse(rule, format!("there is no code {code} to match a value by")),
+        _ => return wrong_type(rule, format!("there is no code {code} to match a value by")),
     };
     rule.demand(Kind::Malformed, value == expected, || {
         format!("{} is {value}, expected {expected}", describe())
@@ -109,14 +110,14 @@ fn match_one(
 /// `(value, heap, n, code, operand, ..., text)`: the value has n extents, and each is as its code says (VM-45).
 pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
     let [value, row, size, rest @ ..] = args else {
-        return refuse(VM_45, "match_shape takes a value, a heap, a size".into());
+        return wrong_type(VM_45, "match_shape takes a value, a heap, a size".into());
     };
     let shape = match tensor(*value) {
         Some(dl) => extents(dl),
         None => match extents_of(*value) {
             Some(extents) => extents,
             None => {
-                return refuse(
+                return wrong_type(
                     VM_45,
                     format!(
                         "{}has no shape: `{}`",
@@ -130,7 +131,7 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
     let row = heap(*row)?;
     let (size, codes) = codes(VM_45, *size, rest)?;
     if shape.len() != size {
-        return refuse(
+        return wrong_type(
             VM_45,
             format!(
                 "{}match_cast shape size mismatch: {} extents, expected {size}",
@@ -159,7 +160,7 @@ fn codes<'a, 'v>(
     let found = extents.and_then(|extents| Some((extents, rest.get(..extents.checked_mul(2)?)?)));
     match found {
         Some(found) => Ok(found),
-        None => refuse(rule, format!("there are too few codes for {size} extents")),
+        None => wrong_type(rule, format!("there are too few codes for {size} extents")),
     }
 }
 
@@ -178,14 +179,14 @@ fn make_one(rule: Rule, heap: &ShapeHeap<'_>, code: i64, operand: i64) -> VmResu
     match code {
         0 => Ok(operand),
         1 => Ok(heap.cell(operand)?.get()),
-        _ => refuse(rule, format!("there is no code {code} to make a value by")),
+        _ => wrong_type(rule, format!("there is no code {code} to make a value by")),
     }
 }
 
 /// `(heap, n, code, operand, ...)`: a shape of n extents (VM-46).
 pub(super) fn make_shape(args: &[AnyView<'_>]) -> VmResult {
     let [row, size, rest @ ..] = args else {
-        return refuse(VM_46, "make_shape takes a heap and a size".into());
+        return wrong_type(VM_46, "make_shape takes a heap and a size".into());
     };
     let row = heap(*row)?;
     let (size, codes) = codes(VM_46, *size, rest)?;

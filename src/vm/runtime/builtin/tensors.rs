@@ -6,7 +6,7 @@ use super::super::copies::{copied, copied_to_scope};
 use super::super::fault::Fault;
 use super::super::fault::VmResult;
 use super::super::storage::VmStorage;
-use super::arguments::{arg, extents, int, is_compact, refuse, tensor};
+use super::arguments::{arg, extents, int, is_compact, tensor, wrong_type};
 use crate::device::Device;
 use crate::object::{Shape, Tensor, extents_of};
 use crate::rule::Kind;
@@ -19,13 +19,13 @@ use crate::vm::{VM_31, VM_33, VM_50, VM_51, VM_52, VM_53, VM_55};
 /// `(machine, shape, device, type[, scope])`: memory of the product of the extents times the bytes of the type (VM-31).
 pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     let [_, shape, place, dtype, rest @ ..] = args else {
-        return refuse(
+        return wrong_type(
             VM_31,
             "alloc_storage takes the machine, a shape, a device, a type".into(),
         );
     };
     let Some(shape) = extents_of(*shape) else {
-        return refuse(
+        return wrong_type(
             VM_31,
             format!(
                 "the size of storage is a shape, not `{}`",
@@ -46,7 +46,7 @@ pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) 
 /// on.
 pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
     let [storage, offset, shape, dtype, rest @ ..] = args else {
-        return refuse(
+        return wrong_type(
             VM_33,
             "alloc_tensor takes a storage, an offset, a shape, a type".into(),
         );
@@ -55,7 +55,7 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
         .as_object()
         .filter(|object| object.is::<VmStorage>());
     let Some(object) = object else {
-        return refuse(
+        return wrong_type(
             VM_33,
             format!(
                 "a tensor is cut from storage, not from `{}`",
@@ -64,7 +64,7 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
         );
     };
     let Some(shape) = extents_of(*shape) else {
-        return refuse(
+        return wrong_type(
             VM_33,
             format!(
                 "the shape of a tensor is a shape, not `{}`",
@@ -97,7 +97,7 @@ pub(super) fn clear(_: &[AnyView<'_>]) -> VmResult {
 pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
     match tensor(arg(args, 0)) {
         Some(dl) => Ok(Shape::new(extents(dl)).into()),
-        _ => refuse(
+        _ => wrong_type(
             VM_51,
             format!(
                 "only a tensor has a shape, not `{}`",
@@ -111,7 +111,7 @@ pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
 pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
     let value = cast::<Tensor>(arg(args, 0))?;
     let Some(shape) = extents_of(arg(args, 1)) else {
-        return refuse(
+        return wrong_type(
             VM_50,
             format!(
                 "a tensor is reshaped to a shape, not to `{}`",
@@ -127,7 +127,7 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
         .zip(bytes(extents(dl)))
         .is_some_and(|(new, old)| new <= old);
     if !is_compact(dl) || !fits {
-        return refuse(
+        return wrong_type(
             VM_50,
             format!(
                 "a tensor of shape {:?} is not reshaped to {shape:?}",
@@ -168,6 +168,7 @@ pub(super) fn to_device(args: &[AnyView<'_>]) -> VmResult {
         })
     };
     let device = Device::new(number(1)?, number(2)?);
+    // VM-55: the scope is passed from 0.23 on; up to 0.22 the copy is in the default one.
     let scope = args.get(3).map(|scope| cast::<String>(*scope));
     let scope = scope.transpose()?.unwrap_or_default();
     let place = VmDevice::new(device, AllocatorKind::Naive)?;
@@ -217,7 +218,7 @@ pub(super) fn tensor_to_shape(args: &[AnyView<'_>]) -> VmResult {
     let read = found.map(integers).transpose()?.flatten();
     match read {
         Some(extents) => Ok(Shape::new(&extents).into()),
-        _ => refuse(
+        _ => wrong_type(
             VM_52,
             "a shape is made of a row of int16, int32 or int64".into(),
         ),
@@ -232,7 +233,7 @@ pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
         return Ok((value.as_raw().int() != 0).into());
     }
     let Some(dl) = tensor(value) else {
-        return refuse(
+        return wrong_type(
             VM_53,
             format!(
                 "a condition is a bool, an integer or a tensor, not `{}`",
@@ -256,7 +257,7 @@ pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
     match integers(dl)?.as_deref() {
         Some([first, ..]) => Ok((*first != 0).into()),
         // VM-53: a tensor without elements is here, too, of which releases read the first one.
-        _ => refuse(
+        _ => wrong_type(
             VM_53,
             format!(
                 "a condition is a tensor of integers with an element, not of {}",

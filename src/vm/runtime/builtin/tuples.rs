@@ -26,12 +26,13 @@ pub(super) fn tuple_getitem(args: &[AnyView<'_>]) -> VmResult {
     }
 }
 
+/// VM-49 for an index outside of the tuple.
 fn no_element(at: i64, count: usize) -> Fault {
     let message = format!("there is no element {at} in a tuple of {count}");
     VM_49.refused(Kind::Missing, message).into()
 }
 
-/// [`tuple_reset_item`] that leaves a tuple alone which has another holder, who may be looking at the element. Its
+/// [`tuple_reset_item`] that leaves a tuple alone which has another holder, which may read the element. Its
 /// memory is free once that holder lets the tuple go.
 pub(in crate::vm::runtime) fn reset_item_held_alone(args: &[AnyView<'_>]) -> VmResult {
     // VM-58: 0.16 to 0.20 wrote into a copy, which no holder saw. The argument's holder has one reference, and `to_any` one here.
