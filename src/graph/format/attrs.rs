@@ -70,6 +70,7 @@ pub(super) fn read_attrs(
             format!("attrs.{key} is of type `{tag}`, not `{expected}`")
         })?;
         let elements = list.elements(GRF_13, &key)?;
+        // GRF-15: releases index a list that is too short, and read behind it.
         GRF_15
             .require(elements.len() == count, list.offset(), || {
                 format!("{} elements for {count} entries", elements.len())

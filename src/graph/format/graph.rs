@@ -157,6 +157,7 @@ impl Graph {
                 let place = || Some(top.nodes.at(index)?.member("inputs")?.at(nth)?.offset());
                 let field = || format!("nodes[{index}].inputs[{nth}]");
                 self.check_entry(*input, place, field)?;
+                // GRF-10: releases do not look. Such a node reads bytes of the run before, or of no run.
                 let offset = where_broken(input.node < index, place);
                 GRF_10
                     .require(input.node < index, offset, || {
@@ -286,6 +287,7 @@ impl<'a> Top<'a> {
 fn check_rows(nodes: &[Node], rows: &[usize], list: JsonText<'_>) -> Result<usize, Violation> {
     let counted = rows_of(nodes);
     let count = counted.last().copied().unwrap_or(0);
+    // GRF-12: releases believe the last number, which is how long they take the lists of `attrs` to be (GRF-15).
     GRF_12
         .require(rows == counted, list.offset(), || {
             let found = rows.iter().zip(&counted);

@@ -24,6 +24,7 @@ impl<'a> JsonText<'a> {
         let mut scan = Scan { text, at: 0 };
         if let Some(value) = scan.value() {
             scan.space();
+            // GRF-01: no release looks behind the closing brace. Text there is a second document, or the rest of a broken one.
             if scan.at == text.len() {
                 return Ok(JsonText::within(text, 0, value));
             }

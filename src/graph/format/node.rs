@@ -108,6 +108,7 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
             "attr" | "attrs" => attrs = Some(value),
             // GRF-04: read by every release, used by none; what is no list of indices ends the reading all the same.
             "control_deps" => drop(read_indices(value, GRF_04, "control_deps")?),
+            // GRF-05: every release fails here (`do not support key`).
             _ => GRF_05.require_as(Kind::Unsupported, false, value.offset(), || {
                 format!("a node has no member `{key}`")
             })?,
@@ -134,6 +135,7 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
             ));
         }
         _ => {
+            // GRF-06: 0.8 takes the number of outputs from unset memory here, and crashes.
             GRF_06.require_as(Kind::Unsupported, false, item.offset(), || {
                 format!("`{op}` is no op: there are `null` and `tvm_op`")
             })?;

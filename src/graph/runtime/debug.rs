@@ -54,6 +54,7 @@ impl Stepper {
         GRF_41.demand(Kind::Missing, self.last == Some(index), || {
             format!("node {index} did not run last: run it first")
         })?;
+        // GRF-41: releases add `output` to the first entry of the node, which leads into the next node where it is too large.
         let entry = executor.graph().entry_of(index, output);
         let entry = entry.and_then(|entry| executor.entry(entry));
         entry.ok_or_else(|| {

@@ -55,6 +55,7 @@ fn which_output(executor: &Executor, key: AnyView<'_>) -> function::Result<usize
 
 /// Output by number, by `<node>:<number of the output>` (0.10), or by the name of its node (0.8 and 0.9).
 fn which_output_in_place(executor: &Executor, key: AnyView<'_>) -> function::Result<usize> {
+    // GRF-32: releases pass over an unknown name here, so that the caller's tensor is never written. Here it is an error.
     named_output(executor, key, |name, node, at| {
         name == node || name == format!("{node}:{at}")
     })
@@ -119,6 +120,7 @@ fn set_output_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> func
 
 /// `(name or number[, out])`: the input's memory, or a copy of it (GRF-45); None for an unknown name (GRF-46).
 fn input(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
+    // GRF-45: the second argument is required in 0.3 and 0.4, and ignored from 0.5 on. Here it is what is copied to.
     let (key, rest) = (args[0], &args[1..]);
     let Some(index) = which_input(&state.executor, key)? else {
         return Ok(Any::none());

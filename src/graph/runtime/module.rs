@@ -68,6 +68,7 @@ fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> function::Result {
     if devices.is_empty() {
         return Err(few().into());
     }
+    // GRF-43: 0.2 to 0.4 take one device; a pair is what their callers pass, too.
     let json = String::try_from(*json)?;
     let executor = executor(&json, &as_module(*module)?, lookup.as_ref(), devices)?;
     Ok(Module::new(GraphExecutor::new(executor, debug)).into())

@@ -52,6 +52,7 @@ fn check_instruction(
     let at = offset(code, index);
     let plain = |register: i64, what: &str| {
         let special = register == VM_REGISTER || (register == VOID_REGISTER && what == "tests");
+        // VM-05: a release fails where it tests the machine, and returns the machine's address as a value.
         VM_05.require(!special, at, || {
             format!(
                 "instruction {index} of `{}` {what} a special register: only arguments of calls may be one",
@@ -88,6 +89,7 @@ fn check_instruction(
                 return Ok(());
             };
             let passed = i64::try_from(operands.len()).unwrap_or(i64::MAX);
+            // VM-03: releases count when the call is made: a branch that is never taken may be wrong.
             VM_03.require_as(Kind::Type, passed == callee.num_args, at, || {
                 format!(
                     "instruction {index} of `{}` calls `{}` with {passed} arguments, it takes {}",

@@ -22,6 +22,7 @@ pub(super) fn on_device(value: AnyView<'_>, place: &VmDevice) -> Result<Any, Fau
     let from = cast::<*mut DLTensor>(value)?;
     // SAFETY: an argument of this type points to a description that lives as long as the view.
     let from = unsafe { &*from };
+    // VM-62: a tensor that is only borrowed is copied even where it is on the device: its owner may go before it is used.
     if value.type_index() == index::TENSOR && Device::from(from.device) == place.device {
         return Ok(value.to_any());
     }

@@ -30,6 +30,7 @@ impl VirtualMachineImpl {
         frame
             .registers
             .resize_with(frames.registers as usize, Any::none);
+        // VM-24: the arguments, then None: what the frame held before is gone.
         for (register, argument) in frame.registers.iter_mut().zip(args) {
             *register = argument.to_any();
         }
@@ -37,6 +38,7 @@ impl VirtualMachineImpl {
         let watched = self.is_watched();
         // Of an error the frame is used again as well: it is emptied either way.
         let result = self.follow(function, frames.start as usize, &mut frame, watched);
+        // What the registers held is released when the call ends, and not when the frame is used again.
         frame.registers.clear();
         self.frames().push(frame);
         result
@@ -111,6 +113,7 @@ impl VirtualMachineImpl {
                         let broken = wrong_condition(condition.type_index);
                         return Err(self.locate(broken, function, at));
                     }
+                    // VM-21: integers and bools share the cell; every integer but 0 holds.
                     let holds = condition.int() != 0;
                     at = if holds { at + 1 } else { *otherwise as usize };
                 }

@@ -79,6 +79,7 @@ pub(super) fn resolve(
 /// VM-11: the imports in order, then the registry.
 fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Function>, Fault> {
     for import in imports {
+        // Each import with all that it imports, before the next one.
         if let Some(found) = import.function(name, true)? {
             return Ok(Some(found));
         }
@@ -124,6 +125,7 @@ pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Resul
         .map(|(index, constant)| {
             Ok(match constant {
                 RelaxConstant::Tensor(record) => {
+                    // VM-13: up to 0.22 no constant has a scope, which is the default one.
                     let scope = scopes.get(&index).copied().unwrap_or_default();
                     // TEN-35 before memory is taken: elements that are not stored cost a file nothing.
                     // As many bytes as any release has for them: those that pack find theirs first (TEN-31).

@@ -96,6 +96,7 @@ impl VirtualMachine {
             .map(|(device, kind)| VmDevice::new(*device, *kind));
         let places: Vec<VmDevice> = places.collect::<Result<_, Fault>>()?;
         let functions = resolve(&loaded, &imports, origin)?;
+        // VM-11: all of it before anything runs, so that a model fails when it is made, and not in the middle of a run.
         let callees = functions
             .iter()
             .enumerate()
@@ -314,6 +315,7 @@ impl VirtualMachineImpl {
     #[cold]
     pub(super) fn wrong_count(&self, function: usize, args: &[AnyView<'_>]) -> Fault {
         let function = &self.loaded.executable().code().functions[function];
+        // VM-60: releases name the parameters from 0.17 on. An executable may have no names (VM-04).
         let names: Vec<&str> = function.params.iter().map(|name| &**name).collect();
         let message = format!(
             "function `{}` takes {} arguments ({}), not {}",
@@ -346,6 +348,7 @@ impl VirtualMachineImpl {
 
     /// The closure of `name`: what was saved under it, else the function (VM-64).
     pub(super) fn closure(&self, name: &str) -> Result<Ref<VmClosure>, Fault> {
+        // VM-64: a saved function may have the name of one of the executable, which is then hidden.
         let saved = self.state().saved.get(name).cloned();
         if let Some(saved) = saved {
             return Ok(saved);

@@ -152,6 +152,7 @@ fn save_function(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
 
 /// A function that is called around every call; or the name of one that makes it of the other arguments; None ends it.
 fn set_instrument(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
+    // VM-66: None, which ends it, is of this crate alone.
     let instrument = match String::try_from(args[0]) {
         Ok(name) => cast(registry::require(&name)?.call(&args[1..])?.view())?,
         Err(_) => cast::<Option<Function>>(args[0])?,

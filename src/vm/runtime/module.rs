@@ -179,6 +179,7 @@ impl LazyMachine {
 
 /// The devices of a machine, from the arguments of `vm_initialization`.
 fn triplets(args: &[AnyView<'_>]) -> VmResult<Vec<(Device, AllocatorKind)>> {
+    // VM-30: without a device a release makes the machine, and crashes when it needs one.
     if args.is_empty() || !args.len().is_multiple_of(3) {
         let message = format!(
             "vm_initialization takes a device type, a device id and an allocator for each device, it got {} numbers",

@@ -69,6 +69,7 @@ impl VirtualMachineImpl {
     ) -> Result<(), Fault> {
         let closure = self.closure(name)?;
         let first = self.place(0)?;
+        // VM-65: as for `set_input`, what is kept is on the first device.
         let last: Result<Vec<Any>, Fault> = args.iter().map(|arg| on_device(*arg, first)).collect();
         let bound = closure.bind(save_as, last?, returns);
         self.state().saved.insert(save_as.to_owned(), bound);

@@ -126,6 +126,7 @@ pub(super) fn lasting(
     scope: &str,
 ) -> Result<Any, Fault> {
     let whole = room(shape, Dtype::from(dtype))?;
+    // Not from the pool, which would round it up to pages and offer it again (VM-32).
     let flat = matches!(scope, "" | "global");
     let space = if flat {
         place

@@ -109,6 +109,7 @@ impl Executor {
         for name in names {
             let (Some(here), Some(there)) = (self.input_index(name), other.input_index(name))
             else {
+                // GRF-35: 0.6 rejects a name that is no input, 0.7 and later pass over it.
                 continue;
             };
             let shared = other.input(there)?.clone();
@@ -206,6 +207,7 @@ impl Executor {
         // SAFETY: the extents and strides of `to` are readable.
         let in_one_piece = unsafe { to.is_contiguous() };
         let first = to.data.wrapping_byte_add(to.byte_offset as usize);
+        // The multiple is 64 in 0.6 and from 0.10 on, 128 in 0.7 to 0.9; none compares the dtype or looks for gaps.
         let in_place = in_one_piece && first.addr().is_multiple_of(ALIGNMENT);
         GRF_34.demand(Kind::Malformed, in_place, || {
             format!(

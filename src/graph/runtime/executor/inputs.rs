@@ -86,6 +86,7 @@ impl Executor {
     pub fn load_params(&mut self, params: &Params<'_>) -> Result<usize, Error> {
         let mut set = 0;
         for (name, record) in params.iter() {
+            // GRF-37: up to 0.6 a file with another name is rejected.
             let Some(index) = self.input_index(name) else {
                 continue;
             };

@@ -90,6 +90,7 @@ pub(super) fn prim_value_info(args: &[AnyView<'_>]) -> VmResult {
 /// `(value, text)`: a function or a closure (VM-44).
 pub(super) fn func_info(args: &[AnyView<'_>]) -> VmResult {
     let value = arg(args, 0);
+    // VM-44: a closure is no `ffi.Function` of the ABI, so that both are looked for.
     let closure = |object: &crate::value::ObjectRef| VmClosure::matches(object.type_index());
     let kept = cast::<Function>(value).is_ok() || value.as_object().is_some_and(closure);
     check(VM_44, kept, args, || "a Function".to_owned())

@@ -148,6 +148,7 @@ pub(super) fn provide() {
                         Function::from_packed(move |args| with_machine(args, body))
                     }
                 };
+                // A function that another library registered first stays: VM-11 finds that one, and `Builtin::of` does not know it.
                 registry::provide(name, function.clone());
                 (function, *builtin)
             })

@@ -112,6 +112,7 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
     let [value, row, size, rest @ ..] = args else {
         return wrong_type(VM_45, "match_shape takes a value, a heap, a size".into());
     };
+    // VM-45: releases accept a borrowed tensor from 0.23 on. Here it is accepted without regard to the release.
     let shape = match tensor(*value) {
         Some(dl) => extents(dl),
         None => match extents_of(*value) {

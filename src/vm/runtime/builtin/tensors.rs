@@ -39,6 +39,7 @@ pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) 
         [scope, ..] => cast::<String>(*scope)?,
         [] => String::new(),
     };
+    // VM-31: without a scope it is the default one.
     Ok(VmStorage::take(place, shape, dtype, &scope)?.into())
 }
 
@@ -123,6 +124,7 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
     // Packed elements of fewer bits than a byte may be more in as many bytes; compiled code that takes a byte for each (DEV-15) would
     // write past the end.
     let bytes = |shape: &[i64]| Packing::Each.bytes(Dtype::from(dl.dtype), shape);
+    // VM-50: releases leave a negative extent beside one of 0 in the shape. Here it has no size, and nothing fits.
     let fits = bytes(shape)
         .zip(bytes(extents(dl)))
         .is_some_and(|(new, old)| new <= old);
