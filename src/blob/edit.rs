@@ -41,7 +41,7 @@ impl StoredModule<'_> {
     /// # Errors
     ///
     /// BLOB-17 for a module that stores nothing, as `_lib` does. The rule that the payload breaks, before or after the change; the
-    /// rule that the module breaks in a library binary, such as BLOB-04 for its kind; PAY-09 where the changed payload is read in
+    /// rule that the module breaks in a library binary, like BLOB-04 for its kind; PAY-09 where the changed payload is read in
     /// another form than it was written in, or to another end. The module is then as it was.
     pub fn edit<R>(
         &mut self,
@@ -83,7 +83,7 @@ impl StoredModule<'_> {
 /// Reads a module as a reader of a library binary does: by its kind, with another module behind it.
 ///
 /// In layout 0.22 a payload is a window of its own (BLOB-11), so that reading it alone is what that reader does. Before, it ends
-/// where its grammar says (BLOB-05), and a form that is cut off alone may go on reading in the module behind (PAY-09).
+/// where its grammar does (BLOB-05), and a form that is cut off alone may go on reading in the module behind (PAY-09).
 fn read_in_place(kind: &str, payload: &[u8], layout: Layout) -> Result<(), Violation> {
     // Offsets in a library binary that is made for this mean nothing to the caller.
     let nowhere = |broken: Violation| broken.rule().refused(broken.kind(), broken.message());

@@ -72,7 +72,7 @@ pub struct Blob<'a> {
 /// One module of a [`Blob`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredModule<'a> {
-    /// The kind, such as `cuda` (`type_key` before 0.22).
+    /// The kind, for example `cuda` (`type_key` before 0.22).
     pub kind: Cow<'a, str>,
     /// The bytes of the payload, without a length; `None` for `_lib`.
     pub payload: Option<Cow<'a, [u8]>>,

@@ -178,7 +178,7 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
         let Some(payload) = module.stored()? else {
             continue;
         };
-        // BLOB-06: no reader finds the end of such a payload.
+        // BLOB-06: no reader finds the end of this payload.
         if !is_known(&module.kind, blob.layout) {
             return refused(format!(
                 "layout {} has no payload lengths, and nothing states where the payload ends of kind `{}`",

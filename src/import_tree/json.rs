@@ -31,7 +31,7 @@ pub fn to_tree(
 }
 
 /// The graph of `{"modules": [{"dso": true, "imports": [1, 2]}, ...]}`; `kind` may stand beside `dso`, and in its place where
-/// `release` says what that release makes of the kind.
+/// `release` states what that release makes of the kind.
 pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<ModuleGraph, String> {
     let modules = value
         .get("modules")

@@ -166,7 +166,7 @@ impl<'a> ImportTree<'a> {
         let mut start = first;
         for (row, end) in self.indptr.iter().skip(1).enumerate() {
             let at = self.indptr.offset_of(row.saturating_add(1));
-            // TREE-03: loaders accept such a row and drop its imports: a kernel is missing when it is first called.
+            // TREE-03: loaders accept this row and drop its imports: a kernel is missing when it is first called.
             TREE_03.require(start <= end, at, || {
                 format!("row {row} ends at {end}, before its start {start}")
             })?;

@@ -2,7 +2,7 @@
 //!
 //! [`order`] with [`Algorithm::V0_8`] is the export of every release from 0.8 on, [`Algorithm::V0_7`] that of 0.7.
 //! [`Algorithm::Topological`] is this crate's own: it stores every graph that can be stored at all, in an order that every
-//! loader accepts, and agrees with 0.8 wherever 0.8 does not refuse.
+//! loader accepts, and agrees with 0.8 wherever 0.8 does not reject.
 //!
 //! | algorithm | groups | children of a row | rejects |
 //! |---|---|---|---|
@@ -304,7 +304,7 @@ fn rows(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
     groups.iter().enumerate().map(row).collect()
 }
 
-/// Refuses what the releases refuse: a group whose first child does not stand behind it (TREE-24, TREE-25).
+/// Rejects what the releases reject: a group whose first child does not stand behind it (TREE-24, TREE-25).
 fn check_descent(
     graph: &ModuleGraph,
     groups: &[Vec<usize>],
@@ -331,7 +331,7 @@ fn check_descent(
     }
     TREE_25.demand(Kind::Cycle, false, || {
         format!(
-            "parent {parent} is reached after its child {child}; there is no cycle, but releases refuse this order of imports. Import the child later, or write with the order `topological`"
+            "parent {parent} is reached after its child {child}; there is no cycle, but releases reject this order of imports. Import the child later, or write with the order `topological`"
         )
     })
 }

@@ -67,7 +67,7 @@ pub(super) fn read<'a>(
     Ok(list)
 }
 
-/// The map as forms up to 0.23 have it. What distinguishes such a form from a later one that is cut short or damaged is that
+/// The map as forms up to 0.23 have it. What distinguishes them from a later one that is cut short or damaged is that
 /// its functions do not repeat their names (PAY-09).
 pub(super) fn read_silent<'a>(
     layout: Layout,
@@ -197,7 +197,7 @@ pub(super) fn write(
         write_names(&info.launch_param_tags, out);
         if layout >= Layout::V0_21 {
             out.vector(&info.arg_extra_tags, |out, tag| out.i32(*tag));
-        // PAY-03: a tag of 0 says nothing and is left out. One of 1 is a tensor map: without it the kernel gets a wrong argument.
+        // PAY-03: a tag of 0 means nothing and is left out. One of 1 is a tensor map: without it the kernel gets a wrong argument.
         } else if info.arg_extra_tags.iter().any(|tag| *tag != 0) {
             let message = format!(
                 "function `{key}` has argument tags {:?}, for which layout {layout} has no place",

@@ -146,7 +146,7 @@ fn take_field(slot: &FormSlot, object: &In<'_>) -> Result<Field<'static>, Violat
 fn put_code(bytes: &[u8], object: &mut Map<String, Value>) {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => object.insert("source".into(), text.into()),
-        // NUL is valid UTF-8, and no source has one: such bytes are a binary that happens to be text.
+        // NUL is valid UTF-8, and no source has one: bytes with one are a binary that happens to be text.
         _ => object.insert("data".into(), base64(bytes)),
     };
 }

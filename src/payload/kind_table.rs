@@ -56,7 +56,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         RUNNABLE,
     ),
     row(
-        // PAY-99: two kinds that are written and have no loader: such a library does not load again.
+        // PAY-99: two kinds that are written and have no loader: a library with one does not load again.
         "sdaccel",
         "OpenCL kernels for Xilinx boards",
         device::FPGA,
@@ -213,7 +213,7 @@ pub(super) const KINDS: &[KindInfo] = &[
     ),
     renamed(
         row(
-            // PAY-81: renamed in 0.20, which has no loader of the old name: such libraries load up to 0.19.
+            // PAY-81: renamed in 0.20, which has no loader of the old name: libraries of 0.16 to 0.19 load in those.
             "relax.Executable",
             "Relax VM code",
             relax_vm::OLD_FORMS,

@@ -162,7 +162,7 @@ fn choose(
         let mut trial = cursor.look_ahead();
         let mut scratch = Findings::new(Strictness::Lenient);
         match read_form(form, layout, &mut trial, &mut scratch) {
-            // PAY-09: before 0.22 the window goes on with the next module, so that an end says nothing.
+            // PAY-09: before 0.22 the window goes on with the next module, so that an end proves nothing.
             Ok(_) if layout < Layout::V0_22 || trial.is_at_end() => return Ok(form),
             Ok(_) => reads = reads.or(Some(form)),
             Err(broken) => {
@@ -254,7 +254,7 @@ impl<'a> Payload<'a> {
     ///
     /// # Errors
     ///
-    /// Of kind unsupported: PAY-01 where the layout has no such kind or form, PAY-03 for argument tags before 0.21, PAY-62 and
+    /// Of kind unsupported: PAY-01 where the layout does not have the kind or form, PAY-03 for argument tags before 0.21, PAY-62 and
     /// PAY-66 for Relay VM code of an unknown release and for constants that it cannot load later, PAY-85 for memory scopes before
     /// 0.22. Of kind malformed: PAY-48 for sizes that are not those of their buffers. Of kind type: the rule of a slot that holds
     /// a field of another shape.
@@ -316,7 +316,7 @@ impl<'a> KnownPayload<'a> {
     fn form_in(&self, layout: Layout) -> Result<&'static PayloadForm, Violation> {
         let mut forms = self.info.forms_in(layout);
         let same = |form: &&PayloadForm| form.name == self.form.name;
-        // PAY-01: a form of the same fields, such as vulkan with its length in front of a shader or without (PAY-15).
+        // PAY-01: a form of the same fields: vulkan with its length in front of a shader or without (PAY-15).
         let alike = |form: &&PayloadForm| form.is_like(self.form);
         let found = forms.clone().find(same).or_else(|| forms.find(alike));
         found.ok_or_else(|| {

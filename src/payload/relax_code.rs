@@ -268,7 +268,7 @@ impl RelaxCode<'_, '_> {
             )
         })?;
         // Every register beyond the arguments is the destination of a call, which has four words at least. PAY-97: a frame is
-        // as large as the number says, whatever the file has: 2^31 registers are 32 GiB before the first instruction.
+        // as large as this number, whatever the file has: 2^31 registers are 32 GiB before the first instruction.
         let words = i64::try_from(self.words.len()).unwrap_or(i64::MAX);
         let most = words.max(FREE_REGISTERS);
         PAY_97.require_as(Kind::Limit, function.registers <= most, at, || {

@@ -46,7 +46,7 @@ const VERSION: &str = "0.14";
 pub struct RelaxExecutable<'a> {
     /// The function table, which calls and operands index.
     pub functions: Vec<RelaxFunction<'a>>,
-    /// The memory scopes of constants, by index of the constant (PAY-85); `None` under the magic that has no such section.
+    /// The memory scopes of constants, by index of the constant (PAY-85); `None` under the magic that has no section for them.
     pub memory_scopes: Option<Vec<(i64, Text<'a>)>>,
     /// The constant pool.
     pub constants: Vec<RelaxConstant<'a>>,
@@ -195,13 +195,13 @@ impl<'a> RelaxExecutable<'a> {
 
     fn write_code(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
         let scopes = self.memory_scopes.as_deref();
-        // PAY-85: no section for them under the old magic. An empty list says nothing, and is left out.
+        // PAY-85: no section for them under the old magic. An empty list has no meaning, and is left out.
         if layout < Layout::V0_22 && scopes.is_some_and(|scopes| !scopes.is_empty()) {
             let message =
                 format!("layout {layout} has no place for the memory scopes of constants");
             return Err(PAY_85.refused(Kind::Unsupported, message));
         }
-        // PAY-82: the magic says whether the section is there, so that one without scopes keeps the older.
+        // PAY-82: the magic tells whether the section is there, so that one without scopes keeps the older.
         let scopes = scopes.filter(|_| layout >= Layout::V0_22);
         out.u64(if scopes.is_some() {
             MAGIC_WITH_SCOPES

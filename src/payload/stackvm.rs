@@ -88,9 +88,9 @@ pub(super) fn read_imports<'a>(
     cursor.vector(8, "imports", |cursor| {
         let start = cursor.offset();
         let kind = text(cursor, "kind", PAY_57)?;
-        // PAY-57: writers reject an import that has imports; read without a bound it would recurse as deep as the file says.
+        // PAY-57: writers reject an import that has imports; read without a bound it would recurse as deep as the file wants.
         if kind == "stackvm" {
-            let message = "a StackVM module imports another: such a file has one level";
+            let message = "a StackVM module imports another: a StackVM file has one level";
             let broken = PAY_57.broken(Kind::Unsupported, start, message);
             return Err(cursor.blame("kind", broken));
         }

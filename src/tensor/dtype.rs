@@ -103,7 +103,7 @@ impl Dtype {
         }
     }
 
-    /// Why no release has such an element type, if none has (TEN-33). Codes 6 to 8 have
+    /// Why no release has this element type, if none has (TEN-33). Codes 6 to 8 have
     /// two meanings each (TEN-02), and a stored dtype does not say of which release it is: both widths are accepted.
     pub(super) fn meaningless(self) -> Option<String> {
         let (name, widths): (_, &[u8]) = match self.code {

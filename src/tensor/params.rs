@@ -49,7 +49,7 @@ impl<'a> Params<'a> {
         // only the sizes in the file tell them apart.
         for sizing in [Sizing::V0_7, Sizing::V0_4, Sizing::V0_2] {
             // Costs the headers only.
-            // TEN-45: what a probe finds says nothing about the family that is taken in the end.
+            // TEN-45: what a probe finds means nothing for the family that is taken in the end.
             let mut probe = cursor.look_ahead();
             match Params::read(&mut probe, sizing, &mut findings.clone()) {
                 Ok(_) => return Ok((Params::read(cursor, sizing, findings)?, sizing)),

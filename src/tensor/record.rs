@@ -291,7 +291,7 @@ fn read_device(
     held(cursor, "device.type", |_| {
         TEN_23.require(is_cpu, at, || {
             format!(
-                "a stored tensor is on the CPU, this one says device type {}",
+                "a stored tensor is on the CPU, this one has device type {}",
                 device.kind
             )
         })
@@ -301,12 +301,7 @@ fn read_device(
         Kind::Malformed,
         device.id == 0,
         at.saturating_add(4),
-        || {
-            format!(
-                "a stored tensor is on device 0, this one says {}",
-                device.id
-            )
-        },
+        || format!("a stored tensor is on device 0, this one has {}", device.id),
     )?;
     Ok(device)
 }
@@ -349,7 +344,7 @@ fn read_dtype(
     findings.expect(
         TEN_34,
         Kind::Malformed,
-        // TEN-34: from 0.4 on the size leaves lanes out, so that most of such a tensor is not in the file.
+        // TEN-34: from 0.4 on the size leaves lanes out, so that most of a tensor of several lanes is not in the file.
         dtype.lanes <= 1 || sizing == Sizing::V0_2,
         at.saturating_add(2),
         || {
@@ -401,17 +396,17 @@ fn read_data<'a>(
         })
     })?;
     let size = held(cursor, "data_byte_size", |_| {
-        let says = u64::try_from(size).ok();
+        let stored = u64::try_from(size).ok();
         let rule = sizing.rule();
         // Without a count there is nothing to compare with: TEN-27 has rejected it.
-        let agrees = counted.is_none() || counted == says;
+        let agrees = counted.is_none() || counted == stored;
         rule.require(agrees, size_at, || {
             format!(
                 "the data are {size} bytes, but shape {shape:?} takes {} as {sizing} counts",
                 counted.unwrap_or(0)
             )
         })?;
-        Ok(says.unwrap_or(0))
+        Ok(stored.unwrap_or(0))
     })?;
     // TEN-32: all of them. Released readers ask whether any byte was read, so that a file that is cut off loads with zeros as
     // its last weights; and they reject the tensor without elements that they wrote, unless its first dimension is 0.

@@ -8,7 +8,7 @@ use crate::rule::{Findings, Kind, Rule, Violation};
 /// A position in a window of bytes. Every read names its field and the rule that puts the field there.
 ///
 /// Numbers are little endian on every host (WIRE-02), and nothing is aligned or padded. Reading borrows: a string or a byte run is
-/// a slice of the input. A field that is cut off leaves the cursor where it was; behind any other violation its position says
+/// a slice of the input. A field that is cut off leaves the cursor where it was; behind any other violation its position means
 /// nothing.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {

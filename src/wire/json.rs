@@ -203,7 +203,7 @@ impl FromStr for WireType {
         match parse(text, 0) {
             Some((parsed, "")) => Ok(parsed),
             _ => Err(format!(
-                "`{text}` is not a type such as u32 or map<string,vector<u64>>"
+                "`{text}` is not a type like u32 or map<string,vector<u64>>"
             )),
         }
     }

@@ -1,4 +1,4 @@
-//! The library binary: what is written reads back, what is cut is refused, and every real blob is written to its own bytes.
+//! The library binary: what is written reads back, what is cut is rejected, and every real blob is written to its own bytes.
 
 #[path = "../support/folder.rs"]
 mod folder;
@@ -162,7 +162,7 @@ fn what_opens_says_where_it_was_found() {
 }
 
 #[test]
-fn every_prefix_of_a_real_blob_is_refused() {
+fn every_prefix_of_a_real_blob_is_rejected() {
     for (name, layout) in REAL {
         let bytes = golden(name);
         for end in 0..bytes.len() {

@@ -32,7 +32,7 @@ mod naive {
         {
             return Err(match topological(graph, entries) {
                 Ok(_) => Refused::NoCycle,
-                Err(refused) => refused,
+                Err(rejected) => rejected,
             });
         }
         let mut indptr = vec![0];
@@ -246,7 +246,7 @@ fn the_real_writer_agrees() {
             .map(|word| word.as_u64().unwrap())
             .collect()
     };
-    let (mut stored, mut refused) = (0, 0);
+    let (mut stored, mut rejected) = (0, 0);
     for line in &lines {
         let dso = line["dso"]
             .as_array()
@@ -267,14 +267,14 @@ fn the_real_writer_agrees() {
         };
         let ours = order(&graph, Algorithm::V0_8);
         if let Some(kinds) = line["refused"].as_array() {
-            let violation = ours.expect_err("the real writer refuses this").to_string();
+            let violation = ours.expect_err("the real writer rejects this").to_string();
             assert!(
                 kinds
                     .iter()
                     .all(|kind| violation.contains(kind.as_str().unwrap())),
                 "{violation}"
             );
-            refused += 1;
+            rejected += 1;
             continue;
         }
         let ours = ours.unwrap_or_else(|violation| panic!("{violation}: {line}"));
@@ -289,8 +289,8 @@ fn the_real_writer_agrees() {
         stored += 1;
     }
     assert!(
-        stored > 200 && refused > 50,
-        "{stored} stored, {refused} refused"
+        stored > 200 && rejected > 50,
+        "{stored} stored, {rejected} rejected"
     );
 }
 
@@ -351,7 +351,7 @@ fn a_cycle_names_the_modules_and_the_byte() {
 }
 
 #[test]
-fn a_refused_diamond_says_what_to_do() {
+fn a_rejected_diamond_says_what_to_do() {
     let node = |imports: &[usize]| ModuleNode {
         imports: imports.to_vec(),
         kind: "opencl".into(),
@@ -360,9 +360,9 @@ fn a_refused_diamond_says_what_to_do() {
     let graph = ModuleGraph {
         modules: vec![node(&[1, 2, 3]), node(&[3]), node(&[]), node(&[])],
     };
-    let refused = order(&graph, Algorithm::V0_8).unwrap_err();
-    assert_eq!(refused.rule().id(), "TREE-25");
-    assert!(refused.message().contains("topological"), "{refused}");
+    let rejected = order(&graph, Algorithm::V0_8).unwrap_err();
+    assert_eq!(rejected.rule().id(), "TREE-25");
+    assert!(rejected.message().contains("topological"), "{rejected}");
 }
 
 #[test]
@@ -402,9 +402,9 @@ fn modules_that_cannot_be_merged_are_named_by_kind_and_place() {
             node("c", true, &[]),
         ];
         let graph = ModuleGraph { modules };
-        let refused = order(&graph, Algorithm::V0_8).unwrap_err();
-        assert_eq!(refused.rule().id(), "TREE-24");
-        refused.message().to_owned()
+        let rejected = order(&graph, Algorithm::V0_8).unwrap_err();
+        assert_eq!(rejected.rule().id(), "TREE-24");
+        rejected.message().to_owned()
     };
     let named = message("cuda");
     assert!(named.contains("llvm (module 0)"), "{named}");

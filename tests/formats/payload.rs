@@ -152,7 +152,7 @@ fn an_edit_that_no_reader_accepts_leaves_the_module_as_it_was() {
         found.find(|case| read(&case.kind, case.layout, &case.bytes).0.form() == Some(form))
     };
     let (new, old) = (device("0.24").unwrap(), device("0.2").unwrap());
-    let refused = |case: &Accepted, change: &dyn Fn(&mut Payload<'_>)| {
+    let rejected = |case: &Accepted, change: &dyn Fn(&mut Payload<'_>)| {
         let mut module = module(case);
         let before = module.clone();
         let edited = module.edit(case.layout, &mut Findings::default(), change);
@@ -162,19 +162,19 @@ fn an_edit_that_no_reader_accepts_leaves_the_module_as_it_was() {
     };
     // A field of another shape, and a format that is no word.
     assert_eq!(
-        refused(new, &|payload| *payload.field_mut("format").unwrap() =
+        rejected(new, &|payload| *payload.field_mut("format").unwrap() =
             Field::Int(1)),
         ("PAY-18", Kind::Type)
     );
     let spaced = |payload: &mut Payload<'_>| {
         *payload.field_mut("format").unwrap() = Field::Text("two words".into());
     };
-    assert_eq!(refused(new, &spaced), ("PAY-11", Kind::Malformed));
+    assert_eq!(rejected(new, &spaced), ("PAY-11", Kind::Malformed));
     // Without code it is a payload of 0.24 without kernels.
     let emptied = |payload: &mut Payload<'_>| {
         *payload.field_mut("data").unwrap() = Field::Bytes(Cow::Borrowed(b""));
     };
-    assert_eq!(refused(old, &emptied), ("PAY-09", Kind::Malformed));
+    assert_eq!(rejected(old, &emptied), ("PAY-09", Kind::Malformed));
     let mut library = StoredModule {
         kind: LIBRARY.into(),
         payload: None,
@@ -434,7 +434,7 @@ fn fields_of_the_relay_vm_mean_what_their_opcode_says() {
 }
 
 #[test]
-fn a_payload_that_is_cut_anywhere_is_refused_in_a_framed_layout() {
+fn a_payload_that_is_cut_anywhere_is_rejected_in_a_framed_layout() {
     for Accepted {
         id,
         kind,

@@ -125,15 +125,15 @@ fn a_violation_says_which_tensor() {
 }
 
 #[test]
-fn what_cannot_be_stored_is_refused() {
+fn what_cannot_be_stored_is_rejected() {
     let float = Dtype::scalar(Dtype::FLOAT, 32);
-    let refused = |shape: &[i64], data: &[u8]| {
+    let rejected = |shape: &[i64], data: &[u8]| {
         let record = TensorRecord::new(float, shape, data, Sizing::V0_7);
         record.unwrap_err().rule().id()
     };
-    assert_eq!(refused(&[-1], &[]), "TEN-26");
-    assert_eq!(refused(&[i64::MAX, 2], &[]), "TEN-27");
-    assert_eq!(refused(&[2], &[0; 7]), "TEN-31");
+    assert_eq!(rejected(&[-1], &[]), "TEN-26");
+    assert_eq!(rejected(&[i64::MAX, 2], &[]), "TEN-27");
+    assert_eq!(rejected(&[2], &[0; 7]), "TEN-31");
     assert!(TensorRecord::new(float, &[i64::MAX, 0, i64::MAX], &[], Sizing::V0_7).is_ok());
 }
 
@@ -160,7 +160,7 @@ fn words_that_no_release_writes_come_back() {
 }
 
 #[test]
-fn a_record_of_another_device_writes_and_is_refused() {
+fn a_record_of_another_device_writes_and_is_rejected() {
     let float = Dtype::scalar(Dtype::FLOAT, 32);
     let record = TensorRecord::new(float, &[1], &[0; 4], Sizing::V0_7).unwrap();
     for kind in [Device::CPU_KIND, Device::CPU_KIND + 1] {
@@ -178,18 +178,18 @@ fn a_record_of_another_device_writes_and_is_refused() {
 
 #[test]
 fn some_element_types_are_of_no_release() {
-    let refused = |dtype: Dtype| dtype.check_element().err().map(|broken| broken.rule().id());
-    assert_eq!(refused(Dtype::scalar(Dtype::BFLOAT, 16)), None);
-    assert_eq!(refused(Dtype::scalar(Dtype::BFLOAT, 32)), Some("TEN-33"));
-    assert_eq!(refused(Dtype::scalar(Dtype::COMPLEX, 64)), None);
-    assert_eq!(refused(Dtype::scalar(Dtype::COMPLEX, 16)), Some("TEN-33"));
+    let rejected = |dtype: Dtype| dtype.check_element().err().map(|broken| broken.rule().id());
+    assert_eq!(rejected(Dtype::scalar(Dtype::BFLOAT, 16)), None);
+    assert_eq!(rejected(Dtype::scalar(Dtype::BFLOAT, 32)), Some("TEN-33"));
+    assert_eq!(rejected(Dtype::scalar(Dtype::COMPLEX, 64)), None);
+    assert_eq!(rejected(Dtype::scalar(Dtype::COMPLEX, 16)), Some("TEN-33"));
     // The width of a custom type is for its registry to say.
-    assert_eq!(refused(Dtype::scalar(Dtype::CUSTOM, 24)), None);
+    assert_eq!(rejected(Dtype::scalar(Dtype::CUSTOM, 24)), None);
     assert_eq!(
-        refused(Dtype::scalar(Dtype::CUSTOM - 1, 24)),
+        rejected(Dtype::scalar(Dtype::CUSTOM - 1, 24)),
         Some("TEN-33")
     );
-    assert_eq!(refused(Dtype::VOID), Some("TEN-28"));
+    assert_eq!(rejected(Dtype::VOID), Some("TEN-28"));
 }
 
 fn dtypes() -> impl Strategy<Value = Dtype> {
@@ -400,14 +400,14 @@ fn no_tensor_is_made_of_lanes_that_are_not_stored() {
         lanes: 1024,
     };
     let record = TensorRecord::new(dtype, &[3], vec![0; 12], Sizing::V0_7).unwrap();
-    let refused = tvmspec::object::Tensor::from_record(&record).err().unwrap();
-    assert!(refused.to_string().contains("TEN-35"), "{refused}");
+    let rejected = tvmspec::object::Tensor::from_record(&record).err().unwrap();
+    assert!(rejected.to_string().contains("TEN-35"), "{rejected}");
 }
 
 #[test]
 fn an_element_has_bits_lanes_of_its_own_and_a_meaning() {
     let of = |code, bits, lanes| Dtype { code, bits, lanes };
-    for (dtype, refused) in [
+    for (dtype, rejected) in [
         (of(Dtype::FLOAT, 32, 1), None),
         (of(Dtype::INT, 1, 1), None),
         (of(Dtype::FLOAT, 32, 1 << 15), None),
@@ -427,7 +427,7 @@ fn an_element_has_bits_lanes_of_its_own_and_a_meaning() {
     ] {
         let answer = dtype.check_element().err();
         let answer = answer.map(|broken| (broken.rule().id(), broken.kind()));
-        assert_eq!(answer, refused, "{dtype:?}");
+        assert_eq!(answer, rejected, "{dtype:?}");
     }
 }
 

@@ -73,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn every_strict_prefix_is_refused((name, value) in typed()) {
+    fn every_strict_prefix_is_rejected((name, value) in typed()) {
         let parsed: WireType = name.parse().unwrap();
         let bytes = written(&parsed, &value);
         for length in 0..bytes.len() {
@@ -115,7 +115,7 @@ fn a_count_of_2_to_the_61_does_not_wrap() {
 }
 
 #[test]
-fn leftovers_are_noted_or_refused() {
+fn leftovers_are_noted_or_rejected() {
     let mut findings = Findings::default();
     Cursor::new(&[1]).finish("nothing", &mut findings).unwrap();
     assert_eq!(findings.as_slice()[0].rule, WIRE_08);
@@ -137,7 +137,7 @@ fn offsets_of_an_inner_window_count_from_the_start_of_the_file() {
 }
 
 #[test]
-fn types_are_read_or_refused() {
+fn types_are_read_or_rejected() {
     for good in ["u8", "map<string,vector<u64>>", "tuple<u8>"] {
         assert!(good.parse::<WireType>().is_ok(), "{good}");
     }

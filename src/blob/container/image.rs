@@ -277,7 +277,7 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     let wide = bytes.get(4) == Some(&2);
     let little = bytes.get(5) != Some(&2);
     let number = |at: u64, size: usize| number(bytes, at, size, little);
-    // Offset and size of the entries of the two tables; the sizes that the format gives their entries and a symbol; where a
+    // Offset and size of the entries of the two tables; the sizes of their entries and of a symbol in this format; where a
     // section header has type, offset, size and entry size.
     let word = if wide { 8 } else { 4 };
     let (segments, sections, symbol) = if wide { (56, 64, 24) } else { (32, 40, 16) };
@@ -299,9 +299,9 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
             ));
         };
         inside(offset, size.saturating_mul(count), length, offset)?;
-        // BLOB-55: without entries their size says nothing, and writers leave 0 there.
+        // BLOB-55: without entries their size means nothing, and writers leave 0 there.
         BLOB_55.require(count == 0 || size == entry, offset, || {
-            format!("the ELF header gives a table entries of {size} bytes, not {entry}")
+            format!("the ELF header has a table with entries of {size} bytes, not {entry}")
         })?;
         (first, headers) = (offset, count);
     }

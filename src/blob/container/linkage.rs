@@ -80,7 +80,7 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
         if !is_interface(name) {
             continue;
         }
-        // A weak symbol that nobody defines is null, and the library opens.
+        // A weak symbol without a definition is null, and the library opens.
         if symbol.is_undefined() && !symbol.is_weak() {
             linkage.calls.push(name);
         } else if symbol.is_definition() && symbol.is_global() {

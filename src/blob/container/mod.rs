@@ -338,7 +338,7 @@ fn bounded<'a>(
     // BLOB-53: a loader has the address alone, and reads whatever lies behind where the header is wrong.
     let needed = header.unwrap_or_default().saturating_add(8);
     BLOB_53.require_as(Kind::Truncated, needed <= granted, offset, || {
-        format!("the header asks for {needed} bytes, the symbol has {granted}")
+        format!("the header counts {needed} bytes, the symbol has {granted}")
     })?;
     let fits = usize::try_from(needed)
         .ok()
@@ -347,7 +347,7 @@ fn bounded<'a>(
     if !known {
         return Ok((bytes, Size::Derived { room: granted }));
     }
-    // BLOB-54: out of every loader's reach, which stops where the header says.
+    // BLOB-54: out of every loader's reach, which stops where the header does.
     findings.expect(BLOB_54, Kind::Trailing, needed >= granted, offset, || {
         format!("the symbol has {granted} bytes, the blob ends after {needed}")
     })?;

@@ -86,7 +86,7 @@ impl Naming {
         if system_lib {
             return Naming::system(release, prefix);
         }
-        // BLOB-51: the loader of files looks for the plain symbol only, and takes such a library for one without imports.
+        // BLOB-51: the loader of files looks for the plain symbol only, and takes the library for one without imports.
         BLOB_61.demand(Kind::Type, prefix.is_empty(), || {
             format!(
                 "the prefix `{prefix}` is for system libraries: no loader looks for it elsewhere"

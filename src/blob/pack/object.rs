@@ -49,7 +49,7 @@ pub fn object(blob: &[u8], naming: &Naming, target: Target) -> Result<Vec<u8>, V
     // BLOB-66: alignment 1: nothing in a blob is aligned (WIRE-02), and readers copy.
     file.set_section_data(section, blob, 1);
     if target.format == ObjectFormat::Coff {
-        // BLOB-66: a DLL exports what it is asked to, and the loader of TVM asks by name.
+        // BLOB-66: a DLL exports only what is listed, and the loader of TVM looks it up by name.
         export(&mut file, naming.symbol());
     }
     if let Some(register) = naming.register() {
@@ -112,7 +112,7 @@ fn empty<'a>(target: Target) -> Result<Object<'a>, Violation> {
     Ok(file)
 }
 
-/// Linkers refuse objects whose calling convention differs from the rest, even where they call nothing.
+/// Linkers reject objects whose calling convention differs from the rest, even where they call nothing.
 fn elf_flags(target: Target) -> elf::FileFlags {
     const RISCV_COMPRESSED_DOUBLE: u32 = 0x5;
     const ARM_EABI_5: u32 = 0x0500_0000;

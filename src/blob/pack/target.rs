@@ -116,7 +116,7 @@ impl Target {
         })
     }
 
-    /// The target of an LLVM triple such as `aarch64-apple-darwin`, `x86_64-pc-windows-msvc`, `armv7a-linux-gnueabihf`.
+    /// The target of an LLVM triple: `aarch64-apple-darwin`, `x86_64-pc-windows-msvc`, `armv7a-linux-gnueabihf`.
     ///
     /// # Errors
     ///
