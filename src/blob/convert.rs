@@ -53,6 +53,7 @@ impl<'a> Blob<'a> {
                 offset: 0,
             },
         );
+        // TREE-02: row 0 has all of them, and the others, which begin where it ends, none.
         let mut indptr = vec![imported; self.modules.len().saturating_add(1)];
         if let Some(first) = indptr.first_mut() {
             *first = 0;
@@ -78,6 +79,7 @@ impl<'a> Blob<'a> {
             }
             Some(_) => {}
         }
+        // BLOB-17: a tree of two levels would come back flat.
         let nested = (1..self.modules.len()).any(|index| !self.imports(index).is_empty());
         if nested {
             return refused(
@@ -86,6 +88,7 @@ impl<'a> Blob<'a> {
         }
         // BLOB-14: a loader of 0.2 imports the entries in their order, so that the order of the imports is what must be stored.
         let order: Vec<usize> = self.imports(0);
+        // TREE-11, TREE-10: a module that nothing imports, or that is imported twice.
         if order.len().saturating_add(1) != self.modules.len() {
             return refused(
                 "a module is not imported by the root, and layout 0.2 has no other way to hold it",

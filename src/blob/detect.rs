@@ -48,6 +48,7 @@ fn old(bytes: &[u8]) -> Layout {
     // BLOB-18: what the keys say, in case that both layouts or neither read.
     let first = old_layout(bytes);
     let library = LIBRARY.as_bytes();
+    // BLOB-14: 0.2 has no `_lib`. Behind header, count and the length of the key.
     let starts = bytes.get(24..).is_some_and(|key| key.starts_with(library));
     if starts || matches!(word(bytes, 8), None | Some(0)) {
         return first;
@@ -55,6 +56,7 @@ fn old(bytes: &[u8]) -> Layout {
     best(bytes, first, &[Layout::V0_7, Layout::V0_2])
 }
 
+/// Without a symbol: the layout of the first words first, then the others, the newest before the older.
 fn unnamed(bytes: &[u8]) -> Layout {
     // Behind `nbytes`: the count of `indptr` and its first value, which is 0, or the count of entries and the length
     // of the first key, which is not.
@@ -95,6 +97,7 @@ enum Fit {
 }
 
 impl Fit {
+    /// Reads `bytes` as `layout`, whole: a blob that begins well may end badly.
     fn of(bytes: &[u8], layout: Layout) -> Fit {
         let mut findings = Findings::default();
         match Blob::read(bytes, layout, &mut findings) {

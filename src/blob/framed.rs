@@ -7,6 +7,7 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
+/// Reads the body: the tree, and a module for each of its rows (BLOB-10).
 pub(super) fn read<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -35,6 +36,7 @@ pub(super) fn read<'a>(
     body.finish("the last module", findings)
 }
 
+/// Reads one module (BLOB-11). `known` is the kind before it, and whether that one has a grammar.
 fn read_module<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -102,6 +104,7 @@ fn push<'a>(
     )
 }
 
+/// Writes the body: the inverse of [`read`].
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
     // BLOB-17: 0.2 stores no tree, and 0.7 none for a lone host library. `Blob::convert` makes one.
     let Some(tree) = &blob.tree else {

@@ -180,6 +180,7 @@ impl<'a> Blob<'a> {
         }
     }
 
+    /// A blob to read into.
     fn empty(layout: Layout) -> Blob<'a> {
         Blob {
             layout,
@@ -188,6 +189,7 @@ impl<'a> Blob<'a> {
         }
     }
 
+    /// Reads the header (BLOB-01), the body by the layout, and what lies behind both (BLOB-02).
     fn read_into(
         &mut self,
         mut file: Cursor<'a>,

@@ -11,6 +11,7 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
+/// Reads the body: the count, and that many entries, one of them the tree (BLOB-03, BLOB-07).
 pub(super) fn read<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -162,6 +163,7 @@ fn is_known(kind: &str, layout: Layout) -> bool {
     payload::kind_info(kind).is_some_and(|info| info.forms_in(layout).next().is_some())
 }
 
+/// Writes the body: the inverse of [`read`].
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
     let refused = |message: String| Err(BLOB_17.refused(Kind::Unsupported, message));
     let entries = blob

@@ -38,6 +38,7 @@ impl<'a> Payload<'a> {
         first.filter(|_| found.next().is_none())
     }
 
+    /// All fields, to change; none of an opaque payload, whose bytes no grammar divides.
     fn fields_mut(&mut self) -> &mut [Field<'a>] {
         match self {
             Payload::Known(known) => &mut known.fields,
@@ -58,6 +59,7 @@ impl<'a> Payload<'a> {
 
     /// Adds a tag 0 for each argument that has none to every device function, as compilers from 0.21 on write (PAY-03).
     pub(crate) fn fill_extra_tags(&mut self) {
+        // PAY-01: opaque bytes are stored in 0.22 alone, and have no older form to come from.
         let Payload::Known(known) = self else { return };
         for field in &mut known.fields {
             // PAY-08: none, or one for each argument; 0 means nothing.

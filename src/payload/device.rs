@@ -279,6 +279,7 @@ pub(super) fn read_shaders<'a>(
                 )
             })
             .map_err(|broken| cursor.blame("shader", broken))?;
+        // Only where PAY-15 is switched off: what follows is read over, so that the next shader is found.
         window.finish("the shader", findings)?;
         Ok(shader)
     })

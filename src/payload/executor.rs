@@ -64,6 +64,7 @@ pub(super) fn read_params<'a>(
     )?;
     let mut list = Vec::with_capacity(names.len());
     for (index, name) in names.into_iter().enumerate() {
+        // PAY-40: the records have no count of their own.
         let tensor = cursor.within("params", index as u64, |cursor| {
             // Factories exist from 0.7 on, and with them only one way to count (TEN-31).
             TensorRecord::read(cursor, Sizing::V0_7, findings)

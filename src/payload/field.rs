@@ -48,6 +48,7 @@ pub enum Field<'a> {
 }
 
 impl FormSlot {
+    /// Reads what the slot holds, as `layout` stores it. What is wrong with it is blamed on the field of the slot.
     pub(super) fn read<'a>(
         &self,
         layout: Layout,
@@ -95,6 +96,11 @@ impl FormSlot {
         })
     }
 
+    /// Writes `field` as `layout` stores it: the inverse of [`FormSlot::read`].
+    ///
+    /// # Errors
+    ///
+    /// The rule of the slot, kind type, where `field` is of another shape; else those of the shape: PAY-03, PAY-48, PAY-62, PAY-85.
     pub(super) fn write(
         &self,
         field: &Field<'_>,

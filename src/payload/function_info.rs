@@ -87,6 +87,7 @@ pub(super) fn read_silent<'a>(
     Ok(list)
 }
 
+/// One value of the map (PAY-02), whose key has been read: PAY-07 compares its name with it.
 fn read_info<'a>(
     key: &str,
     layout: Layout,
@@ -155,6 +156,7 @@ const WORDS: [&str; 6] = [
 /// Tags that carry something behind their name.
 const PREFIXES: [&str; 3] = ["vthread", "cthread", "paramWriteAccess:"];
 
+/// Holds each tag, a vector of strings at `start`, to PAY-05 and PAY-06.
 fn check_tags(
     tags: &[Text<'_>],
     start: u64,

@@ -80,6 +80,7 @@ pub(super) fn read_variables<'a>(
             })
             .map_err(|broken| cursor.blame(&format!("variables[{index}]"), broken))?;
         let tensor = cursor.within("tensors", index as u64, |cursor| {
+            // PAY-34: the kind came with 0.7, and with it one way to count (TEN-31).
             TensorRecord::read(cursor, Sizing::V0_7, findings)
         })?;
         list.push((name, tensor));
@@ -101,6 +102,7 @@ pub(super) fn read_symbols<'a>(
 ) -> Result<Vec<(Text<'a>, Vec<Text<'a>>)>, Violation> {
     let start = cursor.offset();
     let symbols = names(cursor, "symbols", rule)?;
+    // PAY-37: upstream fills a map, in the order of the file.
     let effect = "the last one counts";
     note_repeats(
         &mut places(&symbols, start),

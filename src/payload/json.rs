@@ -73,12 +73,14 @@ impl Payload<'_> {
             let message = format!("kind `{kind}` has no form {}", value["form"]);
             PAY_01.refused(Kind::Unsupported, message)
         })?;
+        // By the slots and not by the members: what the form does not have is not looked at.
         let fields = form.slots.iter().map(|slot| take_field(slot, &object));
         let fields = fields.collect::<Result<_, _>>()?;
         Ok(Payload::Known(KnownPayload::new(info, form, fields)))
     }
 }
 
+/// Adds what `slot` holds to the members of `object`, under the name of the slot; code under `source` or `data`.
 fn put_field(slot: &FormSlot, field: &Field<'_>, object: &mut Map<String, Value>) {
     let value = match field {
         Field::Bytes(bytes) if slot.shape == FieldShape::Code => {
@@ -109,6 +111,7 @@ fn put_field(slot: &FormSlot, field: &Field<'_>, object: &mut Map<String, Value>
     object.insert(slot.name.into(), value);
 }
 
+/// The inverse of [`put_field`], by the shape of the slot.
 fn take_field(slot: &FormSlot, object: &In<'_>) -> Result<Field<'static>, Violation> {
     let name = slot.name;
     Ok(match slot.shape {
@@ -151,6 +154,7 @@ fn put_code(bytes: &[u8], object: &mut Map<String, Value>) {
     };
 }
 
+/// `{"name", "info_name", "arg_types", "launch_param_tags", "arg_extra_tags"}`; the second and last only where there are any.
 fn function_to(function: &DeviceFunction<'_>) -> Value {
     let DeviceFunction { key, info } = function;
     let types: Value = info
@@ -173,6 +177,7 @@ fn function_to(function: &DeviceFunction<'_>) -> Value {
     Value::Object(object)
 }
 
+/// The inverse of [`function_to`]: what is absent is empty.
 fn function_from(item: In<'_>) -> Result<DeviceFunction<'static>, Violation> {
     let info_name = item
         .maybe("info_name")
@@ -193,6 +198,7 @@ fn function_from(item: In<'_>) -> Result<DeviceFunction<'static>, Violation> {
     })
 }
 
+/// `{"name", "source" or "data"}`.
 fn kernel_to(kernel: &KernelCode<'_>) -> Value {
     let mut object = Map::new();
     object.insert("name".into(), json!(kernel.name));
@@ -200,6 +206,7 @@ fn kernel_to(kernel: &KernelCode<'_>) -> Value {
     Value::Object(object)
 }
 
+/// The inverse of [`kernel_to`].
 fn kernel_from(item: In<'_>) -> Result<KernelCode<'static>, Violation> {
     Ok(KernelCode {
         name: item.text("name")?,
@@ -207,10 +214,12 @@ fn kernel_from(item: In<'_>) -> Result<KernelCode<'static>, Violation> {
     })
 }
 
+/// `{"name", "flags", "spirv"}`: the words as bytes, little endian, in base64.
 fn shader_to(shader: &Shader<'_>) -> Value {
     json!({"name": shader.name, "flags": shader.flags, "spirv": base64(&shader.spirv)})
 }
 
+/// The inverse of [`shader_to`], which rejects a part of a word (PAY-14).
 fn shader_from(item: In<'_>) -> Result<Shader<'static>, Violation> {
     // PAY-14: the file counts words, so that a part of one could not be written.
     let spirv = item.at("spirv")?;
@@ -225,6 +234,7 @@ fn shader_from(item: In<'_>) -> Result<Shader<'static>, Violation> {
     })
 }
 
+/// `{"name", "compiled", "inputs", "outputs"}`, and from form 0.10 on `input_sizes` and `output_sizes` (PAY-48).
 fn network_to(network: &Network<'_>) -> Value {
     let mut value = json!({
         "name": network.name, "compiled": base64(&network.compiled),
@@ -237,6 +247,7 @@ fn network_to(network: &Network<'_>) -> Value {
     value
 }
 
+/// The inverse of [`network_to`]: without sizes it is a network of form 0.7.
 fn network_from(item: In<'_>) -> Result<Network<'static>, Violation> {
     let sizes = |name| {
         let list = item
@@ -255,6 +266,7 @@ fn network_from(item: In<'_>) -> Result<Network<'static>, Violation> {
     })
 }
 
+/// `{"name", "code", "texts", "extern_functions", "heap_names", "heap_size", "stack_size"}` (PAY-56).
 fn stackvm_to(name: &str, vm: &StackVm<'_>) -> Value {
     json!({
         "name": name, "code": vm.code, "texts": vm.texts,
@@ -263,6 +275,7 @@ fn stackvm_to(name: &str, vm: &StackVm<'_>) -> Value {
     })
 }
 
+/// The inverse of [`stackvm_to`].
 fn stackvm_from(item: In<'_>) -> Result<(Text<'static>, StackVm<'static>), Violation> {
     let vm = StackVm {
         code: item.list("code", |item| item.i32())?,
@@ -275,6 +288,7 @@ fn stackvm_from(item: In<'_>) -> Result<(Text<'static>, StackVm<'static>), Viola
     Ok((item.text("name")?, vm))
 }
 
+/// A tensor in the form of the chapter `tensor`, with its name in front.
 fn named_tensor(name: &str, tensor: &TensorRecord<'_>) -> Value {
     let mut object = Map::new();
     object.insert("name".into(), name.into());
@@ -299,10 +313,12 @@ pub(super) fn tensor_from(
         .with_reserved(reserved.unwrap_or(0)))
 }
 
+/// Bytes in base64 of the standard alphabet, padded.
 pub(super) fn base64(bytes: &[u8]) -> Value {
     Value::String(BASE64_STANDARD.encode(bytes))
 }
 
+/// A value that is not of its form: PAY-01, kind type, without an offset, because it was never bytes.
 fn wrong(message: String) -> Violation {
     PAY_01.refused(Kind::Type, message)
 }
@@ -314,6 +330,7 @@ pub(super) struct In<'v> {
 }
 
 impl<'v> In<'v> {
+    /// A value that stands at `path`, as messages show it: `payload.functions[0].name`.
     fn new(value: &'v Value, path: impl Into<String>) -> In<'v> {
         In {
             value,
@@ -323,6 +340,7 @@ impl<'v> In<'v> {
 
     /// The member `name`, if there is one.
     pub(super) fn maybe(&self, name: &str) -> Option<In<'v>> {
+        // Null is as good as absent: other languages write members that have no value.
         let value = self.value.get(name).filter(|value| !value.is_null())?;
         Some(In::new(value, format!("{}.{name}", self.path)))
     }
@@ -354,19 +372,23 @@ impl<'v> In<'v> {
         self.at(name)?.all(read)
     }
 
+    /// The member `name`, a text.
     pub(super) fn text(&self, name: &str) -> Result<Text<'static>, Violation> {
         self.at(name)?.as_text()
     }
 
+    /// The member `name`, a list of texts.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<Text<'static>>, Violation> {
         self.list(name, |item| item.as_text())
     }
 
+    /// This value, a text.
     pub(super) fn as_text(&self) -> Result<Text<'static>, Violation> {
         let text = self.value.as_str().ok_or_else(|| self.wrong("a text"))?;
         Ok(Cow::Owned(text.to_owned()))
     }
 
+    /// This value, bytes in base64.
     pub(super) fn base64(&self) -> Result<Binary<'static>, Violation> {
         let bytes = self
             .value
@@ -375,6 +397,7 @@ impl<'v> In<'v> {
         bytes.map(Cow::Owned).ok_or_else(|| self.wrong("base64"))
     }
 
+    /// The bytes of `source`, where it is there, or of `data`.
     fn code(&self) -> Result<Binary<'static>, Violation> {
         if let Some(source) = self.maybe("source") {
             let text = source.as_text()?.into_owned();
@@ -383,26 +406,31 @@ impl<'v> In<'v> {
         self.at("data")?.base64()
     }
 
+    /// This value, from -2^63 to 2^63 - 1.
     pub(super) fn i64(&self) -> Result<i64, Violation> {
         self.value
             .as_i64()
             .ok_or_else(|| self.wrong("a 64-bit integer"))
     }
 
+    /// This value, from 0 to 2^64 - 1.
     pub(super) fn u64(&self) -> Result<u64, Violation> {
         self.value
             .as_u64()
             .ok_or_else(|| self.wrong("an unsigned 64-bit integer"))
     }
 
+    /// This value, from -2^31 to 2^31 - 1.
     pub(super) fn i32(&self) -> Result<i32, Violation> {
         i32::try_from(self.i64()?).map_err(|_| self.wrong("a 32-bit integer"))
     }
 
+    /// This value, from 0 to 2^32 - 1.
     pub(super) fn u32(&self) -> Result<u32, Violation> {
         u32::try_from(self.u64()?).map_err(|_| self.wrong("an unsigned 32-bit integer"))
     }
 
+    /// This value, a dtype as text or as `[code, bits, lanes]`.
     pub(super) fn dtype(&self) -> Result<Dtype, Violation> {
         to_dtype(self.value).map_err(|_| self.wrong("a dtype"))
     }
@@ -412,6 +440,7 @@ impl<'v> In<'v> {
         to_device(self.value).map_err(|_| self.wrong("[device type, index]"))
     }
 
+    /// The violation of this value, which should have been what `expected` names.
     pub(super) fn wrong(&self, expected: &str) -> Violation {
         wrong(format!("{} is not {expected}", self.path))
     }

@@ -17,6 +17,7 @@ use crate::tensor::json::{from_device, from_dtype, from_record};
 use crate::wire::Words;
 use serde_json::{Value, json};
 
+/// The member `executable` of a Relax VM payload (PAY-81): functions, scopes, constants, instructions.
 pub(super) fn relax_to(executable: &relax_vm::RelaxExecutable<'_>) -> Value {
     let signed = |words: &Words<'_>| -> Vec<i64> { words.iter().map(u64::cast_signed).collect() };
     let functions: Vec<Value> = executable.functions.iter().map(relax_function_to).collect();
@@ -36,6 +37,7 @@ pub(super) fn relax_to(executable: &relax_vm::RelaxExecutable<'_>) -> Value {
     })
 }
 
+/// The inverse of [`relax_to`]. `memory_scopes` that is absent or null is the older magic (PAY-82).
 pub(super) fn relax_from(object: &In<'_>) -> Result<relax_vm::RelaxExecutable<'static>, Violation> {
     let words = |name: &str| -> Result<Words<'static>, Violation> {
         let words = object.list(name, |item| item.i64().map(i64::cast_unsigned))?;
@@ -53,6 +55,7 @@ pub(super) fn relax_from(object: &In<'_>) -> Result<relax_vm::RelaxExecutable<'s
     })
 }
 
+/// A row of the function table (PAY-84); the kind by its word.
 fn relax_function_to(function: &relax_vm::RelaxFunction<'_>) -> Value {
     json!({
         "kind": function.kind.name(), "name": function.name,
@@ -62,6 +65,7 @@ fn relax_function_to(function: &relax_vm::RelaxFunction<'_>) -> Value {
     })
 }
 
+/// The inverse of [`relax_function_to`].
 fn relax_function_from(item: In<'_>) -> Result<relax_vm::RelaxFunction<'static>, Violation> {
     let kind = item.at("kind")?;
     let mut kinds = relax_vm::FunctionKind::ALL.into_iter();
@@ -78,6 +82,7 @@ fn relax_function_from(item: In<'_>) -> Result<relax_vm::RelaxFunction<'static>,
     })
 }
 
+/// A constant (PAY-86), under a member that names its type: the tag of the file depends on the layout.
 fn relax_constant_to(constant: &relax_vm::RelaxConstant<'_>) -> Value {
     use relax_vm::RelaxConstant::{Dtype, Float, Int, Shape, Tensor, Text};
     match constant {
@@ -85,6 +90,7 @@ fn relax_constant_to(constant: &relax_vm::RelaxConstant<'_>) -> Value {
         Shape(shape) => json!({"shape": shape}),
         Text(text) => json!({"text": text}),
         Int(value) => json!({"int": value}),
+        // PAY-86: 8 bytes of any content are a float; the JSON of a number has room for the finite ones.
         Float(value) if value.is_finite() => json!({"float": value}),
         // JSON has no word for these: their bits, little endian.
         Float(value) => json!({"float_bits": base64(&value.to_le_bytes())}),
@@ -92,6 +98,7 @@ fn relax_constant_to(constant: &relax_vm::RelaxConstant<'_>) -> Value {
     }
 }
 
+/// The inverse of [`relax_constant_to`].
 fn relax_constant_from(item: In<'_>) -> Result<relax_vm::RelaxConstant<'static>, Violation> {
     use relax_vm::RelaxConstant;
     if let Some(tensor) = item.maybe("tensor") {
@@ -118,6 +125,7 @@ fn relax_constant_from(item: In<'_>) -> Result<relax_vm::RelaxConstant<'static>,
     item.at("dtype")?.dtype().map(RelaxConstant::Dtype)
 }
 
+/// The member `executable` of a Relay VM payload (PAY-60). What the release lacks is empty or 0.
 pub(super) fn relay_to(executable: &relay_vm::RelayExecutable<'_>) -> Value {
     let devices: Vec<Value> = executable
         .virtual_devices
@@ -151,6 +159,7 @@ pub(super) fn relay_to(executable: &relay_vm::RelayExecutable<'_>) -> Value {
     })
 }
 
+/// The inverse of [`relay_to`].
 pub(super) fn relay_from(object: &In<'_>) -> Result<relay_vm::RelayExecutable<'static>, Violation> {
     let version = object.text("version")?;
     // PAY-66: code of 0.6 counts the bytes of a constant as TEN-30 states.
@@ -192,6 +201,7 @@ pub(super) fn relay_from(object: &In<'_>) -> Result<relay_vm::RelayExecutable<'s
     })
 }
 
+/// A function (PAY-69, PAY-70) with its code.
 fn relay_function_to(function: &relay_vm::RelayFunction<'_>) -> Value {
     let code: Vec<Value> = function
         .code
@@ -204,6 +214,7 @@ fn relay_function_to(function: &relay_vm::RelayFunction<'_>) -> Value {
     })
 }
 
+/// The inverse of [`relay_function_to`].
 fn relay_function_from(item: In<'_>) -> Result<relay_vm::RelayFunction<'static>, Violation> {
     Ok(relay_vm::RelayFunction {
         name: item.text("name")?,

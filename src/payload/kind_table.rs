@@ -4,6 +4,7 @@ use super::kinds::{KindInfo, NOTHING, PayloadForm};
 use super::{device, executor, host, relax_vm, relay_vm, stackvm, vendor};
 use crate::release::{Release, Releases};
 
+/// A row: kind, description, forms newest first, releases with a loader, property mask by release.
 const fn row(
     kind: &'static str,
     about: &'static str,
@@ -21,11 +22,13 @@ const fn row(
     }
 }
 
+/// The row of a kind that `to` replaced in release 0.`since`.
 const fn renamed(mut info: KindInfo, to: &'static str, since: u8) -> KindInfo {
     info.renamed = Some((to, Release::of(since)));
     info
 }
 
+/// Releases 0.`since` to 0.`until`, both included.
 const fn range(since: u8, until: u8) -> Releases {
     Releases::between(since, until)
 }

@@ -43,6 +43,7 @@ type FormCheck = fn(&Checked<'_, '_>, &mut Findings) -> Result<(), Violation>;
 pub(super) const NOTHING: PayloadForm = PayloadForm::new("0.9", Releases::between(9, 19), &[]);
 
 impl PayloadForm {
+    /// A form that `releases` write, without a check of its fields together.
     pub(super) const fn new(
         name: &'static str,
         releases: Releases,
@@ -56,6 +57,7 @@ impl PayloadForm {
         }
     }
 
+    /// The same form, whose fields `check` compares when all are read.
     pub(super) const fn checked(mut self, check: FormCheck) -> PayloadForm {
         self.check = Some(check);
         self

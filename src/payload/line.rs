@@ -41,6 +41,7 @@ pub(crate) fn bounded(line: &impl fmt::Display, most: usize) -> (String, bool) {
     (text.text, whole)
 }
 
+/// A text that takes what fits and rejects what follows.
 struct Bounded {
     text: String,
     most: usize,

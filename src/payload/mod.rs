@@ -151,6 +151,7 @@ fn choose(
     cursor: &Cursor<'_>,
 ) -> Result<&'static PayloadForm, Violation> {
     let forms: Vec<&'static PayloadForm> = info.forms_in(layout).collect();
+    // `read` has seen that there is one.
     let newest = forms.first().copied().unwrap_or(&kinds::NOTHING);
     if forms.len() < 2 {
         return Ok(newest);
@@ -183,6 +184,7 @@ fn choose(
     }
 }
 
+/// Reads every slot of `form` in turn, then holds the form to the rules that span its fields.
 fn read_form<'a>(
     form: &'static PayloadForm,
     layout: Layout,

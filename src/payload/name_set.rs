@@ -9,6 +9,7 @@ use crate::rule::{Findings, Kind, Rule, Violation};
 pub(super) struct NameSet<'n>(Vec<(&'n str, usize)>);
 
 impl<'n> NameSet<'n> {
+    /// The set of `names`, whose places are 0, 1, 2, ... in the order in which they come.
     pub(super) fn of(names: &mut dyn Iterator<Item = &'n str>) -> NameSet<'n> {
         let mut sorted: Vec<_> = names.zip(0..).collect();
         // By name, then by place: of equal names the first comes first, and all others are the repetitions.
@@ -16,6 +17,7 @@ impl<'n> NameSet<'n> {
         NameSet(sorted)
     }
 
+    /// Whether `name` is one of them, in the time of a binary search.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0
             .binary_search_by(|(known, _)| (*known).cmp(name))

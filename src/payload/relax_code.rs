@@ -98,6 +98,7 @@ impl RelaxCode<'_, '_> {
     /// Instruction `index` of the table.
     pub(super) fn instruction(&self, index: usize) -> Result<RelaxInstruction, Violation> {
         let (at, start) = self.start_of(index)?;
+        // PAY-88: each word is looked for: an instruction may be cut anywhere.
         let word = |position: usize| {
             let word = at.checked_add(position).and_then(|at| self.words.get(at));
             word.map(u64::cast_signed).ok_or_else(|| {
@@ -165,6 +166,7 @@ impl RelaxCode<'_, '_> {
         }
     }
 
+    /// The `count` operands behind the four first words of the call at word `at` (PAY-88, PAY-89).
     fn operands(
         &self,
         index: usize,
@@ -249,6 +251,7 @@ impl RelaxCode<'_, '_> {
         }
         // PAY-90: the table has any order; only neighbours by place can overlap.
         ranges.sort_by_key(|range| range.0);
+        // PAY-90: a range that is inside a third one overlaps its neighbour as well.
         for pair in ranges.windows(2) {
             if let [(_, end, before, _), (start, _, name, at)] = pair {
                 PAY_90.require(end <= start, *at, || {
@@ -259,6 +262,7 @@ impl RelaxCode<'_, '_> {
         Ok(())
     }
 
+    /// Holds a function of the VM, whose row is at `at`, to PAY-91 and PAY-97, and each of its instructions to PAY-92 to PAY-94.
     fn check_function(&self, function: &RelaxFunction<'_>, at: u64) -> Result<(), Violation> {
         let fits = 0 <= function.num_args && function.num_args <= function.registers;
         PAY_91.require(fits, at, || {
@@ -287,6 +291,7 @@ impl RelaxCode<'_, '_> {
         Ok(())
     }
 
+    /// Holds instruction `index`, whose first word is at `at`, to PAY-92 (registers), PAY-93 (tables) and PAY-94 (jumps).
     fn check_instruction(
         &self,
         function: &RelaxFunction<'_>,
@@ -346,6 +351,7 @@ impl RelaxCode<'_, '_> {
                 operands,
             } => {
                 register(destination, &[VOID_REGISTER])?;
+                // PAY-93: a call names its function by index, of whatever kind that is.
                 listed(callee, self.functions.len(), "function")?;
                 operands.into_iter().try_for_each(|operand| match operand {
                     RelaxOperand::Register(from) => source(from),
@@ -353,6 +359,7 @@ impl RelaxCode<'_, '_> {
                     RelaxOperand::Function(index) => {
                         listed(index, self.functions.len(), "function")
                     }
+                    // PAY-89: any number of 56 bits is itself.
                     RelaxOperand::Immediate(_) => Ok(()),
                 })
             }

@@ -68,6 +68,7 @@ impl FunctionKind {
 }
 
 impl<'a> RelaxFunction<'a> {
+    /// Reads a row (PAY-84), and rejects a kind of another number than 0, 1 and 2.
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<RelaxFunction<'a>, Violation> {
         let start = cursor.offset();
         let code = cursor.i32("kind", PAY_84)?;
@@ -90,6 +91,7 @@ impl<'a> RelaxFunction<'a> {
         })
     }
 
+    /// The inverse of [`RelaxFunction::read`].
     pub(super) fn write(&self, out: &mut Writer) {
         out.i32(self.kind.code());
         out.str(&self.name);

@@ -107,6 +107,7 @@ impl<'a> RelaxExecutable<'a> {
         Ok(executable)
     }
 
+    /// Reads the code, whose length, if it has one, is behind the cursor already.
     fn read_code(
         layout: Layout,
         cursor: &mut Cursor<'a>,
@@ -144,6 +145,7 @@ impl<'a> RelaxExecutable<'a> {
         })?;
         let scopes = memory_scopes.as_deref().unwrap_or_default();
         check_scopes(scopes, &scope_starts, constants.len(), cursor)?;
+        // Checked as a whole: jumps and calls go anywhere in the tables.
         let executable = RelaxExecutable {
             functions,
             memory_scopes,
@@ -169,6 +171,7 @@ impl<'a> RelaxExecutable<'a> {
         if layout >= Layout::V0_22 {
             return self.write_code(layout, out);
         }
+        // PAY-81: the length is known when all is written.
         let mut code = Writer::new();
         self.write_code(layout, &mut code)?;
         out.bytes(&code.into_bytes());
@@ -184,6 +187,7 @@ impl<'a> RelaxExecutable<'a> {
         self.code().instruction(index)
     }
 
+    /// The code with its tables, as the checks and the disassembly see it.
     fn code(&self) -> RelaxCode<'_, 'a> {
         RelaxCode {
             functions: &self.functions,
@@ -193,6 +197,7 @@ impl<'a> RelaxExecutable<'a> {
         }
     }
 
+    /// Writes the code alone; under the older magic where there are no scopes to write.
     fn write_code(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
         let scopes = self.memory_scopes.as_deref();
         // PAY-85: no section for them under the old magic. An empty list has no meaning, and is left out.
@@ -277,6 +282,7 @@ fn check_scopes(
 }
 
 impl<'a> RelaxConstant<'a> {
+    /// A tag of `layout` (PAY-86), and a value of its type.
     fn read(
         layout: Layout,
         cursor: &mut Cursor<'a>,
@@ -304,6 +310,7 @@ impl<'a> RelaxConstant<'a> {
         })
     }
 
+    /// The inverse of [`RelaxConstant::read`], under the tags of `layout`.
     fn write(&self, layout: Layout, out: &mut Writer) {
         let [tensor, dtype, shape, text, int, float] = tags(layout);
         match self {
@@ -340,6 +347,7 @@ impl Default for RelaxExecutable<'_> {
     fn default() -> Self {
         RelaxExecutable {
             functions: Vec::new(),
+            // PAY-82: the newer magic, as the latest release writes it, whether there are scopes or not.
             memory_scopes: Some(Vec::new()),
             constants: Vec::new(),
             offsets: Words::default(),

@@ -55,6 +55,7 @@ pub struct Opcode {
     pub tail: RelayOperand,
 }
 
+/// An opcode that 0.`since` has with these fields.
 const fn op(code: i64, name: &'static str, since: u8, fields: &'static [RelayOperand]) -> Opcode {
     Opcode {
         code,
@@ -65,6 +66,7 @@ const fn op(code: i64, name: &'static str, since: u8, fields: &'static [RelayOpe
     }
 }
 
+/// The same opcode, with fields of the meaning `tail` at the end, as many as its field `Count` has.
 const fn over(mut opcode: Opcode, tail: RelayOperand) -> Opcode {
     opcode.tail = tail;
     opcode
@@ -187,6 +189,7 @@ impl RelayInstruction {
                 .wrapping_add(0x9e37_79b9)
                 .wrapping_add(key << 6)
                 .wrapping_add(key >> 2);
+            // PAY-71: a shift of a signed number would fill up with its sign.
             key ^ step
         };
         self.fields.iter().fold(self.opcode.cast_unsigned(), mix)
@@ -206,6 +209,7 @@ impl RelayInstruction {
             let broken = PAY_71.broken(Kind::Malformed, start, message);
             return Err(cursor.blame("words", broken));
         };
+        // PAY-71: stored as the other words are, as an i64; its bits are those of the unsigned sum.
         let hash = cursor.u64("hash", PAY_71)?;
         let opcode = cursor.i64("opcode", PAY_71)?;
         let mut fields = Vec::with_capacity(count.min(cursor.remaining()));
@@ -231,6 +235,7 @@ impl RelayInstruction {
         Ok(instruction)
     }
 
+    /// Holds the instruction, number `index` of its function and with its first field at `first`, to PAY-72 to PAY-77.
     fn check(&self, frame: &RelayFrame, index: u64, first: u64) -> Result<(), Violation> {
         let Some(row) = self.opcode_in(frame.era) else {
             let message = format!("release 0.{} has no opcode {}", frame.era, self.opcode);
@@ -239,6 +244,7 @@ impl RelayInstruction {
         };
         // PAY-73: a release build of any runtime reads past the fields that are there; debug builds check.
         let fixed = row.fields.len();
+        // PAY-73: the count stands among the fields, in front of some that are always there.
         let counted = row.fields.iter().position(|field| *field == Count);
         let tail = counted.and_then(|position| self.fields.get(position).copied());
         let tail = tail.map_or(Some(0), |tail| usize::try_from(tail).ok());
@@ -273,6 +279,7 @@ impl RelayInstruction {
     }
 }
 
+/// Holds one field at `at` to the rule of what it means. `shaped`: dimensions follow (PAY-75).
 fn check_field(
     name: &str,
     field: i64,
@@ -282,6 +289,7 @@ fn check_field(
     index: u64,
     at: u64,
 ) -> Result<(), Violation> {
+    // A negative field is below no limit: upstream it becomes a large index.
     let below = |rule: Rule, limit: u64, what: &str| {
         let kept = u64::try_from(field).is_ok_and(|field| field < limit);
         rule.require(kept, at, || {

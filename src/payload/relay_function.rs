@@ -30,6 +30,7 @@ pub struct RelayFunction<'a> {
 }
 
 impl<'a> RelayFunction<'a> {
+    /// Reads a function and its code (PAY-69 to PAY-74), and holds the code to the tables of `frame`.
     pub(super) fn read(
         cursor: &mut Cursor<'a>,
         globals: &NameSet<'_>,
@@ -52,6 +53,7 @@ impl<'a> RelayFunction<'a> {
                 format!("function `{name}` is not one of the globals")
             })
             .map_err(|broken| cursor.blame("name", broken))?;
+        // PAY-69: no limit: a frame is made when the function is called, and every register is held to it (PAY-75).
         let registers = read_decimal(cursor, "registers")?;
         let instructions = read_decimal(cursor, "instructions")?;
         let params = names(cursor, "params", PAY_70)?;
@@ -74,6 +76,7 @@ impl<'a> RelayFunction<'a> {
         })
     }
 
+    /// The inverse of [`RelayFunction::read`], as release 0.`era` writes it; each hash is computed (PAY-71).
     pub(super) fn write(&self, era: u8, out: &mut Writer) {
         out.count(3);
         out.str(&self.name);
@@ -98,6 +101,7 @@ impl<'a> RelayFunction<'a> {
 fn read_decimal(cursor: &mut Cursor<'_>, field: &str) -> Result<u64, Violation> {
     let start = cursor.offset();
     let digits = text(cursor, field, PAY_69)?;
+    // PAY-69: `parse` accepts `+3` and `03`; the comparison below does not.
     let number = digits.parse::<u64>().ok();
     // PAY-69: released readers use `stoll`, which takes blanks, signs and whatever follows the digits.
     let number = number.filter(|number| number.to_string() == *digits);

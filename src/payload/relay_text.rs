@@ -49,6 +49,7 @@ pub(crate) struct RelayLine<'c> {
     part: RelayPart<'c>,
 }
 
+/// What a line shows.
 enum RelayPart<'c> {
     Function(&'c RelayFunction<'c>),
     Instruction(usize, &'c RelayInstruction),
@@ -73,6 +74,7 @@ impl fmt::Display for RelayLine<'_> {
 }
 
 impl RelayLine<'_> {
+    /// Opcode and fields, each as its meaning shows it; an opcode that the release lacks by its number.
     fn instruction(
         &self,
         index: usize,
@@ -106,6 +108,7 @@ impl RelayLine<'_> {
         Ok(())
     }
 
+    /// One field: `%3`, `c0`, `@main`, `-> 5`, a name, a number.
     fn field(
         &self,
         value: i64,

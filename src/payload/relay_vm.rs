@@ -129,6 +129,7 @@ impl<'a> RelayExecutable<'a> {
         } else {
             Vec::new()
         };
+        // PAY-75 to PAY-77: what a field may be depends on tables that stand in front of the functions.
         let mut frame = RelayFrame {
             era,
             registers: 0,
@@ -162,6 +163,7 @@ impl<'a> RelayExecutable<'a> {
     ///
     /// PAY-62 when the version is none that has this code, PAY-66 for a late constant before 0.9.
     pub fn write(&self, out: &mut Writer) -> Result<(), Violation> {
+        // PAY-60: the length is known when all is written.
         let mut code = Writer::new();
         self.write_code(&mut code)?;
         out.bytes(&code.into_bytes());
@@ -240,6 +242,7 @@ pub(super) fn era_of(version: &str) -> Option<u8> {
     (6..=19).contains(&minor).then_some(minor)
 }
 
+/// PAY-64 and PAY-65: the virtual devices, from 0.14 on with a memory scope each, and the index of the host.
 fn read_devices<'a>(
     cursor: &mut Cursor<'a>,
     era: u8,
@@ -290,6 +293,7 @@ fn read_constant_devices(
     Ok(devices)
 }
 
+/// PAY-68: for each primitive that has any, its index and its attributes.
 fn read_attrs<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u64, RelayAttributes<'a>)>, Violation> {
     // WIRE-06: an index and the count of a map.
     cursor.map(16, "primitive_attrs", |cursor| {
@@ -329,6 +333,7 @@ impl<'a> RelayConstant<'a> {
         }
     }
 
+    /// The inverse of [`RelayConstant::read`].
     fn write(&self, era: u8, out: &mut Writer) -> Result<(), Violation> {
         match self {
             // PAY-66: without a tag there is only one kind of constant.

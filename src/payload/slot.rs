@@ -68,6 +68,7 @@ pub enum FieldShape {
 }
 
 impl FormSlot {
+    /// A slot called `name`, which `rule` puts into its form.
     pub(crate) const fn new(name: &'static str, shape: FieldShape, rule: Rule) -> FormSlot {
         FormSlot { name, shape, rule }
     }

@@ -87,6 +87,7 @@ pub(super) fn read_imports<'a>(
 ) -> Result<Vec<Payload<'a>>, Violation> {
     cursor.vector(8, "imports", |cursor| {
         let start = cursor.offset();
+        // PAY-57: no `_lib` and no tree: a StackVM file has no host library.
         let kind = text(cursor, "kind", PAY_57)?;
         // PAY-57: writers reject an import that has imports; read without a bound it would recurse as deep as the file wants.
         if kind == "stackvm" {

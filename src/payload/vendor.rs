@@ -223,6 +223,7 @@ pub(super) fn read_networks<'a>(
     })
 }
 
+/// One of the two vectors of a network, held to PAY-49, and behind it as many sizes where `sizes` (PAY-48).
 fn read_buffers(
     cursor: &mut Cursor<'_>,
     field: &'static str,
@@ -266,6 +267,7 @@ pub(super) fn write_networks(
     Ok(())
 }
 
+/// The inverse of [`read_buffers`].
 fn write_buffers(
     order: &[u32],
     list: &[u32],

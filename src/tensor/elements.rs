@@ -16,6 +16,7 @@ impl Packing {
     /// Bytes that a tensor takes in memory, all lanes included; `None` for a negative extent and for more than 64 bits count.
     pub fn bytes(self, dtype: Dtype, shape: &[i64]) -> Option<u64> {
         let bits = u128::from(dtype.bits).saturating_mul(u128::from(dtype.lanes));
+        // TEN-35: bits, because an element of 4 has no whole byte of its own.
         let unit = match self {
             Packing::Each => bits.div_ceil(8),
             Packing::Packed => bits,

@@ -185,6 +185,7 @@ impl<'a> TensorRecord<'a> {
         findings: &mut Findings,
     ) -> Result<TensorRecord<'a>, Violation> {
         let start = cursor.offset();
+        // TEN-20: a parameter file has another (TEN-40), and is rejected here.
         let magic = cursor.u64("magic", TEN_20)?;
         let is_record = magic == TensorRecord::MAGIC;
         held(cursor, "magic", |_| {

@@ -1,8 +1,8 @@
 //! The reader that all format code is made of: integers, strings, windows. Vectors and maps are in `vectors.rs`.
 
 use super::field_path::{FieldPath, PathSegment};
-use super::trace::{Record, TraceValue};
-use super::{Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_05, WIRE_06, WIRE_07, WIRE_08, show};
+use super::trace::{Record, TraceValue, unit};
+use super::{Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_05, WIRE_08, show};
 use crate::rule::{Findings, Kind, Rule, Violation};
 
 /// A position in a window of bytes. Every read names its field and the rule that puts the field there.
@@ -355,6 +355,7 @@ impl<'a> Cursor<'a> {
         bytes
     }
 
+    /// `N` bytes, little endian.
     fn number<const N: usize, T: Copy>(
         &mut self,
         field: &str,
@@ -389,6 +390,7 @@ impl<'a> Cursor<'a> {
         Ok(length)
     }
 
+    /// `length` bytes, read over.
     fn advance(&mut self, length: u64, field: &str) -> Result<&'a [u8], Violation> {
         let rest = self.rest();
         // WIRE-01: a length of 2^32 fits nowhere on a machine of 32 bits, and is truncated there as elsewhere.
@@ -402,6 +404,7 @@ impl<'a> Cursor<'a> {
         Ok(bytes)
     }
 
+    /// WIRE-01: `length` bytes of `field` are wanted, and fewer remain.
     #[cold]
     pub(super) fn short(&self, length: u64, field: &str) -> Violation {
         let message = format!("{field} needs {length} bytes, {} remain", self.remaining());
@@ -419,10 +422,12 @@ impl<'a> Cursor<'a> {
         self.record_span(content, content.saturating_add(length), field, rule, value);
     }
 
+    /// Records what has been read since `start`.
     fn record(&self, start: u64, field: &str, rule: Rule, value: TraceValue<'_>) {
         self.record_span(start, self.offset(), field, rule, value);
     }
 
+    /// Records `start` to `end`, where the trace wants them.
     #[inline]
     pub(super) fn record_span(
         &self,
@@ -439,14 +444,5 @@ impl<'a> Cursor<'a> {
         {
             trace.record(start, end, self.path_of(field), rule, value);
         }
-    }
-}
-
-/// What a count under `rule` counts.
-fn unit(rule: Rule) -> &'static str {
-    match rule {
-        WIRE_06 => "elements",
-        WIRE_07 => "entries",
-        _ => "bytes",
     }
 }

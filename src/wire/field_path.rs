@@ -9,6 +9,7 @@ pub(super) struct FieldPath {
     pub(super) length: usize,
 }
 
+/// A name, and which element of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathSegment {
     pub(super) name: &'static str,
@@ -20,6 +21,7 @@ impl FieldPath {
     // a cursor free of allocation: it is cloned for every window.
     const DEPTH: usize = 6;
 
+    /// Goes one deeper.
     pub(super) fn push(&mut self, segment: PathSegment) {
         // Deeper ones are left out: names get shorter, and reading goes on.
         if let Some(slot) = self.segments.get_mut(self.length) {
@@ -28,6 +30,7 @@ impl FieldPath {
         }
     }
 
+    /// The path of `field` here, names with dots between.
     pub(super) fn join(&self, field: &str) -> String {
         let mut names: Vec<String> = self
             .segments

@@ -38,6 +38,7 @@ pub(crate) fn float_form(value: f64) -> Value {
     if value.is_infinite() {
         return json!(if value > 0.0 { "inf" } else { "-inf" });
     }
+    // Its bits differ from those of 0, and reading `-0` as a number loses them in some languages.
     if value == 0.0 && value.is_sign_negative() {
         return json!("-0");
     }
@@ -256,6 +257,7 @@ fn parse_list(mut text: &str, depth: usize) -> Option<(Vec<WireType>, &str)> {
     }
 }
 
+/// A float as a number; one that is not finite as its bits in hex.
 fn float(value: f64) -> Value {
     if value.is_finite() {
         return json!(value);
@@ -263,6 +265,7 @@ fn float(value: f64) -> Value {
     format!("{:#018x}", value.to_bits()).into()
 }
 
+/// The inverse of [`float`].
 fn float_of(value: &Value) -> Option<f64> {
     let bits = value.as_str().and_then(|text| text.strip_prefix("0x"));
     match bits {
@@ -272,6 +275,7 @@ fn float_of(value: &Value) -> Option<f64> {
     }
 }
 
+/// A number that fits `T`.
 fn integer<T: TryFrom<i128>>(value: &Value) -> Option<T> {
     // i128: numbers beyond 2^63 and negative ones are together in no smaller type.
     let unsigned = value.as_u64().map(i128::from);

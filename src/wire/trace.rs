@@ -1,6 +1,6 @@
 //! What was read where: the raw material of `dump`.
 
-use super::show;
+use super::{WIRE_06, WIRE_07, show};
 use crate::rule::Rule;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -69,6 +69,7 @@ pub struct Trace {
 
 impl Record for Trace {
     fn wants(&self, end: u64) -> bool {
+        // A field that begins before `from` and ends behind it is shown whole.
         end > self.from && self.full.get().is_none()
     }
 
@@ -119,5 +120,14 @@ impl Trace {
     /// All fields that were kept, in the order of the bytes.
     pub fn into_spans(self) -> Vec<Span> {
         self.spans.into_inner()
+    }
+}
+
+/// What a count under `rule` counts.
+pub(super) fn unit(rule: Rule) -> &'static str {
+    match rule {
+        WIRE_06 => "elements",
+        WIRE_07 => "entries",
+        _ => "bytes",
     }
 }

@@ -66,6 +66,7 @@ impl<'a> Cursor<'a> {
         self.elements(count, field, read)
     }
 
+    /// `count` elements of `field`, each by `read`.
     fn elements<T>(
         &mut self,
         count: usize,
@@ -95,6 +96,7 @@ impl<'a> Cursor<'a> {
         self.words_shown(field, rule, |word| TraceValue::Signed(word.cast_signed()))
     }
 
+    /// A vector of words, whose elements a trace shows as `shown` has them.
     fn words_shown(
         &mut self,
         field: &'static str,

@@ -11,6 +11,7 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
+    /// The words in `bytes`, of which the first is at offset `start`.
     pub(super) fn new(bytes: &'a [u8], start: u64) -> Words<'a> {
         Words {
             bytes: Cow::Borrowed(bytes),

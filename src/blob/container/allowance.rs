@@ -116,6 +116,7 @@ impl Allowance {
         self.list(named(SYMBOL, length), 0)
     }
 
+    /// `count` bytes of the list of what was found.
     fn list(&mut self, count: u64, offset: u64) -> Result<(), Violation> {
         spend(&mut self.listed, count, BLOB_68, offset, || {
             format!(
@@ -125,10 +126,12 @@ impl Allowance {
     }
 }
 
+/// Bytes of an item of `size` bytes in a report that has `name` bytes of names.
 fn named(size: u64, name: usize) -> u64 {
     (name as u64).saturating_mul(TIMES).saturating_add(size)
 }
 
+/// Takes `count` from `left`, or breaks `rule` at `offset`, kind limit.
 fn spend(
     left: &mut u64,
     count: u64,

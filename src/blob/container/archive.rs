@@ -53,6 +53,7 @@ impl<'a> FileWalk<'a> {
         }
     }
 
+    /// Every machine of the list (BLOB-56): together no larger than the file, and none inside another.
     fn machines<F: FatArch>(
         &mut self,
         bytes: &'a [u8],

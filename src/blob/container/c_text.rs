@@ -66,6 +66,7 @@ pub(super) fn read<'a>(
 fn next_array<'t>(text: &'t [u8], at: &mut usize) -> Option<(&'t str, Option<u64>, usize)> {
     const TYPE: &[u8] = b"char ";
     loop {
+        // BLOB-58: the end of `unsigned char` and of `char` alike: releases differ in the type.
         let found = find(text.get(*at..)?, TYPE)?;
         let start = at.saturating_add(found).saturating_add(TYPE.len());
         *at = start;
@@ -75,6 +76,7 @@ fn next_array<'t>(text: &'t [u8], at: &mut usize) -> Option<(&'t str, Option<u64
     }
 }
 
+/// Name, length and place of the numbers of the array whose name begins at `start`, if it is one.
 fn array(text: &[u8], start: usize) -> Option<(&str, Option<u64>, usize)> {
     let rest = text.get(start..)?;
     let (name, rest) = identifier(rest.trim_ascii_start())?;
@@ -99,6 +101,7 @@ fn array(text: &[u8], start: usize) -> Option<(&str, Option<u64>, usize)> {
     Some((name, length, text.len().saturating_sub(rest.len())))
 }
 
+/// The letters, digits and `_` at the start, and what follows them.
 fn identifier(text: &[u8]) -> Option<(&str, &[u8])> {
     let end = text
         .iter()
@@ -144,6 +147,7 @@ fn numbers(text: &[u8], start: usize, at: &mut usize) -> Result<Vec<u8>, Violati
     Ok(bytes)
 }
 
+/// A number from 0 to 255, decimal or hexadecimal (BLOB-58).
 fn byte(number: &[u8]) -> Option<u8> {
     let text = std::str::from_utf8(number).ok()?;
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {

@@ -208,6 +208,7 @@ const PARAMS: u64 = 0xF7E5_8D4F_0504_9CB7;
 const TENSOR: u64 = 0xDD5E_40F0_96B4_A13F;
 const VM: [u64; 2] = [0xD225_DE2F_4214_151D, 0xD225_DE2F_4214_151E];
 
+/// The forms that begin with a magic, in the order of BLOB-69.
 fn magic(bytes: &[u8]) -> Option<FileForm> {
     if bytes.starts_with(b"\x7fELF") {
         return Some(elf_type(bytes));
@@ -257,6 +258,7 @@ fn elf_type(bytes: &[u8]) -> FileForm {
     }
 }
 
+/// BLOB-69: Mach-O for one machine, in either byte order and width, or for several.
 fn mach_o(bytes: &[u8]) -> Option<FileForm> {
     let first: [u8; 4] = *bytes.first_chunk()?;
     // BLOB-69: magic, processor, its variant, file type. Less is no Mach-O.
@@ -278,6 +280,7 @@ fn mach_o(bytes: &[u8]) -> Option<FileForm> {
     })
 }
 
+/// BLOB-69: a PE image.
 fn pe(bytes: &[u8]) -> Option<FileForm> {
     if !bytes.starts_with(b"MZ") {
         return None;
@@ -317,6 +320,7 @@ fn coff(bytes: &[u8]) -> bool {
     bigobj || plain
 }
 
+/// BLOB-69: which VM the code is of, whose version begins at byte `version`.
 fn vm(bytes: &[u8], version: usize) -> FileForm {
     let text = version.saturating_add(8);
     // PAY-61 is the older magic of PAY-82. What differs is the version: `0.14` in all Relax VM code (PAY-83), the release in Relay VM
@@ -332,6 +336,7 @@ fn vm(bytes: &[u8], version: usize) -> FileForm {
     }
 }
 
+/// BLOB-69: a library binary, by its header or by the shape of its first fields.
 fn raw_blob(bytes: &[u8]) -> bool {
     let (Some(nbytes), Some(second)) = (word(bytes, 0), word(bytes, 8)) else {
         return false;
@@ -348,6 +353,7 @@ fn raw_blob(bytes: &[u8]) -> bool {
     }
 }
 
+/// BLOB-69: a StackVM file, by the count and the first name of its functions.
 fn stack_vm(bytes: &[u8]) -> bool {
     let (Some(functions), Some(length)) = (word(bytes, 0), word(bytes, 8)) else {
         return false;
@@ -358,6 +364,7 @@ fn stack_vm(bytes: &[u8]) -> bool {
 
 /// Whether a name of `length` printable bytes, `longest` at most, stands at `start`.
 fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
+    // The length is any u64 of a file that may be something else.
     let end = usize::try_from(length.min(longest))
         .unwrap_or(0)
         .saturating_add(start);
@@ -367,6 +374,7 @@ fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
             .is_some_and(|name| name.iter().all(u8::is_ascii_graphic))
 }
 
+/// BLOB-69: text, by words that stand near its ends.
 fn text(bytes: &[u8]) -> Option<FileForm> {
     let head = bytes.get(..FileForm::WINDOW).unwrap_or(bytes);
     let tail = bytes.get(bytes.len().saturating_sub(FileForm::WINDOW)..)?;

@@ -163,6 +163,7 @@ struct GzipStream<'a> {
 }
 
 impl<'a> GzipStream<'a> {
+    /// The stream in `bytes`, of which nothing has been inflated.
     fn new(bytes: &'a [u8]) -> GzipStream<'a> {
         GzipStream {
             decoder: MultiGzDecoder::new(bytes),

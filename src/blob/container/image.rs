@@ -54,6 +54,7 @@ pub(super) struct ObjectSymbol<'a> {
     pub(super) text: bool,
 }
 
+/// Where a symbol is defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Defined {
     /// Undefined: another file has it.
@@ -114,6 +115,7 @@ pub(super) fn read<'a>(
     Ok(image)
 }
 
+/// What the parser rejects: BLOB-55, at the beginning of the file, because its errors have no offset.
 fn damaged(what: &str, error: object::Error) -> Violation {
     BLOB_55.broken(Kind::Malformed, 0, format!("{what}: {error}"))
 }
@@ -160,6 +162,7 @@ fn bits(architecture: Architecture, file: &object::File<'_>) -> u8 {
     }
 }
 
+/// Every section at its number, with holes where a format leaves numbers out.
 fn sections(file: &object::File<'_>) -> Vec<Area> {
     let mut sections = Vec::new();
     for section in file.sections() {
@@ -175,6 +178,7 @@ fn sections(file: &object::File<'_>) -> Vec<Area> {
     sections
 }
 
+/// Every segment that is mapped.
 fn segments(file: &object::File<'_>) -> Vec<Area> {
     let area = |segment: object::Segment<'_, '_>| Area {
         address: segment.address(),
@@ -186,6 +190,7 @@ fn segments(file: &object::File<'_>) -> Vec<Area> {
 }
 
 impl<'a> ObjectTables<'a> {
+    /// The global symbols of the dynamic table and of the static one.
     fn symbols(
         &mut self,
         file: &object::File<'a>,

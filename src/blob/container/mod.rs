@@ -262,6 +262,7 @@ impl MemberPlace {
 }
 
 impl<'a> FileWalk<'a> {
+    /// Looks into bytes of any form, archives included, and adds a part for each file that is none.
     fn visit(&mut self, bytes: &'a [u8], place: MemberPlace) -> Result<FileForm, Violation> {
         let form = FileForm::of(bytes);
         // BLOB-57: each level costs a frame of this recursion, and gzip in gzip multiplies what a byte inflates to.
@@ -288,6 +289,7 @@ impl<'a> FileWalk<'a> {
         Ok(form)
     }
 
+    /// The part of a file that is no archive: its blobs and its symbols.
     fn leaf(
         &mut self,
         bytes: &'a [u8],
@@ -340,6 +342,7 @@ fn bounded<'a>(
     BLOB_53.require_as(Kind::Truncated, needed <= granted, offset, || {
         format!("the header counts {needed} bytes, the symbol has {granted}")
     })?;
+    // Only where the check is switched off: then all that is there.
     let fits = usize::try_from(needed)
         .ok()
         .and_then(|needed| room.get(..needed));

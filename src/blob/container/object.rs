@@ -86,6 +86,7 @@ struct SymbolExtent<'a> {
     known: bool,
 }
 
+/// The bytes of a symbol (BLOB-52): its own size of them, or up to the next symbol.
 fn extent<'a>(
     image: &ObjectTables<'a>,
     bytes: &'a [u8],
@@ -120,6 +121,7 @@ fn extent<'a>(
             .map(|next| next.saturating_sub(entry.address));
         room.map_or(end, |room| start.saturating_add(room).min(end))
     };
+    // BLOB-52: last, the file itself: tables that agree with each other may still lie about it.
     let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
     let content = range.and_then(|(start, end)| bytes.get(start..end));
     BLOB_52.require_as(Kind::Truncated, content.is_some(), start, || {
@@ -136,6 +138,7 @@ fn extent<'a>(
     })
 }
 
+/// Where the symbol begins in the file, and where its section ends.
 fn in_section(
     image: &ObjectTables<'_>,
     entry: &ObjectSymbol<'_>,
@@ -159,7 +162,9 @@ fn in_section(
     Ok((start.saturating_add(inside), start.saturating_add(size)))
 }
 
+/// Where the symbol begins in the file, and where its segment ends.
 fn in_segment(image: &ObjectTables<'_>, entry: &ObjectSymbol<'_>) -> Result<(u64, u64), Violation> {
+    // BLOB-52: by address, as the loader of the system maps it: images are stripped of sections.
     for segment in &image.segments {
         let Some(inside) = entry.address.checked_sub(segment.address) else {
             continue;
@@ -183,6 +188,7 @@ fn in_segment(image: &ObjectTables<'_>, entry: &ObjectSymbol<'_>) -> Result<(u64
     Err(BLOB_52.refused(Kind::Truncated, message))
 }
 
+/// BLOB-52, kind missing: a blob that is no bytes of the file.
 fn no_bytes(entry: &ObjectSymbol<'_>, why: &str) -> Violation {
     BLOB_52.refused(Kind::Missing, format!("`{}` {why}", entry.name))
 }

@@ -100,6 +100,7 @@ impl Role<'_> {
     }
 }
 
+/// The text with nothing borrowed.
 fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
     Cow::Owned(text.into_owned())
 }
@@ -243,6 +244,7 @@ const CALLED: [(&str, Releases); 8] = [
     ("TVMFFIHandleInitOnce", Releases::from(23)),
 ];
 
+/// The releases of `api` in a table.
 fn among(table: &[(&str, Releases)], api: &str) -> Option<Releases> {
     let found = table.iter().find(|(name, _)| *name == api);
     found.map(|(_, releases)| *releases)
@@ -256,16 +258,19 @@ fn defined_by(api: &str) -> Option<Releases> {
         .or_else(|| api.starts_with("TVMFFI").then_some(Releases::from(21)))
 }
 
+/// The prefix and the role of a symbol, by its name, and by whether it is code. `prefixed`: some function has that of 0.22.
 fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     let name = raw.name;
     // BLOB-65: code of a C host and system libraries call the runtime without slots.
     if !raw.defined {
+        // BLOB-65: the three letters alone are no function of the runtime.
         let needed = name.starts_with("TVM") && name.len() > 3;
         return needed.then(|| ("", Role::Needs(name.into())));
     }
     if let Some((prefix, layout)) = blob(name) {
         return Some((prefix, Role::Blob(layout)));
     }
+    // BLOB-51: a system library has the same prefix in front of both symbols.
     if let Some((prefix, layout)) = suffixed(name, &CONTEXTS) {
         return Some((prefix, Role::Context(layout)));
     }
@@ -322,6 +327,7 @@ fn is_helper(name: &str) -> bool {
         || NAMES.contains(&name)
 }
 
+/// The prefix and the layout of a name that ends like one of `known`.
 fn suffixed<'a>(name: &'a str, known: &[(&str, Layout)]) -> Option<(&'a str, Layout)> {
     known
         .iter()

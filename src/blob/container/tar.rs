@@ -59,17 +59,20 @@ pub(super) struct LongNames {
 }
 
 impl LongNames {
+    /// The name of the member of `header`: the long one that stood before it, or its own.
     pub(super) fn name(&mut self, header: &TarHeader) -> String {
         self.next.take().unwrap_or_else(|| header.name.clone())
     }
 }
 
+/// The fields of a header that are of use here.
 pub(super) struct TarHeader {
     pub(super) name: String,
     pub(super) size: u64,
     pub(super) kind: TarEntry,
 }
 
+/// What a member is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TarEntry {
     File,
@@ -141,6 +144,7 @@ impl TarHeader {
     }
 }
 
+/// A number of octal digits.
 fn octal(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?;
     // Writers end a number by a NUL, a blank, or both, and fill it up with either.
@@ -148,6 +152,7 @@ fn octal(field: &[u8]) -> Option<u64> {
     u64::from_str_radix(digits, 8).ok()
 }
 
+/// The bytes up to the first NUL, as text.
 pub(super) fn text_of(field: &[u8]) -> String {
     let end = field
         .iter()

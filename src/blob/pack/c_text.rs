@@ -42,6 +42,7 @@ pub fn c_text(blob: &[u8], naming: &Naming) -> String {
     text
 }
 
+/// The elements, in rows of twenty (BLOB-59).
 fn numbers(text: &mut String, blob: &[u8], release: Release) {
     // Until 0.13 shortest numbers with commas between them, from 0.14 on two digits with a comma behind each.
     let padded = release >= Release::of(14);
@@ -64,6 +65,7 @@ fn numbers(text: &mut String, blob: &[u8], release: Release) {
     }
 }
 
+/// A hex digit, in lower case.
 fn digit(value: u8) -> char {
     char::from_digit(u32::from(value), 16).unwrap_or('0')
 }

@@ -58,6 +58,7 @@ impl Naming {
         let identifier = prefix
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            // BLOB-61: the prefix is the beginning of a C name.
             && !prefix.starts_with(|first: char| first.is_ascii_digit());
         if !identifier {
             let message = format!(

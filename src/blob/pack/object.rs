@@ -63,6 +63,7 @@ pub fn object(blob: &[u8], naming: &Naming, target: Target) -> Result<Vec<u8>, V
     })
 }
 
+/// An object file without sections and symbols, or BLOB-66 where the format has no such machine.
 fn empty<'a>(target: Target) -> Result<Object<'a>, Violation> {
     let architecture = match target.arch {
         Arch::X86_64 => Architecture::X86_64,
@@ -126,6 +127,7 @@ fn elf_flags(target: Target) -> elf::FileFlags {
     })
 }
 
+/// BLOB-66: the section of ELF for data that x86-64 code does not reach over.
 fn large(file: &mut Object<'_>) -> SectionId {
     const ALLOC: u64 = 2;
     const X86_64_LARGE: u64 = 0x1000_0000;
@@ -144,6 +146,7 @@ fn export(file: &mut Object<'_>, symbol: &str) {
     file.append_section_data(section, option.as_bytes(), 1);
 }
 
+/// A symbol without a place, which it gets with its bytes, or never where another file has it.
 fn define(file: &mut Object<'_>, name: &str, kind: SymbolKind, scope: SymbolScope) -> SymbolId {
     file.add_symbol(Symbol {
         name: name.as_bytes().to_vec(),
@@ -225,6 +228,7 @@ fn announce(
     relocate(file, init, 0, start, machine.absolute, 0)
 }
 
+/// Has the linker put the address of `symbol` at `offset`.
 fn relocate(
     file: &mut Object<'_>,
     section: SectionId,
@@ -243,6 +247,7 @@ fn relocate(
         .map_err(|error| BLOB_67.refused(Kind::Unsupported, error.to_string()))
 }
 
+/// What a place in the code of a constructor refers to.
 #[derive(Clone, Copy)]
 enum ConstructorOperand {
     Name,
@@ -257,6 +262,7 @@ struct Constructor {
     absolute: elf::RelocationType,
 }
 
+/// The code for `target`; `None` where none is written (BLOB-67).
 fn constructor(target: Target) -> Option<Constructor> {
     match target {
         Target {

@@ -93,11 +93,13 @@ fn part(blob: &[u8], naming: &Naming) -> io::Result<(&'static str, Vec<u8>)> {
     }
 }
 
+/// Whether the compiler takes the file for C++.
 fn is_cxx(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     matches!(extension, Some("cc" | "cpp" | "cxx" | "C"))
 }
 
+/// The compiler that the environment names, or the usual one; a variable that is empty names none.
 fn compiler(cxx: bool) -> OsString {
     let (variable, usual) = if cxx { ("CXX", "c++") } else { ("CC", "cc") };
     std::env::var_os(variable)
@@ -111,6 +113,7 @@ struct Scratch {
 }
 
 impl Scratch {
+    /// A new directory beside `output`, on the same file system, so that renaming moves no bytes.
     fn beside(output: &Path) -> io::Result<Scratch> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
