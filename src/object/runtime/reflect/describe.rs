@@ -1,7 +1,7 @@
 //! Describing Rust types to reflection.
 
 use super::column;
-use super::record::{read_field, write_field};
+use super::storage::{read_field, write_field};
 use crate::function::{Code, Function, TypedFn, signature_json};
 use crate::value::header::{Header, Object, Ref};
 use crate::value::types::{self, FieldInfo, MethodInfo, TypeMetadata, flag};

@@ -10,3 +10,4 @@ pub(crate) mod env;
 pub(crate) mod native;
 pub(crate) mod opaque;
 pub(crate) mod record;
+pub(crate) mod storage;

@@ -3,7 +3,7 @@
 use super::{def, def_packed};
 use crate::function::{Error, ErrorKind, Function, raised};
 use crate::object::reflect::construct;
-use crate::object::reflect::record::{getter_for, store};
+use crate::object::reflect::storage::{getter_for, store};
 use crate::object::walk::copy;
 use crate::object::{recursive, repr};
 use crate::value::{Any, RawAny, cast};
