@@ -92,6 +92,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         )
     }
 
+    /// Reads a value, and nothing but space behind it.
     fn document(&mut self) -> Result<B::Value, JsonError> {
         let value = self.value()?;
         self.skip_space();
@@ -101,6 +102,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         Ok(value)
     }
 
+    /// Reads a value. Without recursion: OBJ-40 allows more levels than a small stack has room for.
     fn value(&mut self) -> Result<B::Value, JsonError> {
         let mut open: Vec<OpenContainer<B::Value>> = Vec::new();
         loop {
@@ -183,6 +185,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         }
     }
 
+    /// Opens a container that is not empty, unless it nests too deep (OBJ-40).
     fn push(
         &self,
         open: &mut Vec<OpenContainer<B::Value>>,
@@ -195,6 +198,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         Ok(())
     }
 
+    /// Reads a name and its colon.
     fn key(&mut self) -> Result<B::Value, JsonError> {
         if self.peek() != Some(b'"') {
             return self.wrong(NAME);
@@ -208,6 +212,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         Ok(key)
     }
 
+    /// Reads `word`, which the cursor is expected to be at.
     fn literal(
         &mut self,
         word: &str,
@@ -220,6 +225,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         Ok(value(&mut self.build))
     }
 
+    /// Reads a number (OBJ-16). What is wrong with it is blamed on its first byte.
     fn number(&mut self) -> Result<B::Value, JsonError> {
         let start = self.at;
         let text = self.figures();
@@ -230,6 +236,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         if text.is_empty() {
             return wrong;
         }
+        // OBJ-16: an integer that does not fit 64 bits is a float.
         if !text.contains(['.', 'e', 'E'])
             && let Ok(value) = text.parse::<i64>()
         {
@@ -324,6 +331,8 @@ impl<'a, B> JsonReader<'a, B> {
         }
     }
 
+    /// Reads an escape; `/` has one too, and is written with it (OBJ-17). What is unknown is blamed on the letter behind the
+    /// backslash.
     fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), JsonError> {
         self.step(1);
         let byte = match self.peek() {
@@ -341,10 +350,12 @@ impl<'a, B> JsonReader<'a, B> {
         Ok(())
     }
 
+    /// Reads `\uXXXX`, or a pair of them for what UTF-16 has as surrogates. Half a pair is no text and is rejected.
     fn unicode(&mut self, text: &mut Vec<u8>) -> Result<(), JsonError> {
         const PAIR: &str = "Invalid surrogate pair of \\uXXXX escapes";
         let start = self.at;
         let first = self.four_digits(start)?;
+        // A second escape that makes no pair is blamed where it stands, a first one without a second where that stands.
         let mut wrong = start;
         let mut units = vec![first];
         if (0xd800..0xdc00).contains(&first) && self.rest().starts_with(b"\\u") {

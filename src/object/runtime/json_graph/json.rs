@@ -104,6 +104,7 @@ pub fn float_text(value: f64) -> String {
     if value.is_infinite() {
         return if value < 0.0 { "-Infinity" } else { "Infinity" }.into();
     }
+    // OBJ-17: below 2^53 a whole number has its digits and `.0`; from there on 17 digits read back as the same float.
     if value.abs() < (1u64 << 53) as f64 && value.fract() == 0.0 {
         return format!("{value:.1}");
     }
@@ -117,6 +118,7 @@ pub(crate) fn string_text(bytes: &[u8], out: &mut Vec<u8>) {
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
+            // OBJ-17: JSON asks for no escape of `/` and DEL, and the text of every release has one.
             b'/' => out.extend_from_slice(b"\\/"),
             8 => out.extend_from_slice(b"\\b"),
             12 => out.extend_from_slice(b"\\f"),
@@ -147,6 +149,7 @@ struct JsonWriter {
 }
 
 impl JsonWriter {
+    /// Writes any value.
     fn value(&mut self, value: AnyView<'_>) -> Result<()> {
         let raw = value.as_raw();
         match raw.type_index {
@@ -164,6 +167,7 @@ impl JsonWriter {
             index::SMALL_STR | index::STR => {
                 string_text(str_bytes(&value).unwrap_or_default(), &mut self.text);
             }
+            // OBJ-17: a dict has no JSON, although a list has.
             index::ARRAY | index::LIST | index::MAP => self.container(value)?,
             own => {
                 let message = format!("Unsupported type: `{}`", types::key_of(own));
@@ -174,6 +178,7 @@ impl JsonWriter {
         Ok(())
     }
 
+    /// Writes an array, a list or a map, one level further in.
     fn container(&mut self, value: AnyView<'_>) -> Result<()> {
         let at = value.as_raw().ptr() as usize;
         if self.open.contains(&at) {

@@ -39,6 +39,7 @@ struct Copier {
 }
 
 impl Copier {
+    /// The copy of a value, or the value itself where it is a leaf.
     fn copy(&mut self, value: AnyView<'_>, depth: usize) -> Result {
         let Some(object) = value.as_object() else {
             return Ok(value.to_any());
@@ -62,6 +63,7 @@ impl Copier {
         self.compound(object, depth)
     }
 
+    /// The copy stands for the original from now on (OBJ-14: a deep copy shares what the original shares).
     fn remember(&mut self, original: &ObjectRef, copy: &Any) {
         let at = original.as_ptr() as usize;
         self.copies.insert(at, (original.clone(), copy.clone()));
@@ -71,6 +73,7 @@ impl Copier {
         let view = AnyView::from(object);
         let at = object.as_ptr() as usize;
         match object.type_index() {
+            // OBJ-03: an array does not change once others see it, so its elements are copied before it is made.
             index::ARRAY => {
                 self.open.insert(at);
                 let items = sequence_of(view).unwrap_or_default();
@@ -192,6 +195,7 @@ impl Copier {
         Ok(())
     }
 
+    /// The copy of what a value was before, if it was copied.
     fn copy_of(&self, value: &Any) -> Option<Any> {
         let object = value.as_object()?;
         let (_, copy) = self.copies.get(&(object.as_ptr() as usize))?;

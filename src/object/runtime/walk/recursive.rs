@@ -79,6 +79,7 @@ impl Hasher {
         let key_hash = types::info(own).map_or(0, |info| info.key_hash);
         let at = object.as_ptr() as usize;
         if let Some((_, known)) = self.seen().get(&at) {
+            // An object inside itself counts as its type alone: its own hash is not known yet.
             return Ok(known.unwrap_or(key_hash));
         }
         depth::check(depth)?;
@@ -118,6 +119,7 @@ impl Hasher {
                 let key = self.hash(key.view(), depth + 1)?;
                 parts.push(combine(key, self.hash(value.view(), depth + 1)?));
             }
+            // OBJ-14: equal maps may have their pairs in another order (OBJ-08), and equal values have equal hashes.
             parts.sort_unstable();
             let start = combine(key_hash, parts.len() as u64);
             return Ok(parts.into_iter().fold(start, combine));
@@ -134,6 +136,7 @@ impl Hasher {
         }
         let mut hash = key_hash;
         for field in fields_of(object) {
+            // OBJ-14: what takes no part in equality takes none in the hash, so that equal objects have equal hashes.
             if field.flags & (flag::HASH_OFF | flag::COMPARE_OFF) != 0 {
                 continue;
             }
@@ -202,6 +205,8 @@ impl Comparer {
 
     fn compare(&self, left: AnyView<'_>, right: AnyView<'_>, depth: usize) -> Result<i64> {
         let (a, b) = (left.as_raw(), right.as_raw());
+        // OBJ-14: None comes before every other value, of whatever type. Apart from it, and from ints beside big integers,
+        // values of two types have no order.
         match (a.type_index, b.type_index) {
             (index::NONE, index::NONE) => return Ok(0),
             (index::NONE, _) => return Ok(-1),
@@ -214,6 +219,7 @@ impl Comparer {
         if let (Some(a), Some(b)) = (bytes_bytes(&left), bytes_bytes(&right)) {
             return Ok(sign(a.cmp(b)));
         }
+        // OBJ-10: what fits 64 bits is an int, so a big integer never equals one; both are numbers, and have an order.
         let integers = |index: i32| matches!(index, index::INT | index::BIG_INT);
         let big = a.type_index == index::BIG_INT || b.type_index == index::BIG_INT;
         if big && integers(a.type_index) && integers(b.type_index) {
@@ -242,6 +248,7 @@ impl Comparer {
         }
     }
 
+    /// Two values of one type that are no objects.
     fn plain(&self, left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
         let (a, b) = (left.as_raw(), right.as_raw());
         Ok(match a.type_index {
@@ -249,6 +256,7 @@ impl Comparer {
             index::INT => sign(a.int().cmp(&b.int())),
             index::FLOAT => match a.float().partial_cmp(&b.float()) {
                 Some(order) => sign(order),
+                // OBJ-14: NaN equals NaN, and has no order.
                 None if self.only_equal && a.float().is_nan() && b.float().is_nan() => 0,
                 None => return self.unordered(|| "Cannot order NaN values".into()),
             },
@@ -268,6 +276,7 @@ impl Comparer {
         })
     }
 
+    /// Two objects of one type. One object is equal to itself without a look inside, also where it holds a NaN.
     fn objects(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<i64> {
         let pair = (left.as_ptr() as usize, right.as_ptr() as usize);
         if pair.0 == pair.1 {
@@ -277,6 +286,8 @@ impl Comparer {
             return Ok(sign(a.cmp(b)));
         }
         depth::check(depth)?;
+        // The same two objects are being compared further up, so they contain themselves: for equality nothing new can come of
+        // them, and an order cannot be taken from them.
         if !self.open().insert(pair) {
             if self.only_equal {
                 return Ok(0);
@@ -291,6 +302,7 @@ impl Comparer {
         order
     }
 
+    /// What two objects of one type hold, by the hook of the type or part by part.
     fn contents(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<i64> {
         let own = left.type_index();
         if own >= index::STATIC_END
@@ -335,6 +347,8 @@ impl Comparer {
         Ok(0)
     }
 
+    /// What the hook of a type returns: `__ffi_eq__` where only equality is wanted, else `__ffi_compare__`; nothing for a type
+    /// without one. Both get a callback for their parts.
     fn hook(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<Option<i64>> {
         let own = left.type_index();
         let comparer = self.clone();

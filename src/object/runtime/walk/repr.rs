@@ -73,6 +73,7 @@ impl Printer {
         }
     }
 
+    /// The text of an object, once: what occurs again has the text that it had, and inside itself it is `...` (OBJ-13).
     fn object(&self, object: &ObjectRef, depth: usize) -> Result<String> {
         let at = object.as_ptr() as usize;
         if let Some((_, text)) = self.seen().get(&at) {
@@ -91,6 +92,7 @@ impl Printer {
         Ok(text)
     }
 
+    /// The text of an object that holds no others; nothing for any other.
     fn leaf(&self, object: &ObjectRef) -> Result<Option<String>> {
         let view = AnyView::from(object);
         if object.as_ptr() == missing().as_ptr() {
@@ -123,12 +125,14 @@ impl Printer {
         }))
     }
 
+    /// The text of an object that may hold others.
     fn compound(&self, object: &ObjectRef, depth: usize) -> Result<String> {
         let view = AnyView::from(object);
         let type_index = object.type_index();
         if let Some(items) = sequence_of(view) {
             let texts = self.all(items.iter(), depth)?;
             let text = match (type_index, &texts[..]) {
+                // OBJ-13: an array of one element has a comma, as a tuple of Python.
                 (index::ARRAY, [one]) => format!("({one},)"),
                 (index::ARRAY, all) => format!("({})", all.join(", ")),
                 (_, all) => format!("[{}]", all.join(", ")),
@@ -164,10 +168,12 @@ impl Printer {
             .collect()
     }
 
+    /// The text of an object by its fields, `key(name=value, ..)`; the key alone where none prints.
     fn fields(&self, object: &ObjectRef, depth: usize) -> Result<String> {
         let mut texts: Vec<String> = Vec::new();
         let mut names: Vec<&str> = Vec::new();
         for field in fields_of(object) {
+            // A type may have a field of the name that a field of its ancestors has; that one prints.
             if field.flags & flag::REPR_OFF != 0 || names.contains(&field.name()) {
                 continue;
             }

@@ -29,6 +29,7 @@ pub(crate) fn general(value: f64, digits: usize) -> String {
             false => text.to_owned(),
         }
     };
+    // As `%g` of C: from 10^digits on, and below 0.0001, with an exponent of at least two digits.
     if exponent < -4 || exponent >= digits as i32 {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{}e{sign}{:02}", trim(mantissa), exponent.abs());
@@ -79,6 +80,7 @@ pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
     let mut text = "b\"".to_owned();
     for &byte in bytes {
         match byte {
+            // OBJ-13: in bytes a quote and a backslash are `\x22` and `\x5c`, unlike in text.
             b'"' | b'\\' => {
                 let _ = write!(text, "\\x{byte:02x}");
             }

@@ -291,6 +291,7 @@ impl List {
     /// [`List::remove`], called alone.
     fn take_out(&self, start: i64, stop: i64) -> Result<Vec<Any>> {
         let count = self.items().len();
+        // OBJ-04: an empty range is no access, wherever it lies, so it is not held to the list.
         if start == stop {
             return Ok(Vec::new());
         }

@@ -112,6 +112,7 @@ fn sequences() {
         list.insert(at, vec![value])
     });
     def("ffi.ListPop", |list: &List, at: i64| {
+        // OBJ-04: the index is held to the list before `at + 1` is computed from it.
         list.at(at)?;
         let mut gone = list.remove(at, at + 1)?;
         Ok::<Any, Error>(gone.pop().unwrap_or_default())
@@ -133,6 +134,7 @@ fn sequences() {
     def("ffi.ListReverse", |list: &List| list.reverse());
     def("ffi.ListClear", |list: &List| list.clear());
     def("ffi.ListReserve", |list: &List, count: i64| {
+        // A negative number asks for no room, as upstream.
         list.try_reserve(usize::try_from(count).unwrap_or(0))
     });
 }
@@ -176,6 +178,7 @@ fn maps() {
     def(
         "ffi.MapCount",
         |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| {
+            // An int, 0 or 1, and no bool: its name and type are those of the C++ `count`.
             Ok::<i64, Error>(map.get(key)?.is_some().into())
         },
     );

@@ -131,6 +131,7 @@ fn extend_by(path: &AccessPath, step: Ref<AccessStepObj>) -> AccessPath {
     })
 }
 
+/// The steps of a path, the first one first.
 fn steps(path: &AccessPath) -> Result<Vec<Any>> {
     let mut steps = Vec::new();
     let mut at = path.clone();
@@ -144,6 +145,7 @@ fn steps(path: &AccessPath) -> Result<Vec<Any>> {
     Ok(steps)
 }
 
+/// Whether two rows of steps are the same as far as both go. Keys are equal as those of maps are (OBJ-02).
 fn same_steps(left: &[Any], right: &[Any]) -> Result<bool> {
     for (left, right) in left.iter().zip(right) {
         let left = cast::<Ref<AccessStepObj>>(left.view())?;
@@ -160,6 +162,7 @@ fn is_prefix(short: &AccessPath, long: &AccessPath) -> Result<bool> {
     Ok(short.len() <= long.len() && same_steps(&short, &long)?)
 }
 
+/// The text of a step: `.name`, `[0]`, `["key"]`, or `[<missing:..>]` where that side has no such part.
 fn step_text(step: &AccessStepObj, repr: &Function) -> Result<String> {
     let plain = || -> Result<String> { Ok(cast::<i64>(step.key.view())?.to_string()) };
     let shown = || -> Result<String> { Ok(cast::<String>(repr.call(&[step.key.view()])?.view())?) };
@@ -168,6 +171,7 @@ fn step_text(step: &AccessStepObj, repr: &Function) -> Result<String> {
         1 => format!("[{}]", plain()?),
         2 => format!("[{}]", shown()?),
         4 => format!("[<missing:{}>]", plain()?),
+        // A missing attribute, too, whose name prints in quotes here.
         _ => format!("[<missing:{}>]", shown()?),
     })
 }

@@ -99,6 +99,7 @@ impl StructuralComparer {
         }
     }
 
+    /// Two values. Those of different types are unequal, but for text and bytes in a cell or an object (VAL-03).
     fn any(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         if let (Some(a), Some(b)) = (str_bytes(&left), str_bytes(&right)) {
             return Ok(a == b);
@@ -111,6 +112,7 @@ impl StructuralComparer {
             return Ok(false);
         }
         let (Some(left), Some(right)) = (left.as_object(), right.as_object()) else {
+            // OBJ-14: NaN equals NaN. Else the bits count, which keeps 0.0 and -0.0 apart.
             if a.type_index == index::FLOAT && a.float().is_nan() {
                 return Ok(b.float().is_nan());
             }
@@ -131,9 +133,11 @@ impl StructuralComparer {
         })
     }
 
+    /// Two sequences of one type, element by element.
     fn sequences(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         let left = sequence_of(left).unwrap_or_default();
         let right = sequence_of(right).unwrap_or_default();
+        // The lengths settle it, unless the first difference is wanted: that may lie before the end of the shorter one.
         if left.len() != right.len() && !self.wants_path {
             return Ok(false);
         }
@@ -174,6 +178,7 @@ impl StructuralComparer {
         }
     }
 
+    /// Two maps of one type: the pairs of the left one, then those that only the right one has.
     fn maps(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         let same_size = pair_count(left) == pair_count(right);
         if !same_size && !self.wants_path {
@@ -212,6 +217,7 @@ impl StructuralComparer {
         Ok(false)
     }
 
+    /// Two tensors: extents, data type, and the bytes unless they are left out. A tensor equals itself wherever its bytes are.
     fn tensors(&self, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         let (left, right) = (cast::<Tensor>(left)?, cast::<Tensor>(right)?);
         if left.as_object().as_ptr() == right.as_object().as_ptr() {
@@ -223,6 +229,7 @@ impl StructuralComparer {
         Ok(self.skip_tensors || tensor_bytes(&left)? == tensor_bytes(&right)?)
     }
 
+    /// Two objects of a type that states its structural kind.
     fn described(
         self: &Arc<Self>,
         left: &ObjectRef,
@@ -231,6 +238,8 @@ impl StructuralComparer {
     ) -> Result<bool> {
         let same = left.as_ptr() == right.as_ptr();
         let kind = structural_kind(info)?;
+        // Kind 5 (a unique instance) equals itself alone. Of kind 4 (a constant tree) an object equals itself without a look
+        // inside.
         if kind == 5 || (kind == 4 && same) {
             return Ok(same);
         }
@@ -254,6 +263,7 @@ impl StructuralComparer {
             return Ok(false);
         }
         match kind {
+            // Nothing binds the variable here, so it equals itself alone.
             2 if !same && self.scope.region() == region::NONE => return Ok(false),
             2 | 3 => {
                 let mut pairs = lock(&self.pairs);
@@ -267,6 +277,8 @@ impl StructuralComparer {
         Ok(true)
     }
 
+    /// The fields of two objects of one type, or what the hook `__s_equal__` of the type makes of them. Its callback takes both
+    /// sides, the kind of the region and the name for the path.
     fn fields(
         self: &Arc<Self>,
         left: &ObjectRef,

@@ -60,6 +60,8 @@ fn independent(value: AnyView<'_>) -> Option<u64> {
             let words = big_int::words_of(&value).unwrap_or_default();
             Some(combine(index::BIG_INT as u64, big_int::hash(words)))
         }
+        // Bytes in a cell (VAL-03) hash by tag and payload and so unlike the same bytes in an object, as the table of
+        // spec/object.md has it.
         own if own < index::OBJECT_BEGIN => Some(combine(own as u64, raw.bits())),
         _ => None,
     }
@@ -80,6 +82,7 @@ impl StructuralHasher {
         self.scope.deeper(|| self.object(object))
     }
 
+    /// The hash of an object, whose first step is the hash of its type key.
     fn object(self: &Arc<Self>, object: &ObjectRef) -> Result<u64> {
         let view = AnyView::from(object);
         let info = described_type(object.type_index())?;
@@ -106,6 +109,7 @@ impl StructuralHasher {
         self.described(object, info)
     }
 
+    /// The hash of a map or dict, whatever the order of its pairs.
     fn map(self: &Arc<Self>, view: AnyView<'_>, key: u64) -> Result<u64> {
         let mut items: Vec<(u64, Any)> = Vec::new();
         for (key, value) in pairs_of(view).iter().flatten() {
@@ -117,6 +121,8 @@ impl StructuralHasher {
                 items.push((hash, value.clone()));
             }
         }
+        // Equal maps may have another order of insertion (OBJ-08), so pairs count in the order of the hashes of their keys. A
+        // key that hashes only inside this walk has no place in that order, and its pair does not count.
         items.sort_by_key(|(hash, _)| *hash);
         let mut hash = combine(key, pair_count(view) as u64);
         for group in items.chunk_by(|a, b| a.0 == b.0) {
@@ -124,6 +130,7 @@ impl StructuralHasher {
                 continue;
             };
             hash = combine(hash, *key);
+            // Keys of one hash cannot be told apart, so their values do not count.
             if rest.is_empty() {
                 hash = combine(hash, self.any(value.view())?);
             }
@@ -131,6 +138,7 @@ impl StructuralHasher {
         Ok(hash)
     }
 
+    /// The hash of a tensor: rank, extents and data type, and its bytes unless they are left out.
     fn tensor(&self, tensor: &Tensor, key: u64) -> Result<u64> {
         let start = combine(key, tensor.shape().len() as u64);
         let mut hash = tensor
@@ -162,6 +170,7 @@ impl StructuralHasher {
         } else {
             fields()?
         };
+        // A node of a graph counts with its number: one node twice and two equal nodes are different graphs (OBJ-14).
         if kind == 3 {
             hash = combine(hash, self.nodes.fetch_add(1, Ordering::Relaxed));
         }
@@ -169,6 +178,7 @@ impl StructuralHasher {
         Ok(hash)
     }
 
+    /// The hash of the fields of an object, or what the hook `__s_hash__` of its type makes of them.
     fn fields(self: &Arc<Self>, object: &ObjectRef, info: &'static TypeInfo) -> Result<u64> {
         let mut hash = info.key_hash;
         if let Some(hook) = column::S_HASH.value(info.type_index) {

@@ -208,6 +208,7 @@ impl Mutator {
         if !known.is_none() {
             return Ok(known);
         }
+        // A variable outside of every region is left alone, unless something stands for it, which `known` would be.
         if is_variable && self.region().kind() == Region::NONE {
             return Ok(unchanged());
         }
@@ -219,6 +220,7 @@ impl Mutator {
         Ok(after)
     }
 
+    /// A copy of the object with its fields rewritten; `ffi.Unchanged` where none changed (OBJ-35).
     fn fields(self, object: &ObjectRef, info: &'static TypeInfo) -> Result {
         let copy = shallow_copy(object)?;
         let changed = self.region().of_fields(info, || {

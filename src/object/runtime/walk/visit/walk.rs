@@ -24,6 +24,7 @@ impl Links {
     pub(super) fn call(&self, value: AnyView<'_>, region: i32) -> Option<Result> {
         let actual = value.type_index();
         let find = |list: &Callbacks| list.0.iter().find(|link| link.takes(actual)).cloned();
+        // OBJ-34: the first callback for the type, and those without the region come before those with it.
         if let Some(link) = find(&self.plain) {
             return Some(link.function.call(&[value]));
         }
@@ -106,6 +107,7 @@ unsafe extern "C-unwind" fn dispatch(visitor: *mut VisitorObj, value: RawAny) ->
         let walk = unsafe { &*visitor.cast::<CallbackWalk>() };
         // SAFETY: the value lives for the call.
         let value = unsafe { AnyView::from_raw(value) };
+        // OBJ-34: None is not met.
         if value.is_none() {
             return Ok(Any::none());
         }
