@@ -9,6 +9,7 @@
 //! | `pool`         | the workspace pool                                                | DEV-25 .. DEV-35 |
 //! | `launch`       | thread axes, dynamic shared memory, argument packing              | DEV-47 .. DEV-53 |
 //! | `module`       | device modules: loaded late, once per device                      | DEV-54 .. DEV-56 |
+//! | `tensor`       | tensors of a device, and copies between them and the host           | DEV-19, DEV-20   |
 //! | `timer`        | timers and the time evaluator                                     | DEV-44, DEV-45   |
 //! | `cpu`          | the host                                                          |                  |
 //! | `simulated`    | an asynchronous device without hardware, for tests                |                  |
@@ -55,6 +56,7 @@ mod shape;
 pub mod simulated;
 pub mod stream;
 pub mod table;
+pub(crate) mod tensor;
 pub mod timer;
 #[cfg(feature = "vulkan")]
 pub mod vulkan;

@@ -2,9 +2,10 @@
 //!
 //! An array handle is the address of the description inside a tensor object of this crate.
 
-use super::device::{TVMDeviceCopyDataFromTo, api, extents, reference};
+use super::device::{TVMDeviceCopyDataFromTo, extents, reference};
 use super::{guard, put};
-use crate::device::{Device, Dtype, Manager, Space, Stream, TensorRef};
+use crate::device::Space;
+use crate::device::tensor::{HostCopy, allocate, copy_bytes};
 use crate::function::{Error, ErrorKind};
 use crate::object::Tensor;
 use crate::value::dlpack::{DLManagedTensor, DLTensor};
@@ -46,11 +47,7 @@ pub unsafe extern "C" fn TVMArrayAlloc(
             device_type,
             device_id,
         };
-        let tensor = if device_type == DLDevice::CPU.device_type {
-            Tensor::empty(shape, dtype)?
-        } else {
-            on_device(shape, dtype, device)?
-        };
+        let tensor = allocate(shape, dtype, device)?;
         // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, handle_of(tensor)) }
     })
@@ -82,8 +79,12 @@ pub unsafe extern "C" fn TVMArrayCopyFromBytes(
     data: *mut c_void,
     nbytes: usize,
 ) -> c_int {
-    // SAFETY: `handle` is null or an array and `data` holds `nbytes` bytes, by this contract; they are only read.
-    guard(|| unsafe { copy_bytes(handle, data, nbytes, true) })
+    guard(|| {
+        // SAFETY: `handle` is null or an array, by this contract.
+        let array = unsafe { reference(handle) }?;
+        // SAFETY: the memory of an array is there, and `data` holds `nbytes` bytes, by this contract.
+        unsafe { copy_bytes(&array, Space(data), nbytes, HostCopy::In) }
+    })
 }
 
 /// Copies an array of exactly `nbytes` bytes out.
@@ -97,8 +98,12 @@ pub unsafe extern "C" fn TVMArrayCopyToBytes(
     data: *mut c_void,
     nbytes: usize,
 ) -> c_int {
-    // SAFETY: `handle` is null or an array and `data` has room for `nbytes` bytes, by this contract.
-    guard(|| unsafe { copy_bytes(handle, data, nbytes, false) })
+    guard(|| {
+        // SAFETY: `handle` is null or an array, by this contract.
+        let array = unsafe { reference(handle) }?;
+        // SAFETY: the memory of an array is there, and `data` has room for `nbytes` bytes, by this contract.
+        unsafe { copy_bytes(&array, Space(data), nbytes, HostCopy::Out) }
+    })
 }
 
 /// Copies an array into another of the same size.
@@ -190,68 +195,4 @@ fn object_of(handle: *mut DLTensor) -> Result<*mut Header, Error> {
 fn handle_of(tensor: Tensor) -> *mut DLTensor {
     let object = tensor.into_object().into_raw();
     object.cast::<u8>().wrapping_add(size_of::<Header>()).cast()
-}
-
-/// A tensor over memory of a device, which goes back when the tensor ends.
-fn on_device(shape: &[i64], dtype: DLDataType, place: DLDevice) -> Result<Tensor, Error> {
-    let device = Device::from(place);
-    let api = api(device)?;
-    let space = api.alloc_scoped(device, shape, Dtype::from(dtype), None)?;
-    let dl = DLTensor {
-        data: space.0,
-        device: place,
-        ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
-        dtype,
-        shape: shape.as_ptr().cast_mut(),
-        strides: std::ptr::null_mut(),
-        byte_offset: 0,
-    };
-    // An error of freeing has no caller to go to.
-    // SAFETY: allocated above for this device, and freed once, when the tensor ends.
-    let finish = Box::new(move || drop(unsafe { api.free(device, space) }));
-    // SAFETY: the shape is copied, and the memory stays until `finish`.
-    Ok(unsafe { Tensor::over(dl, finish) })
-}
-
-/// Copies between an array and `nbytes` bytes of the host, into the array or out of it.
-///
-/// # Safety
-///
-/// `handle` must be null or an array, `data` hold `nbytes` bytes, for writing unless they go `into` the array.
-unsafe fn copy_bytes(
-    handle: *mut DLTensor,
-    data: *mut c_void,
-    nbytes: usize,
-    into: bool,
-) -> Result<(), Error> {
-    // SAFETY: `handle` is null or an array, by this contract.
-    let array = unsafe { reference(handle) }?;
-    if array.nbytes() != Some(nbytes) {
-        let size = array.nbytes().unwrap_or(0);
-        let message = format!(
-            "TVMArrayCopy: the array has {size} bytes, {nbytes} are to be copied: the size in bytes must exactly match"
-        );
-        return Err(Error::new(ErrorKind::Value, message));
-    }
-    let bytes = TensorRef {
-        data: Space(data),
-        device: Device::CPU,
-        strides: None,
-        byte_offset: 0,
-        ..array
-    };
-    let (from, to) = if into {
-        (&bytes, &array)
-    } else {
-        (&array, &bytes)
-    };
-    let device = if array.device.kind == Device::CPU.kind {
-        Device::CPU
-    } else {
-        array.device
-    };
-    let api = api(device)?;
-    // SAFETY: `data` holds `nbytes` bytes, by this contract, and the array is found to hold as many.
-    unsafe { Manager::global().copy_tensor(from, to, Stream::DEFAULT) }?;
-    Ok(api.sync(device, Stream::DEFAULT)?)
 }

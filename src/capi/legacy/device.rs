@@ -1,6 +1,7 @@
 //! Streams, memory and copies of devices.
 
 use super::{guard, put, text};
+use crate::device::tensor::of_stream;
 use crate::device::{Device, DeviceApi, Dtype, Manager, Space, Stream, TensorRef};
 use crate::function::{Error, ErrorKind, Result};
 use crate::value::dlpack::DLTensor;
@@ -37,14 +38,11 @@ pub unsafe extern "C" fn TVMStreamFree(
     device_id: c_int,
     stream: *mut c_void,
 ) -> c_int {
-    guard(|| {
-        let device = Device::new(device_type, device_id);
-        let api = api(device)?;
-        // SAFETY: `stream` comes from `TVMStreamCreate` for this device, by this contract.
-        let stream = unsafe { Stream::from_handle(device, stream) };
-        // SAFETY: `stream` is freed once and not in use, by this contract.
-        Ok(unsafe { api.free_stream(device, stream) }?)
-    })
+    let device = Device::new(device_type, device_id);
+    // SAFETY: `stream` comes from `TVMStreamCreate` for this device, by this contract.
+    let stream = unsafe { Stream::from_handle(device, stream) };
+    // SAFETY: `stream` is freed once and not in use, by this contract.
+    on(device, |api| unsafe { api.free_stream(device, stream) })
 }
 
 /// Sets this thread's stream for a device.
@@ -58,12 +56,10 @@ pub unsafe extern "C" fn TVMSetStream(
     device_id: c_int,
     stream: *mut c_void,
 ) -> c_int {
-    guard(|| {
-        let device = Device::new(device_type, device_id);
-        // SAFETY: `stream` is null or a stream of that device that is not freed, by this contract.
-        let stream = unsafe { Stream::from_handle(device, stream) };
-        Ok(api(device)?.set_stream(device, stream)?)
-    })
+    let device = Device::new(device_type, device_id);
+    // SAFETY: `stream` is null or a stream of that device that is not freed, by this contract.
+    let stream = unsafe { Stream::from_handle(device, stream) };
+    on(device, |api| api.set_stream(device, stream))
 }
 
 /// Waits for everything queued on a stream.
@@ -77,12 +73,10 @@ pub unsafe extern "C" fn TVMSynchronize(
     device_id: c_int,
     stream: *mut c_void,
 ) -> c_int {
-    guard(|| {
-        let device = Device::new(device_type, device_id);
-        // SAFETY: `stream` is null or a stream of that device that is not freed, by this contract.
-        let stream = unsafe { Stream::from_handle(device, stream) };
-        Ok(api(device)?.sync(device, stream)?)
-    })
+    let device = Device::new(device_type, device_id);
+    // SAFETY: `stream` is null or a stream of that device that is not freed, by this contract.
+    let stream = unsafe { Stream::from_handle(device, stream) };
+    on(device, |api| api.sync(device, stream))
 }
 
 /// What is queued on `after` from now on waits for what is queued on `before` now.
@@ -97,14 +91,12 @@ pub unsafe extern "C" fn TVMStreamStreamSynchronize(
     before: *mut c_void,
     after: *mut c_void,
 ) -> c_int {
-    guard(|| {
-        let device = Device::new(device_type, device_id);
-        // SAFETY: `before` is null or a stream of that device that is not freed, by this contract.
-        let before = unsafe { Stream::from_handle(device, before) };
-        // SAFETY: `after` is null or a stream of that device that is not freed, by this contract.
-        let after = unsafe { Stream::from_handle(device, after) };
-        Ok(api(device)?.sync_streams(device, before, after)?)
-    })
+    let device = Device::new(device_type, device_id);
+    // SAFETY: `before` is null or a stream of that device that is not freed, by this contract.
+    let before = unsafe { Stream::from_handle(device, before) };
+    // SAFETY: `after` is null or a stream of that device that is not freed, by this contract.
+    let after = unsafe { Stream::from_handle(device, after) };
+    on(device, |api| api.sync_streams(device, before, after))
 }
 
 /// Memory of a device.
@@ -164,12 +156,9 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
 /// `space` must come from one of the two above, for this device, be freed once, and not be in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMDeviceFreeDataSpace(device: DLDevice, space: *mut c_void) -> c_int {
-    guard(|| {
-        let device = Device::from(device);
-        let api = api(device)?;
-        // SAFETY: `space` is memory of this device, freed once and not in use, by this contract.
-        Ok(unsafe { api.free(device, Space(space)) }?)
-    })
+    let device = Device::from(device);
+    // SAFETY: `space` is memory of this device, freed once and not in use, by this contract.
+    on(device, |api| unsafe { api.free(device, Space(space)) })
 }
 
 /// Copies between tensors of this process, one of them on the host or both on one type of device.
@@ -189,13 +178,9 @@ pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
         let from = unsafe { reference(from) }?;
         // SAFETY: `to` is null or describes a tensor, by this contract.
         let to = unsafe { reference(to) }?;
-        let busy = if from.device.is_host() {
-            to.device
-        } else {
-            from.device
-        };
+        let device = of_stream(from.device, to.device);
         // SAFETY: `stream` is null or one of the device that is not the host, and not freed, by this contract.
-        let stream = unsafe { Stream::from_handle(busy, stream) };
+        let stream = unsafe { Stream::from_handle(device, stream) };
         // SAFETY: the memory of both tensors is there, by this contract.
         Ok(unsafe { Manager::global().copy_tensor(&from, &to, stream) }?)
     })
@@ -248,6 +233,14 @@ pub(super) unsafe fn reference<'a>(dl: *const DLTensor) -> Result<TensorRef<'a>>
     })
 }
 
-pub(super) fn api(device: Device) -> Result<&'static dyn DeviceApi> {
+/// Calls the API of a device at the boundary.
+fn on(
+    device: Device,
+    body: impl FnOnce(&'static dyn DeviceApi) -> crate::device::Result<()>,
+) -> c_int {
+    guard(|| Ok(body(api(device)?)?))
+}
+
+fn api(device: Device) -> Result<&'static dyn DeviceApi> {
     Ok(Manager::global().api(device.kind)?)
 }

@@ -1,0 +1,105 @@
+//! Tensors in the memory of a device, and copies between them and bytes of the host.
+
+use super::{Device, Dtype, Manager, Result, Space, Stream, TensorRef};
+use crate::function::{Error, ErrorKind};
+use crate::object::Tensor;
+use crate::value::dlpack::DLTensor;
+use crate::value::{DLDataType, DLDevice};
+
+/// A tensor of `shape`, in elements, in the flat memory of a device. Its contents are not defined. The memory is freed when the
+/// tensor ends.
+///
+/// # Errors
+///
+/// As [`Manager::api`]; what the device answers where it has no such memory; a ValueError for a shape that no tensor of the host has.
+pub(crate) fn allocate(
+    shape: &[i64],
+    dtype: DLDataType,
+    place: DLDevice,
+) -> std::result::Result<Tensor, Error> {
+    let device = Device::from(place);
+    // The host needs no device API, which a program may have replaced: its tensors own their memory.
+    if device.kind == Device::CPU.kind {
+        return Tensor::empty(shape, dtype);
+    }
+    let api = Manager::global().api(device.kind)?;
+    let space = api.alloc_scoped(device, shape, Dtype::from(dtype), None)?;
+    let description = DLTensor {
+        data: space.0,
+        device: place,
+        ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
+        dtype,
+        shape: shape.as_ptr().cast_mut(),
+        strides: std::ptr::null_mut(),
+        byte_offset: 0,
+    };
+    // An error of freeing has no caller to go to.
+    // SAFETY: `space` was allocated above for this device, and a tensor calls this once, when it ends.
+    let finish = Box::new(move || drop(unsafe { api.free(device, space) }));
+    // SAFETY: `shape` lives for the call, which copies it, and the memory stays until `finish`.
+    Ok(unsafe { Tensor::over(description, finish) })
+}
+
+/// The device whose stream a copy from `from` to `to` is queued on: the one that is not host memory (DEV-20), and `from`
+/// between two of a kind.
+pub(crate) fn of_stream(from: Device, to: Device) -> Device {
+    if from.is_host() { to } else { from }
+}
+
+/// From where to where bytes of the host are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostCopy {
+    /// From the host into the tensor.
+    In,
+    /// From the tensor to the host.
+    Out,
+}
+
+/// Copies between a tensor and `nbytes` bytes of the host, and returns when they are there.
+///
+/// # Errors
+///
+/// A ValueError where the tensor has another number of bytes; what the device answers.
+///
+/// # Safety
+///
+/// The memory of `tensor` is there. `host` has `nbytes` bytes, to be written for [`HostCopy::Out`].
+pub(crate) unsafe fn copy_bytes(
+    tensor: &TensorRef<'_>,
+    host: Space,
+    nbytes: usize,
+    way: HostCopy,
+) -> std::result::Result<(), Error> {
+    if tensor.nbytes() != Some(nbytes) {
+        let size = tensor.nbytes().unwrap_or(0);
+        let message = format!(
+            "TVMArrayCopy: the array has {size} bytes, {nbytes} are to be copied: the size in bytes must exactly match"
+        );
+        return Err(Error::new(ErrorKind::Value, message));
+    }
+    let bytes = TensorRef {
+        data: host,
+        device: Device::CPU,
+        strides: None,
+        byte_offset: 0,
+        ..*tensor
+    };
+    let (from, to) = match way {
+        HostCopy::In => (&bytes, tensor),
+        HostCopy::Out => (tensor, &bytes),
+    };
+    // SAFETY: `host` has `nbytes` bytes and the memory of `tensor` is there, by this contract; both have the size just compared.
+    unsafe { Manager::global().copy_tensor(from, to, Stream::DEFAULT) }?;
+    Ok(sync(tensor.device)?)
+}
+
+/// Waits for the default stream of a device; the host is one device, whatever its number.
+fn sync(device: Device) -> Result<()> {
+    let device = match device.kind == Device::CPU.kind {
+        true => Device::CPU,
+        false => device,
+    };
+    Manager::global()
+        .api(device.kind)?
+        .sync(device, Stream::DEFAULT)
+}
