@@ -1,0 +1,97 @@
+//! What C++ consumers of `libtvm_ffi.so` link beside the C interface: functions by their mangled names, and the type
+//! information and virtual table of the two classes whose inline members refer to them.
+//!
+//! Written for x86-64 System V with libstdc++, where a result that owns something is written through a hidden first
+//! argument and no function here takes one by value. An error leaves as a C++ exception of the class `tvm::ffi::Error`;
+//! frames of Rust between here and the handler unwind.
+//!
+//! All functions have one contract, "as C++ calls it": the caller is C++ code that was compiled against the declaration that
+//! the function is named for.
+//!
+//! * A hidden `out` is an uninitialised place for the result, which the function fills unless it throws.
+//! * `this` is a live module.
+//! * A reference is the address of a live object of the declared class, which stays as it is for the call: a cell for `Any`,
+//!   `String` and optional values, a handle for object references. A pointer is null or the address of an object that may be written.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `classes` | tables of `tvm::ffi::Error` and `tvm::ffi::ModuleObj` |
+//! | `values` | functions of values: JSON, graphs, structural comparison, copies, text |
+//! | `modules` | the members of `Module` and `ModuleObj` |
+
+mod classes;
+mod modules;
+mod values;
+
+use crate::function::{Error, Result};
+use crate::module::cxx::throwing::{self, Exception};
+use crate::value::{AnyView, RawAny, str_bytes};
+use std::ffi::c_void;
+
+#[link(name = "stdc++")]
+unsafe extern "C-unwind" {
+    fn __cxa_allocate_exception(size: usize) -> *mut c_void;
+    fn __cxa_throw(
+        exception: *mut c_void,
+        type_information: *const c_void,
+        destroy: unsafe extern "C-unwind" fn(*mut c_void),
+    ) -> !;
+}
+
+/// Throws an error as C++ does.
+fn throw(error: Error) -> ! {
+    // SAFETY: `__cxa_allocate_exception` returns memory for that many bytes, or ends the process.
+    let memory = unsafe { __cxa_allocate_exception(size_of::<Exception>()) };
+    let exception = Exception {
+        table: classes::error_table(),
+        error: error.into_object().into_raw(),
+    };
+    // SAFETY: `memory` has that size, and the alignment of every type.
+    unsafe { memory.cast::<Exception>().write(exception) };
+    // SAFETY: `memory` holds an exception with the table of its class, and the type information of that class.
+    unsafe {
+        __cxa_throw(
+            memory,
+            (&raw const classes::ERROR_INFO).cast(),
+            throwing::destroy,
+        )
+    }
+}
+
+fn or_throw<T>(result: Result<T>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => throw(error),
+    }
+}
+
+/// Writes a result and returns its place, as C++ expects.
+///
+/// # Safety
+/// `place` is an uninitialised place for the result.
+unsafe fn returned<T>(place: *mut T, value: T) -> *mut T {
+    // SAFETY: `place` is uninitialised and writable, by this contract.
+    unsafe { place.write(value) };
+    place
+}
+
+/// The value behind a reference.
+///
+/// # Safety
+/// `cell` is a reference to a cell that lives for `'a`.
+unsafe fn view<'a>(cell: *const RawAny) -> AnyView<'a> {
+    // SAFETY: `cell` is a reference to a cell, by this contract.
+    let cell = unsafe { cell.read() };
+    // SAFETY: the cell lives for `'a`, by this contract.
+    unsafe { AnyView::from_raw(cell) }
+}
+
+/// The text of a string behind a reference.
+///
+/// # Safety
+/// `cell` is a reference to a cell.
+unsafe fn text(cell: *const RawAny) -> String {
+    // SAFETY: `cell` is a reference to a cell, by this contract, which lives for the call.
+    let view: AnyView<'_> = unsafe { view(cell) };
+    String::from_utf8_lossy(str_bytes(&view).unwrap_or_default()).into_owned()
+}
