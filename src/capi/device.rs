@@ -13,7 +13,7 @@ pub extern "C" fn tvmspec_install_devices() -> c_int {
 }
 
 /// Drives device `id` of type `kind` through the contract, and writes what came of it to `report`, at most `size` bytes
-/// with the zero at the end. Gives the number of rules' programs that the device broke, or -1 if there is no such device.
+/// with the zero at the end. Returns the number of rules' programs that the device broke, or -1 if there is no such device.
 ///
 /// # Safety
 ///

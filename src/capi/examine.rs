@@ -14,7 +14,7 @@ const GOOD: c_int = 0;
 const BAD: c_int = 1;
 const FAILED: c_int = 2;
 
-/// How much is read of what is no file, such as a pipe or a device, which may have no end.
+/// How much is read of what is no file but a pipe or a device, which may have no end.
 const LONGEST_STREAM: u64 = 1 << 28;
 
 /// Answers `command` about the `length` bytes at `bytes`, as JSON of the form that `spec/schema/COMMAND.json` describes.

@@ -3,7 +3,7 @@
 //! The module keeps tensors by name, and for each function the list of those that it needs. The first time a function is
 //! looked up, they are passed to the import that takes them (MOD-19).
 
-use super::loaders::LoaderEntry;
+use super::entry::LoaderEntry;
 use super::{Module, ModuleKind};
 use crate::function::{Error, ErrorKind, Function};
 use crate::object::{Array, Map, Tensor};
@@ -38,7 +38,7 @@ struct Sorted(NamedValues);
 type NamedValues = Vec<(Box<str>, Any)>;
 
 impl Sorted {
-    /// Of what stands twice, the later.
+    /// Of two with one name, the later (PAY-37).
     fn of(pairs: &NamedValues) -> Sorted {
         let names = pairs.iter().map(|(name, _)| &**name);
         let mut order: Vec<(&str, usize)> = names.zip(0..).collect();
@@ -151,7 +151,7 @@ impl Constants {
             return match i64::try_from(&result) {
                 Ok(code) if code != 0 => Err(Error::new(
                     ErrorKind::Runtime,
-                    format!("`{name}` refused its constants with code {code}"),
+                    format!("`{name}` returned code {code} for its constants"),
                 )),
                 _ => Ok(()),
             };

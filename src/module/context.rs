@@ -58,7 +58,7 @@ pub(super) fn fill_slots(symbols: &dyn Symbols) -> Vec<String> {
     let mut filled = Vec::new();
     let mut fill = |name: &str, slot: NonNull<c_void>, function: Pointer| {
         if fits(symbols, slot) {
-            // SAFETY: `fits` checked that a pointer can be written there; the library waits for it under this name.
+            // SAFETY: `fits` checked that a pointer can be written there; a symbol of this name is a slot, by the contract of `load`.
             unsafe { slot.cast::<*mut c_void>().write_unaligned(function.0) };
             filled.push(name.to_owned());
         }
@@ -67,6 +67,7 @@ pub(super) fn fill_slots(symbols: &dyn Symbols) -> Vec<String> {
     symbols.addresses(names, &mut |at, slot| {
         fill(names[at].text(), slot, functions[at]);
     });
+    // MOD-05: names of the program come last, and so stand in for ours where both have one.
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     for added in added.iter() {
         if let Some(slot) = symbols.address(SymbolName::hashed(&added.name, added.hash)) {
@@ -99,8 +100,9 @@ pub(super) fn set(
     let slot = symbols.address(name).filter(|slot| fits(symbols, *slot))?;
     let value = module.map_or(std::ptr::null_mut(), Module::context);
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: `fits` checked that a pointer can be written there.
+    // SAFETY: `fits` checked that a pointer can be written there; a symbol of this name is a context, by the contract of `load`.
     unsafe { slot.cast::<*mut c_void>().write_unaligned(value) };
+    // MOD-06: up to 0.21 a tree without `_lib` leaves null, which there is nothing to take back from.
     if value.is_null() {
         return None;
     }

@@ -33,7 +33,7 @@ pub(crate) unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result {
     last_error::take();
     let count = c_int::try_from(args.len())
         .map_err(|_| Error::new(ErrorKind::Value, "too many arguments"))?;
-    // SAFETY: `function` follows the convention; the arrays hold `count` arguments, which live through `args`.
+    // SAFETY: `function` follows the convention, by this contract; the arrays hold `count` arguments, which live through `args`.
     let returned = unsafe {
         function(
             passed.values.as_ptr(),

@@ -81,6 +81,7 @@ impl Library {
 
     /// Calls the argument-free function `symbol` for a text: metadata and documentation.
     fn text(&self, module: &Module, kind: &str, name: &str) -> Result<Option<String>, Error> {
+        // Up to 0.21 a library exports no documentation, and a function of that name is one of the user's.
         if self.names.entry != EntryPoint::Prefixed {
             return Ok(None);
         }
@@ -100,6 +101,7 @@ impl ModuleKind for Library {
         let Some(address) = self.address(name) else {
             return Ok(None);
         };
+        // MOD-12: the function keeps the module, and with it the mapping that its code lies in.
         let alive = module.clone();
         Ok(Some(match self.names.convention {
             Convention::Legacy => {
@@ -154,7 +156,7 @@ unsafe fn call_ffi(body: SafeCall, args: &[AnyView<'_>]) -> Result<Any, Error> {
     let mut result = RawAny::NONE;
     let count = i32::try_from(args.len())
         .map_err(|_| Error::new(ErrorKind::Value, "too many arguments"))?;
-    // SAFETY: `body` follows the convention; a view is one cell, and there are `count`.
+    // SAFETY: `body` follows the convention, by this contract; a view is one cell, and there are `count`.
     let code = unsafe {
         body(
             std::ptr::null_mut(),
@@ -223,7 +225,7 @@ fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
                 pointer(index::BYTE_ARRAY, std::ptr::null())
             }
             index::BYTE_ARRAY => {
-                // SAFETY: such a cell points to an array that lives for the call.
+                // SAFETY: a cell of this type points to an array that lives for the call.
                 flat.arrays.push(unsafe { *raw.ptr().cast::<ByteArray>() });
                 pointer(index::BYTE_ARRAY, std::ptr::null())
             }

@@ -1,6 +1,7 @@
 //! From a file, or from any source of symbols, to a tree of modules.
 
-use super::loaders::{LoaderEntry, Loaders};
+use super::entry::LoaderEntry;
+use super::loaders::Loaders;
 use super::{Dialect, Dso, Library, MOD_07, MOD_18, MOD_26, Module, Symbols, context, names};
 use crate::blob::{Blob, LIBRARY, detect};
 use crate::function::{Error, ErrorKind, registry};
@@ -86,7 +87,7 @@ impl std::error::Error for LoadError {}
 /// * opening it, and dropping it while none of its functions runs, is sound;
 /// * its symbols are what their names say (MOD-01 to MOD-06): a function is one, of the convention of its release;
 /// * its functions are called with the number, types, shapes and devices of arguments that they were compiled for, or
-///   refuse others;
+///   reject others;
 /// * the same holds for the device code that it brings, and for what it registers with this process.
 ///
 /// A file that is not trusted is read with [`crate::blob`] instead, which runs nothing of it.
@@ -124,6 +125,7 @@ type Opener = unsafe fn(&Path) -> Result<Dso, Violation>;
 /// As for [`load`].
 unsafe fn load_by(path: &Path, text: &str, open: Opener) -> Result<Module, Error> {
     let extension = match around_last_dot(unversioned(text)) {
+        // MOD-01: whatever the system calls a shared library, one loader reads them all.
         Some((_, "dll" | "dylib" | "dso")) => "so",
         Some((_, extension)) => extension,
         None => {
@@ -221,6 +223,7 @@ pub unsafe fn load_symbols(
     let blob = names::blob(&*symbols)?;
     let dialect = blob.map_or_else(|| names::dialect(&*symbols), |(dialect, _)| dialect);
     let names = Dialect::of(dialect);
+    // MOD-05: before the blob is read, whose loaders may run code of the library.
     let slots = context::fill_slots(&*symbols);
     let mut findings = Findings::new(strictness);
     let done = |module, layout, has_blob, findings: Findings| LoadedLibrary {
@@ -234,6 +237,7 @@ pub unsafe fn load_symbols(
         let module = library(&symbols, names);
         return Ok(done(module, dialect, false, findings));
     };
+    // MOD-18: a symbol with a size ends the blob. Without one the header does, since other data may follow.
     let bytes = if data.exact {
         data.bytes
     } else {
@@ -242,6 +246,7 @@ pub unsafe fn load_symbols(
     check_bounds(bytes)?;
     let layout = detect::detect(bytes, Some(names.blob.text()));
     let blob = Blob::read(bytes, layout, &mut findings)?;
+    // MOD-01: 0.2 and 0.7 share the symbol, and only the blob distinguishes them.
     let module = build(&blob, &symbols, Dialect::of(layout))?;
     Ok(done(module, layout, true, findings))
 }

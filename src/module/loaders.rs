@@ -1,29 +1,14 @@
 //! Which function reads the payload of which kind.
 
-use super::{Dialect, Module, Opaque, Symbols};
+use super::entry::{Loader, LoaderEntry};
+use super::{Dialect, Module, Opaque};
 use crate::function::{Error, ErrorKind, Function, registry};
 use crate::payload;
 use crate::release::Layout;
 use crate::rule::Findings;
 use crate::value::{Bytes, index};
 use crate::wire::Cursor;
-use std::sync::{Arc, PoisonError, RwLock};
-
-/// One module of a library, as its loader gets it.
-#[non_exhaustive]
-pub struct LoaderEntry<'a> {
-    /// The kind, such as `cuda`.
-    pub kind: &'a str,
-    /// The payload, without a length. It has kept every rule of chapter payload.
-    pub payload: &'a [u8],
-    /// The layout that it was stored in, on which the form of function information depends.
-    pub layout: Layout,
-    /// The library that `payload` lies in. A module that keeps this may go on reading the payload in place.
-    pub library: &'a Arc<dyn Symbols>,
-}
-
-/// Makes a module of an entry.
-pub type Loader = fn(&LoaderEntry<'_>) -> Result<Module, Error>;
+use std::sync::{PoisonError, RwLock};
 
 /// Few, so that walking them is faster than hashing.
 type LoaderTable = RwLock<Vec<(String, Loader)>>;

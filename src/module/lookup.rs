@@ -86,7 +86,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// What the kind raises, such as for an unknown format.
+    /// What the kind raises, for an unknown format for one.
     pub fn source(&self, format: &str) -> Result<String, Error> {
         match self.implementation() {
             Some(own) => own.source(format),
@@ -169,6 +169,7 @@ impl Module {
         query_imports: bool,
         matches: &mut dyn FnMut(&Module) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
+        // MOD-08: the module in front of its imports; 0.7 went on after a hit, and the last import had the last word.
         if matches(self)? {
             return Ok(true);
         }
@@ -176,6 +177,7 @@ impl Module {
             return Ok(false);
         }
         let seen = VisitedObjects::new();
+        // MOD-09: each once, so that 28 diamonds in a row, which keep releases busy for minutes, are 85 modules here.
         seen.add(self.as_object())?;
         let mut open = self.imports();
         open.reverse();
@@ -236,7 +238,8 @@ impl Module {
                 return Ok(found[at].1.clone());
             }
         }
-        // Not under the lock: a kind may load code, or call back.
+        // MOD-13: the module itself is skipped. Not under the lock: a kind may load code, or call back.
+        // MOD-13: up to 0.6 only the imports themselves.
         let deep = release >= Release::of(7);
         let mut imported = None;
         for module in self.imports() {

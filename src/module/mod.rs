@@ -35,6 +35,7 @@ mod constants;
 pub(crate) mod context;
 pub(crate) mod cxx;
 pub(crate) mod dso;
+mod entry;
 pub(crate) mod exports;
 mod kind;
 pub(crate) mod legacy;
@@ -55,13 +56,14 @@ pub use rules::*;
 
 pub(crate) use dso::Dso;
 pub use dso::{Data, Symbols};
+pub use entry::{Loader, LoaderEntry};
 pub use kind::{ModuleKind, property, property_mask};
 pub use library::Library;
 pub use load::{
     LoadError, LoadedLibrary, load, load_library, load_named, load_symbols, system_library,
 };
 pub(crate) use loaders::provide_loader;
-pub use loaders::{Loader, LoaderEntry, global_name, has_loader, register_loader};
+pub use loaders::{global_name, has_loader, register_loader};
 pub use names::{Convention, Dialect, SymbolName};
 pub use object::{Module, ModuleObj};
 pub use opaque::Opaque;

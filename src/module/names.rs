@@ -226,12 +226,14 @@ pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
         SymbolName::of("__TVMAPISetLastError"),
     ];
     let has = |name: SymbolName<'_>| symbols.address(name).is_some();
+    // MOD-02: no release before 0.22 exports a function under this prefix, and this is the one that most libraries have.
     if has(MAIN) {
         return Layout::V0_22;
     }
     if let Some((_, layout)) = CONTEXTS.into_iter().find(|(name, _)| has(*name)) {
         return layout;
     }
+    // MOD-03: slots of 0.2 to 0.20 that no later release has.
     if LEGACY.into_iter().any(has) {
         return Layout::V0_7;
     }
@@ -245,6 +247,7 @@ pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
         list.iter()
             .any(|(name, needed)| *needed && name.starts_with(prefix))
     };
+    // MOD-03: functions without the prefix of MOD-02 beside the interface of 16-byte cells are of 0.21 alone.
     if exports("__tvm_ffi_") {
         Layout::V0_22
     } else if needs("TVMFFI") || exports("__TVMFFI") {

@@ -130,7 +130,7 @@ impl Module {
             return None;
         }
         let object = context.cast::<u8>().wrapping_add(8).cast::<Header>();
-        // SAFETY: a context that is alive stands 8 bytes in front of a module object.
+        // SAFETY: the context is alive, by this contract, and lies 8 bytes in front of a module object.
         let object = unsafe { ObjectRef::retain(object) };
         // SAFETY: the reference that was just taken, of a module.
         Some(Module(unsafe { Ref::from_raw(object.into_raw()) }))
@@ -152,7 +152,7 @@ impl Module {
             // SAFETY: only modules of this crate have this table in front.
             return unsafe { Module::from_context(pointer) };
         }
-        // SAFETY: then it is the address of the module object itself, which is alive.
+        // SAFETY: then it is the address of the module object itself, which is alive, by this contract.
         let object = unsafe { ObjectRef::retain(pointer.cast()) };
         // SAFETY: the reference that was just taken, of a module.
         Some(Module(unsafe { Ref::from_raw(object.into_raw()) }))

@@ -24,7 +24,7 @@ pub unsafe fn run(
     if done() {
         return 0;
     }
-    // SAFETY: `run` can be called with `data`.
+    // SAFETY: `run` can be called with `data`, by this contract.
     let code = unsafe { run(data) };
     // MOD-22: a failure leaves the handle null, and the next caller tries again.
     if code == 0 {

@@ -57,10 +57,12 @@ impl ModuleKind for Opaque {
     }
 
     fn property_mask(&self) -> u32 {
+        // MOD-15: the mask of a kind whose runtime is not there.
         property_mask(&self.kind, Release::LAST, false)
     }
 
     fn function(&self, _module: &Module, name: &str) -> Result<Option<Function>, Error> {
+        // MOD-11: only the names of the payload, so that an import behind this one may have any other.
         if !self.functions.iter().any(|known| known == name) {
             return Ok(None);
         }

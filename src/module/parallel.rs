@@ -45,10 +45,11 @@ fn max_concurrency() -> usize {
     not_configured(from_environment.as_deref(), processors())
 }
 
-/// The same for the text of such a variable, if there is one, and so many processors.
+/// The same for the text of the variable, if there is one, and so many processors.
 pub(crate) fn not_configured(text: Option<&str>, processors: usize) -> usize {
     let number = match text {
         Some(text) => leading_number(text),
+        // MOD-20: as released runtimes do, which take two processors of x86-64 for one core.
         None if cfg!(target_arch = "x86_64") => processors / 2,
         None => processors,
     };
@@ -80,6 +81,7 @@ pub fn workers() -> usize {
 /// `task` must be callable with `data` from several threads at once, and `data` must live until this returns.
 pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(), String> {
     let concurrency = max_concurrency();
+    // MOD-20: from 0.8 on this is task 0 of 1, whatever count compiled code wants; it is no error within a task either.
     if concurrency == 1 {
         return Job::new(task, data, 1).run_alone();
     }
@@ -89,6 +91,7 @@ pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(
         );
     }
     let workers = concurrency.min(processors());
+    // MOD-20: each task has a worker of its own, since a barrier waits for all of them (MOD-21).
     if num_task > workers {
         return Err(format!(
             "Request parallel sync task larger than number of threads used  workers={workers} request={num_task}"

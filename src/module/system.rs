@@ -28,7 +28,7 @@ pub(crate) unsafe fn register(name: &str, address: *mut c_void) -> bool {
     let _ = if address.is_null() {
         table.remove(key.view()).map(drop)
     } else {
-        // SAFETY: the caller who registers a symbol says that it may be used as its name says.
+        // SAFETY: `address` is valid for the life of the process and what its name says, by this contract.
         let address = unsafe { Any::handle(address) };
         table.set(key, address)
     };
@@ -65,7 +65,7 @@ impl Symbols for SystemSymbols {
         };
         let room = super::dso::room_behind(address).ok_or_else(|| {
             let name = name.text();
-            let text = format!("cannot tell where `{name}` of the system library ends");
+            let text = format!("it is not known where `{name}` of the system library ends");
             super::MOD_18.refused(Kind::Unsupported, text)
         })?;
         // SAFETY: `room_behind` found the address in a readable segment of that many bytes more; an address that is registered
@@ -78,6 +78,7 @@ impl Symbols for SystemSymbols {
     }
 
     fn function(&self, before: &str, name: &str) -> Option<NonNull<c_void>> {
+        // MOD-16: from 0.22 on the prefix of the library stands behind that of all functions, not in front of it.
         let prefixed = format!("{before}{}{name}", self.prefix);
         let found = exact(&prefixed);
         found.or_else(|| exact(&format!("{before}{name}")))

@@ -58,7 +58,7 @@ pub(crate) fn alloc(request: Request) -> Result<NonNull<c_void>, String> {
 /// As [`WorkspaceSource::free`].
 pub(crate) unsafe fn free(device: (i32, i32), memory: *mut c_void) -> Result<(), String> {
     let memory = NonNull::new(memory).ok_or("a null workspace cannot be freed")?;
-    // SAFETY: `memory` is of `alloc` of the same device on the same thread, and not freed yet.
+    // SAFETY: `memory` is of `alloc` of the same device on the same thread, and not freed yet, by this contract.
     unsafe { current().free(device, memory) }
 }
 
@@ -92,12 +92,12 @@ impl WorkspaceSource for HostOnly {
 
     unsafe fn free(&self, device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String> {
         only_host(device.0)?;
-        // SAFETY: `alloc` put one line with the size in front of what it returned.
+        // SAFETY: `memory` comes from `alloc`, by this contract, which puts one line with the size in front of what it returns.
         let start = unsafe { memory.as_ptr().cast::<u8>().sub(ALIGNMENT) };
-        // SAFETY: `alloc` wrote the size there.
+        // SAFETY: `memory` comes from `alloc`, by this contract, which wrote the size there.
         let bytes = unsafe { ptr::read(start.cast::<u64>()) };
         let layout = layout(bytes)?;
-        // SAFETY: same size and alignment as when it was allocated.
+        // SAFETY: not freed yet, by this contract, and of the size and alignment that it was allocated with.
         unsafe { alloc::dealloc(start, layout) };
         Ok(())
     }

@@ -11,7 +11,7 @@ thread_local! {
     static TRACE: RefCell<(Vec<u8>, ByteArray)> = const { RefCell::new((Vec::new(), ByteArray::EMPTY)) };
 }
 
-/// The place of the caller, if both texts are given, and the calls above it, valid until the next call on this thread.
+/// The place of the caller, if both texts are there, and the calls above it, valid until the next call on this thread.
 /// Ends where a call crossed the interface or came from Python, which adds its own part, unless `cross_ffi_boundary`.
 ///
 /// # Safety
@@ -23,16 +23,16 @@ pub unsafe extern "C-unwind" fn TVMFFIBacktrace(
     function: *const c_char,
     cross_ffi_boundary: i32,
 ) -> *const ByteArray {
-    let given = !file.is_null() && !function.is_null();
+    let named = !file.is_null() && !function.is_null();
     let mut trace = StackTrace::new(cross_ffi_boundary == 0);
-    if given {
+    if named {
         // SAFETY: `file` is not null, so a C string, by this contract.
         let file = unsafe { CStr::from_ptr(file) };
         // SAFETY: `function` is not null, so a C string, by this contract.
         let function = unsafe { CStr::from_ptr(function) };
         trace.own_line(file.to_bytes(), line, function.to_bytes());
     }
-    stack::walk(&mut |symbol| trace.frame(symbol, given));
+    stack::walk(&mut |symbol| trace.frame(symbol, named));
     TRACE.with_borrow_mut(|(buffer, array)| {
         *buffer = trace.text;
         *array = ByteArray::of(buffer);
@@ -47,7 +47,7 @@ struct StackTrace {
     stops_at_boundary: bool,
     /// Whether the frame that called for the trace was passed.
     began: bool,
-    /// Whether the frame whose line was given was passed.
+    /// Whether the frame of the caller was passed.
     passed_caller: bool,
 }
 
@@ -100,13 +100,13 @@ impl StackTrace {
     }
 
     /// Takes a frame; false ends the walk. The file of a frame is not known, only the symbol.
-    fn frame(&mut self, symbol: Option<&[u8]>, given: bool) -> bool {
+    fn frame(&mut self, symbol: Option<&[u8]>, named: bool) -> bool {
         let symbol = symbol.unwrap_or_default();
         if !self.began {
             self.began = symbol == b"TVMFFIBacktrace";
             return true;
         }
-        if given && !self.passed_caller {
+        if named && !self.passed_caller {
             self.passed_caller = true;
             return true;
         }
@@ -168,7 +168,7 @@ mod stack {
             symbol: std::ptr::null(),
             address: std::ptr::null_mut(),
         };
-        // SAFETY: `dladdr` follows no address that it is asked for, and writes its own variable `info`.
+        // SAFETY: `dladdr` follows none of the addresses that it looks up, and writes its own variable `info`.
         let code = unsafe { dladdr(std::ptr::without_provenance(address), &raw mut info) };
         if code == 0 || info.symbol.is_null() {
             return if frame(None) { GO_ON } else { END };

@@ -36,7 +36,7 @@ pub extern "C-unwind" fn TVMFFIEnvGetStream(device_type: i32, device_id: i32) ->
     env::stream(device_type, device_id)
 }
 
-/// Sets the tensor allocator of this thread, and of all threads if asked.
+/// Sets the tensor allocator of this thread, and of all threads where the caller says so.
 ///
 /// # Safety
 /// `allocator` is null or follows DLPack's convention from then on, on every thread if it is for all: it answers 0 and a tensor
@@ -80,7 +80,7 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvTensorAlloc(
     })
 }
 
-/// Asks the frontend for pending signals.
+/// Calls the frontend for pending signals.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn TVMFFIEnvCheckSignals() -> i32 {
     frontend::check_signals()

@@ -77,7 +77,7 @@ pub unsafe extern "C-unwind" fn TVMFFIErrorSetRaisedFromCStrParts(
     for at in 0..usize::try_from(count).unwrap_or(0) {
         // SAFETY: `parts` holds `count` of them, by this contract, and `at` is less.
         let part = unsafe { parts.add(at) };
-        // SAFETY: one of the `count` pointers that `parts` holds.
+        // SAFETY: one of the `count` pointers that `parts` holds, by this contract.
         let part = unsafe { part.read() };
         // SAFETY: `part` is a C string or null, as are all that `parts` holds, by this contract.
         message.extend_from_slice(unsafe { text(part) });

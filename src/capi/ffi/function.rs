@@ -48,7 +48,7 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionCall(
 /// The function of a name: an owned handle, or null when there is none.
 ///
 /// # Safety
-/// `name` and its bytes are readable, `out` is writable. Who calls the function passes what it takes.
+/// `name` and its bytes are readable, `out` is writable. A caller of the function passes what it takes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIFunctionGetGlobal(
     name: *const ByteArray,
@@ -59,7 +59,7 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionGetGlobal(
     let name = unsafe { &*name };
     // SAFETY: the bytes of `name` are readable, by this contract.
     let name = unsafe { name.as_slice() };
-    // SAFETY: who calls the function passes what it takes, by this contract. The lookup neither fails nor panics.
+    // SAFETY: a caller of the function passes what it takes, by this contract. The lookup neither fails nor panics.
     let found = unsafe { registry::lookup_raw(name) };
     let handle = found.map_or(std::ptr::null_mut(), |function| {
         function.into_object().into_raw()

@@ -138,7 +138,7 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleDeinitOnce(
     })
 }
 
-/// `TVMFFICustomAllocator`: kept for those who ask; no object of this library is made with it.
+/// `TVMFFICustomAllocator`: kept for callers of `TVMFFIGetCustomAllocator`; no object of this library is made with it.
 #[repr(C)]
 pub struct TVMFFICustomAllocator {
     allocate: *mut c_void,

@@ -56,7 +56,7 @@ unsafe fn borrowed(handle: *mut Header) -> crate::function::Result<Tensor> {
     Ok(cast::<Tensor>(AnyView::from(&object))?)
 }
 
-/// Gives out a DLPack tensor that holds a reference of `from`.
+/// Returns a DLPack tensor that holds a reference of `from`.
 ///
 /// # Safety
 /// `from` is an object, `out` writable.
@@ -74,7 +74,7 @@ pub unsafe extern "C-unwind" fn TVMFFITensorToDLPack(
     })
 }
 
-/// Gives out a DLPack 1.x tensor that holds a reference of `from`.
+/// Returns a DLPack 1.x tensor that holds a reference of `from`.
 ///
 /// # Safety
 /// As [`TVMFFITensorToDLPack`].

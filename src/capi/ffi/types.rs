@@ -35,8 +35,8 @@ pub unsafe extern "C-unwind" fn TVMFFITypeKeyToIndex(key: *const ByteArray, out:
     })
 }
 
-/// The index of a type, given out if it is new; parent -2 only asks, and -2 is the answer when there is none. A type that
-/// does not fit its parent is refused with -1 and the error raised on this thread (VAL-15).
+/// The index of a type, a new one if it is unknown; parent -2 only looks it up, and returns -2 where there is none. A type that
+/// does not fit its parent is rejected with -1 and the error raised on this thread (VAL-15).
 ///
 /// # Safety
 /// `key` and its bytes are readable.
@@ -49,13 +49,13 @@ pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
     can_overflow: i32,
     parent: i32,
 ) -> i32 {
-    let mut given = -1;
+    let mut index = -1;
     // A code of -1 is the answer that was there before.
     enter(|| {
         super::init();
         // SAFETY: `key` and its bytes are readable, by this contract.
         let key = unsafe { utf8(key) }?;
-        given = match parent {
+        index = match parent {
             -2 => types::index_of(key).unwrap_or(-2),
             _ => types::get_or_alloc(NewType {
                 key,
@@ -68,7 +68,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
         };
         Ok(())
     });
-    given
+    index
 }
 
 /// What is known of a type; valid for ever. Ends the process for an unknown index, as the ABI says.

@@ -29,7 +29,7 @@ pub unsafe extern "C" fn TVMAPISetLastError(message: *const c_char) {
 /// Ends the process with the last failure of this thread: the caller has no way to go on (0.15 on).
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMThrowLastError() {
-    // SAFETY: `pointer` is never null and ends with a NUL.
+    // SAFETY: `TVMGetLastError` returns a C string, never null, which stays until the next failure of this thread.
     let text = unsafe { CStr::from_ptr(last_error::pointer()) };
     eprintln!("{}", text.to_string_lossy());
     std::process::abort()

@@ -125,13 +125,13 @@ pub unsafe extern "C" fn TVMFuncRegisterGlobal(
 ///
 /// # Safety
 ///
-/// `name` must be a C string, `out` a place for a handle. Who calls the function passes what it takes.
+/// `name` must be a C string, `out` a place for a handle. A caller of the function passes what it takes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFuncGetGlobal(name: *const c_char, out: *mut Handle) -> c_int {
     guard(|| {
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name, "the name") }?;
-        // SAFETY: who calls the function passes what it takes, by this contract.
+        // SAFETY: a caller of the function passes what it takes, by this contract.
         let found = unsafe { registry::lookup_raw(name.as_bytes()) };
         let handle = found.map_or(ptr::null_mut(), |function| {
             function.into_object().into_raw()

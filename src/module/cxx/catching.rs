@@ -1,7 +1,7 @@
 //! Calls a function of C++ and catches what it throws.
 //!
 //! Rust cannot: an exception of C++ that reaches `catch_unwind` ends the process. So the call is made by a few
-//! instructions of our own, whose frame has a personality that stops every exception there. Such a frame unwinds like any
+//! instructions of our own, whose frame has a personality that stops every exception there. The frame unwinds like any
 //! other, so nothing on the C++ side is left undestroyed.
 //!
 //! For x86-64 Linux, where the layout of what is thrown is that of the Itanium C++ ABI.
@@ -24,7 +24,7 @@ pub(super) unsafe fn call(
     args: [MachineWord; 4],
 ) -> Result<MachineWord, Error> {
     let mut thrown: *mut Unwind = null_mut();
-    // SAFETY: `function` follows the C calling convention and takes these words; the frame catches all that is thrown.
+    // SAFETY: `function` follows the C calling convention and takes these words, by this contract; the frame catches all that is thrown.
     let returned = unsafe { tvmspec_catching_call(function, args.as_ptr(), &raw mut thrown) };
     if thrown.is_null() {
         return Ok(returned);
@@ -115,6 +115,8 @@ unsafe extern "C" fn personality(
     const INSTALL_CONTEXT: c_int = 7;
     const CONTINUE: c_int = 8;
     const GNU_CXX: u64 = u64::from_be_bytes(*b"GNUCC++\0");
+    // A thread that ends unwinds by force, and nothing may stop it; a panic of Rust, or an exception of a third language, is for
+    // the handler of its own language further up.
     if actions & FORCED != 0 || class & !0xff != GNU_CXX {
         return CONTINUE;
     }
@@ -139,7 +141,7 @@ unsafe extern "C" fn personality(
 ///
 /// `thrown` is an exception of C++ that was caught, and that has no other owner.
 unsafe fn error_of(thrown: *mut Unwind) -> Error {
-    // SAFETY: it begins with what every language's exceptions begin with.
+    // SAFETY: `thrown` is an exception, by this contract, and begins as those of every language do.
     let class = unsafe { (*thrown).class };
     let bytes = thrown.cast::<u8>();
     let object: *mut u8 = match class & 0xff == 1 {
@@ -152,7 +154,7 @@ unsafe fn error_of(thrown: *mut Unwind) -> Error {
     let own = unsafe { front.cast::<CxxType>().read() };
     // SAFETY: what was thrown is an object of that type, and alive until `finish`.
     let error = unsafe { described(own, object) };
-    // SAFETY: caught, and not used again.
+    // SAFETY: `thrown` was caught, by this contract, and is not used again.
     unsafe { finish(thrown) };
     error
 }
@@ -161,10 +163,10 @@ unsafe fn error_of(thrown: *mut Unwind) -> Error {
 ///
 /// `object` is a live object of the C++ type `own`.
 unsafe fn described(own: CxxType, object: *mut u8) -> Error {
-    // SAFETY: `object` is a live object of the type `own`.
+    // SAFETY: `object` is a live object of the type `own`, by this contract.
     if let Some(object) = unsafe { part(own, object, b"N3tvm3ffi5ErrorE") } {
         let error = object.cast::<*mut Header>().wrapping_add(1);
-        // SAFETY: behind the table such an exception has a pointer to an error object.
+        // SAFETY: behind the table an exception of this class has a pointer to an error object.
         let error = unsafe { error.read() };
         if !error.is_null() {
             // SAFETY: which it owns.
@@ -177,7 +179,7 @@ unsafe fn described(own: CxxType, object: *mut u8) -> Error {
     // SAFETY: `object` is a live object of the type `own`, by this contract.
     if let Some(object) = unsafe { part(own, object, b"St9exception") } {
         type What = unsafe extern "C" fn(*mut u8) -> *const c_char;
-        // SAFETY: such an object begins with a pointer to its table.
+        // SAFETY: an object of a class with virtual functions begins with a pointer to its table.
         let table = unsafe { object.cast::<*const What>().read() };
         // SAFETY: two destructors stand in front of `what` in the table.
         let what = unsafe { table.wrapping_add(2).read() };
@@ -189,7 +191,7 @@ unsafe fn described(own: CxxType, object: *mut u8) -> Error {
             return Error::new(ErrorKind::Internal, text.into_owned());
         }
     }
-    // SAFETY: `own` is type information.
+    // SAFETY: `own` is type information, by this contract.
     let name = unsafe { name_of(own) };
     let name = String::from_utf8_lossy(name).into_owned();
     Error::new(
@@ -212,7 +214,7 @@ type CxxType = *const MachineWord;
 ///
 /// `of` is type information, which stays while the library that brought it does.
 unsafe fn name_of<'a>(of: CxxType) -> &'a [u8] {
-    // SAFETY: the second word of type information is the name.
+    // SAFETY: `of` is type information, by this contract, whose second word is the name.
     let name = unsafe { of.wrapping_add(1).cast::<*const c_char>().read() };
     // SAFETY: a C string, which stays as long as the type information.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
@@ -225,7 +227,7 @@ unsafe fn name_of<'a>(of: CxxType) -> &'a [u8] {
 ///
 /// `object` is a live object of the C++ type `own`.
 unsafe fn part(own: CxxType, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> {
-    // SAFETY: `own` is type information.
+    // SAFETY: `own` is type information, by this contract.
     if unsafe { name_of(own) } == wanted {
         return Some(object);
     }
@@ -265,7 +267,7 @@ unsafe fn part(own: CxxType, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> 
 ///
 /// # Safety
 ///
-/// `object` is a live object of a class with such a base.
+/// `object` is a live object of a class with a base at `place`.
 unsafe fn base_at(object: *mut u8, place: isize) -> *mut u8 {
     const VIRTUAL: isize = 1;
     if place & VIRTUAL == 0 {
@@ -298,11 +300,40 @@ unsafe fn finish(thrown: *mut Unwind) {
         Some((begin, end))
     });
     let Some((begin, end)) = found else {
-        // SAFETY: the exception is caught, and not used again.
+        // SAFETY: the exception is caught and not used again, by this contract.
         return unsafe { _Unwind_DeleteException(thrown) };
     };
-    // SAFETY: the exception is caught, and nothing else has begun to handle it.
+    // SAFETY: the exception is caught, by this contract, and nothing else has begun to handle it.
     unsafe { begin(thrown) };
     // SAFETY: ends what was just begun; the exception is not used again.
     unsafe { end() };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the frame does in the search for a handler, and no more: it needs neither exception nor context.
+    fn in_search(actions: c_int, class: &[u8; 8]) -> c_int {
+        let class = u64::from_be_bytes(*class);
+        // SAFETY: in the search neither pointer is followed.
+        unsafe { personality(1, actions, class, null_mut(), null_mut()) }
+    }
+
+    #[test]
+    fn the_frame_stops_exceptions_of_cxx_alone() {
+        // The numbers of the unwinder's interface: search, force; handler found, continue.
+        const SEARCH: c_int = 1;
+        const FORCED: c_int = 8;
+        const FOUND: c_int = 6;
+        const CONTINUE: c_int = 8;
+        assert_eq!(in_search(SEARCH, b"GNUCC++\0"), FOUND);
+        // Thrown once more through a pointer to it.
+        assert_eq!(in_search(SEARCH, b"GNUCC++\x01"), FOUND);
+        for other in [b"GNUCOBJ\0", b"MOZ\0RUST", b"CLNGC++\0"] {
+            assert_eq!(in_search(SEARCH, other), CONTINUE);
+        }
+        // A thread that ends.
+        assert_eq!(in_search(SEARCH | FORCED, b"GNUCC++\0"), CONTINUE);
+    }
 }

@@ -106,7 +106,7 @@ pub(in crate::module) fn write_formats(module: &Module) -> Result<Vec<String>, E
     Ok(formats.iter().filter_map(text_of).collect())
 }
 
-/// Adds an import behind those there are. The class refuses a cycle (MOD-10).
+/// Adds an import behind those there are. The class rejects a cycle (MOD-10).
 pub(in crate::module) fn import(module: &Module, other: &Module) -> Result<(), Error> {
     let mut handle = other.as_object().as_ptr();
     let handle: *mut c_void = (&raw mut handle).cast();
@@ -223,7 +223,7 @@ unsafe fn invoke(
     unsafe { super::catching::call(function, words) }
 }
 
-/// Elsewhere it is not documented how such results travel.
+/// Elsewhere it is not documented how results that own something travel.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
 unsafe fn invoke(_: &Module, _: VirtualOffset, _: [*mut c_void; 4]) -> Result<*mut c_void, Error> {
     let text = "modules that C++ made are called on x86-64 Linux alone";

@@ -1,7 +1,7 @@
 //! Throws an error to a caller in C++.
 //!
-//! The tables of the class `tvm::ffi::Error` are made here from what libstdc++ brings, when it is in this process: who
-//! does not link it can throw too. A handler finds its class by name, so it makes no difference whose tables these are.
+//! The tables of the class `tvm::ffi::Error` are made here from what libstdc++ brings, when it is in this process: a program
+//! that does not link it can throw too. A handler finds its class by name, so it makes no difference whose tables these are.
 //!
 //! For x86-64 Linux, where the layout of what is thrown is that of the Itanium C++ ABI.
 

@@ -70,13 +70,13 @@ impl Dso {
     ///
     /// As for [`Dso::open`].
     unsafe fn open_as(path: &Path, bare_is_file: bool) -> Result<Dso, Violation> {
-        // SAFETY: the initializers of the library are sound to run.
+        // SAFETY: the initializers of the library are sound to run, by the contract of `Dso::open`.
         let opened = unsafe { open(path, bare_is_file) };
         let (library, shown, path) = opened.map_err(|error| not_opened(path, &error))?;
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
         let (library, table) = {
             let raw = libloading::os::unix::Library::from(library).into_raw();
-            // SAFETY: the handle that was just taken apart.
+            // SAFETY: `raw` is the handle of the library that was just taken apart, which is open.
             let library = unsafe { libloading::os::unix::Library::from_raw(raw) };
             // SAFETY: the handle is open, and the fields of `Dso` drop the table before the library.
             let table = unsafe { SymbolTable::of(raw) };
@@ -108,6 +108,7 @@ impl Dso {
         match table.find(name) {
             Some(found) => Ok(Some((found.address.ok_or(())?, found.size))),
             None if table.is_alone() => Ok(None),
+            // Another library that this one is linked with may have it, as `dlsym` finds in every release.
             None => Err(()),
         }
     }
@@ -194,7 +195,7 @@ impl Symbols for Dso {
         let room = [symbol, mapped].into_iter().flatten().min();
         let room = room.ok_or_else(|| {
             let (name, path) = (name.text(), self.path.to_string_lossy());
-            let text = format!("cannot tell where `{name}` of {path} ends");
+            let text = format!("it is not known where `{name}` of {path} ends");
             MOD_18.refused(Kind::Unsupported, text)
         })?;
         // SAFETY: the segment that holds `start` is mapped and readable for at least `room` bytes, as long as `self` is.
@@ -203,7 +204,7 @@ impl Symbols for Dso {
         Ok(Some(Data { bytes, exact }))
     }
 
-    /// Where a linker puts constants beside the code, the segment does not tell them apart: the table of symbols does (MOD-02).
+    /// Where a linker puts constants beside the code, the segment does not distinguish them: the table of symbols does (MOD-02).
     fn function(&self, prefix: &str, name: &str) -> Option<NonNull<c_void>> {
         let name = format!("{prefix}{name}");
         let address = self.address(SymbolName::of(&name))?;
@@ -309,20 +310,20 @@ unsafe fn open(path: &Path, bare_is_file: bool) -> Result<OpenedLibrary, libload
     }
     text.extend_from_slice(bytes);
     text.push(0);
-    // With a NUL at its end it is not copied again; one inside is refused.
+    // With a NUL at its end it is not copied again; one inside is an error.
     let file = Some(OsStr::from_bytes(&text));
     let mut shown = forward::show();
     let mut library = Err(libloading::Error::DlOpenUnknown);
     if shown.is_some() {
         // Bound while the C interface is shown, and by everything that it needs.
-        // SAFETY: the initializers and finalizers of the library are sound to run.
+        // SAFETY: the initializers and finalizers of the library are sound to run, by the contract of `Dso::open`.
         library = unsafe { Library::open(file, RTLD_NOW | RTLD_LOCAL) };
     }
     if library.is_ok() {
         shown = None;
     } else {
         // What else is missing may never be called. Until the library is closed, what is called is bound then.
-        // SAFETY: the initializers and finalizers of the library are sound to run.
+        // SAFETY: the initializers and finalizers of the library are sound to run, by the contract of `Dso::open`.
         library = unsafe { Library::open(file, RTLD_LAZY | RTLD_LOCAL) };
     }
     let library = library?;
@@ -341,7 +342,7 @@ unsafe fn open(path: &Path, bare_is_file: bool) -> Result<OpenedLibrary, libload
 /// As for [`Dso::open`].
 #[cfg(not(unix))]
 unsafe fn open(path: &Path, _bare_is_file: bool) -> Result<OpenedLibrary, libloading::Error> {
-    // SAFETY: the initializers and finalizers of the library are sound to run.
+    // SAFETY: the initializers and finalizers of the library are sound to run, by the contract of `Dso::open`.
     let library = unsafe { libloading::Library::new(path) }?;
     Ok((library, None, path.to_owned()))
 }

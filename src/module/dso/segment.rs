@@ -18,6 +18,7 @@ pub(crate) fn can_write(address: NonNull<c_void>, bytes: usize) -> bool {
 
 pub(super) fn writable(segment: Option<MappedSegment>, start: usize, bytes: usize) -> bool {
     match segment {
+        // MOD-05, MOD-06: releases write whatever has the name, and end with the process where it is a constant.
         Some(segment) => segment.writable && segment.end - start >= bytes,
         None => !cfg!(target_os = "linux"),
     }
@@ -69,6 +70,7 @@ impl ProgramHeader {
             let start = base.wrapping_add(header.address);
             let end = start.wrapping_add(header.memory_size);
             let holds = start <= address && address < end;
+            // MOD-18: what may not be read has no bytes for a blob, whatever its segment spans.
             (header.kind == LOAD && header.flags & READ != 0 && holds).then_some(MappedSegment {
                 end: end as usize,
                 writable: header.flags & WRITE != 0,
@@ -78,7 +80,7 @@ impl ProgramHeader {
     }
 }
 
-/// The segment of a loaded library that holds `address` and can be read; asked of the dynamic linker, not of the file.
+/// The segment of a loaded library that holds `address` and can be read, from the dynamic linker and not from the file.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub(super) fn segment(address: usize) -> Option<MappedSegment> {
     use std::ffi::{c_char, c_int};

@@ -93,7 +93,7 @@ impl SymbolTable {
     pub(super) unsafe fn of(handle: *mut c_void) -> Option<SymbolTable> {
         const LINK_MAP: c_int = 2;
         let mut map: *const LinkMap = std::ptr::null();
-        // SAFETY: an open handle, and a place for the address of its link map.
+        // SAFETY: `handle` is open, by this contract, and `map` is a place for the address of its link map.
         unsafe { dlinfo(handle, LINK_MAP, (&raw mut map).cast()) };
         // SAFETY: the link map of an open handle, or null.
         let map = unsafe { map.as_ref() }?;
@@ -133,7 +133,7 @@ impl SymbolTable {
             strings,
             hash,
             plain_hash: place(plain_hash),
-            // SAFETY: the handle is open.
+            // SAFETY: `handle` is open, by this contract.
             headers: unsafe { program_headers(handle) },
             alone: false,
         };
@@ -243,7 +243,7 @@ impl SymbolTable {
                 let symbol = (self.symbols as *const ElfSymbol).wrapping_add(at as usize);
                 // SAFETY: the chains hold indices of the symbol table alone.
                 let symbol = unsafe { &*symbol };
-                // SAFETY: an offset into the string table.
+                // SAFETY: the name of a symbol is an offset into the string table, where a NUL ends it.
                 let text = unsafe {
                     CStr::from_ptr((self.strings + symbol.name as usize) as *const c_char)
                 };
@@ -270,7 +270,7 @@ impl HashSection {
     ///
     /// `address` must be that of such a table.
     unsafe fn at(address: usize) -> Option<HashSection> {
-        // SAFETY: such a table begins with four words.
+        // SAFETY: `address` is that of such a table, by this contract, which begins with four words.
         let [buckets, first, masks, shift] = unsafe { *(address as *const [u32; 4]) };
         // `dlsym` finds nothing in a table without buckets, and masks are counted by a power of two.
         (buckets > 0 && masks.is_power_of_two()).then_some(HashSection {
@@ -327,7 +327,7 @@ impl HashSection {
 unsafe fn program_headers(handle: *mut c_void) -> Option<(usize, usize)> {
     const HEADERS: c_int = 11;
     let mut first: *const ProgramHeader = std::ptr::null();
-    // SAFETY: an open handle, and a place for the address of its headers.
+    // SAFETY: `handle` is open, by this contract, and `first` is a place for the address of its headers.
     let count = unsafe { dlinfo(handle, HEADERS, (&raw mut first).cast()) };
     Some((first as usize, usize::try_from(count).ok()?))
 }

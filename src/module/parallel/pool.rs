@@ -46,6 +46,7 @@ impl Job {
         // SAFETY: the task can be called with this data, by the contract of `launch`; the group lives until it returns.
         let code = unsafe { (self.task)(index as c_int, &raw mut group, self.data) };
         IN_TASK.set(outer);
+        // MOD-24: reported whatever the concurrency, where releases from 0.8 on ignore it for a concurrency of 1.
         if code != 0 {
             // Code up to 0.20 leaves a text, later code raises an error.
             let raised = take_raised().map(|error| error.message().to_owned());
@@ -66,6 +67,7 @@ impl Job {
         if failures.is_empty() {
             return Ok(());
         }
+        // MOD-20: in the order of the tasks, whichever ended first, and without a line end behind the last.
         failures.sort_unstable_by_key(|(index, _)| *index);
         let lines: Vec<String> = failures
             .iter()
@@ -91,6 +93,7 @@ impl WorkerPool {
     pub(super) fn run(&mut self, job: &Job) -> Result<(), String> {
         let count = job.counters.len();
         let caller_works = std::env::var("TVM_EXCLUDE_WORKER0").map_or(true, |text| text != "0");
+        // MOD-20: the launching thread is the worker of task 0, unless the variable keeps it free.
         let first = usize::from(caller_works);
         while self.workers.len() < count {
             self.workers.push(Worker::start()?);
