@@ -84,12 +84,13 @@ pub(crate) mod tensor {
 
 /// The chapter `module`.
 pub(crate) mod module {
-    mod backend;
+    pub(in crate::conformance) mod backend;
     pub(crate) mod behaviour;
     mod compiled;
     pub(in crate::conformance) mod loading;
     pub(in crate::conformance) mod lookup;
     mod memory;
+    pub(in crate::conformance) mod older;
     pub(in crate::conformance) mod opened;
     pub(crate) mod ops;
     pub(in crate::conformance) mod own;

@@ -151,7 +151,7 @@ pub(super) fn write(path: &Path, extras: Extras<'_>) -> std::io::Result<()> {
     let symbols: Vec<(&str, Content)> = jumps.chain(extras.linked.then_some(lookup)).collect();
     let blob = extras.blob.map(|blob| ("__tvm_dev_mblob", blob));
     let data: Vec<(&str, &[u8])> = blob.into_iter().collect();
-    shell::write_symbols_and_data(&symbols, &data, path)
+    shell::write_symbols(&symbols, &data, path)
 }
 
 /// `(storage id)`: the address of a linked parameter, or None.

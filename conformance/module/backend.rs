@@ -4,11 +4,11 @@
 use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::held::int_arg;
 use crate::conformance::runtime::ffi::{Reply, told, unsupported, value_of};
-use crate::conformance::runtime::function_of;
 use crate::conformance::runtime::number::{NoNumber, number_of, number_or};
+use crate::conformance::runtime::{Runtime, function_of, legacy};
 use serde_json::{Value, json};
 use std::cell::Cell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -32,14 +32,117 @@ type RunOnce = unsafe extern "C" fn(
 ) -> c_int;
 type Free = unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int;
 
+/// What these operations need of a runtime beside the functions that compiled code calls. Either C interface has it.
+pub(in crate::conformance) trait BackendHost: Sync {
+    /// The libraries that have the functions.
+    fn runtime(&self) -> &'static dyn Runtime;
+
+    /// Sets the number of workers of a launch.
+    ///
+    /// # Errors
+    ///
+    /// What the runtime answers.
+    fn configure(&'static self, workers: i64) -> Result<(), Reply>;
+
+    /// Leaves an error on this thread, as compiled code does before it fails.
+    fn raise(&self, message: &CStr);
+
+    /// The message of the last error of this thread.
+    fn message(&'static self) -> Option<String>;
+
+    /// Runs an initialiser as code of 0.26 on does; `None` where the runtime has no function for that.
+    fn once(
+        &self,
+        place: &mut Handle,
+        body: unsafe extern "C" fn(*mut Handle) -> c_int,
+    ) -> Option<c_int>;
+
+    /// Whether workspace is aligned that is taken where no device is; `None` where the runtime does not show it.
+    ///
+    /// # Errors
+    ///
+    /// What the runtime answers.
+    fn host_is_aligned(&'static self, _bytes: u64) -> Result<Option<bool>, Reply> {
+        Ok(None)
+    }
+}
+
+impl BackendHost for Api {
+    fn runtime(&self) -> &'static dyn Runtime {
+        self.runtime
+    }
+
+    fn configure(&'static self, workers: i64) -> Result<(), Reply> {
+        match self.brought("threads.configure") {
+            Some(configure) => self.call(&configure, &[int_arg(workers)])?,
+            // The first number is the kind of cores.
+            None => {
+                self.call_global("runtime.config_threadpool", &[int_arg(1), int_arg(workers)])?
+            }
+        };
+        Ok(())
+    }
+
+    fn raise(&self, message: &CStr) {
+        Api::raise(self, c"RuntimeError", message);
+    }
+
+    fn message(&'static self) -> Option<String> {
+        let texts = self.take_raised()?.error_texts()?;
+        let [_, message, _] = texts;
+        Some(message)
+    }
+
+    fn once(
+        &self,
+        place: &mut Handle,
+        body: unsafe extern "C" fn(*mut Handle) -> c_int,
+    ) -> Option<c_int> {
+        Api::once(self, place, body)
+    }
+
+    fn host_is_aligned(&'static self, bytes: u64) -> Result<Option<bool>, Reply> {
+        let Some(host) = self.brought("module.host") else {
+            return Ok(None);
+        };
+        let bytes = i64::try_from(bytes).map_err(|_| unsupported("so much memory is nowhere"))?;
+        Ok(Some(self.call(&host, &[int_arg(bytes)])?.raw.int() != 0))
+    }
+}
+
+impl BackendHost for legacy::Api {
+    fn runtime(&self) -> &'static dyn Runtime {
+        self.runtime
+    }
+
+    fn configure(&'static self, workers: i64) -> Result<(), Reply> {
+        // The first number is the kind of cores.
+        let args = [legacy::int_arg(1), legacy::int_arg(workers)];
+        self.call_global("runtime.config_threadpool", &args)?;
+        Ok(())
+    }
+
+    fn raise(&self, message: &CStr) {
+        self.set_error(&message.to_string_lossy());
+    }
+
+    fn message(&'static self) -> Option<String> {
+        Some(self.last_error())
+    }
+
+    fn once(&self, _: &mut Handle, _: unsafe extern "C" fn(*mut Handle) -> c_int) -> Option<c_int> {
+        None
+    }
+}
+
 /// The function `name` of whichever library has it.
 ///
 /// # Safety
 ///
 /// It must be of type `F`.
-unsafe fn backend<F: Copy + 'static>(api: &'static Api, name: &str) -> Result<F, Reply> {
+unsafe fn backend<F: Copy + 'static>(host: &dyn BackendHost, name: &str) -> Result<F, Reply> {
     // SAFETY: the function is of type `F`, by this contract.
-    unsafe { function_of(api.runtime, name) }
+    unsafe { function_of(host.runtime(), name) }
         .ok_or_else(|| unsupported(format!("none of the libraries exports {name}")))
 }
 
@@ -52,17 +155,8 @@ pub(super) fn is_there(api: &'static Api) -> bool {
 /// The number of workers is one for the process.
 static TURN: Mutex<()> = Mutex::new(());
 
-fn configure(api: &'static Api, workers: i64) -> Result<(), Reply> {
-    match api.brought("threads.configure") {
-        Some(configure) => api.call(&configure, &[int_arg(workers)])?,
-        // The first number is the kind of cores.
-        None => api.call_global("runtime.config_threadpool", &[int_arg(1), int_arg(workers)])?,
-    };
-    Ok(())
-}
-
 struct Run {
-    api: &'static Api,
+    host: &'static dyn BackendHost,
     ran: Mutex<Vec<c_int>>,
     group: AtomicU32,
     fail: Vec<c_int>,
@@ -89,7 +183,7 @@ unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -
         return unsafe { launch(nothing, std::ptr::null_mut(), 2) };
     }
     if run.fail.contains(&number) {
-        run.api.raise(c"RuntimeError", c"boom");
+        run.host.raise(c"boom");
         return -1;
     }
     0
@@ -102,16 +196,19 @@ unsafe extern "C" fn nothing(_: c_int, _: *mut Group, _: *mut c_void) -> c_int {
 }
 
 /// `module.launch`.
-pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn launch<H: BackendHost>(
+    host: &'static H,
+    args: &Value,
+) -> Result<Reply, Reply> {
     // SAFETY: the type is that of the C header.
-    let launch = unsafe { backend::<Launch>(api, "TVMBackendParallelLaunch") }?;
+    let launch = unsafe { backend::<Launch>(host, "TVMBackendParallelLaunch") }?;
     let value = args.get("value").unwrap_or(&Value::Null);
     let tasks_of = |name: &str| -> Result<Vec<c_int>, NoNumber> {
         let list = value.get(name).and_then(Value::as_array);
         list.into_iter().flatten().map(number_of).collect()
     };
     let run = Run {
-        api,
+        host,
         ran: Mutex::new(Vec::new()),
         group: AtomicU32::new(0),
         fail: tasks_of("fail")?,
@@ -124,8 +221,8 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         return Err(unsupported("this machine has fewer processors"));
     }
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    configure(api, workers)?;
-    drop(api.take_raised());
+    host.configure(workers)?;
+    drop(host.message());
     let data = std::ptr::from_ref(&run).cast_mut().cast();
     let tasks = number_of(value.get("tasks"))?;
     let mut code = 0;
@@ -142,7 +239,7 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     }
     let error = match code {
         0 => None,
-        _ => api.take_raised().and_then(|error| error.error_texts()),
+        _ => host.message(),
     };
     let mut ran = run.ran.into_inner().unwrap_or_default();
     ran.sort_unstable();
@@ -153,7 +250,7 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     told(json!({
         "ran": ran,
         "num_task": group,
-        "error": error.map(|[_, message, _]| message),
+        "error": error,
     }))
 }
 
@@ -187,11 +284,14 @@ unsafe extern "C" fn meet(number: c_int, group: *mut Group, data: *mut c_void) -
 }
 
 /// `module.barrier`: how many of two tasks had come when it let the first by.
-pub(super) fn barrier(api: &'static Api, _: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn barrier<H: BackendHost>(
+    host: &'static H,
+    _: &Value,
+) -> Result<Reply, Reply> {
     // SAFETY: the type is that of the C header.
-    let launch = unsafe { backend::<Launch>(api, "TVMBackendParallelLaunch") }?;
+    let launch = unsafe { backend::<Launch>(host, "TVMBackendParallelLaunch") }?;
     // SAFETY: the type is that of the C header.
-    let barrier = unsafe { backend::<Barrier>(api, "TVMBackendParallelBarrier") }?;
+    let barrier = unsafe { backend::<Barrier>(host, "TVMBackendParallelBarrier") }?;
     let meeting = Meeting {
         barrier,
         group: AtomicU32::new(0),
@@ -199,10 +299,10 @@ pub(super) fn barrier(api: &'static Api, _: &Value) -> Result<Reply, Reply> {
         let_by: AtomicU32::new(0),
     };
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    configure(api, 2)?;
+    host.configure(2)?;
     // SAFETY: as in `launch`.
     let code = unsafe { launch(meet, std::ptr::from_ref(&meeting).cast_mut().cast(), 2) };
-    drop(api.take_raised());
+    drop(host.message());
     let group = meeting.group.into_inner();
     if group != 2 || code != 0 {
         return Err(unsupported(format!(
@@ -213,11 +313,14 @@ pub(super) fn barrier(api: &'static Api, _: &Value) -> Result<Reply, Reply> {
 }
 
 /// `module.workspace`.
-pub(super) fn workspace(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn workspace<H: BackendHost>(
+    host: &'static H,
+    args: &Value,
+) -> Result<Reply, Reply> {
     // SAFETY: the type is that of the C header.
-    let alloc = unsafe { backend::<Alloc>(api, "TVMBackendAllocWorkspace") }?;
+    let alloc = unsafe { backend::<Alloc>(host, "TVMBackendAllocWorkspace") }?;
     // SAFETY: the type is that of the C header.
-    let free = unsafe { backend::<Free>(api, "TVMBackendFreeWorkspace") }?;
+    let free = unsafe { backend::<Free>(host, "TVMBackendFreeWorkspace") }?;
     let sizes = args
         .get("value")
         .and_then(Value::as_array)
@@ -230,10 +333,8 @@ pub(super) fn workspace(api: &'static Api, args: &Value) -> Result<Reply, Reply>
         let memory = unsafe { alloc(1, 0, size, 2, 32) };
         let mut good = !memory.is_null() && (memory as usize).is_multiple_of(64);
         // Both who serves now, and who does where no device is.
-        if let Some(host) = api.brought("module.host") {
-            let bytes =
-                i64::try_from(size).map_err(|_| unsupported("so much memory is nowhere"))?;
-            good &= api.call(&host, &[int_arg(bytes)])?.raw.int() != 0;
+        if let Some(aligned) = host.host_is_aligned(size)? {
+            good &= aligned;
         }
         aligned.push(good);
         if !memory.is_null() {
@@ -279,14 +380,17 @@ unsafe extern "C" fn initialise_with(data: *mut c_void) -> c_int {
 }
 
 /// `module.once`: by the function that 0.22 has for it, and by that of compiled code where there is one.
-pub(super) fn once(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn once<H: BackendHost>(
+    host: &'static H,
+    args: &Value,
+) -> Result<Reply, Reply> {
     let times = number_of(value_of(args).get("times"))?;
     let failures = number_or(value_of(args), "failures", 0)?;
     // SAFETY: the type is that of the C header.
-    let older = unsafe { backend::<RunOnce>(api, "TVMBackendRunOnce") };
+    let older = unsafe { backend::<RunOnce>(host, "TVMBackendRunOnce") };
     let newer = |count: &Initialised, place: &mut Handle| {
         CURRENT.set(count);
-        api.once(place, initialise)
+        host.once(place, initialise)
     };
     let older = |count: &Initialised, place: &mut Handle| {
         let data = std::ptr::from_ref(count).cast_mut().cast();
@@ -307,7 +411,7 @@ pub(super) fn once(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         Some(json!({"calls": count.calls.into_inner(), "codes": codes?}))
     };
     let both = [run(&newer), run(&older)];
-    drop(api.take_raised());
+    drop(host.message());
     match both {
         [Some(newer), Some(older)] if newer != older => {
             told(json!({"TVMFFIHandleInitOnce": newer, "TVMBackendRunOnce": older}))

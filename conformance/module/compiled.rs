@@ -32,17 +32,34 @@ const CONTEXT: &str = NAMES.context.text();
 const PREFIX: &str = NAMES.prefix;
 
 /// A library on disk, for as long as the case takes.
-struct Written {
+pub(super) struct Written {
     _folder: tempfile::TempDir,
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl Written {
-    fn of(symbols: &[(&str, Content)]) -> Result<Written, Reply> {
+    /// With symbols that lead into this process, and symbols that name bytes.
+    pub(super) fn of(
+        symbols: &[(&str, Content)],
+        data: &[(&str, &[u8])],
+    ) -> Result<Written, Reply> {
+        let written = Written::in_folder()?;
+        shell::write_symbols(symbols, data, &written.path)
+            .map_err(|error| unsupported(format!("no library can be made here: {error}")))?;
+        Ok(written)
+    }
+
+    /// From its bytes.
+    pub(super) fn from(library: &[u8]) -> Result<Written, Reply> {
+        let written = Written::in_folder()?;
+        let skipped = |error: std::io::Error| Reply::Skipped(error.to_string());
+        std::fs::write(&written.path, library).map_err(skipped)?;
+        Ok(written)
+    }
+
+    fn in_folder() -> Result<Written, Reply> {
         let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
         let path = folder.path().join("case.so");
-        shell::write_symbols(symbols, &path)
-            .map_err(|error| unsupported(format!("no library can be made here: {error}")))?;
         Ok(Written {
             _folder: folder,
             path,
@@ -56,7 +73,7 @@ impl Written {
     }
 
     /// What is in a slot of the library, which is loaded.
-    fn slot(&self, name: &str) -> Result<Handle, Reply> {
+    pub(super) fn slot(&self, name: &str) -> Result<Handle, Reply> {
         // SAFETY: it is loaded already, and has no code that runs on loading.
         let library = unsafe { libloading::Library::new(&self.path) };
         let library = library.map_err(|error| unsupported(error.to_string()))?;
@@ -69,14 +86,14 @@ impl Written {
 
     /// Whether this process has it mapped.
     #[cfg(target_os = "linux")]
-    fn is_mapped(&self) -> Result<bool, Reply> {
+    pub(super) fn is_mapped(&self) -> Result<bool, Reply> {
         let maps = std::fs::read_to_string("/proc/self/maps");
         let maps = maps.map_err(|error| Reply::Skipped(error.to_string()))?;
         Ok(maps.contains(&*self.path.to_string_lossy()))
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn is_mapped(&self) -> Result<bool, Reply> {
+    pub(super) fn is_mapped(&self) -> Result<bool, Reply> {
         Err(unsupported("what is mapped does not show on this system"))
     }
 }
@@ -85,7 +102,7 @@ fn address(body: SafeCall) -> Content {
     Content::Jump(body as usize)
 }
 
-fn texts(value: Option<&Value>) -> impl Iterator<Item = &str> {
+pub(super) fn texts(value: Option<&Value>) -> impl Iterator<Item = &str> {
     let list = value.and_then(Value::as_array).into_iter().flatten();
     list.filter_map(Value::as_str)
 }
@@ -133,7 +150,7 @@ pub(super) fn symbols(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         .collect();
     symbols.extend(texts(value.get("slots")).map(|name| (name, Content::Slot)));
     symbols.push((CONTEXT, Content::Slot));
-    let written = Written::of(&symbols)?;
+    let written = Written::of(&symbols, &[])?;
     let module = written.module(api)?;
     let name = value.get("name").and_then(Value::as_str).unwrap_or("f");
     let found = lookup(api, &module, name, false)?;
@@ -310,7 +327,7 @@ pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         _ => address(note_types),
     };
     let name = format!("{}f", names.prefix);
-    let written = Written::of(&[(&name, body), (names.context.text(), Content::Slot)])?;
+    let written = Written::of(&[(&name, body), (names.context.text(), Content::Slot)], &[])?;
     let function = lookup(api, &written.module(api)?, "f", false)?;
     let forms = value.get("args").and_then(Value::as_array);
     let passed = forms.into_iter().flatten();
@@ -367,7 +384,7 @@ pub(super) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let names = Dialect::of(layout(api, args)?);
     let name = format!("{}f", names.prefix);
     let slot = names.context.text();
-    let written = Written::of(&[(&name, address(NUMBERS[0])), (slot, Content::Slot)])?;
+    let written = Written::of(&[(&name, address(NUMBERS[0])), (slot, Content::Slot)], &[])?;
     let steps = texts(args.pointer("/value/globals")).collect::<Vec<_>>();
     let function = {
         let module = written.module(api)?;
@@ -423,7 +440,7 @@ fn environment_steps(
         own.iter()
             .map(|(name, number)| (&**name, address(NUMBERS[*number as usize]))),
     );
-    let written = Written::of(&symbols)?;
+    let written = Written::of(&symbols, &[])?;
     let root = written.module(api)?;
     let context = written.slot(CONTEXT)?;
     if context.is_null() {
@@ -535,6 +552,8 @@ pub(super) fn constants(api: &'static Api, args: &Value) -> Result<Reply, Reply>
     let root = stored(api, "const_loader", &payload)?;
     let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
     let mut functions = symbols_of(&payload);
+    // PAY-37: one that is listed twice is one function.
+    functions.dedup();
     let all = name.starts_with(ALL_CONSTANTS);
     if !all && !functions.iter().any(|symbol| symbol == name) {
         functions.push(name.to_owned());
@@ -583,7 +602,7 @@ pub(super) fn constants(api: &'static Api, args: &Value) -> Result<Reply, Reply>
 }
 
 /// The functions that a payload has constants for, as far as it can be read.
-fn symbols_of(payload: &[u8]) -> Vec<String> {
+pub(super) fn symbols_of(payload: &[u8]) -> Vec<String> {
     let read = payload::read(
         "const_loader",
         Layout::V0_22,

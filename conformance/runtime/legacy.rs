@@ -8,6 +8,7 @@ use crate::conformance::function::legacy::{Frontend, Interface};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLDataType, DLTensor};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr;
 
 pub(in crate::conformance) type Handle = *mut c_void;
@@ -37,6 +38,8 @@ pub(in crate::conformance) struct Api {
     free_object: Give,
     free_array: Give,
     make_array: MakeArray,
+    look_up: unsafe extern "C" fn(Handle, *const c_char, *mut Handle) -> c_int,
+    symbol: unsafe extern "C" fn(*const c_char, Handle) -> c_int,
     /// Whose functions these are.
     pub(in crate::conformance) runtime: &'static dyn Runtime,
 }
@@ -83,6 +86,8 @@ impl Api {
             free_object: symbol!(runtime, "TVMObjectFree"),
             free_array: symbol!(runtime, "TVMArrayFree"),
             make_array: symbol!(runtime, "TVMArrayAlloc"),
+            look_up: symbol!(runtime, "TVMBackendGetFuncFromEnv"),
+            symbol: symbol!(runtime, "TVMBackendRegisterSystemLibSymbol"),
             runtime,
         })
     }
@@ -131,6 +136,32 @@ impl Api {
         };
         self.check(code)?;
         Ok((!function.is_null()).then(|| self.held(function, code::FUNCTION)))
+    }
+
+    /// What compiled code of the module with this context finds under a name. The module keeps it.
+    ///
+    /// # Safety
+    ///
+    /// `context` is what the runtime wrote into a library that is still loaded.
+    pub(in crate::conformance) unsafe fn looked_up(
+        &'static self,
+        context: Handle,
+        name: &CStr,
+    ) -> Result<ManuallyDrop<Held>, Reply> {
+        let mut function = ptr::null_mut();
+        // SAFETY: a context of a library that is still loaded, by this contract, a text and a place.
+        self.check(unsafe { (self.look_up)(context, name.as_ptr(), &raw mut function) })?;
+        Ok(ManuallyDrop::new(self.held(function, code::FUNCTION)))
+    }
+
+    /// Makes what stands at `address` a symbol of the system library.
+    pub(in crate::conformance) fn system_symbol(
+        &'static self,
+        name: &CStr,
+        address: Handle,
+    ) -> Result<(), Reply> {
+        // SAFETY: a text, and an address that stays.
+        self.check(unsafe { (self.symbol)(name.as_ptr(), address) })
     }
 
     /// The global function `name`; `None` where there is none.
@@ -272,6 +303,10 @@ impl Api {
     pub(in crate::conformance) fn last_error(&self) -> String {
         // SAFETY: takes nothing.
         let message = unsafe { (self.functions.last_error)() };
+        // From 0.15 on a thread without an error has no text.
+        if message.is_null() {
+            return String::new();
+        }
         // SAFETY: a text that stays until the next call.
         let message = unsafe { CStr::from_ptr(message) };
         without_backtrace(&message.to_string_lossy())

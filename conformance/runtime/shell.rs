@@ -79,24 +79,12 @@ pub(in crate::conformance) enum Content {
     Jump(usize),
 }
 
-/// Writes a library with slots, and with functions of this process, for this process to load.
+/// Writes a library with slots, with functions of this process, and with symbols that name bytes, for this process to load.
 ///
 /// # Errors
 ///
 /// When the file cannot be written, or no code is known for this machine.
 pub(in crate::conformance) fn write_symbols(
-    symbols: &[(&str, Content)],
-    path: &Path,
-) -> io::Result<()> {
-    write_symbols_and_data(symbols, &[], path)
-}
-
-/// [`write_symbols`], and symbols that name bytes.
-///
-/// # Errors
-///
-/// As [`write_symbols`].
-pub(in crate::conformance) fn write_symbols_and_data(
     symbols: &[(&str, Content)],
     data: &[(&str, &[u8])],
     path: &Path,
@@ -188,7 +176,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shell.so");
         let address = (sum as unsafe extern "C" fn(i64, i64) -> i64) as usize;
-        if let Err(why) = write_symbols(&[("sum", Content::Jump(address))], &path) {
+        if let Err(why) = write_symbols(&[("sum", Content::Jump(address))], &[], &path) {
             skipped(why);
             return;
         }

@@ -9,6 +9,14 @@
 //! | `payload.decode`     | the same, with the payload as the only module                  | the view `kind`     |
 //! | `module.import`      | `TVMModImport` on libraries with nothing in them               | the value           |
 //! | `module.find`        | `TVMModGetFunction` on libraries of a few functions            | the view `found`    |
+//! | `module.open`        | `TVMModLoadFromFile`, `TVMModGetFunction`, `TVMFuncCall`       | the view `opened`   |
+//! | `module.symbols`     | the same, on a library of addresses of this process            | the view `function` |
+//! | `module.life`        | the same, and what is mapped                                   | the value           |
+//! | `module.environment` | `TVMBackendGetFuncFromEnv`                                     | the value           |
+//! | `module.system`      | `TVMBackendRegisterSystemLibSymbol`, `runtime.SystemLib`       | the view `entry`    |
+//! | `module.constants`   | a payload beside a library of initialisers                     | the value           |
+//! | `module.properties`  | `runtime.ModuleGetPropertyMask`                                | the value           |
+//! | `module.launch`, `barrier`, `once`, `workspace` | `TVMBackend*` of the same name      | the value           |
 //! | `tensor.decode`      | `runtime.LoadParams`                                           | `tensors`, `tensor` |
 //! | `tensor.encode`      | `runtime.SaveParams`                                           | the bytes           |
 //! | `tensor.dtype_parse` | making a tensor of the type                                    | the value           |
@@ -32,6 +40,7 @@ mod tensors;
 use super::builtin::Builtin;
 use super::library;
 use super::{Identity, Reply, Testee};
+use crate::conformance::module::{backend, older};
 use crate::conformance::op::{Refusal, Run, data};
 use crate::conformance::runtime::Libraries;
 use crate::conformance::runtime::legacy::Api;
@@ -91,6 +100,19 @@ impl Testee for Legacy {
             "payload.decode" => modules::payload(api, args),
             "module.import" => modules::import(api, args),
             "module.find" => modules::find(api, args),
+            "module.open" => older::open(api, args),
+            "module.symbols" => older::symbols(api, args),
+            "module.life" => older::life(api, args),
+            "module.environment" => older::environment(api, args),
+            "module.system" => older::system(api, args),
+            "module.constants" => older::constants(api, args),
+            "module.properties" => stands
+                .for_one_release(args.get("value").unwrap_or(&Value::Null))
+                .and_then(|()| older::properties(api, args)),
+            "module.launch" => backend::launch(api, args),
+            "module.barrier" => backend::barrier(api, args),
+            "module.once" => backend::once(api, args),
+            "module.workspace" => backend::workspace(api, args),
             "tensor.decode" => tensors::decode(api, stands, args),
             "tensor.encode" => tensors::encode(api, stands, args),
             "tensor.dtype_parse" => tensors::dtype_parse(api, stands, args),
@@ -136,15 +158,13 @@ fn why_not(op: &str) -> String {
         return why.to_owned();
     }
     match op {
-        "module.system" | "module.environment" => {
-            "what is registered stays for the life of the process, and would show in the next case"
-                .to_owned()
+        "module.call" => {
+            "a compiled function is passed what the caller of this interface passes".to_owned()
         }
-        "module.symbols" | "module.call" | "module.life" | "module.launch" | "module.constants"
-            | "module.barrier" | "module.once" | "module.workspace" => "the case looks into the loader or at compiled code, which has no way through this interface"
-            .to_owned(),
-        "module.properties" => "modules of most kinds cannot be made from nothing".to_owned(),
-        _ if op.starts_with("graph.") => "an executor does not show the graph that it read".to_owned(),
+        "module.script" => "the steps name functions of 0.22 on".to_owned(),
+        _ if op.starts_with("graph.") => {
+            "an executor does not show the graph that it read".to_owned()
+        }
         _ => format!("`{op}` has no way through the C interface of 0.20 and before"),
     }
 }

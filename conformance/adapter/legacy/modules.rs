@@ -32,23 +32,37 @@ pub(super) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         ));
     }
     of_this_layout(args)?;
-    let mut modules = vec![own_version(around(api, &bytes(args)?))?];
-    let mut shown = Vec::new();
-    while let Some(module) = modules.get(shown.len()) {
-        let kind = kind_of(api, module)?;
-        let imports = imports(api, module)?.into_iter().map(|import| {
-            place(&modules, &import).unwrap_or_else(|| {
-                modules.push(import);
-                modules.len() - 1
-            })
-        });
-        let imports: Vec<usize> = imports.collect();
-        shown.push((kind, imports));
-    }
+    let root = own_version(around(api, &bytes(args)?))?;
     Ok(Reply::Seen {
         view: "kinds".to_owned(),
-        value: view::kinds_of(&shown),
+        value: kinds_below(api, &root)?,
     })
+}
+
+/// Kinds and imports of a module and of all below it, in the order of a walk.
+pub(in crate::conformance) fn kinds_below(api: &'static Api, root: &Held) -> Result<Value, Reply> {
+    // Behind the root, which is place 0.
+    let mut below: Vec<Held> = Vec::new();
+    let mut shown = Vec::new();
+    loop {
+        let module = match shown.len() {
+            0 => Some(root),
+            at => below.get(at - 1),
+        };
+        let Some(module) = module else { break };
+        let kind = kind_of(api, module)?;
+        let mut places = Vec::new();
+        for import in imports(api, module)? {
+            let known = place(&below, &import).map(|at| at + 1);
+            let known = known.or((import.handle() == root.handle()).then_some(0));
+            places.push(known.unwrap_or_else(|| {
+                below.push(import);
+                below.len()
+            }));
+        }
+        shown.push((kind, places));
+    }
+    Ok(view::kinds_of(&shown))
 }
 
 /// The tree stands behind as many small modules as it has rows, or as the case says. Their loader is ours and reads
@@ -130,24 +144,33 @@ pub(super) fn payload(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
             "none of the libraries loads modules of kind `{kind}`"
         )));
     }
-    let mut body = 1u64.to_le_bytes().to_vec();
-    body.extend_from_slice(&(kind.len() as u64).to_le_bytes());
-    body.extend_from_slice(kind.as_bytes());
-    body.extend_from_slice(&bytes(args)?);
-    let root = own_version(around(api, &framed(&body)))?;
-    let list = imports(api, &root)?;
-    let [module] = list.as_slice() else {
-        return Err(unsupported(format!(
-            "{} modules were made of one payload",
-            list.len()
-        )));
-    };
+    let module = &stored(api, kind, &bytes(args)?)?;
     let made = kind_of(api, module)?;
     let renamed = RENAMED.contains(&(kind, &made));
     Ok(Reply::Seen {
         view: "kind".to_owned(),
         value: json!(if renamed { kind } else { &made }),
     })
+}
+
+/// The module of kind `kind` out of a library that has nothing else.
+pub(in crate::conformance) fn stored(
+    api: &'static Api,
+    kind: &str,
+    payload: &[u8],
+) -> Result<Held, Reply> {
+    let mut body = 1u64.to_le_bytes().to_vec();
+    body.extend_from_slice(&(kind.len() as u64).to_le_bytes());
+    body.extend_from_slice(kind.as_bytes());
+    body.extend_from_slice(payload);
+    let root = own_version(around(api, &framed(&body)))?;
+    let mut list = imports(api, &root)?;
+    match (list.pop(), list.len()) {
+        (Some(module), 0) => Ok(module),
+        (_, more) => Err(unsupported(format!(
+            "not one module, but {more} more or none, were made of one payload"
+        ))),
+    }
 }
 
 /// An executable of another release is refused at its version: nothing behind it was looked at, good or bad.
@@ -240,7 +263,7 @@ fn of_this_layout(args: &Value) -> Result<(), Reply> {
     }
 }
 
-fn loader_of(kind: &str) -> String {
+pub(in crate::conformance) fn loader_of(kind: &str) -> String {
     format!("runtime.module.loadbinary_{kind}")
 }
 
@@ -260,7 +283,7 @@ fn around(api: &'static Api, blob: &[u8]) -> Result<Held, Reply> {
 }
 
 /// The module of a library with nothing in it.
-pub(super) fn empty(api: &'static Api) -> Result<Held, Reply> {
+pub(in crate::conformance) fn empty(api: &'static Api) -> Result<Held, Reply> {
     library(api, |path| {
         shell::write(&[], "nothing", CONTEXT, &naming(), path)
     })
