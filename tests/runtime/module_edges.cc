@@ -1,0 +1,46 @@
+// Modules of C++ that throw what `golden/module/foreign.cc` does not, and a handler in front of a function that lets it through.
+
+#include "../../golden/module/foreign.cc"
+
+#include <unwind.h>
+
+struct Silent : std::exception {
+  const char* what() const noexcept override { return nullptr; }
+};
+
+// An exception of a language that is not C++.
+static _Unwind_Exception other;
+
+struct Edge : Module {
+  Ref function(const Value& name) override {
+    std::string text = text_of(name);
+    if (text == "silent") throw Silent();
+    if (text == "other") {
+      memcpy(&other.exception_class, "OTHRLANG", 8);
+      _Unwind_RaiseException(&other);
+    }
+    return Module::function(name);
+  }
+};
+
+// edge(none): a module without functions, which shows the array `none` as its imports.
+FUNCTION(edge) {
+  Edge* module = new Edge();
+  module->header = {(1ull << 32) | 1, kModule, 0, delete_module};
+  module->shown = object_at(args, count, 0);
+  module->cache = module->found = module->formats = module->imports = nullptr;
+  module->empty = object_at(args, count, 0);
+  ++alive;
+  result->type_index = kModule, result->size = 0, result->p = &module->header;
+  return 0;
+}
+
+// Whether an exception of any language comes out of `body`.
+EXPORT int lets_through(void (*body)(void*), void* data) {
+  try {
+    body(data);
+  } catch (...) {
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,268 @@
+//! Modules and libraries at the edges of what a compiler makes: exceptions that are not of C++ or have no text, errors and
+//! functions that must not outlive their use, threads that must not spin.
+#![cfg(all(
+    feature = "runtime",
+    target_os = "linux",
+    target_env = "gnu",
+    target_arch = "x86_64"
+))]
+
+#[path = "../support/skip.rs"]
+mod skip;
+
+use skip::skipped;
+use std::ffi::{c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tvmspec::function::{Error, Function, registry};
+use tvmspec::module::{self, Module, ModuleKind, parallel};
+use tvmspec::object::Array;
+use tvmspec::rule::Strictness;
+use tvmspec::value::cast;
+
+fn golden(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    folder.join("golden/module").join(name)
+}
+
+fn open(path: &Path) -> Module {
+    // SAFETY: a library of this project, whose functions are called as their comments say.
+    unsafe { module::load(path) }.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// `module_edges.cc` as a library; `None` where there is no compiler.
+fn edges(folder: &Path) -> Option<PathBuf> {
+    let library = folder.join("edges.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runtime/module_edges.cc");
+    let built = Command::new("g++")
+        .args([
+            "-std=c++17",
+            "-shared",
+            "-fPIC",
+            "-O1",
+            "-fvisibility=hidden",
+        ])
+        .args(["-Wno-delete-non-virtual-dtor", "-o"])
+        .args([&library, &source])
+        .status();
+    match built {
+        Ok(status) => assert!(status.success(), "module_edges.cc does not compile"),
+        Err(why) => {
+            skipped(format_args!("there is no g++: {why}"));
+            return None;
+        }
+    }
+    Some(library)
+}
+
+fn edge(library: &Module) -> Module {
+    let make = library.require("edge").unwrap();
+    let made = make.call_with([Array::new([]).into()]).unwrap();
+    cast(made.view()).unwrap()
+}
+
+#[test]
+fn an_exception_whose_what_is_null_is_named_by_its_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(path) = edges(folder.path()) else {
+        return;
+    };
+    // Its code is that of the module, which does not keep it.
+    let library = open(&path);
+    let module = edge(&library);
+    let error = module.function("silent", false).unwrap_err();
+    assert_eq!(error.kind(), "InternalError");
+    let words = "an exception of the C++ type `6Silent`";
+    assert_eq!(error.message(), words);
+    // The next one is caught as the first was.
+    assert!(module.function("silent", false).is_err());
+    let error = module.function("runtime", false).unwrap_err();
+    assert_eq!(error.message(), "runtime says so");
+}
+
+/// Looks up the function that raises an exception of another language.
+extern "C-unwind" fn look_up(module: *mut c_void) {
+    // SAFETY: the test below passes a module that outlives the call.
+    let module = unsafe { &*module.cast::<Module>() };
+    // What matters is that this does not return.
+    let _ = module.function("other", false);
+}
+
+#[test]
+fn an_exception_of_another_language_is_left_to_its_own_handler() {
+    type Body = extern "C-unwind" fn(*mut c_void);
+    type LetsThrough = unsafe extern "C-unwind" fn(Body, *mut c_void) -> c_int;
+    let folder = tempfile::tempdir().unwrap();
+    let Some(path) = edges(folder.path()) else {
+        return;
+    };
+    // Its code is that of the module, which does not keep it.
+    let library = open(&path);
+    let module = edge(&library);
+    // SAFETY: the library is loaded already.
+    let symbols = unsafe { libloading::Library::new(&path) }.unwrap();
+    // SAFETY: of this type in the source.
+    let lets_through = unsafe { symbols.get::<LetsThrough>("lets_through") }.unwrap();
+    let data = (&raw const module).cast_mut().cast();
+    // SAFETY: `look_up` takes a module, which lives here.
+    assert_eq!(unsafe { lets_through(look_up, data) }, 1);
+}
+
+/// A module that fails with the same error every time.
+struct Fails(Error);
+
+impl ModuleKind for Fails {
+    fn kind(&self) -> &str {
+        "fails"
+    }
+
+    fn function(&self, _: &Module, _: &str) -> Result<Option<Function>, Error> {
+        Ok(None)
+    }
+
+    fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
+        Err(self.0.clone())
+    }
+}
+
+#[test]
+fn an_error_that_was_thrown_to_cxx_ends_with_the_exception() {
+    if let Err(why) = load_libstdcxx() {
+        skipped(why);
+        return;
+    }
+    let library = open(&golden("foreign.so"));
+    let call = library.require("virtual").unwrap();
+    let error = Error::new("KeyError", "nothing to save");
+    let module = Module::new(Fails(error.clone()));
+    let count = || error.as_object().header().strong_count();
+    let before = count();
+    for _ in 0..10 {
+        let told = call.call_with([module.clone().into(), "save".into()]);
+        // The handler of the library caught it as the class that it is.
+        assert_eq!(cast::<i64>(told.unwrap().view()).unwrap(), -1);
+    }
+    assert_eq!(count(), before);
+}
+
+fn load_libstdcxx() -> Result<(), String> {
+    // SAFETY: a library of the system, which may be opened at any time.
+    let found = unsafe { libloading::Library::new("libstdc++.so.6") };
+    found.map(std::mem::forget).map_err(|why| why.to_string())
+}
+
+#[test]
+fn a_global_that_compiled_code_finds_often_is_kept_once() {
+    let function = Function::from_typed(|| 7_i64);
+    registry::register("module_edges.often", function.clone(), false).unwrap();
+    let library = open(&golden("open-0.8.so"));
+    let count = || function.as_object().header().strong_count();
+    let look_up = |name: &str| {
+        let mut found = std::ptr::null_mut();
+        let name = std::ffi::CString::new(name).unwrap();
+        // SAFETY: the address of a module, which lives here, a C string and a place.
+        let code = unsafe { backend()(library.context(), name.as_ptr(), &raw mut found) };
+        (code, found)
+    };
+    let before = count();
+    let own = function.as_object().as_ptr().cast();
+    for _ in 0..20 {
+        assert_eq!(look_up("module_edges.often"), (0, own));
+    }
+    // MOD-13: the handle is borrowed from the module, which counts one reference for it, however often it is looked up.
+    assert_eq!(count(), before + 1);
+}
+
+type GetFuncFromEnv =
+    unsafe extern "C" fn(*mut c_void, *const std::ffi::c_char, *mut *mut c_void) -> c_int;
+
+/// The function that compiled code of 0.2 to 0.25 looks functions up by.
+fn backend() -> GetFuncFromEnv {
+    // SAFETY: the program itself, which is open and exports the C interface.
+    let process = unsafe { libloading::os::unix::Library::open(None::<&Path>, 2) }.unwrap();
+    // SAFETY: of the type that the C header declares.
+    *unsafe { process.get::<GetFuncFromEnv>("TVMBackendGetFuncFromEnv") }.unwrap()
+}
+
+#[test]
+fn a_library_says_whether_it_has_a_blob() {
+    let has_blob = |name: &str| {
+        // SAFETY: a golden of a release; nothing of it is called.
+        let loaded = unsafe { module::load_library(golden(name), Strictness::Strict) };
+        loaded.unwrap().has_blob
+    };
+    for name in ["host-0.27.so", "c-0.27.so", "host-0.8.so", "open-0.22.so"] {
+        assert!(!has_blob(name), "{name}");
+    }
+    for name in ["opencl-0.27.so", "tree-0.21.so", "tree3-0.8.so"] {
+        assert!(has_blob(name), "{name}");
+    }
+}
+
+/// Set in the process that launches: what it tells the pool of spinning.
+const SPINS: &str = "TVM_THREAD_POOL_SPIN_COUNT";
+
+/// Set there too, so that it runs the test below and no other does.
+const LAUNCHES: &str = "TVMSPEC_LAUNCHES";
+
+/// How long the launching thread waits for the task of a worker.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// Nanoseconds that this thread has run on a processor.
+fn ran() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let first = text.split(' ').next().unwrap_or_default();
+    first.parse().unwrap_or(0)
+}
+
+unsafe extern "C" fn task(number: c_int, _: *mut parallel::GroupEnv, _: *mut c_void) -> c_int {
+    if number == 1 {
+        std::thread::sleep(SLOW);
+    }
+    0
+}
+
+#[test]
+fn launches_once() {
+    if std::env::var_os(LAUNCHES).is_none() {
+        return;
+    }
+    parallel::configure(2);
+    if parallel::workers() < 2 {
+        println!("\nOUTCOME alone");
+        return;
+    }
+    let before = ran();
+    // SAFETY: `task` takes any data, on any thread.
+    unsafe { parallel::launch(task, std::ptr::null_mut(), 2) }.unwrap();
+    println!("\nOUTCOME {}", (ran() - before) / 1_000_000);
+}
+
+/// Milliseconds on a processor of the thread that waits for a task of a second; `None` where that cannot be measured.
+fn milliseconds(spins: &str) -> Option<u64> {
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new(program)
+        .args(["launches_once", "--exact", "--nocapture"])
+        .env(LAUNCHES, "1")
+        .env(SPINS, spins)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let outcome = told.lines().find_map(|line| line.strip_prefix("OUTCOME "));
+    outcome.expect(&told).parse().ok()
+}
+
+#[test]
+fn a_waiting_thread_spins_as_often_as_the_environment_says() {
+    let (Some(never), Some(long)) = (milliseconds("0"), milliseconds("4000000000")) else {
+        skipped("one task runs at once here");
+        return;
+    };
+    if long == 0 {
+        skipped("the system does not count what a thread runs");
+        return;
+    }
+    assert!(never < 100, "{never} ms without a round");
+    assert!(long > 100, "{long} ms with more rounds than a second has");
+}
