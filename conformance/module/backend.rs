@@ -216,10 +216,7 @@ pub(in crate::conformance) fn launch<H: BackendHost>(
         nested: (value.get("nested") == Some(&Value::Bool(true))).then_some(launch),
     };
     let workers = number_of(value.get("workers"))?;
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    if usize::try_from(workers).is_ok_and(|workers| workers > processors) {
-        return Err(unsupported("this machine has fewer processors"));
-    }
+    has_processors(workers)?;
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     host.configure(workers)?;
     drop(host.message());
@@ -252,6 +249,15 @@ pub(in crate::conformance) fn launch<H: BackendHost>(
         "num_task": group,
         "error": error,
     }))
+}
+
+/// More workers than processors are no more than these, in every release.
+fn has_processors(workers: i64) -> Result<(), Reply> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    match usize::try_from(workers).is_ok_and(|workers| workers > processors) {
+        true => Err(unsupported("this machine has fewer processors")),
+        false => Ok(()),
+    }
 }
 
 struct Meeting {
@@ -298,6 +304,8 @@ pub(in crate::conformance) fn barrier<H: BackendHost>(
         came: AtomicU32::new(0),
         let_by: AtomicU32::new(0),
     };
+    // 0.7 throws what no caller in C can catch where there are more tasks than workers.
+    has_processors(2)?;
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     host.configure(2)?;
     // SAFETY: as in `launch`.

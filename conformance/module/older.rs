@@ -144,16 +144,17 @@ fn returned(api: &'static Api, root: &Held, call: &Value) -> Result<Value, Reply
     }
     match api.call(&function, &args) {
         Ok(result) => value_of(&result),
-        // FUN-18: a text without a kind in front of it is a `TVMError`.
+        // FUN-18: releases put words around what the library left, up to 0.15 the check that its result failed, with a kind of
+        // its own. A text without a kind in front of it is a `TVMError`.
         Err(Reply::Reject(rejection)) => {
-            let (kind, message) = match rejection.message.split_once(": ") {
-                Some((kind, rest)) if kind.ends_with("Error") => (kind, rest),
-                _ => ("TVMError", &*rejection.message),
-            };
-            // Up to 0.14 it holds the check that failed in front of what the library left.
-            let message = message
+            let text = &*rejection.message;
+            let text = text
                 .split_once(" (-1 vs. 0) : ")
-                .map_or(message, |(_, left)| left);
+                .map_or(text, |(_, left)| left);
+            let (kind, message) = match text.split_once(": ") {
+                Some((kind, rest)) if kind.ends_with("Error") => (kind, rest),
+                _ => ("TVMError", text),
+            };
             Ok(json!({"error": [kind, message]}))
         }
         Err(other) => Err(other),
