@@ -92,6 +92,7 @@ pub(super) fn load(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
     let needs = Sorted::of(&needs);
     Ok(Module::new(Constants {
         kind: entry.kind.to_owned(),
+        // MOD-19: the other name is no function of the module, so that code of either era finds its own alone.
         all: match entry.layout {
             Layout::V0_22 => "get_const_var_tensor",
             Layout::V0_2 | Layout::V0_7 | Layout::V0_21 => "get_const_var_ndarray",

@@ -130,13 +130,16 @@ pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
     use property::{EXPORTABLE, RUNNABLE, SERIALIZABLE};
     let device = SERIALIZABLE | if runs { RUNNABLE } else { 0 };
     match kind {
+        // MOD-15: 0.12 and 0.13 left it at the default, though they save and run it.
         "hip" if release < Release::of(14) => 0,
         "hsaco" | "hex" | "nki" => SERIALIZABLE,
         // MOD-15: as in the releases, none of which can save a library.
         "library" => SERIALIZABLE | RUNNABLE,
         "llvm" => RUNNABLE | EXPORTABLE,
+        // MOD-15: 0.12 and 0.13 promise no payload of these; PAY-32 begins with 0.14.
         "c" | "static_library" if release < Release::of(14) => EXPORTABLE,
         "c" | "static_library" => SERIALIZABLE | EXPORTABLE,
+        // MOD-15: from 0.12 to 0.23 its code was merged into that of the library.
         "hexagon" if release < Release::of(24) => SERIALIZABLE | RUNNABLE | EXPORTABLE,
         "cuda" | "opencl" | "sdaccel" | "aocl" | "metal" | "hip" | "vulkan" | "hexagon"
         | "coreml" | "torch" | "dnnl_json" | "arm_compute_lib" | "tensorrt" | "bnns_json"
@@ -154,6 +157,7 @@ pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
         | "relax.Executable"
         | "relax.VMExecutable" => SERIALIZABLE,
         "GraphExecutor" | "AotExecutor" | "rpc" | "onnx" | "TFLiteRuntime" => RUNNABLE,
+        // MOD-15: `stackvm` and `relax.VirtualMachine` among them, which have no mask in any release.
         _ => 0,
     }
 }

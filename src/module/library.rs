@@ -210,6 +210,7 @@ fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
             unsafe { AnyView::from_raw(RawAny::of(index, AnyPayload { ptr })) }
         };
         flat.cells.push(match raw.type_index {
+            // MOD-25: 0.21 has this number, 70, for a map.
             index::TENSOR => {
                 let description = raw.ptr().cast::<u8>().wrapping_add(size_of::<Header>());
                 pointer(index::DLTENSOR_PTR, description.cast())
@@ -229,6 +230,7 @@ fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
                 flat.arrays.push(unsafe { *raw.ptr().cast::<ByteArray>() });
                 pointer(index::BYTE_ARRAY, std::ptr::null())
             }
+            // MOD-25: handles, which compiled code passes on without looking inside.
             index::FUNCTION | index::MODULE => pointer(raw.type_index, raw.ptr()),
             other if other >= index::OBJECT_BEGIN => {
                 let text = format!(

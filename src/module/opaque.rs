@@ -73,6 +73,7 @@ impl ModuleKind for Opaque {
     }
 
     fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
+        // MOD-11: as it was loaded, so that a tree that holds it can be exported again.
         Ok(self.payload.clone())
     }
 

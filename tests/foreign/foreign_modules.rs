@@ -44,16 +44,16 @@ struct Runtime {
 impl Runtime {
     fn open() -> Option<Runtime> {
         let python = std::env::var("TVMSPEC_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        let told = Command::new(&python).args(["-c", LIBRARIES]).output();
-        let Some(told) = told.ok().filter(|told| told.status.success()) else {
+        let output = Command::new(&python).args(["-c", LIBRARIES]).output();
+        let Some(output) = output.ok().filter(|output| output.status.success()) else {
             skipped(format_args!("`{python}` has no tvm and tvm_ffi"));
             return None;
         };
-        let told = String::from_utf8(told.stdout).unwrap();
-        let mut libraries = told.lines().map(|path| open(path.as_ref()));
+        let output = String::from_utf8(output.stdout).unwrap();
+        let mut libraries = output.lines().map(|path| open(path.as_ref()));
         let library = libraries.next()?;
         libraries.for_each(std::mem::forget);
-        let testing = told.lines().nth(1)?.to_owned();
+        let testing = output.lines().nth(1)?.to_owned();
         Some(Runtime { library, testing })
     }
 
@@ -160,7 +160,7 @@ fn every_virtual_function_answers() {
     says(root.function("f", true), "InternalError", "cannot execute");
 }
 
-/// What `tests/foreign/throws.cc` throws, and what is said of it.
+/// What `tests/foreign/throws.cc` throws, and the error that it becomes.
 const THROWN: [(&str, &str, &str); 11] = [
     ("error", "ValueError", "error says so"),
     ("own_error", "KeyError", "own says so"),
@@ -214,8 +214,8 @@ fn exceptions_of_cxx_become_errors_and_errors_exceptions() {
 
     let caught = |name: &str, as_standard: bool| {
         let args = [Module::new(Fails).into(), name.into(), as_standard.into()];
-        let told = runtime.call("tvmspec.test.caught", &args);
-        cast::<String>(told.view()).unwrap()
+        let output = runtime.call("tvmspec.test.caught", &args);
+        cast::<String>(output.view()).unwrap()
     };
     let every = [
         ("GetFunction", "KeyError: no f"),
@@ -243,9 +243,9 @@ fn exceptions_of_cxx_become_errors_and_errors_exceptions() {
         "SaveToBytes".into(),
         false.into(),
     ];
-    let told = runtime.call("tvmspec.test.caught", &args);
-    let told = cast::<String>(told.view()).unwrap();
-    assert!(told.contains("this is a panic"), "{told}");
+    let output = runtime.call("tvmspec.test.caught", &args);
+    let output = cast::<String>(output.view()).unwrap();
+    assert!(output.contains("this is a panic"), "{output}");
 }
 
 /// A module of ours whose functions all fail.

@@ -1,5 +1,5 @@
 // A module whose `GetFunction` throws what its argument names, as modules of any provenance may; and a caller of the virtual
-// functions of any module, which tells what it caught.
+// functions of any module, which returns what it caught.
 
 #include <stdexcept>
 #include <string>

@@ -24,7 +24,7 @@ use tvmspec::value::header::{Header, ObjectRef};
 use tvmspec::value::types::{Column, FieldInfo, MethodInfo, TypeMetadata, flag};
 use tvmspec::value::{Any, AnyView, ByteArray, DLDataType, DLDevice, RawAny, index};
 
-/// How often a context was given back: of callbacks, of opaque objects.
+/// How often a context was freed: of callbacks, of opaque objects.
 static ENDED: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
 
 unsafe extern "C-unwind" fn ended(context: *mut c_void) {
@@ -416,17 +416,17 @@ fn no_type_gets_an_index_that_is_taken_or_that_there_is_not() {
         let key = ByteArray::of(key.as_bytes());
         unsafe { TVMFFITypeGetOrAllocIndex(&key, fixed, depth, slots, 1, parent) }
     };
-    let refused = |key: &str, fixed, depth, slots, parent| {
+    let rejected = |key: &str, fixed, depth, slots, parent| {
         let given = ask(key, fixed, depth, slots, parent);
         assert_eq!(given, -1, "{key}");
         raised().message().to_owned()
     };
-    let told = refused("test.capi.Huge", -1, 1, i32::MAX, index::OBJECT);
-    assert!(told.contains("needs 2147483647 indices"), "{told}");
-    refused("test.capi.Large", -1, 1, 1 << 20, index::OBJECT);
+    let message = rejected("test.capi.Huge", -1, 1, i32::MAX, index::OBJECT);
+    assert!(message.contains("needs 2147483647 indices"), "{message}");
+    rejected("test.capi.Large", -1, 1, 1 << 20, index::OBJECT);
     assert_eq!(tvmspec::value::types::key_of(index::STR), "ffi.String");
 
-    // A fixed index with more room than there are indices: what it gives out stays inside.
+    // A fixed index with more room than there are indices: the indices below it stay inside.
     let fixed = 900_000;
     assert_eq!(
         ask("test.capi.Fixed", fixed, 1, i32::MAX, index::OBJECT),
@@ -434,9 +434,9 @@ fn no_type_gets_an_index_that_is_taken_or_that_there_is_not() {
     );
     let inner = ask("test.capi.Inner", -1, 2, i32::MAX - 9, fixed);
     assert_eq!(inner, fixed + 1);
-    refused("test.capi.Outside", -1, 2, 0, fixed);
+    rejected("test.capi.Outside", -1, 2, 0, fixed);
 
-    // The next index is given to somebody else first: neither loses it.
+    // Another type has the next index first: neither loses it.
     let next = ask("test.capi.One", -1, 1, 0, index::OBJECT) + 1;
     let taken = next..next + 8;
     for at in taken.clone() {
@@ -444,9 +444,9 @@ fn no_type_gets_an_index_that_is_taken_or_that_there_is_not() {
         let _ = ask(&format!("test.capi.Taken{at}"), at, 1, 0, index::OBJECT);
     }
     for at in taken {
-        let given = ask(&format!("test.capi.Given{at}"), -1, 1, 0, index::OBJECT);
+        let given = ask(&format!("test.capi.Next{at}"), -1, 1, 0, index::OBJECT);
         let key = tvmspec::value::types::key_of(given);
-        assert_eq!(key, format!("test.capi.Given{at}"));
+        assert_eq!(key, format!("test.capi.Next{at}"));
         let before = tvmspec::value::types::index_of(&format!("test.capi.Taken{at}"));
         assert!(before.is_none_or(|before| before != given));
     }

@@ -21,7 +21,7 @@ unsafe extern "C-unwind" fn finish(resource: *mut c_void) {
     FINISHED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Gives an integer back with its resource added, a text as it is; fails for anything else.
+/// Returns an integer with its resource added, a text as it is; fails for anything else.
 unsafe extern "C-unwind" fn answers(
     args: *mut TVMValue,
     codes: *mut c_int,
@@ -98,7 +98,7 @@ fn a_callback_is_registered_found_called_and_given_back() {
 }
 
 #[test]
-fn an_array_is_made_filled_lent_and_freed() {
+fn an_array_is_made_filled_shared_and_freed() {
     let mut bytes: Vec<u8> = (0..24).collect();
     let mut array = ptr::null_mut();
     let mut managed = ptr::null_mut();
@@ -181,7 +181,7 @@ fn compiled_code_has_workspace_workers_and_runs_once() {
 }
 
 #[test]
-fn types_are_told_by_key_and_index() {
+fn types_have_keys_and_indices() {
     let (mut object, mut function, mut derived) = (0, 0, 0);
     let mut key = ptr::null_mut();
     let mut none = 0;

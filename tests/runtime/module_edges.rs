@@ -139,9 +139,9 @@ fn an_error_that_was_thrown_to_cxx_ends_with_the_exception() {
     let count = || error.as_object().header().strong_count();
     let before = count();
     for _ in 0..10 {
-        let told = call.call_with([module.clone().into(), "save".into()]);
+        let answer = call.call_with([module.clone().into(), "save".into()]);
         // The handler of the library caught it as the class that it is.
-        assert_eq!(cast::<i64>(told.unwrap().view()).unwrap(), -1);
+        assert_eq!(cast::<i64>(answer.unwrap().view()).unwrap(), -1);
     }
     assert_eq!(count(), before);
 }
@@ -200,7 +200,7 @@ fn a_library_says_whether_it_has_a_blob() {
     }
 }
 
-/// Set in the process that launches: what it tells the pool of spinning.
+/// Set in the process that launches: how often the pool spins.
 const SPINS: &str = "TVM_THREAD_POOL_SPIN_COUNT";
 
 /// Set there too, so that it runs the test below and no other does.
@@ -248,9 +248,11 @@ fn milliseconds(spins: &str) -> Option<u64> {
         .env(SPINS, spins)
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    let outcome = told.lines().find_map(|line| line.strip_prefix("OUTCOME "));
-    outcome.expect(&told).parse().ok()
+    let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+    let outcome = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("OUTCOME "));
+    outcome.expect(&answer).parse().ok()
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl ModuleKind for Rob {
     }
 }
 
-/// What the process that loads says on its last line.
+/// What the process that loads prints on its last line.
 #[test]
 fn victim() {
     let Some(path) = std::env::var_os(VICTIM) else {
@@ -159,7 +159,7 @@ fn compile(folder: &Path, host: &Path, id: &str, blob: &[u8]) -> PathBuf {
     library
 }
 
-/// Runs `victim` on `library`: what it said, or how it ended.
+/// Runs `victim` on `library`: what it printed, or how it ended.
 fn load(library: &Path) -> String {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "victim", "--nocapture", "--test-threads=1"])
@@ -180,8 +180,10 @@ fn load(library: &Path) -> String {
         }
     };
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = said.lines().find_map(|line| line.strip_prefix("OUTCOME "));
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = output
+        .lines()
+        .find_map(|line| line.strip_prefix("OUTCOME "));
     match line {
         Some(line) if status.success() => line.to_owned(),
         _ => format!("crash ({status})"),
