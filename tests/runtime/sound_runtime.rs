@@ -422,3 +422,31 @@ fn a_graph_that_was_not_read_is_checked_before_it_runs() {
     assert!(executor.entry(1).is_some());
     assert!(executor.entry(2).is_none());
 }
+
+#[test]
+fn a_shape_heap_of_several_threads_is_used_by_one_at_a_time() {
+    let heap = Tensor::empty(&[2], DLDataType::scalar(0, 64)).unwrap();
+    let call = |name: &str, args: &[i64], shape: Option<[i64; 2]>| {
+        let function = registry::require(&format!("vm.builtin.{name}")).unwrap();
+        let shape = shape.map(|extents| Any::from(tvmspec::object::Shape::new(&extents)));
+        let heap = Any::from(heap.clone());
+        let all = shape.iter().chain([&heap]).map(Any::view);
+        let all = all.chain(args.iter().map(|number| AnyView::from(*number)));
+        function.call(&all.collect::<Vec<_>>()).unwrap()
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for value in 0..2000 {
+                // Both extents are stored, in cells 0 and 1.
+                call("match_shape", &[2, 1, 0, 1, 1], Some([value, value]));
+            }
+        });
+        for _ in 0..2000 {
+            let made = call("make_shape", &[2, 1, 0, 1, 1], None);
+            let extents = tvmspec::object::extents_of(made.view()).unwrap();
+            assert_eq!(extents[0], extents[1]);
+            let bytes = heap.to_bytes().unwrap();
+            assert_eq!(bytes[..8], bytes[8..]);
+        }
+    });
+}

@@ -126,7 +126,9 @@ impl VirtualMachineImpl {
     pub(super) fn call_index(&self, callee: usize, args: &[AnyView<'_>]) -> Result<Any, Fault> {
         match &self.callees[callee] {
             Callee::Packed(function) => Ok(function.call(args)?),
-            Callee::Builtin(Builtin::Plain(body)) => body(args),
+            Callee::Builtin(Builtin::Plain(body) | Builtin::InPlace { trusted: body, .. }) => {
+                body(args)
+            }
             Callee::Builtin(Builtin::OfMachine(body)) => body(self, args),
             Callee::Vm(function) => self.run_function(*function, args),
         }

@@ -97,7 +97,7 @@ fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Functio
 
 /// What calling entry `index` of the table does, whose value is `value`. A function of this executable is run
 /// directly, without its closure.
-pub(super) fn callee(index: usize, value: &Any) -> Callee {
+pub(super) fn callee(index: usize, value: &Any, origin: Origin) -> Callee {
     let function = value
         .as_object()
         .cloned()
@@ -105,6 +105,8 @@ pub(super) fn callee(index: usize, value: &Any) -> Callee {
     match function {
         None => Callee::Vm(index),
         Some(function) => match Builtin::of(&function) {
+            // Safe code may share the heap of code of unknown origin with another thread: the function of the registry is in order.
+            Some(Builtin::InPlace { .. }) if origin == Origin::Unknown => Callee::Packed(function),
             Some(builtin) => Callee::Builtin(builtin),
             None => Callee::Packed(function),
         },

@@ -100,7 +100,7 @@ impl VirtualMachine {
         let callees = functions
             .iter()
             .enumerate()
-            .map(|(index, value)| callee(index, value))
+            .map(|(index, value)| callee(index, value, origin))
             .collect();
         let constants = constants(&loaded, &places)?;
         let code = DecodedCode::decode(&loaded, &constants, &functions)?;

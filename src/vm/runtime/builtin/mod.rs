@@ -32,6 +32,13 @@ pub(super) enum Builtin {
     Plain(PlainBuiltin),
     /// Its first argument is the machine.
     OfMachine(MachineBuiltin),
+    /// Reads or writes the memory of an argument where it is.
+    InPlace {
+        /// For code whose loader vouches that no other thread uses that memory meanwhile (`module::load`).
+        trusted: PlainBuiltin,
+        /// The same, in order with all that safe code does to the memory of tensors.
+        ordered: PlainBuiltin,
+    },
 }
 
 /// The builtin that changes what others may hold (VM-58).
@@ -94,17 +101,32 @@ const ALL: &[(&str, Builtin)] = &[
     ),
     (
         "vm.builtin.make_prim_value",
-        Builtin::Plain(shapes::make_prim_value),
+        Builtin::InPlace {
+            trusted: shapes::make_prim_value,
+            ordered: |args| alone(shapes::make_prim_value, args),
+        },
     ),
-    ("vm.builtin.make_shape", Builtin::Plain(shapes::make_shape)),
+    (
+        "vm.builtin.make_shape",
+        Builtin::InPlace {
+            trusted: shapes::make_shape,
+            ordered: |args| alone(shapes::make_shape, args),
+        },
+    ),
     ("vm.builtin.make_tuple", Builtin::Plain(tuples::make_tuple)),
     (
         "vm.builtin.match_prim_value",
-        Builtin::Plain(shapes::match_prim_value),
+        Builtin::InPlace {
+            trusted: shapes::match_prim_value,
+            ordered: |args| alone(shapes::match_prim_value, args),
+        },
     ),
     (
         "vm.builtin.match_shape",
-        Builtin::Plain(shapes::match_shape),
+        Builtin::InPlace {
+            trusted: shapes::match_shape,
+            ordered: |args| alone(shapes::match_shape, args),
+        },
     ),
     (
         "vm.builtin.memory_manager.clear",
@@ -113,7 +135,10 @@ const ALL: &[(&str, Builtin)] = &[
     ("vm.builtin.null_value", Builtin::Plain(tensors::null_value)),
     (
         "vm.builtin.read_if_cond",
-        Builtin::Plain(tensors::read_if_cond),
+        Builtin::InPlace {
+            trusted: tensors::read_if_cond,
+            ordered: tensors::read_if_cond_in_order,
+        },
     ),
     ("vm.builtin.reshape", Builtin::Plain(tensors::reshape)),
     ("vm.builtin.shape_of", Builtin::Plain(tensors::shape_of)),
@@ -129,6 +154,12 @@ const ALL: &[(&str, Builtin)] = &[
     (RESET, Builtin::Plain(tuples::tuple_reset_item)),
 ];
 
+/// Calls `body` while no other safe code reads the memory of tensors or writes to it.
+fn alone(body: PlainBuiltin, args: &[AnyView<'_>]) -> VmResult {
+    let _alone = crate::object::container::tensor::copying();
+    body(args)
+}
+
 /// Names of the builtins of this crate, sorted.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|(name, _)| *name).collect()
@@ -143,7 +174,9 @@ pub(super) fn provide() {
         ALL.iter()
             .map(|(name, builtin)| {
                 let function = match *builtin {
-                    Builtin::Plain(body) => Function::from_packed(move |args| Ok(body(args)?)),
+                    Builtin::Plain(body) | Builtin::InPlace { ordered: body, .. } => {
+                        Function::from_packed(move |args| Ok(body(args)?))
+                    }
                     Builtin::OfMachine(body) => {
                         Function::from_packed(move |args| with_machine(args, body))
                     }

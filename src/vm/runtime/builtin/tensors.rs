@@ -8,6 +8,7 @@ use super::super::fault::VmResult;
 use super::super::storage::VmStorage;
 use super::arguments::{arg, extents, int, is_compact, tensor, wrong_type};
 use crate::device::Device;
+use crate::object::container::tensor::copying;
 use crate::object::{Shape, Tensor, extents_of};
 use crate::rule::Kind;
 use crate::tensor::{Dtype, Packing};
@@ -230,6 +231,19 @@ pub(super) fn tensor_to_shape(args: &[AnyView<'_>]) -> VmResult {
 /// `(value)`: whether a bool, an integer, or the first element of a tensor is not 0 (VM-53). Releases accept a bool that is no tensor from
 /// 0.18 on.
 pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
+    truth(args, byte_in_place)
+}
+
+/// [`read_if_cond`] in order with what safe code writes to the tensor.
+pub(super) fn read_if_cond_in_order(args: &[AnyView<'_>]) -> VmResult {
+    truth(args, |dl| {
+        let _alone = copying();
+        byte_in_place(dl)
+    })
+}
+
+/// VM-53, with `byte` for the tensors that it reads without a copy.
+fn truth(args: &[AnyView<'_>], byte: impl FnOnce(&DLTensor) -> Option<u8>) -> VmResult {
     let value = arg(args, 0);
     if matches!(value.type_index(), index::INT | index::BOOL) {
         return Ok((value.as_raw().int() != 0).into());
@@ -243,17 +257,7 @@ pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
             ),
         );
     };
-    // A scalar of one byte on the host is read where it is, without a copy. The `uint1` of releases up to 0.22 is that byte, too.
-    let plain = Device::from(dl.device) == Device::CPU
-        && matches!(
-            (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes, dl.ndim),
-            (0 | 1 | 6, 1 | 8, 1, 0)
-        );
-    if plain && !dl.data.is_null() {
-        let first = dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize);
-        // SAFETY: a scalar of one lane on the host, which has one byte: `plain` has seen type and rank, and the argument's
-        // caller keeps it for the call.
-        let byte = unsafe { first.read() };
+    if let Some(byte) = byte(dl) {
         return Ok((byte != 0).into());
     }
     match integers(dl)?.as_deref() {
@@ -267,6 +271,22 @@ pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
             ),
         ),
     }
+}
+
+/// A scalar of one byte on the host, read where it is, without a copy. The `uint1` of releases up to 0.22 is that byte, too.
+fn byte_in_place(dl: &DLTensor) -> Option<u8> {
+    let plain = Device::from(dl.device) == Device::CPU
+        && matches!(
+            (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes, dl.ndim),
+            (0 | 1 | 6, 1 | 8, 1, 0)
+        );
+    if plain && !dl.data.is_null() {
+        let first = dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize);
+        // SAFETY: a scalar of one lane on the host, which has one byte: `plain` has seen type and rank. The argument's caller
+        // keeps it for the call, and nothing writes to it meanwhile: by the contract of `module::load`, or in order (`copying`).
+        return Some(unsafe { first.read() });
+    }
+    None
 }
 
 /// None: what a compiler puts into a register to release what was there (VM-56).
