@@ -4,7 +4,8 @@ use super::op::Op;
 use crate::rule::Rule;
 use crate::wire::Span;
 use crate::{
-    blob, device, function, graph, import_tree, module, object, payload, tensor, value, vm, wire,
+    blob, device, function, graph, import_tree, module, object, payload, rpc, tensor, value, vm,
+    wire,
 };
 use serde_json::Value;
 
@@ -110,6 +111,12 @@ pub const CHAPTERS: &[Chapter] = &[
         rule_groups: &[vm::RULES],
         op_groups: &[super::vm::ops::OPS],
         trace: None,
+    },
+    Chapter {
+        name: "rpc",
+        rule_groups: &[rpc::RULES],
+        op_groups: &[super::rpc::ops::OPS],
+        trace: Some(super::rpc::ops::trace),
     },
 ];
 

@@ -77,6 +77,11 @@ pub(crate) mod payload {
     pub(crate) mod ops;
 }
 
+/// The chapter `rpc`.
+pub(crate) mod rpc {
+    pub(crate) mod ops;
+}
+
 /// The chapter `tensor`.
 pub(crate) mod tensor {
     pub(crate) mod ops;

@@ -28,6 +28,8 @@ def prefixes(target):
         return [variant(0, 4)]
     if target == "tensor":
         return [variant(0, 5)] + [variant(1, 5) + bytes([family]) for family in range(3)]
+    if target == "rpc":
+        return [bytes([minor - 2, side, 0]) for minor in (8, 27) for side in (0, 1)]
     if target in ("object", "vm"):
         return [b""]
     if target == "vm_run":
@@ -135,6 +137,10 @@ def cases(target):
         elif target == "tensor":
             family = 2 if "release" not in args else sum(int(args["release"].split(".")[1]) >= first for first in (4, 7))
             front = [variant(1, 5) + bytes([family])] if args.get("form") == "tensor" else [variant(0, 5)]
+        elif target == "rpc":
+            forms = ("packet", "hello", "answer")
+            minor, side = int(args["release"].split(".")[1]), args["speaker"] == "server"
+            front = [bytes([minor - 2, side, forms.index(args["form"])])]
         elif target == "blob":
             front = [bytes([LAYOUTS.index(args.get("layout", "0.22"))])]
         else:

@@ -64,8 +64,8 @@
 //! * [`import_tree`]: which module imports which, and the order in which they are stored
 //! * [`blob`]: the library binary and the files around it
 //!
-//! **Runtime** chapters behave; they are there with the feature `runtime`. What reads the formats of `object`, [`graph`] and
-//! [`vm`] is there without any feature, under the same lints as the chapters above, and what runs models comes with the
+//! **Runtime** chapters behave; they are there with the feature `runtime`. What reads the formats of `object`, [`graph`],
+//! [`vm`] and [`rpc`] is there without any feature, under the same lints as the chapters above, and what runs models comes with the
 //! features `graph` and `vm`. `unsafe` is only where a C boundary, a loader, a driver or the memory of an object is touched:
 //!
 //! * `value`: the tagged value, the object header, strings, types, conversions
@@ -75,6 +75,7 @@
 //! * `device`: memory, copies, streams, workspace, kernels: one contract for every kind of device
 //! * [`graph`]: the graph JSON and its plan of storage; the graph executor and its debug executor
 //! * [`vm`]: executables of the Relax VM, checked and as text; the machine that runs them
+//! * [`rpc`]: what a client and a server write to each other: hello, packets, values
 //!
 //! Around them: [`rule`] (what a rule, a violation and a finding are), [`release`] (which TVM release) and [`examine`] (what each
 //! release makes of a file).
@@ -124,6 +125,8 @@ pub mod capi;
 pub mod device;
 
 pub mod graph;
+
+pub mod rpc;
 
 pub mod vm;
 

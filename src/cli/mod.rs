@@ -23,6 +23,7 @@ mod on_device;
 mod output;
 mod pack;
 mod package;
+mod rpc_decode;
 mod rule;
 mod run;
 mod several;
@@ -84,6 +85,8 @@ enum Command {
     Devices(devices::DevicesArgs),
     /// Hold an implementation to the rules: ours, or any that speaks the exec protocol
     Check(check::CheckArgs),
+    /// Show what the client and the server of an RPC session wrote to each other
+    RpcDecode(rpc_decode::RpcDecodeArgs),
     /// Show a rule: its text, evidence, code, cases, files and known failures
     Rule(rule::RuleArgs),
     /// Write a completion script for a shell
@@ -165,6 +168,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Check(args) => check::run(args),
+        Command::RpcDecode(args) => rpc_decode::run(args),
         Command::Rule(args) => rule::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Testee(args) => testee::run(args),

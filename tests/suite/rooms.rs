@@ -17,7 +17,7 @@ use tvmspec::spec;
 const NO_BYTES: [&str; 1] = ["function"];
 
 /// Chapters whose bytes come from outside: they have a fuzz target.
-const FORMATS: [&str; 8] = [
+const FORMATS: [&str; 9] = [
     "wire",
     "tensor",
     "payload",
@@ -26,6 +26,7 @@ const FORMATS: [&str; 8] = [
     "object",
     "graph",
     "vm",
+    "rpc",
 ];
 
 fn root() -> PathBuf {

@@ -1,0 +1,130 @@
+//! The operations of the chapter `rpc`.
+
+use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
+use crate::release::Release;
+use crate::rpc::json::{from_packet, to_packet};
+use crate::rpc::{Convention, Hello, HelloAnswer, Packet, Speaker};
+use crate::rule::{Findings, Strictness, Violation};
+use crate::wire::{Cursor, Span, Trace, Writer};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+
+/// Every operation of this chapter.
+pub(crate) const OPS: &[Op] = &[
+    Op {
+        name: "rpc.decode",
+        help: "`data`: a message; `form`: hello, answer or packet; `release`, `speaker`: client or server; `awaited`, `largest`: numbers; `strict`; gives the message",
+        run: Run::Here(decode),
+    },
+    Op {
+        name: "rpc.encode",
+        help: "`value`: a message, and the arguments of rpc.decode; gives the bytes",
+        run: Run::Here(encode),
+    },
+];
+
+/// The fields of a message, as far as it can be read.
+pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
+    let trace = Trace::new();
+    if let Ok(request) = Request::of(args) {
+        let mut cursor = Cursor::traced(data, &trace);
+        // A violation ends the reading; the fields before it are what is wanted.
+        let _ = request.read(&mut cursor, &mut Findings::default());
+    }
+    trace.into_spans()
+}
+
+fn decode(args: &Value) -> Result<Answer, Refusal> {
+    let strict = args.get("strict").and_then(Value::as_bool) == Some(true);
+    let mut findings = Findings::new(match strict {
+        true => Strictness::Strict,
+        false => Strictness::Lenient,
+    });
+    let data = data(args)?;
+    let value = Request::of(args)?.read(&mut Cursor::new(&data), &mut findings)?;
+    Ok(Answer::new(value, findings))
+}
+
+fn encode(args: &Value) -> Result<Answer, Refusal> {
+    let request = Request::of(args)?;
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let mut out = Writer::new();
+    match request.form {
+        "hello" => {
+            let key = Cow::Borrowed(text(value, "key")?);
+            Hello { key }.write(&mut out)?;
+        }
+        "answer" => {
+            let answer = match text(value, "code")? {
+                "success" => {
+                    let key = value.get("key").and_then(Value::as_str);
+                    HelloAnswer::Success(Cow::Borrowed(key.unwrap_or_default()))
+                }
+                "duplicate" => HelloAnswer::Duplicate,
+                "mismatch" => HelloAnswer::Mismatch,
+                other => return Err(Refusal::Unsupported(format!("no answer is `{other}`"))),
+            };
+            answer.write(request.spoken.release, &mut out)?;
+        }
+        _ => {
+            let packet = to_packet(value).map_err(Refusal::Unsupported)?;
+            packet.write(&request.spoken, &mut out)?;
+        }
+    }
+    Ok(Answer::new(base64(&out.into_bytes()), Findings::default()))
+}
+
+/// What is read or written, and by which rules.
+struct Request {
+    form: &'static str,
+    spoken: Convention,
+}
+
+impl Request {
+    fn of(args: &Value) -> Result<Request, Refusal> {
+        let form = match text(args, "form")? {
+            "hello" => "hello",
+            "answer" => "answer",
+            "packet" => "packet",
+            other => return Err(Refusal::Unsupported(format!("no form is `{other}`"))),
+        };
+        let release: Release = text(args, "release")?
+            .parse()
+            .map_err(Refusal::Unsupported)?;
+        let speaker = match text(args, "speaker")? {
+            "client" => Speaker::Client,
+            "server" => Speaker::Server,
+            other => return Err(Refusal::Unsupported(format!("`{other}` speaks no RPC"))),
+        };
+        let number = |name: &str| args.get(name).and_then(Value::as_u64);
+        let spoken = Convention {
+            awaited: number("awaited"),
+            largest: number("largest").unwrap_or(Convention::LARGEST),
+            ..Convention::new(release, speaker)
+        };
+        Ok(Request { form, spoken })
+    }
+
+    fn read(&self, cursor: &mut Cursor<'_>, findings: &mut Findings) -> Result<Value, Violation> {
+        let value = match self.form {
+            "hello" => {
+                let hello = Hello::read(cursor)?.whole(cursor)?;
+                let timeout = hello.timeout()?;
+                json!({ "key": hello.key, "match": hello.match_key(), "timeout": timeout })
+            }
+            "answer" => match HelloAnswer::read(cursor, self.spoken.release)?.whole(cursor)? {
+                HelloAnswer::Success(key) => json!({ "code": "success", "key": key }),
+                HelloAnswer::Duplicate => json!({ "code": "duplicate" }),
+                HelloAnswer::Mismatch => json!({ "code": "mismatch" }),
+            },
+            _ => from_packet(&Packet::read(cursor, &self.spoken, findings)?.whole(cursor)?),
+        };
+        cursor.finish("the message", findings)?;
+        Ok(value)
+    }
+}
+
+fn text<'v>(form: &'v Value, name: &str) -> Result<&'v str, Refusal> {
+    let text = form.get(name).and_then(Value::as_str);
+    text.ok_or_else(|| Refusal::Unsupported(format!("there is no text under `{name}`")))
+}

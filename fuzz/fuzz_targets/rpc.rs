@@ -1,0 +1,61 @@
+//! What peers write: no panic, what reads writes back, every beginning of what is read needs more and is no error.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tvmspec::release::Release;
+use tvmspec::rpc::{Convention, Hello, HelloAnswer, Packet, Progress, Speaker};
+use tvmspec::rule::Findings;
+use tvmspec::wire::{Cursor, Writer};
+
+fuzz_target!(|data: &[u8]| {
+    let [minor, side, form, bytes @ ..] = data else { return };
+    let release = Release::of(2 + minor % 26);
+    let speaker = if side % 2 == 0 { Speaker::Client } else { Speaker::Server };
+    match form % 3 {
+        0 => packets(bytes, &Convention { awaited: Some(7), ..Convention::new(release, speaker) }),
+        1 => hello(bytes),
+        _ => answer(bytes, release),
+    }
+});
+
+/// One packet after the other, as a stream has them.
+fn packets(bytes: &[u8], spoken: &Convention) {
+    let mut rest = bytes;
+    loop {
+        let mut cursor = Cursor::new(rest);
+        let read = Packet::read(&mut cursor, spoken, &mut Findings::default());
+        let packet = match read {
+            Ok(Progress::Whole(packet)) => packet,
+            Ok(Progress::Short(more)) => return assert!(more > 0 && cursor.offset() == 0),
+            Err(_) => return,
+        };
+        let (whole, behind) = rest.split_at(rest.len() - cursor.remaining());
+        let mut out = Writer::new();
+        packet.write(spoken, &mut out).expect("what is read is written");
+        assert!(out.into_bytes() == whole, "write(read(b)) = b");
+        for cut in 0..whole.len().min(200) {
+            let cut = Packet::read(&mut Cursor::new(&whole[..cut]), spoken, &mut Findings::default());
+            assert!(matches!(cut, Ok(Progress::Short(_))), "a beginning needs more");
+        }
+        rest = behind;
+    }
+}
+
+fn hello(bytes: &[u8]) {
+    let mut cursor = Cursor::new(bytes);
+    if let Ok(Progress::Whole(hello)) = Hello::read(&mut cursor) {
+        let _ = (hello.timeout(), hello.match_key());
+        let mut out = Writer::new();
+        hello.write(&mut out).expect("what is read is written");
+        assert!(out.into_bytes() == bytes[..bytes.len() - cursor.remaining()], "write(read(b)) = b");
+    }
+}
+
+fn answer(bytes: &[u8], release: Release) {
+    let mut cursor = Cursor::new(bytes);
+    if let Ok(Progress::Whole(answer)) = HelloAnswer::read(&mut cursor, release) {
+        let mut out = Writer::new();
+        answer.write(release, &mut out).expect("what is read is written");
+        assert!(out.into_bytes() == bytes[..bytes.len() - cursor.remaining()], "write(read(b)) = b");
+    }
+}

@@ -1,0 +1,208 @@
+//! `tvmspec rpc-decode`: what client and server of a connection wrote, message by message.
+
+use super::input::Input;
+use super::{CliError, Exit, output};
+use serde_json::{Value, json};
+use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
+use tvmspec::release::Release;
+use tvmspec::rpc::{
+    Connection, ConnectionMessage, ConnectionSide, HelloAnswer, Packet, RpcCode, Speaker,
+    json as forms,
+};
+use tvmspec::wire::Span;
+
+/// The bytes do not say which release wrote them (RPC-23): the newest form of the protocol that both sides keep is taken, and the
+/// first rule that each other form breaks is shown. Exit code 1 if a rule is broken.
+#[derive(clap::Args)]
+pub(crate) struct RpcDecodeArgs {
+    /// What the client wrote; or NAME, for NAME.c2s.bin and NAME.s2c.bin, or NAME.client.bin and NAME.server.bin
+    client: PathBuf,
+    /// What the server wrote
+    server: Option<PathBuf>,
+    /// Read by the rules of this release
+    #[arg(long)]
+    release: Option<Release>,
+    /// Leave the fields out: one line for each message
+    #[arg(long)]
+    brief: bool,
+    /// Print JSON: {"releases", "others", "client", "server"}; a side is {"messages": [{"start", "end", "message"}], "fields": [[start, end, field, rule, value]], "broken"}
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: RpcDecodeArgs) -> Result<Exit, CliError> {
+    let (client, server) = match args.server {
+        Some(server) => (args.client, server),
+        None => pair(&args.client)?,
+    };
+    let (client, server) = (Input::open(&client)?, Input::open(&server)?);
+    let connection = Connection::read(client.bytes(), server.bytes(), args.release);
+    if args.json {
+        output::json(&form_of(&connection))?;
+    } else {
+        output::stream(|out| write_out(out, &connection, args.brief))?;
+    }
+    let whole = connection.client.broken.is_none() && connection.server.broken.is_none();
+    Ok(if whole { Exit::Good } else { Exit::Bad })
+}
+
+/// Both files of a capture by the name that they share.
+fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
+    let with = |end: &str| {
+        let mut file = name.as_os_str().to_owned();
+        file.push(end);
+        PathBuf::from(file)
+    };
+    for (client, server) in [(".c2s.bin", ".s2c.bin"), (".client.bin", ".server.bin")] {
+        if with(client).exists() && with(server).exists() {
+            return Ok((with(client), with(server)));
+        }
+    }
+    let name = name.display();
+    Err(CliError::new(format!(
+        "there are neither {name}.c2s.bin and {name}.s2c.bin nor {name}.client.bin and {name}.server.bin"
+    )))
+}
+
+fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool) -> fmt::Result {
+    let (first, last) = connection.releases;
+    writeln!(out, "spoken as in {}", range(first, last))?;
+    for (first, last, broken) in &connection.others {
+        match broken {
+            None => writeln!(
+                out,
+                "  {}: too, as far as these bytes show",
+                range(*first, *last)
+            )?,
+            Some((speaker, broken)) => {
+                let (releases, speaker) = (range(*first, *last), speaker.name());
+                writeln!(out, "  {releases}: no, the {speaker} breaks {broken}")?;
+            }
+        }
+    }
+    // The nth message of the server answers the nth of the client.
+    let most = connection
+        .client
+        .messages
+        .len()
+        .max(connection.server.messages.len());
+    for at in 0..most {
+        for side in [&connection.client, &connection.server] {
+            let Some((start, end, message)) = side.messages.get(at) else {
+                continue;
+            };
+            writeln!(
+                out,
+                "\n{} {start:#06x}  {}",
+                side.speaker.name(),
+                line(message)
+            )?;
+            let inside = side
+                .fields
+                .iter()
+                .filter(|field| (*start..*end).contains(&field.start));
+            for field in inside.filter(|_| !brief) {
+                let Span {
+                    start,
+                    field,
+                    value,
+                    rule,
+                    ..
+                } = field;
+                writeln!(out, "  {start:#08x}  {field:<24} {value:<40} {rule}")?;
+            }
+        }
+    }
+    for side in [&connection.client, &connection.server] {
+        for finding in side.findings.as_slice() {
+            let (rule, message, offset) = (finding.rule, &finding.message, finding.offset);
+            writeln!(
+                out,
+                "\n{} {offset:#06x}  {rule} finding: {message}",
+                side.speaker.name()
+            )?;
+        }
+        if let Some(broken) = &side.broken {
+            writeln!(out, "\n{}: {broken}", side.speaker.name())?;
+        }
+    }
+    Ok(())
+}
+
+/// `0.22 to 0.27`, `0.21`.
+fn range(first: Release, last: Release) -> String {
+    match first == last {
+        true => first.to_string(),
+        false => format!("{first} to {last}"),
+    }
+}
+
+/// A message on one line.
+fn line(message: &ConnectionMessage<'_>) -> String {
+    const LONGEST: usize = 160;
+    let mut text = match message {
+        ConnectionMessage::Hello(hello) => format!("hello `{}`", hello.key),
+        ConnectionMessage::Answer(HelloAnswer::Success(key)) => format!("success `{key}`"),
+        ConnectionMessage::Answer(HelloAnswer::Duplicate) => "duplicate key".to_owned(),
+        ConnectionMessage::Answer(HelloAnswer::Mismatch) => "no server of this key".to_owned(),
+        ConnectionMessage::Packet(packet) => {
+            let code = packet.code().map_or("nothing", RpcCode::name);
+            match packet {
+                Packet::CopyToRemote(_, data) | Packet::CopyAck(data) => {
+                    format!("{code} of {} bytes", data.len())
+                }
+                _ => format!("{code} {}", forms::from_packet(packet)),
+            }
+        }
+    };
+    if let Some((at, _)) = text.char_indices().nth(LONGEST) {
+        text.truncate(at);
+        text.push_str("...");
+    }
+    text
+}
+
+fn form_of(connection: &Connection<'_>) -> Value {
+    let range = |first: Release, last: Release| json!([first.to_string(), last.to_string()]);
+    let others = connection.others.iter().map(|(first, last, broken)| {
+        let broken = broken.as_ref().map(|(speaker, broken)| {
+            json!({ "side": speaker.name(), "rule": broken.rule().id(), "offset": broken.offset(), "message": broken.message() })
+        });
+        json!({ "releases": range(*first, *last), "broken": broken })
+    });
+    json!({
+        "releases": range(connection.releases.0, connection.releases.1),
+        "others": others.collect::<Vec<_>>(),
+        Speaker::Client.name(): side_of(&connection.client),
+        Speaker::Server.name(): side_of(&connection.server),
+    })
+}
+
+fn side_of(side: &ConnectionSide<'_>) -> Value {
+    let messages = side.messages.iter().map(|(start, end, message)| {
+        let message = match message {
+            ConnectionMessage::Hello(hello) => json!({ "key": hello.key }),
+            ConnectionMessage::Answer(HelloAnswer::Success(key)) => {
+                json!({ "code": "success", "key": key })
+            }
+            ConnectionMessage::Answer(HelloAnswer::Duplicate) => json!({ "code": "duplicate" }),
+            ConnectionMessage::Answer(HelloAnswer::Mismatch) => json!({ "code": "mismatch" }),
+            ConnectionMessage::Packet(packet) => forms::from_packet(packet),
+        };
+        json!({ "start": start, "end": end, "message": message })
+    });
+    let fields = side.fields.iter().map(|field| {
+        json!([
+            field.start,
+            field.end,
+            field.field,
+            field.rule.id(),
+            field.value
+        ])
+    });
+    let broken = side.broken.as_ref().map(|broken| {
+        json!({ "rule": broken.rule().id(), "kind": broken.kind().name(), "offset": broken.offset(), "field": broken.field(), "message": broken.message() })
+    });
+    json!({ "messages": messages.collect::<Vec<_>>(), "fields": fields.collect::<Vec<_>>(), "broken": broken })
+}

@@ -1,0 +1,149 @@
+//! The codes of packets: one table up to 0.6, another from 0.7 on (RPC-20).
+
+use super::convention::Speaker;
+use crate::release::Release;
+
+/// What a packet is. The number of each differs between the two tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names are those of the specification")]
+#[non_exhaustive]
+pub enum RpcCode {
+    Shutdown,
+    InitServer,
+    CallFunc,
+    Return,
+    Exception,
+    CopyFromRemote,
+    CopyToRemote,
+    CopyAck,
+    GetGlobalFunc,
+    FreeHandle,
+    DevSetDevice,
+    DevGetAttr,
+    DevAllocData,
+    DevFreeData,
+    DevStreamSync,
+    CopyAmongRemote,
+    DevAllocDataWithScope,
+    DevCreateStream,
+    DevFreeStream,
+    DevSetStream,
+    DevGetCurrentStream,
+    GetTimeEvaluator,
+    FreeFunc,
+    ModuleLoad,
+    ModuleImport,
+    ModuleFree,
+    ModuleGetFunc,
+    ModuleGetSource,
+    NDArrayFree,
+}
+
+use RpcCode as C;
+
+/// Name, number up to 0.6, number from 0.7 on with the first release that has it.
+const TABLE: &[(RpcCode, &str, Option<i32>, Option<(i32, u8)>)] = &[
+    (C::Shutdown, "Shutdown", Some(4), Some((1, 7))),
+    (C::InitServer, "InitServer", None, Some((2, 7))),
+    (C::CallFunc, "CallFunc", Some(1), Some((3, 7))),
+    (C::Return, "Return", Some(2), Some((4, 7))),
+    (C::Exception, "Exception", Some(3), Some((5, 7))),
+    (C::CopyFromRemote, "CopyFromRemote", Some(5), Some((6, 7))),
+    (C::CopyToRemote, "CopyToRemote", Some(6), Some((7, 7))),
+    (C::CopyAck, "CopyAck", Some(7), Some((8, 7))),
+    (C::GetGlobalFunc, "GetGlobalFunc", Some(9), Some((9, 7))),
+    (C::FreeHandle, "FreeHandle", None, Some((10, 7))),
+    (C::DevSetDevice, "DevSetDevice", Some(12), Some((11, 7))),
+    (C::DevGetAttr, "DevGetAttr", Some(13), Some((12, 7))),
+    (C::DevAllocData, "DevAllocData", Some(14), Some((13, 7))),
+    (C::DevFreeData, "DevFreeData", Some(15), Some((14, 7))),
+    (C::DevStreamSync, "DevStreamSync", Some(16), Some((15, 7))),
+    (
+        C::CopyAmongRemote,
+        "CopyAmongRemote",
+        Some(17),
+        Some((16, 7)),
+    ),
+    (
+        C::DevAllocDataWithScope,
+        "DevAllocDataWithScope",
+        None,
+        Some((17, 8)),
+    ),
+    (C::DevCreateStream, "DevCreateStream", None, Some((18, 8))),
+    (C::DevFreeStream, "DevFreeStream", None, Some((19, 8))),
+    (C::DevSetStream, "DevSetStream", None, Some((20, 8))),
+    (
+        C::DevGetCurrentStream,
+        "DevGetCurrentStream",
+        None,
+        Some((21, 16)),
+    ),
+    (C::GetTimeEvaluator, "GetTimeEvaluator", Some(10), None),
+    (C::FreeFunc, "FreeFunc", Some(11), None),
+    (C::ModuleLoad, "ModuleLoad", Some(18), None),
+    (C::ModuleImport, "ModuleImport", Some(19), None),
+    (C::ModuleFree, "ModuleFree", Some(20), None),
+    (C::ModuleGetFunc, "ModuleGetFunc", Some(21), None),
+    (C::ModuleGetSource, "ModuleGetSource", Some(22), None),
+    (C::NDArrayFree, "NDArrayFree", Some(23), None),
+];
+
+impl RpcCode {
+    /// Every code of both tables.
+    pub fn all() -> impl Iterator<Item = RpcCode> {
+        TABLE.iter().map(|(code, ..)| *code)
+    }
+
+    /// The code with this number in `release`.
+    pub fn of(number: i32, release: Release) -> Option<RpcCode> {
+        RpcCode::all().find(|code| code.number(release) == Some(number))
+    }
+
+    /// The number in `release`; `None` where that release has no such code.
+    pub fn number(self, release: Release) -> Option<i32> {
+        let (.., old, new) = TABLE.iter().find(|(code, ..)| *code == self)?;
+        match (release.minor(), *new) {
+            // RPC-20: the array that is freed by its own code came with 0.5.
+            (..=4, _) if self == RpcCode::NDArrayFree => None,
+            (..=6, _) => *old,
+            (minor, Some((number, since))) if minor >= since => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The name without the `k` of the source: `CallFunc`.
+    pub fn name(self) -> &'static str {
+        let row = TABLE.iter().find(|(code, ..)| *code == self);
+        row.map_or("", |(_, name, ..)| name)
+    }
+
+    /// The code of this name.
+    pub fn named(name: &str) -> Option<RpcCode> {
+        RpcCode::all().find(|code| code.name() == name)
+    }
+
+    /// Who writes it (RPC-21); `None` for either.
+    pub const fn speaker(self) -> Option<Speaker> {
+        match self {
+            RpcCode::Shutdown => None,
+            RpcCode::Return | RpcCode::Exception | RpcCode::CopyAck => Some(Speaker::Server),
+            _ => Some(Speaker::Client),
+        }
+    }
+
+    /// Whether the body is arguments and nothing else, of a call that the session itself answers.
+    pub const fn is_system_call(self) -> bool {
+        !matches!(
+            self,
+            RpcCode::Shutdown
+                | RpcCode::InitServer
+                | RpcCode::CallFunc
+                | RpcCode::Return
+                | RpcCode::Exception
+                | RpcCode::CopyFromRemote
+                | RpcCode::CopyToRemote
+                | RpcCode::CopyAck
+        )
+    }
+}

@@ -1,0 +1,109 @@
+//! What a reader has to know of a stream before it reads: whose it is, and by which release's rules.
+
+use super::super::RPC_16;
+use crate::release::Release;
+use crate::rule::{Kind, Rule, Violation};
+use crate::wire::Cursor;
+
+/// Who wrote a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Speaker {
+    /// The side that connected, and asks.
+    Client,
+    /// The side that was connected to, and answers.
+    Server,
+}
+
+impl Speaker {
+    /// The word of JSON forms: `client`, `server`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Speaker::Client => "client",
+            Speaker::Server => "server",
+        }
+    }
+}
+
+/// How a stream is read and written: releases differ, and their bytes do not say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Convention {
+    /// The release whose rules hold.
+    pub release: Release,
+    /// Who wrote the stream.
+    pub speaker: Speaker,
+    /// The largest packet that is read, in bytes behind its length (RPC-13).
+    pub largest: u64,
+    /// How many bytes the answer to a copy has. Up to 0.6 the packet does not say so (RPC-27).
+    pub awaited: Option<u64>,
+}
+
+impl Convention {
+    /// 1 GiB: what a packet may have where its reader does not say otherwise (RPC-13).
+    pub const LARGEST: u64 = 1 << 30;
+
+    /// The convention of `release`, with the limit [`Convention::LARGEST`].
+    pub const fn new(release: Release, speaker: Speaker) -> Convention {
+        Convention {
+            release,
+            speaker,
+            largest: Convention::LARGEST,
+            awaited: None,
+        }
+    }
+
+    /// Whether packets have a length in front of their code, and the codes of 0.7 (RPC-10).
+    pub(super) const fn is_framed(&self) -> bool {
+        self.release.minor() >= 7
+    }
+
+    /// Whether arguments are values of tvm-ffi, each behind its own type index (RPC-42).
+    pub(super) const fn is_ffi(&self) -> bool {
+        self.release.minor() >= 21
+    }
+}
+
+/// What the beginning of a stream holds. A stream that ends inside of a message is not wrong: the rest has not come in yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress<T> {
+    /// A whole message; the cursor is behind it.
+    Whole(T),
+    /// At least that many more bytes are needed; the cursor is where it was.
+    Short(u64),
+}
+
+impl<T> Progress<T> {
+    /// The message, for a reader of a file: there a message that is cut off is an error.
+    ///
+    /// # Errors
+    ///
+    /// RPC-16 of kind truncated, at the end of what `cursor` has.
+    pub fn whole(self, cursor: &Cursor<'_>) -> Result<T, Violation> {
+        match self {
+            Progress::Whole(value) => Ok(value),
+            Progress::Short(more) => {
+                let end = cursor.offset().saturating_add(cursor.remaining() as u64);
+                let message = format!("the message goes on for {more} or more bytes");
+                Err(RPC_16.broken(Kind::Truncated, end, message))
+            }
+        }
+    }
+}
+
+/// The u64 or i32 number of bytes that stands at the cursor, without reading it.
+pub(super) fn peeked<const N: usize>(cursor: &Cursor<'_>) -> Progress<[u8; N]> {
+    match cursor.rest().first_chunk() {
+        Some(bytes) => Progress::Whole(*bytes),
+        None => Progress::Short((N as u64).saturating_sub(cursor.remaining() as u64)),
+    }
+}
+
+/// A violation of `rule` at the next byte of `cursor`, in `field`.
+pub(super) fn broken_here(
+    cursor: &Cursor<'_>,
+    rule: Rule,
+    kind: Kind,
+    field: &str,
+    message: String,
+) -> Violation {
+    cursor.blame(field, rule.broken(kind, cursor.offset(), message))
+}

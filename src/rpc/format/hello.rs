@@ -1,0 +1,218 @@
+//! How a connection begins: the client's hello with its key, and the server's answer.
+//!
+//! | field | bytes | rule |
+//! |---|---|---|
+//! | magic, or the answer's code | i32 | RPC-01, RPC-04 |
+//! | length of the key | i32 | RPC-02 |
+//! | key | UTF-8 | RPC-02 |
+
+use super::super::{RPC_01, RPC_02, RPC_03, RPC_04, RPC_05};
+use super::convention::{Progress, peeked};
+use crate::release::Release;
+use crate::rule::{Kind, Violation};
+use crate::wire::{Cursor, Writer, show};
+use std::borrow::Cow;
+
+/// What a client writes first, and a server to a proxy: who it is and whom it wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello<'a> {
+    /// `client:` or `server:`, the key that must match, and words behind it.
+    pub key: Cow<'a, str>,
+}
+
+impl<'a> Hello<'a> {
+    /// The number that begins a session: `71 f2 0f 00`.
+    pub const MAGIC: i32 = 0x0ff271;
+
+    /// The longest key that is read (RPC-03).
+    pub const LONGEST: i32 = 4096;
+
+    /// Reads a hello.
+    ///
+    /// # Errors
+    ///
+    /// RPC-01 for another magic; RPC-02 and RPC-03 for a key that is none.
+    pub fn read(cursor: &mut Cursor<'a>) -> Result<Progress<Hello<'a>>, Violation> {
+        if let Progress::Whole(magic) = peeked(cursor) {
+            let magic = i32::from_le_bytes(magic);
+            RPC_01
+                .require(magic == Hello::MAGIC, cursor.offset(), || {
+                    format!("magic {magic:#x} is of no RPC client")
+                })
+                .map_err(|broken| cursor.blame("magic", broken))?;
+        }
+        let key = match whole_key(cursor)? {
+            Progress::Short(more) => return Ok(Progress::Short(more)),
+            Progress::Whole(length) => {
+                cursor.i32("magic", RPC_01)?;
+                read_key(cursor, length)?
+            }
+        };
+        Ok(Progress::Whole(Hello { key }))
+    }
+
+    /// Writes the hello.
+    ///
+    /// # Errors
+    ///
+    /// RPC-03 of kind limit for a key that no reader of ours takes.
+    pub fn write(&self, out: &mut Writer) -> Result<(), Violation> {
+        out.i32(Hello::MAGIC);
+        write_key(&self.key, out)
+    }
+
+    /// The key that must match: what the first word has behind its first seven letters (RPC-05).
+    pub fn match_key(&self) -> &str {
+        let first = self.key.split_whitespace().next();
+        first.and_then(|word| word.get(7..)).unwrap_or_default()
+    }
+
+    /// The time that the whole session may take, in seconds, where the words behind the key state one (RPC-05).
+    ///
+    /// # Errors
+    ///
+    /// RPC-05 for a time that is no finite number above 0.
+    pub fn timeout(&self) -> Result<Option<f64>, Violation> {
+        // RPC-05: a word that is no option is nobody's: servers of all releases pass over it.
+        let stated = self.key.split_whitespace().skip(1);
+        let Some(text) = stated
+            .filter_map(|word| word.strip_prefix("-timeout="))
+            .last()
+        else {
+            return Ok(None);
+        };
+        let seconds = text.parse::<f64>().ok();
+        let sound = seconds.is_some_and(|seconds| seconds.is_finite() && seconds > 0.0);
+        RPC_05.demand(Kind::Malformed, sound, || {
+            format!("-timeout=`{}` is no time", show(text.as_bytes()))
+        })?;
+        Ok(seconds)
+    }
+}
+
+/// What a server answers to a hello.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HelloAnswer<'a> {
+    /// The session begins. `server:` and the key of the server; from a proxy, the hello of the other side; nothing in 0.2.
+    Success(Cow<'a, str>),
+    /// From a proxy: another server waits under this key.
+    Duplicate,
+    /// The server has another key, or the proxy nobody of this key.
+    Mismatch,
+}
+
+impl<'a> HelloAnswer<'a> {
+    /// Reads an answer.
+    ///
+    /// # Errors
+    ///
+    /// RPC-04 for another code; RPC-02 and RPC-03 for a key that is none.
+    pub fn read(
+        cursor: &mut Cursor<'a>,
+        release: Release,
+    ) -> Result<Progress<HelloAnswer<'a>>, Violation> {
+        let code = match peeked(cursor) {
+            Progress::Short(more) => return Ok(Progress::Short(more)),
+            Progress::Whole(code) => i32::from_le_bytes(code),
+        };
+        let answer = match code.wrapping_sub(Hello::MAGIC) {
+            // RPC-04: a code that is no success is the last that a server writes.
+            1 => HelloAnswer::Duplicate,
+            2 => HelloAnswer::Mismatch,
+            other => {
+                RPC_04
+                    .require(other == 0, cursor.offset(), || {
+                        format!("code {code:#x} is no answer to a hello")
+                    })
+                    .map_err(|broken| cursor.blame("code", broken))?;
+                if !has_key(release) {
+                    cursor.i32("code", RPC_04)?;
+                    return Ok(Progress::Whole(HelloAnswer::Success(Cow::Borrowed(""))));
+                }
+                let length = match whole_key(cursor)? {
+                    Progress::Short(more) => return Ok(Progress::Short(more)),
+                    Progress::Whole(length) => length,
+                };
+                cursor.i32("code", RPC_04)?;
+                let key = read_key(cursor, length)?;
+                return Ok(Progress::Whole(HelloAnswer::Success(key)));
+            }
+        };
+        cursor.i32("code", RPC_04)?;
+        Ok(Progress::Whole(answer))
+    }
+
+    /// Writes the answer.
+    ///
+    /// # Errors
+    ///
+    /// RPC-03 of kind limit for a key that no reader of ours takes.
+    pub fn write(&self, release: Release, out: &mut Writer) -> Result<(), Violation> {
+        let step = match self {
+            HelloAnswer::Success(_) => 0,
+            HelloAnswer::Duplicate => 1,
+            HelloAnswer::Mismatch => 2,
+        };
+        out.i32(Hello::MAGIC.wrapping_add(step));
+        match self {
+            HelloAnswer::Success(key) if has_key(release) => write_key(key, out),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// RPC-04: the server of 0.2 answers with the code alone.
+fn has_key(release: Release) -> bool {
+    release.minor() >= 3
+}
+
+/// The length of the key behind four bytes of `cursor`, once all of the key is there. Nothing is read.
+fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
+    let ahead = cursor.rest();
+    let Some((_, behind)) = ahead.split_first_chunk::<4>() else {
+        return Ok(Progress::Short(4_u64.saturating_sub(ahead.len() as u64)));
+    };
+    let Some((length, key)) = behind.split_first_chunk() else {
+        return Ok(Progress::Short(4_u64.saturating_sub(behind.len() as u64)));
+    };
+    let length = i32::from_le_bytes(*length);
+    let place = cursor.offset().saturating_add(4);
+    // RPC-02: Python's server reads -1 bytes here as nothing, fails on the key, and accepts nobody any more.
+    RPC_02
+        .require(length >= 0, place, || format!("a key has {length} bytes"))
+        .map_err(|broken| cursor.blame("key_length", broken))?;
+    RPC_03
+        .require_as(Kind::Limit, length <= Hello::LONGEST, place, || {
+            format!("a key of {length} bytes, {} are read", Hello::LONGEST)
+        })
+        .map_err(|broken| cursor.blame("key_length", broken))?;
+    let length = u64::try_from(length).unwrap_or_default();
+    Ok(match length.checked_sub(key.len() as u64) {
+        None | Some(0) => Progress::Whole(length),
+        Some(more) => Progress::Short(more),
+    })
+}
+
+fn read_key<'a>(cursor: &mut Cursor<'a>, length: u64) -> Result<Cow<'a, str>, Violation> {
+    cursor.i32("key_length", RPC_02)?;
+    let start = cursor.offset();
+    let bytes = cursor.take(length, "key", RPC_02)?;
+    let key = String::from_utf8_lossy(bytes);
+    // RPC-02: a key that is not UTF-8 ends the accepting thread of Python's server.
+    RPC_02
+        .require(matches!(key, Cow::Borrowed(_)), start, || {
+            format!("key `{}` is not UTF-8", show(bytes))
+        })
+        .map_err(|broken| cursor.blame("key", broken))?;
+    Ok(key)
+}
+
+fn write_key(key: &str, out: &mut Writer) -> Result<(), Violation> {
+    let length = i32::try_from(key.len()).unwrap_or(i32::MAX);
+    RPC_03.demand(Kind::Limit, length <= Hello::LONGEST, || {
+        format!("a key of {} bytes", key.len())
+    })?;
+    out.i32(length);
+    out.raw(key.as_bytes());
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! The JSON forms of this chapter; `spec/schema/rpc.json` fixes them.
+
+use super::code::RpcCode;
+use super::packed::PackedValue;
+use super::packet::{CopyTarget, Packet};
+use super::tensor_block::TensorBlock;
+use crate::tensor::json::{from_device, from_dtype, to_device, to_dtype};
+use crate::wire::json::{float_form, object};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// `{"code": .., ..}`; the code is null for a packet of nothing.
+pub fn from_packet(packet: &Packet<'_>) -> Value {
+    let code = packet.code().map(RpcCode::name);
+    let mut form = Map::new();
+    form.insert("code".into(), json!(code));
+    let mut put = |name: &str, value: Value| form.insert(name.into(), value);
+    match packet {
+        Packet::KeepAlive | Packet::Shutdown => {}
+        Packet::InitServer(version, args) => {
+            put("version", text(version));
+            put("args", from_values(args));
+        }
+        Packet::CallFunc(function, args) => {
+            put("function", json!(function));
+            put("args", from_values(args));
+        }
+        Packet::Return(args) | Packet::Exception(args) | Packet::SystemCall(_, args) => {
+            put("args", from_values(args));
+        }
+        Packet::CopyFromRemote(target, bytes) => {
+            put("from", from_target(target));
+            put("bytes", json!(bytes));
+        }
+        Packet::CopyToRemote(target, data) => {
+            put("to", from_target(target));
+            put("data", base64(data));
+        }
+        Packet::CopyAck(data) => {
+            put("data", base64(data));
+        }
+    }
+    Value::Object(form)
+}
+
+fn from_values(values: &[PackedValue<'_>]) -> Value {
+    values.iter().map(from_value).collect()
+}
+
+fn from_value(value: &PackedValue<'_>) -> Value {
+    match value {
+        PackedValue::None => Value::Null,
+        PackedValue::Int(value) => object([("int", json!(value))]),
+        PackedValue::Uint(value) => object([("uint", json!(value))]),
+        PackedValue::Bool(value) => object([("bool", json!(value))]),
+        PackedValue::Float(value) => object([("float", float_form(*value))]),
+        PackedValue::Handle(handle) => object([("handle", json!(handle))]),
+        PackedValue::Dtype(dtype, 0) => object([("dtype", from_dtype(*dtype))]),
+        PackedValue::Dtype(dtype, padding) => {
+            object([("dtype", from_dtype(*dtype)), ("padding", json!(padding))])
+        }
+        PackedValue::Device(device) => object([("device", from_device(*device))]),
+        PackedValue::Tensor(block) => object([("tensor", from_block(block))]),
+        PackedValue::Str(bytes) => object([("str", text(bytes))]),
+        PackedValue::Bytes(bytes) => object([("bytes", base64(bytes))]),
+        PackedValue::Module(handle) => object([("module", json!(handle))]),
+        PackedValue::Function(handle) => object([("function", json!(handle))]),
+        PackedValue::Object(handle, index) => {
+            object([("object", json!(handle)), ("index", json!(index))])
+        }
+        PackedValue::StrObject(bytes, index) => {
+            object([("str", text(bytes)), ("index", json!(index))])
+        }
+        PackedValue::BytesObject(bytes, index) => {
+            object([("bytes", base64(bytes)), ("index", json!(index))])
+        }
+    }
+}
+
+fn from_block(block: &TensorBlock) -> Value {
+    object([
+        ("data", json!(block.data)),
+        ("device", from_device(block.device)),
+        ("dtype", from_dtype(block.dtype)),
+        ("shape", json!(block.shape)),
+        ("byte_offset", json!(block.byte_offset)),
+    ])
+}
+
+fn from_target(target: &CopyTarget) -> Value {
+    match target {
+        CopyTarget::Block(block) => from_block(block),
+        CopyTarget::Flat(handle, offset, device, dtype) => object([
+            ("handle", json!(handle)),
+            ("offset", json!(offset)),
+            ("device", from_device(*device)),
+            ("dtype", from_dtype(*dtype)),
+        ]),
+    }
+}
+
+/// Text as it is; other bytes as `{"base64": ..}`.
+fn text(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => json!(text),
+        Err(_) => object([("base64", base64(bytes))]),
+    }
+}
+
+fn base64(bytes: &[u8]) -> Value {
+    Value::String(BASE64_STANDARD.encode(bytes))
+}
+
+/// The packet of a form.
+///
+/// # Errors
+///
+/// Says which member is missing or has another type.
+pub fn to_packet(form: &Value) -> Result<Packet<'static>, String> {
+    let Some(name) = form.get("code").and_then(Value::as_str) else {
+        return match form.get("code") {
+            Some(Value::Null) => Ok(Packet::KeepAlive),
+            _ => Err("`code` is no name of a code".to_owned()),
+        };
+    };
+    let code = RpcCode::named(name).ok_or_else(|| format!("there is no code `{name}`"))?;
+    let args = || to_values(form.get("args").unwrap_or(&Value::Null));
+    Ok(match code {
+        RpcCode::Shutdown => Packet::Shutdown,
+        RpcCode::InitServer => Packet::InitServer(to_text(form, "version")?, args()?),
+        RpcCode::CallFunc => Packet::CallFunc(number(form, "function")?, args()?),
+        RpcCode::Return => Packet::Return(args()?),
+        RpcCode::Exception => Packet::Exception(args()?),
+        RpcCode::CopyFromRemote => {
+            Packet::CopyFromRemote(to_target(form, "from")?, number(form, "bytes")?)
+        }
+        RpcCode::CopyToRemote => {
+            Packet::CopyToRemote(to_target(form, "to")?, to_bytes(form, "data")?)
+        }
+        RpcCode::CopyAck => Packet::CopyAck(to_bytes(form, "data")?),
+        code => Packet::SystemCall(code, args()?),
+    })
+}
+
+fn to_values(list: &Value) -> Result<Vec<PackedValue<'static>>, String> {
+    let list = list.as_array().ok_or("`args` is not a list")?;
+    list.iter().map(to_value).collect()
+}
+
+fn to_value(form: &Value) -> Result<PackedValue<'static>, String> {
+    let Some(members) = form.as_object() else {
+        return match form {
+            Value::Null => Ok(PackedValue::None),
+            _ => Err(format!("{form} is no value")),
+        };
+    };
+    let index = match members.get("index") {
+        None => None,
+        Some(_) => Some(narrow(form, "index")?),
+    };
+    let first = members.keys().next().map(String::as_str);
+    Ok(match (first.unwrap_or_default(), index) {
+        ("int", _) => PackedValue::Int(signed(form, "int")?),
+        ("uint", _) => PackedValue::Uint(number(form, "uint")?),
+        ("bool", _) => PackedValue::Bool(signed(form, "bool")?),
+        ("float", _) => PackedValue::Float(float(members.get("float"))?),
+        ("handle", _) => PackedValue::Handle(number(form, "handle")?),
+        ("dtype", _) => {
+            let dtype = to_dtype(members.get("dtype").unwrap_or(&Value::Null))?;
+            let padding = match members.get("padding") {
+                None => 0,
+                Some(_) => narrow(form, "padding")?,
+            };
+            PackedValue::Dtype(dtype, padding)
+        }
+        ("device", _) => {
+            PackedValue::Device(to_device(members.get("device").unwrap_or(&Value::Null))?)
+        }
+        ("tensor", _) => {
+            PackedValue::Tensor(to_block(members.get("tensor").unwrap_or(&Value::Null))?)
+        }
+        ("str", None) => PackedValue::Str(to_text(form, "str")?),
+        ("str", Some(index)) => PackedValue::StrObject(to_text(form, "str")?, index),
+        ("bytes", None) => PackedValue::Bytes(to_bytes(form, "bytes")?),
+        ("bytes", Some(index)) => PackedValue::BytesObject(to_bytes(form, "bytes")?, index),
+        ("module", _) => PackedValue::Module(number(form, "module")?),
+        ("function", _) => PackedValue::Function(number(form, "function")?),
+        ("object", Some(index)) => PackedValue::Object(number(form, "object")?, index),
+        _ => return Err(format!("{form} is no value")),
+    })
+}
+
+fn to_block(form: &Value) -> Result<TensorBlock, String> {
+    let shape = form.get("shape").and_then(Value::as_array);
+    let shape = shape.and_then(|list| list.iter().map(Value::as_i64).collect());
+    Ok(TensorBlock {
+        data: number(form, "data")?,
+        device: to_device(form.get("device").unwrap_or(&Value::Null))?,
+        dtype: to_dtype(form.get("dtype").unwrap_or(&Value::Null))?,
+        shape: shape.ok_or("`shape` is not a list of integers")?,
+        byte_offset: number(form, "byte_offset")?,
+    })
+}
+
+fn to_target(form: &Value, name: &str) -> Result<CopyTarget, String> {
+    let target = form
+        .get(name)
+        .ok_or_else(|| format!("`{name}` is missing"))?;
+    if target.get("handle").is_none() {
+        return to_block(target).map(CopyTarget::Block);
+    }
+    Ok(CopyTarget::Flat(
+        number(target, "handle")?,
+        number(target, "offset")?,
+        to_device(target.get("device").unwrap_or(&Value::Null))?,
+        to_dtype(target.get("dtype").unwrap_or(&Value::Null))?,
+    ))
+}
+
+fn number(form: &Value, name: &str) -> Result<u64, String> {
+    let number = form.get(name).and_then(Value::as_u64);
+    number.ok_or_else(|| format!("`{name}` is no number of 64 bits"))
+}
+
+fn signed(form: &Value, name: &str) -> Result<i64, String> {
+    let number = form.get(name).and_then(Value::as_i64);
+    number.ok_or_else(|| format!("`{name}` is no integer"))
+}
+
+fn narrow(form: &Value, name: &str) -> Result<i32, String> {
+    let number = signed(form, name)?;
+    i32::try_from(number).map_err(|_| format!("`{name}` has more than 32 bits"))
+}
+
+fn float(form: Option<&Value>) -> Result<f64, String> {
+    match form {
+        Some(Value::Number(number)) => number.as_f64().ok_or_else(|| "no float".to_owned()),
+        Some(Value::String(word)) => match word.as_str() {
+            "nan" => Ok(f64::NAN),
+            "inf" => Ok(f64::INFINITY),
+            "-inf" => Ok(f64::NEG_INFINITY),
+            "-0" => Ok(-0.0),
+            _ => Err(format!("`{word}` is no float")),
+        },
+        _ => Err("`float` is no float".to_owned()),
+    }
+}
+
+fn to_text(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, String> {
+    match form.get(name) {
+        Some(Value::String(text)) => Ok(Cow::Owned(text.clone().into_bytes())),
+        Some(bytes) => to_bytes(bytes, "base64"),
+        None => Err(format!("`{name}` is missing")),
+    }
+}
+
+fn to_bytes(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, String> {
+    let text = form.get(name).and_then(Value::as_str);
+    let bytes = text.and_then(|text| BASE64_STANDARD.decode(text).ok());
+    bytes
+        .map(Cow::Owned)
+        .ok_or_else(|| format!("`{name}` is no base64"))
+}

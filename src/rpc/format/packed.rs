@@ -1,0 +1,441 @@
+//! Packed values: the arguments of calls, and results, in the encodings of both eras.
+//!
+//! | part | bytes | rule |
+//! |---|---|---|
+//! | count | i32 | RPC-40 |
+//! | up to 0.20: all codes, then all values | i32 each | RPC-41 |
+//! | from 0.21 on: code and value by turns | i32 each | RPC-42 |
+
+use super::super::{
+    RPC_40, RPC_41, RPC_42, RPC_43, RPC_44, RPC_45, RPC_46, RPC_47, RPC_48, RPC_49,
+};
+use super::convention::{Convention, Speaker, broken_here};
+use super::tensor_block::TensorBlock;
+use crate::rule::{Findings, Kind, Rule, Violation};
+use crate::tensor::{Device, Dtype};
+use crate::wire::{Cursor, Writer};
+use std::borrow::Cow;
+
+/// One argument or result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PackedValue<'a> {
+    /// Nothing.
+    None,
+    /// An integer.
+    Int(i64),
+    /// An unsigned integer: up to 0.20, and no released peer writes it.
+    Uint(u64),
+    /// A bool, as the 64 bits that stand for it: 0 or 1 (RPC-46). From 0.18 on; before, a bool is an integer.
+    Bool(i64),
+    /// A float.
+    Float(f64),
+    /// What the server knows something by: a stream, an allocation, an object.
+    Handle(u64),
+    /// An element type, and the four bytes of padding behind it (RPC-45).
+    Dtype(Dtype, i32),
+    /// A device of the server's side.
+    Device(Device),
+    /// A tensor without its data.
+    Tensor(TensorBlock),
+    /// A C string, without its NUL.
+    Str(Cow<'a, [u8]>),
+    /// Bytes.
+    Bytes(Cow<'a, [u8]>),
+    /// A module of the server.
+    Module(u64),
+    /// A function of the server.
+    Function(u64),
+    /// Another object of the server, from 0.16 on, and the type index in front of it.
+    Object(u64, i32),
+    /// A string object by value, from 0.22 on, and the type index in front of it: 65, or 11 where it was stored inline.
+    StrObject(Cow<'a, [u8]>, i32),
+    /// A byte object by value, from 0.22 on, and the type index in front of it: 66, or 12 where it was stored inline.
+    BytesObject(Cow<'a, [u8]>, i32),
+}
+
+/// What stands behind a code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    None,
+    Int,
+    Uint,
+    Bool,
+    Float,
+    Handle,
+    Dtype,
+    Device,
+    Tensor,
+    Str,
+    Bytes,
+    Module,
+    Function,
+    /// A second type index, which says what follows (RPC-47).
+    Object,
+    /// A value that the releases know and no packet holds.
+    Never,
+}
+
+use Stored as S;
+
+/// The codes up to 0.20, from 0 on.
+#[rustfmt::skip]
+const LEGACY: [Stored; 16] = [
+    S::Int, S::Uint, S::Float, S::Handle, S::None, S::Dtype, S::Device, S::Tensor,
+    S::Object, S::Module, S::Function, S::Str, S::Bytes, S::Never, S::Never, S::Bool,
+];
+
+/// The type indices from 0.21 on, from 0 on.
+#[rustfmt::skip]
+const FFI: [Stored; 13] = [
+    S::None, S::Int, S::Bool, S::Float, S::Handle, S::Dtype, S::Device, S::Tensor,
+    S::Str, S::Bytes, S::Never, S::Object, S::Object,
+];
+
+/// What the inner type index of an object says (RPC-47).
+const INNER_LEGACY: i32 = 9;
+const INNER_STR: i32 = 65;
+const INNER_BYTES: i32 = 66;
+const INNER_REFERENCE: i32 = 115;
+
+/// What stands behind `code`; `None` for a code without a meaning.
+fn stored(code: i32, spoken: &Convention) -> Option<Stored> {
+    let minor = spoken.release.minor();
+    let place = usize::try_from(code).ok()?;
+    if !spoken.is_ffi() {
+        return match (LEGACY.get(place).copied()?, minor) {
+            // RPC-43: before 0.18 a bool is an integer, and 15 has no meaning: it ends the session.
+            (S::Bool, ..=17) => None,
+            // RPC-47: 0.14 and 0.15 have a hook for objects that always throws.
+            (S::Object, ..=15) => Some(S::Never),
+            (stored, _) => Some(stored),
+        };
+    }
+    match (code, minor) {
+        (11 | 12, 21) => None,
+        (0..64, _) => FFI.get(place).copied(),
+        (68, _) => Some(S::Function),
+        (73, _) => Some(S::Module),
+        // RPC-43: 0.22 renumbered the objects: the tensor of 0.21 is the map of 0.22.
+        (72, 21) | (70, 22..) => Some(S::Never),
+        _ => Some(S::Object),
+    }
+}
+
+impl<'a> PackedValue<'a> {
+    /// Reads a sequence, as `field`.
+    ///
+    /// # Errors
+    ///
+    /// RPC-40 for a count that is none or more than there is room for; RPC-43 and RPC-47 for a code that says nothing; RPC-48 for
+    /// a handle in the wrong direction; WIRE-01 for a value that is cut off.
+    pub(super) fn read_all(
+        cursor: &mut Cursor<'a>,
+        spoken: &Convention,
+        findings: &mut Findings,
+    ) -> Result<Vec<PackedValue<'a>>, Violation> {
+        let place = cursor.clone();
+        let count = cursor.i32("count", RPC_40)?;
+        // RPC-40: a negative count makes a server of 0.27 call the function with what an earlier packet left in its memory.
+        RPC_40
+            .require(count >= 0, place.offset(), || format!("{count} values"))
+            .map_err(|broken| place.blame("count", broken))?;
+        let room = cursor.remaining() / 4;
+        let count = usize::try_from(count).unwrap_or_default();
+        if count > room {
+            let message = format!("{count} values, and {} bytes follow", cursor.remaining());
+            return Err(broken_here(
+                &place,
+                RPC_40,
+                Kind::Truncated,
+                "count",
+                message,
+            ));
+        }
+        let mut codes = Vec::with_capacity(if spoken.is_ffi() { 0 } else { count });
+        if !spoken.is_ffi() {
+            for at in 0..count {
+                codes.push(cursor.within("args", at as u64, |cursor| {
+                    Code::read(cursor, RPC_41, spoken)
+                })?);
+            }
+        }
+        let mut values = Vec::with_capacity(count);
+        for at in 0..count {
+            let code = codes.get(at).copied();
+            values.push(cursor.within("args", at as u64, |cursor| {
+                let code = match code {
+                    Some(code) => code,
+                    None => Code::read(cursor, RPC_42, spoken)?,
+                };
+                PackedValue::read(cursor, code, spoken, findings)
+            })?);
+        }
+        Ok(values)
+    }
+
+    fn read(
+        cursor: &mut Cursor<'a>,
+        code: Code,
+        spoken: &Convention,
+        findings: &mut Findings,
+    ) -> Result<PackedValue<'a>, Violation> {
+        let place = cursor.offset();
+        Ok(match code.stored {
+            S::None => PackedValue::None,
+            S::Int => PackedValue::Int(cursor.i64("value", RPC_43)?),
+            S::Uint => PackedValue::Uint(cursor.u64("value", RPC_43)?),
+            S::Float => PackedValue::Float(cursor.f64("value", RPC_43)?),
+            S::Handle => PackedValue::Handle(cursor.u64("value", RPC_43)?),
+            S::Module => PackedValue::Module(cursor.u64("value", RPC_43)?),
+            S::Function => PackedValue::Function(cursor.u64("value", RPC_43)?),
+            S::Device => PackedValue::Device(Device::read(cursor)?),
+            S::Tensor => PackedValue::Tensor(TensorBlock::read(cursor, spoken)?),
+            S::Bytes => PackedValue::Bytes(Cow::Borrowed(cursor.bytes("value", RPC_43)?)),
+            S::Bool => {
+                let value = cursor.i64("value", RPC_43)?;
+                findings.expect(
+                    RPC_46,
+                    Kind::Malformed,
+                    matches!(value, 0 | 1),
+                    place,
+                    || format!("a bool is {value}"),
+                )?;
+                PackedValue::Bool(value)
+            }
+            S::Dtype => {
+                let dtype = Dtype::read(cursor)?;
+                let padding = cursor.i32("padding", RPC_45)?;
+                findings.expect(
+                    RPC_45,
+                    Kind::Malformed,
+                    padding == 0,
+                    place.saturating_add(4),
+                    || format!("the padding of an element type is {padding:#x}"),
+                )?;
+                PackedValue::Dtype(dtype, padding)
+            }
+            S::Str => {
+                let text = cursor.bytes("value", RPC_43)?;
+                findings.expect(RPC_44, Kind::Malformed, !text.contains(&0), place, || {
+                    "a C string with a NUL inside: its receiver reads up to there".to_owned()
+                })?;
+                PackedValue::Str(Cow::Borrowed(text))
+            }
+            S::Object | S::Never => {
+                PackedValue::read_object(cursor, code.number, spoken, findings)?
+            }
+        })
+    }
+
+    fn read_object(
+        cursor: &mut Cursor<'a>,
+        outer: i32,
+        spoken: &Convention,
+        findings: &mut Findings,
+    ) -> Result<PackedValue<'a>, Violation> {
+        let place = cursor.clone();
+        let inner = cursor.i32("index", RPC_47)?;
+        let value = match (inner, spoken.is_ffi(), spoken.release.minor()) {
+            (INNER_LEGACY, false, _) | (INNER_REFERENCE, true, _) => {
+                PackedValue::Object(cursor.u64("value", RPC_47)?, outer)
+            }
+            (INNER_STR, true, 22..) => {
+                PackedValue::StrObject(Cow::Borrowed(cursor.bytes("value", RPC_47)?), outer)
+            }
+            (INNER_BYTES, true, 22..) => {
+                PackedValue::BytesObject(Cow::Borrowed(cursor.bytes("value", RPC_47)?), outer)
+            }
+            _ => {
+                let message = format!(
+                    "release {} has no object of index {inner} in a packet",
+                    spoken.release
+                );
+                return Err(broken_here(
+                    &place,
+                    RPC_47,
+                    Kind::UnknownKind,
+                    "index",
+                    message,
+                ));
+            }
+        };
+        // RPC-49: released readers go by the inner index and never look at the outer one again.
+        let agrees = match inner {
+            INNER_LEGACY => outer == 8,
+            INNER_STR => matches!(outer, INNER_STR | 11),
+            INNER_BYTES => matches!(outer, INNER_BYTES | 12),
+            _ => outer == INNER_REFERENCE,
+        };
+        findings.expect(RPC_49, Kind::Malformed, agrees, place.offset(), || {
+            format!("an object of index {inner} behind type index {outer}")
+        })?;
+        Ok(value)
+    }
+
+    /// Writes a sequence.
+    ///
+    /// # Errors
+    ///
+    /// RPC-43 of kind unsupported for a value that the release has no code for; RPC-48 for a handle in the wrong direction; those
+    /// of [`TensorBlock::write`].
+    pub(super) fn write_all(
+        values: &[PackedValue<'_>],
+        spoken: &Convention,
+        out: &mut Writer,
+    ) -> Result<(), Violation> {
+        let count = i32::try_from(values.len())
+            .map_err(|_| RPC_40.refused(Kind::Limit, format!("{} values", values.len())))?;
+        out.i32(count);
+        if !spoken.is_ffi() {
+            for value in values {
+                out.i32(value.code(spoken)?);
+            }
+        }
+        for value in values {
+            if spoken.is_ffi() {
+                out.i32(value.code(spoken)?);
+            }
+            value.write(spoken, out)?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, spoken: &Convention, out: &mut Writer) -> Result<(), Violation> {
+        match self {
+            PackedValue::None => {}
+            PackedValue::Int(value) | PackedValue::Bool(value) => out.i64(*value),
+            PackedValue::Uint(value)
+            | PackedValue::Handle(value)
+            | PackedValue::Module(value)
+            | PackedValue::Function(value) => out.u64(*value),
+            PackedValue::Float(value) => out.f64(*value),
+            PackedValue::Dtype(dtype, padding) => {
+                dtype.write(out);
+                out.i32(*padding);
+            }
+            PackedValue::Device(device) => device.write(out),
+            PackedValue::Tensor(block) => block.write(spoken, out)?,
+            PackedValue::Str(bytes) | PackedValue::Bytes(bytes) => out.bytes(bytes),
+            PackedValue::Object(handle, _) => {
+                out.i32(if spoken.is_ffi() {
+                    INNER_REFERENCE
+                } else {
+                    INNER_LEGACY
+                });
+                out.u64(*handle);
+            }
+            PackedValue::StrObject(bytes, _) => {
+                out.i32(INNER_STR);
+                out.bytes(bytes);
+            }
+            PackedValue::BytesObject(bytes, _) => {
+                out.i32(INNER_BYTES);
+                out.bytes(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// The code in front of the value.
+    fn code(&self, spoken: &Convention) -> Result<i32, Violation> {
+        let (wanted, outer) = match self {
+            PackedValue::None => (S::None, None),
+            PackedValue::Int(_) => (S::Int, None),
+            PackedValue::Uint(_) => (S::Uint, None),
+            PackedValue::Bool(_) => (S::Bool, None),
+            PackedValue::Float(_) => (S::Float, None),
+            PackedValue::Handle(_) => (S::Handle, None),
+            PackedValue::Dtype(..) => (S::Dtype, None),
+            PackedValue::Device(_) => (S::Device, None),
+            PackedValue::Tensor(_) => (S::Tensor, None),
+            PackedValue::Str(_) => (S::Str, None),
+            PackedValue::Bytes(_) => (S::Bytes, None),
+            PackedValue::Module(_) => (S::Module, None),
+            PackedValue::Function(_) => (S::Function, None),
+            PackedValue::Object(_, outer) => (S::Object, Some(*outer)),
+            PackedValue::StrObject(_, outer) | PackedValue::BytesObject(_, outer) => (
+                S::Object,
+                Some(*outer).filter(|_| spoken.release.minor() >= 22),
+            ),
+        };
+        let mut known = (0..=73).filter(|code| stored(*code, spoken) == Some(wanted));
+        let code = match outer {
+            Some(outer) => Some(outer).filter(|outer| stored(*outer, spoken) == Some(S::Object)),
+            None if wanted == S::Object => None,
+            None => known.next(),
+        };
+        let code = code.ok_or_else(|| {
+            let message = format!("release {} has no code for {self:?}", spoken.release);
+            RPC_43.refused(Kind::Unsupported, message)
+        })?;
+        if matches!(wanted, S::Module | S::Function) {
+            let kept = spoken.speaker == sender_of_handles(spoken);
+            RPC_48.demand(Kind::Malformed, kept, || wrong_way(spoken))?;
+        }
+        Ok(code)
+    }
+}
+
+/// A code and what it says.
+#[derive(Clone, Copy)]
+struct Code {
+    number: i32,
+    stored: Stored,
+}
+
+impl Code {
+    fn read(cursor: &mut Cursor<'_>, rule: Rule, spoken: &Convention) -> Result<Code, Violation> {
+        let place = cursor.clone();
+        let number = cursor.i32("code", rule)?;
+        let stored = match stored(number, spoken) {
+            Some(S::Never) => {
+                let message = format!(
+                    "a value of code {number} is in no packet of {}",
+                    spoken.release
+                );
+                return Err(broken_here(
+                    &place,
+                    RPC_43,
+                    Kind::Unsupported,
+                    "code",
+                    message,
+                ));
+            }
+            Some(stored) => stored,
+            None => {
+                let message = format!("release {} has no value of code {number}", spoken.release);
+                return Err(broken_here(
+                    &place,
+                    RPC_43,
+                    Kind::UnknownKind,
+                    "code",
+                    message,
+                ));
+            }
+        };
+        if matches!(stored, S::Module | S::Function) {
+            RPC_48
+                .require(
+                    spoken.speaker == sender_of_handles(spoken),
+                    place.offset(),
+                    || wrong_way(spoken),
+                )
+                .map_err(|broken| place.blame("code", broken))?;
+        }
+        Ok(Code { number, stored })
+    }
+}
+
+/// Who writes the codes of modules and functions (RPC-48). From 0.7 on a result has a plain handle, and says in its first value
+/// what that is.
+fn sender_of_handles(spoken: &Convention) -> Speaker {
+    match spoken.is_framed() {
+        true => Speaker::Client,
+        false => Speaker::Server,
+    }
+}
+
+fn wrong_way(spoken: &Convention) -> String {
+    let (speaker, release) = (spoken.speaker.name(), spoken.release);
+    format!("a {speaker} of {release} writes no module and no function by its own code")
+}

@@ -1,0 +1,364 @@
+//! Packets: a length, a code and a body; up to 0.6 without the length.
+//!
+//! | code | body | rule |
+//! |---|---|---|
+//! | InitServer | version string, values | RPC-22, RPC-23 |
+//! | CallFunc | u64 function, values | RPC-24 |
+//! | CopyFromRemote | tensor block, u64 bytes | RPC-25 |
+//! | CopyToRemote | tensor block, u64 bytes, the bytes | RPC-25 |
+//! | Return, Exception | values | RPC-26 |
+//! | CopyAck | the bytes | RPC-27 |
+//! | Shutdown | nothing | RPC-14 |
+//! | all others | values | RPC-28 |
+
+use super::super::{
+    RPC_10, RPC_12, RPC_13, RPC_14, RPC_20, RPC_21, RPC_22, RPC_23, RPC_24, RPC_25, RPC_26, RPC_27,
+};
+use super::code::RpcCode;
+use super::convention::{Convention, Progress, broken_here, peeked};
+use super::packed::PackedValue;
+use super::system_call;
+use super::tensor_block::TensorBlock;
+use crate::release::Release;
+use crate::rule::{Findings, Kind, Violation};
+use crate::tensor::{Device, Dtype};
+use crate::wire::{Cursor, Writer, show};
+use std::borrow::Cow;
+
+/// One packet.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Packet<'a> {
+    /// A length of 0: nothing, and nobody answers (RPC-11). From 0.7 on.
+    KeepAlive,
+    /// The session ends.
+    Shutdown,
+    /// The first packet of a session, from 0.7 on: the version, and what makes the session: nothing, or the name of a function and
+    /// its arguments.
+    InitServer(Cow<'a, [u8]>, Vec<PackedValue<'a>>),
+    /// A function, by its handle, and its arguments.
+    CallFunc(u64, Vec<PackedValue<'a>>),
+    /// A result.
+    Return(Vec<PackedValue<'a>>),
+    /// What went wrong: one string.
+    Exception(Vec<PackedValue<'a>>),
+    /// From where on the server, and how many bytes.
+    CopyFromRemote(CopyTarget, u64),
+    /// Where to on the server, and the bytes.
+    CopyToRemote(CopyTarget, Cow<'a, [u8]>),
+    /// The answer to [`Packet::CopyFromRemote`]: the bytes.
+    CopyAck(Cow<'a, [u8]>),
+    /// A call that the session itself answers, and its arguments.
+    SystemCall(RpcCode, Vec<PackedValue<'a>>),
+}
+
+/// Data on the server that is copied from or to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CopyTarget {
+    /// From 0.8 on: a tensor.
+    Block(TensorBlock),
+    /// Up to 0.7: an allocation, an offset into it, its device and the type of its elements.
+    Flat(u64, u64, Device, Dtype),
+}
+
+impl<'a> Packet<'a> {
+    /// Reads one packet, once all of it is there.
+    ///
+    /// # Errors
+    ///
+    /// RPC-12 and RPC-13 for a length that no packet has, as soon as the length is there; behind it RPC-20, RPC-21 and those of the
+    /// body. A field that goes beyond the packet's length is a violation of WIRE-01, however much of the stream follows.
+    pub fn read(
+        cursor: &mut Cursor<'a>,
+        spoken: &Convention,
+        findings: &mut Findings,
+    ) -> Result<Progress<Packet<'a>>, Violation> {
+        if !spoken.is_framed() {
+            return Packet::read_unframed(cursor, spoken, findings);
+        }
+        let length = match peeked(cursor) {
+            Progress::Short(more) => return Ok(Progress::Short(more)),
+            Progress::Whole(length) => u64::from_le_bytes(length),
+        };
+        let place = cursor.offset();
+        // RPC-13: a server of 0.27 reserves and clears 1.2 times what the length promises, before any of it has come in.
+        RPC_13
+            .require_as(Kind::Limit, length <= spoken.largest, place, || {
+                format!("a packet of {length} bytes, {} are read", spoken.largest)
+            })
+            .map_err(|broken| cursor.blame("length", broken))?;
+        // RPC-12: a server of 0.27 ends its session here, and its listener with it.
+        RPC_12
+            .require(length == 0 || length >= 4, place, || {
+                format!("a packet of {length} bytes has no code")
+            })
+            .map_err(|broken| cursor.blame("length", broken))?;
+        let there = (cursor.remaining() as u64).saturating_sub(8);
+        if length > there {
+            return Ok(Progress::Short(length.saturating_sub(there)));
+        }
+        cursor.u64("length", RPC_10)?;
+        // RPC-11: an answer to it would be taken for that to the next request.
+        if length == 0 {
+            return Ok(Progress::Whole(Packet::KeepAlive));
+        }
+        let mut body = cursor.split(length, "body")?;
+        let packet = Packet::read_body(&mut body, spoken, findings)?;
+        // RPC-14: servers answer first, and end the session over the bytes that are left.
+        let left = body.remaining();
+        RPC_14.require_as(Kind::Trailing, left == 0, body.offset(), || {
+            format!("{left} bytes follow the end of the body")
+        })?;
+        Ok(Progress::Whole(packet))
+    }
+
+    /// RPC-15: without a length a packet ends where its last field does, and what is cut off may still come.
+    fn read_unframed(
+        cursor: &mut Cursor<'a>,
+        spoken: &Convention,
+        findings: &mut Findings,
+    ) -> Result<Progress<Packet<'a>>, Violation> {
+        let attempt = Packet::read_body(&mut cursor.look_ahead(), spoken, &mut Findings::default());
+        if attempt.is_err_and(|broken| broken.kind() == Kind::Truncated) {
+            let there = cursor.remaining() as u64;
+            RPC_13.require_as(
+                Kind::Limit,
+                there <= spoken.largest,
+                cursor.offset(),
+                || format!("a packet of more than {there} bytes"),
+            )?;
+            return Ok(Progress::Short(4_u64.saturating_sub(there).max(1)));
+        }
+        Packet::read_body(cursor, spoken, findings).map(Progress::Whole)
+    }
+
+    fn read_body(
+        cursor: &mut Cursor<'a>,
+        spoken: &Convention,
+        findings: &mut Findings,
+    ) -> Result<Packet<'a>, Violation> {
+        let place = cursor.clone();
+        let number = cursor.i32("code", RPC_20)?;
+        let Some(code) = RpcCode::of(number, spoken.release) else {
+            let message = format!("release {} has no packet of code {number}", spoken.release);
+            return Err(broken_here(
+                &place,
+                RPC_20,
+                Kind::UnknownKind,
+                "code",
+                message,
+            ));
+        };
+        // RPC-21: up to 0.6 one table served both directions, and a peer that called back was answered.
+        let mine = code
+            .speaker()
+            .is_none_or(|speaker| speaker == spoken.speaker);
+        RPC_21
+            .require(mine || !spoken.is_framed(), place.offset(), || {
+                format!("a {} writes no {}", spoken.speaker.name(), code.name())
+            })
+            .map_err(|broken| place.blame("code", broken))?;
+        Ok(match code {
+            RpcCode::Shutdown => Packet::Shutdown,
+            RpcCode::InitServer => {
+                let start = cursor.offset();
+                let version = cursor.bytes("version", RPC_22)?;
+                check_version(version, spoken.release, start)
+                    .map_err(|broken| cursor.blame("version", broken))?;
+                let args = PackedValue::read_all(cursor, spoken, findings)?;
+                Packet::InitServer(Cow::Borrowed(version), args)
+            }
+            RpcCode::CallFunc => {
+                let function = cursor.u64("function", RPC_24)?;
+                Packet::CallFunc(function, PackedValue::read_all(cursor, spoken, findings)?)
+            }
+            RpcCode::Return => Packet::Return(PackedValue::read_all(cursor, spoken, findings)?),
+            RpcCode::Exception => {
+                let start = cursor.offset();
+                let values = PackedValue::read_all(cursor, spoken, findings)?;
+                check_exception(&values, start)?;
+                Packet::Exception(values)
+            }
+            RpcCode::CopyFromRemote => {
+                let (from, bytes) = CopyTarget::read(cursor, spoken)?;
+                Packet::CopyFromRemote(from, bytes)
+            }
+            RpcCode::CopyToRemote => {
+                let (to, bytes) = CopyTarget::read(cursor, spoken)?;
+                Packet::CopyToRemote(to, Cow::Borrowed(cursor.take(bytes, "content", RPC_25)?))
+            }
+            RpcCode::CopyAck => {
+                let bytes = copied(cursor, spoken)?;
+                Packet::CopyAck(Cow::Borrowed(cursor.take(bytes, "content", RPC_27)?))
+            }
+            code => {
+                let start = cursor.offset();
+                let args = PackedValue::read_all(cursor, spoken, findings)?;
+                system_call::check(code, &args, spoken.release, start)?;
+                Packet::SystemCall(code, args)
+            }
+        })
+    }
+
+    /// The code; `None` for [`Packet::KeepAlive`].
+    pub fn code(&self) -> Option<RpcCode> {
+        Some(match self {
+            Packet::KeepAlive => return None,
+            Packet::Shutdown => RpcCode::Shutdown,
+            Packet::InitServer(..) => RpcCode::InitServer,
+            Packet::CallFunc(..) => RpcCode::CallFunc,
+            Packet::Return(_) => RpcCode::Return,
+            Packet::Exception(_) => RpcCode::Exception,
+            Packet::CopyFromRemote(..) => RpcCode::CopyFromRemote,
+            Packet::CopyToRemote(..) => RpcCode::CopyToRemote,
+            Packet::CopyAck(_) => RpcCode::CopyAck,
+            Packet::SystemCall(code, _) => *code,
+        })
+    }
+
+    /// Writes the packet.
+    ///
+    /// # Errors
+    ///
+    /// RPC-20 of kind unsupported for a code that the release has not; RPC-21 for one of the other side; those of the values; and
+    /// those that reading it back has.
+    pub fn write(&self, spoken: &Convention, out: &mut Writer) -> Result<(), Violation> {
+        let Some(code) = self.code() else {
+            if !spoken.is_framed() {
+                let message = format!("release {} has no packet of nothing", spoken.release);
+                return Err(RPC_20.refused(Kind::Unsupported, message));
+            }
+            out.u64(0);
+            return Ok(());
+        };
+        let number = code.number(spoken.release).ok_or_else(|| {
+            let message = format!("release {} has no {}", spoken.release, code.name());
+            RPC_20.refused(Kind::Unsupported, message)
+        })?;
+        let mine = code
+            .speaker()
+            .is_none_or(|speaker| speaker == spoken.speaker);
+        RPC_21.demand(Kind::Malformed, mine || !spoken.is_framed(), || {
+            format!("a {} writes no {}", spoken.speaker.name(), code.name())
+        })?;
+        let mut body = Writer::new();
+        body.i32(number);
+        // What is wrong with a value has no place: no bytes of it were read.
+        self.write_body(spoken, &mut body)
+            .map_err(|broken| broken.rule().refused(broken.kind(), broken.message()))?;
+        let body = body.into_bytes();
+        if spoken.is_framed() {
+            out.u64(body.len() as u64);
+        }
+        out.raw(&body);
+        Ok(())
+    }
+
+    fn write_body(&self, spoken: &Convention, out: &mut Writer) -> Result<(), Violation> {
+        match self {
+            Packet::KeepAlive | Packet::Shutdown => Ok(()),
+            Packet::InitServer(version, args) => {
+                check_version(version, spoken.release, 0)?;
+                out.bytes(version);
+                PackedValue::write_all(args, spoken, out)
+            }
+            Packet::CallFunc(function, args) => {
+                out.u64(*function);
+                PackedValue::write_all(args, spoken, out)
+            }
+            Packet::Return(values) => PackedValue::write_all(values, spoken, out),
+            Packet::Exception(values) => {
+                check_exception(values, 0)?;
+                PackedValue::write_all(values, spoken, out)
+            }
+            Packet::CopyFromRemote(from, bytes) => from.write(*bytes, spoken, out),
+            Packet::CopyToRemote(to, content) => {
+                to.write(content.len() as u64, spoken, out)?;
+                out.raw(content);
+                Ok(())
+            }
+            Packet::CopyAck(content) => {
+                out.raw(content);
+                Ok(())
+            }
+            Packet::SystemCall(code, args) => {
+                system_call::check(*code, args, spoken.release, 0)?;
+                PackedValue::write_all(args, spoken, out)
+            }
+        }
+    }
+}
+
+impl CopyTarget {
+    /// What is copied, and how many bytes of it.
+    fn read(cursor: &mut Cursor<'_>, spoken: &Convention) -> Result<(CopyTarget, u64), Violation> {
+        // RPC-25: the tensor took the place of handle and offset in 0.8.
+        if spoken.release.minor() >= 8 {
+            let block =
+                cursor.within("tensor", None, |cursor| TensorBlock::read(cursor, spoken))?;
+            return Ok((CopyTarget::Block(block), cursor.u64("bytes", RPC_25)?));
+        }
+        let handle = cursor.u64("handle", RPC_25)?;
+        let offset = cursor.u64("offset", RPC_25)?;
+        let bytes = cursor.u64("bytes", RPC_25)?;
+        let device = Device::read(cursor)?;
+        let dtype = Dtype::read(cursor)?;
+        Ok((CopyTarget::Flat(handle, offset, device, dtype), bytes))
+    }
+
+    fn write(&self, bytes: u64, spoken: &Convention, out: &mut Writer) -> Result<(), Violation> {
+        match (self, spoken.release.minor()) {
+            (CopyTarget::Block(block), 8..) => {
+                block.write(spoken, out)?;
+                out.u64(bytes);
+            }
+            (CopyTarget::Flat(handle, offset, device, dtype), ..=7) => {
+                out.u64(*handle);
+                out.u64(*offset);
+                out.u64(bytes);
+                device.write(out);
+                dtype.write(out);
+            }
+            _ => {
+                let message = format!("release {} copies otherwise", spoken.release);
+                return Err(RPC_25.refused(Kind::Unsupported, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many bytes an answer to a copy has: the rest of the packet, and without a packet's length what was asked for.
+fn copied(cursor: &Cursor<'_>, spoken: &Convention) -> Result<u64, Violation> {
+    if spoken.is_framed() {
+        return Ok(cursor.remaining() as u64);
+    }
+    // RPC-27: up to 0.6 only the client knows, which asked for them.
+    spoken.awaited.ok_or_else(|| {
+        let message = "how many bytes were asked for is not known".to_owned();
+        broken_here(cursor, RPC_27, Kind::Missing, "content", message)
+    })
+}
+
+/// RPC-23: the versions differ only between 0.7 and 0.8, whatever changed since.
+fn check_version(version: &[u8], release: Release, place: u64) -> Result<(), Violation> {
+    let own: &[u8] = if release.minor() == 7 {
+        b"0.7.0"
+    } else {
+        b"0.8.0"
+    };
+    RPC_23.require_as(Kind::Unsupported, version == own, place, || {
+        format!(
+            "version `{}`, release {release} has `{}`",
+            show(version),
+            show(own)
+        )
+    })
+}
+
+/// RPC-26: an exception is one string.
+fn check_exception(values: &[PackedValue<'_>], place: u64) -> Result<(), Violation> {
+    let one = matches!(values, [PackedValue::Str(_) | PackedValue::StrObject(..)]);
+    RPC_26.require_as(Kind::Type, one, place, || {
+        format!("an exception of {} values is one string", values.len())
+    })
+}

@@ -1,0 +1,95 @@
+//! The arguments of system calls: how many, and of which types (RPC-28).
+
+use super::super::RPC_28;
+use super::code::RpcCode;
+use super::packed::PackedValue;
+use crate::release::Release;
+use crate::rule::{Kind, Violation};
+
+/// A type that an argument may have.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    Str,
+    /// A string, or none.
+    Scope,
+    Int,
+    /// A handle, or none: the default stream.
+    Handle,
+    Device,
+    Dtype,
+    Tensor,
+}
+
+use Wanted as W;
+
+/// The types of the arguments of `code` in `release`; `None` for what is no system call, and for those up to 0.6, whose functions
+/// took what they were handed.
+fn wanted(code: RpcCode, release: Release) -> Option<&'static [Wanted]> {
+    let minor = release.minor();
+    Some(match code {
+        _ if minor < 7 => return None,
+        RpcCode::GetGlobalFunc => &[W::Str],
+        // RPC-28: the type code of what is freed went with the type codes: from 0.21 on an object knows its own.
+        RpcCode::FreeHandle if minor >= 21 => &[W::Handle],
+        RpcCode::FreeHandle => &[W::Handle, W::Int],
+        RpcCode::DevSetDevice | RpcCode::DevCreateStream | RpcCode::DevGetCurrentStream => {
+            &[W::Device]
+        }
+        RpcCode::DevGetAttr => &[W::Device, W::Int],
+        RpcCode::DevAllocData => &[W::Device, W::Int, W::Int, W::Dtype],
+        RpcCode::DevFreeData
+        | RpcCode::DevStreamSync
+        | RpcCode::DevFreeStream
+        | RpcCode::DevSetStream => &[W::Device, W::Handle],
+        RpcCode::CopyAmongRemote if minor >= 8 => &[W::Tensor, W::Tensor, W::Handle],
+        RpcCode::CopyAmongRemote => &[
+            W::Handle,
+            W::Int,
+            W::Handle,
+            W::Int,
+            W::Int,
+            W::Device,
+            W::Device,
+            W::Dtype,
+            W::Handle,
+        ],
+        RpcCode::DevAllocDataWithScope => &[W::Tensor, W::Scope],
+        _ => return None,
+    })
+}
+
+impl Wanted {
+    fn takes(self, value: &PackedValue<'_>) -> bool {
+        use PackedValue as V;
+        match self {
+            W::Str => matches!(value, V::Str(_) | V::StrObject(..)),
+            W::Scope => matches!(value, V::Str(_) | V::StrObject(..) | V::None),
+            W::Int => matches!(value, V::Int(_) | V::Uint(_) | V::Bool(_)),
+            W::Handle => matches!(value, V::Handle(_) | V::None),
+            W::Device => matches!(value, V::Device(_)),
+            W::Dtype => matches!(value, V::Dtype(..)),
+            W::Tensor => matches!(value, V::Tensor(_)),
+        }
+    }
+}
+
+/// Holds the arguments of a call to RPC-28. `place` is where they begin.
+pub(super) fn check(
+    code: RpcCode,
+    args: &[PackedValue<'_>],
+    release: Release,
+    place: u64,
+) -> Result<(), Violation> {
+    let Some(wanted) = wanted(code, release) else {
+        return Ok(());
+    };
+    // RPC-28: with too few arguments a server of 0.27 reads behind their end, and crashes.
+    let fits = wanted.len() == args.len()
+        && wanted
+            .iter()
+            .zip(args)
+            .all(|(wanted, value)| wanted.takes(value));
+    RPC_28.require_as(Kind::Type, fits, place, || {
+        format!("{} takes {wanted:?}, and not {args:?}", code.name())
+    })
+}

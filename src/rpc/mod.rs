@@ -1,0 +1,58 @@
+//! RPC: what a client and a server of TVM write to each other, in every release from 0.2 on.
+//!
+//! A connection begins with a hello and its answer; from then on both sides write packets. A client asks, the server answers, and
+//! nothing says which answer is to which request but their order.
+//!
+//! | file | what | rules |
+//! |---|---|---|
+//! | `format/hello` | [`Hello`], [`HelloAnswer`]: how a connection begins | RPC-01 .. RPC-05 |
+//! | `format/packet` | [`Packet`]: a length, a code, a body | RPC-10 .. RPC-16, RPC-21 .. RPC-27 |
+//! | `format/code` | [`RpcCode`]: the codes of both tables | RPC-20 |
+//! | `format/system_call` | what the arguments of a system call are | RPC-28 |
+//! | `format/tensor_block` | [`TensorBlock`]: a tensor without its data | RPC-30, RPC-31 |
+//! | `format/packed` | [`PackedValue`]: arguments and results, in the encodings of both eras | RPC-40 .. RPC-49 |
+//! | `format/connection` | [`Connection`]: both sides of a whole session, and which releases speak like that | RPC-23 |
+//! | `format/json` | the JSON forms | |
+//!
+//! The encoding of arguments changed in 0.21, and the version that both sides compare did not: bytes do not say which release
+//! wrote them. Whoever reads them states it, in a [`Convention`].
+//!
+//! Reading is of streams: what has come in so far may end anywhere, and then the answer is [`Progress::Short`], which is no error.
+//!
+//! ```
+//! use tvmspec::release::Release;
+//! use tvmspec::rpc::{Convention, Packet, Progress, Speaker};
+//! use tvmspec::rule::Findings;
+//! use tvmspec::wire::Cursor;
+//!
+//! // kShutdown: a length of 4, and code 1.
+//! let bytes = [4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
+//! let spoken = Convention::new(Release::of(27), Speaker::Client);
+//! let mut findings = Findings::default();
+//! let read = Packet::read(&mut Cursor::new(&bytes), &spoken, &mut findings)?;
+//! assert_eq!(read, Progress::Whole(Packet::Shutdown));
+//! let cut = Packet::read(&mut Cursor::new(&bytes[..11]), &spoken, &mut findings)?;
+//! assert_eq!(cut, Progress::Short(1));
+//! # Ok::<(), tvmspec::rule::Violation>(())
+//! ```
+
+/// The formats live together for their lints alone, as those of the crate's root do.
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
+mod format;
+mod rules;
+
+pub use format::{
+    Connection, ConnectionMessage, ConnectionSide, Convention, CopyTarget, Hello, HelloAnswer,
+    PackedValue, Packet, Progress, RpcCode, Speaker, TensorBlock, json,
+};
+pub use rules::*;

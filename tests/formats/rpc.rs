@@ -1,0 +1,284 @@
+//! What client and server write: round trips, beginnings, real connections from end to end, and what hostile bytes cannot do.
+
+use proptest::prelude::*;
+use std::borrow::Cow;
+use std::path::PathBuf;
+use tvmspec::release::Release;
+use tvmspec::rpc::{
+    Connection, ConnectionMessage, Convention, CopyTarget, Hello, HelloAnswer, PackedValue, Packet,
+    Progress, RpcCode, Speaker, TensorBlock, json,
+};
+use tvmspec::rule::{Findings, Kind};
+use tvmspec::tensor::{Device, Dtype};
+use tvmspec::wire::{Cursor, Writer};
+
+fn spoken(minor: u8, speaker: Speaker) -> Convention {
+    Convention {
+        awaited: Some(5),
+        ..Convention::new(Release::of(minor), speaker)
+    }
+}
+
+fn written(packet: &Packet<'_>, spoken: &Convention) -> Option<Vec<u8>> {
+    let mut out = Writer::new();
+    packet.write(spoken, &mut out).ok()?;
+    Some(out.into_bytes())
+}
+
+fn block() -> impl Strategy<Value = TensorBlock> {
+    let shape = prop::collection::vec(any::<i64>(), 0..4);
+    (
+        any::<u64>(),
+        any::<(i32, i32)>(),
+        any::<(u8, u8, u16)>(),
+        shape,
+        any::<u64>(),
+    )
+        .prop_map(
+            |(data, (kind, id), (code, bits, lanes), shape, byte_offset)| TensorBlock {
+                data,
+                device: Device { kind, id },
+                dtype: Dtype { code, bits, lanes },
+                shape,
+                byte_offset,
+            },
+        )
+}
+
+fn bytes() -> impl Strategy<Value = Cow<'static, [u8]>> {
+    prop::collection::vec(any::<u8>(), 0..12).prop_map(Cow::Owned)
+}
+
+fn value() -> impl Strategy<Value = PackedValue<'static>> {
+    prop_oneof![
+        Just(PackedValue::None),
+        any::<i64>().prop_map(PackedValue::Int),
+        any::<u64>().prop_map(PackedValue::Uint),
+        any::<i64>().prop_map(PackedValue::Bool),
+        (-1e300..1e300).prop_map(PackedValue::Float),
+        any::<u64>().prop_map(PackedValue::Handle),
+        (any::<u8>(), any::<u16>(), any::<i32>()).prop_map(|(bits, lanes, padding)| {
+            let code = Dtype::FLOAT;
+            PackedValue::Dtype(Dtype { code, bits, lanes }, padding)
+        }),
+        any::<(i32, i32)>().prop_map(|(kind, id)| PackedValue::Device(Device { kind, id })),
+        block().prop_map(PackedValue::Tensor),
+        bytes().prop_map(PackedValue::Str),
+        bytes().prop_map(PackedValue::Bytes),
+        any::<u64>().prop_map(PackedValue::Module),
+        any::<u64>().prop_map(PackedValue::Function),
+        (any::<u64>(), prop_oneof![Just(8), Just(71), Just(115)])
+            .prop_map(|(handle, index)| PackedValue::Object(handle, index)),
+        (bytes(), prop_oneof![Just(11), Just(65)])
+            .prop_map(|(bytes, index)| PackedValue::StrObject(bytes, index)),
+        (bytes(), prop_oneof![Just(12), Just(66)])
+            .prop_map(|(bytes, index)| PackedValue::BytesObject(bytes, index)),
+    ]
+}
+
+fn packet() -> impl Strategy<Value = Packet<'static>> {
+    let values = || prop::collection::vec(value(), 0..5);
+    let target = || {
+        let flat = (any::<(u64, u64)>(), any::<(i32, i32)>()).prop_map(|((at, offset), device)| {
+            let (kind, id) = device;
+            CopyTarget::Flat(at, offset, Device { kind, id }, Dtype::scalar(2, 32))
+        });
+        prop_oneof![block().prop_map(CopyTarget::Block), flat]
+    };
+    let codes: Vec<RpcCode> = RpcCode::all()
+        .filter(|code| code.is_system_call())
+        .collect();
+    let version = prop_oneof![Just(&b"0.7.0"[..]), Just(&b"0.8.0"[..])];
+    prop_oneof![
+        Just(Packet::KeepAlive),
+        Just(Packet::Shutdown),
+        (version, values()).prop_map(|(text, args)| Packet::InitServer(Cow::Borrowed(text), args)),
+        (any::<u64>(), values()).prop_map(|(function, args)| Packet::CallFunc(function, args)),
+        values().prop_map(Packet::Return),
+        bytes().prop_map(|text| Packet::Exception(vec![PackedValue::Str(text)])),
+        (target(), any::<u64>()).prop_map(|(from, bytes)| Packet::CopyFromRemote(from, bytes)),
+        (target(), bytes()).prop_map(|(to, bytes)| Packet::CopyToRemote(to, bytes)),
+        prop::collection::vec(any::<u8>(), 5).prop_map(|data| Packet::CopyAck(Cow::Owned(data))),
+        (prop::sample::select(codes), values())
+            .prop_map(|(code, args)| Packet::SystemCall(code, args)),
+    ]
+}
+
+fn speaker() -> impl Strategy<Value = Speaker> {
+    prop_oneof![Just(Speaker::Client), Just(Speaker::Server)]
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(packet in packet(), minor in 2..=27_u8, speaker in speaker()) {
+        let spoken = spoken(minor, speaker);
+        if let Some(bytes) = written(&packet, &spoken) {
+            let mut cursor = Cursor::new(&bytes);
+            let read = Packet::read(&mut cursor, &spoken, &mut Findings::default()).unwrap();
+            prop_assert_eq!(read, Progress::Whole(packet));
+            prop_assert!(cursor.is_at_end());
+        }
+    }
+
+    #[test]
+    fn a_packet_is_that_of_its_json(packet in packet()) {
+        prop_assert_eq!(json::to_packet(&json::from_packet(&packet)).unwrap(), packet);
+    }
+
+    #[test]
+    fn a_beginning_needs_more(packet in packet(), minor in 2..=27_u8, speaker in speaker()) {
+        let spoken = spoken(minor, speaker);
+        for (bytes, cut) in written(&packet, &spoken).iter().flat_map(|bytes| (0..bytes.len()).map(move |cut| (bytes, cut))) {
+            let mut cursor = Cursor::new(&bytes[..cut]);
+            let read = Packet::read(&mut cursor, &spoken, &mut Findings::default()).unwrap();
+            let Progress::Short(more) = read else {
+                panic!("{cut} of {} bytes: {read:?}", bytes.len());
+            };
+            prop_assert!(more > 0 && cut as u64 + more <= bytes.len() as u64);
+            prop_assert_eq!(cursor.offset(), 0);
+        }
+    }
+
+    #[test]
+    fn a_hello_is_read_back_and_its_beginnings_need_more(key in "(client|server):[a-z0-9:.]{0,20}( -timeout=[1-9])?") {
+        let mut out = Writer::new();
+        Hello { key: Cow::Borrowed(&key) }.write(&mut out).unwrap();
+        let bytes = out.into_bytes();
+        for cut in 0..bytes.len() {
+            let read = Hello::read(&mut Cursor::new(&bytes[..cut])).unwrap();
+            prop_assert!(matches!(read, Progress::Short(more) if cut as u64 + more <= bytes.len() as u64));
+        }
+        let read = Hello::read(&mut Cursor::new(&bytes)).unwrap();
+        prop_assert_eq!(read, Progress::Whole(Hello { key: Cow::Borrowed(&key) }));
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200), minor in 2..=27_u8, speaker in speaker()) {
+        let spoken = spoken(minor, speaker);
+        let mut framed = (bytes.len() as u64).to_le_bytes().to_vec();
+        framed.extend(&bytes);
+        for input in [&bytes, &framed] {
+            let mut cursor = Cursor::new(input);
+            if let Ok(Progress::Whole(packet)) = Packet::read(&mut cursor, &spoken, &mut Findings::default()) {
+                let length = input.len() - cursor.remaining();
+                let again = written(&packet, &spoken);
+                prop_assert_eq!(again.as_deref(), Some(&input[..length]), "write(read(b)) = b");
+            }
+            let _ = Hello::read(&mut Cursor::new(input));
+            let _ = HelloAnswer::read(&mut Cursor::new(input), Release::of(minor));
+        }
+    }
+}
+
+fn golden(name: &str, speaker: Speaker) -> Vec<u8> {
+    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap());
+    let file = format!("golden/rpc/{name}.{}.bin", speaker.name());
+    std::fs::read(root.join(file)).unwrap()
+}
+
+/// Name, release, and the forms of the protocol that none of its bytes breaks.
+const CONNECTIONS: [(&str, u8, &[u8]); 5] = [
+    ("full-0.27", 27, &[22]),
+    ("full-0.8", 8, &[18, 16, 8]),
+    ("two-hops-0.27", 27, &[22]),
+    ("chunks-0.27", 27, &[22, 21]),
+    ("timeout-0.27", 27, &[22, 21]),
+];
+
+#[test]
+fn every_byte_of_real_connections_is_of_a_field_and_written_back() {
+    for (name, minor, _) in CONNECTIONS {
+        let (client, server) = (golden(name, Speaker::Client), golden(name, Speaker::Server));
+        let read = Connection::read(&client, &server, Some(Release::of(minor)));
+        let mut counts = Vec::new();
+        for (side, bytes) in [(&read.client, &client), (&read.server, &server)] {
+            assert_eq!(side.broken, None, "{name}");
+            assert!(side.findings.is_empty(), "{name}: {:?}", side.findings);
+            let mut end = 0;
+            for field in &side.fields {
+                assert_eq!(
+                    field.start,
+                    end,
+                    "{name}, {}: {}",
+                    side.speaker.name(),
+                    field.field
+                );
+                end = field.end;
+            }
+            assert_eq!(end, bytes.len() as u64, "{name}");
+            for (start, end, message) in &side.messages {
+                let ConnectionMessage::Packet(packet) = message else {
+                    continue;
+                };
+                let own = &bytes[*start as usize..*end as usize];
+                assert_eq!(
+                    written(packet, &spoken(minor, side.speaker)).as_deref(),
+                    Some(own)
+                );
+            }
+            counts.push(side.messages.len());
+        }
+        // Every request has one answer, but for Shutdown and what a session that timed out was asked last.
+        assert!(counts[0].abs_diff(counts[1]) <= 2, "{name}: {counts:?}");
+    }
+}
+
+#[test]
+fn a_connection_shows_which_releases_speak_like_that() {
+    for (name, _, forms) in CONNECTIONS {
+        let (client, server) = (golden(name, Speaker::Client), golden(name, Speaker::Server));
+        let read = Connection::read(&client, &server, None);
+        let unbroken = read.others.iter().filter(|(.., broken)| broken.is_none());
+        let mut found = vec![read.releases.0.minor()];
+        found.extend(unbroken.map(|(first, ..)| first.minor()));
+        assert_eq!(found, forms, "{name}");
+    }
+}
+
+/// Up to 0.6 an answer to a copy is as long as what was asked for, which only the other side of the connection states.
+#[test]
+fn a_connection_of_0_6_is_read_by_what_its_client_asked_for() {
+    let release = Release::of(6);
+    let flat = |handle| CopyTarget::Flat(handle, 0, Device::CPU, Dtype::scalar(2, 32));
+    let (mut client, mut server) = (Writer::new(), Writer::new());
+    let key = || Cow::Borrowed("client:old");
+    Hello { key: key() }.write(&mut client).unwrap();
+    HelloAnswer::Success(key())
+        .write(release, &mut server)
+        .unwrap();
+    for bytes in [3_u64, 0, 9] {
+        let asked = Convention::new(release, Speaker::Client);
+        Packet::CopyFromRemote(flat(7), bytes)
+            .write(&asked, &mut client)
+            .unwrap();
+        let answer = Packet::CopyAck(Cow::Owned(vec![1; bytes as usize]));
+        answer
+            .write(&Convention::new(release, Speaker::Server), &mut server)
+            .unwrap();
+    }
+    let (client, server) = (client.into_bytes(), server.into_bytes());
+    let read = Connection::read(&client, &server, None);
+    assert_eq!(read.releases, (Release::of(5), release));
+    assert_eq!(
+        (read.client.messages.len(), read.server.messages.len()),
+        (4, 4)
+    );
+    let cut = Connection::read(&client, &server[..server.len() - 1], None);
+    assert_eq!(cut.releases, (Release::of(5), release));
+    assert_eq!(cut.server.broken.unwrap().kind(), Kind::Truncated);
+}
+
+#[test]
+fn what_a_packet_states_is_not_reserved() {
+    let mut call = vec![0; 0];
+    call.extend(3_i32.to_le_bytes());
+    call.extend(1_u64.to_le_bytes());
+    call.extend(i32::MAX.to_le_bytes());
+    let mut bytes = (call.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(&call);
+    for minor in [8, 27] {
+        let spoken = spoken(minor, Speaker::Client);
+        let read = Packet::read(&mut Cursor::new(&bytes), &spoken, &mut Findings::default());
+        assert_eq!(read.unwrap_err().kind(), Kind::Truncated);
+    }
+}
