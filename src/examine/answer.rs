@@ -2,7 +2,7 @@
 
 use super::dump::dump;
 use super::explain::{Account, damaged, explain};
-use super::inspect::{Asked, of_broken, of_subject};
+use super::inspect::{InspectOptions, of_broken, of_subject};
 use super::{Nothing, Subject, verify};
 use crate::release::{Layout, Release};
 use serde_json::Value;
@@ -23,13 +23,13 @@ pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String),
     let subject = Subject::open(name, bytes, options.layout);
     let (good, value) = match command {
         "inspect" => {
-            let asked = Asked {
+            let wanted = InspectOptions {
                 layout: options.layout,
                 code: options.code,
                 copies: 0,
             };
             let all = match subject {
-                Ok(subject) => of_subject(&subject, asked)?,
+                Ok(subject) => of_subject(&subject, wanted)?,
                 Err(broken) => of_broken(name, bytes, broken),
             };
             (all.broken.is_empty(), all.report)

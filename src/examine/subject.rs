@@ -209,7 +209,7 @@ impl<'a> Subject<'a> {
         let hint = match form {
             _ if self.bytes.is_empty() => "it is empty",
             FileForm::Unknown => {
-                "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, say its layout (--layout)"
+                "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, state its layout (--layout)"
             }
             FileForm::GraphJson | FileForm::ObjectJson | FileForm::FfiJson => {
                 "it is JSON, which has no binary fields; `tvmspec inspect` shows it, `tvmspec verify` holds it to its rules"
@@ -232,6 +232,7 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// The format of a file that is no container; `None` for a container, and for JSON, which has no binary fields.
 fn data(form: FileForm, bytes: &[u8], layout: Option<Layout>) -> Option<Format> {
     Some(match form {
         FileForm::Params => Format::Params,

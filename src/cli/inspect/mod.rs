@@ -7,6 +7,7 @@ mod html;
 mod models;
 mod text;
 mod tree;
+mod words;
 
 use super::diagnostic::DiagnosedBytes;
 use super::input::Input;
@@ -15,7 +16,7 @@ use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
 use std::path::{Path, PathBuf};
 use tvmspec::examine::Subject;
-use tvmspec::examine::inspect::{self, Asked, Inspection};
+use tvmspec::examine::inspect::{self, InspectOptions, Inspection};
 use tvmspec::release::Layout;
 
 /// Shows everything before a broken rule, then the rule. Exit code 1 if a rule is broken. Of several files the largest exit code
@@ -34,7 +35,7 @@ pub(crate) struct InspectArgs {
     /// Write one self-contained HTML page
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
-    /// Read library binaries in this layout, whatever symbol and bytes say
+    /// Read library binaries in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
 }
@@ -49,7 +50,7 @@ pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
 
 fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
-    let asked = Asked {
+    let options = InspectOptions {
         layout: args.layout,
         code: args.code,
         // A page holds two texts of the report.
@@ -57,7 +58,7 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     };
     let (inspection, broken) = match Subject::open(&input.name, input.bytes(), args.layout) {
         Ok(subject) => {
-            let inspection = inspect::of_subject(&subject, asked).map_err(CliError::new)?;
+            let inspection = inspect::of_subject(&subject, options).map_err(CliError::new)?;
             let broken = broken(&subject, &inspection);
             (inspection, broken)
         }
@@ -72,7 +73,7 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
         false => Exit::Bad,
     };
     let report = inspection.report;
-    let said = if let Some(path) = &args.html {
+    let answer = if let Some(path) = &args.html {
         output::write(path, html::page(&report, &broken).as_bytes(), Content::Text)?;
         FileAnswer::Text(String::new())
     } else if args.json {
@@ -80,7 +81,7 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     } else {
         FileAnswer::Text(text::render(&report) + &broken)
     };
-    Ok((said, exit))
+    Ok((answer, exit))
 }
 
 fn whole<'a>(name: &'a str, bytes: &'a [u8]) -> DiagnosedBytes<'a> {

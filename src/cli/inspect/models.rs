@@ -1,6 +1,6 @@
 //! Models, parameters and saved objects, in the report for people at a terminal.
 
-use super::text::{count, list, names, number, plain, releases_of, rows, shape, text};
+use super::words::{count, list, names, number, plain, releases_of, rows, shape, text};
 use crate::cli::table::size;
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -2,8 +2,9 @@
 
 use super::models::{graph, objects, params, vm};
 use super::tree;
+use super::words::{count, list, names, number, plain, releases_of, rows, text};
 use crate::cli::output::line_of;
-use crate::cli::table::{size, table};
+use crate::cli::table::size;
 use serde_json::Value;
 use std::fmt::Write as _;
 use tvmspec::blob::container::FileForm;
@@ -60,18 +61,6 @@ fn of_lines(value: &Value) -> Value {
         }
         other => other.clone(),
     }
-}
-
-/// A table of the first rows: a person reads no more.
-pub(super) fn rows(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    const MOST: usize = 1_000;
-    let mut rows = rows.peekable();
-    let mut shown = table(header, rows.by_ref().take(MOST).collect());
-    let more = rows.count();
-    if more > 0 {
-        let _ = writeln!(shown, "  and {more} more (--json has all)");
-    }
-    shown
 }
 
 /// `alone`: no other part has the library binary of this one.
@@ -288,72 +277,6 @@ fn findings(out: &mut String, value: &Value) {
     if all.len() > MOST {
         let _ = writeln!(out, "{} more findings (--json has all)", all.len() - MOST);
     }
-}
-
-/// `  slots      a, b, c`, in lines of a readable length.
-pub(super) fn names(out: &mut String, what: &str, names: &Value) {
-    const MOST: usize = 24;
-    let names: Vec<&str> = list(names).iter().map(text).collect();
-    if names.is_empty() {
-        return;
-    }
-    let mut shown = names
-        .iter()
-        .take(MOST)
-        .copied()
-        .collect::<Vec<_>>()
-        .join(", ");
-    if names.len() > MOST {
-        let _ = write!(shown, " and {} more (--json has all)", names.len() - MOST);
-    }
-    for (index, line) in crate::cli::table::wrap(&shown, 86).iter().enumerate() {
-        let what = if index == 0 { what } else { "" };
-        let _ = writeln!(out, "  {what:<10} {line}");
-    }
-}
-
-/// `0.7..0.20` as people say it.
-pub(super) fn releases_of(range: &str) -> String {
-    match range.split_once("..") {
-        Some(("", "")) => "0.2 to 0.27".into(),
-        Some((since, "")) => format!("{since} and later"),
-        Some(("", until)) => format!("0.2 to {until}"),
-        Some((since, until)) if since == until => since.into(),
-        Some((since, until)) => format!("{since} to {until}"),
-        None => range.into(),
-    }
-}
-
-pub(super) fn count(count: &Value, what: &str) -> String {
-    match number(count) {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    }
-}
-
-pub(super) fn shape(shape: &Value) -> String {
-    let extents: Vec<String> = list(shape).iter().map(ToString::to_string).collect();
-    format!("[{}]", extents.join(", "))
-}
-
-pub(super) fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-pub(super) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
-pub(super) fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_default()
-}
-
-pub(super) fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// What a form of this name is called in sentences.

@@ -38,7 +38,7 @@ fn overlong(
     }
     let offset = broken.offset()?;
     let start = usize::try_from(offset).ok()?;
-    // With a header of nothing the rest of the container can be read.
+    // BLOB-53 is checked where the container is opened: with a header that counts nothing the rest of it can be read.
     let mut bytes = whole.to_vec();
     bytes.get_mut(start..)?.first_chunk_mut::<8>()?.fill(0);
     let file = container::open(&bytes).ok()?;
@@ -48,12 +48,12 @@ fn overlong(
         .enumerate()
         .find(|(_, part)| part.blobs.iter().any(|blob| blob.offset == Some(offset)))?;
     let blob = part.blobs.iter().find(|blob| blob.offset == Some(offset))?;
-    let granted = match blob.size {
+    let available = match blob.size {
         Size::Known(size) => size,
         Size::Derived { room } => room,
     };
-    let granted = usize::try_from(granted).ok()?;
-    let content = whole.get(start..)?.get(..granted)?;
+    let available = usize::try_from(available).ok()?;
+    let content = whole.get(start..)?.get(..available)?;
     let unit = Unit {
         name: format!("{name}, symbol {}", blob.symbol),
         offset: Some(offset),

@@ -51,7 +51,7 @@ pub(super) fn library(
     if let Some(broken) = &broken {
         remarks.insert(
             0,
-            format!("It breaks a rule: {broken}. `tvmspec verify` shows the place. What is said here of its modules ends there."),
+            format!("It breaks a rule: {broken}. `tvmspec verify` shows the place. What follows about its modules ends there."),
         );
     }
     remarks.extend(linked.remark());
@@ -81,7 +81,7 @@ pub(super) fn bare(
         releases.contains(Release::of(20)) && releases.contains(Release::of(21))
     };
     if part.releases().is_some_and(both) {
-        remarks.push("0.7 and 0.21 changed how packed functions are called, and nothing in this file says which way its functions speak: a runtime of another era calls them and they crash, or return nonsense. Ask who built it.".into());
+        remarks.push("0.7 and 0.21 changed how packed functions are called, and nothing in this file shows which convention its functions follow: a runtime of another era calls them and they crash, or return nonsense. Ask who built it.".into());
     }
     remarks.extend(linked.remark());
     let title = format!("{name}: {}, no library binary", part.form.title());
@@ -115,7 +115,7 @@ pub(super) fn runtime(
         None => String::new(),
     };
     account.remarks.push(format!(
-        "It defines {} functions of TVM's own C interface{releases}: it is the library that loads compiled ones, not one that is loaded. Give explain what `export_library` wrote.",
+        "It defines {} functions of TVM's own C interface{releases}: it is the library that loads compiled ones, not one that is loaded. Run `tvmspec explain` on what `export_library` wrote.",
         linked.defines()
     ));
     account
@@ -130,6 +130,7 @@ fn plain(Releases { since, until }: Releases) -> String {
     }
 }
 
+/// The releases that write a layout, in words.
 fn written_by(layout: Layout) -> String {
     let Releases { since, until } = layout.releases();
     if since == until {
@@ -139,6 +140,7 @@ fn written_by(layout: Layout) -> String {
     }
 }
 
+/// What each module needs; the host library (`_lib`) needs nothing.
 fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
     let modules = library.blob.modules.iter().enumerate();
     modules
@@ -188,6 +190,7 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
         .collect()
 }
 
+/// What loads without an error and is odd all the same.
 fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     let (part, blob) = (library.part, library.blob);
@@ -196,9 +199,11 @@ fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
         .iter()
         .filter(|module| module.kind == LIBRARY)
         .count();
+    // BLOB-12, TREE-26.
     if libraries > 1 {
-        remarks.push("Several entries are `_lib`. 0.7 made a module of each; 0.8 to 0.21 refuse the file; from 0.22 on the last one counts.".into());
+        remarks.push("Several entries are `_lib`. 0.7 made a module of each; 0.8 to 0.21 reject the file; from 0.22 on the last one counts.".into());
     }
+    // BLOB-13, MOD-06.
     if libraries == 0 && blob.tree.is_some() {
         remarks.push("No entry is `_lib`: host functions of this library cannot be reached, and host code that looks for device functions finds no context (it is null up to 0.21, and left as it was from 0.22 on).".into());
     }
@@ -233,9 +238,10 @@ fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
             remarks.push("No packed function is exported: all that can be called is in the imported modules.".into());
         }
     }
+    // BLOB-51: the loader of files knows no prefixes.
     if let Some(prefix) = part.prefix() {
         remarks.push(format!(
-            "It is built as a system library with the prefix `{prefix}`: its objects register themselves when the program starts, and `SystemLib(\"{prefix}\")` gives the module (0.13 and later). Opened as a shared library by path, no release finds the library binary under the prefixed name, and it loads as a bare library without imports."
+            "It is built as a system library with the prefix `{prefix}`: its objects register themselves when the program starts, and `SystemLib(\"{prefix}\")` returns the module (0.13 and later). Opened as a shared library by path, no release finds the library binary under the prefixed name, and it loads as a bare library without imports."
         ));
     }
     remarks.extend(symbol_remarks(part));
@@ -249,9 +255,11 @@ fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
         .symbols
         .iter()
         .find(|symbol| matches!(symbol.role, Role::Entry));
+    // BLOB-64, MOD-04.
     if entry.is_some_and(|entry| entry.code) {
         remarks.push("`__tvm_main__` is a function here, as C host code of 0.8 to 0.21 has it. The loader reads its machine code as the name of the entry function and finds none: call functions by their own names.".into());
     }
+    // BLOB-62, BLOB-63.
     let prefixed = loading::prefixed(part);
     let blob_is_old = part
         .blobs

@@ -85,6 +85,7 @@ impl<'a> Linked<'a> {
         if missing.is_empty() {
             return load;
         }
+        // MOD-26: functions are bound on first use unless the library was linked with `-z now`, and then `dlopen` fails.
         let names = missing.join(", ");
         match self.0.binds_now {
             true => Load::fails(format!(
@@ -106,6 +107,7 @@ impl<'a> Linked<'a> {
     }
 }
 
+/// Ranges of releases in words: `of 0.21 and from 0.24 on`.
 fn since(ranges: &[Releases]) -> String {
     let ranges: Vec<String> = ranges
         .iter()

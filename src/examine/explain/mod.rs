@@ -75,16 +75,16 @@ pub fn explain(subject: &Subject<'_>, only: Option<Release>) -> Result<Vec<Accou
 fn raw(form: FileForm) -> Option<&'static str> {
     Some(match form {
         FileForm::ElfObject | FileForm::MachOObject | FileForm::CoffObject => {
-            "it is an object file. Link it into a library first: `cc -shared -o lib.so FILE.o`. (Python's `load_module` does that itself for a name that ends in .o, and needs a compiler for it.) What is said here is said of that library."
+            "it is an object file. Link it into a library first: `cc -shared -o lib.so FILE.o`. (Python's `load_module` does that itself for a name that ends in .o, and needs a compiler for it.) What follows is about that library."
         }
         FileForm::Archive => {
-            "it is a static archive. Link it into a library first: `cc -shared -o lib.so -Wl,--whole-archive FILE.a -Wl,--no-whole-archive`. What is said here is said of that library."
+            "it is a static archive. Link it into a library first: `cc -shared -o lib.so -Wl,--whole-archive FILE.a -Wl,--no-whole-archive`. What follows is about that library."
         }
         FileForm::Tar | FileForm::GzipTar => {
-            "it is an archive of object files or sources. Unpack it and link what is in it into a library first: `tar -xf FILE.tar` in an empty folder, then `cc -shared -fPIC -o lib.so` with every member. (Python's `load_module` does that itself for a name that ends in .tar, and needs a compiler for it.) What is said here is said of that library."
+            "it is an archive of object files or sources. Unpack it and link what is in it into a library first: `tar -xf FILE.tar` in an empty folder, then `cc -shared -fPIC -o lib.so` with every member. (Python's `load_module` does that itself for a name that ends in .tar, and needs a compiler for it.) What follows is about that library."
         }
         FileForm::CText => {
-            "it is source text. Compile and link it, with the host code that belongs to it: `cc -shared -fPIC -o lib.so FILE.c`. What is said here is said of that library."
+            "it is source text. Compile and link it, with the host code that belongs to it: `cc -shared -fPIC -o lib.so FILE.c`. What follows is about that library."
         }
         FileForm::ElfExecutable | FileForm::MachOExecutable | FileForm::PeExecutable => {
             "it is an executable, and the loader of the system opens libraries only. Link the same objects with `-shared`."
@@ -116,6 +116,7 @@ fn is_bare(part: &Part<'_>) -> bool {
     part.form.is_object() && part.blobs.is_empty() && part.releases().is_some()
 }
 
+/// A file of one format: parameters, a tensor, an executable.
 fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
     let reading = unit.judge();
     let broken = reading.broken.or_else(|| unusable(&reading.findings));
@@ -180,6 +181,7 @@ fn other(
         FileForm::GraphJson => {
             let broken = subject.json().and_then(|reading| reading.broken);
             let load = |release: Release| match &broken {
+                // 0.20 has no graph executor, so that no rule of its text matters.
                 _ if release >= Release::of(20) => Load::fails("there is no graph executor"),
                 Some(broken) => Load::unknown(format!("it breaks {broken}")),
                 None => Load::whole("with the library that it was built with"),

@@ -17,6 +17,7 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
     let number = number.filter(|broken| broken.rule().id() == "OBJ-36");
     let json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
     loads(only, |release| {
+        // OBJ-18: from 0.22 on the text has another form.
         if !legacy::RELEASES.contains(release) {
             return Load::fails("tvm-ffi reads another form");
         }
@@ -29,9 +30,10 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
         }
         if !json && release >= Release::of(16) {
             return Load::fails(
-                "Python upgrades the text first and refuses what is no JSON; the C++ reader beneath takes it",
+                "Python upgrades the text first and rejects what is no JSON; the C++ reader beneath takes it",
             );
         }
+        // OBJ-21.
         if cut {
             return Load::silent(
                 "it takes the end of the text for every bracket that is missing: what stood behind is lost",
@@ -39,7 +41,7 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
         }
         if let Some(broken) = &number {
             return Load::silent(format!(
-                "it takes the number that a text begins with, and refuses one that begins with none: {broken}"
+                "it takes the number that a text begins with, and rejects one that begins with none: {broken}"
             ));
         }
         Load::whole("by `load_json`, as far as the node types of its release go")
@@ -49,6 +51,7 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
 /// What a release makes of a graph that breaks a rule: not every rule is looked at by every release.
 fn broken_graph(broken: &Violation, release: Release) -> Load {
     let since = release.minor();
+    // OBJ-27: cycles are looked for from 0.7 on; OBJ-25: of a representation only that it stands alone.
     match broken.rule().id() {
         "OBJ-27" if since < 7 => Load::silent(format!(
             "it does not look for cycles, and loads objects that contain themselves: {broken}"
@@ -104,6 +107,7 @@ pub(super) fn new(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
             return Load::whole("by `load_json`, as far as the types of its release go");
         };
         let broken = &fault.violation;
+        // OBJ-20: indices are checked from 0.26 on. OBJ-19: cycles never.
         match fault.index {
             _ if broken.rule().id() == "OBJ-19" => Load::fails(format!(
                 "it runs out of stack and ends the process: {broken}"

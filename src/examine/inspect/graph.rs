@@ -84,7 +84,7 @@ mod tests {
             "arg_nodes": [0], "heads": [[2, 0, 0]], "node_row_ptr": [0, 1, 2, 3],
             "attrs": {"shape": ["list_shape", [[2, 3], [4], [6]]], "storage_id": ["list_int", [0, 1, 0]],
                       "dltype": ["list_str", ["float32", "int8", "uint1"]]}}"#;
-        let room = Room::of(graph.len(), super::super::Asked::default());
+        let room = Room::of(graph.len(), super::super::InspectOptions::default());
         let summary = summary(graph, &room).expect("a graph");
         let at = |pointer: &str| summary.pointer(pointer).expect(pointer);
         assert_eq!(at("/storage"), &json!({"blocks": 2, "bytes": 24 + 4}));

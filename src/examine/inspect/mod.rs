@@ -24,7 +24,7 @@ pub struct Inspection {
 
 /// What a report is to have.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked {
+pub struct InspectOptions {
     /// The layout of library binaries, whatever symbols and bytes say.
     pub layout: Option<Layout>,
     /// Whether it shows the code of executables of both VMs.
@@ -38,9 +38,9 @@ pub struct Asked {
 /// # Errors
 ///
 /// Nothing in the file is of a form that TVM writes.
-pub fn inspect(name: &str, bytes: &[u8], asked: Asked) -> Result<Inspection, Nothing> {
-    match Subject::open(name, bytes, asked.layout) {
-        Ok(subject) => of_subject(&subject, asked),
+pub fn inspect(name: &str, bytes: &[u8], options: InspectOptions) -> Result<Inspection, Nothing> {
+    match Subject::open(name, bytes, options.layout) {
+        Ok(subject) => of_subject(&subject, options),
         Err(wrong) => Ok(of_broken(name, bytes, wrong)),
     }
 }
@@ -56,6 +56,7 @@ pub fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspection {
     }
 }
 
+/// What every report begins with: the name and the size.
 fn head(name: &str, bytes: &[u8]) -> Map<String, Value> {
     let mut top = Map::new();
     top.insert("file".into(), name.into());
@@ -68,7 +69,7 @@ fn head(name: &str, bytes: &[u8]) -> Map<String, Value> {
 /// # Errors
 ///
 /// Nothing in the file is of a form that TVM writes.
-pub fn of_subject(subject: &Subject<'_>, asked: Asked) -> Result<Inspection, Nothing> {
+pub fn of_subject(subject: &Subject<'_>, options: InspectOptions) -> Result<Inspection, Nothing> {
     let mut broken = Vec::new();
     let bytes = subject.bytes;
     let mut top = head(subject.name, bytes);
@@ -81,7 +82,7 @@ pub fn of_subject(subject: &Subject<'_>, asked: Asked) -> Result<Inspection, Not
     if linkage.is_runtime() {
         top.insert("runtime".into(), linkage.defines.len().into());
     }
-    let room = Room::of(bytes.len(), asked);
+    let room = Room::of(bytes.len(), options);
     let units = subject.units();
     if file.form == FileForm::Unknown && units.is_empty() {
         return Err(subject.nothing());
@@ -130,12 +131,14 @@ pub fn of_subject(subject: &Subject<'_>, asked: Asked) -> Result<Inspection, Not
     })
 }
 
+/// Whether the report of a part lists a library binary.
 fn has_library(part: &Value) -> bool {
     part["libraries"]
         .as_array()
         .is_some_and(|list| !list.is_empty())
 }
 
+/// A part of the container: the file, or a member of an archive. Adds the broken rules of its library binaries to `broken`.
 fn part_value(
     part: &Part<'_>,
     units: &[(usize, &Unit<'_>)],
@@ -192,6 +195,7 @@ fn part_value(
     })
 }
 
+/// A library binary, as far as it can be read, and the rule at which reading ends.
 fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
     let (Some(partial), Format::Library { symbol, .. }) = (unit.library(), &unit.format) else {
         return (Value::Null, None);

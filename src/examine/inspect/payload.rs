@@ -128,7 +128,7 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
     })
 }
 
-/// An executable of either VM: functions, what they call, constants, and, where it is asked for, the code. What breaks a rule of
+/// An executable of either VM: functions, what they call, constants, and, where it is wanted, the code. What breaks a rule of
 /// chapter vm has code like any other.
 fn vm(payload: &Payload<'_>, room: &Room) -> Value {
     match (payload.relax_vm(), payload.relay_vm()) {
@@ -138,7 +138,7 @@ fn vm(payload: &Payload<'_>, room: &Room) -> Value {
     }
 }
 
-/// `value` with as many lines of its code as there is room for, where they are asked for.
+/// `value` with as many lines of its code as there is room for, where they are wanted.
 fn with_code<L: Iterator<Item: Display>>(
     mut value: Value,
     lines: impl FnOnce() -> L,

@@ -1,6 +1,6 @@
 //! What a report may take of memory: a file of a few megabytes can hold a hundred thousand functions of a few bytes each.
 
-use super::Asked;
+use super::InspectOptions;
 use crate::payload::line::bounded;
 use serde_json::Value;
 use std::cell::Cell;
@@ -22,12 +22,12 @@ pub(super) struct Room {
 
 impl Room {
     /// That of a file of `length` bytes.
-    pub(super) fn of(length: usize, asked: Asked) -> Room {
+    pub(super) fn of(length: usize, options: InspectOptions) -> Room {
         let room = (length as u64).saturating_mul(TIMES).saturating_add(FREE);
         Room {
-            code: asked.code,
+            code: options.code,
             left: Cell::new(
-                room.checked_div(asked.copies.saturating_add(1))
+                room.checked_div(options.copies.saturating_add(1))
                     .unwrap_or(room),
             ),
             left_out: Cell::new(0),
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_counted() {
-        let room = Room::of(0, Asked::default());
+        let room = Room::of(0, InspectOptions::default());
         let text = "x".repeat(1 << 20);
         let listed = room.list(0..100, |_| json!(text));
         assert_eq!(listed.len(), 16);
@@ -136,7 +136,7 @@ mod tests {
                 Ok(())
             }
         }
-        let (room, made) = (Room::of(0, Asked::default()), Cell::new(0));
+        let (room, made) = (Room::of(0, InspectOptions::default()), Cell::new(0));
         let listed = room.lines([3, u64::MAX, 3, 3].map(|length| CountedLine(length, &made)));
         assert_eq!(listed, [json!("xxx")]);
         assert_eq!(room.left_out(), 3);

@@ -10,7 +10,7 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
     let graph: Value = serde_json::from_slice(graph).map_err(|error| {
         let why = format!("the graph of the subgraph is no JSON: {error}");
         match release.minor() {
-            24.. => Stop::Refuses(why),
+            24.. => Stop::Rejects(why),
             // dmlc's reader takes some of what is no JSON.
             _ => Stop::Unknown(why),
         }
@@ -30,12 +30,12 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
             "heads" => entries(value)?,
             "symbol" => {
                 return Err(unknown(
-                    "the graph has a member `symbol`, which some releases refuse",
+                    "the graph has a member `symbol`, which some releases reject",
                 ));
             }
             key => {
                 let key = text(key.as_bytes());
-                return Err(Stop::Refuses(format!(
+                return Err(Stop::Rejects(format!(
                     "the graph has an unknown member `{key}`"
                 )));
             }
@@ -58,7 +58,7 @@ fn node(node: &Value) -> Result<(), Stop> {
             }
             key => {
                 let key = text(key.as_bytes());
-                return Err(Stop::Refuses(format!(
+                return Err(Stop::Rejects(format!(
                     "a node has an unknown member `{key}`"
                 )));
             }

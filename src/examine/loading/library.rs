@@ -12,7 +12,7 @@ use crate::release::{Layout, Release};
 ///
 /// # Errors
 ///
-/// [`Stop::Refuses`] where it is known to end in an error or a crash, [`Stop::Unknown`] where that depends on what lies
+/// [`Stop::Rejects`] where it is known to end in an error or a crash, [`Stop::Unknown`] where that depends on what lies
 /// behind the bytes, on memory, or on code that was not read.
 pub(crate) fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
     let Some((header, body)) = bytes.split_first_chunk() else {
@@ -37,16 +37,19 @@ pub(crate) fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
 fn framed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let rows = stream.words("import tree")?;
     let children = stream.words("children of the import tree")?;
+    // TREE-02: an empty `indptr` counts 2^64 - 1 modules, for which no memory can be reserved.
     let Some(modules) = rows.len().checked_sub(1) else {
-        return Err(Stop::Refuses("the import tree is empty".into()));
+        return Err(Stop::Rejects("the import tree is empty".into()));
     };
     for index in 0..modules {
         let named = |stop: Stop| stop.of(index);
         let kind = stream.padded("kind").map_err(named)?;
+        // BLOB-12: from 0.22 on any number of them is accepted.
         if *kind == *LIBRARY.as_bytes() {
             continue;
         }
         let bytes = stream.padded("payload").map_err(named)?;
+        // Up to 0.23 payloads are read through dmlc's stream, although the library around them no longer is.
         let manner = match release.minor() {
             ..=23 => Manner::Raises,
             _ => Manner::Reports,
@@ -54,8 +57,9 @@ fn framed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
         let kind = name(release, &kind).map_err(named)?;
         payload::walk(release, kind, &mut LoaderStream::new(&bytes, manner)).map_err(named)?;
     }
+    // TREE-02: one word of `indptr` and no module, of which it takes the first all the same.
     if modules == 0 {
-        return Err(Stop::Refuses(
+        return Err(Stop::Rejects(
             "it ends the process: it takes the first of no modules".into(),
         ));
     }
@@ -71,12 +75,15 @@ fn streamed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
     for index in 0..count {
         let named = |stop: Stop| stop.of_entry(index);
         let key = stream.string("key").map_err(named)?;
+        // Before 0.7 neither key had a meaning: the walk of the payload finds no loader for them.
         if since >= 7 && key == LIBRARY.as_bytes() {
             libraries = libraries.saturating_add(1);
+            // BLOB-12: 0.7 makes a module of each (TREE-26).
             if since >= 8 && libraries > 1 {
-                return Err(Stop::Refuses("a second entry is `_lib`".into()));
+                return Err(Stop::Rejects("a second entry is `_lib`".into()));
             }
         } else if since >= 7 && key == IMPORT_TREE.as_bytes() {
+            // BLOB-07, BLOB-08: at any place, and of two the last one counts.
             rows = stream.words("import tree").map_err(named)?;
             children = stream.words("children of the import tree").map_err(named)?;
             continue;
@@ -86,13 +93,13 @@ fn streamed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
         }
         modules = modules.saturating_add(1);
     }
-    // Without a tree every module goes below a new root.
+    // BLOB-09, TREE-02: without a tree, or with an empty one, every module goes below a new root.
     if rows.is_empty() {
         return Ok(());
     }
     imports(&rows, &children, modules)?;
     if modules == 0 {
-        return Err(Stop::Refuses("there is a tree and no module".into()));
+        return Err(Stop::Rejects("there is a tree and no module".into()));
     }
     Ok(())
 }
@@ -101,13 +108,14 @@ fn streamed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
 fn name(release: Release, kind: &[u8]) -> Result<&str, Stop> {
     std::str::from_utf8(kind).map_err(|_| {
         let kind = text(kind);
-        Stop::Refuses(format!("tvm {release} has no loader for `{kind}`"))
+        Stop::Rejects(format!("tvm {release} has no loader for `{kind}`"))
     })
 }
 
 /// How many imports are followed before it is said that nothing is known.
 const STEPS: usize = 1 << 22;
 
+/// Follows the rows of the import tree, as far as they are those of modules: nothing compares their number (TREE-13).
 fn imports(rows: &[u64], children: &[u64], modules: usize) -> Result<(), Stop> {
     let behind = || {
         Stop::Unknown(
@@ -121,6 +129,7 @@ fn imports(rows: &[u64], children: &[u64], modules: usize) -> Result<(), Stop> {
         else {
             return Err(behind());
         };
+        // TREE-03: a row that runs backwards is one of no imports to every loader.
         if start >= end {
             continue;
         }
@@ -130,8 +139,9 @@ fn imports(rows: &[u64], children: &[u64], modules: usize) -> Result<(), Stop> {
             .get(start.min(children.len())..end.min(children.len()))
             .unwrap_or_default()
         {
+            // TREE-07: this is checked, of the children that are imported.
             if *child >= modules as u64 {
-                return Err(Stop::Refuses(format!(
+                return Err(Stop::Rejects(format!(
                     "module {index} imports module {child} of {modules}"
                 )));
             }

@@ -29,7 +29,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// In an error, or the end of the process.
-    Refuses(String),
+    Rejects(String),
     /// In what depends on memory, on what lies behind the bytes, or on code that was not read.
     Unknown(String),
 }
@@ -67,10 +67,10 @@ impl Stop {
         self.with(|why| format!("entry {index}: {why}"))
     }
 
-    fn with(self, say: impl FnOnce(String) -> String) -> Stop {
+    fn with(self, words: impl FnOnce(String) -> String) -> Stop {
         match self {
-            Stop::Refuses(why) => Stop::Refuses(say(why)),
-            Stop::Unknown(why) => Stop::Unknown(say(why)),
+            Stop::Rejects(why) => Stop::Rejects(words(why)),
+            Stop::Unknown(why) => Stop::Unknown(words(why)),
         }
     }
 }
@@ -126,7 +126,7 @@ impl Load {
 impl From<Stop> for Load {
     fn from(stop: Stop) -> Load {
         match stop {
-            Stop::Refuses(why) => Load::fails(why),
+            Stop::Rejects(why) => Load::fails(why),
             Stop::Unknown(why) => Load::unknown(why),
         }
     }

@@ -20,8 +20,9 @@ pub(super) fn walk(
     kind: &str,
     stream: &mut LoaderStream<'_>,
 ) -> Result<(), Stop> {
+    // MOD-11: a loader's name is made of the kind, and none is registered for these two.
     if matches!(kind, LIBRARY | IMPORT_TREE) {
-        return Err(Stop::Refuses(format!("it has no loader for `{kind}`")));
+        return Err(Stop::Rejects(format!("it has no loader for `{kind}`")));
     }
     let Some(info) = payload::kind_info(kind) else {
         return Err(Stop::Unknown(format!(
@@ -29,7 +30,7 @@ pub(super) fn walk(
         )));
     };
     let Some(loader) = info.loader(release) else {
-        return Err(Stop::Refuses(format!("it has no loader for `{kind}`")));
+        return Err(Stop::Rejects(format!("it has no loader for `{kind}`")));
     };
     let form = info
         .forms
@@ -51,7 +52,7 @@ pub(super) fn walk(
     seen.judge(release, kind)
 }
 
-/// The form of OpenCL with SPIR-V, which its own loader cannot read.
+/// The form of OpenCL with SPIR-V, which its own loader cannot read (PAY-13).
 fn is_unread(info: &KindInfo, form: &PayloadForm) -> bool {
     info.kind == "opencl" && form.name == "0.13"
 }
@@ -75,7 +76,7 @@ fn unlooked(info: &KindInfo, slot: &FormSlot, manner: Manner, stop: Stop) -> Sto
         _ => slot.rule == payload::PAY_45,
     };
     match stop {
-        Stop::Refuses(why) if !looks && manner != Manner::Raises => Stop::Unknown(format!(
+        Stop::Rejects(why) if !looks && manner != Manner::Raises => Stop::Unknown(format!(
             "`{}` cannot be read ({why}), and its loader does not look whether it was",
             slot.name
         )),
@@ -99,7 +100,7 @@ fn by_grammar(
         }
         // The magic, the version and the hash of every instruction are looked at by all loaders of Relay VM code.
         Err(broken) if matches!(broken.rule().id(), "PAY-61" | "PAY-62" | "PAY-71") => {
-            Err(Stop::Refuses(broken.to_string()))
+            Err(Stop::Rejects(broken.to_string()))
         }
         Err(broken) => Err(Stop::Unknown(format!("it breaks {broken}"))),
     }
@@ -135,6 +136,7 @@ fn field<'a>(
             stream.string(name)?;
         }
         FieldShape::Code => seen.code = stream.string(name)?,
+        // A loader keeps the number as it is, whatever it means.
         FieldShape::Int => drop(stream.i32(name)?),
         FieldShape::Names => drop(stream.strings(name)?),
         FieldShape::Functions | FieldShape::SilentFunctions => {
@@ -149,6 +151,7 @@ fn field<'a>(
         FieldShape::Shaders { framed } => {
             for _ in 0..stream.count(16, name)? {
                 stream.string(name)?;
+                // PAY-15: from 0.24 on a shader has its length in front.
                 if framed {
                     let mut shader = LoaderStream::new(stream.string(name)?, Manner::Reports);
                     words(&mut shader, name)?;
@@ -157,6 +160,7 @@ fn field<'a>(
                 }
             }
         }
+        // PAY-35, PAY-36: counts and doubles are what this loader checks in every release.
         FieldShape::Variables => {
             let names = stream.strings(name)?;
             same(stream.u64("number of tensors")?, names.len())?;
@@ -166,7 +170,7 @@ fn field<'a>(
             for variable in names {
                 if !seen.variables.insert(variable) {
                     let variable = text(variable);
-                    return Err(Stop::Refuses(format!(
+                    return Err(Stop::Rejects(format!(
                         "variable `{variable}` is there twice"
                     )));
                 }
@@ -199,11 +203,12 @@ fn field<'a>(
     Ok(())
 }
 
+/// PAY-35, PAY-42: as many things as names, which every release checks.
 fn same(count: u64, names: usize) -> Result<(), Stop> {
     if count == names as u64 {
         return Ok(());
     }
-    Err(Stop::Refuses(format!(
+    Err(Stop::Rejects(format!(
         "{names} names and {count} things that they name"
     )))
 }
@@ -222,6 +227,7 @@ fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<
         stream.string("name of a function")?;
         stream.elements(4, "argument types")?;
         stream.strings("launch tags")?;
+        // PAY-03: nothing in the bytes announces the field, so that the loader of another era misreads all that follows.
         if Layout::of(release) >= Layout::V0_21 {
             stream.elements(4, "argument tags")?;
         }
@@ -231,26 +237,29 @@ fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<
 
 /// A tensor record, which every loader since 0.2 checks in the same way.
 pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
-    let refuse = |why: String| Err(Stop::Refuses(format!("a tensor {why}")));
+    let reject = |why: String| Err(Stop::Rejects(format!("a tensor {why}")));
     let magic = stream.u64("magic of a tensor")?;
+    // TEN-22: no reader looks at it.
     stream.u64("reserved word of a tensor")?;
     if magic != TensorRecord::MAGIC {
-        return refuse("does not start with its magic".into());
+        return reject("does not start with its magic".into());
     }
     let device = stream.i32("device of a tensor")?;
+    // TEN-24: nor at the number of the device.
     stream.i32("device of a tensor")?;
     let dimensions = stream.i32("rank of a tensor")?;
     let dtype = stream.take(4, "type of a tensor")?;
     if device != 1 {
-        return refuse(format!("is on a device of type {device}"));
+        return reject(format!("is on a device of type {device}"));
     }
     let Ok(dimensions) = u64::try_from(dimensions) else {
-        return refuse(format!("has {dimensions} dimensions"));
+        return reject(format!("has {dimensions} dimensions"));
     };
     let shape = stream.take(dimensions.saturating_mul(8), "shape of a tensor")?;
     let (mut count, mut negative) = (1_i64, false);
     for extent in shape.chunks_exact(8).filter_map(<[u8]>::first_chunk) {
         let extent = i64::from_le_bytes(*extent);
+        // TEN-26, TEN-27: loaders compare the product only, and it wraps.
         negative |= extent < 0;
         count = count.wrapping_mul(extent);
     }
@@ -266,16 +275,17 @@ pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
             )));
         }
         alignment => {
-            return refuse(format!(
+            return reject(format!(
                 "has {lanes} lanes: there is no memory aligned to {alignment} bytes"
             ));
         }
     }
+    // TEN-31: lanes do not count, so that a tensor of several is larger in memory than its data (TEN-34).
     let expected = count.wrapping_mul(i64::from(bits.div_ceil(8)));
     let size = stream.i64("size of a tensor")?;
     if size != expected {
-        return refuse(format!(
-            "has {size} bytes, its shape and type ask for {expected}"
+        return reject(format!(
+            "has {size} bytes, its shape and type take {expected}"
         ));
     }
     let Ok(length) = u64::try_from(size) else {
@@ -287,7 +297,7 @@ pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
         elements.and_then(|count| count.checked_mul(u64::from(bits).saturating_mul(lanes)));
     if length > 0 && (negative || reserved.is_none_or(|bits| bits.div_ceil(8) < length)) {
         return Err(Stop::Unknown(
-            "a tensor has more bytes than the memory that is asked for, and it writes behind that memory".into(),
+            "a tensor has more bytes than the memory that is reserved for it, and it writes behind that memory".into(),
         ));
     }
     Ok(())
@@ -308,6 +318,7 @@ impl FieldsRead<'_> {
     /// 0.8 on: source is cut into kernels while it is loaded, and there must be one for each function (PAY-22).
     fn split(&self, since: u8) -> Result<(), Stop> {
         const DELIMITER: &[u8] = b"// Function: ";
+        // PAY-12: no reader checks the format, and what is cut into kernels depends on it.
         if self.format != b"cl" && self.format != b"metal" {
             return match since {
                 24.. => Ok(()),
@@ -325,8 +336,9 @@ impl FieldsRead<'_> {
         {
             let behind = rest.get(at.saturating_add(DELIMITER.len())..);
             let behind = behind.unwrap_or_default();
+            // PAY-22: without the end of that line loaders loop for ever.
             let Some(end) = behind.iter().position(|byte| *byte == b'\n') else {
-                return Err(Stop::Refuses(
+                return Err(Stop::Rejects(
                     "it never comes back: the last line that names a kernel is not ended".into(),
                 ));
             };
@@ -335,7 +347,7 @@ impl FieldsRead<'_> {
         }
         let functions: HashSet<_> = self.functions.iter().collect();
         if kernels.is_empty() || kernels.len() != functions.len() {
-            return Err(Stop::Refuses(format!(
+            return Err(Stop::Rejects(format!(
                 "the source has {} kernels for {} functions",
                 kernels.len(),
                 functions.len()
@@ -355,7 +367,7 @@ impl FieldsRead<'_> {
                 .iter()
                 .find(|name| !self.variables.contains(*name))
             {
-                return Err(Stop::Refuses(format!(
+                return Err(Stop::Rejects(format!(
                     "function `{}` needs variable `{}`, which is not stored",
                     text(symbol),
                     text(missing)

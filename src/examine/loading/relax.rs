@@ -15,17 +15,19 @@ pub(super) fn walk(release: Release, stream: &mut LoaderStream<'_>) -> Result<()
     code(release, &mut LoaderStream::new(inside, Manner::Reports))
 }
 
+/// The code: magic, version, functions, memory scopes under the newer magic, constants, instructions (PAY-82 to PAY-88).
 fn code(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let magic = stream.u64("magic")?;
     let scopes = magic == MAGIC_WITH_SCOPES && release >= Release::of(23);
     if magic != MAGIC && !scopes {
-        return Err(Stop::Refuses(format!(
+        return Err(Stop::Rejects(format!(
             "VM code does not start with {magic:#x}"
         )));
     }
     let version = stream.string("version of the VM code")?;
+    // PAY-83: the same text in every release, although the format changed.
     if version != b"0.14" {
-        return Err(Stop::Refuses(format!(
+        return Err(Stop::Rejects(format!(
             "VM code of version `{}`",
             text(version)
         )));
@@ -45,6 +47,7 @@ fn code(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     for _ in 0..stream.count(4, "constants")? {
         constant(release, stream)?;
     }
+    // PAY-88: no loader looks at where an instruction starts, or at what is in it.
     stream.words("instruction offsets")?;
     stream.words("instructions")?;
     Ok(())
@@ -53,6 +56,7 @@ fn code(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
 /// A constant. Where one is cut short its loader may not notice; it notices that nothing is left for the instructions.
 fn constant(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let tag = stream.i32("tag of a constant")?;
+    // PAY-86: plain numbers first; from 0.21 on the type indices of values, which moved in 0.22.
     let [stored, dtype, shape, string, int, float] = match Layout::of(release) {
         Layout::V0_2 | Layout::V0_7 => [0, 1, 2, 3, 4, 5],
         Layout::V0_21 => [72, 5, 71, 65, 1, 3],
@@ -64,7 +68,7 @@ fn constant(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
         _ if tag == dtype => stream.take(4, "type constant").map(drop),
         _ if tag == string => stream.string("string constant").map(drop),
         _ if tag == int || tag == float => stream.take(8, "number constant").map(drop),
-        _ => Err(Stop::Refuses(format!(
+        _ => Err(Stop::Rejects(format!(
             "a VM constant has the unknown tag {tag}"
         ))),
     }

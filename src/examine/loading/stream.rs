@@ -26,6 +26,7 @@ pub(super) struct LoaderStream<'a> {
 }
 
 impl<'a> LoaderStream<'a> {
+    /// The stream over `bytes`, which end where they end: a string that was read, or a file.
     pub(super) fn new(bytes: &'a [u8], manner: Manner) -> LoaderStream<'a> {
         LoaderStream {
             bytes,
@@ -44,6 +45,7 @@ impl<'a> LoaderStream<'a> {
         }
     }
 
+    /// What it does where the bytes end early.
     pub(super) fn manner(&self) -> Manner {
         self.manner
     }
@@ -100,8 +102,9 @@ impl<'a> LoaderStream<'a> {
     /// A length and that many bytes, as tvm-ffi's stream over the library binary reads them: what is missing is zero.
     pub(super) fn padded(&mut self, what: &str) -> Result<Cow<'a, [u8]>, Stop> {
         let length = self.u64(what)?;
+        // BLOB-04, BLOB-15: reading no byte is what the stream returns at its end.
         if length == 0 {
-            return Err(Stop::Refuses(format!(
+            return Err(Stop::Rejects(format!(
                 "the {what} is empty, which it takes for the end of the bytes"
             )));
         }
@@ -111,14 +114,15 @@ impl<'a> LoaderStream<'a> {
             return self.take(length, what).map(Cow::Borrowed);
         }
         if left.is_empty() || length >= UNADDRESSABLE {
-            return Err(Stop::Refuses(format!("the bytes end before the {what}")));
+            return Err(Stop::Rejects(format!("the bytes end before the {what}")));
         }
         if missing > PADDING {
             return Err(Stop::Unknown(format!(
-                "the {what} is said to have {length} bytes, {} are there; it asks for memory for all of them first and fills up with zeros",
+                "the {what} has a length of {length} bytes, {} are there; it reserves memory for all of them first and fills up with zeros",
                 left.len()
             )));
         }
+        // WIRE-01: so a kind is read as `_lib` and two NULs, and source without its last lines.
         self.bytes = &[];
         let mut bytes = left.to_vec();
         bytes.resize(usize::try_from(length).unwrap_or(left.len()), 0);
@@ -159,6 +163,7 @@ impl<'a> LoaderStream<'a> {
         (0..count).map(|_| self.string(what)).collect()
     }
 
+    /// Why `wanted` bytes cannot be read. BLOB-01: where the header counts more than there is, memory behind the blob decides.
     fn short(&self, wanted: u64, what: &str) -> Stop {
         let left = self.bytes.len() as u64;
         if wanted <= left.saturating_add(self.beyond) {
@@ -166,7 +171,7 @@ impl<'a> LoaderStream<'a> {
                 "the header counts more bytes than there are, and it reads the {what} from whatever lies behind them"
             ));
         }
-        Stop::Refuses(format!(
+        Stop::Rejects(format!(
             "the {what} takes {wanted} bytes, and {left} are left"
         ))
     }

@@ -31,6 +31,7 @@ impl ExaminedLibrary<'_> {
     /// What `release` makes of it.
     pub fn load(&self, release: Release) -> Load {
         let looked_for = symbol(Layout::of(release));
+        // BLOB-50, BLOB-51: an exact name. Another era's, and one with a prefix, is no error but an absent library binary.
         if let Some(found) = self.symbol
             && found != looked_for
         {
@@ -142,6 +143,7 @@ fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
     if written.contains(release) {
         return None;
     }
+    // MOD-02 and MOD-03: names changed in 0.22, the convention in 0.21.
     Some(match release.minor() {
         22.. if !prefixed => {
             "it finds none of its functions: it looks for names that begin with `__tvm_ffi_`".into()
@@ -212,6 +214,7 @@ pub fn relay_code(release: Release, version: Option<&str>) -> Load {
     }
 }
 
+/// PAY-62: why code of another version is rejected.
 fn foreign_version(version: &str) -> String {
     format!("its Relay VM code is of {version}, and a runtime loads only its own")
 }
@@ -222,6 +225,7 @@ fn foreign_version(version: &str) -> String {
 ///
 /// Why it does not, for people.
 pub fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<(), String> {
+    // A kind of one's own: whether its loader is registered is not for a file to tell.
     let Some(info) = payload::kind_info(kind) else {
         return Ok(());
     };
@@ -252,7 +256,7 @@ pub fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Res
         && release < Release::of(24)
     {
         return Err(
-            "its code is CUDA source, which is compiled while loading from 0.24 on; before, the driver is given the text as if it were compiled, and refuses it at the first kernel"
+            "its code is CUDA source, which is compiled while loading from 0.24 on; before, the driver receives the text as if it were compiled, and rejects it at the first kernel"
                 .into(),
         );
     }
@@ -276,6 +280,7 @@ fn reads_content(
     kind: &str,
     payload: Option<&Payload<'_>>,
 ) -> Result<(), String> {
+    // PAY-62: a runtime takes its own version and no other.
     if let Some(executable) = payload.and_then(Payload::relay_vm)
         && !is_of(release, &executable.version)
     {
@@ -286,7 +291,7 @@ fn reads_content(
         .is_some_and(|executable| executable.memory_scopes.is_some());
     if scopes && release < Release::of(23) {
         return Err(format!(
-            "the {kind} has the magic of 0.23 and later, with memory scopes, which is refused before"
+            "the {kind} has the magic of 0.23 and later, with memory scopes, which earlier releases reject"
         ));
     }
     Ok(())
@@ -306,10 +311,12 @@ pub(crate) const fn context_symbol(layout: Layout) -> &'static str {
     }
 }
 
+/// The symbol that a loader of `layout` looks for (BLOB-50).
 fn symbol(layout: Layout) -> &'static str {
     crate::blob::detect::symbol(layout)
 }
 
+/// What stands before the kind in the name of its loader (MOD-11).
 fn loader_prefix(release: Release) -> &'static str {
     match release.minor() {
         ..=6 => "module.loadbinary_",

@@ -21,15 +21,20 @@ enum Does {
     Thread,
 }
 
-/// The types that a library has on the machines that TVM compiles for. Copies, and functions that choose an address, are not
-/// among them.
+/// The types that a library has on the machines that TVM compiles for, by the numbers of each machine's ABI. Copies (`COPY`, for
+/// programs only) and functions that choose an address (`IRELATIVE`, which run code) are not among them.
 fn does(machine: u16, kind: u32) -> Option<Does> {
     let (symbol, base, call, thread): (&[u32], u32, u32, &[u32]) = match machine {
+        // x86-64: 64 and GLOB_DAT; RELATIVE; JUMP_SLOT; DTPMOD64, DTPOFF64, TPOFF64 and TLSDESC.
         62 => (&[1, 6], 8, 7, &[16, 17, 18, 36]),
+        // AArch64: ABS64 and GLOB_DAT; RELATIVE; JUMP_SLOT; TLS_DTPMOD, TLS_DTPREL, TLS_TPREL and TLSDESC.
         183 => (&[257, 1025], 1027, 1026, &[1028, 1029, 1030, 1031]),
+        // RISC-V, and LoongArch after its model: 64; RELATIVE; JUMP_SLOT; TLS_DTPMOD64, TLS_DTPREL64 and TLS_TPREL64.
         243 => (&[2], 3, 5, &[7, 9, 11]),
         258 => (&[2], 3, 5, &[7, 9, 11]),
+        // PowerPC: GLOB_DAT and ADDR64; RELATIVE; JMP_SLOT; DTPMOD64, TPREL64 and DTPREL64.
         21 => (&[20, 38], 22, 21, &[68, 73, 78]),
+        // s390x: GLOB_DAT and 64; RELATIVE; JMP_SLOT; TLS_DTPMOD, TLS_DTPOFF and TLS_TPOFF.
         22 => (&[10, 22], 12, 11, &[54, 55, 56]),
         _ => return None,
     };
@@ -42,6 +47,11 @@ fn does(machine: u16, kind: u32) -> Option<Does> {
     }
 }
 
+/// Holds the relocations to the data that they are for, and what initializers and finalizers they store to the functions.
+///
+/// # Errors
+///
+/// [`Stop::Unknown`]: a loader applies a wrong relocation without a check, and what breaks shows later or never.
 pub(super) fn check(
     image: &Image<'_>,
     dynamic: &Dynamic,
@@ -65,6 +75,7 @@ pub(super) fn check(
             let place = start.saturating_add(index.saturating_mul(8));
             let runs = stored.get(&place).is_some_and(|target| match target {
                 Some(function) => {
+                    // A stripped library has no static symbols, and then every address in code may be a function.
                     let known =
                         symbols.functions.is_empty() || symbols.functions.contains(function);
                     known && image.has_flags(*function, 1, EXECUTES)
@@ -97,6 +108,7 @@ fn put(
         )))
     };
     let (start, length) = image.dynamic;
+    // A loader writes wherever the word is: into code it ends the process, into a table it changes what is read next.
     if !place.is_multiple_of(8)
         || image.offset(place, 8).is_none()
         || !image.has_flags(place, 8, WRITES)
@@ -106,6 +118,7 @@ fn put(
     if (start..start.saturating_add(length)).contains(&place) {
         return wrong("is for the dynamic section");
     }
+    // The address right behind a segment is that of an end, as `__stop_` symbols are.
     let last = |load: &super::Segment| {
         target.is_some_and(|target| {
             (load.address..=load.address.saturating_add(load.size)).contains(&target)
@@ -136,6 +149,7 @@ fn compact(image: &Image<'_>, dynamic: &Dynamic, stored: &mut Stored) -> Result<
                 target.ok_or_else(|| unknown("a relocation is for no word of its data"))?;
             put(image, stored, place, Some(target))
         };
+        // An even word is an address; the 63 upper bits of an odd one stand for the 63 words behind the last address.
         if word & 1 == 0 {
             shift(word)?;
             next = word.saturating_add(8);
@@ -155,6 +169,7 @@ fn compact(image: &Image<'_>, dynamic: &Dynamic, stored: &mut Stored) -> Result<
     Ok(())
 }
 
+/// A table of relocations of 24 bytes: where, symbol and type, addend.
 fn table(
     image: &Image<'_>,
     dynamic: &Dynamic,
@@ -166,13 +181,14 @@ fn table(
         return Ok(());
     };
     let offset = image.offset(address, length).unwrap_or(u64::MAX);
+    // So many at the front are relative: glibc applies them as that before it looks at types.
     let leading = match start {
         RELA => dynamic.value(RELA_COUNT),
         _ => None,
     };
     let leading = leading.unwrap_or(0_u64);
     if leading > length / 24 {
-        return Err(unknown("it has fewer relocations than it says"));
+        return Err(unknown("it has fewer relocations than it counts"));
     }
     for index in 0..length / 24 {
         let at = offset.saturating_add(index.saturating_mul(24));
@@ -207,7 +223,7 @@ fn table(
             return wrong("names no symbol");
         }
         if index < leading && does != Does::Base {
-            return wrong("is among those that are said to be of another type");
+            return wrong("is counted among those of another type");
         }
         match does {
             Does::Base if symbol != 0 => return wrong("has a symbol, and its type has none"),
@@ -227,6 +243,7 @@ fn table(
     Ok(())
 }
 
+/// Whether `address` lies in the table of these two tags.
 fn is_in(dynamic: &Dynamic, start: u64, size: u64, address: u64) -> bool {
     dynamic
         .table(start, size)

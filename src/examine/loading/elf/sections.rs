@@ -1,4 +1,7 @@
-//! The section headers, which no dynamic loader reads: they say a second time where everything is.
+//! The section headers, which no dynamic loader reads: they state a second time where everything is.
+//!
+//! What they state wrongly does no harm by itself. It shows that a file was changed by something that did not know all of it, so
+//! that what the loader does read may be wrong as well: nothing is known then.
 
 use super::dynamic::{
     self, Dynamic, FINI_ARRAY, FINI_ARRAY_SIZE, GNU_HASH, HASH, INIT_ARRAY, INIT_ARRAY_SIZE, PLT,
@@ -18,13 +21,18 @@ pub(super) struct Section {
     pub(super) link: u32,
 }
 
+/// `SHT_NOBITS`: memory without bytes in the file, as `.bss`.
 const NO_BITS: u32 = 8;
+/// `SHF_TLS`: thread-local data.
 const TLS: u64 = 0x400;
+/// `SHT_SYMTAB`: the static symbols.
 const STATIC: u32 = 2;
+/// `SHT_RELA`: relocations with addends.
 const RELOCATIONS: u32 = 4;
 
 /// All of them; empty for a file that has none, or none that can be read.
 pub(super) fn list(image: &Image<'_>) -> Vec<Section> {
+    // e_shoff, e_shentsize and e_shnum.
     let header = || Some((image.u64(40)?, image.u16(58)?, image.u16(60)?));
     let Some((table, 64, count)) = header() else {
         return Vec::new();
@@ -59,6 +67,7 @@ pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic) -> Result<(), Stop> {
         .iter()
         .filter(|section| section.flags & 2 != 0 && section.size > 0);
     for section in mapped.clone() {
+        // `.tbss` takes no memory of the image: its address is that of what follows.
         if section.kind == NO_BITS && section.flags & TLS != 0 {
             continue;
         }
@@ -71,7 +80,7 @@ pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic) -> Result<(), Stop> {
         let protected = section.kind == NO_BITS && image.is_protected(section.address);
         if !place || protected || !image.has_flags(section.address, section.size, flags) {
             return Err(unknown(&format!(
-                "a section at address {:#x} is not in a segment as its header says",
+                "a section at address {:#x} is not in a segment as its header states",
                 section.address
             )));
         }
@@ -91,6 +100,7 @@ pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic) -> Result<(), Stop> {
 fn agrees(section: &Section, all: &[Section], dynamic: &Dynamic, image: &Image<'_>) -> bool {
     let at = |tag| dynamic.value(tag) == Some(section.address);
     let whole = |tag, size| at(tag) && dynamic.value(size) == Some(section.size);
+    // SHT_HASH, SHT_DYNAMIC, SHT_DYNSYM, SHT_INIT_ARRAY, SHT_FINI_ARRAY, SHT_RELR, and GNU's own for hashes and versions.
     match section.kind {
         5 => at(HASH),
         6 => image.dynamic == (section.address, section.size),
