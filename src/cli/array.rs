@@ -67,11 +67,19 @@ impl Archive {
         })
     }
 
-    /// The names of the arrays.
-    pub(super) fn names(&self) -> Result<Vec<String>, CliError> {
-        let names = self.zip.file_names().map(|name| {
-            let name = name.map_err(|error| cannot_read(&self.path.display(), &error))?;
-            Ok(name.strip_suffix(".npy").unwrap_or(&name).to_owned())
+    /// The names of the arrays. A member whose name cannot be decoded is left out with a warning: no argument can name it, and the
+    /// others are none the worse.
+    pub(super) fn names(&self) -> Vec<String> {
+        let members = self.zip.file_names().zip(self.zip.file_names_raw());
+        let names = members.filter_map(|(name, raw)| match name {
+            Ok(name) => Some(name.strip_suffix(".npy").unwrap_or(&name).to_owned()),
+            Err(error) => {
+                let (archive, member) = (self.path.display(), raw.escape_ascii());
+                output::note(format_args!(
+                    "warning: {archive}: member `{member}` is left out, its name cannot be decoded: {error}"
+                ));
+                None
+            }
         });
         names.collect()
     }
@@ -191,13 +199,12 @@ fn decode(
                 "its data takes {length} bytes, more than the file justifies"
             )));
         }
-        Bound::Like(name, asked, extents)
-            if length > nbytes(asked, extents).unwrap_or(u64::MAX) =>
+        Bound::Like(name, wanted, extents)
+            if length > nbytes(wanted, extents).unwrap_or(u64::MAX) =>
         {
-            let word = |dtype| dtype_to_text(dtype).unwrap_or_default();
-            let (given, asked) = (word(dtype), word(asked));
+            let (found, wanted) = (type_name(dtype), type_name(wanted));
             return Err(wrong(&format!(
-                "input `{name}` is {asked} {extents:?}, not {given} {shape:?}"
+                "input `{name}` is {wanted} {extents:?}, not {found} {shape:?}"
             )));
         }
         _ => {}
@@ -218,6 +225,11 @@ fn decode(
     Ok(tensor)
 }
 
+/// The name of a data type for a message, or why it has none.
+fn type_name(dtype: DLDataType) -> String {
+    dtype_to_text(dtype).unwrap_or_else(|broken| broken.to_string())
+}
+
 /// How many bytes the elements take.
 fn nbytes(dtype: DLDataType, shape: &[i64]) -> Option<u64> {
     let elements = shape.iter().try_fold(1u64, |product, extent| {
@@ -229,10 +241,8 @@ fn nbytes(dtype: DLDataType, shape: &[i64]) -> Option<u64> {
 
 fn encode(tensor: &Tensor) -> Result<Vec<u8>, CliError> {
     let dtype = tensor.dl().dtype;
-    let word = npy::word_of(dtype).ok_or_else(|| {
-        let name = dtype_to_text(dtype).unwrap_or_default();
-        CliError::Message(format!("numpy has no type `{name}`"))
-    })?;
+    let word = npy::word_of(dtype)
+        .ok_or_else(|| CliError::Message(format!("numpy has no type `{}`", type_name(dtype))))?;
     let mut out = npy::header(&word, tensor.shape())
         .ok_or_else(|| CliError::Message("too many dimensions for .npy".into()))?;
     out.extend(tensor.to_bytes().map_err(CliError::new)?);
@@ -260,7 +270,7 @@ mod tests {
         format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n")
     }
 
-    fn refused(bytes: &[u8]) -> String {
+    fn rejected(bytes: &[u8]) -> String {
         match decode(bytes, "a.npz, x", bytes.len() as u64, Bound::File) {
             Err(CliError::Message(message)) => message,
             other => panic!("{:?}", other.map(|tensor| tensor.shape().to_vec())),
@@ -341,7 +351,7 @@ mod tests {
             (b"PK\x03\x04 and some more".to_vec(), "it is no .npy array"),
         ];
         for (bytes, wanted) in cases {
-            let message = refused(&bytes);
+            let message = rejected(&bytes);
             assert!(message.starts_with("cannot read a.npz, x: "), "{message}");
             assert!(message.contains(wanted), "{message}");
         }
@@ -350,8 +360,8 @@ mod tests {
     #[test]
     fn no_more_is_read_than_the_model_asks_for() {
         let bytes = array(1, &header("<f4", "False", "(1000,)"), None, &[0; 4000]);
-        let asked = npy::dtype_of("<f4").unwrap();
-        let bound = Bound::Like("x", asked, &[2, 3]);
+        let wanted = npy::dtype_of("<f4").unwrap();
+        let bound = Bound::Like("x", wanted, &[2, 3]);
         let read = decode(&bytes[..], "a.npz, x", u64::MAX, bound);
         let Err(CliError::Message(message)) = read else {
             panic!("it is read")

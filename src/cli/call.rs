@@ -56,7 +56,7 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
         Some(code) => std::process::exit(code),
         None => {
             eprintln!(
-                "`{}` of {} crashed ({status}). Compiled code checks little of what it is given: compare number, order and types of the arguments",
+                "`{}` of {} crashed ({status}). Compiled code checks few of its arguments: compare their number, order and types",
                 args.function,
                 args.library.display()
             );

@@ -21,10 +21,10 @@ pub(crate) struct CheckArgs {
     /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..], legacy:LIB[,LIB..][@RELEASE], device:NAME, liar:NAME
     #[arg(long = "impl", value_name = "SPEC", default_value = "builtin")]
     implementation: String,
-    /// Only cases of this chapter; may be given several times
+    /// Only cases of this chapter; may be repeated
     #[arg(long, value_name = "NAME")]
     chapter: Vec<String>,
-    /// Only cases whose id matches, with * for any text and ? for one letter; may be given several times
+    /// Only cases whose id matches, with * for any text and ? for one letter; may be repeated
     #[arg(long, value_name = "GLOB")]
     case: Vec<String>,
     /// Only what holds in this TVM release, such as 0.8
@@ -181,7 +181,7 @@ fn has_effect(args: &CheckArgs) -> Result<(), CliError> {
         ("--max-hangs", args.max_hangs.is_some()),
         ("--max-crashes", args.max_crashes.is_some()),
     ];
-    match limits.iter().find(|(_, given)| *given) {
+    match limits.iter().find(|(_, is_set)| *is_set) {
         Some((option, _)) if args.implementation == BUILTIN => unused(
             option,
             "the built-in implementation runs in this process; try --impl 'exec:tvmspec testee'",

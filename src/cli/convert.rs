@@ -9,9 +9,9 @@ use tvmspec::examine::loading::reads;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
 
-/// The input is any container; its host code is not touched, and not carried over: give objects of it by --with.
+/// The input is any container; its host code is not touched, and not carried over: pass objects of it by --with.
 ///
-/// What a layout cannot hold is refused with the reason.
+/// What a layout cannot hold is rejected with the reason.
 #[derive(clap::Args)]
 pub(crate) struct ConvertArgs {
     /// The file to read, or - for stdin
@@ -19,7 +19,7 @@ pub(crate) struct ConvertArgs {
     /// The layout to write
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Layout,
-    /// Read the file in this layout, whatever symbol and bytes say
+    /// Read the file in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "L")]
     from: Option<Layout>,
     /// Which library binary, counted from 0, of a file that has several
@@ -36,13 +36,13 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         blob: args.blob,
     };
     choice.whole(|unit, blob| {
-        let converted = blob.convert(args.layout).map_err(|refused| {
+        let converted = blob.convert(args.layout).map_err(|broken| {
             CliError::new(format!(
                 "{} cannot go from layout {} to {}: {}",
                 unit.name,
                 blob.layout,
                 args.layout,
-                refused.message()
+                broken.message()
             ))
         })?;
         for (index, module) in converted.modules.iter().enumerate() {

@@ -55,15 +55,19 @@ fn look(name: &str) -> Result<Vec<Found>, String> {
         if !exists || (id > 0 && device.kind == Device::CPU.kind) {
             break;
         }
-        let ask = |attribute| {
-            (
-                attribute,
-                api.attribute(device, attribute).unwrap_or_default(),
-            )
+        let answer = |attribute: Attribute| {
+            // A question that the device does not know has an answer (DEV-08); an error is the driver's, and one of them must not
+            // hide the other attributes.
+            let value = api.attribute(device, attribute).unwrap_or_else(|error| {
+                let what = attribute.name();
+                output::note(format_args!("warning: {name}:{id}, {what}: {error}"));
+                AttributeValue::None
+            });
+            (attribute, value)
         };
         found.push(Found {
             name: format!("{name}:{id}"),
-            answers: Attribute::ALL.into_iter().map(ask).collect(),
+            answers: Attribute::ALL.into_iter().map(answer).collect(),
         });
     }
     if found.is_empty() {

@@ -23,7 +23,7 @@ pub(crate) struct DumpArgs {
     /// Leave nothing out: long fields and long vectors are shown whole
     #[arg(long)]
     all: bool,
-    /// Read library binaries in this layout, whatever symbol and bytes say
+    /// Read library binaries in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// Read the file as the payload of a module of this kind, as --layout stores it [default layout: 0.22]
@@ -43,7 +43,7 @@ fn offset(text: &str) -> Result<u64, String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    number.map_err(|error| error.to_string())
+    number.map_err(|_| "it is no offset: write 0x1f8 or 504".to_owned())
 }
 
 pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {

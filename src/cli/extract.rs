@@ -39,7 +39,7 @@ pub(crate) struct ExtractArgs {
     /// One of several kernels
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
-    /// Read the library binary in this layout, whatever symbol and bytes say
+    /// Read the library binary in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// Which library binary, counted from 0, of a file that has several
@@ -74,7 +74,7 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &Partial<'_>) -> Result<E
     }
     let payload = module
         .decode(partial.blob.layout, &mut Findings::default())
-        .map_err(|broken| CliError::new(format!("{broken}; --raw gives the bytes as they are")))?;
+        .map_err(|broken| CliError::new(format!("{broken}; --raw writes the bytes as they are")))?;
     let Some(payload) = payload else {
         return Ok(Exit::Good);
     };
@@ -141,7 +141,7 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
     }
     match kernels.as_slice() {
         [] => Err(CliError::new(format!(
-            "module {index}, a {}, stores no code; --json gives all of it, --raw its bytes, --field NAME one of {}",
+            "module {index}, a {}, stores no code; --json shows all of it, --raw its bytes, --field NAME one of {}",
             payload.kind(),
             fields(payload)
         ))),

@@ -63,7 +63,7 @@ struct CommandLine {
 enum Command {
     /// Show what a file holds: layout, modules, import tree, functions, payloads; nothing is executed
     Inspect(inspect::InspectArgs),
-    /// Say why a file loads, or why not, in each release
+    /// Show why a file loads, or why not, in each release
     Explain(explain::ExplainArgs),
     /// Report every broken rule and every oddity
     Verify(verify::VerifyArgs),

@@ -246,7 +246,7 @@ mod tests {
         NpyHeader::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    fn refused(text: &str, words: &str) {
+    fn rejected(text: &str, words: &str) {
         let error = NpyHeader::parse(text).expect_err(text);
         assert!(error.contains(words), "{text}: {error}");
     }
@@ -274,36 +274,36 @@ mod tests {
     }
 
     #[test]
-    fn every_other_header_is_refused() {
+    fn every_other_header_is_rejected() {
         let with = |descr: &str, order: &str, shape: &str| {
             format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}}}")
         };
-        refused("", "`{`");
-        refused("{", "a text in quotes");
-        refused("{'descr': '<f4'}", "lacks");
-        refused("{'descr': '<f4' 'shape': ()}", "`,` or `}`");
-        refused("{'descr': '<f4', 'size': 3}", "unknown key `size`");
-        refused(&with("'<f4", "False", "()"), "where");
-        refused(&with(r"'\x3cf4'", "False", "()"), "a text in quotes");
-        refused(&with("'<f4'", "0", "()"), "True or False");
-        refused(&with("'<f4'", "False", "(3)"), "no tuple");
-        refused(&with("'<f4'", "False", "3"), "`(`");
-        refused(&with("'<f4'", "False", "(-3,)"), "an extent");
-        refused(&with("'<f4'", "False", "(2 3)"), "`,` or `)`");
-        refused(&with("'<f4'", "False", "(,)"), "an extent");
-        refused(
+        rejected("", "`{`");
+        rejected("{", "a text in quotes");
+        rejected("{'descr': '<f4'}", "lacks");
+        rejected("{'descr': '<f4' 'shape': ()}", "`,` or `}`");
+        rejected("{'descr': '<f4', 'size': 3}", "unknown key `size`");
+        rejected(&with("'<f4", "False", "()"), "where");
+        rejected(&with(r"'\x3cf4'", "False", "()"), "a text in quotes");
+        rejected(&with("'<f4'", "0", "()"), "True or False");
+        rejected(&with("'<f4'", "False", "(3)"), "no tuple");
+        rejected(&with("'<f4'", "False", "3"), "`(`");
+        rejected(&with("'<f4'", "False", "(-3,)"), "an extent");
+        rejected(&with("'<f4'", "False", "(2 3)"), "`,` or `)`");
+        rejected(&with("'<f4'", "False", "(,)"), "an extent");
+        rejected(
             &with("'<f4'", "False", "(9223372036854775808,)"),
             "no memory",
         );
-        refused(&with("'<f4'", "False", &"(".repeat(4000)), "an extent");
-        refused(&with("'<f4'", "True", "(2, 3)"), "column-major");
-        refused(&with("'|O'", "False", "()"), "pickled");
-        refused(&with("[('a', '<f4')]", "False", "()"), "records");
-        refused(&(with("'<f4'", "False", "()") + " x"), "its end");
+        rejected(&with("'<f4'", "False", &"(".repeat(4000)), "an extent");
+        rejected(&with("'<f4'", "True", "(2, 3)"), "column-major");
+        rejected(&with("'|O'", "False", "()"), "pickled");
+        rejected(&with("[('a', '<f4')]", "False", "()"), "records");
+        rejected(&(with("'<f4'", "False", "()") + " x"), "its end");
         for word in [
             "", "<", "<f3", "<<f4", "<U4", "<c8", "<M8[ns]", "|b2", "<i16",
         ] {
-            refused(
+            rejected(
                 &with(&format!("'{word}'"), "False", "()"),
                 "which no tensor has",
             );

@@ -16,8 +16,8 @@ use tvmspec::wire::Writer;
 const HELP: &str = "\
 The manifest is TOML or JSON:
 
-  layout = \"0.22\"             # unless --layout says so
-  order = \"0.8\"               # 0.7, 0.8 or topological; unless --order says so
+  layout = \"0.22\"             # unless --layout does
+  order = \"0.8\"               # 0.7, 0.8 or topological; unless --order does
 
   [[modules]]                 # the first module is the root
   kind = \"_lib\"               # the host library; several are merged, as the release does
@@ -91,19 +91,19 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     let entries = read.map_err(named)?;
     let blob = match manifest.get("import_tree").filter(|tree| !tree.is_null()) {
         Some(tree) => as_listed(entries, tree, first).map_err(named)?,
-        None => ordered(entries, algorithm, first).map_err(|refused| {
-            let hint = match refused.rule() {
+        None => ordered(entries, algorithm, first).map_err(|broken| {
+            let hint = match broken.rule() {
                 TREE_25 => "; `--order topological` stores it so that every loader accepts it",
                 _ => "",
             };
-            named(format!("{refused}{hint}"))
+            named(format!("{broken}{hint}"))
         })?,
     };
     let blob = match layout == first {
         true => blob,
         false => blob
             .convert(layout)
-            .map_err(|refused| named(refused.message().to_owned()))?,
+            .map_err(|broken| named(broken.message().to_owned()))?,
     };
     args.packaging.write(&blob)
 }
@@ -145,11 +145,11 @@ impl ManifestEntry {
             ));
         }
         let kind = value["kind"].as_str().ok_or("it has no `kind`")?.to_owned();
-        let given: Vec<&str> = ["file", "payload", "decoded"]
+        let sources: Vec<&str> = ["file", "payload", "decoded"]
             .into_iter()
             .filter(|key| object.contains_key(*key))
             .collect();
-        let payload = match (given.as_slice(), kind == LIBRARY) {
+        let payload = match (sources.as_slice(), kind == LIBRARY) {
             ([], true) => None,
             (_, true) => return Err("`_lib` has no payload".into()),
             (["file"], _) => Some(load(folder, &value["file"])?),
@@ -166,10 +166,7 @@ impl ManifestEntry {
             (["decoded"], _) => Some(encode(&kind, &value["decoded"], layout, folder)?),
             ([], _) => return Err(format!("kind `{kind}` needs one of file, payload, decoded")),
             (several, _) => {
-                return Err(format!(
-                    "{} are given; one is enough",
-                    several.join(" and ")
-                ));
+                return Err(format!("it has {}; one is enough", several.join(" and ")));
             }
         };
         let imports = match object.get("imports") {
@@ -231,7 +228,7 @@ fn encode(kind: &str, decoded: &Value, layout: Layout, folder: &Path) -> Result<
     let mut out = Writer::new();
     payload
         .write(layout, &mut out)
-        .map_err(|refused| refused.to_string())?;
+        .map_err(|broken| broken.to_string())?;
     Ok(out.into_bytes())
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Packaging {
     /// Write as this release does, where releases of one layout differ (the look of C text) [default: the layout's last]
     #[arg(long, value_name = "R")]
     release: Option<Release>,
-    /// Make it register itself as a system library, under PREFIX if one is given
+    /// Make it register itself as a system library, under PREFIX where there is one
     #[arg(long, value_name = "PREFIX", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     system_lib: Option<String>,
     /// The machine of an object file, as an LLVM triple [default: this one]
@@ -42,7 +42,7 @@ impl Packaging {
         let form = self.form()?;
         let bytes = blob
             .write()
-            .map_err(|refused| CliError::new(format!("cannot be written: {refused}")))?;
+            .map_err(|broken| CliError::new(format!("cannot be written: {broken}")))?;
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let naming = self.naming(blob.layout)?;
         match form {
@@ -62,7 +62,7 @@ impl Packaging {
                 if self.with.is_empty() && blob.modules.iter().any(|module| module.kind == LIBRARY)
                 {
                     eprintln!(
-                        "warning: {} has no host code: give the object files of `{LIBRARY}` by --with",
+                        "warning: {} has no host code: pass the object files of `{LIBRARY}` by --with",
                         self.output.display()
                     );
                 }
@@ -104,9 +104,10 @@ impl Packaging {
             "c" | "cc" | "cpp" => PackageForm::C,
             "o" | "obj" => PackageForm::Object,
             "so" | "dylib" | "dll" => PackageForm::Shared,
-            other => {
+            _ => {
                 return Err(CliError::new(format!(
-                    "`{other}` says nothing about the form to write; the output ends in .bin, .c, .o or .so"
+                    "the name {} does not tell the form to write: it ends in .bin, .c, .o or .so",
+                    self.output.display()
                 )));
             }
         };
@@ -169,10 +170,11 @@ fn read_back(bytes: &[u8], blob: &Blob<'_>) -> Result<(), String> {
     }
 }
 
+/// What the name ends in, without the dot; empty for a name without.
 fn extension(path: &Path) -> &str {
     path.extension()
         .and_then(|extension| extension.to_str())
-        .unwrap_or("no extension")
+        .unwrap_or("")
 }
 
 #[cfg(test)]

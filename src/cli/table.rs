@@ -31,16 +31,26 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
         .collect()
 }
 
-/// How many characters a line of the terminal has; what `COLUMNS` states where stdout is none. `None` for a file or a pipe:
-/// what reads those wants each row on one line.
+/// How many characters a line may have; `None` for no bound.
+///
+/// As in git, ls and ps, `COLUMNS` in the environment is what the user wants, of a terminal as of a pipe: POSIX calls it the preferred
+/// width, and no shell exports it by itself. Without it a terminal has its own width, and a file or a pipe has no bound: what reads
+/// those wants each row on one line.
 fn columns() -> Option<usize> {
     use std::io::IsTerminal as _;
-    if std::io::stdout().is_terminal()
-        && let Some((Width(columns), _)) = terminal_size()
-    {
-        return Some(columns.into());
+    let wanted = std::env::var("COLUMNS").ok();
+    if let Some(columns) = wanted.as_deref().and_then(stated) {
+        return Some(columns);
     }
-    std::env::var("COLUMNS").ok()?.parse().ok()
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    terminal_size().map(|(Width(columns), _)| columns.into())
+}
+
+/// The width that `COLUMNS` states; `None` for a text that is no width, and for 0.
+fn stated(columns: &str) -> Option<usize> {
+    columns.parse().ok().filter(|columns| *columns > 0)
 }
 
 /// `text` in lines of at most `width` characters, broken at blanks; fewer where the terminal is narrower than [`FULL`].
@@ -76,4 +86,17 @@ pub(crate) fn size(bytes: u64) -> String {
         value /= 1024.0;
     }
     unreachable!("the last unit returns")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_width_is_a_width() {
+        assert_eq!(stated("132"), Some(132));
+        for columns in ["", "0", "-1", "wide"] {
+            assert_eq!(stated(columns), None, "{columns}");
+        }
+    }
 }

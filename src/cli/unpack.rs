@@ -19,7 +19,7 @@ pub(crate) struct UnpackArgs {
     /// The folder to write, made where it is missing
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Read the library binary in this layout, whatever symbol and bytes say
+    /// Read the library binary in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// Which library binary, counted from 0, of a file that has several

@@ -23,7 +23,7 @@ pub(crate) struct VerifyArgs {
     /// Let findings fail, too
     #[arg(long)]
     strict: bool,
-    /// Read library binaries in this layout, whatever symbol and bytes say
+    /// Read library binaries in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// Print JSON, of the form in spec/schema/verify.json; of several files a list

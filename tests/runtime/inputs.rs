@@ -1,4 +1,4 @@
-//! What `run` and `pack` are given besides a model: which of two inputs counts, and what is no file.
+//! What `run` and `pack` take besides a model: which of two inputs counts, and what is no file.
 #![cfg(all(feature = "cli", target_os = "linux", target_arch = "x86_64"))]
 
 use std::path::{Path, PathBuf};
@@ -51,14 +51,14 @@ fn an_input_of_its_own_goes_before_the_archive() {
 }
 
 #[test]
-fn a_name_that_is_given_twice_is_an_error() {
+fn a_name_that_stands_twice_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = zeros(folder.path(), "zeros.npy", "1, 16", 16);
     let input = format!("x={}", file.display());
     let library = format!("{GRAPH}.so");
     let twice = tvmspec(&["run", &library, "--input", &input, "--input", &input]);
     assert_eq!(twice.status.code(), Some(2));
-    assert!(text(&twice.stderr).contains("--input gives `x` twice"));
+    assert!(text(&twice.stderr).contains("--input names `x` twice"));
 
     let archive = folder.path().join("two.npz");
     let mut zip = zip::ZipWriter::new(std::fs::File::create(&archive).unwrap());
@@ -70,10 +70,10 @@ fn a_name_that_is_given_twice_is_an_error() {
     zip.finish().unwrap();
     let twice = tvmspec(&["run", &library, "--inputs", archive.to_str().unwrap()]);
     assert_eq!(twice.status.code(), Some(2));
-    let said = text(&twice.stderr);
+    let message = text(&twice.stderr);
     assert!(
-        said.contains("--inputs has two arrays for input `x`"),
-        "{said}"
+        message.contains("--inputs has two arrays for input `x`"),
+        "{message}"
     );
 }
 
@@ -100,12 +100,12 @@ fn an_archive_with_a_name_twice_is_an_error() {
     let library = format!("{GRAPH}.so");
     let twice = tvmspec(&["run", &library, "--inputs", archive.to_str().unwrap()]);
     assert_eq!(twice.status.code(), Some(2));
-    let said = text(&twice.stderr);
-    assert!(said.contains("2 members have 1 names"), "{said}");
+    let message = text(&twice.stderr);
+    assert!(message.contains("2 members have 1 names"), "{message}");
 }
 
 #[test]
-fn what_is_no_file_is_refused_where_a_file_is_named() {
+fn what_is_no_file_is_rejected_where_a_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
@@ -142,11 +142,11 @@ fn what_is_no_file_is_refused_where_a_file_is_named() {
         ];
         for command in commands {
             let ran = tvmspec(command);
-            let said = text(&ran.stderr);
-            assert_eq!(ran.status.code(), Some(2), "{command:?}: {said}");
+            let message = text(&ran.stderr);
+            assert_eq!(ran.status.code(), Some(2), "{command:?}: {message}");
             assert!(
-                said.contains("it is no regular file"),
-                "{command:?}: {said}"
+                message.contains("it is no regular file"),
+                "{command:?}: {message}"
             );
         }
         assert!(!out.exists());

@@ -11,10 +11,10 @@ use tvmspec::examine::Subject;
 use tvmspec::examine::explain::{Account, damaged, explain};
 use tvmspec::release::{Layout, Release};
 
-/// Says for every release whether it reads the file, what it needs to, and where it fails without a word.
+/// Shows for every release whether it reads the file, what it needs to, and where it fails without an error.
 ///
 /// A broken file is judged by what the loader of each release looks at, and the tables of an ELF library by what the dynamic
-/// loader does with them; instructions are not looked at. Where it is not known what happens, it says "unknown".
+/// loader does with them; instructions are not looked at. Where it is not known what happens, it prints "unknown".
 /// Exit code 0. With --release 0 if that release loads the file, here or, with --elsewhere, on the machine that it is for; 1 if
 /// it does not, if something of it would be missing, or if it is not known. 2: the file cannot be read.
 #[derive(clap::Args)]
@@ -27,7 +27,7 @@ pub(crate) struct ExplainArgs {
     /// Judge for the machine that the file is for: look for none of its libraries on this one
     #[arg(long)]
     elsewhere: bool,
-    /// Read library binaries in this layout, whatever symbol and bytes say
+    /// Read library binaries in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// Print JSON, as spec/schema/explain.json describes it

@@ -68,17 +68,17 @@ fn here(here: &Here) -> String {
     let mut out = String::new();
     let missing = here.libraries.iter().filter(|(_, found)| !found);
     let missing: Vec<&str> = missing.map(|(name, _)| name.as_str()).collect();
-    let mut say = |text: &str| {
+    let mut paragraph = |text: &str| {
         out.push('\n');
         for line in wrap(text, 96) {
             let _ = writeln!(out, "{line}");
         }
     };
     if let Some(foreign) = &here.foreign {
-        say(&format!("NOT ON THIS MACHINE: {foreign}."));
+        paragraph(&format!("NOT ON THIS MACHINE: {foreign}."));
     }
     if !missing.is_empty() {
-        say(&format!(
+        paragraph(&format!(
             "NOT ON THIS MACHINE: it needs {}, which cannot be found here. Install it, or name its folder in LD_LIBRARY_PATH.",
             missing.join(", ")
         ));
@@ -89,7 +89,7 @@ fn here(here: &Here) -> String {
             .take(8)
             .map(|name| format!("`{}`", name.escape_debug()))
             .collect();
-        say(&format!(
+        paragraph(&format!(
             "NOT ON THIS MACHINE: it calls {}, which neither the libraries that it needs define here nor those of C and C++. Unless the program that opens it has them, opening it fails, or the first such call ends the process.",
             names.join(", ")
         ));

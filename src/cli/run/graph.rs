@@ -1,7 +1,7 @@
 //! Graphs: from one library, or from graph, parameters and kernels.
 
 use super::inputs::Inputs;
-use super::{Operator, RunArgs, give, load, read_bytes, report, statistics, timed};
+use super::{Operator, RunArgs, load, read_bytes, report, statistics, timed, write_outputs};
 use crate::cli::array::Bound;
 use crate::cli::{CliError, Exit, output};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub(super) fn run(
         })
         .collect::<Result<Vec<_>, tvmspec::function::Error>>()
         .map_err(CliError::new)?;
-    give(args, &outputs)?;
+    write_outputs(args, &outputs)?;
     statistics(&times);
     if args.profile || args.trace.is_some() {
         profile(args, &mut executor)?;
@@ -105,7 +105,9 @@ fn fill_with_zeros(executor: &mut Executor) -> Result<(), CliError> {
     }
     if !names.is_empty() {
         let names = names.join(", ");
-        output::note(format_args!("note: not given, and zero: {names}"));
+        output::note(format_args!(
+            "note: filled with zeros, for want of an input: {names}"
+        ));
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ impl Inputs {
     pub(super) fn of(args: &RunArgs) -> Result<Inputs, CliError> {
         let mut named = BTreeMap::new();
         let archive = args.inputs.as_deref().map(Archive::open).transpose()?;
-        let members = archive.as_ref().map(Archive::names).transpose()?;
+        let members = archive.as_ref().map(Archive::names);
         for member in members.unwrap_or_default() {
             // The samples keep outputs beside inputs.
             let name = match member.strip_prefix("in_") {
@@ -51,7 +51,7 @@ impl Inputs {
             })?;
             let before = named.insert(name.to_owned(), InputSource::File(path.into()));
             if let Some(InputSource::File(_)) = before {
-                return Err(CliError::Message(format!("--input gives `{name}` twice")));
+                return Err(CliError::Message(format!("--input names `{name}` twice")));
             }
         }
         Ok(Inputs { named, archive })

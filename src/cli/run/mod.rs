@@ -54,7 +54,7 @@ pub(crate) struct RunArgs {
     /// The function of a VM executable
     #[arg(long, default_value = "main")]
     func: String,
-    /// Say how long each operator takes
+    /// Print how long each operator takes
     #[arg(long)]
     profile: bool,
     /// Write the profile as a Chrome trace
@@ -63,7 +63,7 @@ pub(crate) struct RunArgs {
     /// Write the debug dump of a graph (graph, trace, every tensor) below this folder
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
-    /// Run this often and say how long it took
+    /// Run this often and print how long it took
     #[arg(long, default_value_t = 1)]
     repeat: usize,
 }
@@ -153,7 +153,7 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
     ))
 }
 
-fn give(args: &RunArgs, outputs: &[(String, Tensor)]) -> Result<(), CliError> {
+fn write_outputs(args: &RunArgs, outputs: &[(String, Tensor)]) -> Result<(), CliError> {
     match &args.output {
         Some(path) => array::write_all(outputs, path),
         None => outputs.iter().try_for_each(|(name, tensor)| {

@@ -1,7 +1,7 @@
 //! Executables of the Relax VM.
 
 use super::inputs::Inputs;
-use super::{Operator, RunArgs, give, report, statistics, timed};
+use super::{Operator, RunArgs, report, statistics, timed, write_outputs};
 use crate::cli::array::Bound;
 use crate::cli::input::listed;
 use crate::cli::{CliError, Exit};
@@ -36,7 +36,7 @@ pub(super) fn run(
     })?;
     let mut outputs = Vec::new();
     leaves(&result, &mut outputs);
-    give(args, &outputs)?;
+    write_outputs(args, &outputs)?;
     statistics(&times);
     if args.profile || args.trace.is_some() {
         report(args, profile(&machine, func, &values)?)?;
@@ -86,7 +86,7 @@ fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any
         return Ok(values);
     }
     Err(CliError::Message(format!(
-        "not given: {}; write --input NAME=FILE.npy for each (NAME.0, NAME.1, ... for a tuple)",
+        "missing inputs: {}; write --input NAME=FILE.npy for each (NAME.0, NAME.1, ... for a tuple)",
         missing.join(", ")
     )))
 }
