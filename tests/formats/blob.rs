@@ -12,7 +12,7 @@ use tvmspec::blob::{self, Blob, Bundle, LIBRARY, StoredModule, detect::detect};
 use tvmspec::examine::Subject;
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
-use tvmspec::rule::Findings;
+use tvmspec::rule::{Findings, Strictness};
 use tvmspec::wire::Trace;
 
 fn golden(name: &str) -> Vec<u8> {
@@ -258,6 +258,31 @@ fn a_part_is_compiled_code_where_only_compiled_code_has_its_symbols() {
         !telling.is_empty() && telling.len() < names.len(),
         "{names:?}"
     );
+}
+
+#[test]
+fn what_is_left_over_in_a_payload_is_blamed_on_the_module() {
+    let bytes = golden("streams-framed-payload-with-bytes-behind.bin");
+    let mut strict = Findings::new(Strictness::Strict);
+    let broken = Blob::read(&bytes, Layout::V0_22, &mut strict).unwrap_err();
+    assert_eq!(
+        (broken.rule().id(), broken.field(), broken.offset()),
+        ("WIRE-08", "module[1]", Some(bytes.len() as u64 - 3))
+    );
+}
+
+#[test]
+fn a_text_has_functions_and_neither_addresses_nor_sizes() {
+    let bytes = golden("containers/c-names.c");
+    let file = container::open(&bytes).unwrap();
+    let part = &file.parts[0];
+    assert!(!part.symbols.is_empty());
+    for symbol in &part.symbols {
+        assert_eq!((symbol.address, symbol.size), (None, 0), "{}", symbol.name);
+    }
+    let functions: Vec<&str> = part.functions().collect();
+    // BLOB-63: what else is defined there is no packed function.
+    assert_eq!(functions, ["add", "inits", "older"]);
 }
 
 #[test]

@@ -413,3 +413,25 @@ fn modules_that_cannot_be_merged_are_named_by_kind_and_place() {
     assert!(unnamed.contains("llvm (module 0)"), "{unnamed}");
     assert!(unnamed.contains(" module 1"), "{unnamed}");
 }
+
+#[test]
+fn a_long_cycle_is_named_by_its_first_eight_modules() {
+    let message = |modules: u64| {
+        let indptr: Vec<u64> = (0..=modules).collect();
+        let indices: Vec<u64> = (1..modules).chain([0]).collect();
+        let broken = ImportTree::new(&indptr, &indices, &mut Findings::default()).unwrap_err();
+        assert_eq!(broken.rule().id(), "TREE-09");
+        broken.message().to_owned()
+    };
+    let eight = "0 -> 1 -> 2 -> 3 -> 4 -> 5 -> 6 -> 7";
+    assert!(
+        message(8).ends_with(&format!(": {eight} -> 0")),
+        "{}",
+        message(8)
+    );
+    let ten = message(10);
+    assert!(
+        ten.ends_with(&format!(": {eight} -> (2 more) -> 0")),
+        "{ten}"
+    );
+}

@@ -275,6 +275,52 @@ fn the_form_of_a_payload_is_that_of_its_json() {
     );
 }
 
+#[test]
+fn what_a_payload_holds_is_found_by_its_meaning() {
+    let mut found = [0; 5];
+    for case in accepted() {
+        let (payload, _) = read(&case.kind, case.layout, &case.bytes);
+        let id = &case.id;
+        assert_eq!(
+            payload.relax_vm().is_some(),
+            case.kind.starts_with("relax."),
+            "{id}"
+        );
+        assert_eq!(
+            payload.relay_vm().is_some(),
+            case.kind == "VMExecutable",
+            "{id}"
+        );
+        assert_eq!(payload.format(), case.value["format"].as_str(), "{id}");
+        assert_eq!(
+            payload.functions().count(),
+            case.value["functions"]
+                .as_array()
+                .filter(|_| case.kind != "stackvm")
+                .map_or(0, Vec::len),
+            "{id}"
+        );
+        let lists =
+            ["kernels", "shaders"].map(|list| case.value[list].as_array().map_or(0, Vec::len));
+        assert_eq!(payload.kernels().count(), lists[0] + lists[1], "{id}");
+        if let Some(source) = case.value["source"].as_str() {
+            assert_eq!(payload.source(), Some(source), "{id}");
+            assert_eq!(payload.data(), Some(source.as_bytes()), "{id}");
+            found[4] += 1;
+        }
+        let counts = [
+            payload.relax_vm().is_some(),
+            payload.relay_vm().is_some(),
+            payload.format().is_some(),
+            lists[0] + lists[1] > 0,
+        ];
+        for (count, one) in found.iter_mut().zip(counts) {
+            *count += usize::from(one);
+        }
+    }
+    assert!(found.iter().all(|count| *count > 2), "{found:?}");
+}
+
 /// The field of a golden that `choose` wants.
 fn field<T>(kind: &str, layout: Layout, file: &str, choose: impl Fn(&Field<'_>) -> Option<T>) -> T {
     let bytes = golden(&format!("payload/{file}"));
