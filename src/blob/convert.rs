@@ -69,6 +69,7 @@ impl<'a> Blob<'a> {
 
     /// Layout 0.2 leaves the root out and has room for one level below it.
     fn drop_library(&mut self) -> Result<(), Violation> {
+        // BLOB-17: each of these is a blob that layout 0.2 could hold only by losing something.
         let refused = |message: &str| Err(BLOB_17.refused(Kind::Unsupported, message));
         match self.modules.first() {
             None => return refused("layout 0.2 is not written for a library without imports"),

@@ -59,6 +59,7 @@ impl StoredModule<'_> {
         let mut cursor = Cursor::new(&bytes);
         // Lenient here and strict below: a finding must not leave the payload half changed.
         let mut after = Findings::new(Strictness::Lenient);
+        // PAY-09: written bytes do not name their form, so that only reading shows which one they are taken for.
         let again = payload::read(&self.kind, layout, &mut cursor, &mut after)?;
         if again.form() != payload.form() || !cursor.is_at_end() {
             let message = format!(

@@ -163,6 +163,7 @@ impl<'a> Blob<'a> {
             return Vec::new();
         };
         tree.children(index)
+            // TREE-07: a child is less than the number of modules, which are in memory.
             .filter_map(|child| usize::try_from(child).ok())
             .collect()
     }

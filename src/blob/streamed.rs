@@ -109,6 +109,7 @@ fn read_entry<'a>(
     // BLOB-05: no length is stored; the payload is what its grammar has read.
     let (rest, offset) = (body.rest(), body.offset());
     payload::read(kind, blob.layout, body, findings)?;
+    // BLOB-05: kept as bytes, so that a blob that is not changed is written back as it was.
     let length = usize::try_from(body.offset().saturating_sub(offset)).unwrap_or(0);
     let bytes = rest.get(..length).unwrap_or_default();
     blob.push(
@@ -174,6 +175,7 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
     out.count(entries);
     for module in &blob.modules {
         out.str(&module.kind);
+        // BLOB-14: the library that carries the blob is its root.
         if module.kind == LIBRARY && blob.layout == Layout::V0_2 {
             return refused(format!("layout 0.2 cannot hold module `{LIBRARY}`"));
         }

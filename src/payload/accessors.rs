@@ -34,6 +34,7 @@ impl<'a> Payload<'a> {
                 Field::Bytes(bytes) => Some(bytes),
                 _ => None,
             });
+        // PAY-30, PAY-32: a kind with one string of bytes has its code there. With none, or with several, nothing is *the* code.
         let first = found.next();
         first.filter(|_| found.next().is_none())
     }
@@ -84,6 +85,7 @@ impl<'a> Payload<'a> {
     pub fn source(&self) -> Option<&str> {
         std::str::from_utf8(self.data()?)
             .ok()
+            // As in JSON: NUL makes it a binary.
             .filter(|text| !text.contains('\0'))
     }
 

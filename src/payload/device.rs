@@ -333,6 +333,7 @@ fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
     let starts = source.windows(DELIMITER.len());
     let delimiters = starts.filter(|bytes| *bytes == DELIMITER).count();
     // Releases before 0.8 share this layout and wrote no delimiters.
+    // PAY-22: 0.7 is in this layout, and did not cut.
     if delimiters == 0 && checked.layout == Layout::V0_7 {
         return Ok(());
     }

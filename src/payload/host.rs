@@ -177,6 +177,7 @@ fn check_object(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
     let Some((Field::Bytes(object), start)) = checked.field("object") else {
         return Ok(());
     };
+    // PAY-33: by its first bytes alone: linking is what shows the rest.
     let known = MAGICS.iter().any(|magic| object.starts_with(magic));
     findings.expect(PAY_33, Kind::Malformed, known, start, || {
         format!(

@@ -52,6 +52,7 @@ impl Payload<'_> {
     /// PAY-01 when the value is not of that form, with the path of what is missing or wrong.
     pub fn from_json(value: &Value) -> Result<Payload<'static>, Violation> {
         let object = In::new(value, "payload");
+        // PAY-01: the kind first: it decides which other members there are.
         let kind = object.text("kind")?;
         if let Some(bytes) = value.get("opaque") {
             return Ok(Payload::Opaque {

@@ -111,6 +111,7 @@ impl KindInfo {
 
     /// The newest form that `release` writes; `None` where it stores no module of this kind (PAY-99).
     pub fn form_in(&self, release: Release) -> Option<&'static PayloadForm> {
+        // PAY-99: newest first: of two forms that a release writes, as 0.2 and 0.13 of metal, the one that came later.
         let mut forms = self.forms.iter();
         forms.find(|form| form.releases.contains(release))
     }
@@ -128,6 +129,7 @@ impl KindInfo {
     /// `ffi.Module.load_from_bytes.` from 0.22.
     pub fn loader(&self, release: Release) -> Option<String> {
         let loaded = self.loaded.iter().any(|range| range.contains(release));
+        // PAY-99: a kind that is stored may have no loader, and a kind that is loaded may no longer be stored.
         loaded.then(|| format!("{}{}", loader_prefix(release), self.kind))
     }
 }

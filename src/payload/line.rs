@@ -50,6 +50,7 @@ struct Bounded {
 impl Write for Bounded {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         let room = self.most.saturating_sub(self.text.len());
+        // Between characters: half of one would be no text.
         let fits = head(part, room);
         self.text.push_str(fits);
         if fits.len() == part.len() {

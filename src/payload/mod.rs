@@ -133,6 +133,7 @@ pub fn read<'a>(
     let form = choose(info, layout, cursor)?;
     let fields = read_form(form, layout, cursor, findings)?;
     if layout >= Layout::V0_22 {
+        // WIRE-08: only here is the window known to be the payload; before, what follows is the next module (BLOB-05).
         cursor.finish(&format!("the {kind} payload"), findings)?;
     }
     Ok(Payload::Known(KnownPayload { info, form, fields }))
@@ -263,6 +264,7 @@ impl<'a> Payload<'a> {
     pub fn write(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
         let known = match self {
             Payload::Known(known) => known,
+            // PAY-01: their length is all that is known of them, and 0.22 stores it.
             Payload::Opaque { bytes, .. } if layout >= Layout::V0_22 => {
                 out.raw(bytes);
                 return Ok(());
@@ -276,6 +278,7 @@ impl<'a> Payload<'a> {
         };
         // PAY-01: the form is that of the layout, and the payload keeps its own: it can be written in both.
         let form = known.form_in(layout)?;
+        // PAY-01: forms that are alike have the same fields in the same order, so those of one fill the slots of the other.
         let pairs = form.slots.iter().zip(&known.fields);
         pairs
             .into_iter()

@@ -120,6 +120,7 @@ impl RelayLine<'_> {
         let at = usize::try_from(value).ok();
         let function = || self.executable.functions.get(at?);
         let primitive = || self.executable.primitives.get(at?);
+        // PAY-76: from the jump itself.
         let target = || i64::try_from(index).ok()?.checked_add(value);
         match kind {
             // PAY-75: the size register counts only where there are no dimensions; it may be any number where there are.

@@ -177,6 +177,7 @@ impl<'a> RelayExecutable<'a> {
             let message = format!("no release `{}` has Relay VM code", self.version);
             return Err(PAY_62.refused(Kind::Unsupported, message));
         };
+        // PAY-61: one magic for all releases; what differs is behind the version (PAY-62).
         out.u64(MAGIC);
         out.str(&self.version);
         if era >= 9 {
@@ -191,6 +192,7 @@ impl<'a> RelayExecutable<'a> {
         write_names(&self.globals, out);
         out.count(self.constants.len());
         for constant in &self.constants {
+            // PAY-66: counted as a vector is, and yet each element may be rejected.
             constant.write(era, out)?;
         }
         if era >= 7 {

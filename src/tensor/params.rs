@@ -128,6 +128,7 @@ impl<'a> Params<'a> {
     pub fn write(&self, out: &mut Writer) {
         out.u64(Params::MAGIC);
         out.u64(self.reserved);
+        // TEN-41: all names, then all tensors, each list with its count (TEN-43).
         out.vector(&self.tensors, |out, (name, _)| out.str(name));
         out.vector(&self.tensors, |out, (_, record)| record.write(out));
     }

@@ -377,6 +377,7 @@ fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
 /// BLOB-69: text, by words that stand near its ends.
 fn text(bytes: &[u8]) -> Option<FileForm> {
     let head = bytes.get(..FileForm::WINDOW).unwrap_or(bytes);
+    // BLOB-69: a source may have a long licence in front, and a graph its lists.
     let tail = bytes.get(bytes.len().saturating_sub(FileForm::WINDOW)..)?;
     if head.is_empty() || head.contains(&0) {
         return None;

@@ -308,6 +308,7 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
         BLOB_55.require(count == 0 || size == entry, offset, || {
             format!("the ELF header has a table with entries of {size} bytes, not {entry}")
         })?;
+        // The sections come second in `tables`, so that these are theirs.
         (first, headers) = (offset, count);
     }
     let field = |header: u64, wide_at: u64, narrow_at: u64| {

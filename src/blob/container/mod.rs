@@ -141,6 +141,7 @@ impl Part<'_> {
     pub fn prefix(&self) -> Option<&str> {
         let of_blobs = self.blobs.iter().map(|blob| blob.prefix.as_str());
         let of_symbols = self.symbols.iter().map(|symbol| &*symbol.prefix);
+        // BLOB-51: a system library without device code has no blob, and its context symbol has the prefix.
         of_blobs.chain(of_symbols).find(|prefix| !prefix.is_empty())
     }
 
@@ -338,6 +339,7 @@ fn bounded<'a>(
         format!("the blob has {granted} bytes, its header alone takes 8")
     })?;
     // BLOB-53: a loader has the address alone, and reads whatever lies behind where the header is wrong.
+    // BLOB-01: the header does not count itself.
     let needed = header.unwrap_or_default().saturating_add(8);
     BLOB_53.require_as(Kind::Truncated, needed <= granted, offset, || {
         format!("the header counts {needed} bytes, the symbol has {granted}")
