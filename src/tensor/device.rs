@@ -29,9 +29,9 @@ impl Device {
     ///
     /// WIRE-01 when there are fewer bytes.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Device, Violation> {
+        // TEN-10: signed, as DLPack has it: no number is invalid here (TEN-23 is about records).
         cursor.within("device", None, |cursor| {
             Ok(Device {
-                // TEN-10: signed, as DLPack has it: no number is invalid here (TEN-23 is about records).
                 kind: cursor.i32("type", TEN_10)?,
                 id: cursor.i32("id", TEN_10)?,
             })
