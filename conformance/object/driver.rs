@@ -9,28 +9,29 @@ use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 
 /// The one argument of most operations.
-fn given(api: &'static Api, args: &Value) -> Result<Held, Reply> {
+fn argument(api: &'static Api, args: &Value) -> Result<Held, Reply> {
     make(api, value_of(args))
 }
 
 /// `object.repr`
 pub(super) fn repr(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    told(text(
-        &api.call_global("ffi.ReprPrint", &[given(api, args)?.raw])?,
-    )?)
+    told(text(&api.call_global(
+        "ffi.ReprPrint",
+        &[argument(api, args)?.raw],
+    )?)?)
 }
 
 /// `object.recursive_hash`
 pub(super) fn recursive_hash(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     told(hash(&api.call_global(
         "ffi.RecursiveHash",
-        &[given(api, args)?.raw],
+        &[argument(api, args)?.raw],
     )?))
 }
 
 /// `object.structural_hash`
 pub(super) fn structural_hash(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let value = given(api, args)?;
+    let value = argument(api, args)?;
     let args = [value.raw, bool_arg(false), bool_arg(false)];
     told(hash(&api.call_global("ffi.StructuralHash", &args)?))
 }
@@ -57,7 +58,7 @@ pub(super) fn json_parse(api: &'static Api, args: &Value) -> Result<Reply, Reply
 /// `object.json_print`
 pub(super) fn json_print(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let indent = args.get("indent").unwrap_or(&Value::Null);
-    let parts = [given(api, args)?, make(api, indent)?];
+    let parts = [argument(api, args)?, make(api, indent)?];
     let parts = parts.each_ref().map(|part| part.raw);
     told(text(&api.call_global("ffi.json.Stringify", &parts)?)?)
 }
@@ -97,7 +98,7 @@ pub(super) fn element(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 
 /// `object.to_graph`
 pub(super) fn to_graph(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let value = given(api, args)?;
+    let value = argument(api, args)?;
     let metadata = make(api, args.get("metadata").unwrap_or(&Value::Null))?;
     let cycle = args.get("cycle").and_then(Value::as_bool) == Some(true);
     if cycle {

@@ -58,7 +58,7 @@ unsafe extern "C" fn answer(
 ) -> i32 {
     // SAFETY: `walk` made the function for a script.
     let script = unsafe { &*this.cast::<Script>() };
-    // SAFETY: a walk gives one value.
+    // SAFETY: a walk passes one value.
     let value = unsafe { *args };
     let text = script.api.call_global("ffi.ReprPrint", &[value]);
     let text = text.ok().and_then(|text| text.text()).unwrap_or_default();
@@ -112,7 +112,7 @@ unsafe extern "C" fn increase(
 ) -> i32 {
     // SAFETY: `rewrite` made the function for a number.
     let step = unsafe { *this.cast::<i64>() };
-    // SAFETY: a rewrite gives one value of the type asked for.
+    // SAFETY: a rewrite passes one value, of the type that the callback is for.
     let value = unsafe { &*args }.int();
     // SAFETY: a call has a place for its result.
     unsafe { out.write(int_arg(value.wrapping_add(step))) };

@@ -73,7 +73,7 @@ pub(in crate::conformance) fn converted(
         "bytes" => show(api, &call("ffi.Bytes", &[given])?)?,
         // Sizes are asked of an object of that very type, which is not all that converts.
         "array" | "map" if matches!(given.type_index, index::LIST | index::DICT) => {
-            given_back(api, &wanted.replace("array", "arr"), given)?
+            returned(api, &wanted.replace("array", "arr"), given)?
         }
         "array" => show_as(api, value, index::ARRAY)?,
         "map" => show_as(api, value, index::MAP)?,
@@ -113,13 +113,13 @@ pub(in crate::conformance) fn converted(
         "shape" => match allocated(api, Some(given), None)? {
             // SAFETY: a tensor has as many extents as dimensions.
             Some(tensor) => json!({"shape": unsafe { tensor.dl()?.shape() }}),
-            None => given_back(api, "shape", given)?,
+            None => returned(api, "shape", given)?,
         },
         "dtype" => match allocated(api, None, Some(given))? {
             Some(tensor) => json!({"dtype": api.dtype_text(tensor.dl()?.dtype)?}),
-            None => given_back(api, "dtype", given)?,
+            None => returned(api, "dtype", given)?,
         },
-        "float" | "device" | "object" => given_back(api, wanted, given)?,
+        "float" | "device" | "object" => returned(api, wanted, given)?,
         other => return Err(unsupported(format!("there is no type {other}"))),
     })
 }
@@ -205,8 +205,8 @@ impl Allocated {
     }
 }
 
-/// What a function of the testing library gives back.
-fn given_back(api: &'static Api, wanted: &str, given: RawAny) -> Result<Value, Reply> {
+/// What a function of the testing library returns.
+fn returned(api: &'static Api, wanted: &str, given: RawAny) -> Result<Value, Reply> {
     let Some(identity) = api.global(&format!("testing.schema_id_{wanted}")) else {
         return Err(unsupported(format!(
             "no function takes a {wanted} that shows what it was taken for; libtvm_ffi_testing.so adds one"

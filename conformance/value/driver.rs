@@ -26,18 +26,18 @@ pub(in crate::conformance) fn cell(api: &'static Api, args: &Value) -> Result<Re
         None => make(api, form)?,
     };
     let raw = held.raw;
-    let mut said = json!({
+    let mut answer = json!({
         "type": type_key(api, raw.type_index),
         "index": raw.type_index,
         "aux": raw.aux,
     });
     if raw.type_index < index::OBJECT_BEGIN {
-        said["payload"] = json!(format!("{:016x}", raw.bits().swap_bytes()));
-        return told(said);
+        answer["payload"] = json!(format!("{:016x}", raw.bits().swap_bytes()));
+        return told(answer);
     }
     // SAFETY: an object that we hold begins with a header.
     let header = unsafe { &*held.pointer().cast::<Header>() };
-    said["header"] = json!({
+    answer["header"] = json!({
         "strong": header.strong_count(),
         "weak": header.weak_count(),
         "index": header.type_index,
@@ -49,9 +49,9 @@ pub(in crate::conformance) fn cell(api: &'static Api, args: &Value) -> Result<Re
         // SAFETY: one more byte belongs to a string.
         let end = unsafe { *data.wrapping_add(size) };
         let offset = data as usize - held.pointer() as usize;
-        said["string"] = json!({"offset": offset, "size": size, "end": end});
+        answer["string"] = json!({"offset": offset, "size": size, "end": end});
     }
-    told(said)
+    told(answer)
 }
 
 /// The node of a JSON graph that a runtime makes the value of; `None` for what the interface has a function for.
@@ -187,7 +187,7 @@ pub(in crate::conformance) fn own(api: &'static Api, args: &Value) -> Result<Rep
     let owned = api.own(&view)?;
     // SAFETY: an object that we hold begins with a header.
     let strong = unsafe { &*owned.pointer().cast::<Header>() }.strong_count();
-    let said = json!({
+    let answer = json!({
         "value": show(api, &owned)?,
         "slot_empty": slot.is_null(),
         "strong": strong,
@@ -195,7 +195,7 @@ pub(in crate::conformance) fn own(api: &'static Api, args: &Value) -> Result<Rep
     if !slot.is_null() {
         drop(Held { api, raw: left });
     }
-    told(said)
+    told(answer)
 }
 
 thread_local! {
@@ -304,7 +304,7 @@ pub(in crate::conformance) fn types(api: &'static Api, args: &Value) -> Result<R
         let side = |at: usize| index_of(&own, pair.get(at).and_then(Value::as_str).unwrap_or(""));
         asked.push(is_one(api, side(0)?, side(1)?));
     }
-    let mut said = json!({"given": given, "is": asked});
+    let mut answer = json!({"given": given, "is": asked});
     let mut about = Vec::new();
     for step in list("/value/about") {
         let text = |at: usize| step.get(at).and_then(Value::as_str);
@@ -317,9 +317,9 @@ pub(in crate::conformance) fn types(api: &'static Api, args: &Value) -> Result<R
         about.push(described::step(api, type_index, what, step)?);
     }
     if !about.is_empty() {
-        said["about"] = json!(about);
+        answer["about"] = json!(about);
     }
-    told(said)
+    told(answer)
 }
 
 /// Whether the table of ancestors says that a type is one of another.

@@ -140,6 +140,7 @@ impl Argument for bool {
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<bool> {
         match view.type_index() {
+            // VAL-07: every int but 0 is true, and a float is neither.
             index::INT | index::BOOL => Some(view.as_raw().int() != 0),
             _ => None,
         }
@@ -157,6 +158,7 @@ impl Argument for f64 {
     fn try_from_view(view: AnyView<'_>) -> Option<f64> {
         match view.type_index() {
             index::FLOAT => Some(view.as_raw().float()),
+            // VAL-07: numbers convert upwards only. An int beyond 2^53 becomes the nearest float.
             index::INT | index::BOOL => Some(view.as_raw().int() as f64),
             _ => None,
         }
@@ -172,6 +174,7 @@ impl Argument for f32 {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<f32> {
+        // VAL-07 knows one width of floats: the nearest narrow one is passed, which is infinite beyond its range.
         f64::try_from_view(view).map(|value| value as f32)
     }
 }
@@ -187,6 +190,7 @@ impl Argument for *mut c_void {
     fn try_from_view(view: AnyView<'_>) -> Option<*mut c_void> {
         match view.type_index() {
             index::OPAQUE => Some(view.as_raw().ptr()),
+            // VAL-08: a null pointer that became a value is None, and this is its way back.
             index::NONE => Some(std::ptr::null_mut()),
             _ => None,
         }
@@ -251,6 +255,7 @@ impl Argument for Str {
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Str> {
         match view.type_index() {
+            // VAL-12: bytes do not become text, not even where they are valid UTF-8.
             index::SMALL_STR | index::STR | index::RAW_STR => Str::from_any(view.to_any()).ok(),
             _ => None,
         }
@@ -282,6 +287,7 @@ impl Argument for Bytes {
 
     fn try_from_view(view: AnyView<'_>) -> Option<Bytes> {
         match view.type_index() {
+            // VAL-12: text does not become bytes, although it has some.
             index::SMALL_BYTES | index::BYTES | index::BYTE_ARRAY => {
                 Bytes::from_any(view.to_any()).ok()
             }
@@ -313,6 +319,8 @@ impl Argument for DLDataType {
         if view.type_index() == index::DATA_TYPE {
             return Some(view.as_raw().dtype());
         }
+        // VAL-13: any string is read. As an argument one that names no data type is `type`, where the text itself would be
+        // `malformed`.
         let text = str_bytes(&view)?;
         super::dtype_from_text(std::str::from_utf8(text).ok()?).ok()
     }
@@ -329,6 +337,7 @@ impl Argument for DLDevice {
         if view.type_index() == index::DEVICE {
             return Some(view.as_raw().device());
         }
+        // VAL-13: as for a data type.
         let text = str_bytes(&view)?;
         super::device_from_text(std::str::from_utf8(text).ok()?).ok()
     }
@@ -370,6 +379,7 @@ impl<T: Argument> Argument for Option<T> {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Option<T>> {
+        // VAL-11: None is absent, also where T itself takes None, as a pointer does (VAL-08).
         if view.is_none() {
             return Some(None);
         }

@@ -103,11 +103,13 @@ fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
         let message = format!("unknown dtype `{text}`: {why}");
         VAL_21.refused(Kind::UnknownKind, message)
     })?;
+    // VAL-21: upstream cuts the code to eight bits, so that another type is read.
     let in_range = u8::try_from(code).ok().filter(|code| *code >= CUSTOM_BEGIN);
     let Some(code) = in_range else {
         let why = format!("`{name}` has code {code}, and custom types have 129 to 255");
         return Err(malformed(&why));
     };
+    // VAL-21: 32 bits where none stand there. Printed they are missing, so that every custom type reads back as one of 32.
     let (bits, lanes) = bits_and_lanes(rest, 32)
         .ok_or_else(|| malformed("what follows the name is not bits and lanes"))?;
     Ok(DLDataType { code, bits, lanes })
@@ -127,6 +129,7 @@ pub fn dtype_from_text(text: &str) -> Result<DLDataType, Violation> {
     parse(text).ok_or_else(|| VAL_17.refused(Kind::Malformed, format!("unknown dtype `{text}`")))
 }
 
+/// VAL-17 but for custom types; nothing for text that names no type.
 fn parse(text: &str) -> Option<DLDataType> {
     // VAL-17: `void` is a handle of no bits and no lanes.
     if text.is_empty() || text == "void" {
@@ -136,6 +139,7 @@ fn parse(text: &str) -> Option<DLDataType> {
             lanes: 0,
         });
     }
+    // VAL-17: the short names, read from 0.26 on. Before a number only: `i` and `f` alone name nothing in any release.
     let expanded = ALIASES.iter().find_map(|(short, long)| {
         let rest = text.strip_prefix(short)?;
         let fits = short.ends_with('_') || rest.starts_with(|next: char| next.is_ascii_digit());
@@ -149,6 +153,7 @@ fn parse(text: &str) -> Option<DLDataType> {
                 Some(lanes) if bits == 4 => lanes,
                 _ => rest,
             };
+            // VAL-17: small floats cannot be scalable.
             let fixed = !rest.starts_with(SCALABLE);
             let lanes = lanes(rest).filter(|_| fixed);
             return lanes.map(|lanes| DLDataType { code, bits, lanes });
@@ -161,6 +166,7 @@ fn parse(text: &str) -> Option<DLDataType> {
     Some(DLDataType { code, bits, lanes })
 }
 
+/// What follows a name: bits, `default` where there are none or 0 of them, and lanes (VAL-17).
 fn bits_and_lanes(rest: &str, default: u8) -> Option<(u8, u16)> {
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, rest) = rest.split_at(digits);
@@ -177,6 +183,7 @@ fn bits_and_lanes(rest: &str, default: u8) -> Option<(u8, u16)> {
 /// What stands in front of a number of lanes that the machine multiplies.
 const SCALABLE: &str = "xvscalex";
 
+/// Lanes with their `x` or `xvscalex`, as the 16 bits that a data type has for them: scalable ones are negative (TEN-07).
 fn lanes(rest: &str) -> Option<u16> {
     if rest.is_empty() {
         return Some(1);
@@ -207,6 +214,7 @@ fn lanes(rest: &str) -> Option<u16> {
 /// VAL-18 (malformed) for a code without a name, VAL-21 (unknown-kind) for a custom type that this process does not know.
 pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
     let DLDataType { code, bits, lanes } = dtype;
+    // VAL-18: a handle has neither bits nor lanes in its text, and `void` (VAL-17) no text at all.
     if code == 3 {
         return Ok(if bits == 0 && lanes == 0 {
             ""

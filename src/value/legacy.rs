@@ -118,6 +118,7 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
         code::INT => AnyView::from(int()),
         // SAFETY: as for `int`.
         code::FLOAT => AnyView::from(unsafe { value.v_float64 }),
+        // VAL-19: bools have this code from 0.18 on; before, they come as ints, and stay ints.
         code::BOOL => AnyView::from(int() != 0),
         // SAFETY: the pointer that its code says, by this contract.
         code::HANDLE => unsafe { AnyView::handle(pointer()) },
@@ -131,6 +132,7 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
         code::DLTENSOR => match unsafe { pointer().cast::<DLTensor>().as_ref() } {
             // SAFETY: of memory that is there for `'a`, by this contract.
             Some(tensor) => unsafe { AnyView::dltensor(tensor) },
+            // VAL-08: a null pointer that becomes a value is None.
             None => AnyView::none(),
         },
         // SAFETY: a C string that lives for `'a`, by this contract.
@@ -199,6 +201,7 @@ pub(crate) fn argument_of(
             },
             code::DLTENSOR,
         ),
+        // A tensor object is its header followed by the description, which is what the old world borrows.
         index::TENSOR => (
             TVMValue {
                 v_handle: raw

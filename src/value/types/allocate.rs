@@ -47,6 +47,7 @@ pub(crate) struct NewType<'a> {
 /// parent's plus one, a parent without room, an index that is not above the parent's, and when all indices are taken.
 pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     let mut writer = writer();
+    // VAL-14: a key that is known keeps its index, whatever else is stated with it this time.
     if let Ok(at) = writer.index_of(new.key.as_bytes()) {
         return Ok(writer.keys[at].1);
     }
@@ -66,6 +67,7 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
             parent.type_depth
         )
     })?;
+    // VAL-14: an index of its own, and one for each child that it reserves room for.
     let wanted = new.child_slots.max(0).saturating_add(1);
     let mut next = writer.next;
     let taken = slots.taken.load(Ordering::Relaxed);
@@ -73,6 +75,7 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     let can_overflow = new.can_overflow && slots.can_overflow;
     let mut inside = false;
     let type_index = if new.static_index >= 0 {
+        // VAL-14: `duplicate` also where the index would not fit the parent, which is `type` (VAL-15).
         if let Some(other) = info(new.static_index) {
             return Err(VAL_14.refused(
                 Kind::Duplicate,
@@ -108,12 +111,14 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
         }
         first
     };
+    // VAL-15: the index of a type is larger than that of its parent.
     if type_index <= new.parent || type_index >= INDICES || published(type_index).is_some() {
         return Err(refuse(format!(
             "type `{}` would get index {type_index}, its parent has {}",
             new.key, new.parent
         )));
     }
+    // VAL-14: a fixed index takes nothing of what the parent reserved.
     if inside {
         slots.taken.store(taken + wanted, Ordering::Relaxed);
     }

@@ -109,6 +109,7 @@ impl TypeWriter {
         child_slots: i32,
         can_overflow: bool,
     ) {
+        // VAL-15: texts are copied, as the caller may change them afterwards. A type stays for as long as the process.
         let key: &'static [u8] = leak_bytes(key);
         let mut ancestors: Vec<&'static TypeInfo> = Vec::new();
         if let Some(parent) = parent {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const ON_ONE_LINE: usize = 10;
 
 impl LegacyGraph {
-    /// The text. Refuses what no release can write (OBJ-31), and, given a release, what that one does not know (OBJ-32).
+    /// The text. Rejects what no release can write (OBJ-31), and, with a release, what that one does not know (OBJ-32).
     ///
     /// # Errors
     ///

@@ -59,7 +59,7 @@ impl InitParameters {
         )
     }
 
-    /// The error of a setter, said of the field.
+    /// The error of a setter, with the name of the field.
     fn at_field(&self, what: &str, field: &FieldInfo, error: Error) -> Error {
         let inner = error.message().replace('\n', "\n  ");
         let message = format!(

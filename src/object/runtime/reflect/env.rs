@@ -46,7 +46,7 @@ pub(crate) fn stream(device_type: i32, device_id: i32) -> *mut c_void {
 /// Sets this thread's allocator, and that of all threads if asked; returns this thread's one before.
 ///
 /// # Safety
-/// `allocator` may be called from then on, by every thread if it is for all: given a prototype with a readable shape it
+/// `allocator` may be called from then on, by every thread if it is for all: for a prototype with a readable shape it
 /// answers 0 and a DLPack tensor that belongs to the caller, or reports an error.
 pub(crate) unsafe fn set_allocator(
     allocator: Option<TensorAllocator>,

@@ -36,7 +36,7 @@ fn mutated_by(type_index: i32, hook: MutateFn, in_place: MutateFn) {
     );
 }
 
-/// Sets a hook, which came as a function of the type that its attribute asks for.
+/// Sets a hook, a function of the type that its attribute has.
 fn set(type_index: i32, column: &column::TypeAttribute, hook: *mut c_void) {
     // SAFETY: a C function of the convention of the attribute.
     let hook = unsafe { Any::handle(hook) };

@@ -76,7 +76,7 @@ pub(crate) fn is_same(before: AnyView<'_>, after: &Any) -> bool {
             && left.bits() == right.bits())
 }
 
-/// What a rewrite came to, given what it began with.
+/// The value that a rewrite of `before` ends with: `before` itself where nothing changed.
 pub(crate) fn resolve(after: Any, before: AnyView<'_>) -> Any {
     if after.type_index() == index::UNCHANGED {
         before.to_any()
