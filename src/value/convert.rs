@@ -188,9 +188,9 @@ impl Argument for *mut c_void {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<*mut c_void> {
+        // VAL-08: a null pointer that became a value is None, and this is its way back.
         match view.type_index() {
             index::OPAQUE => Some(view.as_raw().ptr()),
-            // VAL-08: a null pointer that became a value is None, and this is its way back.
             index::NONE => Some(std::ptr::null_mut()),
             _ => None,
         }

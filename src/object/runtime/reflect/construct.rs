@@ -115,6 +115,7 @@ impl InitParameters {
                     self.refuse(format_args!("got an unexpected keyword argument '{name}'"))
                 );
             };
+            // OBJ-15: a field with two values is an error, wherever the first one comes from.
             if bound[at] {
                 return Err(self.refuse(format_args!("got multiple values for argument '{name}'")));
             }
@@ -137,6 +138,7 @@ impl InitParameters {
                 .own(object, at)?
                 .set_default()
                 .map_err(|error| self.at_field("default for field", field, error))?;
+            // OBJ-15: a field without a value is an error, unless the constructor has no parameter for it.
             if filled || field.flags & flag::INIT_OFF != 0 {
                 continue;
             }
@@ -197,6 +199,7 @@ fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
         let message = format!("Type `{}` cannot be a record: {why}", info.key());
         Err(Error::new(kind, message))
     };
+    // A record ends as one (`end_record`), so no ancestor may have memory that only a Rust type ends.
     for one in info.ancestors().iter().copied().chain([info]) {
         if !is_open(one) {
             let why = format!("objects of `{}` are laid out by this library", one.key());
@@ -209,6 +212,7 @@ fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
         }
     }
     for field in info.all_fields() {
+        // OBJ-15: upstream takes such a field, and what is written there is other memory.
         let end = field.offset.checked_add(field.size);
         let fits = end.and_then(|end| usize::try_from(end).ok());
         if field.offset < size_of::<Header>() as i64 || fits.is_none_or(|end| end > size) {
@@ -269,6 +273,7 @@ pub fn make_object(args: &[AnyView<'_>]) -> Result {
     let names = names?;
     let mut used = vec![false; names.len()];
     for field in fields_of(&object) {
+        // OBJ-15: a name that stands twice is used once, and the second one then is no field of the type.
         let found = (0..names.len()).find(|&at| !used[at] && names[at] == field.name());
         if let Some(at) = found {
             field.set(pairs[at * 2 + 1])?;

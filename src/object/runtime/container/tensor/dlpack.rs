@@ -193,7 +193,9 @@ unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u
         "Subbyte type padding is not supported: the tensor pads its sub-byte elements to bytes"
             .into()
     })?;
+    // OBJ-12: on other devices `data` is a handle, whose number says nothing of alignment.
     if alignment > 0 && is_addressable(dl.device) {
+        // The first element lies at `byte_offset` behind `data`, and it is the one that has to be aligned.
         let address = (dl.data as usize).wrapping_add(dl.byte_offset as usize);
         refuse(address.is_multiple_of(alignment as usize), &|| {
             format!("FromDLPack: Data is not aligned to {alignment} bytes.")

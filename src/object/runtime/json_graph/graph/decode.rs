@@ -77,6 +77,7 @@ struct GraphDecoder {
 }
 
 impl GraphDecoder {
+    /// The value of node `at`, read once: what two nodes refer to is one object.
     fn node(&mut self, at: i64) -> Result {
         let slot = usize::try_from(at)
             .ok()
@@ -128,6 +129,7 @@ impl GraphDecoder {
         let key = cast::<String>(data_of(node, "type")?.view())?;
         let type_index = types::index_of(&key)
             .ok_or_else(|| Error::new(ErrorKind::Internal, format!("Cannot find type `{key}`")))?;
+        // OBJ-18: `None` has no `data`.
         if type_index == index::NONE {
             return Ok(Any::none());
         }
@@ -152,6 +154,7 @@ impl GraphDecoder {
             index::MAP => {
                 let mut map = Map::new();
                 for (key, value) in self.pairs(data)? {
+                    // OBJ-39: keys of a file may all share one chain.
                     map.set_untrusted(key, value)?;
                 }
                 map.into()
@@ -168,6 +171,7 @@ impl GraphDecoder {
         })
     }
 
+    /// The values of the nodes that `data` names.
     fn list(&mut self, data: AnyView<'_>) -> Result<Vec<Any>> {
         let items = cast::<Array>(data)?;
         items
@@ -177,6 +181,7 @@ impl GraphDecoder {
             .collect()
     }
 
+    /// The pairs of a map or dict: keys and values in turn (OBJ-18).
     fn pairs(&mut self, data: AnyView<'_>) -> Result<Vec<(Any, Any)>> {
         let count = cast::<Array>(data)?.len();
         let paired = OBJ_18.demand(Kind::Malformed, count.is_multiple_of(2), || {
@@ -193,6 +198,7 @@ impl GraphDecoder {
         Ok(pairs)
     }
 
+    /// An entry of an enumeration, what the hook of the type makes of `data`, or an object field by field (OBJ-18).
     fn object(&mut self, type_index: i32, data: AnyView<'_>) -> Result {
         if types::is_instance(type_index, enum_index()) {
             return enum_member(type_index, data);
@@ -233,6 +239,7 @@ impl GraphDecoder {
         Ok(object.into())
     }
 
+    /// The value of a field: in place for the five types that OBJ-18 names, else that of a node.
     fn field(&mut self, field: &FieldInfo, stored: AnyView<'_>) -> Result {
         Ok(match field.static_type_index {
             index::NONE => Any::none(),
@@ -245,6 +252,7 @@ impl GraphDecoder {
     }
 }
 
+/// A device from type and number.
 fn device(parts: &Array) -> Result<DLDevice> {
     let [device_type, device_id] = parts.as_slice() else {
         return Err(refuse(format!(

@@ -47,6 +47,8 @@ struct GraphEncoder {
 }
 
 impl GraphEncoder {
+    /// The index of the node of a value. Equal plain values, and the same object, are one node; children come before parents
+    /// (OBJ-18).
     fn node(&mut self, value: AnyView<'_>) -> Result<i64> {
         if let Some(known) = self.known.get(value)? {
             return Ok(cast(known.view())?);
@@ -78,6 +80,7 @@ impl GraphEncoder {
         Ok(at)
     }
 
+    /// The node of a value that has none yet.
     fn encode(&mut self, value: AnyView<'_>) -> Result {
         let raw = value.as_raw();
         let key = types::key_of(raw.type_index);
@@ -90,6 +93,7 @@ impl GraphEncoder {
                 let parts = [device.device_type, device.device_id];
                 Any::from(Array::new(parts.map(Any::from).to_vec()))
             }
+            // Text in a cell has the key of text on the heap (VAL-03), and so have bytes.
             index::SMALL_STR | index::STR => {
                 return map([("type", "ffi.String".into()), ("data", value.to_any())]);
             }
@@ -113,6 +117,7 @@ impl GraphEncoder {
                 }
                 Any::from(Array::new(nodes))
             }
+            // OBJ-18: the extents of a shape are numbers in place, and no nodes.
             index::SHAPE => extents_of(value)
                 .unwrap_or_default()
                 .iter()
@@ -132,6 +137,8 @@ impl GraphEncoder {
         map([("type", key.into()), ("data", data)])
     }
 
+    /// The `data` of an object: of an entry of an enumeration its name or number, what the hook of the type returns, or its
+    /// fields (OBJ-18).
     fn object(&mut self, object: &ObjectRef) -> Result {
         let own = object.type_index();
         if let Some(name) = enum_name(object) {

@@ -63,12 +63,14 @@ struct LegacyDecoder<'a> {
     below: usize,
 }
 
+/// The error for a node whose representation or attributes its type does not have (OBJ-33).
 fn wrong(node: &LegacyNode, what: impl AsRef<str>) -> Error {
     let message = format!("a `{}` {}", node.type_key, what.as_ref());
     OBJ_33.refused(Kind::Malformed, message).into()
 }
 
 impl LegacyDecoder<'_> {
+    /// The value of node `at`, read once: what two nodes refer to is one object.
     fn node(&mut self, at: usize) -> Result {
         let graph = self.graph;
         let Some(node) = graph.nodes.get(at) else {
@@ -115,6 +117,7 @@ impl LegacyDecoder<'_> {
         }
     }
 
+    /// The values of the nodes in `data`.
     fn children(&mut self, node: &LegacyNode) -> Result<Vec<Any>> {
         let mut children = Vec::with_capacity(node.data.len());
         for child in &node.data {
@@ -123,9 +126,11 @@ impl LegacyDecoder<'_> {
         Ok(children)
     }
 
+    /// An object of a type that this process describes, field by field (OBJ-33).
     fn object(&mut self, node: &LegacyNode, info: &'static TypeInfo) -> Result {
         let object = create(info)?;
         for field in fields_of(&object) {
+            // OBJ-33: an attribute that a field needs and that is absent is `missing`; one with a default is not needed.
             if !node.attrs.contains_key(field.name()) && field.set_default()? {
                 continue;
             }
@@ -135,8 +140,10 @@ impl LegacyDecoder<'_> {
         Ok(object.into())
     }
 
+    /// The value of a field, from the attribute of its name.
     fn field(&mut self, node: &LegacyNode, field: &FieldInfo) -> Result {
         let text = attribute(node, field.name())?;
+        // OBJ-33: an absent field is `null` in 0.21, and the index of the null node before.
         if text == "null" {
             return Ok(Any::none());
         }
@@ -170,6 +177,7 @@ impl LegacyDecoder<'_> {
     }
 }
 
+/// The text of an attribute. Absent it is `missing` (OBJ-33).
 fn attribute<'n>(node: &'n LegacyNode, name: &str) -> Result<&'n str> {
     let text = node.attrs.get(name).map(Vec::as_slice);
     let text = text.ok_or_else(|| {
@@ -240,11 +248,13 @@ fn described(key: &str) -> Option<&'static TypeInfo> {
     (info.type_index > index::OBJECT && can_create(info)).then_some(info)
 }
 
+/// The map of a node: by its `keys`, or keys and values in turn (OBJ-24).
 fn map(node: &LegacyNode, children: Vec<Any>) -> Result {
     let mut map = Map::new();
     if node.keys.is_empty() {
         let mut items = children.into_iter();
         while let (Some(key), Some(value)) = (items.next(), items.next()) {
+            // OBJ-39: keys of a file may all share one chain.
             map.set_untrusted(key, value)?;
         }
     } else {

@@ -61,12 +61,14 @@ struct LegacyEncoder {
 }
 
 impl LegacyEncoder {
+    /// Whether the graph has the type keys of tvm-ffi and nodes for plain values: 0.21.
     fn new_era(&self) -> bool {
         self.release.minor() >= 21
     }
 
     /// Short, as [`LegacyEncoder::encode`] is.
     fn node(&mut self, value: AnyView<'_>) -> Result<usize> {
+        // OBJ-30: node 0 is the null node, which absent references name.
         if value.is_none() {
             return Ok(0);
         }
@@ -93,6 +95,7 @@ impl LegacyEncoder {
         depth::check_stack()?;
         let at = self.nodes.len();
         self.nodes.push(LegacyNode::default());
+        // OBJ-33: in 0.21 everything equal is one node, up to 0.20 an object by its identity.
         if self.new_era() {
             self.by_value.set(value.to_any(), at as i64)?;
         } else if let Some(address) = address {
@@ -103,6 +106,7 @@ impl LegacyEncoder {
         Ok((at, false))
     }
 
+    /// The node of a value that has one.
     fn known(&self, value: AnyView<'_>, address: Option<usize>) -> Result<Option<usize>> {
         if self.new_era() {
             let known = self.by_value.get(value)?;
@@ -121,6 +125,7 @@ impl LegacyEncoder {
         }
     }
 
+    /// The error for a value that the release has no node for (OBJ-33).
     fn nothing(&self, value: AnyView<'_>) -> Error {
         let message = format!(
             "{} cannot save a `{}`",
@@ -209,6 +214,7 @@ impl LegacyEncoder {
             index::SHAPE => {
                 node.type_key = self.key(value, "runtime.ShapeTuple", 12, "ffi.Shape")?;
                 let extents = extents_of(value).unwrap_or_default();
+                // OBJ-33: base64 of the count as u64 and the extents as i64.
                 let mut bytes = (extents.len() as u64).to_le_bytes().to_vec();
                 bytes.extend(extents.iter().flat_map(|extent| extent.to_le_bytes()));
                 node.repr = BASE64_STANDARD.encode(bytes).into();
@@ -222,6 +228,7 @@ impl LegacyEncoder {
         Ok(node)
     }
 
+    /// Fills the node of a map (OBJ-24).
     fn map(&mut self, value: AnyView<'_>, node: &mut LegacyNode) -> Result<()> {
         node.type_key = self.key(value, "Map", 2, "ffi.Map")?;
         let pairs = pairs_of(value);
@@ -229,6 +236,7 @@ impl LegacyEncoder {
         // Without pairs there are no keys that are not strings.
         let named = pairs().all(|(key, _)| str_bytes(&key.view()).is_some());
         for (key, item) in pairs() {
+            // OBJ-32: nodes have `keys` from 0.4 on; a map with another key than text has keys and values in turn (OBJ-24).
             if named && self.release.minor() >= 4 {
                 // OBJ-24: 0.4 to 0.6 have a type of its own for a map of strings.
                 if self.release.minor() <= 6 {
@@ -244,6 +252,7 @@ impl LegacyEncoder {
         Ok(())
     }
 
+    /// Fills the node of an object that reflection can make: its type key, and each field as text.
     fn object(&mut self, object: &ObjectRef, info: &TypeInfo, node: &mut LegacyNode) -> Result<()> {
         node.type_key = info.key().to_owned();
         for field in fields_of(object) {
@@ -254,6 +263,7 @@ impl LegacyEncoder {
         Ok(())
     }
 
+    /// The text of a field: a number, or the index of a node or of a tensor (OBJ-33).
     fn field(&mut self, field: OwnField<'_>) -> Result<String> {
         let value = field.get()?;
         let raw = value.as_raw();
@@ -264,11 +274,14 @@ impl LegacyEncoder {
         Ok(match field.static_type_index {
             index::BOOL | index::INT => raw.int().to_string(),
             index::FLOAT => match self.release.minor() {
+                // 0.2 to 0.6.0 write six decimals, 0.7 sixteen digits, later releases seventeen: only those read back as the same
+                // float.
                 ..=6 => format!("{:.6}", raw.float()).to_lowercase(),
                 7 => general(raw.float(), 16),
                 _ => general(raw.float(), 17),
             },
             index::DATA_TYPE => dtype_to_text(raw.dtype())?,
+            // OBJ-26: from 0.4 on tensors stand apart; 0.21 makes them nodes.
             index::TENSOR if (4..21).contains(&self.release.minor()) => {
                 self.tensors.push(tensor_record(value.view())?);
                 (self.tensors.len() - 1).to_string()
@@ -278,6 +291,7 @@ impl LegacyEncoder {
     }
 }
 
+/// The record of a tensor, as TEN-20 has it from 0.7 on.
 fn tensor_record(value: AnyView<'_>) -> Result<Vec<u8>> {
     let tensor = cast::<Tensor>(value)?;
     let dtype = tensor.dl().dtype;
