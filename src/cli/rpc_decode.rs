@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::{CliError, Exit, output};
 use serde_json::{Value, json};
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use tvmspec::release::Release;
 use tvmspec::rpc::{

@@ -270,7 +270,7 @@ fn a_connection_of_0_6_is_read_by_what_its_client_asked_for() {
 
 #[test]
 fn what_a_packet_states_is_not_reserved() {
-    let mut call = vec![0; 0];
+    let mut call = Vec::new();
     call.extend(3_i32.to_le_bytes());
     call.extend(1_u64.to_le_bytes());
     call.extend(i32::MAX.to_le_bytes());
