@@ -21,7 +21,7 @@ const OWN: &[(&str, Api)] = &[
     #[cfg(feature = "cuda")]
     ("cuda", || crate::device::cuda::cuda()),
     #[cfg(feature = "hip")]
-    ("rocm", || crate::device::hip::rocm()),
+    ("rocm", || crate::device::hip::hip()),
 ];
 
 /// The device of this build that the registry would know as `device_api.<name>`.

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use tvmspec::device::launch::Arg;
 use tvmspec::device::load::from_payload;
-use tvmspec::device::{Attribute, AttributeValue, Device, Dtype, Space};
+use tvmspec::device::{Attribute, AttributeValue, Device, Dtype, Space, Stream};
 use tvmspec::release::Layout;
 
 fn kernel_adds_one(
@@ -50,6 +50,26 @@ fn kernel_adds_one(
         "{test}: on {:?}",
         api.attribute(device, Attribute::DeviceName)
     );
+}
+
+/// A driver may wait in a launch, and another thread launches a kernel of the same module meanwhile: the stand-in lets launches of this
+/// size go in twos.
+fn two_launches_overlap(kind: &str, device: Device) {
+    let bytes = std::fs::read(golden("cuda-0.27.payload")).unwrap();
+    let module = from_payload(kind, Layout::V0_22, &bytes).unwrap();
+    let null = Arg::Handle(std::ptr::null_mut());
+    let args = [null, null, Arg::Int(0), Arg::Int(7), Arg::Int(7)];
+    std::thread::scope(|scope| {
+        let launch = || {
+            let kernel = module.kernel("add_one").unwrap();
+            // SAFETY: no thread of the kernel has an element.
+            unsafe { kernel.call(&args) }
+        };
+        let [first, second] = [scope.spawn(launch), scope.spawn(launch)];
+        first.join().unwrap().unwrap();
+        second.join().unwrap().unwrap();
+    });
+    here(device).unwrap().sync(device, Stream::DEFAULT).unwrap();
 }
 
 #[test]
@@ -287,6 +307,10 @@ fn cuda_contract_and_kernels() {
     );
     // More than any card has.
     assert!(api.alloc(device, 1 << 50, 64, Dtype::UINT8).is_err());
+    let name = api.attribute(device, Attribute::DeviceName).unwrap();
+    if name == AttributeValue::Text("stand-in 0".into()) {
+        two_launches_overlap("cuda", device);
+    }
 }
 
 /// Everything about CUDA on the stand-in.
@@ -295,6 +319,7 @@ fn cuda_contract_and_kernels_on_the_stand_in() {
     // The binding looks for `libcuda.so` first.
     on_a_stand_in(
         "cuda_stand_in/cuda.c",
+        "-DCUDA",
         "libcuda.so",
         "cuda_contract_and_kernels",
     );
@@ -339,6 +364,7 @@ fn rocm_contract_and_kernels() {
         let file = "cuda-0.27.payload";
         kernel_adds_one(kind, file, Layout::V0_22, device, &[], test);
     }
+    two_launches_overlap("hip", device);
     let bytes = std::fs::read(golden("cuda-0.27.payload")).unwrap();
     let module = from_payload("hip", Layout::V0_22, &bytes).unwrap();
     let out = Floats::new(api, device, &[0.0; 10]);
@@ -408,18 +434,23 @@ fn rocm_contract_and_kernels() {
 /// Everything about ROCm on the stand-in.
 #[test]
 fn rocm_contract_and_kernels_on_the_stand_in() {
-    on_a_stand_in(
-        "hip_stand_in/hip.c",
-        "libamdhip64.so",
-        "rocm_contract_and_kernels",
-    );
+    // The libraries of ROCm 6, and of ROCm 5, whose struct of properties is another.
+    for define in ["-DROCM6", "-DROCM5"] {
+        let library = "libamdhip64.so";
+        on_a_stand_in(
+            "hip_stand_in/hip.c",
+            define,
+            library,
+            "rocm_contract_and_kernels",
+        );
+    }
 }
 
 /// The real driver library, on a machine without a card: it loads, counts no device, and says so.
 #[cfg(feature = "hip")]
 #[test]
 fn rocm_without_a_card_is_no_device() {
-    let api = tvmspec::device::hip::rocm();
+    let api = tvmspec::device::hip::hip();
     let exists = api.attribute(Device::rocm(0), Attribute::Exist).unwrap();
     if exists == AttributeValue::Int(1) {
         skipped("there is a card");
@@ -454,7 +485,7 @@ fn from_payload_of_hip() -> tvmspec::device::Result<()> {
 }
 
 /// Builds a stand-in for a driver library, and runs `test` on it in a process that finds it where the driver would be.
-fn on_a_stand_in(source: &str, library: &str, test: &str) {
+fn on_a_stand_in(source: &str, define: &str, library: &str, test: &str) {
     if cfg!(not(target_os = "linux")) {
         skipped("the stand-in is built for Linux");
         return;
@@ -462,7 +493,7 @@ fn on_a_stand_in(source: &str, library: &str, test: &str) {
     let folder = tempfile::tempdir().unwrap();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/testee");
     let built = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-pthread", "-o"])
+        .args([define, "-shared", "-fPIC", "-O1", "-pthread", "-o"])
         .arg(folder.path().join(library))
         .arg(sources.join(source))
         .status();

@@ -57,13 +57,17 @@ int hipDeviceGetAttribute(int *value, int attribute, int device) {
 int hipDeviceGetName(char *name, int size, int device) { return cuDeviceGetName(name, size, device); }
 int hipDeviceTotalMem(size_t *bytes, int device) { return cuDeviceTotalMem_v2(bytes, device); }
 
-/* hipDeviceProp_t of ROCm 5: 792 bytes, the name of the architecture at 396. */
-int hipGetDeviceProperties(char *properties, int device) {
+static int fill(char *properties, size_t size, size_t arch_name, int device) {
     if (device < 0 || device >= DEVICES) return INVALID_DEVICE;
-    memset(properties, 0, 792);
-    strcpy(properties + 396, "gfx90a:sramecc+:xnack-");
+    memset(properties, 0xEE, size);
+    strcpy(properties + arch_name, "gfx90a:sramecc+:xnack-");
     return OK;
 }
+/* hipDeviceProp_t of ROCm 5, by the old name in all releases; and of ROCm 6. The architecture is at 396 and at 1160. */
+int hipGetDeviceProperties(char *properties, int device) { return fill(properties, 792, 396, device); }
+#ifndef ROCM5
+int hipGetDevicePropertiesR0600(char *properties, int device) { return fill(properties, 1472, 1160, device); }
+#endif
 
 int hipMalloc(void **data, size_t size) {
     uint64_t address = 0;

@@ -16,8 +16,8 @@ pub(crate) trait KernelDriver: Driver {
     type Code: Send + Sync;
     /// Code on a device.
     type Program: Send + Sync;
-    /// A kernel of it. Used by one launch at a time.
-    type Kernel: Send;
+    /// A kernel of it. Several threads may launch it at once.
+    type Kernel: Send + Sync;
 
     /// Loads code on a device.
     fn load(on: &Self::Opened, code: &Self::Code) -> Result<Self::Program>;
@@ -36,7 +36,7 @@ pub(crate) trait KernelDriver: Driver {
     /// As for [`LoadedCode::launch`].
     unsafe fn launch(
         on: (i32, &Self::Opened),
-        kernel: &mut Self::Kernel,
+        kernel: &Self::Kernel,
         info: &KernelInfo,
         args: &mut Packed,
         sizes: &WorkSizes,
@@ -47,7 +47,7 @@ pub(crate) trait KernelDriver: Driver {
     fn unload(
         _: &Self::Opened,
         _: &mut Self::Program,
-        _kernels: impl Iterator<Item = Self::Kernel>,
+        _kernels: impl Iterator<Item = Arc<Self::Kernel>>,
     ) {
     }
 }
@@ -83,7 +83,7 @@ impl<D: KernelDriver> ModuleCode for BackendCode<D> {
 struct CodeOnDevice<D: KernelDriver> {
     id: i32,
     /// Dropped before the program that they are of.
-    kernels: Mutex<HashMap<String, D::Kernel>>,
+    kernels: Mutex<HashMap<String, Arc<D::Kernel>>>,
     program: D::Program,
 }
 
@@ -96,17 +96,23 @@ impl<D: KernelDriver> LoadedCode for CodeOnDevice<D> {
         stream: Stream,
     ) -> Result<()> {
         let on = D::backend().enter(self.id)?;
-        // Held through the launch: the arguments of an OpenCL kernel are part of it.
+        let kernel = self.kernel(on, info)?;
+        // SAFETY: as for this function.
+        unsafe { D::launch((self.id, on), &kernel, info, args, sizes, stream) }
+    }
+}
+
+impl<D: KernelDriver> CodeOnDevice<D> {
+    /// The kernel of this name. The table is locked for the look alone: a driver that waits in a launch must not hold up
+    /// the launches of other threads (DEV-55).
+    fn kernel(&self, on: &D::Opened, info: &KernelInfo) -> Result<Arc<D::Kernel>> {
         let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
-        if !kernels.contains_key(&info.name) {
-            let made = D::kernel(on, &self.program, info)?;
-            kernels.insert(info.name.clone(), made);
+        if let Some(kernel) = kernels.get(&info.name) {
+            return Ok(Arc::clone(kernel));
         }
-        match kernels.get_mut(&info.name) {
-            // SAFETY: as for this function.
-            Some(kernel) => unsafe { D::launch((self.id, on), kernel, info, args, sizes, stream) },
-            None => Ok(()),
-        }
+        let kernel = Arc::new(D::kernel(on, &self.program, info)?);
+        kernels.insert(info.name.clone(), Arc::clone(&kernel));
+        Ok(kernel)
     }
 }
 

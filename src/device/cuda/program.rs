@@ -9,6 +9,7 @@ use crate::device::module::KernelInfo;
 use crate::device::{DEV_47, DEV_54, Error, Result, Stream};
 use crate::rule::Kind;
 use cudarc::driver::{result, sys};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A module on one device.
 pub(crate) struct CudaModule(sys::CUmodule);
@@ -21,11 +22,13 @@ unsafe impl Sync for CudaModule {}
 /// A function of a module, and the dynamic shared memory that it may use.
 pub(crate) struct CudaFunction {
     function: sys::CUfunction,
-    allowed: usize,
+    allowed: Mutex<usize>,
 }
 
 // SAFETY: functions of the driver may be used from any thread.
 unsafe impl Send for CudaFunction {}
+// SAFETY: functions of the driver may be used from any thread.
+unsafe impl Sync for CudaFunction {}
 
 /// Dynamic shared memory that every kernel may use without an attribute.
 const FREE_SHARED: usize = 48 << 10;
@@ -61,13 +64,13 @@ impl KernelDriver for Cuda {
         let function = Cuda::checked(format!("cuModuleGetFunction `{}`", info.name), found)?;
         Ok(CudaFunction {
             function,
-            allowed: FREE_SHARED,
+            allowed: Mutex::new(FREE_SHARED),
         })
     }
 
     unsafe fn launch(
         _: (i32, &CudaDevice),
-        kernel: &mut CudaFunction,
+        kernel: &CudaFunction,
         info: &KernelInfo,
         args: &mut Packed,
         sizes: &WorkSizes,
@@ -103,7 +106,11 @@ impl KernelDriver for Cuda {
         launched.map_err(|failure| Cuda::failure(call(), failure))
     }
 
-    fn unload(_: &CudaDevice, program: &mut CudaModule, _: impl Iterator<Item = CudaFunction>) {
+    fn unload(
+        _: &CudaDevice,
+        program: &mut CudaModule,
+        _: impl Iterator<Item = Arc<CudaFunction>>,
+    ) {
         // SAFETY: the module is unloaded here alone, and none of its functions is in use any more (`KernelDriver::unload`).
         let _ = unsafe { result::module::unload(program.0) };
     }
@@ -111,8 +118,10 @@ impl KernelDriver for Cuda {
 
 impl CudaFunction {
     /// Lets the kernel use as many bytes of dynamic shared memory (DEV-48).
-    fn allow(&mut self, info: &KernelInfo, wanted: usize) -> Result<()> {
-        if wanted <= self.allowed {
+    fn allow(&self, info: &KernelInfo, wanted: usize) -> Result<()> {
+        // Held until the driver knows: a smaller wish of another thread must not follow a larger one.
+        let mut allowed = self.allowed.lock().unwrap_or_else(PoisonError::into_inner);
+        if wanted <= *allowed {
             return Ok(());
         }
         let attribute =
@@ -124,7 +133,7 @@ impl CudaFunction {
         let name = &info.name;
         let call = format!("cuFuncSetAttribute `{name}`: {wanted} bytes of shared memory");
         Cuda::checked(call, set)?;
-        self.allowed = wanted;
+        *allowed = wanted;
         Ok(())
     }
 }

@@ -66,6 +66,7 @@ macro_rules! functions {
         /// The functions that this crate calls, and the library that has them.
         pub(super) struct HipLibrary {
             $(pub(super) $field: unsafe extern "C" fn($($of),*) -> $returns,)*
+            properties: Option<PropertiesFunction>,
             /// Functions stay as long as this.
             _library: Library,
         }
@@ -80,6 +81,7 @@ macro_rules! functions {
                             Error::Absent(format!("no HIP here: the driver library lacks {}: {error}", $name))
                         })?
                     },)*
+                    properties: PropertiesFunction::of(&library),
                     _library: library,
                 })
             }
@@ -96,8 +98,6 @@ functions! {
     device_attribute = "hipDeviceGetAttribute": fn(*mut c_int, c_int, c_int) -> HipCode;
     device_name = "hipDeviceGetName": fn(*mut c_char, c_int, c_int) -> HipCode;
     device_memory = "hipDeviceTotalMem": fn(*mut usize, c_int) -> HipCode;
-    // The function without a release in its name has the layout of ROCm 5; ROCm 6 has one of its own for its layout. Seen on ROCm 5 alone.
-    device_properties = "hipGetDeviceProperties": fn(*mut HipProperties, c_int) -> HipCode;
     malloc = "hipMalloc": fn(*mut *mut c_void, usize) -> HipCode;
     free = "hipFree": fn(*mut c_void) -> HipCode;
     copy = "hipMemcpyAsync": fn(*mut c_void, *const c_void, usize, c_int, *mut c_void) -> HipCode;
@@ -119,23 +119,57 @@ functions! {
     ) -> HipCode;
 }
 
-/// `hipDeviceProp_t` of ROCm 5: 792 bytes, with room behind them should a driver write more.
+/// The function that fills in `hipDeviceProp_t`, and where `gcnArchName` begins in what it writes.
+///
+/// ROCm 6 changed the struct: its header makes `hipGetDeviceProperties` a macro for `hipGetDevicePropertiesR0600`, and the function of the
+/// old name goes on writing the struct of ROCm 5. Offsets are those of the headers of ROCm 5.2 and 6.0; the first was seen to run, both
+/// run on the stand-in.
+#[derive(Clone, Copy)]
+struct PropertiesFunction {
+    call: unsafe extern "C" fn(*mut HipProperties, c_int) -> HipCode,
+    arch_name: usize,
+}
+
+/// 792 bytes in ROCm 5 and 1472 in ROCm 6, with room behind them should a driver write more.
 #[repr(C, align(16))]
-pub(super) struct HipProperties([u8; 4096]);
+struct HipProperties([u8; 4096]);
 
-impl HipProperties {
-    /// Where `gcnArchName` begins.
-    const ARCH_NAME: usize = 396;
-    /// Its bytes, with the zero at the end.
-    const ARCH_NAME_BYTES: usize = 256;
+/// Bytes of `gcnArchName`, with the zero at the end.
+const ARCH_NAME_BYTES: usize = 256;
 
-    /// Properties without any answer.
-    pub(super) const EMPTY: HipProperties = HipProperties([0; 4096]);
+impl PropertiesFunction {
+    /// The newest that the library has. A library without any has no answer, and is none the worse for the rest.
+    fn of(library: &Library) -> Option<PropertiesFunction> {
+        const NEWEST_FIRST: [(&[u8], usize); 2] = [
+            (b"hipGetDevicePropertiesR0600\0", 1160),
+            (b"hipGetDeviceProperties\0", 396),
+        ];
+        NEWEST_FIRST.into_iter().find_map(|(name, arch_name)| {
+            // SAFETY: the function of this name has this type, by the header of ROCm.
+            let call = unsafe { library.get(name) }.ok()?;
+            Some(PropertiesFunction {
+                call: *call,
+                arch_name,
+            })
+        })
+    }
+}
 
-    /// The architecture, such as `gfx90a:sramecc+:xnack-`; none where the driver wrote none.
-    pub(super) fn arch_name(&self) -> Option<String> {
-        let end = Self::ARCH_NAME + Self::ARCH_NAME_BYTES;
-        text(self.0.get(Self::ARCH_NAME..end)?)
+impl HipLibrary {
+    /// The architecture of a device, such as `gfx90a:sramecc+:xnack-`; none where the driver wrote none.
+    pub(super) fn arch_name(&self, device: c_int) -> std::result::Result<Option<String>, HipCode> {
+        let Some(PropertiesFunction { call, arch_name }) = self.properties else {
+            return Ok(None);
+        };
+        let mut properties = HipProperties([0; 4096]);
+        // SAFETY: there is room for more than the driver writes.
+        match unsafe { call(&raw mut properties, device) } {
+            SUCCESS => {
+                let name = properties.0.get(arch_name..arch_name + ARCH_NAME_BYTES);
+                Ok(name.and_then(text))
+            }
+            code => Err(code),
+        }
     }
 }
 

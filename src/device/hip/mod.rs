@@ -8,13 +8,13 @@ use crate::device::backend::events::{self, EventDriver};
 use crate::device::backend::spaces::Addresses;
 use crate::device::backend::{Backend, Driver, SpacePart};
 use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Result};
-use library::{HipCode, HipLibrary, HipProperties, HipQuestion, SUCCESS};
+use library::{HipCode, HipLibrary, HipQuestion, SUCCESS};
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::LazyLock;
 
 /// The one ROCm API of this process: its devices are in the order of the driver. Nothing is loaded by calling this.
-pub fn rocm() -> &'static dyn DeviceApi {
+pub fn hip() -> &'static dyn DeviceApi {
     Hip::backend()
 }
 
@@ -156,14 +156,13 @@ impl Driver for Hip {
             Attribute::MaxRegistersPerBlock => number(HipQuestion::MaxRegistersPerBlock),
             // DEV-08: a text, as since 0.18; a number before.
             Attribute::GcnArch => {
-                let mut properties = HipProperties::EMPTY;
-                // SAFETY: there is room for more than the driver writes.
-                let code = unsafe { (on.library.device_properties)(&raw mut properties, on.id) };
-                on.checked("hipGetDeviceProperties", code)?;
-                let name = properties.arch_name();
+                let name = on.library.arch_name(on.id).or_else(|code| {
+                    on.checked("hipGetDeviceProperties", code)?;
+                    Ok(None)
+                })?;
                 name.map_or(AttributeValue::None, AttributeValue::Text)
             }
-            // Upstream answers with the constant of its headers; there are none here.
+            // DEV-08: upstream answers with the constant of the headers that it was built with; there are none here.
             Attribute::ApiVersion => {
                 let mut version = 0;
                 // SAFETY: `version` is a place for the answer.

@@ -11,6 +11,7 @@ use crate::device::{DEV_47, Result, Stream};
 use crate::rule::Kind;
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::Arc;
 
 /// A module on one device, with the image that it was made of: the driver copies none, and reads it for as long as the module is loaded.
 pub(crate) struct HipModule(*mut c_void, #[allow(dead_code)] Vec<u8>);
@@ -25,6 +26,8 @@ pub(crate) struct HipFunction(*mut c_void);
 
 // SAFETY: functions of the driver may be used from any thread.
 unsafe impl Send for HipFunction {}
+// SAFETY: functions of the driver may be used from any thread.
+unsafe impl Sync for HipFunction {}
 
 impl KernelDriver for Hip {
     type Code = FormattedCode;
@@ -56,7 +59,7 @@ impl KernelDriver for Hip {
 
     unsafe fn launch(
         (_, on): (i32, &HipDevice),
-        kernel: &mut HipFunction,
+        kernel: &HipFunction,
         info: &KernelInfo,
         args: &mut Packed,
         sizes: &WorkSizes,
@@ -107,7 +110,7 @@ impl KernelDriver for Hip {
         })
     }
 
-    fn unload(on: &HipDevice, program: &mut HipModule, _: impl Iterator<Item = HipFunction>) {
+    fn unload(on: &HipDevice, program: &mut HipModule, _: impl Iterator<Item = Arc<HipFunction>>) {
         // SAFETY: the module is unloaded here alone, and none of its functions is in use any more (`KernelDriver::unload`).
         let _ = unsafe { (on.library.unload_module)(program.0) };
     }

@@ -17,6 +17,7 @@ use opencl3::program::{
 };
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
 
 /// A program, released with its last owner.
 pub(crate) struct OpenClProgram(*mut c_void);
@@ -33,10 +34,10 @@ impl Drop for OpenClProgram {
     }
 }
 
-/// A kernel object. Its arguments are part of it, so that it belongs to one launch at a time.
+/// A kernel object.
 pub(crate) struct OpenClKernel(*mut c_void);
 
-// SAFETY: used by one launch at a time (`KernelDriver::Kernel`), on whatever thread.
+// SAFETY: a kernel may be used from any thread, by one at a time: each is behind the lock of `KernelDriver::Kernel`.
 unsafe impl Send for OpenClKernel {}
 
 impl Drop for OpenClKernel {
@@ -49,7 +50,8 @@ impl Drop for OpenClKernel {
 impl KernelDriver for OpenCl {
     type Code = FormattedCode;
     type Program = OpenClProgram;
-    type Kernel = OpenClKernel;
+    /// Arguments are part of a kernel object of OpenCL: it belongs to one launch at a time.
+    type Kernel = Mutex<OpenClKernel>;
 
     fn load(on: &OpenClDevice, code: &FormattedCode) -> Result<OpenClProgram> {
         let program = OpenClProgram(if code.format == "cl" {
@@ -84,20 +86,21 @@ impl KernelDriver for OpenCl {
         _: &OpenClDevice,
         program: &OpenClProgram,
         info: &KernelInfo,
-    ) -> Result<OpenClKernel> {
+    ) -> Result<Mutex<OpenClKernel>> {
         let made = create_kernel(program.0, &c_name(info)?);
         let made = OpenCl::checked(format!("clCreateKernel `{}`", info.name), made)?;
-        Ok(OpenClKernel(made))
+        Ok(Mutex::new(OpenClKernel(made)))
     }
 
     unsafe fn launch(
         (_, on): (i32, &OpenClDevice),
-        kernel: &mut OpenClKernel,
+        kernel: &Mutex<OpenClKernel>,
         info: &KernelInfo,
         args: &mut Packed,
         sizes: &WorkSizes,
         _: Stream,
     ) -> Result<()> {
+        let mut kernel = kernel.lock().unwrap_or_else(PoisonError::into_inner);
         for (at, (of, bytes)) in args.values().enumerate() {
             kernel.set_argument(at, of, bytes)?;
         }

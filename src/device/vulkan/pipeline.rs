@@ -10,6 +10,7 @@ use crate::device::module::KernelInfo;
 use crate::device::{DEV_51, DEV_54, Result, Space, Stream};
 use crate::rule::Kind;
 use ash::vk;
+use std::sync::Arc;
 
 /// A shader as the payload has it.
 #[derive(Clone, Debug)]
@@ -23,7 +24,6 @@ pub(crate) struct SpirvShader {
 }
 
 /// A shader, compiled for a device.
-#[derive(Clone, Copy)]
 pub(crate) struct VulkanPipeline {
     pipeline: vk::Pipeline,
     layout: vk::PipelineLayout,
@@ -62,7 +62,7 @@ impl KernelDriver for Vulkan {
 
     unsafe fn launch(
         (own, on): (i32, &VulkanDevice),
-        pipeline: &mut VulkanPipeline,
+        pipeline: &VulkanPipeline,
         _: &KernelInfo,
         args: &mut Packed,
         sizes: &WorkSizes,
@@ -142,7 +142,7 @@ impl KernelDriver for Vulkan {
     fn unload(
         on: &VulkanDevice,
         _: &mut Vec<SpirvShader>,
-        kernels: impl Iterator<Item = VulkanPipeline>,
+        kernels: impl Iterator<Item = Arc<VulkanPipeline>>,
     ) {
         // Recorded work may still name a pipeline.
         let _ = on.queue().sync(on);

@@ -13,6 +13,8 @@ pub(super) struct VulkanQueue {
     commands: vk::CommandBuffer,
     fence: vk::Fence,
     recording: bool,
+    /// What a wait failed with. What was submitted may still run then, so nothing of it is used or freed any more.
+    lost: Option<vk::Result>,
     /// How much is recorded; beyond a limit it is run, so that staging does not pile up.
     recorded: usize,
     staging: Vec<VulkanBuffer>,
@@ -52,6 +54,7 @@ impl VulkanQueue {
             commands: commands.first().copied().unwrap_or_default(),
             fence,
             recording: false,
+            lost: None,
             recorded: 0,
             staging: Vec::new(),
             descriptors: Vec::new(),
@@ -88,11 +91,12 @@ impl VulkanQueue {
         on: &VulkanDevice,
         work: impl FnOnce(&ash::Device, vk::CommandBuffer),
     ) -> Result<()> {
+        self.check()?;
         let device = &on.device;
         if !self.recording {
             let begin = vk::CommandBufferBeginInfo::default()
                 .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
-            // SAFETY: the command buffer is not in use: what was submitted with it was waited for (`submit`).
+            // SAFETY: the command buffer is not in use: what was submitted with it was waited for (`submit`, `check`).
             Vulkan::checked("vkBeginCommandBuffer", unsafe {
                 device.begin_command_buffer(self.commands, &begin)
             })?;
@@ -167,9 +171,17 @@ impl VulkanQueue {
 
     /// Runs what is recorded, waits, and returns what it needed (DEV-36).
     pub(super) fn sync(&mut self, on: &VulkanDevice) -> Result<()> {
+        self.check()?;
         let ran = self.submit(on);
-        self.release(on);
+        if self.lost.is_none() {
+            self.release(on);
+        }
         ran
+    }
+
+    /// Rejects work for a queue whose end was not seen.
+    fn check(&self) -> Result<()> {
+        Vulkan::checked("vkWaitForFences", self.lost.map_or(Ok(()), Err))
     }
 
     /// Returns staging and descriptor sets. Nothing may be recorded.
@@ -196,8 +208,6 @@ impl VulkanQueue {
             return Ok(());
         }
         let device = &on.device;
-        self.recording = false;
-        self.recorded = 0;
         let to_host = [vk::MemoryBarrier::default()
             .src_access_mask(vk::AccessFlags::TRANSFER_WRITE | vk::AccessFlags::SHADER_WRITE)
             .dst_access_mask(vk::AccessFlags::HOST_READ)];
@@ -218,6 +228,9 @@ impl VulkanQueue {
         }
         // SAFETY: the command buffer is recording, by the check of `recording` above.
         let ended = unsafe { device.end_command_buffer(self.commands) };
+        // Whatever comes of it, it no longer records: the next work begins anew.
+        self.recording = false;
+        self.recorded = 0;
         Vulkan::checked("vkEndCommandBuffer", ended)?;
         // SAFETY: what was recorded is alive until the queue has run (`keep`); queue and fence are behind our lock, and the
         // fence is not in use: it is waited for below.
@@ -225,9 +238,13 @@ impl VulkanQueue {
         Vulkan::checked("vkQueueSubmit", submitted)?;
         // SAFETY: the fence is ours.
         let waited = unsafe { device.wait_for_fences(&fences, true, u64::MAX) };
+        self.lost = waited.err();
         Vulkan::checked("vkWaitForFences", waited)?;
         // SAFETY: the queue is done with the fence.
-        Vulkan::checked("vkResetFences", unsafe { device.reset_fences(&fences) })
+        let reset = unsafe { device.reset_fences(&fences) };
+        // A fence that stays signalled would end the next wait at once.
+        self.lost = reset.err();
+        Vulkan::checked("vkResetFences", reset)
     }
 }
 
