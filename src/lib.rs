@@ -138,9 +138,20 @@ static INSTALLED: std::sync::Once = std::sync::Once::new();
 /// registry of `function`. These two chapters call this at the first lookup in them, and this is the only arrow of the
 /// library that points up: a program that calls nothing but `module::load` installs everything by it.
 ///
-/// Nothing that runs in here looks up: it would wait for itself.
+/// A lookup from within, such as one of the program's allocator, finds what is there so far: it would wait for itself. After a panic
+/// in here the next lookup begins anew, and finds the names that are taken.
 #[cfg(feature = "runtime")]
 fn install() {
+    use std::cell::Cell;
+    thread_local! {
+        static INSTALLING: Cell<bool> = const { Cell::new(false) };
+    }
+    struct Installing;
+    impl Drop for Installing {
+        fn drop(&mut self) {
+            INSTALLING.set(false);
+        }
+    }
     const BROUGHT: &[fn()] = &[
         capi::install,
         device::provide,
@@ -149,7 +160,14 @@ fn install() {
         #[cfg(feature = "vm")]
         vm::provide,
     ];
-    INSTALLED.call_once(|| BROUGHT.iter().for_each(|bring| bring()));
+    if INSTALLING.get() {
+        return;
+    }
+    INSTALLED.call_once_force(|_| {
+        INSTALLING.set(true);
+        let _ends = Installing;
+        BROUGHT.iter().for_each(|bring| bring());
+    });
 }
 
 #[cfg(feature = "suite")]

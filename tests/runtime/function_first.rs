@@ -1,9 +1,38 @@
 //! What a process may ask first: each request finds what the chapters bring, though nothing was asked before (FUN-11).
 #![cfg(feature = "frontend")]
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::process::Command;
 use tvmspec::function::registry;
 use tvmspec::value::{index, types};
+
+/// An allocator that looks a function up, as one that measures may.
+struct Curious;
+
+thread_local! {
+    static LOOKS: Cell<bool> = const { Cell::new(false) };
+}
+
+// SAFETY: the system's allocator does it.
+unsafe impl GlobalAlloc for Curious {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if LOOKS.replace(false) {
+            assert!(registry::lookup("test.no_such_function").is_none());
+            LOOKS.set(true);
+        }
+        // SAFETY: as for this function.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as for this function.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Curious = Curious;
 
 /// Runs one test below in a process of its own.
 fn alone(name: &str) {
@@ -19,6 +48,11 @@ fn alone(name: &str) {
 #[test]
 fn a_builtin_is_found_first() {
     alone("lookup");
+}
+
+#[test]
+fn an_allocator_looks_up_while_the_builtins_come() {
+    alone("curious");
 }
 
 #[test]
@@ -51,6 +85,20 @@ mod first {
     #[ignore = "run in a process of its own"]
     fn lookup() {
         assert!(registry::lookup("vm.builtin.copy").is_some());
+    }
+
+    #[test]
+    #[ignore = "run in a process of its own"]
+    fn curious() {
+        std::thread::spawn(|| {
+            std::thread::sleep(std::time::Duration::from_secs(60));
+            eprintln!("a lookup waits for itself");
+            std::process::abort();
+        });
+        LOOKS.set(true);
+        let found = registry::lookup("vm.builtin.copy");
+        LOOKS.set(false);
+        assert!(found.is_some());
     }
 
     #[test]
