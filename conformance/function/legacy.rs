@@ -460,6 +460,7 @@ unsafe extern "C-unwind" fn callback(
             give_int(owned.into())
         }
         "quietly" => 1,
+        "signal" => -2,
         "raise" => {
             let error = ptr::from_ref(made.error).cast_mut().cast();
             if let Some(frontend) = api.frontend {

@@ -72,8 +72,7 @@ impl Attribute {
     }
 
     /// The number in `release`; `None` where that release does not know the attribute (DEV-09).
-    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
-    pub(crate) fn number_in(self, release: Release) -> Option<i32> {
+    pub fn number_in(self, release: Release) -> Option<i32> {
         let (since, renumbered) = match self {
             Attribute::ComputeVersion => (2, Some((2, 3))),
             Attribute::GcnArch => (6, Some((6, 9))),

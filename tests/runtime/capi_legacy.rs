@@ -97,6 +97,77 @@ fn a_callback_is_registered_found_called_and_given_back() {
     assert_eq!(FINISHED.load(Ordering::Relaxed), 1);
 }
 
+unsafe extern "C-unwind" fn echo(
+    args: *mut TVMValue,
+    codes: *mut c_int,
+    _: c_int,
+    result: *mut c_void,
+    _: *mut c_void,
+) -> c_int {
+    unsafe { TVMCFuncSetReturn(result, args, codes, 1) }
+}
+
+/// Calls `resource`, which returns a text, before it returns the name of a type.
+unsafe extern "C-unwind" fn names_a_type(
+    _: *mut TVMValue,
+    _: *mut c_int,
+    _: c_int,
+    result: *mut c_void,
+    resource: *mut c_void,
+) -> c_int {
+    let v_str = c"a text of a call within".as_ptr();
+    assert_eq!(call(resource, TVMValue { v_str }, code::STR).0, 0);
+    let v_str = c"posit".as_ptr();
+    let (mut name, mut of) = (TVMValue { v_str }, code::STR);
+    unsafe { TVMCFuncSetReturn(result, &mut name, &mut of, 1) }
+}
+
+#[test]
+fn the_name_of_a_custom_type_comes_of_a_function_that_calls() {
+    let name = c"runtime._datatype_get_type_name";
+    let (mut echoes, mut names) = (ptr::null_mut(), ptr::null_mut());
+    unsafe {
+        let made = TVMFuncCreateFromCFunc(echo, ptr::null_mut(), None, &mut echoes);
+        assert_eq!(made, 0);
+        let made = TVMFuncCreateFromCFunc(names_a_type, echoes, None, &mut names);
+        assert_eq!(made, 0);
+        assert_eq!(TVMFuncRegisterGlobal(name.as_ptr(), names, 1), 0);
+    }
+    let v_type = tvmspec::value::DLDataType {
+        code: 150,
+        bits: 32,
+        lanes: 1,
+    };
+    let (done, result, of) = call(echoes, TVMValue { v_type }, code::DATA_TYPE);
+    assert_eq!((done, of), (0, code::STR), "{}", last_error());
+    let text = unsafe { CStr::from_ptr(result.v_str) };
+    assert_eq!(text, c"custom[posit]32");
+    unsafe {
+        assert_eq!(TVMFuncRemoveGlobal(name.as_ptr()), 0);
+        assert_eq!(TVMFuncFree(names), 0);
+        assert_eq!(TVMFuncFree(echoes), 0);
+    }
+}
+
+#[test]
+fn an_error_that_the_frontend_holds_is_code_2() {
+    let name = c"test.capi.holds";
+    let held = |_: &[tvmspec::value::AnyView<'_>]| {
+        let kind = tvmspec::function::ErrorKind::Frontend;
+        Err(tvmspec::function::Error::new(kind, "a signal"))
+    };
+    let held = tvmspec::function::Function::from_packed(held);
+    tvmspec::function::registry::register(name.to_str().unwrap(), held, false).unwrap();
+    let mut found = ptr::null_mut();
+    unsafe {
+        TVMAPISetLastError(c"before".as_ptr());
+        assert_eq!(TVMFuncGetGlobal(name.as_ptr(), &mut found), 0);
+    }
+    assert_eq!(call(found, TVMValue { v_int64: 1 }, code::INT).0, -2);
+    assert_eq!(last_error(), "before");
+    assert_eq!(unsafe { TVMFuncFree(found) }, 0);
+}
+
 #[test]
 fn an_array_is_made_filled_shared_and_freed() {
     let mut bytes: Vec<u8> = (0..24).collect();

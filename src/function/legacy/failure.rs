@@ -2,7 +2,7 @@
 
 use super::last_error;
 use crate::function::frontend;
-use crate::function::{Error, ErrorKind, raised, take_raised};
+use crate::function::{Error, ErrorKind, take_raised};
 use std::ffi::{c_int, c_void};
 
 /// The kind of the failure whose error object the frontend left on this thread (FUN-25).
@@ -14,6 +14,9 @@ const FRONTEND_KIND: ErrorKind = ErrorKind::Frontend;
 pub(crate) fn report(error: Error) -> c_int {
     if error.kind() != FRONTEND_KIND {
         frontend::release();
+    } else if frontend::held().is_null() {
+        // FUN-14: the frontend has the error, of a signal; there is no text, and none that was here is touched.
+        return -2;
     }
     let (kind, message) = (error.kind().as_str(), error.message());
     // FUN-18: frontends take the kind off the front of the text; one that is there already is not repeated.
@@ -39,12 +42,15 @@ pub(crate) fn leave(message: &str) {
 pub(crate) unsafe fn leave_object(error: *mut c_void) {
     // SAFETY: `error` is null or an object of the frontend, by this contract.
     let is_kept = unsafe { frontend::hold(error) };
-    let text = match is_kept {
-        true => "the frontend holds the error of this call",
-        // FUN-25: without the functions that count it the object may be freed before anybody reads it.
-        false => "the frontend left an error and registered no functions to hold it",
-    };
-    last_error::set(&format!("{FRONTEND_KIND}: {text}"));
+    match is_kept {
+        true => last_error::set(&format!(
+            "{FRONTEND_KIND}: the frontend holds the error of this call"
+        )),
+        // FUN-25: without the functions that count it the object may be freed before it is read.
+        false => {
+            last_error::set("the frontend left an error and registered no functions to hold it")
+        }
+    }
 }
 
 /// The error of a call that returned `code`: what the callee left, in either era's place.
@@ -53,12 +59,12 @@ pub(crate) fn of_call(code: c_int) -> Error {
     let left = take_raised();
     match last_error::take() {
         Some(text) => error_of(&text),
-        None => left.unwrap_or_else(|| match code {
-            -2 => raised(code),
-            _ => Error::new(
+        // FUN-14: -2 too, which is no code of the frontend here.
+        None => left.unwrap_or_else(|| {
+            Error::new(
                 ErrorKind::Runtime,
                 format!("a compiled function returned {code} and left no message"),
-            ),
+            )
         }),
     }
 }
@@ -80,8 +86,13 @@ fn error_of(text: &str) -> Error {
         !name.is_empty() && bytes.all(|one| one.is_ascii_alphanumeric() || b"_.".contains(&one))
     };
     let (kind, message) = match text.split_once(':').filter(|(name, _)| is_kind(name)) {
-        Some((kind, message)) => (kind.into(), message.trim_start_matches(' ')),
+        Some((kind, message)) => (ErrorKind::from(kind), message.trim_start_matches(' ')),
         None => (ErrorKind::Tvm, text),
+    };
+    // FUN-14: a text alone, whatever it begins with, is no error that the frontend holds.
+    let (kind, message) = match kind == FRONTEND_KIND && frontend::held().is_null() {
+        true => (ErrorKind::Tvm, text),
+        false => (kind, message),
     };
     let space = if check.is_empty() { "" } else { " " };
     let error = Error::new(kind, format!("{check}{space}{message}"));
@@ -117,6 +128,10 @@ mod tests {
         for (text, said) in [
             ("plain text", "TVMError: plain text"),
             ("ValueError: with kind", "ValueError: with kind"),
+            (
+                "EnvErrorAlreadySet: no object",
+                "TVMError: EnvErrorAlreadySet: no object",
+            ),
             ("Two words: no kind", "TVMError: Two words: no kind"),
             (
                 "[12:00:00] file.cc:7: Check failed: a == b (1 vs. 2) : TypeError: inside",

@@ -23,7 +23,14 @@ thread_local! {
 /// What the function raises.
 pub(crate) fn call(function: &Function, args: &[AnyView<'_>]) -> Result<(TVMValue, c_int)> {
     let returned = function.call(args)?;
-    RESULTS.with_borrow_mut(|results| results.pass(returned))
+    let returned = match returned.type_index() {
+        // The name of a custom type is a question to the registry, and the function there may call this one.
+        index::DATA_TYPE => Any::from(dtype_text(returned.as_raw().dtype())?),
+        _ => returned,
+    };
+    // The text before this one ends outside of the borrow, for the same reason: it may be an object of another library.
+    let mut ended = Any::none();
+    RESULTS.with_borrow_mut(|results| results.pass(returned, &mut ended))
 }
 
 /// The names of all global functions as C strings, valid until the next listing on this thread (FUN-24). A name with a NUL
@@ -62,11 +69,11 @@ impl Default for ThreadResults {
 }
 
 impl ThreadResults {
-    /// A result for a caller of this convention: bytes as a byte array, a data type as its text.
-    fn pass(&mut self, returned: Any) -> Result<(TVMValue, c_int)> {
+    /// A result for a caller of this convention: bytes as a byte array. What the thread kept until now goes to `ended`.
+    fn pass(&mut self, returned: Any, ended: &mut Any) -> Result<(TVMValue, c_int)> {
         match returned.type_index() {
             index::SMALL_BYTES | index::BYTES => {
-                self.result = returned;
+                *ended = std::mem::replace(&mut self.result, returned);
                 let view = self.result.view();
                 // A copy: short bytes lie in the cell itself, and a C reader wants an address.
                 self.bytes = bytes_bytes(&view).unwrap_or_default().into();
@@ -74,11 +81,12 @@ impl ThreadResults {
                 let v_handle = (&raw mut self.array).cast();
                 Ok((TVMValue { v_handle }, code::BYTES))
             }
-            index::DATA_TYPE => {
-                let text = dtype_text(returned.as_raw().dtype())?;
-                pass_result(Any::from(text), &mut self.result)
+            index::SMALL_STR | index::STR => {
+                *ended = std::mem::replace(&mut self.result, Any::none());
+                pass_result(returned, &mut self.result)
             }
-            _ => pass_result(returned, &mut self.result),
+            // Keeps nothing: what was kept stays readable (FUN-16).
+            _ => pass_result(returned, ended),
         }
     }
 }
@@ -181,12 +189,12 @@ mod tests {
                 bits,
                 lanes: 1,
             };
-            let mut results = ThreadResults::default();
-            let (value, code) = results.pass(Any::from(dtype)).unwrap();
+            let function = Function::from_packed(move |_| Ok(Any::from(dtype)));
+            let (value, code) = call(&function, &[]).unwrap();
             assert_eq!(code, code::STR);
             // SAFETY: the code says that it is a text.
             let passed = unsafe { value.v_str };
-            // SAFETY: a C string, which `results` keeps.
+            // SAFETY: a C string, which the thread keeps.
             let passed = unsafe { CStr::from_ptr(passed) };
             assert_eq!(passed.to_str(), Ok(text));
         }
