@@ -81,6 +81,16 @@ impl From<Violation> for Refusal {
     }
 }
 
+impl From<crate::function::Error> for Refusal {
+    /// A rule that is broken is an answer; what fails otherwise is none.
+    fn from(error: crate::function::Error) -> Refusal {
+        match error.violation() {
+            Some(broken) => Refusal::Rejected(broken.clone()),
+            None => Refusal::Unsupported(error.to_string()),
+        }
+    }
+}
+
 /// The bytes under `data` of a request, from base64.
 pub(crate) fn data(args: &Value) -> Result<Vec<u8>, Refusal> {
     use base64::prelude::{BASE64_STANDARD, Engine as _};

@@ -3,8 +3,8 @@
 //! Run: `cargo run --example external_device`
 
 use tvmspec::device::{
-    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Manager, Result, Space,
-    Stream, cpu, manager,
+    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error, ErrorKind, Manager,
+    Result, Space, Stream, cpu, manager,
 };
 
 /// An accelerator that, for want of hardware, borrows the memory of the host.
@@ -14,9 +14,10 @@ impl DeviceApi for Mine {
     fn set_device(&self, device: Device) -> Result<()> {
         match device.id {
             0 => Ok(()),
-            id => Err(tvmspec::device::Error::Absent(format!(
-                "there is one of me, and no {id}"
-            ))),
+            id => {
+                let why = format!("there is one of me, and no {id}");
+                Err(Error::new(ErrorKind::Runtime, why))
+            }
         }
     }
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {

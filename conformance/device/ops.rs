@@ -249,8 +249,7 @@ pub(super) fn refused_or<T: Into<Value>>(
 ) -> Result<Answer, Refusal> {
     match result {
         Ok(answer) => Ok(value(answer.into())),
-        Err(crate::device::Error::Refused(broken)) => Err(Refusal::Rejected(broken)),
-        Err(other) => Err(Refusal::Unsupported(other.to_string())),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::tables::refused;
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
+use crate::device::error::{absent, driver_error, out_of_memory};
 use crate::device::simulated::{Simulated, SimulatedCall};
 use crate::device::table::{self, DeviceTable};
 use crate::device::{
@@ -230,29 +231,19 @@ fn functions() -> Outcome {
 }
 
 fn errors() -> Outcome {
-    let raised = |error: Error| {
-        let raised = crate::function::Error::from(error);
-        (
-            raised.kind().as_str().to_owned(),
-            raised.message().to_owned(),
-        )
-    };
-    let memory = Error::OutOfMemory {
-        nbytes: 5,
-        by: "nobody".into(),
-    };
+    let raised = |error: Error| (error.kind().as_str().to_owned(), error.message().to_owned());
+    let memory = out_of_memory(5, "nobody");
     let refusal = DEV_04.refused(Kind::Missing, "nothing");
-    let own = crate::function::Error::from(refusal.clone());
-    let own = (own.kind().as_str().to_owned(), own.message().to_owned());
+    let own = ("RuntimeError".to_owned(), "nothing".to_owned());
     expect(raised(refusal.into()), own, "a refusal")?;
     for (error, kind, text) in [
         (memory, "MemoryError", "no memory for 5 bytes (nobody)"),
         (
-            Error::driver("suite", "call", 3, "why"),
+            driver_error("suite", "call", 3, "why"),
             "RuntimeError",
             "suite: call failed with 3 (why)",
         ),
-        (Error::Absent("no suite".into()), "RuntimeError", "no suite"),
+        (absent("no suite"), "RuntimeError", "no suite"),
     ] {
         expect(raised(error), (kind.to_owned(), text.to_owned()), kind)?;
     }

@@ -7,8 +7,8 @@ use crate::conformance::op::{Answer, Refusal};
 use crate::device::simulated::{Hazard, Simulated, SimulatedCall};
 use crate::device::stream::set_current_device;
 use crate::device::{
-    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error,
-    Result as DeviceResult, Space, Stream,
+    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Result as DeviceResult,
+    Space, Stream,
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -58,10 +58,10 @@ pub(super) fn run(args: &Value) -> Result<Answer, Refusal> {
     for step in steps.ok_or_else(|| wrong(of))? {
         results.push(match simulation.step(step).ok_or_else(|| wrong(step))? {
             Ok(result) => result,
-            Err(Error::Refused(broken)) => {
-                json!({"reject": broken.kind().name(), "rule": broken.rule().id()})
-            }
-            Err(failed) => json!({"failed": failed.to_string()}),
+            Err(error) => match error.violation() {
+                Some(broken) => json!({"reject": broken.kind().name(), "rule": broken.rule().id()}),
+                None => json!({"failed": error.message()}),
+            },
         });
     }
     Ok(value(simulation.end(results)))

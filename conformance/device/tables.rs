@@ -110,12 +110,12 @@ pub(super) fn refused<T: std::fmt::Debug>(
     kind: Kind,
     what: &str,
 ) -> Outcome {
-    match result {
-        Err(Error::Refused(broken)) => {
+    match result.as_ref().map_err(Error::violation) {
+        Err(Some(broken)) => {
             let names = (broken.rule().id(), broken.kind().name());
             expect(names, (rule.id(), kind.name()), what)
         }
-        other => Failure::broken(format!("{what}: {other:?}")),
+        _ => Failure::broken(format!("{what}: {result:?}")),
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn refused_or_failed<T: std::fmt::Debug>(
     what: &str,
 ) -> Outcome {
     match result {
-        Err(Error::OutOfMemory { .. } | Error::Driver { .. } | Error::Absent(_)) => Ok(()),
+        Err(error) if error.violation().is_none() => Ok(()),
         other => refused(other, rule, kind, what),
     }
 }

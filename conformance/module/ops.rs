@@ -5,7 +5,7 @@ use super::{compiled, loading, lookup, opened, probe};
 use crate::conformance::function::script;
 use crate::conformance::op::{self, Answer, Op, Refusal, Run};
 use crate::function::Error;
-use crate::module::{self, Dialect, LoadError, Module, load_symbols};
+use crate::module::{self, Dialect, Module, load_symbols};
 use crate::release::Layout;
 use crate::rule::{Findings, Strictness};
 use serde_json::{Value, json};
@@ -70,11 +70,8 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-pub(super) fn broken(error: LoadError) -> Refusal {
-    match error {
-        LoadError::Broken(broken) => broken.into(),
-        LoadError::Failed(error) => Refusal::Unsupported(error.to_string()),
-    }
+pub(super) fn broken(error: Error) -> Refusal {
+    error.into()
 }
 
 pub(super) fn value(args: &Value) -> &Value {

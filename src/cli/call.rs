@@ -71,7 +71,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
     let device = Device::from(device);
     // SAFETY: who calls a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
     let loaded = unsafe { module::load_library(&args.library, Strictness::Lenient) };
-    let loaded = loaded.map_err(CliError::new)?;
+    let loaded = loaded.map_err(CliError::of)?;
     for finding in &loaded.findings {
         output::note(format_args!("note: {finding}"));
     }

@@ -45,7 +45,7 @@ fn look(name: &str) -> Result<Vec<Found>, String> {
     let of = kind::number_of(name).ok_or("no release has such a device")?;
     let api = Manager::global().api(of).map_err(|error| match name {
         "metal" => "not built: this crate has no backend for it".to_owned(),
-        _ => error.to_string(),
+        _ => error.reason(),
     })?;
     let mut found = Vec::new();
     for id in 0..MOST {
@@ -74,7 +74,7 @@ fn look(name: &str) -> Result<Vec<Found>, String> {
         let why = api.attribute(Device::new(of, 0), Attribute::DeviceName);
         return Err(why
             .err()
-            .map_or_else(|| "no device".to_owned(), |error| error.to_string()));
+            .map_or_else(|| "no device".to_owned(), |error| error.reason()));
     }
     Ok(found)
 }

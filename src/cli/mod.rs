@@ -134,6 +134,11 @@ impl CliError {
     pub(crate) fn new(message: impl Display) -> CliError {
         CliError::Message(message.to_string())
     }
+
+    /// What failed in the library, behind the rule that is broken.
+    pub(crate) fn of(error: tvmspec::function::Error) -> CliError {
+        CliError::Message(error.reason())
+    }
 }
 
 impl From<io::Error> for CliError {

@@ -19,14 +19,14 @@ pub(crate) struct OnDevice {
 impl OnDevice {
     /// Copies `host` to `device`.
     pub(crate) fn new(host: &Tensor, device: Device) -> Result<OnDevice, CliError> {
-        let api = Manager::global().api(device.kind).map_err(CliError::new)?;
-        api.set_device(device).map_err(CliError::new)?;
+        let api = Manager::global().api(device.kind).map_err(CliError::of)?;
+        api.set_device(device).map_err(CliError::of)?;
         let mut shape = host.shape().to_vec();
         let of = host.dl().dtype;
         let dtype = Dtype::from(of);
         let space = api
             .alloc_scoped(device, &shape, dtype, None)
-            .map_err(CliError::new)?;
+            .map_err(CliError::of)?;
         let dl = DLTensor {
             data: space.0,
             device: DLDevice::from(device),
@@ -85,8 +85,8 @@ impl OnDevice {
         };
         let stream = Stream::DEFAULT;
         // SAFETY: both sides have the bytes of the tensor, and live beyond the sync.
-        unsafe { self.api.copy(&copy, stream) }.map_err(CliError::new)?;
-        self.api.sync(self.device, stream).map_err(CliError::new)
+        unsafe { self.api.copy(&copy, stream) }.map_err(CliError::of)?;
+        self.api.sync(self.device, stream).map_err(CliError::of)
     }
 }
 

@@ -142,7 +142,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Absent`](super::Error::Absent) for a device that is not there; what the driver answers.
+    /// A RuntimeError for a device that is not there; what the driver answers.
     fn set_device(&self, device: Device) -> Result<()>;
 
     /// Answers a question about `device`; [`AttributeValue::None`] for a question that this device does not know (DEV-08).
@@ -158,7 +158,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`](super::Error::OutOfMemory) where there is not as much memory; DEV-12 for an alignment that the device
+    /// A MemoryError where there is not as much memory; DEV-12 for an alignment that the device
     /// does not have.
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space>;
 

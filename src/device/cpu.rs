@@ -1,9 +1,9 @@
 //! The host as a device: aligned memory, immediate copies, no streams.
 
+use crate::device::error::out_of_memory;
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::{
-    Attribute, AttributeValue, CopyRequest, DEV_12, Device, DeviceApi, Dtype, Error, Result, Space,
-    Stream,
+    Attribute, AttributeValue, CopyRequest, DEV_12, Device, DeviceApi, Dtype, Result, Space, Stream,
 };
 use crate::rule::Kind;
 use std::ffi::c_void;
@@ -86,10 +86,7 @@ struct Heap;
 impl SpaceSource for Heap {
     fn alloc(&self, _: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
         let alignment = alignment.max(size_of::<usize>());
-        let failed = || Error::OutOfMemory {
-            nbytes,
-            by: format!("the heap, alignment {alignment}"),
-        };
+        let failed = || out_of_memory(nbytes, format!("the heap, alignment {alignment}"));
         DEV_12.demand(Kind::Unsupported, alignment.is_power_of_two(), || {
             format!("no memory is aligned to {alignment} bytes")
         })?;

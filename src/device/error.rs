@@ -1,93 +1,41 @@
-//! Why a call of a device failed.
+//! How a call of a device fails: by the error of every call, in the words of this chapter.
 
-use crate::rule::{Kind, Rule, Violation};
-use std::fmt;
+use crate::function::{Error, ErrorKind};
+use crate::rule::{Kind, Rule};
 
-/// Why a call of a device failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Error {
-    /// The caller broke a rule of this chapter, or requested what the contract lets a device refuse.
-    Refused(Violation),
-    /// The memory is not there.
-    OutOfMemory {
-        /// Bytes of the request.
-        nbytes: usize,
-        /// Who refused: a call of the driver, or an injected failure.
-        by: String,
-    },
-    /// The driver or its library failed.
-    Driver {
-        /// `opencl`, `cuda`, ...
-        backend: &'static str,
-        /// The call that failed, such as `clBuildProgram`, and on what.
-        call: String,
-        /// The driver's number.
-        code: i64,
-        /// The driver's text for it; empty where it has none.
-        meaning: String,
-    },
-    /// The backend, its library or its hardware is not here: which, and why.
-    Absent(String),
-}
-
-impl Error {
-    /// A failure of `call` with the driver's number and explanation.
-    pub fn driver(
-        backend: &'static str,
-        call: impl Into<String>,
-        code: i64,
-        meaning: impl Into<String>,
-    ) -> Error {
-        Error::Driver {
-            backend,
-            call: call.into(),
-            code,
-            meaning: meaning.into(),
-        }
-    }
-
-    /// The rule that the caller broke, if that is the reason.
-    pub fn rule(&self) -> Option<Rule> {
-        match self {
-            Error::Refused(broken) => Some(broken.rule()),
-            _ => None,
-        }
-    }
-}
-
-/// A refusal by `rule`, for callers that got something wrong.
+/// A rejection by `rule`, for callers that got something wrong.
+#[cold]
 pub(crate) fn refuse<T>(rule: Rule, kind: Kind, message: impl Into<String>) -> Result<T, Error> {
-    Err(Error::Refused(rule.refused(kind, message)))
+    Err(rule.refused(kind, message).into())
 }
 
-impl From<Violation> for Error {
-    fn from(broken: Violation) -> Error {
-        Error::Refused(broken)
-    }
+/// There is no memory for `nbytes` bytes: `by` is the call of the driver that failed, or why.
+#[cold]
+pub(crate) fn out_of_memory(nbytes: usize, by: impl std::fmt::Display) -> Error {
+    Error::new(
+        ErrorKind::Memory,
+        format!("no memory for {nbytes} bytes ({by})"),
+    )
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Refused(broken) => broken.fmt(f),
-            Error::OutOfMemory { nbytes, by } => write!(f, "no memory for {nbytes} bytes ({by})"),
-            Error::Driver {
-                backend,
-                call,
-                code,
-                meaning,
-            } => {
-                write!(f, "{backend}: {call} failed with {code}")?;
-                if meaning.is_empty() {
-                    Ok(())
-                } else {
-                    write!(f, " ({meaning})")
-                }
-            }
-            Error::Absent(why) => f.write_str(why),
-        }
-    }
+/// The driver or its library failed in `call`, with its own number, and its text for it where it has one.
+#[cold]
+pub(crate) fn driver_error(
+    backend: &str,
+    call: impl std::fmt::Display,
+    code: i64,
+    meaning: impl AsRef<str>,
+) -> Error {
+    let meaning = match meaning.as_ref() {
+        "" => String::new(),
+        meaning => format!(" ({meaning})"),
+    };
+    let message = format!("{backend}: {call} failed with {code}{meaning}");
+    Error::new(ErrorKind::Runtime, message)
 }
 
-impl std::error::Error for Error {}
+/// A driver, its library or its hardware is not here.
+#[cold]
+pub(crate) fn absent(why: impl AsRef<str>) -> Error {
+    Error::new(ErrorKind::Runtime, why.as_ref())
+}

@@ -1,7 +1,7 @@
 //! What this chapter puts into the global registry, under the names that compiled code and frontends use.
 
 use crate::device::manager::{self, Manager};
-use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Space, Stream, cpu};
+use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Space, Stream, cpu};
 use crate::function::{self, ErrorKind, Function, registry};
 use crate::module::workspace::{self, Request};
 use crate::value::{Any, AnyView, DLDevice};
@@ -156,16 +156,6 @@ impl From<AttributeValue> for Any {
             AttributeValue::None => Any::none(),
             AttributeValue::Int(number) => number.into(),
             AttributeValue::Text(text) => text.as_str().into(),
-        }
-    }
-}
-
-impl From<Error> for function::Error {
-    fn from(error: Error) -> function::Error {
-        match error {
-            Error::Refused(broken) => broken.into(),
-            Error::OutOfMemory { .. } => function::Error::new(ErrorKind::Memory, error.to_string()),
-            other => function::Error::new(ErrorKind::Runtime, other.to_string()),
         }
     }
 }

@@ -3,13 +3,13 @@
 //! A device type has a name, and the registry has a function `device_api.<name>` that returns an API. The manager calls it once
 //! and remembers the API, never a miss.
 
-use crate::device::error::refuse;
+use crate::device::error::{absent, out_of_memory, refuse};
 use crate::device::install;
 use crate::device::kind::{self, REMOTE, name_in};
 use crate::device::table::{self, DeviceTable};
 use crate::device::{
-    Attribute, AttributeValue, DEV_04, DEV_20, Device, DeviceApi, Dtype, Error, Result, Space,
-    Stream, TensorRef,
+    Attribute, AttributeValue, DEV_04, DEV_20, Device, DeviceApi, Dtype, Result, Space, Stream,
+    TensorRef,
 };
 use crate::function::{Function, registry};
 use crate::module::workspace::Request;
@@ -145,10 +145,10 @@ impl Manager {
             lanes: 1,
         };
         let Ok(nbytes) = usize::try_from(request.bytes) else {
-            return Err(Error::OutOfMemory {
-                nbytes: usize::MAX,
-                by: format!("{} bytes of workspace", request.bytes),
-            });
+            return Err(out_of_memory(
+                usize::MAX,
+                format!("{} bytes of workspace", request.bytes),
+            ));
         };
         self.api(device.kind)?.alloc_workspace(device, nbytes, hint)
     }
@@ -206,10 +206,7 @@ fn name_of(kind: i32) -> Result<&'static str> {
 /// # let api: &'static dyn tvmspec::device::DeviceApi = tvmspec::device::cpu::cpu();
 /// tvmspec::device::manager::register("ext_dev", api);
 /// ```
-pub unsafe fn register(
-    name: &str,
-    api: &'static dyn DeviceApi,
-) -> std::result::Result<(), crate::function::Error> {
+pub unsafe fn register(name: &str, api: &'static dyn DeviceApi) -> Result<()> {
     let details = registry::Details::default();
     let name = format!("device_api.{name}");
     // SAFETY: `factory` returns the address of a table that lives for ever.
@@ -239,7 +236,7 @@ pub unsafe fn register_number(
     kind: i32,
     name: &'static str,
     api: &'static dyn DeviceApi,
-) -> std::result::Result<(), crate::function::Error> {
+) -> Result<()> {
     kind::add(kind, name)?;
     // SAFETY: as for this function.
     unsafe { register(name, api) }
@@ -253,17 +250,18 @@ fn in_registry(name: &str) -> Option<ApiFactory> {
     };
     let name = name.to_owned();
     Some(Box::new(move || {
-        let absent = |why: String| Error::Absent(format!("{name}: {why}"));
+        let no_table = |why: &str| absent(format!("{name}: {why}"));
         let made = function
             .call(&[])
-            .map_err(|error| absent(error.to_string()))?;
-        let pointer = <*mut c_void>::try_from(&made).map_err(|error| absent(error.to_string()))?;
+            .map_err(|error| no_table(&error.to_string()))?;
+        let pointer =
+            <*mut c_void>::try_from(&made).map_err(|error| no_table(&error.to_string()))?;
         // SAFETY: a function of this name returns null, or the address of a table that lives for ever: `register_with`, the
         // only way to that name, asks for it.
         unsafe { table::to_api(pointer.cast::<DeviceTable>()) }
             // A C++ runtime beside us returns an object of its own, which is none of ours to call.
             .or(own)
-            .ok_or_else(|| absent("returned no device table".into()))
+            .ok_or_else(|| no_table("returned no device table"))
     }))
 }
 

@@ -39,7 +39,7 @@ pub(crate) mod backend;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
-mod error;
+pub(crate) mod error;
 #[cfg(feature = "hip")]
 pub mod hip;
 mod install;
@@ -63,17 +63,14 @@ pub mod vulkan;
 
 pub use rules::*;
 
+pub use crate::function::{Error, ErrorKind, Result};
 pub use crate::tensor::{Device, Dtype};
 pub use api::{CopyRequest, DeviceApi, Space, Stream};
 pub use attribute::{Attribute, AttributeValue};
-pub use error::Error;
 pub(crate) use install::install;
 pub(crate) use install::provide;
 pub use manager::Manager;
 pub use shape::{TensorRef, byte_size, is_contiguous};
-
-/// What every fallible call of a device returns.
-pub type Result<T> = std::result::Result<T, Error>;
 
 /// Alignment of ordinary allocations in bytes: 64 (128 in 0.7 to 0.9).
 pub(crate) const ALIGNMENT: usize = 64;

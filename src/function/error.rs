@@ -28,13 +28,15 @@ pub(crate) struct ErrorCell {
     /// to goes: [`Error::backtrace`] copies it.
     pub(crate) backtrace: UnsafeCell<ByteArray>,
     /// Replaces (mode 0) or extends (mode 1) the backtrace.
-    pub(crate) update_backtrace:
-        Option<unsafe extern "C-unwind" fn(*mut Header, *const ByteArray, i32)>,
+    pub(crate) update_backtrace: Option<UpdateBacktrace>,
     /// The error that caused this one.
     pub(crate) cause_chain: *mut Header,
     /// Anything else that travels along; changes in place.
     pub(crate) extra_context: UnsafeCell<*mut Header>,
 }
+
+/// Changes the backtrace of the error that has it (FUN-05).
+type UpdateBacktrace = unsafe extern "C-unwind" fn(*mut Header, *const ByteArray, i32);
 
 const _: () = assert!(size_of::<ErrorCell>() == 72);
 
@@ -64,6 +66,8 @@ struct OwnError {
     texts: NonNull<[u8]>,
     /// What the public part shows as the backtrace.
     backtrace: UnsafeCell<Vec<u8>>,
+    /// The rule that was broken, where one was. Never changes.
+    broken: Option<Box<Violation>>,
 }
 
 // SAFETY: `#[repr(C)]`, `public` first; its own functions alone reach the texts.
@@ -128,7 +132,19 @@ unsafe extern "C-unwind" fn update_backtrace(
 /// The mode in which a text follows the backtrace that is there.
 const APPEND: i32 = 1;
 
-/// An error that travels: what a call gives instead of a result.
+/// Why something failed: the one error of everything that runs, whoever raised it.
+///
+/// Kind and message are what every language of the boundary has. Where a rule was broken, [`Error::violation`] is that; a format that
+/// is read alone fails with the [`Violation`] itself.
+///
+/// ```
+/// use tvmspec::device::{Device, Manager};
+///
+/// let error = Manager::global().api(99).err().unwrap();
+/// assert_eq!(error.kind(), "RuntimeError");
+/// assert_eq!(error.violation().unwrap().rule().id(), "DEV-06");
+/// # let _ = Device::CPU;
+/// ```
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Error(Ref<ErrorObj>);
@@ -141,7 +157,7 @@ impl Error {
         Error::with_parts(kind.as_bytes(), message.as_ref(), b"", None, None)
     }
 
-    /// An error with all its parts.
+    /// An error with all its parts that cross the boundary.
     #[cold]
     pub(crate) fn with_parts(
         kind: &[u8],
@@ -149,6 +165,16 @@ impl Error {
         backtrace: &[u8],
         cause: Option<ObjectRef>,
         context: Option<ObjectRef>,
+    ) -> Error {
+        Error::make(kind, message, backtrace, [cause, context], None)
+    }
+
+    fn make(
+        kind: &[u8],
+        message: &[u8],
+        backtrace: &[u8],
+        [cause, context]: [Option<ObjectRef>; 2],
+        broken: Option<Box<Violation>>,
     ) -> Error {
         let texts = NonNull::from(Box::leak([kind, message].concat().into_boxed_slice()));
         let start: *const u8 = texts.as_ptr().cast();
@@ -175,52 +201,86 @@ impl Error {
             },
             texts,
             backtrace: UnsafeCell::new(backtrace),
+            broken,
         });
         // SAFETY: an `OwnError` starts with an `ErrorObj`, and the reference moves.
         Error(unsafe { Ref::from_raw(own.into_object().into_raw()) })
     }
 
-    /// The same error, caused by `cause`.
+    /// The same error, caused by `cause`. Its texts need not be UTF-8: they cross as bytes.
     #[must_use]
     pub fn caused_by(self, cause: Error) -> Error {
-        Error::with_parts(
-            self.kind().as_str().as_bytes(),
-            self.message().as_bytes(),
-            self.backtrace().as_bytes(),
-            Some(cause.into_object()),
-            None,
-        )
+        let message = Error::bytes(&self.0.cell.message);
+        self.again(message, [Some(cause.into_object()), self.context()])
+    }
+
+    /// The same error with this message, as an object of its own: an error that is raised more than once collects the frames of
+    /// all its ways up.
+    #[cold]
+    #[cfg_attr(
+        not(any(
+            feature = "vm",
+            feature = "cuda",
+            feature = "hip",
+            feature = "opencl",
+            feature = "vulkan"
+        )),
+        allow(dead_code)
+    )]
+    pub(crate) fn with_message(&self, message: &str) -> Error {
+        let cause = self.cause().map(Error::into_object);
+        self.again(message.as_bytes(), [cause, self.context()])
+    }
+
+    fn again(&self, message: &[u8], objects: [Option<ObjectRef>; 2]) -> Error {
+        let kind = Error::bytes(&self.0.cell.kind);
+        let backtrace = self.backtrace_bytes();
+        let broken = self.violation().cloned().map(Box::new);
+        Error::make(kind, message, &backtrace, objects, broken)
+    }
+
+    /// The rule that was broken, if that is the reason. An error of another library has none, and what crosses the boundary as text
+    /// loses it.
+    pub fn violation(&self) -> Option<&Violation> {
+        let update: UpdateBacktrace = update_backtrace;
+        let own = self.0.cell.update_backtrace?;
+        if !std::ptr::fn_addr_eq(own, update) {
+            return None;
+        }
+        let own = self.0.as_object().as_ptr().cast::<OwnError>();
+        // SAFETY: `update_backtrace` is only ever set in errors made here, and the object lives while `self` does.
+        let broken = unsafe { &(*own).broken };
+        broken.as_deref()
+    }
+
+    /// The message behind the rule that was broken, as a [`Violation`] prints itself; without one, behind the kind.
+    pub fn reason(&self) -> String {
+        let message = self.message();
+        match self.violation() {
+            Some(broken) => match message.strip_prefix(broken.message()) {
+                Some(rest) => format!("{broken}{rest}"),
+                None => message.to_owned(),
+            },
+            None => self.to_string(),
+        }
+    }
+
+    fn bytes(part: &ByteArray) -> &[u8] {
+        // SAFETY: kind and message live while the error does.
+        unsafe { part.as_slice() }
     }
 
     /// The same error with `text` behind its message. The other parts stay as they are, byte for byte.
     #[cfg(feature = "vm")]
     #[cold]
     pub(crate) fn with_text_behind(&self, text: &str) -> Error {
-        let cell = &self.0.cell;
-        // SAFETY: the kind lives, unchanged, while the error does.
-        let kind = unsafe { cell.kind.as_slice() };
-        // SAFETY: so does the message.
-        let message = unsafe { cell.message.as_slice() };
-        let backtrace = {
-            let _updates = updates();
-            let _held = changes();
-            // SAFETY: errors made here change it under `changes`, others under `updates` (see `Sync`).
-            let backtrace = unsafe { &*cell.backtrace.get() };
-            // SAFETY: the bytes that it counts, which live while both locks are held.
-            unsafe { backtrace.as_slice() }.to_vec()
-        };
-        Error::with_parts(
-            kind,
-            &[message, text.as_bytes()].concat(),
-            &backtrace,
-            self.cause().map(Error::into_object),
-            self.context(),
-        )
+        let message = [Error::bytes(&self.0.cell.message), text.as_bytes()].concat();
+        let cause = self.cause().map(Error::into_object);
+        self.again(&message, [cause, self.context()])
     }
 
     fn text(part: &ByteArray) -> &str {
-        // SAFETY: kind and message live while the error does; the backtrace is read before anyone can change it.
-        std::str::from_utf8(unsafe { part.as_slice() }).unwrap_or("(not UTF-8)")
+        std::str::from_utf8(Error::bytes(part)).unwrap_or("(not UTF-8)")
     }
 
     /// The kind.
@@ -235,11 +295,16 @@ impl Error {
 
     /// A copy of the backtrace, most recent call first; often empty.
     pub fn backtrace(&self) -> String {
+        String::from_utf8(self.backtrace_bytes()).unwrap_or_else(|_| "(not UTF-8)".to_owned())
+    }
+
+    fn backtrace_bytes(&self) -> Vec<u8> {
         let _updates = updates();
         let _held = changes();
         // SAFETY: errors made here change it under `changes`, others under `updates` (see `Sync`).
         let backtrace = unsafe { &*self.0.cell.backtrace.get() };
-        Error::text(backtrace).to_owned()
+        // SAFETY: it points to bytes that live until the next change.
+        unsafe { backtrace.as_slice() }.to_vec()
     }
 
     /// The error behind this one.
@@ -329,6 +394,19 @@ impl std::fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
+/// Errors are the same when kind and message are: where they were raised and what caused them is not compared.
+impl PartialEq for Error {
+    fn eq(&self, other: &Error) -> bool {
+        let texts = |error: &Error| {
+            let cell = &error.0.cell;
+            [&cell.kind, &cell.message].map(|text| Error::bytes(text).to_vec())
+        };
+        texts(self) == texts(other)
+    }
+}
+
+impl Eq for Error {}
+
 impl From<Violation> for Error {
     #[cold]
     fn from(broken: Violation) -> Error {
@@ -356,10 +434,17 @@ impl Error {
     /// An error of `kind`, where the rule that is broken has another than [`Error::from`] chooses.
     #[cold]
     pub(crate) fn of_violation(kind: ErrorKind<'_>, broken: Violation) -> Error {
-        let error = Error::new(kind, broken.message());
+        let message = broken.message().to_owned();
+        Error::with_violation(kind, &message, broken)
+    }
+
+    /// [`Error::of_violation`] with a message of its own.
+    #[cold]
+    pub(crate) fn with_violation(kind: ErrorKind<'_>, message: &str, broken: Violation) -> Error {
         #[cfg(feature = "suite")]
-        LAST_BROKEN.set(Some(broken));
-        error
+        LAST_BROKEN.set(Some(broken.clone()));
+        let (kind, message) = (kind.as_str().as_bytes(), message.as_bytes());
+        Error::make(kind, message, b"", [None, None], Some(Box::new(broken)))
     }
 }
 
@@ -398,22 +483,48 @@ pub(crate) fn take_raised() -> Option<Error> {
     RAISED.try_with(Cell::take).ok().flatten()
 }
 
-#[cfg(all(test, feature = "vm"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
+    #[cfg(feature = "vm")]
     #[test]
     fn a_text_behind_a_message_changes_no_byte_of_an_error() {
         let foreign = Error::with_parts(b"\xffKind", b"\xfetext", b"\xfdtrace", None, None);
         let error = foreign.with_text_behind(" more");
-        let cell = &error.0.cell;
-        // SAFETY: the kind lives while the error does.
-        assert_eq!(unsafe { cell.kind.as_slice() }, b"\xffKind");
-        // SAFETY: so does the message.
-        assert_eq!(unsafe { cell.message.as_slice() }, b"\xfetext more");
-        // SAFETY: nothing changes the backtrace of an error that this test alone has.
-        let backtrace = unsafe { &*cell.backtrace.get() };
-        // SAFETY: the bytes that it counts, which nothing changes.
-        assert_eq!(unsafe { backtrace.as_slice() }, b"\xfdtrace");
+        assert_eq!(Error::bytes(&error.0.cell.kind), b"\xffKind");
+        assert_eq!(Error::bytes(&error.0.cell.message), b"\xfetext more");
+        assert_eq!(error.backtrace_bytes(), b"\xfdtrace");
+    }
+
+    #[test]
+    fn texts_that_are_not_utf8_stay_when_a_cause_comes() {
+        let error = Error::with_parts(b"k\xff", b"m\xfe", b"b\xfd", None, None);
+        let error = error.caused_by(Error::new(ErrorKind::Key, "why"));
+        assert_eq!(Error::bytes(&error.0.cell.kind), b"k\xff");
+        assert_eq!(Error::bytes(&error.0.cell.message), b"m\xfe");
+        assert_eq!(error.backtrace_bytes(), b"b\xfd");
+        assert_eq!(error.cause().unwrap().message(), "why");
+        assert_eq!(
+            error,
+            Error::with_parts(b"k\xff", b"m\xfe", b"", None, None)
+        );
+        assert_ne!(error, error.with_message("m"));
+    }
+
+    #[test]
+    fn a_violation_stays_with_its_error() {
+        let broken = crate::function::FUN_11.refused(Kind::Duplicate, "taken");
+        let error = Error::from(broken).caused_by(Error::new(ErrorKind::Key, "why"));
+        let error = error.with_message("taken, here");
+        assert_eq!(
+            error.violation().map(|broken| broken.rule().id()),
+            Some("FUN-11")
+        );
+        assert_eq!(
+            (error.message(), error.cause().is_some()),
+            ("taken, here", true)
+        );
+        assert!(error.cause().unwrap().violation().is_none());
     }
 }

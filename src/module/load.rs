@@ -25,46 +25,35 @@ pub struct LoadedLibrary {
     pub findings: Vec<Finding>,
 }
 
-/// Why a library was not loaded.
-#[derive(Debug)]
-pub enum LoadError {
-    /// Its bytes or symbols break a rule.
+/// Why a library was not loaded, on the way out of this file: a rule that its bytes or symbols break, or what a loader raised.
+enum LoadFailure {
     Broken(Violation),
-    /// A loader of a kind failed.
     Failed(Error),
 }
 
-impl From<Violation> for LoadError {
-    fn from(broken: Violation) -> LoadError {
-        LoadError::Broken(broken)
+impl From<Violation> for LoadFailure {
+    fn from(broken: Violation) -> LoadFailure {
+        LoadFailure::Broken(broken)
     }
 }
 
-impl From<Error> for LoadError {
-    fn from(failed: Error) -> LoadError {
-        LoadError::Failed(failed)
+impl From<Error> for LoadFailure {
+    fn from(failed: Error) -> LoadFailure {
+        LoadFailure::Failed(failed)
     }
 }
 
-impl From<LoadError> for Error {
-    fn from(error: LoadError) -> Error {
-        match error {
-            LoadError::Broken(broken) => Error::new(ErrorKind::Runtime, broken.to_string()),
-            LoadError::Failed(error) => error,
+impl From<LoadFailure> for Error {
+    /// A caller of another language has the text alone: it names the rule.
+    fn from(failure: LoadFailure) -> Error {
+        match failure {
+            LoadFailure::Broken(broken) => {
+                Error::with_violation(ErrorKind::Runtime, &broken.to_string(), broken)
+            }
+            LoadFailure::Failed(error) => error,
         }
     }
 }
-
-impl std::fmt::Display for LoadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            LoadError::Broken(broken) => broken.fmt(f),
-            LoadError::Failed(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 /// Loads the file at `path`: a shared library of any release, or a file that a loader is registered for by its extension (MOD-01).
 ///
@@ -186,7 +175,7 @@ fn unversioned(path: &str) -> &str {
 /// * MOD-18: truncated where its blob does not lie inside its symbol, unsupported where the end of the symbol is not known.
 /// * MOD-07 (missing) for a tree without a module; the rules of blob and import_tree. [`Strictness::Strict`] turns findings into
 ///   errors.
-/// * [`LoadError::Failed`] with what the loader of a kind raises, and for one that returns no module.
+/// * What the loader of a kind raises, and an error without a rule for one that returns no module.
 ///
 /// # Safety
 ///
@@ -194,9 +183,9 @@ fn unversioned(path: &str) -> &str {
 pub unsafe fn load_library(
     path: impl AsRef<Path>,
     strictness: Strictness,
-) -> Result<LoadedLibrary, LoadError> {
+) -> Result<LoadedLibrary, Error> {
     // SAFETY: the file is trusted to be opened and closed, the first clause of `load`.
-    let dso = unsafe { Dso::open(path.as_ref()) }?;
+    let dso = unsafe { Dso::open(path.as_ref()) }.map_err(LoadFailure::from)?;
     // SAFETY: its symbols and functions are what the other clauses of `load` say.
     unsafe { load_symbols(Arc::new(dso), strictness) }
 }
@@ -213,18 +202,22 @@ pub unsafe fn load_library(
 pub unsafe fn load_symbols(
     symbols: Arc<dyn Symbols>,
     strictness: Strictness,
-) -> Result<LoadedLibrary, LoadError> {
+) -> Result<LoadedLibrary, Error> {
     // Compiled code takes workspace without a lookup by name, which is what installs the defaults otherwise.
     crate::install();
+    Ok(read(&symbols, strictness)?)
+}
+
+fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibrary, LoadFailure> {
     let unmet = symbols.unmet();
     MOD_26.demand(Kind::Missing, unmet.is_empty(), || {
         names::not_met(&symbols.describe(), &unmet)
     })?;
-    let blob = names::blob(&*symbols)?;
-    let dialect = blob.map_or_else(|| names::dialect(&*symbols), |(dialect, _)| dialect);
+    let blob = names::blob(&**symbols)?;
+    let dialect = blob.map_or_else(|| names::dialect(&**symbols), |(dialect, _)| dialect);
     let names = Dialect::of(dialect);
     // MOD-05: before the blob is read, whose loaders may run code of the library.
-    let slots = context::fill_slots(&*symbols);
+    let slots = context::fill_slots(&**symbols);
     let mut findings = Findings::new(strictness);
     let done = |module, layout, has_blob, findings: Findings| LoadedLibrary {
         module,
@@ -234,7 +227,7 @@ pub unsafe fn load_symbols(
         findings: findings.into_iter().collect(),
     };
     let Some((_, data)) = blob else {
-        let module = library(&symbols, names);
+        let module = library(symbols, names);
         return Ok(done(module, dialect, false, findings));
     };
     // MOD-18: a symbol with a size ends the blob. Without one the header does, since other data may follow.
@@ -247,7 +240,7 @@ pub unsafe fn load_symbols(
     let layout = detect::detect(bytes, Some(names.blob.text()));
     let blob = Blob::read(bytes, layout, &mut findings)?;
     // MOD-01: 0.2 and 0.7 share the symbol, and only the blob distinguishes them.
-    let module = build(&blob, &symbols, Dialect::of(layout))?;
+    let module = build(&blob, symbols, Dialect::of(layout))?;
     Ok(done(module, layout, true, findings))
 }
 
@@ -289,7 +282,11 @@ fn library(symbols: &Arc<dyn Symbols>, names: Dialect) -> Module {
 }
 
 /// MOD-07: one module for each entry, imports as the tree says.
-fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Dialect) -> Result<Module, LoadError> {
+fn build(
+    blob: &Blob<'_>,
+    symbols: &Arc<dyn Symbols>,
+    names: Dialect,
+) -> Result<Module, LoadFailure> {
     let mut modules = Vec::with_capacity(blob.modules.len());
     let mut has_own = false;
     let mut loaders = Loaders::default();

@@ -15,7 +15,7 @@
 //! | `runtime/allocator`, `storage`, `copies` | the two allocators, storage, tensors in it | VM-30 .. VM-33 |
 //! | `runtime/builtin` | the functions `vm.builtin.*` | VM-29, VM-40 .. VM-58 |
 //! | `runtime/module`, `methods`, `stateful` | the module kinds and their functions under the released names | VM-30, VM-60 .. VM-66 |
-//! | `runtime/fault` | `Fault`: what went wrong, and in which instruction | |
+//! | `runtime/fault` | in which instruction a call failed | |
 //!
 //! A few lines run a model:
 //!
@@ -52,4 +52,4 @@ pub use rules::*;
 #[cfg(feature = "vm")]
 pub(crate) use runtime::provide;
 #[cfg(feature = "vm")]
-pub use runtime::{Fault, LoadedExecutable, ObservedCall, Observer, VirtualMachine, builtins};
+pub use runtime::{LoadedExecutable, ObservedCall, Observer, VirtualMachine, builtins};

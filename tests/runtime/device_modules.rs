@@ -457,7 +457,7 @@ fn rocm_without_a_card_is_no_device() {
         return;
     }
     let why = api.attribute(Device::rocm(0), Attribute::WarpSize);
-    let why = why.unwrap_err().to_string();
+    let why = why.unwrap_err().message().to_owned();
     if why.contains("no HIP here") {
         skipped(why);
         return;
@@ -466,8 +466,8 @@ fn rocm_without_a_card_is_no_device() {
         why,
         "HIP is here, but no device: hipGetDeviceCount returned 100 (hipErrorNoDevice)"
     );
-    let error = from_payload_of_hip().unwrap_err().to_string();
-    assert_eq!(error, why);
+    let error = from_payload_of_hip().unwrap_err();
+    assert_eq!(error.message(), why);
 }
 
 /// Calls a kernel of kind `hip` on the device that there is.

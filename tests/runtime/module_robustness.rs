@@ -75,10 +75,12 @@ fn outcome(path: &Path) -> String {
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
     let loaded = match loaded {
         Ok(loaded) => loaded,
-        Err(module::LoadError::Broken(broken)) => {
-            return format!("rejected {}: {}", broken.rule(), broken.message());
+        Err(error) => {
+            return match error.violation() {
+                Some(broken) => format!("rejected {}: {}", broken.rule(), broken.message()),
+                None => format!("loader {error}"),
+            };
         }
-        Err(module::LoadError::Failed(error)) => return format!("loader {error}"),
     };
     let mut rules: Vec<&str> = loaded
         .findings

@@ -12,7 +12,7 @@ use tvmspec::device::Device;
 use tvmspec::module;
 use tvmspec::object::{Array, Tensor, sequence_of};
 use tvmspec::value::{Any, DLDataType, cast};
-use tvmspec::vm::{Fault, LoadedExecutable, ObservedCall, Observer, VirtualMachine};
+use tvmspec::vm::{LoadedExecutable, ObservedCall, Observer, VirtualMachine};
 
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -276,7 +276,7 @@ fn an_error_says_where_it_happened_and_an_observer_sees_every_call() {
         message.contains("in VM function `main`, instruction 2: vm.builtin.match_shape("),
         "{message}"
     );
-    let fault: Fault = machine.call("mian", &[]).unwrap_err();
+    let fault = machine.call("mian", &[]).unwrap_err();
     assert!(fault.violation().is_some(), "{fault}");
     let message = fault.to_string();
     assert!(

@@ -199,7 +199,7 @@ fn load(path: &Path) -> Result<Module, CliError> {
     // SAFETY: who runs a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
     busy.finish_and_clear();
-    let loaded = loaded.map_err(CliError::new)?;
+    let loaded = loaded.map_err(CliError::of)?;
     for finding in &loaded.findings {
         output::note(format_args!("note: {finding}"));
     }

@@ -27,11 +27,11 @@ pub(super) fn run(
     }
     let machine = VirtualMachine::of(module, devices).map_err(CliError::new)?;
     let func = &args.func;
-    let params = machine.parameters(func).map_err(CliError::new)?;
+    let params = machine.parameters(func).map_err(CliError::of)?;
     let values = arguments(func, &params, &mut inputs)?;
     let mut result = Any::none();
     let times = timed(args.repeat, || {
-        result = machine.call(func, &values).map_err(CliError::new)?;
+        result = machine.call(func, &values).map_err(CliError::of)?;
         Ok(())
     })?;
     let mut outputs = Vec::new();
@@ -131,7 +131,7 @@ fn profile(
     })));
     let ran = machine.call(func, values);
     machine.observe(None);
-    ran.map_err(CliError::new)?;
+    ran.map_err(CliError::of)?;
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(std::mem::take(&mut *seen))
 }

@@ -12,7 +12,7 @@ pub(crate) mod code;
 pub(crate) mod events;
 pub(crate) mod spaces;
 
-use crate::device::error::refuse;
+use crate::device::error::{absent, driver_error, refuse};
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::set_current_device;
 use crate::device::{
@@ -40,7 +40,7 @@ pub(crate) trait Driver: Sized + 'static {
 
     /// Its name in messages: `CUDA`, ...
     const NAME: &'static str;
-    /// Its name in the registry and in [`Error::Driver`]: `cuda`, ...
+    /// Its name in the registry and in errors of its calls: `cuda`, ...
     const KEY: &'static str;
     /// The device type, as id 0 of it.
     const DEVICE: Device;
@@ -178,14 +178,14 @@ pub(crate) trait Driver: Sized + 'static {
     }
 
     /// A failure of `call`.
-    fn failure(call: impl Into<String>, failure: Self::Failure) -> Error {
+    fn failure(call: impl std::fmt::Display, failure: Self::Failure) -> Error {
         let (code, meaning) = Self::explain(failure);
-        Error::driver(Self::KEY, call, code, meaning)
+        driver_error(Self::KEY, call, code, meaning)
     }
 
     /// `result`, or an error that names the call.
     fn checked<T>(
-        call: impl Into<String>,
+        call: impl std::fmt::Display,
         result: std::result::Result<T, Self::Failure>,
     ) -> Result<T> {
         result.map_err(|failure| Self::failure(call, failure))
@@ -422,11 +422,14 @@ impl<D: Driver> OpenedDevices<D> {
         let opened = self.opened.get_or_init(|| {
             let opened = D::open_all()?;
             if opened.is_empty() {
-                return Err(Error::Absent(format!("{} is here, but no device", D::NAME)));
+                return Err(absent(format!("{} is here, but no device", D::NAME)));
             }
             Ok(opened)
         });
-        opened.as_deref().map_err(Clone::clone)
+        // FUN-05: each call has an error of its own, whose backtrace is of its way alone.
+        opened
+            .as_deref()
+            .map_err(|error| error.with_message(error.message()))
     }
 
     fn enter(&self, id: i32) -> Result<&D::Opened> {

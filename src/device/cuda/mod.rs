@@ -8,7 +8,8 @@ mod program;
 use crate::device::backend::events::{self, EventDriver};
 use crate::device::backend::spaces::Addresses;
 use crate::device::backend::{Backend, Driver, SpacePart};
-use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Result};
+use crate::device::error::{absent, out_of_memory};
+use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Result};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Question};
 use std::ffi::c_void;
@@ -80,18 +81,18 @@ impl Driver for Cuda {
     fn open_all() -> Result<Vec<CudaDevice>> {
         // SAFETY: looks for the library, and runs its initialisers if it is there.
         if !unsafe { sys::is_culib_present() } {
-            return Err(Error::Absent(
-                "no CUDA here: the driver library (libcuda.so.1) was not found".into(),
+            return Err(absent(
+                "no CUDA here: the driver library (libcuda.so.1) was not found",
             ));
         }
-        let absent = |call: &str, DriverError(code): DriverError| {
-            Error::Absent(format!(
+        let no_device = |call: &str, DriverError(code): DriverError| {
+            absent(format!(
                 "CUDA is here, but no device: {call} returned {code:?}"
             ))
         };
-        result::init().map_err(|code| absent("cuInit", code))?;
+        result::init().map_err(|code| no_device("cuInit", code))?;
         let count = result::device::get_count();
-        let count = count.map_err(|code| absent("cuDeviceGetCount", code))?;
+        let count = count.map_err(|code| no_device("cuDeviceGetCount", code))?;
         (0..count).map(CudaDevice::open).collect()
     }
 
@@ -158,10 +159,7 @@ impl Driver for Cuda {
         // SAFETY: a context is current.
         let data = unsafe { result::malloc_sync(nbytes.max(1)) };
         let data = data.map_err(|failure| match failure.0 {
-            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory {
-                nbytes,
-                by: "cuMemAlloc".into(),
-            },
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => out_of_memory(nbytes, "cuMemAlloc"),
             _ => Cuda::failure("cuMemAlloc", failure),
         })?;
         Ok(data as usize)

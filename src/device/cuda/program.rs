@@ -3,10 +3,10 @@
 use super::{Cuda, CudaDevice};
 use crate::device::backend::Driver;
 use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
-use crate::device::error::refuse;
+use crate::device::error::{absent, driver_error, refuse};
 use crate::device::launch::{Packed, WorkSizes};
 use crate::device::module::KernelInfo;
-use crate::device::{DEV_47, DEV_54, Error, Result, Stream};
+use crate::device::{DEV_47, DEV_54, Result, Stream};
 use crate::rule::Kind;
 use cudarc::driver::{result, sys};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -143,8 +143,8 @@ fn compile(source: &[u8], device: sys::CUdevice) -> Result<Vec<u8>> {
     use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
     // SAFETY: looks for the library, and runs its initialisers if it is there.
     if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
-        return Err(Error::Absent(
-            "the module is CUDA source, and NVRTC, which compiles it, is not here".into(),
+        return Err(absent(
+            "the module is CUDA source, and NVRTC, which compiles it, is not here",
         ));
     }
     let Ok(source) = std::str::from_utf8(source) else {
@@ -168,7 +168,7 @@ fn compile(source: &[u8], device: sys::CUdevice) -> Result<Vec<u8>> {
     };
     let ptx = compile_ptx_with_opts(source.replace('\0', " "), options);
     let ptx = ptx.map_err(|error| {
-        Error::driver(Cuda::KEY, "nvrtcCompileProgram", -1, format!("{error:?}"))
+        driver_error(Cuda::KEY, "nvrtcCompileProgram", -1, format!("{error:?}"))
     })?;
     Ok(ptx.to_src().into_bytes())
 }

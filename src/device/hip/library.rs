@@ -1,7 +1,9 @@
 //! The functions of `libamdhip64.so`, as `hip_runtime_api.h` of ROCm declares them: by their C names, which are the same in
 //! ROCm 5, 6 and 7.
 
-use crate::device::{Error, Result};
+use super::HipFailure;
+use crate::device::Result;
+use crate::device::error::absent;
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -78,7 +80,7 @@ macro_rules! functions {
                         // SAFETY: the function of this name has this type, by the header of ROCm.
                         let symbol = unsafe { library.get(concat!($name, "\0").as_bytes()) };
                         *symbol.map_err(|error| {
-                            Error::Absent(format!("no HIP here: the driver library lacks {}: {error}", $name))
+                            absent(format!("no HIP here: the driver library lacks {}: {error}", $name))
                         })?
                     },)*
                     properties: PropertiesFunction::of(&library),
@@ -157,7 +159,10 @@ impl PropertiesFunction {
 
 impl HipLibrary {
     /// The architecture of a device, such as `gfx90a:sramecc+:xnack-`; none where the driver wrote none.
-    pub(super) fn arch_name(&self, device: c_int) -> std::result::Result<Option<String>, HipCode> {
+    pub(super) fn arch_name(
+        &self,
+        device: c_int,
+    ) -> std::result::Result<Option<String>, HipFailure> {
         let Some(PropertiesFunction { call, arch_name }) = self.properties else {
             return Ok(None);
         };
@@ -168,7 +173,10 @@ impl HipLibrary {
                 let name = properties.0.get(arch_name..arch_name + ARCH_NAME_BYTES);
                 Ok(name.and_then(text))
             }
-            code => Err(code),
+            code => Err(HipFailure {
+                code,
+                meaning: self.meaning(code),
+            }),
         }
     }
 }
@@ -188,8 +196,8 @@ impl HipLibrary {
         });
         match libraries.into_iter().next() {
             Some(library) => HipLibrary::of(library),
-            None => Err(Error::Absent(
-                "no HIP here: the driver library (libamdhip64.so) was not found".into(),
+            None => Err(absent(
+                "no HIP here: the driver library (libamdhip64.so) was not found",
             )),
         }
     }

@@ -7,7 +7,8 @@ mod program;
 use crate::device::backend::events::{self, EventDriver};
 use crate::device::backend::spaces::Addresses;
 use crate::device::backend::{Backend, Driver, SpacePart};
-use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Result};
+use crate::device::error::{absent, out_of_memory};
+use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Result};
 use library::{HipCode, HipLibrary, HipQuestion, SUCCESS};
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -104,9 +105,9 @@ impl Driver for Hip {
     fn open_all() -> Result<Vec<HipDevice>> {
         // A driver does not like to be unloaded while its threads run.
         let library: &'static HipLibrary = Box::leak(Box::new(HipLibrary::load()?));
-        let absent = |call: &str, failure: HipFailure| {
+        let no_device = |call: &str, failure: HipFailure| {
             let HipFailure { code, meaning } = failure;
-            Error::Absent(format!(
+            absent(format!(
                 "HIP is here, but no device: {call} returned {code} ({meaning})"
             ))
         };
@@ -115,10 +116,10 @@ impl Driver for Hip {
         // for an invalid one.
         let counted = unsafe { (library.device_count)(&raw mut count) };
         let counted = library.ok(counted);
-        counted.map_err(|failure| absent("hipGetDeviceCount", failure))?;
+        counted.map_err(|failure| no_device("hipGetDeviceCount", failure))?;
         // SAFETY: takes 0 alone, and any thread may call it at any time.
         let started = library.ok(unsafe { (library.init)(0) });
-        started.map_err(|failure| absent("hipInit", failure))?;
+        started.map_err(|failure| no_device("hipInit", failure))?;
         Ok((0..count).map(|id| HipDevice { id, library }).collect())
     }
 
@@ -156,10 +157,8 @@ impl Driver for Hip {
             Attribute::MaxRegistersPerBlock => number(HipQuestion::MaxRegistersPerBlock),
             // DEV-08: a text, as since 0.18; a number before.
             Attribute::GcnArch => {
-                let name = on.library.arch_name(on.id).or_else(|code| {
-                    on.checked("hipGetDeviceProperties", code)?;
-                    Ok(None)
-                })?;
+                let name = on.library.arch_name(on.id);
+                let name = Hip::checked("hipGetDeviceProperties", name)?;
                 name.map_or(AttributeValue::None, AttributeValue::Text)
             }
             // DEV-08: upstream answers with the constant of the headers that it was built with; there are none here.
@@ -188,8 +187,7 @@ impl Driver for Hip {
         // SAFETY: `memory` is a place for the address, and the device is this thread's (`Driver::enter`).
         let code = unsafe { (on.library.malloc)(&raw mut memory, nbytes.max(1)) };
         if code == library::OUT_OF_MEMORY {
-            let by = "hipMalloc".into();
-            return Err(Error::OutOfMemory { nbytes, by });
+            return Err(out_of_memory(nbytes, "hipMalloc"));
         }
         on.checked("hipMalloc", code)?;
         Ok(memory.addr())

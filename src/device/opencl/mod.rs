@@ -7,7 +7,8 @@ mod program;
 
 use crate::device::backend::spaces::Handles;
 use crate::device::backend::{Backend, Driver, SpacePart};
-use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Result};
+use crate::device::error::{absent, out_of_memory};
+use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Result};
 use opencl3::command_queue::{
     create_command_queue, enqueue_copy_buffer, enqueue_read_buffer, enqueue_write_buffer, finish,
 };
@@ -130,9 +131,8 @@ impl Driver for OpenCl {
     }
 
     fn open_all() -> Result<Vec<OpenClDevice>> {
-        let platforms = get_platform_ids().map_err(|code| {
-            Error::Absent(format!("no OpenCL here: {} ({code})", error_text(code)))
-        })?;
+        let platforms = get_platform_ids()
+            .map_err(|code| absent(format!("no OpenCL here: {} ({code})", error_text(code))))?;
         let mut devices = Vec::new();
         for kind in [
             CL_DEVICE_TYPE_GPU,
@@ -191,9 +191,11 @@ impl Driver for OpenCl {
                 ptr::null_mut(),
             )
         };
-        let memory = created.map_err(|code| Error::OutOfMemory {
-            nbytes,
-            by: format!("clCreateBuffer: {} ({code})", error_text(code)),
+        let memory = created.map_err(|code| {
+            out_of_memory(
+                nbytes,
+                format!("clCreateBuffer: {} ({code})", error_text(code)),
+            )
         })?;
         Ok(OpenClBuffer(memory))
     }

@@ -3,10 +3,10 @@
 use super::{OpenCl, OpenClDevice, forget};
 use crate::device::backend::Driver;
 use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
-use crate::device::error::refuse;
+use crate::device::error::{driver_error, refuse};
 use crate::device::launch::{ArgType, Packed, WorkSizes};
 use crate::device::module::KernelInfo;
-use crate::device::{DEV_54, Error, Result, Space, Stream};
+use crate::device::{DEV_54, Result, Space, Stream};
 use crate::rule::Kind;
 use opencl3::command_queue::enqueue_nd_range_kernel;
 use opencl3::error_codes::error_text;
@@ -76,7 +76,7 @@ impl KernelDriver for OpenCl {
             let log = String::from_utf8_lossy(&log);
             let log = log.trim_end_matches('\0').trim();
             let meaning = format!("{}\n{log}", error_text(code));
-            let error = Error::driver(OpenCl::KEY, "clBuildProgram", code.into(), meaning);
+            let error = driver_error(OpenCl::KEY, "clBuildProgram", code.into(), meaning);
             return Err(error);
         }
         Ok(program)

@@ -2,10 +2,8 @@
 
 use super::memory::{SimulatedMemory, space_at};
 use super::{Bug, injected};
-use crate::device::error::refuse;
-use crate::device::{
-    CopyRequest, DEV_31, DEV_41, DEV_42, Device, Dtype, Error, Result, Space, Stream,
-};
+use crate::device::error::{driver_error, refuse};
+use crate::device::{CopyRequest, DEV_31, DEV_41, DEV_42, Device, Dtype, Result, Space, Stream};
 use crate::rule::Kind;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -139,7 +137,7 @@ impl SimulatedMachine {
     pub(super) unsafe fn copy(&mut self, copy: CopyRequest, stream: Stream) -> Result<()> {
         self.log(SimulatedCall::Copy(copy, stream));
         if count_down(&mut self.fail_copy) {
-            return Err(Error::driver("simulated", "copy", -1, "injected failure"));
+            return Err(driver_error("simulated", "copy", -1, "injected failure"));
         }
         if copy.nbytes == 0 {
             return Ok(());

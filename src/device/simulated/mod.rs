@@ -35,7 +35,7 @@ mod memory;
 pub use machine::{Hazard, SimulatedCall};
 pub use memory::SimulatedMemory;
 
-use crate::device::error::refuse;
+use crate::device::error::{out_of_memory, refuse};
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::{current_device, set_current_device};
 use crate::device::{
@@ -296,8 +296,5 @@ impl DeviceApi for Simulated {
 
 /// The failure that was requested with [`Simulated::fail_alloc`].
 fn injected(nbytes: usize) -> Error {
-    Error::OutOfMemory {
-        nbytes,
-        by: "injected failure".into(),
-    }
+    out_of_memory(nbytes, "injected failure")
 }

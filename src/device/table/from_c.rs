@@ -1,8 +1,9 @@
 //! A table that C filled in, as a device API.
 
 use super::{AttributeAnswer, CopyBytes, DeviceTable};
+use crate::device::error::driver_error;
 use crate::device::{
-    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error, Result, Space, Stream,
+    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Result, Space, Stream,
 };
 use std::ffi::{CStr, c_int};
 
@@ -25,7 +26,7 @@ impl DeviceOfC {
                 .to_string_lossy()
                 .into_owned()
         });
-        Err(Error::driver(
+        Err(driver_error(
             "a device of C",
             call,
             code.into(),

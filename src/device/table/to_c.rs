@@ -34,7 +34,11 @@ fn with(context: *mut c_void, body: impl FnOnce(&'static dyn DeviceApi) -> Resul
 #[cold]
 #[inline(never)]
 fn failed(error: Error) -> c_int {
-    keep(&error.to_string());
+    keep(
+        &error
+            .violation()
+            .map_or_else(|| error.message().to_owned(), ToString::to_string),
+    );
     -1
 }
 

@@ -2,8 +2,9 @@
 
 use super::Vulkan;
 use super::queue::VulkanQueue;
+use crate::device::Result;
 use crate::device::backend::Driver;
-use crate::device::{Error, Result};
+use crate::device::error::absent;
 use ash::vk;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -59,14 +60,14 @@ impl VulkanDevice {
 pub(super) fn open_all() -> Result<Vec<VulkanDevice>> {
     // SAFETY: loading a library runs its initialisers; the system's Vulkan loader is trusted with that.
     let entry = unsafe { ash::Entry::load() }
-        .map_err(|error| Error::Absent(format!("no Vulkan here: {error}")))?;
+        .map_err(|error| absent(format!("no Vulkan here: {error}")))?;
     let application = vk::ApplicationInfo::default()
         .application_name(c"tvmspec")
         .api_version(API_VERSION);
     let create = vk::InstanceCreateInfo::default().application_info(&application);
     // SAFETY: the structs live through the call.
     let instance = unsafe { entry.create_instance(&create, None) }
-        .map_err(|code| Error::Absent(format!("no Vulkan here: vkCreateInstance: {code}")))?;
+        .map_err(|code| absent(format!("no Vulkan here: vkCreateInstance: {code}")))?;
     // SAFETY: the instance is alive, and stays so.
     let physical = Vulkan::checked("vkEnumeratePhysicalDevices", unsafe {
         instance.enumerate_physical_devices()

@@ -2,8 +2,9 @@
 
 use super::Vulkan;
 use super::instance::VulkanDevice;
+use crate::device::Result;
 use crate::device::backend::Driver;
-use crate::device::{Error, Result};
+use crate::device::error::out_of_memory;
 use ash::vk;
 use std::ffi::c_void;
 
@@ -62,10 +63,7 @@ impl VulkanDevice {
             Err(code) => {
                 // SAFETY: nothing else has the buffer yet.
                 unsafe { self.device.destroy_buffer(handle, None) };
-                return Err(Error::OutOfMemory {
-                    nbytes,
-                    by: format!("vkAllocateMemory: {code}"),
-                });
+                return Err(out_of_memory(nbytes, format!("vkAllocateMemory: {code}")));
             }
         };
         let buffer = VulkanBuffer {

@@ -138,8 +138,12 @@ impl Model {
 unsafe fn open(path: &Path) -> Result<Module, Error> {
     // SAFETY: as for this function.
     let loaded = unsafe { load_library(path, Strictness::Lenient) };
-    let loaded = loaded
-        .map_err(|error| Error::new(ErrorKind::Runtime, format!("{}: {error}", path.display())))?;
+    let loaded = loaded.map_err(|error| {
+        Error::new(
+            ErrorKind::Runtime,
+            format!("{}: {}", path.display(), error.message()),
+        )
+    })?;
     Ok(loaded.module)
 }
 

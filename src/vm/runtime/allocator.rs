@@ -1,7 +1,7 @@
 //! The devices of a machine, and the two allocators that take memory of them.
 
-use super::fault::Fault;
 use crate::device::{ALIGNMENT, Device, DeviceApi, Dtype, Manager, Space};
+use crate::function::Error;
 use crate::rule::Kind;
 use crate::vm::VM_30;
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ impl AllocatorKind {
 }
 
 /// The kind with number `number`, or a violation of VM-30.
-pub(super) fn allocator_kind(number: i64) -> Result<AllocatorKind, Fault> {
+pub(super) fn allocator_kind(number: i64) -> Result<AllocatorKind, Error> {
     let known = AllocatorKind::of_number(number);
     known.ok_or_else(|| {
         let message = format!("there is no allocator {number}: 1 is naive, 2 is pooled");
@@ -53,7 +53,7 @@ impl VmDevice {
     /// # Errors
     ///
     /// DEV-04 where no backend of the device is here.
-    pub(super) fn new(device: Device, kind: AllocatorKind) -> Result<VmDevice, Fault> {
+    pub(super) fn new(device: Device, kind: AllocatorKind) -> Result<VmDevice, Error> {
         let api = Manager::global().api(device.kind)?;
         let allocator = Arc::new(VmAllocator {
             device,
@@ -101,7 +101,7 @@ impl VmAllocator {
     }
 
     /// Memory of at least `nbytes` in the flat scope; how much it is.
-    pub(super) fn take(&self, nbytes: usize, hint: Dtype) -> Result<(Space, usize), Fault> {
+    pub(super) fn take(&self, nbytes: usize, hint: Dtype) -> Result<(Space, usize), Error> {
         let Some(mut lists) = self.free_lists() else {
             return Ok((self.alloc(nbytes, hint)?, nbytes));
         };
@@ -123,7 +123,7 @@ impl VmAllocator {
     }
 
     /// Fresh memory of the device, aligned for kernels.
-    fn alloc(&self, nbytes: usize, hint: Dtype) -> Result<Space, Fault> {
+    fn alloc(&self, nbytes: usize, hint: Dtype) -> Result<Space, Error> {
         Ok(self.api.alloc(self.device, nbytes, ALIGNMENT, hint)?)
     }
 

@@ -1,9 +1,9 @@
 //! Closures: a function of an executable, and arguments that come behind those of the call.
 
 use super::calling::CallingMachine;
-use super::fault::{Fault, VmResult};
+use super::fault::VmResult;
 use super::loaded::LoadedExecutable;
-use crate::function::Function;
+use crate::function::{Error, Function};
 use crate::rule::Kind;
 use crate::value::header::{Header, Ref};
 use crate::value::types::key_of;
@@ -85,7 +85,7 @@ impl VmClosure {
         &self,
         machine: &dyn CallingMachine,
         args: &[AnyView<'_>],
-    ) -> Result<Any, Fault> {
+    ) -> Result<Any, Error> {
         if Arc::as_ptr(&self.of) != Arc::as_ptr(machine.loaded()) {
             let message = format!("closure `{}` belongs to another executable", self.name);
             return Err(VM_28.refused(Kind::Type, message).into());

@@ -1,16 +1,16 @@
 //! Copies of tensors between devices.
 
 use super::allocator::VmDevice;
-use super::fault::Fault;
 use super::storage::lasting;
 use crate::device::{Device, Dtype, Manager, Space, TensorRef};
+use crate::function::Error;
 use crate::object::{Array, Tensor, sequence_of};
 use crate::value::{Any, AnyView, DLTensor, cast, index};
 
 /// `value` with every tensor on the device of `place`: those elsewhere and borrowed ones are copied, through tuples.
-pub(super) fn on_device(value: AnyView<'_>, place: &VmDevice) -> Result<Any, Fault> {
+pub(super) fn on_device(value: AnyView<'_>, place: &VmDevice) -> Result<Any, Error> {
     if let Some(items) = sequence_of(value) {
-        let items: Result<Vec<Any>, Fault> = items
+        let items: Result<Vec<Any>, Error> = items
             .iter()
             .map(|item| on_device(item.view(), place))
             .collect();
@@ -35,7 +35,7 @@ pub(super) fn on_device(value: AnyView<'_>, place: &VmDevice) -> Result<Any, Fau
 /// # Safety
 ///
 /// `from` describes memory that stays for the call; its extents and strides are readable.
-pub(super) unsafe fn copied(from: &DLTensor, place: &VmDevice) -> Result<Any, Fault> {
+pub(super) unsafe fn copied(from: &DLTensor, place: &VmDevice) -> Result<Any, Error> {
     // SAFETY: as for this function.
     unsafe { copied_to_scope(from, place, "") }
 }
@@ -49,7 +49,7 @@ pub(super) unsafe fn copied_to_scope(
     from: &DLTensor,
     place: &VmDevice,
     scope: &str,
-) -> Result<Any, Fault> {
+) -> Result<Any, Error> {
     // SAFETY: the extents of `from` are readable.
     let shape = unsafe { from.shape() };
     let tensor = lasting(place, shape, from.dtype, scope)?;
@@ -64,7 +64,7 @@ pub(super) unsafe fn copied_to_scope(
 /// # Safety
 ///
 /// Both describe memory that is there for the call; their extents and strides are readable.
-pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Fault> {
+pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
     // SAFETY: the extents and strides of `from` are readable.
     let source = unsafe { reference(from) };
     // SAFETY: so are those of `to`.

@@ -1,6 +1,6 @@
 //! Frames of running functions, and how many of them a thread may have (VM-24, VM-25).
 
-use super::fault::Fault;
+use crate::function::Error;
 use crate::rule::Kind;
 use crate::value::{Any, RawAny};
 use crate::vm::VM_25;
@@ -40,7 +40,7 @@ impl CallDepth {
     /// # Errors
     ///
     /// VM-25 of kind limit.
-    pub(super) fn enter(registers: u32) -> Result<CallDepth, Fault> {
+    pub(super) fn enter(registers: u32) -> Result<CallDepth, Error> {
         let before = RUNNING.get();
         if before.functions >= DEEPEST {
             let message = format!("functions of the VM call each other more than {DEEPEST} deep");

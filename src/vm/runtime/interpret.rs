@@ -5,11 +5,11 @@
 use super::builtin::Builtin;
 use super::calling::CallingMachine;
 use super::code::{Callee, DecodedInstruction, DecodedOperand, NOWHERE};
-use super::fault::Fault;
+use super::fault::located;
 use super::frame::{CallDepth, VmFrame};
 use super::machine::VirtualMachineImpl;
 use super::observer::ObservedCall;
-use crate::function::Function;
+use crate::function::{Error, Function};
 use crate::rule::Kind;
 use crate::value::types::key_of;
 use crate::value::{Any, AnyView, Str, index};
@@ -19,7 +19,7 @@ use std::time::Instant;
 
 impl VirtualMachineImpl {
     /// Runs function `function` of the executable on `args` (VM-20 to VM-25).
-    pub(super) fn run_function(&self, function: usize, args: &[AnyView<'_>]) -> Result<Any, Fault> {
+    pub(super) fn run_function(&self, function: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         let frames = self.code.functions[function];
         if args.len() != frames.arguments as usize {
             return Err(self.wrong_count(function, args));
@@ -51,7 +51,7 @@ impl VirtualMachineImpl {
         start: usize,
         frame: &mut VmFrame,
         watched: bool,
-    ) -> Result<Any, Fault> {
+    ) -> Result<Any, Error> {
         let mut at = start;
         loop {
             // VM-01 holds that there is one; the end of the table is no place to fall over all the same.
@@ -123,7 +123,7 @@ impl VirtualMachineImpl {
 
     /// Calls entry `callee` of the function table.
     #[inline]
-    pub(super) fn call_index(&self, callee: usize, args: &[AnyView<'_>]) -> Result<Any, Fault> {
+    pub(super) fn call_index(&self, callee: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         match &self.callees[callee] {
             Callee::Packed(function) => Ok(function.call(args)?),
             Callee::Builtin(Builtin::Plain(body) | Builtin::InPlace { trusted: body, .. }) => {
@@ -142,7 +142,7 @@ impl VirtualMachineImpl {
         instruction: usize,
         callee: usize,
         args: &[AnyView<'_>],
-    ) -> Result<Any, Fault> {
+    ) -> Result<Any, Error> {
         let (observer, instrument) = self.watchers();
         let name = self.name(callee);
         if let Some(instrument) = &instrument {
@@ -180,7 +180,7 @@ impl VirtualMachineImpl {
         before: bool,
         result: &Any,
         args: &[AnyView<'_>],
-    ) -> Result<Any, Fault> {
+    ) -> Result<Any, Error> {
         let name = Str::from(name);
         let mut all = vec![
             self.functions[callee].view(),
@@ -194,9 +194,9 @@ impl VirtualMachineImpl {
 
     /// `fault`, with the instruction where it happened.
     #[cold]
-    fn locate(&self, fault: Fault, function: usize, instruction: usize) -> Fault {
+    fn locate(&self, fault: Error, function: usize, instruction: usize) -> Error {
         let text = self.loaded().executable().instruction_text(instruction);
-        fault.at(self.name(function), instruction, &text)
+        located(fault, self.name(function), instruction, &text)
     }
 
     /// Frames that are not in use, whose vectors keep their memory.
@@ -207,7 +207,7 @@ impl VirtualMachineImpl {
 
 /// VM-21 for a condition of another type.
 #[cold]
-fn wrong_condition(type_index: i32) -> Fault {
+fn wrong_condition(type_index: i32) -> Error {
     let key = key_of(type_index);
     VM_21
         .refused(

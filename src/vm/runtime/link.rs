@@ -5,11 +5,10 @@ use super::builtin::{self, Builtin};
 use super::closure::VmClosure;
 use super::code::Callee;
 use super::copies::copy;
-use super::fault::Fault;
 use super::loaded::LoadedExecutable;
 use super::storage::lasting;
 use crate::device::byte_size;
-use crate::function::{Function, registry};
+use crate::function::{Error, Function, registry};
 use crate::module::Module;
 use crate::object::{Shape, Tensor};
 use crate::payload::relax_vm::{FunctionKind, RelaxConstant};
@@ -35,7 +34,7 @@ pub(super) fn resolve(
     loaded: &Arc<LoadedExecutable>,
     imports: &[Module],
     origin: Origin,
-) -> Result<Vec<Any>, Fault> {
+) -> Result<Vec<Any>, Error> {
     let mut missing: BTreeSet<&str> = BTreeSet::new();
     let mut functions = Vec::new();
     let resets = match loaded.layout() {
@@ -77,7 +76,7 @@ pub(super) fn resolve(
 }
 
 /// VM-11: the imports in order, then the registry.
-fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Function>, Fault> {
+fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Function>, Error> {
     for import in imports {
         // Each import with all that it imports, before the next one.
         if let Some(found) = import.function(name, true)? {
@@ -114,7 +113,7 @@ pub(super) fn callee(index: usize, value: &Any, origin: Origin) -> Callee {
 }
 
 /// The constant pool as values; tensors are copied once, to the first device, aligned as kernels want them (VM-13).
-pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Result<Vec<Any>, Fault> {
+pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Result<Vec<Any>, Error> {
     let code = loaded.executable().code();
     let mut scopes: HashMap<usize, &str> = HashMap::new();
     for (constant, scope) in code.memory_scopes.as_deref().unwrap_or_default() {
@@ -148,7 +147,7 @@ pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Resul
 }
 
 /// Copies `elements` into the whole of `tensor`, which `lasting` made for their type and shape.
-fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Fault> {
+fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Error> {
     let tensor = cast::<Tensor>(tensor.view())?;
     let bytes = elements.bytes();
     let (mut dtype, mut extents) = (tensor.dl().dtype, elements.shape().to_vec());

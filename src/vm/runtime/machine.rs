@@ -5,7 +5,7 @@ use super::builtin;
 use super::calling::CallingMachine;
 use super::closure::VmClosure;
 use super::code::{Callee, DecodedCode};
-use super::fault::{Fault, VmResult};
+use super::fault::VmResult;
 use super::frame::VmFrame;
 use super::link::{Origin, callee, constants, resolve};
 use super::loaded::LoadedExecutable;
@@ -79,7 +79,7 @@ impl VirtualMachine {
         loaded: Arc<LoadedExecutable>,
         imports: Vec<Module>,
         devices: &[Device],
-    ) -> Result<VirtualMachine, Fault> {
+    ) -> Result<VirtualMachine, Error> {
         VirtualMachine::make(loaded, imports, &pooled(devices), Origin::Unknown)
     }
 
@@ -89,12 +89,12 @@ impl VirtualMachine {
         imports: Vec<Module>,
         devices: &[(Device, AllocatorKind)],
         origin: Origin,
-    ) -> Result<VirtualMachine, Fault> {
+    ) -> Result<VirtualMachine, Error> {
         builtin::provide();
         let places = devices
             .iter()
             .map(|(device, kind)| VmDevice::new(*device, *kind));
-        let places: Vec<VmDevice> = places.collect::<Result<_, Fault>>()?;
+        let places: Vec<VmDevice> = places.collect::<Result<_, Error>>()?;
         let functions = resolve(&loaded, &imports, origin)?;
         // VM-11: all of it before anything runs, so that a model fails when it is made, and not in the middle of a run.
         let callees = functions
@@ -134,7 +134,7 @@ impl VirtualMachine {
     /// # Errors
     ///
     /// VM-61 for an unknown function.
-    pub fn parameters(&self, function: &str) -> Result<Vec<&str>, Fault> {
+    pub fn parameters(&self, function: &str) -> Result<Vec<&str>, Error> {
         let index = self.0.index(function)?;
         let code = self.0.loaded.executable().code();
         Ok(code.functions[index]
@@ -150,13 +150,13 @@ impl VirtualMachine {
     ///
     /// VM-61 for an unknown function; VM-60 for another number of arguments; whatever breaks or is raised on the way, with the
     /// instructions that led there.
-    pub fn call(&self, function: &str, args: &[Any]) -> Result<Any, Fault> {
+    pub fn call(&self, function: &str, args: &[Any]) -> Result<Any, Error> {
         let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
         self.call_views(function, &views)
     }
 
     /// [`VirtualMachine::call`] with borrowed arguments.
-    pub(crate) fn call_views(&self, function: &str, args: &[AnyView<'_>]) -> Result<Any, Fault> {
+    pub(crate) fn call_views(&self, function: &str, args: &[AnyView<'_>]) -> Result<Any, Error> {
         self.0.closure(function)?.call(&*self.0, args)
     }
 
@@ -190,7 +190,7 @@ impl VirtualMachine {
     /// # Errors
     ///
     /// As [`VirtualMachine::call`], of the first call that fails; what the device answers to a sync.
-    pub fn time(&self, function: &str, args: &[Any], how: &Evaluator) -> Result<Vec<f64>, Fault> {
+    pub fn time(&self, function: &str, args: &[Any], how: &Evaluator) -> Result<Vec<f64>, Error> {
         let place = &self.0.places[0];
         let mut timer = DefaultTimer::new(place.api, place.device);
         let mut failed = None;
@@ -230,7 +230,7 @@ impl CallingMachine for VirtualMachineImpl {
         &self.loaded
     }
 
-    fn place(&self, index: i64) -> Result<&VmDevice, Fault> {
+    fn place(&self, index: i64) -> Result<&VmDevice, Error> {
         let count = self.places.len();
         let found = match index {
             // VM-14: every release compares the index as an unsigned number first, and so rejects -1.
@@ -245,7 +245,7 @@ impl CallingMachine for VirtualMachineImpl {
         })
     }
 
-    fn host(&self) -> Result<&VmDevice, Fault> {
+    fn host(&self) -> Result<&VmDevice, Error> {
         let host = self
             .places
             .iter()
@@ -275,7 +275,7 @@ impl Drop for VirtualMachineImpl {
 impl VirtualMachineImpl {
     /// Counts a jump or a call of a VM function against [`VirtualMachine::limit`].
     #[inline]
-    pub(super) fn spend(&self) -> Result<(), Fault> {
+    pub(super) fn spend(&self) -> Result<(), Error> {
         if self.left.load(Ordering::Relaxed) == UNLIMITED {
             return Ok(());
         }
@@ -284,7 +284,7 @@ impl VirtualMachineImpl {
 
     /// [`VirtualMachineImpl::spend`] where there is a limit.
     #[cold]
-    fn spend_one(&self) -> Result<(), Fault> {
+    fn spend_one(&self) -> Result<(), Error> {
         // Where another thread just ended the limit, one less than all there is is no limit either.
         let take = |left: u64| left.checked_sub(1);
         let taken = self
@@ -313,7 +313,7 @@ impl VirtualMachineImpl {
 
     /// VM-60 for a call with these arguments, with the names of those that the function takes.
     #[cold]
-    pub(super) fn wrong_count(&self, function: usize, args: &[AnyView<'_>]) -> Fault {
+    pub(super) fn wrong_count(&self, function: usize, args: &[AnyView<'_>]) -> Error {
         let function = &self.loaded.executable().code().functions[function];
         // VM-60: releases name the parameters from 0.17 on. An executable may have no names (VM-04).
         let names: Vec<&str> = function.params.iter().map(|name| &**name).collect();
@@ -328,7 +328,7 @@ impl VirtualMachineImpl {
     }
 
     /// Index of the function `name` (VM-61).
-    pub(super) fn index(&self, name: &str) -> Result<usize, Fault> {
+    pub(super) fn index(&self, name: &str) -> Result<usize, Error> {
         let code = self.loaded.executable().code();
         let index = self
             .loaded
@@ -347,7 +347,7 @@ impl VirtualMachineImpl {
     }
 
     /// The closure of `name`: what was saved under it, else the function (VM-64).
-    pub(super) fn closure(&self, name: &str) -> Result<Ref<VmClosure>, Fault> {
+    pub(super) fn closure(&self, name: &str) -> Result<Ref<VmClosure>, Error> {
         // VM-64: a saved function may have the name of one of the executable, which is then hidden.
         let saved = self.state().saved.get(name).cloned();
         if let Some(saved) = saved {

@@ -19,7 +19,6 @@ mod stateful;
 mod storage;
 
 pub use builtin::names as builtins;
-pub use fault::Fault;
 pub use loaded::LoadedExecutable;
 pub use machine::VirtualMachine;
 pub(crate) use module::provide;

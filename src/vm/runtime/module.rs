@@ -2,7 +2,7 @@
 
 use super::allocator::{AllocatorKind, allocator_kind};
 use super::builtin;
-use super::fault::{Fault, VmResult};
+use super::fault::VmResult;
 use super::link::Origin;
 use super::loaded::LoadedExecutable;
 use super::machine::{VirtualMachine, pooled};
@@ -193,7 +193,7 @@ fn triplets(args: &[AnyView<'_>]) -> VmResult<Vec<(Device, AllocatorKind)>> {
                 let number = cast::<i64>(chunk[at])?;
                 i32::try_from(number).map_err(|_| {
                     let message = format!("{number} is no type or id of a device");
-                    Fault::from(VM_30.refused(Kind::Type, message))
+                    Error::from(VM_30.refused(Kind::Type, message))
                 })
             };
             let device = Device::new(half(0)?, half(1)?);

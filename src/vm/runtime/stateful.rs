@@ -2,8 +2,8 @@
 
 use super::calling::CallingMachine;
 use super::copies::on_device;
-use super::fault::Fault;
 use super::machine::VirtualMachineImpl;
+use crate::function::Error;
 use crate::object::sequence_of;
 use crate::rule::Kind;
 use crate::value::{Any, AnyView, cast};
@@ -11,19 +11,19 @@ use crate::vm::{VM_62, VM_63};
 
 impl VirtualMachineImpl {
     /// Keeps arguments for [`VirtualMachineImpl::invoke_stateful`] (VM-62).
-    pub(super) fn set_input(&self, name: &str, args: &[AnyView<'_>]) -> Result<(), Fault> {
+    pub(super) fn set_input(&self, name: &str, args: &[AnyView<'_>]) -> Result<(), Error> {
         let index = self.index(name)?;
         if args.len() as i64 != self.loaded.executable().code().functions[index].num_args {
             return Err(self.wrong_count(index, args));
         }
         let first = self.place(0)?;
-        let kept: Result<Vec<Any>, Fault> = args.iter().map(|arg| on_device(*arg, first)).collect();
+        let kept: Result<Vec<Any>, Error> = args.iter().map(|arg| on_device(*arg, first)).collect();
         self.state().inputs.insert(name.to_owned(), kept?);
         Ok(())
     }
 
     /// Runs `name` on what was set and keeps the result (VM-62).
-    pub(super) fn invoke_stateful(&self, name: &str) -> Result<(), Fault> {
+    pub(super) fn invoke_stateful(&self, name: &str) -> Result<(), Error> {
         let index = self.index(name)?;
         let inputs = self.state().inputs.get(name).cloned();
         let Some(inputs) = inputs else {
@@ -38,7 +38,7 @@ impl VirtualMachineImpl {
     }
 
     /// The kept result of `name`, or a part of it: each of `path` is an index into a tuple (VM-63).
-    pub(super) fn output(&self, name: &str, path: &[AnyView<'_>]) -> Result<Any, Fault> {
+    pub(super) fn output(&self, name: &str, path: &[AnyView<'_>]) -> Result<Any, Error> {
         let Some(mut value) = self.state().outputs.get(name).cloned() else {
             let message = format!(
                 "No output saved for call of \"{name}\"; use `invoke_stateful` to call it first."
@@ -66,11 +66,11 @@ impl VirtualMachineImpl {
         save_as: &str,
         returns: bool,
         args: &[AnyView<'_>],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Error> {
         let closure = self.closure(name)?;
         let first = self.place(0)?;
         // VM-65: as for `set_input`, what is kept is on the first device.
-        let last: Result<Vec<Any>, Fault> = args.iter().map(|arg| on_device(*arg, first)).collect();
+        let last: Result<Vec<Any>, Error> = args.iter().map(|arg| on_device(*arg, first)).collect();
         let bound = closure.bind(save_as, last?, returns);
         self.state().saved.insert(save_as.to_owned(), bound);
         Ok(())

@@ -1,8 +1,8 @@
 //! Storage, and the tensors that are cut from it.
 
 use super::allocator::{VmAllocator, VmDevice};
-use super::fault::Fault;
 use crate::device::{ALIGNMENT, Device, Dtype, Space, byte_size};
+use crate::function::Error;
 use crate::release::Release;
 use crate::rule::Kind;
 use crate::tensor::Packing;
@@ -50,7 +50,7 @@ impl VmStorage {
         shape: &[i64],
         dtype: Dtype,
         scope: &str,
-    ) -> Result<Ref<VmStorage>, Fault> {
+    ) -> Result<Ref<VmStorage>, Error> {
         let nbytes = room(shape, dtype)?;
         let flat = matches!(scope, "" | "global");
         let (space, nbytes) = if flat {
@@ -83,7 +83,7 @@ impl VmStorage {
         offset: i64,
         shape: &[i64],
         dtype: DLDataType,
-    ) -> Result<Any, Fault> {
+    ) -> Result<Any, Error> {
         // VM-33 in the bytes of the newest release; storage has room for whole bytes of each element (`room`).
         let needed = byte_size(shape, Dtype::from(dtype), Release::LAST);
         let start = usize::try_from(offset).ok();
@@ -124,7 +124,7 @@ pub(super) fn lasting(
     shape: &[i64],
     dtype: DLDataType,
     scope: &str,
-) -> Result<Any, Fault> {
+) -> Result<Any, Error> {
     let whole = room(shape, Dtype::from(dtype))?;
     // Not from the pool, which would round it up to pages and offer it again (VM-32).
     let flat = matches!(scope, "" | "global");
@@ -150,7 +150,7 @@ pub(super) fn lasting(
 
 /// Bytes that any release may write to a tensor: compiled code of TVM up to 0.20 has whole bytes for each element, and that of 0.21
 /// to 0.25 for each `uint1` (DEV-15).
-fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Fault> {
+fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Error> {
     let bytes = Packing::Each.bytes(dtype, shape);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
     bytes.ok_or_else(|| {
@@ -161,7 +161,7 @@ fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Fault> {
 
 /// VM-33 for a tensor that does not lie inside its storage.
 #[cold]
-fn outside(offset: i64, shape: &[i64], dtype: DLDataType, nbytes: usize) -> Fault {
+fn outside(offset: i64, shape: &[i64], dtype: DLDataType, nbytes: usize) -> Error {
     let message = format!(
         "a tensor of shape {shape:?} and {} at byte {offset} does not lie inside its storage of {nbytes} bytes",
         Dtype::from(dtype)

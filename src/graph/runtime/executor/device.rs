@@ -1,8 +1,8 @@
 //! The devices of an executor.
 
 use crate::device::manager::Manager;
-use crate::device::{self, Device, DeviceApi};
-use crate::function::{Error, ErrorKind};
+use crate::device::{Device, DeviceApi};
+use crate::function::Error;
 
 /// A device that an executor may use: which one, and how to talk to it.
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ impl ExecutorDevice {
     ///
     /// DEV-04 and DEV-06.
     pub fn of(device: Device) -> Result<ExecutorDevice, Error> {
-        let api = Manager::global().api(device.kind).map_err(device_error)?;
+        let api = Manager::global().api(device.kind)?;
         Ok(ExecutorDevice { device, api })
     }
 
@@ -34,13 +34,5 @@ impl ExecutorDevice {
     /// Type and index.
     pub const fn device(&self) -> Device {
         self.device
-    }
-}
-
-/// A rule stays a rule; what a driver answers otherwise is a RuntimeError.
-pub(super) fn device_error(error: device::Error) -> Error {
-    match error {
-        device::Error::Refused(broken) => broken.into(),
-        error => Error::new(ErrorKind::Runtime, error.to_string()),
     }
 }

@@ -20,7 +20,6 @@ use crate::function::{Error, Function};
 use crate::graph::{GRF_30, GRF_32, Graph, Plan};
 use crate::rule::{Kind, Violation};
 use aliases::Aliases;
-use device::device_error;
 use op_exec::OpExec;
 use pool::PoolMemory;
 use std::collections::{HashMap, HashSet};
@@ -207,8 +206,7 @@ impl Executor {
         for device in &self.devices {
             device
                 .api
-                .sync(device.device, device.api.current_stream(device.device))
-                .map_err(device_error)?;
+                .sync(device.device, device.api.current_stream(device.device))?;
         }
         Ok(())
     }

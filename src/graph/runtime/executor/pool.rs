@@ -1,6 +1,6 @@
 //! The memory of an executor: one block of bytes for each pool of the plan.
 
-use super::device::{ExecutorDevice, device_error};
+use super::device::ExecutorDevice;
 use crate::device::{ALIGNMENT, Dtype, Space};
 use crate::function::Error;
 use crate::graph::{GRF_23, StoragePool};
@@ -49,7 +49,7 @@ impl PoolMemory {
                 .api
                 .alloc_scoped(home.device, &[words], hint, Some(scope)),
         };
-        let space = space.map_err(device_error)?;
+        let space = space?;
         Ok(Arc::new(PoolMemory { home, space, bytes }))
     }
 }

@@ -1,6 +1,5 @@
 //! Tensors in the memory of an executor, and copies into and out of them.
 
-use super::device::device_error;
 use super::pool::PoolMemory;
 use crate::device::manager::Manager;
 use crate::device::{CopyRequest, Device, DeviceApi, Dtype, Space};
@@ -295,10 +294,10 @@ impl PoolTensor {
         let _copying = crate::object::container::tensor::copying();
         // SAFETY: both hold `nbytes` in one piece, and stay for the call, at the end of which a side on the host was awaited;
         // two sides on devices are freed after what is queued (DEV-46).
-        unsafe { api.copy(&copy, stream) }.map_err(device_error)?;
+        unsafe { api.copy(&copy, stream) }?;
         let host = |device: Device| device.kind == Device::CPU_KIND;
         if host(copy.from_device) != host(copy.to_device) {
-            api.sync(busy, stream).map_err(device_error)?;
+            api.sync(busy, stream)?;
         }
         Ok(())
     }
@@ -322,7 +321,7 @@ impl PoolTensor {
         if home.device.kind == busy.kind {
             return Ok((home.api, busy));
         }
-        let api = Manager::global().api(busy.kind).map_err(device_error)?;
+        let api = Manager::global().api(busy.kind)?;
         Ok((api, busy))
     }
 }

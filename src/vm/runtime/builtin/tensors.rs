@@ -3,11 +3,11 @@
 use super::super::allocator::{AllocatorKind, VmDevice, clear_pools};
 use super::super::calling::CallingMachine;
 use super::super::copies::{copied, copied_to_scope};
-use super::super::fault::Fault;
 use super::super::fault::VmResult;
 use super::super::storage::VmStorage;
 use super::arguments::{arg, extents, int, is_compact, tensor, wrong_type};
 use crate::device::Device;
+use crate::function::Error;
 use crate::object::container::tensor::copying;
 use crate::object::{Shape, Tensor, extents_of};
 use crate::rule::Kind;
@@ -167,7 +167,7 @@ pub(super) fn to_device(args: &[AnyView<'_>]) -> VmResult {
         let number = int(args, at)?;
         i32::try_from(number).map_err(|_| {
             let message = format!("{number} is no type or index of a device");
-            Fault::from(VM_55.refused(Kind::Type, message))
+            Error::from(VM_55.refused(Kind::Type, message))
         })
     };
     let device = Device::new(number(1)?, number(2)?);

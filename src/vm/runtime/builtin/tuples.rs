@@ -1,8 +1,8 @@
 //! Tuples (VM-49, VM-58).
 
-use super::super::fault::Fault;
 use super::super::fault::VmResult;
 use super::arguments::{arg, int};
+use crate::function::Error;
 use crate::object::{Array, element_cell, item_count, sequence_of};
 use crate::rule::Kind;
 use crate::value::{Any, AnyView, ObjectRef};
@@ -27,7 +27,7 @@ pub(super) fn tuple_getitem(args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// VM-49 for an index outside of the tuple.
-fn no_element(at: i64, count: usize) -> Fault {
+fn no_element(at: i64, count: usize) -> Error {
     let message = format!("there is no element {at} in a tuple of {count}");
     VM_49.refused(Kind::Missing, message).into()
 }
