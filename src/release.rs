@@ -150,6 +150,7 @@ impl FromStr for Releases {
 
 /// The layouts of the library binary, each named by the release that introduced it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Layout {
     /// 0.2 to 0.6: count and payloads; the root is not an entry, there is no tree.
     V0_2,

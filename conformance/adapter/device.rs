@@ -6,7 +6,7 @@ use super::{Identity, Reply, Testee};
 use crate::conformance::behaviour::Failure;
 use crate::conformance::device::{behaviour, ops, probe::Probe, script};
 use crate::device::simulated::Simulated;
-use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Manager, kind};
+use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Manager, device_type};
 use serde_json::Value;
 
 /// A device that is held to the contract.
@@ -79,7 +79,7 @@ pub(crate) fn parse(name: &str) -> Result<(String, Device), String> {
     if family == "simulated" {
         return Ok((family.to_owned(), Device::ext_dev(id)));
     }
-    let kind = kind::number_of(family);
+    let kind = device_type::number_of(family);
     let kind = kind.ok_or_else(|| {
         format!("there is no device `{family}`: cpu, simulated, opencl, vulkan, cuda, rocm, ext_dev, ...")
     })?;

@@ -2,7 +2,7 @@
 
 use crate::conformance::behaviour::Failure;
 use crate::device::DeviceApi;
-use crate::device::table::{self, AttributeAnswer, CopyBytes, DeviceTable};
+use crate::device::c_table::{self, AttributeAnswer, CopyBytes, DeviceTable};
 use std::ffi::{c_char, c_int, c_void};
 
 /// What a function returns that fails.
@@ -74,7 +74,7 @@ fn context_code(code: *mut c_void) -> c_int {
 /// A table of these functions, all of which return `code`.
 pub(super) fn returning(code: c_int) -> DeviceTable {
     DeviceTable {
-        magic: table::MAGIC,
+        magic: c_table::MAGIC,
         size: size_of::<DeviceTable>() as u64,
         context: std::ptr::without_provenance_mut(code as usize),
         last_error: Some(luck),
@@ -93,6 +93,6 @@ pub(super) fn returning(code: c_int) -> DeviceTable {
 /// The device behind a table that lives for ever.
 pub(super) fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failure> {
     // SAFETY: a whole table that lives for ever.
-    let api = unsafe { table::to_api(Box::leak(Box::new(table))) };
+    let api = unsafe { c_table::to_api(Box::leak(Box::new(table))) };
     api.ok_or_else(|| Failure::Broken("a whole table is no device".into()))
 }

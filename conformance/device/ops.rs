@@ -6,7 +6,7 @@ use crate::conformance::behaviour::{Failure, Outcome};
 use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::device::simulated::Simulated;
 use crate::device::{
-    Attribute, Device, DeviceApi, Dtype, byte_size, cpu, is_contiguous, kind, manager, timer,
+    Attribute, Device, DeviceApi, Dtype, byte_size, cpu, device_type, is_contiguous, manager, timer,
 };
 use crate::release::Release;
 use serde_json::{Value, json};
@@ -160,7 +160,7 @@ pub(crate) fn answer(outcome: Outcome) -> Result<Answer, Refusal> {
 
 fn name(args: &Value) -> Result<Answer, Refusal> {
     let number = integer(args.get("value"))?;
-    refused_or(kind::name_in(number as i32, release(args)?))
+    refused_or(device_type::name_in(number as i32, release(args)?))
 }
 
 fn text(args: &Value) -> Result<Answer, Refusal> {

@@ -2,12 +2,12 @@
 
 use super::tables::refused;
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
+use crate::device::c_table::{self, DeviceTable};
 use crate::device::error::{absent, driver_error, out_of_memory};
 use crate::device::simulated::{Simulated, SimulatedCall};
-use crate::device::table::{self, DeviceTable};
 use crate::device::{
     Attribute, DEV_01, DEV_02, DEV_04, DEV_06, DEV_07, DEV_12, DEV_22, DEV_38, DEV_42, DEV_46,
-    DEV_55, Device, DeviceApi, Dtype, Error, Stream, cpu, kind, manager, stream,
+    DEV_55, Device, DeviceApi, Dtype, Error, Stream, cpu, device_type, manager, stream,
 };
 use crate::function::{registry, take_broken};
 use crate::release::Release;
@@ -125,20 +125,20 @@ pub(super) fn behind_a_table() -> &'static dyn DeviceApi {
 
 /// `device` as C hands it over: a table at an address that is not known as ours.
 pub(super) fn as_a_table(device: &'static dyn DeviceApi) -> &'static dyn DeviceApi {
-    let copied: &'static mut DeviceTable = Box::leak(Box::new(*table::of_api(device)));
+    let copied: &'static mut DeviceTable = Box::leak(Box::new(*c_table::of_api(device)));
     // SAFETY: a whole table that lives for ever.
-    unsafe { table::to_api(copied) }.unwrap_or(device)
+    unsafe { c_table::to_api(copied) }.unwrap_or(device)
 }
 
 fn own_number() -> Outcome {
     simulated()?;
     expect(
-        kind::name_in(NUMBER, Release::LAST)?,
+        device_type::name_in(NUMBER, Release::LAST)?,
         NAME,
         "the name of 97",
     )?;
     expect(
-        kind::number_of(NAME),
+        device_type::number_of(NAME),
         Some(NUMBER),
         "the number of the name",
     )?;
@@ -151,9 +151,14 @@ fn own_number() -> Outcome {
     ];
     for (number, name) in taken.into_iter().chain([(96, "cuda"), (96, NAME)]) {
         let what = format!("{number} as `{name}`");
-        refused(kind::add(number, name), DEV_06, Kind::Duplicate, &what)?;
+        refused(
+            device_type::add(number, name),
+            DEV_06,
+            Kind::Duplicate,
+            &what,
+        )?;
     }
-    let numbers = ["cuda", "hexagon", "gpu", "aocl"].map(kind::number_of);
+    let numbers = ["cuda", "hexagon", "gpu", "aocl"].map(device_type::number_of);
     expect(numbers, [Some(2), Some(16), None, None], "numbers of names")?;
     let parsed = ["cuda:3", "cpu", "suite_simulated:1", "gpu:0", "cpu:x"].map(Device::parse);
     let here = [Device::cuda(3), Device::CPU, Device::new(NUMBER, 1)].map(Some);
@@ -171,7 +176,7 @@ fn own_number() -> Outcome {
     }
     // SAFETY: the simulated device keeps the contract, as its own cases show.
     unsafe { manager::register(NAME, simulated()?) }?;
-    let before = kind::name_in(NUMBER, "0.26".parse().map_err(Failure::Broken)?);
+    let before = device_type::name_in(NUMBER, "0.26".parse().map_err(Failure::Broken)?);
     demand(before.is_err(), || "an earlier release has the name".into())
 }
 
@@ -310,13 +315,13 @@ fn streams() -> Outcome {
 }
 
 fn tables() -> Outcome {
-    let whole = *table::of_api(cpu::cpu());
+    let whole = *c_table::of_api(cpu::cpu());
     let read = |table: DeviceTable| {
         // SAFETY: a whole table that lives for ever.
-        unsafe { table::to_api(Box::leak(Box::new(table))) }
+        unsafe { c_table::to_api(Box::leak(Box::new(table))) }
     };
     // SAFETY: null is no table.
-    let null = unsafe { table::to_api(std::ptr::null_mut()) };
+    let null = unsafe { c_table::to_api(std::ptr::null_mut()) };
     let other = read(DeviceTable {
         magic: whole.magic ^ 1,
         ..whole

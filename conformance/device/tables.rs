@@ -4,7 +4,7 @@ use super::failing_table::{FAILED, behind, returning, wordless};
 use super::recorder::Recorder;
 use super::registered::as_a_table;
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
-use crate::device::table::{self, CopyBytes, DeviceTable};
+use crate::device::c_table::{self, CopyBytes, DeviceTable};
 use crate::device::{
     Attribute, AttributeValue, CopyRequest, DEV_01, DEV_02, DEV_08, DEV_18, DEV_21, DEV_38, Device,
     DeviceApi, Dtype, Error, Result as DeviceResult, Space, Stream, cpu,
@@ -165,7 +165,7 @@ fn fails() -> Outcome {
         ("sync_streams", api.sync_streams(device, default, default)),
     ];
     for (name, result) in results {
-        let text = result.err().map(|error| error.to_string());
+        let text = result.err().map(|error| error.message().to_owned());
         let expected = format!("a device of C: {name} failed with 7 (out of luck)");
         expect(text, Some(expected), name)?;
     }
@@ -175,7 +175,7 @@ fn fails() -> Outcome {
             ..returning(FAILED)
         };
         let failed = behind(table)?.sync(device, default).err();
-        let text = failed.map(|error| error.to_string());
+        let text = failed.map(|error| error.message().to_owned());
         let expected = "a device of C: sync failed with 7".to_owned();
         expect(text, Some(expected), "a failure without a text")?;
     }
@@ -246,7 +246,9 @@ fn hands_on() -> Outcome {
     };
     // SAFETY: the recorder copies nothing.
     let failed = unsafe { api.copy(&copy, Stream::DEFAULT) }.err();
-    let text = failed.map(|error| error.to_string()).unwrap_or_default();
+    let text = failed
+        .map(|error| error.message().to_owned())
+        .unwrap_or_default();
     let parts = [
         "a device of C: copy failed with -1",
         "Device does not support CopyDataFromTo.",
@@ -301,7 +303,7 @@ fn last_error(table: &DeviceTable) -> String {
 }
 
 fn panics() -> Outcome {
-    let table = table::of_api(&Panics);
+    let table = c_table::of_api(&Panics);
     // SAFETY: the table's own function with its own context.
     let code = unsafe { (table.set_device)(table.context, 0) };
     expect(code, -1, "setting a device that panics")?;
@@ -311,7 +313,7 @@ fn panics() -> Outcome {
         "`last_error`",
     )?;
     let recorder: &'static Recorder = Box::leak(Box::default());
-    let table = table::of_api(recorder);
+    let table = c_table::of_api(recorder);
     let bytes = CopyBytes {
         from: null_mut(),
         from_offset: 0,
@@ -374,7 +376,7 @@ fn own_devices() -> Outcome {
     expect(installed()?, pointer, "the table after a second call")?;
     // SAFETY: the address of a table of this library, which lives for ever.
     let table = unsafe { &*pointer.cast::<DeviceTable>() };
-    expect(table.magic, table::MAGIC, "the first bytes")?;
+    expect(table.magic, c_table::MAGIC, "the first bytes")?;
     let api = behind(*table)?;
     let space = api.alloc(Device::CPU, 100, 512, Dtype::UINT8)?;
     let aligned = space.address().is_multiple_of(512);
@@ -385,16 +387,17 @@ fn own_devices() -> Outcome {
 
 fn own_table() -> Outcome {
     let recorder: &'static Recorder = Box::leak(Box::default());
-    let own = table::of_api(recorder);
+    let own = c_table::of_api(recorder);
     // SAFETY: a table of ours, which lives for ever.
-    let api = unsafe { table::to_api(std::ptr::from_ref(own).cast_mut()) };
+    let api = unsafe { c_table::to_api(std::ptr::from_ref(own).cast_mut()) };
     let Some(api) = api else {
         return Failure::broken("a table of ours is no device");
     };
     // SAFETY: the recorder copies nothing.
     let result = unsafe { api.copy(&NOTHING, Stream::DEFAULT) };
     refused(result, DEV_18, Kind::Unsupported, "a copy")?;
-    let room: &'static mut [DeviceTable; 2] = Box::leak(Box::new([*table::of_api(cpu::cpu()); 2]));
+    let room: &'static mut [DeviceTable; 2] =
+        Box::leak(Box::new([*c_table::of_api(cpu::cpu()); 2]));
     let odd = room.as_mut_ptr().wrapping_byte_add(1);
     // SAFETY: the second table is in the same memory.
     unsafe {
@@ -402,6 +405,6 @@ fn own_table() -> Outcome {
             .copy_from(std::ptr::from_ref(own).cast(), size_of::<DeviceTable>())
     };
     // SAFETY: a whole table that lives for ever.
-    let read = unsafe { table::to_api(odd) };
+    let read = unsafe { c_table::to_api(odd) };
     demand(read.is_none(), || "a table at an odd address is one".into())
 }

@@ -3,7 +3,7 @@
 use super::table::table;
 use super::{CliError, Exit, output};
 use serde_json::{Map, Value as Json, json};
-use tvmspec::device::{Attribute, AttributeValue, Device, Manager, kind};
+use tvmspec::device::{Attribute, AttributeValue, Device, Manager, device_type};
 
 /// Exit code 0, whatever is here.
 #[derive(clap::Args)]
@@ -42,7 +42,7 @@ struct Found {
 
 /// The devices of a type, or why there are none.
 fn look(name: &str) -> Result<Vec<Found>, String> {
-    let of = kind::number_of(name).ok_or("no release has such a device")?;
+    let of = device_type::number_of(name).ok_or("no release has such a device")?;
     let api = Manager::global().api(of).map_err(|error| match name {
         "metal" => "not built: this crate has no backend for it".to_owned(),
         _ => error.reason(),

@@ -128,7 +128,7 @@ impl Attribute {
     }
 }
 
-/// What a device answers: nothing, a number or a text.
+/// What a device answers: nothing, a number or a text. These are all: the C interfaces and every frontend have no other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AttributeValue {
     /// The device does not know the question (DEV-08).

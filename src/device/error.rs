@@ -39,3 +39,12 @@ pub(crate) fn driver_error(
 pub(crate) fn absent(why: impl AsRef<str>) -> Error {
     Error::new(ErrorKind::Runtime, why.as_ref())
 }
+
+/// What a caller gets that has a text alone: the message, behind the rule where one is broken.
+#[cold]
+pub(crate) fn text(error: &Error) -> String {
+    match error.violation() {
+        Some(broken) => broken.to_string(),
+        None => error.message().to_owned(),
+    }
+}

@@ -1,34 +1,15 @@
 //! What this chapter puts into the global registry, under the names that compiled code and frontends use.
 
+use crate::device::error::text;
 use crate::device::manager::{self, Manager};
-use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Space, Stream, cpu};
+use crate::device::own::OWN;
+use crate::device::{Attribute, AttributeValue, Device, Space, Stream};
 use crate::function::{self, ErrorKind, Function, registry};
 use crate::module::workspace::{self, Request};
 use crate::value::{Any, AnyView, DLDevice};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Once;
-
-type Api = fn() -> &'static dyn DeviceApi;
-
-/// The devices of this build, by name. No driver is loaded by naming them.
-const OWN: &[(&str, Api)] = &[
-    ("cpu", || cpu::cpu()),
-    #[cfg(feature = "opencl")]
-    ("opencl", || crate::device::opencl::opencl()),
-    #[cfg(feature = "vulkan")]
-    ("vulkan", || crate::device::vulkan::vulkan()),
-    #[cfg(feature = "cuda")]
-    ("cuda", || crate::device::cuda::cuda()),
-    #[cfg(feature = "hip")]
-    ("rocm", || crate::device::hip::hip()),
-];
-
-/// The device of this build that the registry would know as `device_api.<name>`.
-pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
-    OWN.iter()
-        .find_map(|(known, api)| (*known == name).then(api))
-}
 
 /// Registers the devices of this crate as `device_api.<name>`, once, where no other is registered.
 ///
@@ -167,7 +148,7 @@ impl workspace::WorkspaceSource for DeviceWorkspace {
     fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String> {
         let space = Manager::global()
             .workspace(&request)
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| text(&error))?;
         NonNull::new(space.0).ok_or_else(|| "the device returned a null workspace".to_owned())
     }
 
@@ -175,9 +156,8 @@ impl workspace::WorkspaceSource for DeviceWorkspace {
         let device = Device::new(device.0, device.1);
         let api = Manager::global()
             .api(device.kind)
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| text(&error))?;
         // SAFETY: `memory` is of `alloc` of this device on this thread, and not freed yet.
-        unsafe { api.free_workspace(device, Space(memory.as_ptr())) }
-            .map_err(|error| error.to_string())
+        unsafe { api.free_workspace(device, Space(memory.as_ptr())) }.map_err(|error| text(&error))
     }
 }

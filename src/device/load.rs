@@ -13,7 +13,7 @@ use crate::device::error::refuse;
 use crate::device::launch::Arg;
 use crate::device::module::{DeviceModule, KernelInfo, ModuleCode};
 use crate::device::{DEV_53, DEV_54, Result};
-use crate::function::{self, Function};
+use crate::function::Function;
 use crate::module::{self, Module};
 use crate::payload::{self, Payload};
 use crate::release::Layout;
@@ -117,11 +117,7 @@ impl module::ModuleKind for DeviceKind {
         self.module.kind()
     }
 
-    fn function(
-        &self,
-        module: &Module,
-        name: &str,
-    ) -> std::result::Result<Option<Function>, function::Error> {
+    fn function(&self, module: &Module, name: &str) -> Result<Option<Function>> {
         let Some(kernel) = self.module.kernel(name) else {
             return Ok(None);
         };
@@ -138,7 +134,7 @@ impl module::ModuleKind for DeviceKind {
                     kernel.arity() - types.len(),
                     args.len()
                 );
-                return refuse(DEV_53, Kind::Type, message).map_err(Into::into);
+                return refuse(DEV_53, Kind::Type, message);
             }
             // SAFETY: the kernel is called as it was compiled, by the third and fourth clause of `module::load`: only a
             // library's loader makes this module.
@@ -147,7 +143,7 @@ impl module::ModuleKind for DeviceKind {
         })))
     }
 
-    fn save_to_bytes(&self) -> std::result::Result<Vec<u8>, function::Error> {
+    fn save_to_bytes(&self) -> Result<Vec<u8>> {
         Ok(self.payload.clone())
     }
 }

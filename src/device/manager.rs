@@ -3,10 +3,10 @@
 //! A device type has a name, and the registry has a function `device_api.<name>` that returns an API. The manager calls it once
 //! and remembers the API, never a miss.
 
+use crate::device::c_table::{self, DeviceTable};
+use crate::device::device_type::{self, REMOTE, name_in};
 use crate::device::error::{absent, out_of_memory, refuse};
-use crate::device::install;
-use crate::device::kind::{self, REMOTE, name_in};
-use crate::device::table::{self, DeviceTable};
+use crate::device::own;
 use crate::device::{
     Attribute, AttributeValue, DEV_04, DEV_20, Device, DeviceApi, Dtype, Result, Space, Stream,
     TensorRef,
@@ -215,7 +215,7 @@ pub unsafe fn register(name: &str, api: &'static dyn DeviceApi) -> Result<()> {
 
 /// The function that returns the table of `api`.
 pub(super) fn factory(api: &'static dyn DeviceApi) -> Function {
-    let table = table::of_api(api);
+    let table = c_table::of_api(api);
     Function::from_packed(move |_| {
         let table = std::ptr::from_ref(table).cast_mut().cast::<c_void>();
         // SAFETY: callers of a device's factory take the pointer as a device table.
@@ -237,14 +237,14 @@ pub unsafe fn register_number(
     name: &'static str,
     api: &'static dyn DeviceApi,
 ) -> Result<()> {
-    kind::add(kind, name)?;
+    device_type::add(kind, name)?;
     // SAFETY: as for this function.
     unsafe { register(name, api) }
 }
 
 /// What the global registry has, or else what this build brings.
 fn in_registry(name: &str) -> Option<ApiFactory> {
-    let own = name.strip_prefix("device_api.").and_then(install::own);
+    let own = name.strip_prefix("device_api.").and_then(own::own);
     let Some(function) = registry::lookup(name) else {
         return own.map(|api| -> ApiFactory { Box::new(move || Ok(api)) });
     };
@@ -258,7 +258,7 @@ fn in_registry(name: &str) -> Option<ApiFactory> {
             <*mut c_void>::try_from(&made).map_err(|error| no_table(&error.to_string()))?;
         // SAFETY: a function of this name returns null, or the address of a table that lives for ever: `register_with`, the
         // only way to that name, asks for it.
-        unsafe { table::to_api(pointer.cast::<DeviceTable>()) }
+        unsafe { c_table::to_api(pointer.cast::<DeviceTable>()) }
             // A C++ runtime beside us returns an object of its own, which is none of ours to call.
             .or(own)
             .ok_or_else(|| no_table("returned no device table"))

@@ -1,20 +1,27 @@
 //! Devices: memory, copies, streams, workspace and kernels behind one contract.
 //!
-//! | file           | what                                                              | rules            |
-//! |----------------|-------------------------------------------------------------------|------------------|
-//! | `api`          | [`DeviceApi`], the contract, with its defaults                    | DEV-12 .. DEV-24 |
-//! | `attribute`    | the attributes of a device, by release                            | DEV-08 .. DEV-11 |
-//! | `kind`         | the types of device and their names                               | DEV-01, DEV-06   |
-//! | `manager`      | finding the API of a device                                       | DEV-01 .. DEV-07 |
-//! | `pool`         | the workspace pool                                                | DEV-25 .. DEV-35 |
-//! | `launch`       | thread axes, dynamic shared memory, argument packing              | DEV-47 .. DEV-53 |
-//! | `module`       | device modules: loaded late, once per device                      | DEV-54 .. DEV-56 |
-//! | `tensor`       | tensors of a device, and copies between them and the host           | DEV-19, DEV-20   |
-//! | `timer`        | timers and the time evaluator                                     | DEV-44, DEV-45   |
-//! | `cpu`          | the host                                                          |                  |
-//! | `simulated`    | an asynchronous device without hardware, for tests                |                  |
-//! | `opencl`, `vulkan`, `cuda`, `hip` | real devices; a driver is loaded at the first question | DEV-51, DEV-52   |
-//! | `backend`      | what these have in common                                         |                  |
+//! | file            | what                                                                 | rules            |
+//! |-----------------|----------------------------------------------------------------------|------------------|
+//! | `api`           | [`DeviceApi`], the contract, with its defaults                       | DEV-12 .. DEV-24 |
+//! | `attribute`     | the attributes of a device, by release                               | DEV-08 .. DEV-11 |
+//! | `device_type`   | the types of device and their names; remote devices                  | DEV-06, DEV-57   |
+//! | `manager`       | finding the API of a device                                          | DEV-01 .. DEV-07 |
+//! | `own`           | what this build brings: devices by name, and their clocks            | DEV-44           |
+//! | `install`       | what the global registry gets: functions around devices              | DEV-07, DEV-42   |
+//! | `stream`        | the current device and the current streams of a thread               | DEV-22, DEV-55   |
+//! | `shape`         | bytes of a tensor, and whether it is in one piece                    | DEV-15 .. DEV-17 |
+//! | `pool`          | the workspace pool                                                   | DEV-25 .. DEV-35 |
+//! | `launch`        | thread axes, dynamic shared memory, argument packing                 | DEV-47 .. DEV-53 |
+//! | `module`        | device modules: loaded late, once per device                         | DEV-54 .. DEV-56 |
+//! | `load`          | device modules of payloads, and their loaders                        | DEV-54           |
+//! | `tensor`        | tensors of a device, and copies between them and the host            | DEV-19, DEV-20   |
+//! | `timer`         | timers and the time evaluator                                        | DEV-44, DEV-45   |
+//! | `error`         | how a call fails: [`Error`], in the words of this chapter            |                  |
+//! | `c_table`       | a device as a table of C functions, in both directions               | DEV-02           |
+//! | `cpu`           | the host                                                             |                  |
+//! | `simulated`     | an asynchronous device without hardware, for tests                   |                  |
+//! | `opencl`, `vulkan`, `cuda`, `hip` | real devices; a driver is loaded at the first question | DEV-51, DEV-52 |
+//! | `backend`       | what these have in common                                            |                  |
 //!
 //! A device of your own is a type that implements [`DeviceApi`]; `tvmspec::conformance::device::contract` holds it to
 //! every rule of the chapter.
@@ -36,26 +43,27 @@ pub mod attribute;
     feature = "vulkan"
 ))]
 pub(crate) mod backend;
+pub mod c_table;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod device_type;
 pub(crate) mod error;
 #[cfg(feature = "hip")]
 pub mod hip;
 mod install;
-pub mod kind;
 pub mod launch;
 pub mod load;
 pub mod manager;
 pub mod module;
 #[cfg(feature = "opencl")]
 pub mod opencl;
+mod own;
 pub mod pool;
 mod rules;
 mod shape;
 pub mod simulated;
 pub mod stream;
-pub mod table;
 pub(crate) mod tensor;
 pub mod timer;
 #[cfg(feature = "vulkan")]
@@ -70,6 +78,7 @@ pub use attribute::{Attribute, AttributeValue};
 pub(crate) use install::install;
 pub(crate) use install::provide;
 pub use manager::Manager;
+pub use own::timer;
 pub use shape::{TensorRef, byte_size, is_contiguous};
 
 /// Alignment of ordinary allocations in bytes: 64 (128 in 0.7 to 0.9).

@@ -1,8 +1,6 @@
 //! Timers, and the time evaluator that measures a function with them.
 
-#[cfg(any(feature = "cuda", feature = "hip"))]
-use crate::device::backend::events::EventTimer;
-use crate::device::{Device, DeviceApi, Result, Stream, kind};
+use crate::device::{Device, DeviceApi, Result, Stream, device_type};
 use crate::release::Release;
 use std::time::{Duration, Instant};
 
@@ -69,36 +67,11 @@ impl Timer for DefaultTimer<'_> {
     }
 }
 
-/// The types of devices that have a clock of their own.
-#[cfg(feature = "cuda")]
-const CUDA: i32 = Device::cuda(0).kind;
-#[cfg(feature = "hip")]
-const ROCM: i32 = Device::rocm(0).kind;
-
-/// The best timer of `device`: its own clock where it has one, else the host's.
-///
-/// # Errors
-///
-/// What CUDA or HIP answers when an event is created; none for other devices.
-pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Timer>> {
-    #[cfg(feature = "cuda")]
-    if device.kind == CUDA {
-        let timer = EventTimer::<crate::device::cuda::Cuda>::new(device.id)?;
-        return Ok(Box::new(timer));
-    }
-    #[cfg(feature = "hip")]
-    if device.kind == ROCM {
-        let timer = EventTimer::<crate::device::hip::Hip>::new(device.id)?;
-        return Ok(Box::new(timer));
-    }
-    Ok(Box::new(DefaultTimer::new(api, device)))
-}
-
 /// The name under which the registry has the timer of a device type: `profiling.timer.<name>` from 0.8 to 0.23,
 /// `runtime.timer.<name>` since (DEV-44).
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub(crate) fn timer_name(device_kind: i32, release: Release) -> Result<String> {
-    let name = kind::name_in(device_kind, release)?;
+    let name = device_type::name_in(device_kind, release)?;
     let prefix = if release.minor() >= 24 {
         "runtime"
     } else {

@@ -42,7 +42,9 @@ mod custom_types;
 mod error;
 mod error_kind;
 pub(crate) mod frontend;
+mod guard;
 pub(crate) mod legacy;
+mod parameter;
 pub mod registry;
 mod rules;
 mod typed;
@@ -56,15 +58,17 @@ pub(crate) use error::ErrorCell;
 pub(crate) use error::take_broken;
 pub(crate) use error::{set_raised, take_raised};
 pub use error_kind::ErrorKind;
-pub(crate) use typed::lent;
-pub(crate) use typed::{AsItIs, Lent, Named, signature_json};
-pub use typed::{CallResult, Param, Parameter, Signature, Typed, TypedFn};
+use guard::guard;
+pub(crate) use guard::{caught, guard_code, raised};
+pub(crate) use parameter::lent;
+pub(crate) use parameter::{AsItIs, Lent, Named};
+pub use parameter::{CallResult, Param, Parameter};
+pub(crate) use typed::signature_json;
+pub use typed::{Signature, Typed, TypedFn};
 
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
 use crate::value::{Any, AnyView, Argument, RawAny, Schema, VAL_10, index};
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The convention of a call over the C ABI: 0 and a result, or -1 and a raised error, or -2 and an error that the
 /// frontend holds.
@@ -286,23 +290,6 @@ fn too_many(count: usize) -> Error {
     )
 }
 
-/// The error behind a return code of a call.
-#[cold]
-pub(crate) fn raised(code: i32) -> Error {
-    if code == -2 {
-        return Error::new(
-            ErrorKind::Frontend,
-            "the frontend holds the error of this call",
-        );
-    }
-    take_raised().unwrap_or_else(|| {
-        Error::new(
-            ErrorKind::Runtime,
-            format!("a call failed with code {code} and left no error"),
-        )
-    })
-}
-
 impl std::fmt::Debug for Function {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Function({:p})", self.0.as_ptr())
@@ -391,51 +378,6 @@ unsafe extern "C-unwind" fn call_plain(
     unsafe { guard(result, settled) }
 }
 
-/// Runs `body` at the C boundary: its value goes to `result`, its error or panic to this thread's slot (FUN-07).
-///
-/// # Safety
-/// `result` is null or can be written to.
-#[inline]
-unsafe fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -> i32 {
-    match caught(body) {
-        Ok(value) => {
-            // SAFETY: null, or can be written to, by this contract; what is there need not be a value.
-            if let Some(place) = unsafe { result.cast::<MaybeUninit<RawAny>>().as_mut() } {
-                place.write(value.into_raw());
-            }
-            0
-        }
-        Err(error) => fail(error),
-    }
-}
-
-/// Runs `body` and makes an error of a panic in it (FUN-07).
-#[inline]
-pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(panic)))
-}
-
-#[cold]
-fn fail(error: Error) -> i32 {
-    if error.kind() == ErrorKind::Frontend {
-        return -2;
-    }
-    set_raised(error);
-    -1
-}
-
-/// The error that stands for a caught panic.
-#[cold]
-#[inline(never)]
-pub(crate) fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a panic without a text");
-    Error::new(ErrorKind::Internal, format!("panicked: {text}"))
-}
-
 #[repr(C)]
 struct External {
     public: FunctionObj,
@@ -492,13 +434,5 @@ impl Argument for Function {
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Function> {
         Ref::try_from_view(view).map(Function)
-    }
-}
-
-/// Runs `body` at the C boundary of a function without a result: 0, or -1 with the error raised.
-pub(crate) fn guard_code(body: impl FnOnce() -> Result<()>) -> i32 {
-    match caught(body) {
-        Ok(()) => 0,
-        Err(error) => fail(error),
     }
 }

@@ -287,7 +287,7 @@ fn signed(signature: &Signature) -> Details {
 /// # Safety
 ///
 /// Under a name that begins with `device_api.`, the function returns null, or the address of at least eight bytes, and of a
-/// whole [`DeviceTable`](crate::device::table::DeviceTable) that lives for ever if they are its magic.
+/// whole [`DeviceTable`](crate::device::c_table::DeviceTable) that lives for ever if they are its magic.
 pub(crate) unsafe fn register_with(
     name: &[u8],
     function: Function,

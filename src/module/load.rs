@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 /// What came of loading a library.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct LoadedLibrary {
     /// The root: module 0 of the blob, or the library itself.
     pub module: Module,

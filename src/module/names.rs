@@ -43,6 +43,7 @@ impl<'a> SymbolName<'a> {
 
 /// How compiled functions of a library are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Convention {
     /// 0.2 to 0.20: values of 8 bytes and an array of type codes. The three parameters of 0.2 to 0.6 are the first three of
     /// the six of 0.7; a function that takes three ignores the rest.
@@ -55,6 +56,7 @@ pub enum Convention {
 
 /// What `__tvm_main__` and its successor are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EntryPoint {
     /// Data: the name of the function that is meant, ended by a NUL. A C host exports a function of this name instead.
     NameOf(&'static str),

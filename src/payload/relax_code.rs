@@ -25,6 +25,7 @@ const FREE_REGISTERS: i64 = 1 << 16;
 
 /// One instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RelaxInstruction {
     /// Calls a function of the table.
     Call {
@@ -56,6 +57,7 @@ pub enum RelaxInstruction {
 
 /// One argument of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RelaxOperand {
     /// The value of a register, or [`VM_REGISTER`], or [`VOID_REGISTER`].
     Register(i64),

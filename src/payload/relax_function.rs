@@ -34,6 +34,7 @@ pub struct RelaxFunction<'a> {
 
 /// Who runs a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FunctionKind {
     /// A packed function from the imports or the global registry.
     Packed,

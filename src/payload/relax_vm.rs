@@ -58,6 +58,7 @@ pub struct RelaxExecutable<'a> {
 
 /// One constant of the pool.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum RelaxConstant<'a> {
     /// A tensor.
     Tensor(TensorRecord<'a>),

@@ -149,18 +149,18 @@ fn vulkan_keeps_the_contract() {
 /// A table is all that a device of C is; ours through one keeps the contract like a foreign one.
 #[test]
 fn a_device_behind_a_table_keeps_the_contract() {
-    use tvmspec::device::table::{self, DeviceTable};
+    use tvmspec::device::c_table::{self, DeviceTable};
     let simulated: &'static Simulated = Box::leak(Box::new(Simulated::new(5)));
     // A copy at another address is not known as ours, and is called as C would be.
-    let copied: &'static mut DeviceTable = Box::leak(Box::new(*table::of_api(simulated)));
+    let copied: &'static mut DeviceTable = Box::leak(Box::new(*c_table::of_api(simulated)));
     // SAFETY: a whole table that lives for ever.
-    let api = unsafe { table::to_api(copied) }.expect("a table");
+    let api = unsafe { c_table::to_api(copied) }.expect("a table");
     let report = contract(api);
     println!("{report}");
     assert!(report.holds(), "{report}");
     let mut nonsense = [7u64; 32];
     // SAFETY: eight bytes at least, and they are not the magic.
-    assert!(unsafe { table::to_api(nonsense.as_mut_ptr().cast()) }.is_none());
+    assert!(unsafe { c_table::to_api(nonsense.as_mut_ptr().cast()) }.is_none());
 }
 
 /// The example in C, against the header: compiled, linked with our library, and run.
@@ -579,7 +579,8 @@ fn a_device_that_says_nothing_has_the_usual_answers() {
 #[test]
 fn a_timer_counts_what_lies_between_start_and_stop() {
     use std::time::Duration;
-    use tvmspec::device::timer::{Evaluator, Timer, timer};
+    use tvmspec::device::timer;
+    use tvmspec::device::timer::{Evaluator, Timer};
     let mut watch: Box<dyn Timer> = timer(cpu::cpu(), Device::CPU).unwrap();
     watch.start().unwrap();
     std::thread::sleep(Duration::from_millis(3));

@@ -67,7 +67,7 @@ fn code(from: &mut In<'_>, layout: Layout, odd: &mut Odd, runs: bool) -> Option<
     let [tensor, dtype, shape, text, int, float] = match layout {
         Layout::V0_2 | Layout::V0_7 => [0, 1, 2, 3, 4, 5],
         Layout::V0_21 => [72, 5, 71, 65, 1, 3],
-        Layout::V0_22 => [70, 5, 69, 65, 1, 3],
+        _ => [70, 5, 69, 65, 1, 3],
     };
     let constants = from.vector(|from| {
         let tag = from.i32()?;

@@ -104,7 +104,7 @@ impl<D: KernelDriver> LoadedCode for CodeOnDevice<D> {
 
 impl<D: KernelDriver> CodeOnDevice<D> {
     /// The kernel of this name. The table is locked for the look alone: a driver that waits in a launch must not hold up
-    /// the launches of other threads (DEV-55).
+    /// the launches of other threads.
     fn kernel(&self, on: &D::Opened, info: &KernelInfo) -> Result<Arc<D::Kernel>> {
         let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kernel) = kernels.get(&info.name) {

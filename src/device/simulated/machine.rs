@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const PENDING: u8 = 0xA5;
 /// A call that reached the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SimulatedCall {
     /// Device id, bytes, alignment, element type.
     Alloc(i32, usize, usize, Dtype),
@@ -34,6 +35,7 @@ pub enum SimulatedCall {
 
 /// Something that a caller did wrong, though the device may have got away with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Hazard {
     /// A copy or kernel names memory that was freed or never there.
     UseAfterFree(Space),

@@ -48,6 +48,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A defect that can be planted, to see whether a test would notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Bug {
     /// `sync` returns at once (breaks DEV-36).
     SyncReturnsEarly,

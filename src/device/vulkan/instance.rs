@@ -1,6 +1,7 @@
 //! The instance, and the devices that can compute.
 
 use super::Vulkan;
+use super::memory::VulkanBuffer;
 use super::queue::VulkanQueue;
 use crate::device::Result;
 use crate::device::backend::Driver;
@@ -52,6 +53,11 @@ pub(super) struct Features {
 impl VulkanDevice {
     pub(super) fn queue(&self) -> MutexGuard<'_, VulkanQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory that the host sees, for its side of a copy.
+    pub(super) fn staging(&self, nbytes: usize) -> Result<VulkanBuffer> {
+        VulkanBuffer::staging(&self.device, nbytes, self.host_memory)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Buffers.
 
 use super::Vulkan;
-use super::instance::VulkanDevice;
 use crate::device::Result;
 use crate::device::backend::Driver;
 use crate::device::error::out_of_memory;
@@ -30,10 +29,10 @@ impl VulkanBuffer {
     }
 }
 
-impl VulkanDevice {
+impl VulkanBuffer {
     /// A buffer of at least one byte in memory of type `memory_type`.
-    pub(super) fn buffer(
-        &self,
+    pub(super) fn new(
+        device: &ash::Device,
         nbytes: usize,
         usage: vk::BufferUsageFlags,
         memory_type: u32,
@@ -44,10 +43,10 @@ impl VulkanDevice {
             .usage(usage);
         // SAFETY: the device is alive as long as the process; so below.
         let handle = Vulkan::checked("vkCreateBuffer", unsafe {
-            self.device.create_buffer(&create, None)
+            device.create_buffer(&create, None)
         })?;
         // SAFETY: the buffer was just made.
-        let needs = unsafe { self.device.get_buffer_memory_requirements(handle) };
+        let needs = unsafe { device.get_buffer_memory_requirements(handle) };
         let fits = |of: u32| needs.memory_type_bits & (1 << of) != 0;
         let memory_type = if fits(memory_type) {
             memory_type
@@ -58,11 +57,11 @@ impl VulkanDevice {
             .allocation_size(needs.size)
             .memory_type_index(memory_type);
         // SAFETY: the device is alive as long as the process, and the struct through the call.
-        let memory = match unsafe { self.device.allocate_memory(&allocate, None) } {
+        let memory = match unsafe { device.allocate_memory(&allocate, None) } {
             Ok(memory) => memory,
             Err(code) => {
                 // SAFETY: nothing else has the buffer yet.
-                unsafe { self.device.destroy_buffer(handle, None) };
+                unsafe { device.destroy_buffer(handle, None) };
                 return Err(out_of_memory(nbytes, format!("vkAllocateMemory: {code}")));
             }
         };
@@ -74,30 +73,33 @@ impl VulkanDevice {
         };
         // SAFETY: buffer and memory were just made for each other.
         if let Err(error) = Vulkan::checked("vkBindBufferMemory", unsafe {
-            self.device.bind_buffer_memory(handle, memory, 0)
+            device.bind_buffer_memory(handle, memory, 0)
         }) {
-            self.destroy(buffer);
+            buffer.destroy(device);
             return Err(error);
         }
         Ok(buffer)
     }
 
     /// A buffer that the host sees, for the host's side of a copy.
-    pub(super) fn staging(&self, nbytes: usize) -> Result<VulkanBuffer> {
+    pub(super) fn staging(
+        device: &ash::Device,
+        nbytes: usize,
+        memory_type: u32,
+    ) -> Result<VulkanBuffer> {
         let usage = vk::BufferUsageFlags::TRANSFER_SRC
             | vk::BufferUsageFlags::TRANSFER_DST
             | vk::BufferUsageFlags::UNIFORM_BUFFER;
-        let mut buffer = self.buffer(nbytes, usage, self.host_memory)?;
+        let mut buffer = VulkanBuffer::new(device, nbytes, usage, memory_type)?;
         let whole = (0, vk::WHOLE_SIZE);
         // SAFETY: the memory was just made, is of a type that the host sees, and is mapped once.
         let mapped = unsafe {
-            self.device
-                .map_memory(buffer.memory, whole.0, whole.1, vk::MemoryMapFlags::empty())
+            device.map_memory(buffer.memory, whole.0, whole.1, vk::MemoryMapFlags::empty())
         };
         match Vulkan::checked("vkMapMemory", mapped) {
             Ok(mapped) => buffer.mapped = mapped,
             Err(error) => {
-                self.destroy(buffer);
+                buffer.destroy(device);
                 return Err(error);
             }
         }
@@ -105,10 +107,10 @@ impl VulkanDevice {
     }
 
     /// Destroys a buffer. No work that is recorded or running may use it.
-    pub(super) fn destroy(&self, buffer: VulkanBuffer) {
-        // SAFETY: made by `buffer`; who destroys one has waited for what was recorded with it.
-        unsafe { self.device.destroy_buffer(buffer.handle, None) };
+    pub(super) fn destroy(self, device: &ash::Device) {
+        // SAFETY: made by `new`; who destroys one has waited for what was recorded with it.
+        unsafe { device.destroy_buffer(self.handle, None) };
         // SAFETY: nothing is bound to the memory any more; freeing it unmaps it.
-        unsafe { self.device.free_memory(buffer.memory, None) };
+        unsafe { device.free_memory(self.memory, None) };
     }
 }

@@ -65,14 +65,15 @@ impl Driver for Vulkan {
         let usage = vk::BufferUsageFlags::STORAGE_BUFFER
             | vk::BufferUsageFlags::TRANSFER_SRC
             | vk::BufferUsageFlags::TRANSFER_DST;
-        on.buffer(nbytes, usage, on.device_memory)
+        VulkanBuffer::new(&on.device, nbytes, usage, on.device_memory)
     }
 
     unsafe fn free(on: &VulkanDevice, memory: VulkanBuffer) -> Result<()> {
         // Recorded work still names the buffer: it has to run first (DEV-46).
-        let synced = on.queue().sync(on);
-        on.destroy(memory);
-        synced
+        // What a wait did not see the end of may still use it, and it stays.
+        on.queue().sync(&on.device)?;
+        memory.destroy(&on.device);
+        Ok(())
     }
 
     /// Vulkan does not look where a copy ends.
@@ -98,7 +99,7 @@ impl Driver for Vulkan {
         unsafe { std::ptr::copy_nonoverlapping(from.cast(), staging.mapped_bytes(), to.nbytes) };
         let mut queue = on.queue();
         queue.keep(staging);
-        queue.copy(on, (staging, 0), (to.memory, to.offset), to.nbytes)
+        queue.copy(&on.device, (staging, 0), (to.memory, to.offset), to.nbytes)
     }
 
     unsafe fn download(
@@ -112,13 +113,13 @@ impl Driver for Vulkan {
         let mut queue = on.queue();
         // The host's side of the copy cannot be recorded: wait, then move the bytes.
         let ran = queue
-            .copy(on, source, (staging, 0), nbytes)
-            .and_then(|()| queue.sync(on));
+            .copy(&on.device, source, (staging, 0), nbytes)
+            .and_then(|()| queue.sync(&on.device));
         if ran.is_ok() {
             // SAFETY: staging memory is mapped and has these bytes; the destination is valid for them (`Driver::download`).
             unsafe { std::ptr::copy_nonoverlapping(staging.mapped_bytes(), to.cast(), nbytes) };
+            staging.destroy(&on.device);
         }
-        on.destroy(staging);
         ran
     }
 
@@ -129,10 +130,10 @@ impl Driver for Vulkan {
         _: *mut c_void,
     ) -> Result<()> {
         let (source, target) = ((from.memory, from.offset), (to.memory, to.offset));
-        on.queue().copy(on, source, target, to.nbytes)
+        on.queue().copy(&on.device, source, target, to.nbytes)
     }
 
     unsafe fn sync(on: &VulkanDevice, _: *mut c_void) -> Result<()> {
-        on.queue().sync(on)
+        on.queue().sync(&on.device)
     }
 }

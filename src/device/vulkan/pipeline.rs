@@ -97,7 +97,7 @@ impl KernelDriver for Vulkan {
             queue.keep(uniform);
             buffers.push(uniform);
         }
-        let set = queue.descriptor_set(on, pipeline.set_layout)?;
+        let set = queue.descriptor_set(&on.device, pipeline.set_layout)?;
         let infos: Vec<[vk::DescriptorBufferInfo; 1]> = buffers
             .iter()
             .map(|buffer| {
@@ -122,7 +122,7 @@ impl KernelDriver for Vulkan {
         let [x, y, z] = sizes.grid_u32();
         // SAFETY: the set is fresh, and everything named lives until the queue has run.
         unsafe { on.device.update_descriptor_sets(&writes, &[]) };
-        queue.record(on, |device, commands| {
+        queue.record(&on.device, |device, commands| {
             let (bind, layout) = (vk::PipelineBindPoint::COMPUTE, pipeline.layout);
             // SAFETY: `record` is recording; the pipeline stays until the queue has run.
             unsafe { device.cmd_bind_pipeline(commands, bind, pipeline.pipeline) };
@@ -144,8 +144,10 @@ impl KernelDriver for Vulkan {
         _: &mut Vec<SpirvShader>,
         kernels: impl Iterator<Item = Arc<VulkanPipeline>>,
     ) {
-        // Recorded work may still name a pipeline.
-        let _ = on.queue().sync(on);
+        // Recorded work may still name a pipeline, and after a wait that failed they stay.
+        if on.queue().sync(&on.device).is_err() {
+            return;
+        }
         for made in kernels {
             let device = &on.device;
             // SAFETY: made by `make`, and nothing uses it after the sync.

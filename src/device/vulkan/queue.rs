@@ -1,7 +1,6 @@
 //! Recorded work: a command buffer that is submitted when a caller waits.
 
 use super::Vulkan;
-use super::instance::VulkanDevice;
 use super::memory::VulkanBuffer;
 use crate::device::Result;
 use crate::device::backend::Driver;
@@ -69,7 +68,7 @@ impl VulkanQueue {
     /// Records a copy. Buffers must hold the bytes.
     pub(super) fn copy(
         &mut self,
-        on: &VulkanDevice,
+        device: &ash::Device,
         from: (VulkanBuffer, usize),
         to: (VulkanBuffer, usize),
         nbytes: usize,
@@ -79,7 +78,7 @@ impl VulkanQueue {
             dst_offset: to.1 as u64,
             size: nbytes as u64,
         }];
-        self.record(on, |device, commands| {
+        self.record(device, |device, commands| {
             // SAFETY: recording; both buffers are alive until the queue has run, and hold the bytes.
             unsafe { device.cmd_copy_buffer(commands, from.0.handle, to.0.handle, &region) };
         })
@@ -88,11 +87,10 @@ impl VulkanQueue {
     /// Records work behind a barrier: it sees everything that was recorded before it (DEV-37).
     pub(super) fn record(
         &mut self,
-        on: &VulkanDevice,
+        device: &ash::Device,
         work: impl FnOnce(&ash::Device, vk::CommandBuffer),
     ) -> Result<()> {
         self.check()?;
-        let device = &on.device;
         if !self.recording {
             let begin = vk::CommandBufferBeginInfo::default()
                 .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
@@ -131,7 +129,7 @@ impl VulkanQueue {
         self.recorded += 1;
         let staged: usize = self.staging.iter().map(|buffer| buffer.nbytes).sum();
         if self.recorded >= MOST_RECORDED || staged > MOST_STAGING {
-            self.sync(on)?;
+            self.sync(device)?;
         }
         Ok(())
     }
@@ -139,13 +137,13 @@ impl VulkanQueue {
     /// A descriptor set that lives until recorded work is done.
     pub(super) fn descriptor_set(
         &mut self,
-        on: &VulkanDevice,
+        device: &ash::Device,
         layout: vk::DescriptorSetLayout,
     ) -> Result<vk::DescriptorSet> {
         let layouts = [layout];
         for fresh in [false, true] {
             if fresh {
-                self.descriptors.push(descriptor_pool(on)?);
+                self.descriptors.push(descriptor_pool(device)?);
             }
             let Some(pool) = self.descriptors.last() else {
                 continue;
@@ -154,7 +152,7 @@ impl VulkanQueue {
                 .descriptor_pool(*pool)
                 .set_layouts(&layouts);
             // SAFETY: the pool is ours and behind the lock of this queue.
-            match unsafe { on.device.allocate_descriptor_sets(&allocate) } {
+            match unsafe { device.allocate_descriptor_sets(&allocate) } {
                 Ok(sets) => return Ok(sets.first().copied().unwrap_or_default()),
                 Err(code) if fresh => {
                     return Vulkan::checked("vkAllocateDescriptorSets", Err(code));
@@ -170,11 +168,11 @@ impl VulkanQueue {
     }
 
     /// Runs what is recorded, waits, and returns what it needed (DEV-36).
-    pub(super) fn sync(&mut self, on: &VulkanDevice) -> Result<()> {
+    pub(super) fn sync(&mut self, device: &ash::Device) -> Result<()> {
         self.check()?;
-        let ran = self.submit(on);
+        let ran = self.submit(device);
         if self.lost.is_none() {
-            self.release(on);
+            self.release(device);
         }
         ran
     }
@@ -185,29 +183,27 @@ impl VulkanQueue {
     }
 
     /// Returns staging and descriptor sets. Nothing may be recorded.
-    fn release(&mut self, on: &VulkanDevice) {
+    fn release(&mut self, device: &ash::Device) {
         for buffer in self.staging.drain(..) {
-            on.destroy(buffer);
+            buffer.destroy(device);
         }
         // One pool is kept for next time.
         for pool in self.descriptors.drain(1.min(self.descriptors.len())..) {
             // SAFETY: its sets are used by nothing any more.
-            unsafe { on.device.destroy_descriptor_pool(pool, None) };
+            unsafe { device.destroy_descriptor_pool(pool, None) };
         }
         if let Some(pool) = self.descriptors.first() {
             // SAFETY: the sets of the pool are used by nothing any more.
             let _ = unsafe {
-                on.device
-                    .reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty())
+                device.reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty())
             };
         }
     }
 
-    fn submit(&mut self, on: &VulkanDevice) -> Result<()> {
+    fn submit(&mut self, device: &ash::Device) -> Result<()> {
         if !self.recording {
             return Ok(());
         }
-        let device = &on.device;
         let to_host = [vk::MemoryBarrier::default()
             .src_access_mask(vk::AccessFlags::TRANSFER_WRITE | vk::AccessFlags::SHADER_WRITE)
             .dst_access_mask(vk::AccessFlags::HOST_READ)];
@@ -248,7 +244,7 @@ impl VulkanQueue {
     }
 }
 
-fn descriptor_pool(on: &VulkanDevice) -> Result<vk::DescriptorPool> {
+fn descriptor_pool(device: &ash::Device) -> Result<vk::DescriptorPool> {
     const SETS: u32 = 256;
     let sizes = [
         vk::DescriptorPoolSize {
@@ -265,6 +261,6 @@ fn descriptor_pool(on: &VulkanDevice) -> Result<vk::DescriptorPool> {
         .pool_sizes(&sizes);
     // SAFETY: the device is alive.
     Vulkan::checked("vkCreateDescriptorPool", unsafe {
-        on.device.create_descriptor_pool(&create, None)
+        device.create_descriptor_pool(&create, None)
     })
 }

@@ -1,6 +1,7 @@
 //! A device API of this crate, as the functions of a table.
 
 use super::{AttributeAnswer, CopyBytes, TableOfApi};
+use crate::device::error::text;
 use crate::device::{
     Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error, Result, Space, Stream,
 };
@@ -34,11 +35,7 @@ fn with(context: *mut c_void, body: impl FnOnce(&'static dyn DeviceApi) -> Resul
 #[cold]
 #[inline(never)]
 fn failed(error: Error) -> c_int {
-    keep(
-        &error
-            .violation()
-            .map_or_else(|| error.message().to_owned(), ToString::to_string),
-    );
+    keep(&text(&error));
     -1
 }
 

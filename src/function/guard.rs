@@ -1,0 +1,76 @@
+//! The C boundary: what a body returns, raises or panics with becomes a code, and a code becomes an error again (FUN-01, FUN-07).
+
+use super::{Error, ErrorKind, Result, set_raised, take_raised};
+use crate::value::RawAny;
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs `body` at the C boundary: its value goes to `result`, its error or panic to this thread's slot (FUN-07).
+///
+/// # Safety
+/// `result` is null or can be written to.
+#[inline]
+pub(super) unsafe fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -> i32 {
+    match caught(body) {
+        Ok(value) => {
+            // SAFETY: null, or can be written to, by this contract; what is there need not be a value.
+            if let Some(place) = unsafe { result.cast::<MaybeUninit<RawAny>>().as_mut() } {
+                place.write(value.into_raw());
+            }
+            0
+        }
+        Err(error) => fail(error),
+    }
+}
+
+/// Runs `body` and makes an error of a panic in it (FUN-07).
+#[inline]
+pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(panic)))
+}
+
+#[cold]
+fn fail(error: Error) -> i32 {
+    if error.kind() == ErrorKind::Frontend {
+        return -2;
+    }
+    set_raised(error);
+    -1
+}
+
+/// The error that stands for a caught panic.
+#[cold]
+#[inline(never)]
+fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without a text");
+    Error::new(ErrorKind::Internal, format!("panicked: {text}"))
+}
+
+/// Runs `body` at the C boundary of a function without a result: 0, or -1 with the error raised.
+pub(crate) fn guard_code(body: impl FnOnce() -> Result<()>) -> i32 {
+    match caught(body) {
+        Ok(()) => 0,
+        Err(error) => fail(error),
+    }
+}
+
+/// The error behind a return code of a call.
+#[cold]
+pub(crate) fn raised(code: i32) -> Error {
+    if code == -2 {
+        return Error::new(
+            ErrorKind::Frontend,
+            "the frontend holds the error of this call",
+        );
+    }
+    take_raised().unwrap_or_else(|| {
+        Error::new(
+            ErrorKind::Runtime,
+            format!("a call failed with code {code} and left no error"),
+        )
+    })
+}
