@@ -112,8 +112,14 @@ fn types_with_their_fields_and_methods() {
 #[test]
 fn symbols_and_header() {
     let mut source = String::new();
-    for entry in fs::read_dir(root().join("src/capi/ffi")).unwrap().flatten() {
-        source.push_str(&fs::read_to_string(entry.path()).unwrap());
+    let mut folders = vec![root().join("src/capi/ffi")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            match entry.path() {
+                path if path.is_dir() => folders.push(path),
+                path => source.push_str(&fs::read_to_string(path).unwrap()),
+            }
+        }
     }
     let header = fs::read_to_string(root().join("include/tvm_ffi_c_api.h")).unwrap();
     let mut missing = BTreeSet::new();
