@@ -47,12 +47,14 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
     }
     let program = std::env::current_exe()?;
     let status = std::process::Command::new(program)
+        // As bytes: a path need not be UTF-8.
         .args(std::env::args_os().skip(1))
         .env(INNER, "1")
         .status()?;
     match status.code() {
         Some(0) => Ok(Exit::Good),
         Some(1) => Ok(Exit::Bad),
+        // The process that called has printed why.
         Some(code) => std::process::exit(code),
         None => {
             eprintln!(
@@ -101,6 +103,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
             return Ok(Exit::Bad);
         }
     };
+    // Which of its arguments a function writes is not known: every tensor comes back.
     for away in away.iter().flatten() {
         away.fetch()?;
     }
@@ -147,6 +150,7 @@ fn find(root: &Module, name: &str) -> Result<Function, CliError> {
     Err(CliError::Message(message))
 }
 
+/// The functions that a library exports; none for a module that is no library, whose names are known to its loader alone.
 fn functions(module: &Module) -> Vec<String> {
     Library::of(module)
         .map(Library::functions)
@@ -160,6 +164,8 @@ struct Passed {
 }
 
 impl Passed {
+    /// An argument from its text. What is marked (`@`, `str:`, `out:`) goes before what looks like a number or a word, so that
+    /// `str:42` is a text.
     fn parse(text: &str) -> Result<Passed, CliError> {
         let plain = |value: Any| Ok(Passed { value, out: None });
         if let Some(path) = text.strip_prefix('@') {
@@ -184,6 +190,7 @@ impl Passed {
         if let Ok(number) = text.parse::<i64>() {
             return plain(number.into());
         }
+        // As a float it would lose digits without a word.
         if text
             .trim_start_matches(['-', '+'])
             .bytes()
@@ -233,6 +240,7 @@ fn empty(form: &str) -> Result<Tensor, CliError> {
         .and_then(|form| form.split_once('['))
         .ok_or_else(wrong)?;
     let dtype = dtype_from_text(text).map_err(CliError::new)?;
+    // TEN-28: a type of no bits has a text and no elements.
     if let Err(broken) = Dtype::from(dtype).check_element() {
         let message = format!("no tensor has elements of `{text}`: {broken}");
         return Err(CliError::Message(message));
@@ -247,6 +255,7 @@ fn empty(form: &str) -> Result<Tensor, CliError> {
     Tensor::empty(&shape, dtype).map_err(CliError::new)
 }
 
+/// A tensor as numpy prints it, or why its bytes cannot be read (OBJ-11).
 pub(super) fn tensor_text(tensor: &Tensor) -> String {
     match tensor.to_bytes() {
         Ok(bytes) => array_text(tensor.dl().dtype, tensor.shape(), &bytes),

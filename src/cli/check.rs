@@ -71,6 +71,7 @@ pub(crate) struct CheckArgs {
     help_exec: bool,
 }
 
+/// A time above 0, in seconds with or without a fraction.
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
@@ -144,6 +145,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
         family::end_on_signals()?;
     }
     let mut adapter = adapter::open(&order.implementation, limits)?;
+    // On stderr: the report has stdout to itself.
     let progress = progress(selected.len());
     let report = run_observed(suite, &mut *adapter, &order, &mut |outcome| {
         progress.set_message(outcome.case.id.clone());
@@ -163,6 +165,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     })
 }
 
+/// The implementation that runs in this process: nothing can end it or bound its memory without ending the report too.
 const BUILTIN: &str = "builtin";
 
 /// Refuses options that would change nothing: who gives one means something by it.
@@ -219,6 +222,7 @@ fn shown(case: &Case) -> String {
 
 /// `DIR/<id>/`: `request.json`, `expected.json`, and `input.bin` where the input is bytes.
 fn export(folder: &Path, case: &Case) -> Result<(), CliError> {
+    // A derived case is `<id>#encode`: `#` starts a comment in shells and a fragment in addresses.
     let folder = folder.join(case.id.replace('#', "."));
     fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
@@ -253,6 +257,7 @@ fn list(suite: &Suite, cases: &[&Case]) -> Value {
     json!({"list": 1, "suite": suite.hash, "cases": cases.collect::<Vec<_>>()})
 }
 
+/// Writes a report or a list to the file, or to stdout.
 fn write(file: Option<&Path>, text: &str) -> Result<(), CliError> {
     match file {
         Some(file) => output::write(file, text.as_bytes(), Content::Text),
@@ -261,6 +266,7 @@ fn write(file: Option<&Path>, text: &str) -> Result<(), CliError> {
     }
 }
 
+/// The known failures of --known; none without it.
 fn known(file: Option<PathBuf>) -> Result<Known, CliError> {
     let Some(file) = file else {
         return Ok(Known::default());

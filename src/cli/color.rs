@@ -9,6 +9,7 @@ use std::io::{self, IsTerminal as _};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Set once, before a command runs; read for each text.
 static PAINTS: AtomicBool = AtomicBool::new(false);
 
 /// Settles whether stdout is painted. By itself it is where it is a terminal that obeys colours, and `NO_COLOR` is empty or not set.
@@ -17,6 +18,7 @@ pub(crate) fn choose(choice: ColorChoice) {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
         ColorChoice::Auto => {
+            // https://no-color.org: a value of any text but the empty one.
             let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
             let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
             io::stdout().is_terminal() && !is_set("NO_COLOR") && !dumb

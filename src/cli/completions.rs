@@ -12,6 +12,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 pub(crate) fn run(args: CompletionsArgs) -> Result<Exit, CliError> {
+    // clap panics where it cannot write: a closed pipe is to be quiet.
     let mut script = Vec::new();
     clap_complete::generate(
         args.shell,

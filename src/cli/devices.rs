@@ -50,7 +50,7 @@ fn look(name: &str) -> Result<Vec<Found>, String> {
     let mut found = Vec::new();
     for id in 0..MOST {
         let device = Device::new(of, id);
-        // The CPU says that every one of it exists.
+        // The CPU answers for any number that it exists: only the first is listed.
         let exists = api.attribute(device, Attribute::Exist) == Ok(AttributeValue::Int(1));
         if !exists || (id > 0 && device.kind == Device::CPU.kind) {
             break;
@@ -79,6 +79,7 @@ fn look(name: &str) -> Result<Vec<Found>, String> {
     Ok(found)
 }
 
+/// A column for each device, a line below for each type that is not here.
 fn as_text(devices: Vec<Found>, absent: &[(&str, String)]) -> String {
     let mut text = String::new();
     let mut header = vec![String::from("attribute")];
@@ -99,6 +100,7 @@ fn as_text(devices: Vec<Found>, absent: &[(&str, String)]) -> String {
     text
 }
 
+/// The form that the help of `--json` shows. An attribute that a device does not know is null.
 fn as_json(devices: &[Found], absent: &[(&str, String)]) -> Json {
     let answer = |value: &AttributeValue| match value {
         AttributeValue::None => Json::Null,

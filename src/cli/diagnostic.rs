@@ -51,6 +51,7 @@ impl DiagnosedBytes<'_> {
         out
     }
 
+    /// The file, the offset and the field, and the rows around them where fields are known.
     fn location(&self, out: &mut String, offset: u64, field: &str) {
         let field = if field.is_empty() {
             field_at(self.spans, offset)
@@ -86,6 +87,7 @@ fn explain(out: &mut String, rule: Rule) {
         let _ = writeln!(out, "  {}", text.title);
         return;
     }
+    // The norm and the paragraph behind it: `tvmspec rule` has the rest.
     for paragraph in text.text.split("\n\n").take(2) {
         // Tables and code stay in the book.
         if paragraph.starts_with(['|', ' ', '`']) {

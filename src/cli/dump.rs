@@ -80,6 +80,7 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
     Ok(if broken { Exit::Bad } else { Exit::Good })
 }
 
+/// The units of a file; none for compiled code without a library binary, which is noted.
 fn units_of<'s>(subject: &'s Subject<'_>) -> Result<Vec<Unit<'s>>, CliError> {
     let units = subject.units();
     if units.is_empty() {
@@ -111,6 +112,7 @@ fn payload_of<'i>(
     })
 }
 
+/// The hexdump of a unit, with its findings and its broken rule beside the bytes.
 fn write_out(
     out: &mut TerminalWriter<'_>,
     unit: &Unit<'_>,
@@ -127,6 +129,7 @@ fn write_out(
         .collect();
     if let Some(broken) = &reading.broken {
         marks.push(Mark {
+            // What was never bytes has no offset, and is shown at the start.
             offset: broken.offset().unwrap_or(0),
             text: format!("{} broken: {}", broken.rule(), broken.message()),
         });

@@ -56,6 +56,7 @@ pub(crate) fn run(args: ExtractArgs) -> Result<Exit, CliError> {
     choice.partial(|input, _, partial| extract(&args, input, &partial))
 }
 
+/// A broken rule behind the module is no hindrance: `partial` holds what was read before it.
 fn extract(args: &ExtractArgs, input: &Input, partial: &Partial<'_>) -> Result<Exit, CliError> {
     let modules = &partial.blob.modules;
     let (index, module) = find(&args.module, modules).map_err(|message| match &partial.broken {
@@ -89,6 +90,7 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &Partial<'_>) -> Result<E
     code(args, index, &payload)
 }
 
+/// The module of this number or of this kind, with its number.
 fn find<'m, 'a>(
     wanted: &str,
     modules: &'m [StoredModule<'a>],
@@ -121,6 +123,7 @@ fn find<'m, 'a>(
     }
 }
 
+/// Writes the code: one piece, one kernel of several, or every kernel into a folder.
 fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit, CliError> {
     let kernels: Vec<(&str, &[u8])> = payload.kernels().collect();
     if let Some(name) = &args.kernel {
@@ -150,6 +153,7 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
             std::fs::create_dir_all(&args.output)?;
             let extension = extension(payload);
             for (name, code) in kernels {
+                // A name is the file's: it must not lead out of the folder.
                 let name = format!("{}.{extension}", name.replace(['/', '\\'], "_"));
                 output::write(&args.output.join(name), code, Content::Binary)?;
             }
@@ -163,6 +167,7 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
     }
 }
 
+/// The bytes of a field that is text or bytes.
 fn field<'p>(payload: &'p Payload<'_>, name: &str) -> Result<&'p [u8], CliError> {
     match payload.field(name) {
         Some(Field::Text(text)) => Ok(text.as_bytes()),
@@ -178,6 +183,7 @@ fn field<'p>(payload: &'p Payload<'_>, name: &str) -> Result<&'p [u8], CliError>
     }
 }
 
+/// The names of its fields, for a message.
 fn fields(payload: &Payload<'_>) -> String {
     match payload {
         Payload::Known(known) => {
@@ -203,6 +209,7 @@ fn extension<'p>(payload: &'p Payload<'_>) -> &'p str {
     }
 }
 
+/// Writes code. Source may go to a terminal, machine code may not.
 fn write(path: &Path, code: &[u8]) -> Result<Exit, CliError> {
     let text = std::str::from_utf8(code).is_ok_and(|text| !text.contains('\0'));
     let content = if text { Content::Text } else { Content::Binary };
@@ -210,6 +217,7 @@ fn write(path: &Path, code: &[u8]) -> Result<Exit, CliError> {
     Ok(Exit::Good)
 }
 
+/// Whether the output is a folder, or is to become one: its name ends as that of a folder.
 fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().to_string_lossy().ends_with(['/', '\\'])
 }

@@ -182,6 +182,7 @@ impl Hexdump<'_> {
             .count()
     }
 
+    /// What there is to say inside a field; marks ascend by offset.
     fn marks_in(&self, field: &HexdumpField<'_>) -> &[Mark] {
         let before = |offset: usize| {
             self.marks
@@ -264,6 +265,7 @@ fn shortened(value: &str) -> Cow<'_, str> {
     }
 }
 
+/// Bytes that no field covers, as a field.
 fn unread<'a>(start: usize, end: usize) -> HexdumpField<'a> {
     HexdumpField {
         start,
@@ -285,6 +287,7 @@ fn stem(name: &str) -> &str {
     }
 }
 
+/// The widths of the columns, in characters.
 struct Widths {
     offset: usize,
     name: usize,
@@ -294,6 +297,7 @@ struct Widths {
 
 impl Widths {
     fn of(fields: &[HexdumpField<'_>], length: usize) -> Widths {
+        // One name of a thousand letters would push every value out of sight: longer ones than the limit stick out alone.
         let widest = |length: fn(&HexdumpField<'_>) -> usize, limit: usize| {
             fields
                 .iter()

@@ -51,6 +51,7 @@ impl Input {
     }
 }
 
+/// Maps a large file, and reads everything else. A folder opens on Unix and fails at the first read, with a message of no help.
 fn open(path: &Path) -> io::Result<Bytes> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -86,6 +87,7 @@ fn drain(from: impl Read) -> io::Result<Vec<u8>> {
 ///
 /// What the system says, and what is no regular file.
 pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
+    // Before it is opened: opening a pipe that no process writes to waits.
     let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
     if !metadata.is_file() {
         return Err(CliError::new(format!(
@@ -123,6 +125,7 @@ fn cannot_read(path: &Path, error: &io::Error) -> CliError {
     CliError::new(message)
 }
 
+/// The file of the same folder whose name is nearest, if no more than a third of its letters differ.
 fn nearest(path: &Path) -> Option<PathBuf> {
     let wanted = path.file_name()?.to_str()?;
     let folder = path

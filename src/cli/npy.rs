@@ -160,11 +160,13 @@ struct Literal<'t> {
 }
 
 impl<'t> Literal<'t> {
+    /// Whether `text` comes next, behind blanks.
     fn starts_with(&mut self, text: &str) -> bool {
         self.rest = self.rest.trim_start();
         self.rest.starts_with(text)
     }
 
+    /// Goes on behind `text` if it comes next; whether it did.
     fn skip(&mut self, text: &str) -> bool {
         let starts = self.starts_with(text);
         if starts {
@@ -198,6 +200,7 @@ impl<'t> Literal<'t> {
         Err(self.wrong("a text in quotes"))
     }
 
+    /// `True` or `False`.
     fn truth(&mut self) -> Result<bool, String> {
         match self.skip("True") {
             true => Ok(true),

@@ -58,6 +58,7 @@ impl OnDevice {
         self.copy(false)
     }
 
+    /// Copies all bytes in one direction, and waits for them.
     fn copy(&self, to_device: bool) -> Result<(), CliError> {
         let dl = self.host.dl();
         let host = CopyRequest {

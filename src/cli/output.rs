@@ -55,6 +55,7 @@ pub(crate) fn stream(
         failed: Ok(()),
     };
     let written = write(&mut out);
+    // `fmt::Error` says nothing: what really failed, such as a closed pipe, was kept aside.
     out.failed?;
     written.map_err(CliError::new)?;
     out.out.flush()?;
@@ -197,6 +198,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), C
     })
 }
 
+/// Writes a new file beside the old one and renames it. In the same folder: a rename does not cross file systems.
 fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
     // A device or a pipe cannot be replaced, only written to.
     let existing = std::fs::metadata(path).ok();

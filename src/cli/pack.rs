@@ -75,7 +75,7 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
         (None, Some(Value::String(name))) => name.parse().map_err(named)?,
         (None, _) => Algorithm::default(),
     };
-    // Layout 0.2 is the one-level content of a later layout, whose payloads have the same forms.
+    // BLOB-14: layout 0.2 is the one-level content of a later layout, whose payloads have the same forms.
     let first = match layout {
         Layout::V0_2 => Layout::V0_7,
         layout => layout,
@@ -192,10 +192,12 @@ impl ManifestEntry {
     }
 }
 
+/// The position of a module in the manifest.
 fn position(value: &Value) -> Option<usize> {
     value.as_u64().and_then(|index| usize::try_from(index).ok())
 }
 
+/// The content of a file that the manifest names, from its own folder on.
 fn load(folder: &Path, name: &Value) -> Result<Vec<u8>, String> {
     let name = name.as_str().ok_or("`file` is not a file name")?;
     let path = folder.join(name);
@@ -262,7 +264,7 @@ fn ordered(
 ) -> Result<Blob<'static>, Violation> {
     let lone = matches!(entries.as_slice(), [root] if root.kind == LIBRARY);
     if lone && matches!(layout, Layout::V0_7 | Layout::V0_21) {
-        // What those layouts have for a library without imports: no entry and no tree.
+        // BLOB-03, BLOB-16: what those layouts have for a library without imports: a count of 0, no entry and no tree.
         return Ok(Blob {
             layout,
             modules: Vec::new(),
@@ -282,7 +284,7 @@ fn ordered(
     )?;
     let tree = ImportTree::new(&stored.indptr, &stored.indices, &mut Findings::default())?;
     let mut entries: Vec<Option<ManifestEntry>> = entries.into_iter().map(Some).collect();
-    // A group of several is the merged host library: one of them stands for all.
+    // TREE-20, BLOB-12: a group of several is the merged host library, one entry for all of them.
     let modules = stored
         .groups
         .iter()

@@ -49,6 +49,7 @@ pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
     Ok(Exit::Good)
 }
 
+/// The message for an id that no rule has.
 fn unknown(id: &str) -> CliError {
     let prefixes: BTreeSet<&str> = spec::rules()
         .iter()
@@ -61,6 +62,7 @@ fn unknown(id: &str) -> CliError {
     ))
 }
 
+/// A rule as a line of --list: id, level, releases, title.
 fn line(rule: &RuleText) -> String {
     let releases = rule.releases.to_string();
     format!(
@@ -79,6 +81,7 @@ fn cases(rule: &RuleText) -> impl Iterator<Item = &'static Case> + '_ {
         .filter(|case| case.rules.contains(&rule.id) && !case.id.ends_with("#encode"))
 }
 
+/// The files below `golden/` that its cases read.
 fn goldens(rule: &RuleText) -> BTreeSet<&'static str> {
     cases(rule)
         .filter_map(|case| match &case.input {
@@ -112,6 +115,7 @@ fn words<T: std::fmt::Display>(list: &[T]) -> String {
     words.join(", ")
 }
 
+/// All that is known of a rule, for people.
 fn page(rule: &RuleText) -> String {
     let mut page = format!("{} {}\n", rule.id, rule.title);
     let mut obliged = format!(
@@ -186,6 +190,7 @@ fn section(page: &mut String, name: &str, lines: Vec<String>) {
     }
 }
 
+/// The lines of its evidence: where it is documented, in which source it was found, in which releases it was observed.
 fn evidence(evidence: Option<&Evidence>) -> Vec<String> {
     let Some(evidence) = evidence else {
         return Vec::new();
@@ -212,6 +217,7 @@ fn evidence(evidence: Option<&Evidence>) -> Vec<String> {
     lines
 }
 
+/// A case as a line: id, operation, what is expected.
 fn about(case: &Case) -> String {
     let expected = match &case.expect {
         Expect::Accept(_) => "accepts".to_owned(),
@@ -225,6 +231,7 @@ fn texts(releases: &[Release]) -> Vec<String> {
     releases.iter().map(ToString::to_string).collect()
 }
 
+/// The form of `spec/schema/rule.json`.
 fn as_json(rule: &RuleText) -> Json {
     let evidence = spec::evidence(&rule.id).cloned().unwrap_or_default();
     let failures = failures(rule).into_iter();

@@ -59,6 +59,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines_of(text, width.saturating_sub(narrower).max(LEAST))
 }
 
+/// `text` in lines of at most `width` characters. A longer word has a line of its own: names and paths are copied from it whole.
 fn lines_of(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

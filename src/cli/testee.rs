@@ -32,6 +32,7 @@ pub(crate) fn run_worker(args: WorkerArgs) -> Result<Exit, CliError> {
     serve(&mut *worker(&args.spec)?)
 }
 
+/// Answers requests, a line each, until stdin ends.
 fn serve(testee: &mut dyn Testee) -> Result<Exit, CliError> {
     protocol::serve(testee, &mut io::stdin().lock(), &mut io::stdout().lock())?;
     Ok(Exit::Good)

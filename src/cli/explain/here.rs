@@ -25,6 +25,7 @@ pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> Here {
     if file.form == FileForm::ElfShared && cfg!(target_os = "linux") {
         let linkage = linkage(file.form, bytes);
         let folders = folders(&linkage, path);
+        // musl has no cache: an empty one finds nothing, and the folders decide.
         let cache = LazyCell::new(|| fs::read("/etc/ld.so.cache").unwrap_or_else(|_| Vec::new()));
         let found = |name: &str| is_here(name, &folders, &cache);
         // Where not even the C library is found, this system has a way of its own.
@@ -96,6 +97,7 @@ fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<Str
             .find(|path| path.is_file());
         let path = path.filter(|_| next < MOST_READ);
         let Some(content) = path.and_then(|path| Input::open(&path).ok()) else {
+            // One of the usual ones may be absent: on musl and since glibc 2.34 `libdl` and others are part of `libc`.
             if next < needed || next >= needed + USUAL.len() {
                 return Vec::new();
             }
@@ -129,6 +131,7 @@ fn is_here(name: &str, folders: &[PathBuf], cache: &[u8]) -> bool {
     if name.contains('/') {
         return Path::new(name).exists();
     }
+    // The cache holds names and paths between NULs; its header and order differ between versions of glibc.
     let in_cache = || {
         let wanted = [b"\0", name.as_bytes(), b"\0"].concat();
         cache.windows(wanted.len()).any(|bytes| bytes == wanted)

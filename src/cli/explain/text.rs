@@ -97,6 +97,7 @@ fn here(here: &Here) -> String {
     out
 }
 
+/// `tvm 0.7 to 0.20`, in the width of the left column.
 fn range(releases: Releases) -> String {
     let Releases { since, until } = releases;
     if since == until {

@@ -69,6 +69,7 @@ fn shortest(value: f64, width: Width) -> String {
     }
 }
 
+/// The shortest decimal that reads back to the same float16: five digits tell any two of them apart.
 fn shortest_half(value: f64) -> String {
     let wanted = f16::from_f64(value);
     let found = (0..=5)
@@ -146,6 +147,7 @@ fn plain(values: &[f64], width: Width) -> Vec<String> {
     values.iter().zip(&parts).map(text).collect()
 }
 
+/// The digits before and behind the point, of [`PRECISION`] behind it at most; zeros at the end are left to the padding.
 fn split(value: f64, width: Width) -> (String, String) {
     let text = shortest(value, width);
     let digits = text.split_once('.').map_or(0, |(_, part)| part.len());

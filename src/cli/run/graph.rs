@@ -12,6 +12,7 @@ use tvmspec::rule::Findings;
 use tvmspec::tensor::Params;
 use tvmspec::wire::Cursor;
 
+/// The executor of --graph, --lib and --params.
 pub(super) fn from_parts(
     args: &RunArgs,
     places: Vec<ExecutorDevice>,
@@ -39,6 +40,7 @@ pub(super) fn from_parts(
         let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())
             .map_err(|broken| CliError::new(format!("{}: {broken}", path.display())))?;
         let set = executor.load_params(&params).map_err(CliError::new)?;
+        // GRF-37: they are passed over, which hides a wrong parameter file.
         if set < params.len() {
             eprintln!(
                 "note: {} of {} parameters are not inputs of the graph",
@@ -50,6 +52,7 @@ pub(super) fn from_parts(
     Ok(executor)
 }
 
+/// Sets the inputs, runs the graph, and writes outputs, times, profile and dump as the arguments want them.
 pub(super) fn run(
     args: &RunArgs,
     mut executor: Executor,
@@ -60,6 +63,7 @@ pub(super) fn run(
         let index = executor.require_input(name).map_err(CliError::new)?;
         let entry = executor.input(index).map_err(CliError::new)?;
         let (dtype, shape) = (entry.as_dltensor().dtype, entry.shape().to_vec());
+        // GRF-33: no more is read than the entry takes, so that a hostile file costs nothing.
         let tensor = inputs.read(name, Bound::Like(name, dtype, &shape))?;
         let Some(tensor) = tensor else { continue };
         executor.set_input(index, &tensor).map_err(CliError::new)?;

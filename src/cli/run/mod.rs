@@ -153,6 +153,7 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
     ))
 }
 
+/// Writes the outputs to --output, or prints them.
 fn write_outputs(args: &RunArgs, outputs: &[(String, Tensor)]) -> Result<(), CliError> {
     match &args.output {
         Some(path) => array::write_all(outputs, path),
@@ -162,6 +163,7 @@ fn write_outputs(args: &RunArgs, outputs: &[(String, Tensor)]) -> Result<(), Cli
     }
 }
 
+/// How long each of `repeat` runs took; one run at least, since its outputs are wanted.
 fn timed(
     repeat: usize,
     mut once: impl FnMut() -> Result<(), CliError>,
@@ -194,6 +196,7 @@ fn statistics(times: &[Duration]) {
     );
 }
 
+/// Loads a library, and notes what is odd about it.
 fn load(path: &Path) -> Result<Module, CliError> {
     let busy = spinner(path);
     // SAFETY: who runs a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
@@ -223,6 +226,7 @@ fn spinner(path: &Path) -> ProgressBar {
     bar
 }
 
+/// The content of a file, with a spinner where that takes a while.
 fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
     let busy = spinner(path);
     let bytes = input::read(path);
@@ -230,6 +234,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
     bytes
 }
 
+/// A device that is here, by its text: `cuda:0`.
 fn place(text: &str) -> Result<ExecutorDevice, CliError> {
     let device = device_from_text(text).map_err(CliError::new)?;
     ExecutorDevice::of(Device {

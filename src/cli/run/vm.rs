@@ -14,6 +14,7 @@ use tvmspec::object::{Tensor, sequence_of};
 use tvmspec::value::{Any, AnyView, DLTensor, cast, dtype_to_text};
 use tvmspec::vm::VirtualMachine;
 
+/// Calls --func with its parameters, and writes outputs, times and profile as the arguments want them.
 pub(super) fn run(
     args: &RunArgs,
     module: &Module,
@@ -113,6 +114,7 @@ fn profile(
     let (list, origin) = (Arc::clone(&seen), Instant::now());
     let own: HashSet<String> = machine.functions().into_iter().map(str::to_owned).collect();
     machine.observe(Some(Arc::new(move |step| {
+        // Its time is that of the calls in it, which would count twice.
         if own.contains(step.callee) {
             return;
         }
