@@ -46,7 +46,7 @@ fn print_account(account: &Account) {
             LoadOutcome::Loads => "load it",
             LoadOutcome::Silent => "load it, and something is missing",
             LoadOutcome::Unknown => "may load it",
-            LoadOutcome::Fails => "refuse it",
+            LoadOutcome::Fails => "reject it",
         };
         println!("  {releases} {verdict}: {why}");
     }

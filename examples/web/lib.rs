@@ -1,4 +1,4 @@
-//! What can be said about a file, in a browser or in Node: `tvmspec.mjs` beside this file calls it, and `node.mjs` from a shell.
+//! What can be learned of a file without running it, in a browser or in Node: `tvmspec.mjs` beside this file calls it, and `node.mjs` from a shell.
 //!
 //! ```sh
 //! cargo build --release --manifest-path examples/web/Cargo.toml --target wasm32-unknown-unknown
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn free(start: *mut u8, length: usize) {
 ///
 /// # Safety
 ///
-/// Three times as many bytes as the lengths say, which nobody writes during the call, and memory for an answer, from [`reserve`].
+/// Three times as many bytes as the lengths state, which nothing writes during the call, and memory for an answer, from [`reserve`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn answer(
     command: *const u8,
@@ -66,11 +66,11 @@ pub unsafe extern "C" fn answer(
     };
     let text = text.into_bytes().into_boxed_slice();
     let length = text.len();
-    let said = Answer {
+    let written = Answer {
         code,
         text: Box::into_raw(text).cast(),
         length,
     };
     // SAFETY: memory for an answer, by this contract; nothing aligns it.
-    unsafe { answer.write_unaligned(said) };
+    unsafe { answer.write_unaligned(written) };
 }

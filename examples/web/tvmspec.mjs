@@ -1,4 +1,4 @@
-// Says what can be said about a file, in a browser or in Node, with the WebAssembly module that lib.rs is.
+// What can be learned of a file without running it, in a browser or in Node, with the WebAssembly module that lib.rs is.
 //
 //   import { load } from "./tvmspec.mjs";
 //   const examine = await load(bytesOfTheModule);
@@ -25,13 +25,13 @@ export async function load(module) {
   return (command, name, bytes) => {
     const encoder = new TextEncoder();
     const inputs = [encoder.encode(command), encoder.encode(name), asBytes(bytes)].map(put);
-    const [said, size] = put(new Uint8Array(12));
-    answer(...inputs.flat(), said);
+    const [at_answer, size] = put(new Uint8Array(12));
+    answer(...inputs.flat(), at_answer);
     // The memory may have grown, and moved.
     const view = new DataView(memory.buffer);
-    const [code, start, length] = [0, 4, 8].map((offset) => view.getUint32(said + offset, true));
+    const [code, start, length] = [0, 4, 8].map((offset) => view.getUint32(at_answer + offset, true));
     const text = new TextDecoder().decode(new Uint8Array(memory.buffer, start, length));
-    for (const [at, bytes] of [...inputs, [said, size], [start, length]]) free(at, bytes);
+    for (const [at, bytes] of [...inputs, [at_answer, size], [start, length]]) free(at, bytes);
     return { code, text };
   };
 }
