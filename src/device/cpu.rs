@@ -85,6 +85,7 @@ struct Heap;
 
 impl SpaceSource for Heap {
     fn alloc(&self, _: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
+        // DEV-12: `posix_memalign` takes no alignment below that of a pointer, and more than was asked for is as good.
         let alignment = alignment.max(size_of::<usize>());
         let failed = || out_of_memory(nbytes, format!("the heap, alignment {alignment}"));
         DEV_12.demand(Kind::Unsupported, alignment.is_power_of_two(), || {

@@ -126,6 +126,7 @@ impl LaunchTags {
             dimensions: 1,
         };
         for (tag, &argument) in self.with_argument().zip(arguments) {
+            // DEV-47: 0 and less are 1, since 0.8. What is too large for the machine is for the driver to reject, as upstream.
             let extent = usize::try_from(argument.max(1)).unwrap_or(usize::MAX);
             match *tag {
                 Tag::Grid(axis) => sizes.grid[axis] = extent,

@@ -85,6 +85,7 @@ impl Manager {
         if let Some(api) = table.find(&slot) {
             return Ok(Some(*api));
         }
+        // DEV-05: a factory that fails leaves nothing behind, and is called again.
         let api = factory()?;
         table.put(slot, api);
         Ok(Some(api))

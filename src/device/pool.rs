@@ -72,6 +72,7 @@ impl WorkspacePool {
             PoolChoice::Fresh => None,
             PoolChoice::Take(at) => Some(self.free.remove(at)),
             PoolChoice::Replace(at) => {
+                // DEV-27, DEV-29: the small block goes before the new one comes, so that the device never holds both.
                 let small = self.free.remove(at);
                 // SAFETY: the block is of this source and device, as all of this pool; it was free, and is forgotten here.
                 unsafe { source.free(device, small.space) }?;
@@ -95,6 +96,7 @@ impl WorkspacePool {
     ///
     /// DEV-31.
     pub fn free(&mut self, space: Space) -> Result<()> {
+        // DEV-32: any order is right; from the end, for scratch memory mostly comes back in the reverse order.
         let at = self.taken.iter().rposition(|block| block.space == space);
         let Some(at) = at else {
             return refuse(
@@ -123,6 +125,7 @@ impl WorkspacePool {
     }
 
     fn choose(&self, nbytes: usize) -> PoolChoice {
+        // DEV-27 to DEV-29 are one search: free blocks ascend, so the first that fits is the smallest and the last is the largest.
         let fits = |block: &PoolBlock| block.nbytes >= nbytes;
         match self.free.iter().position(fits) {
             Some(smallest) => PoolChoice::Take(smallest),

@@ -37,6 +37,7 @@ impl TensorRef<'_> {
 /// Up to 0.20 every element is rounded up to bytes, from 0.21 on the whole: three `int4` take 3 bytes, then 2.
 /// 0.21 to 0.25 still give each one-bit `uint` a byte.
 pub fn byte_size(shape: &[i64], dtype: Dtype, release: Release) -> Option<usize> {
+    // DEV-15: a size beyond the address space is rejected, so nothing may wrap before that is seen.
     let mut elements: u128 = 1;
     for &extent in shape {
         elements = elements.checked_mul(u128::try_from(extent).ok()?)?;
@@ -62,6 +63,7 @@ pub fn is_contiguous(shape: &[i64], strides: Option<&[i64]>, release: Release) -
     if strides.len() != shape.len() {
         return false;
     }
+    // DEV-17: up to 0.24 a tensor without elements is held to its strides like any other.
     let at = release.minor();
     if at >= 25 && shape.contains(&0) {
         return true;

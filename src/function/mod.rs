@@ -41,6 +41,7 @@ macro_rules! own_object {
 mod custom_types;
 mod error;
 mod error_kind;
+mod error_object;
 pub(crate) mod frontend;
 mod guard;
 pub(crate) mod legacy;
@@ -53,11 +54,11 @@ pub use rules::*;
 
 pub use error::Error;
 #[cfg(feature = "suite")]
-pub(crate) use error::ErrorCell;
-#[cfg(feature = "suite")]
 pub(crate) use error::take_broken;
 pub(crate) use error::{set_raised, take_raised};
 pub use error_kind::ErrorKind;
+#[cfg(feature = "suite")]
+pub(crate) use error_object::ErrorCell;
 use guard::guard;
 pub(crate) use guard::{caught, guard_code, raised};
 pub(crate) use parameter::lent;

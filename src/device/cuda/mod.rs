@@ -132,7 +132,7 @@ impl Driver for Cuda {
             Attribute::MaxRegistersPerBlock => {
                 number(Question::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)
             }
-            // Upstream answers with the constant of its headers; there are none here, and the driver's is the newest that
+            // DEV-08: upstream answers with the constant of its headers; there are none here, and the driver's is the newest that
             // code may be compiled for.
             Attribute::ApiVersion => {
                 let mut version = 0;
@@ -151,6 +151,7 @@ impl Driver for Cuda {
                 let (free, _) = Cuda::checked("cuMemGetInfo", result::mem_get_info())?;
                 AttributeValue::int(free)?
             }
+            // DEV-08: gcn_arch is AMD's; driver_version and image_pitch_alignment are null here in every release.
             _ => AttributeValue::None,
         })
     }

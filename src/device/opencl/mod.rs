@@ -177,6 +177,7 @@ impl Driver for OpenCl {
             Attribute::L2CacheSizeBytes => number(CL_DEVICE_GLOBAL_MEM_CACHE_SIZE),
             Attribute::TotalGlobalMemory => number(CL_DEVICE_GLOBAL_MEM_SIZE),
             Attribute::ImagePitchAlignment => number(CL_DEVICE_IMAGE_PITCH_ALIGNMENT),
+            // DEV-08: OpenCL has no question for registers or free memory, and gcn_arch is AMD's.
             _ => AttributeValue::None,
         })
     }

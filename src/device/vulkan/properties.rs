@@ -16,6 +16,7 @@ pub(super) fn attribute(on: &VulkanDevice, attribute: Attribute) -> AttributeVal
             let [x, y, z] = limits.max_compute_work_group_size;
             AttributeValue::Text(format!("[{x}, {y}, {z}]"))
         }
+        // DEV-08: as upstream the constant of the headers; here those that `ash` was made of.
         Attribute::ApiVersion => int(vk::HEADER_VERSION),
         Attribute::DriverVersion => version(on.properties.driver_version),
         Attribute::TotalGlobalMemory => {
@@ -27,6 +28,7 @@ pub(super) fn attribute(on: &VulkanDevice, attribute: Attribute) -> AttributeVal
             heap.and_then(|heap| i64::try_from(heap.size).ok())
                 .map_or(AttributeValue::None, AttributeValue::Int)
         }
+        // DEV-08: clock, registers and caches are no questions of Vulkan, and free memory would need VK_EXT_memory_budget.
         _ => AttributeValue::None,
     }
 }

@@ -48,7 +48,7 @@ pub(crate) unsafe fn from_callback(
                 resource.resource,
             )
         };
-        // FUN-18: any other code is a failure, not only -1.
+        // FUN-18: any other code is a failure, not only -1; and -2 is none of the frontend's (FUN-14).
         if returned == 0 {
             Ok(result)
         } else {
