@@ -76,7 +76,7 @@ fn call(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
         return Err(short());
     };
     let args: Vec<Any> = args.iter().map(|arg| arg.to_any()).collect();
-    Ok(machine.call(&cast::<String>(*name)?, &args)?)
+    machine.call(&cast::<String>(*name)?, &args)
 }
 
 fn limited(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {

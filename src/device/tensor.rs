@@ -90,7 +90,7 @@ pub(crate) unsafe fn copy_bytes(
     };
     // SAFETY: `host` has `nbytes` bytes and the memory of `tensor` is there, by this contract; both have the size just compared.
     unsafe { Manager::global().copy_tensor(from, to, Stream::DEFAULT) }?;
-    Ok(sync(tensor.device)?)
+    sync(tensor.device)
 }
 
 /// Waits for the default stream of a device; the host is one device, whatever its number.

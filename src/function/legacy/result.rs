@@ -82,7 +82,7 @@ impl ThreadResults {
                 Ok((TVMValue { v_handle }, code::BYTES))
             }
             index::SMALL_STR | index::STR => {
-                *ended = std::mem::replace(&mut self.result, Any::none());
+                *ended = std::mem::take(&mut self.result);
                 pass_result(returned, &mut self.result)
             }
             // Keeps nothing: what was kept stays readable (FUN-16).

@@ -124,7 +124,7 @@ impl VmAllocator {
 
     /// Fresh memory of the device, aligned for kernels.
     fn alloc(&self, nbytes: usize, hint: Dtype) -> Result<Space, Error> {
-        Ok(self.api.alloc(self.device, nbytes, ALIGNMENT, hint)?)
+        self.api.alloc(self.device, nbytes, ALIGNMENT, hint)
     }
 
     /// Returns space that `take` took: to the pool where it is `pooled` and there is one, else to the device.

@@ -115,7 +115,7 @@ pub(super) fn invoke(
         .clone()
         .and_then(|object| Function::from_object(object).ok())
     {
-        return Ok(function.call(args)?);
+        return function.call(args);
     }
     match object.map(|object| object.downcast::<VmClosure>()) {
         Some(Ok(closure)) => closure.call(machine, args),

@@ -80,7 +80,7 @@ pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
     let _copying = crate::object::container::tensor::copying();
     // SAFETY: both describe memory that is there for the call, at the end of which the copy is done.
     unsafe { Manager::global().copy_tensor(&source, &target, stream) }?;
-    Ok(api.sync(busy, stream)?)
+    api.sync(busy, stream)
 }
 
 /// # Safety

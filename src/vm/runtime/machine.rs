@@ -295,8 +295,7 @@ impl VirtualMachineImpl {
             Err(_) => Err(Error::new(
                 ErrorKind::Runtime,
                 "the machine has made as many jumps and calls as it may",
-            )
-            .into()),
+            )),
         }
     }
 

@@ -89,12 +89,7 @@ impl VirtualMachine {
             return Err(Error::new(ErrorKind::Runtime, message));
         };
         let devices = pooled(devices);
-        Ok(VirtualMachine::make(
-            loaded,
-            executable.imports(),
-            &devices,
-            Origin::Trusted,
-        )?)
+        VirtualMachine::make(loaded, executable.imports(), &devices, Origin::Trusted)
     }
 }
 
@@ -217,12 +212,12 @@ impl ModuleKind for MachineModule {
         }
         if let Some(method) = METHODS.iter().find(|method| method.name == name) {
             return Ok(Some(Function::from_packed(move |args| {
-                Ok(method.call(shared.machine()?, args)?)
+                method.call(shared.machine()?, args)
             })));
         }
         let machine = match self.0.machine() {
             Ok(machine) => machine.clone(),
-            Err(fault) if self.0.loaded.function(name).is_some() => return Err(fault.into()),
+            Err(fault) if self.0.loaded.function(name).is_some() => return Err(fault),
             Err(_) => return Ok(None),
         };
         // Neither a function nor saved (VM-61).
@@ -230,7 +225,7 @@ impl ModuleKind for MachineModule {
             return Ok(None);
         };
         Ok(Some(Function::from_packed(move |args| {
-            Ok(closure.call(&*machine.0, args)?)
+            closure.call(&*machine.0, args)
         })))
     }
 }

@@ -63,5 +63,5 @@ pub(super) fn call_tir_dyn(args: &[AnyView<'_>]) -> VmResult {
     let function = cast::<Function>(*function)?;
     let mut all: Vec<AnyView<'_>> = middle.to_vec();
     all.extend(extents.iter().map(|extent| AnyView::from(*extent)));
-    Ok(function.call(&all)?)
+    function.call(&all)
 }

@@ -175,7 +175,7 @@ pub(super) fn provide() {
             .map(|(name, builtin)| {
                 let function = match *builtin {
                     Builtin::Plain(body) | Builtin::InPlace { ordered: body, .. } => {
-                        Function::from_packed(move |args| Ok(body(args)?))
+                        Function::from_packed(body)
                     }
                     Builtin::OfMachine(body) => {
                         Function::from_packed(move |args| with_machine(args, body))
@@ -235,5 +235,5 @@ fn with_machine(args: &[AnyView<'_>], body: MachineBuiltin) -> crate::function::
             "the first argument is not a machine of this runtime",
         )
     })?;
-    Ok(body(&*machine, args)?)
+    body(&*machine, args)
 }
