@@ -41,8 +41,10 @@ pub enum RpcCode {
 
 use RpcCode as C;
 
-/// Name, number up to 0.6, number from 0.7 on with the first release that has it.
-const TABLE: &[(RpcCode, &str, Option<i32>, Option<(i32, u8)>)] = &[
+/// Code, name, number up to 0.6, number from 0.7 on with the first release that has it.
+type CodeRow = (RpcCode, &'static str, Option<i32>, Option<(i32, u8)>);
+
+const TABLE: &[CodeRow] = &[
     (C::Shutdown, "Shutdown", Some(4), Some((1, 7))),
     (C::InitServer, "InitServer", None, Some((2, 7))),
     (C::CallFunc, "CallFunc", Some(1), Some((3, 7))),

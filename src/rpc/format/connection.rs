@@ -22,13 +22,16 @@ const FORMS: [(u8, u8); 9] = [
     (2, 2),
 ];
 
+/// The first and last release of a form, and what a connection breaks of it first, if anything.
+type OtherForm = (Release, Release, Option<(Speaker, Violation)>);
+
 /// Both sides of a connection, read by the rules of one form of the protocol.
 #[derive(Clone, Debug)]
 pub struct Connection<'a> {
     /// The releases that speak like that: first and last.
     pub releases: (Release, Release),
     /// Why no other does: each other form, newest first, and what it breaks first, if anything.
-    pub others: Vec<(Release, Release, Option<(Speaker, Violation)>)>,
+    pub others: Vec<OtherForm>,
     /// What the client wrote.
     pub client: ConnectionSide<'a>,
     /// What the server wrote.
