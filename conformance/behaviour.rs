@@ -13,7 +13,7 @@ pub struct Behaviour<R> {
     pub releases: &'static str,
     /// What goes wrong for a user where it is broken.
     pub why: &'static str,
-    /// What `run` does and compares, in words, for somebody who writes it anew: a paragraph each.
+    /// What `run` does and compares, in words, for a second implementation: a paragraph each.
     pub program: &'static [&'static str],
     /// Drives the subject: a `fn` from whatever the chapter probes with to [`Outcome`].
     pub run: R,

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-/// One case: what is asked, what must come back, and why that matters.
+/// One case: the request, the answer that must come back, and why that matters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// A name such as `blob/opencl-root`; never a number, never reused. A derived case adds `#encode` or `#truncated`.
@@ -32,7 +32,7 @@ pub struct Case {
     /// For a reject case, the accepted case that it was made of by breaking one rule.
     pub parent: Option<String>,
     /// What arrives under `data` or `value`.
-    pub input: Input,
+    pub input: CaseInput,
     /// The other arguments.
     pub args: Map<String, Value>,
     /// What must come back.
@@ -51,7 +51,7 @@ pub struct Case {
 
 /// Where the input of a case is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Input {
+pub enum CaseInput {
     /// A file below `golden/`.
     File(String),
     /// Bytes in the case itself.
@@ -102,8 +102,8 @@ impl Case {
     pub fn request(&self) -> Value {
         let mut args = self.args.clone();
         match &self.input {
-            Input::Value(value) => args.insert("value".to_owned(), value.clone()),
-            Input::File(_) | Input::Hex(_) => args.insert(
+            CaseInput::Value(value) => args.insert("value".to_owned(), value.clone()),
+            CaseInput::File(_) | CaseInput::Hex(_) => args.insert(
                 "data".to_owned(),
                 op::base64(self.bytes().unwrap_or_default()),
             ),
@@ -133,13 +133,13 @@ impl Case {
     /// The input as bytes, where it is bytes.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.input {
-            Input::File(name) => golden(name),
-            Input::Hex(bytes) => Some(bytes),
-            Input::Value(_) => None,
+            CaseInput::File(name) => golden(name),
+            CaseInput::Hex(bytes) => Some(bytes),
+            CaseInput::Value(_) => None,
         }
     }
 
-    /// What is asked for this case, one after another: the case itself, or one for each of its cuts.
+    /// The requests of this case, one after another: the case itself, or one for each of its cuts.
     pub fn steps(&self) -> impl Iterator<Item = Cow<'_, Case>> {
         let bytes = self.bytes().filter(|_| !self.cuts.is_empty());
         let whole = bytes.is_none().then_some(Cow::Borrowed(self));
@@ -163,7 +163,7 @@ impl Case {
         Some(Case {
             id: format!("{}#encode", self.id),
             op: format!("{}.encode", self.op.strip_suffix(".decode")?),
-            input: Input::Value(value.clone()),
+            input: CaseInput::Value(value.clone()),
             expect: Expect::Accept(op::base64(bytes)),
             findings: Vec::new(),
             ..self.clone()
@@ -196,7 +196,7 @@ impl Suite {
     /// When a case file is broken; a test of this crate keeps that from being released.
     pub fn embedded() -> &'static Suite {
         static SUITE: OnceLock<Suite> = OnceLock::new();
-        // Cases of a chapter that is not in the table have nobody to answer them; a test finds such chapters.
+        // Cases of a chapter that is not in the table have no operation; a test finds such chapters.
         let known = |file: &str| crate::conformance::chapter(chapter_of(file)).is_some();
         let files: Vec<(&str, &str)> = spec::CASES
             .iter()
@@ -213,7 +213,7 @@ impl Suite {
     ///
     /// # Errors
     ///
-    /// Every problem of every case, so that they can be mended in one go.
+    /// Every problem of every case, so that one edit corrects them all.
     pub fn load(files: &[(&str, &str)]) -> Result<Suite, Vec<String>> {
         let mut files = files.to_vec();
         files.sort_by_key(|(file, _)| place(chapter_of(file)));
@@ -321,7 +321,7 @@ fn relations(cases: &[Case]) -> Vec<String> {
             }
             Some(parent) if parent.op != case.op => {
                 problems.push(format!(
-                    "{}: its parent `{}` asks another op",
+                    "{}: its parent `{}` has another op",
                     case.id, parent.id
                 ));
             }

@@ -14,10 +14,12 @@ WIDTH = 140
 LONGEST = 300
 
 
-def topic(case):
-    """The file of a new case: its `topic`, which is not written; else the part of its name in the middle, or its operation."""
+def topic(case, folders):
+    """The file of a new case: its `topic`, which is not written; else where others have the same name in the middle, which is the name of the
+    file without them; else its operation."""
     name = case["id"].split("/")
-    return case.pop("topic", name[1] if len(name) > 2 else case["op"].split(".")[1]).replace("-", "_")
+    middle = name[1] if len(name) > 2 else case["op"].split(".")[1]
+    return case.pop("topic", folders.get(middle, middle)).replace("-", "_")
 
 
 def text(value, indent, used):
@@ -79,9 +81,10 @@ def load(chapter):
 def save(chapter, cases):
     """Writes these cases and no others: a case stays in the file that has it, a new one goes to that of its topic."""
     homes = {case["id"]: file.stem for file in files(chapter) for case in json.loads(file.read_text())}
+    folders = {id.split("/")[1]: home for id, home in homes.items() if id.count("/") > 1}
     rooms = {}
     for case in cases:
-        new = topic(case)
+        new = topic(case, folders)
         rooms.setdefault(homes.get(case["id"], new), []).append(case)
     folder = ROOT / "conformance" / chapter / "cases"
     folder.mkdir(exist_ok=True)

@@ -27,14 +27,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The entries of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownFailures {
     /// In the order of the file.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<KnownFailure>,
 }
 
 /// One excuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct KnownFailure {
     /// Id or glob.
     pub case: String,
     /// The verdict that is expected instead of a pass.
@@ -52,11 +52,11 @@ pub struct Entry {
 }
 
 /// The lists that stand in `conformance/known/`, by file name.
-pub fn embedded() -> &'static [(&'static str, Known)] {
-    static LISTS: OnceLock<Vec<(&str, Known)>> = OnceLock::new();
+pub fn embedded() -> &'static [(&'static str, KnownFailures)] {
+    static LISTS: OnceLock<Vec<(&str, KnownFailures)>> = OnceLock::new();
     LISTS.get_or_init(|| {
         // A list that does not parse fails a test of this file.
-        let read = |text| Known::parse(text).unwrap_or_default();
+        let read = |text| KnownFailures::parse(text).unwrap_or_default();
         spec::KNOWN
             .iter()
             .map(|(file, text)| (*file, read(text)))
@@ -70,52 +70,54 @@ const FAILURES: [&str; 5] = ["fail", "crash", "hang", "out-of-memory", "protocol
 /// The verdicts that fail a run that must be complete. An entry may name them, too.
 const GAPS: [&str; 2] = ["unsupported", "skipped"];
 
-impl Known {
+impl KnownFailures {
     /// Reads the TOML text of a known-failures file.
     ///
     /// # Errors
     ///
     /// Says which entry lacks what.
-    pub fn parse(text: &str) -> Result<Known, String> {
+    pub fn parse(text: &str) -> Result<KnownFailures, String> {
         let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
         if let Some(key) = table.keys().find(|key| *key != "known") {
             return Err(format!("there is no key `{key}`: entries are [[known]]"));
         }
         let list = match table.get("known") {
-            None => return Ok(Known::default()),
+            None => return Ok(KnownFailures::default()),
             Some(list) => list
                 .as_array()
                 .ok_or("`known` is not a list: write [[known]]")?,
         };
         let entries = list.iter().enumerate().map(|(index, entry)| {
-            Entry::read(entry).map_err(|error| format!("entry {}: {error}", index + 1))
+            KnownFailure::read(entry).map_err(|error| format!("entry {}: {error}", index + 1))
         });
-        Ok(Known {
+        Ok(KnownFailures {
             entries: entries.collect::<Result<_, _>>()?,
         })
     }
 
     /// What is known of an implementation of `releases`, or of any where none is named.
     #[must_use]
-    pub fn about(&self, releases: &[String]) -> Known {
+    pub fn about(&self, releases: &[String]) -> KnownFailures {
         let named = || {
             releases
                 .iter()
                 .filter_map(|name| name.parse::<Release>().ok())
         };
-        let is_about = |entry: &&Entry| match entry.releases {
+        // An implementation that names no release may be of any: no entry is left out for it.
+        let is_about = |entry: &&KnownFailure| match entry.releases {
             None => true,
             Some(range) => releases.is_empty() || named().any(|release| range.contains(release)),
         };
-        Known {
+        KnownFailures {
             entries: self.entries.iter().filter(is_about).cloned().collect(),
         }
     }
 
     /// The entry that excuses `verdict` for the case `id` on the day `today`.
-    pub fn excuse(&self, id: &str, verdict: &Verdict, today: &str) -> Option<&Entry> {
+    pub fn excuse(&self, id: &str, verdict: &Verdict, today: &str) -> Option<&KnownFailure> {
         self.entries
             .iter()
+            // An entry out of date excuses nothing: its failures count again, and `problems` names it.
             .filter(|entry| entry.is_valid(today) && glob(&entry.case, id))
             .find(|entry| {
                 entry.verdict == verdict.name()
@@ -156,8 +158,8 @@ impl Known {
     }
 }
 
-impl Entry {
-    fn read(entry: &toml::Value) -> Result<Entry, String> {
+impl KnownFailure {
+    fn read(entry: &toml::Value) -> Result<KnownFailure, String> {
         let entry = entry.as_table().ok_or("not a table")?;
         let keys = [
             "case", "verdict", "varies", "releases", "reason", "url", "expires",
@@ -173,7 +175,7 @@ impl Entry {
                 .filter(|text| !text.trim().is_empty())
         };
         let needed = |key: &str| text(key).ok_or_else(|| format!("`{key}` is missing"));
-        let entry = Entry {
+        let entry = KnownFailure {
             case: needed("case")?,
             verdict: needed("verdict")?,
             varies: match entry.get("varies") {
@@ -283,7 +285,7 @@ mod tests {
 
     #[test]
     fn an_entry_excuses_its_verdict_until_it_expires() {
-        let known = Known::parse(FILE).unwrap();
+        let known = KnownFailures::parse(FILE).unwrap();
         assert!(known.excuse("blob/a", &crash(), "2026-01-31").is_some());
         assert!(known.excuse("blob/a", &crash(), "2026-02-01").is_none());
         assert!(known.excuse("wire/a", &crash(), "2026-01-01").is_none());
@@ -293,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_file_must_stay_true() {
-        let known = Known::parse(FILE).unwrap();
+        let known = KnownFailures::parse(FILE).unwrap();
         let all = ["blob/a", "wire/b"];
         let problems = |all: &[&'static str], verdict: Verdict, today| {
             let results = [("blob/a", &verdict)];
@@ -308,7 +310,7 @@ mod tests {
     #[test]
     fn what_varies_is_excused_whatever_comes() {
         let varying = FILE.replace("reason", "varies = true\nreason");
-        let known = Known::parse(&varying).unwrap();
+        let known = KnownFailures::parse(&varying).unwrap();
         let hang = Verdict::Hang(String::new());
         assert!(known.excuse("blob/a", &hang, "2026-01-01").is_some());
         let passed = [("blob/a", &Verdict::Pass)].into_iter();
@@ -317,13 +319,13 @@ mod tests {
         // No verdict is no answer, however it varies.
         let unsupported = Verdict::Unsupported(String::new());
         assert!(known.excuse("blob/a", &unsupported, "2026-01-01").is_none());
-        assert!(Known::parse(&varying.replace("= true", "= \"yes\"")).is_err());
+        assert!(KnownFailures::parse(&varying.replace("= true", "= \"yes\"")).is_err());
     }
 
     #[test]
     fn an_entry_may_be_about_some_releases() {
         let early = FILE.replace("reason", "releases = \"..0.8\"\nreason");
-        let known = Known::parse(&early).unwrap();
+        let known = KnownFailures::parse(&early).unwrap();
         let about = |releases: &[&str]| {
             let releases: Vec<String> = releases.iter().map(|name| (*name).to_owned()).collect();
             known.about(&releases).entries.len()
@@ -335,7 +337,7 @@ mod tests {
         assert_eq!(about(&["0.9"]), 0);
         for wrong in ["[1]", "\"old\"", "\"0.9..0.7\""] {
             assert!(
-                Known::parse(&early.replace("\"..0.8\"", wrong)).is_err(),
+                KnownFailures::parse(&early.replace("\"..0.8\"", wrong)).is_err(),
                 "{wrong}"
             );
         }
@@ -343,7 +345,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_complete() {
-        assert_eq!(Known::parse("").unwrap(), Known::default());
+        assert_eq!(KnownFailures::parse("").unwrap(), KnownFailures::default());
         for (from, to) in [
             ("reason = \"r\"\n", ""),
             ("\"crash\"", "\"pass\""),
@@ -353,7 +355,7 @@ mod tests {
             ("[[known]]", "[[knwon]]"),
         ] {
             assert!(
-                Known::parse(&FILE.replace(from, to)).is_err(),
+                KnownFailures::parse(&FILE.replace(from, to)).is_err(),
                 "{from} -> {to}"
             );
         }
@@ -363,7 +365,7 @@ mod tests {
     fn every_list_of_this_project_parses() {
         assert!(!spec::KNOWN.is_empty());
         for (file, text) in spec::KNOWN {
-            Known::parse(text).unwrap_or_else(|why| panic!("{file}: {why}"));
+            KnownFailures::parse(text).unwrap_or_else(|why| panic!("{file}: {why}"));
         }
     }
 

@@ -6,8 +6,8 @@
 //!
 //! What a chapter that runs does with a case stands in its `driver.rs`, once for every runtime: a driver calls C functions,
 //! those that this library exports or those of a library under judgement. To add an operation, write a function
-//! `fn(&'static Api, &Value) -> Result<Reply, Reply>` there, name it in the chapter's `OPS` as `Run::Driven(..)`, and it is
-//! asked of both; `Run::Legacy(..)` is the same over the C interface of 0.20 and before. `Run::Here` is for what no C function can be asked: it is ours alone, through the Rust interface.
+//! `fn(&'static FfiApi, &Value) -> Result<Reply, Reply>` there, name it in the chapter's `OPS` as `Handler::Driven(..)`, and it is
+//! asked of both; `Handler::Legacy(..)` is the same over the C interface of 0.20 and before. `Handler::Here` is for what no C function offers: it is ours alone, through the Rust interface.
 //!
 //! To judge your own Rust type, implement [`adapter::Testee`] and run it [`adapter::InProcess`]:
 //!
@@ -40,10 +40,10 @@ mod edited;
 pub mod known;
 mod op;
 pub mod parts;
+mod plain_text;
 pub mod report;
 pub mod runner;
 mod runtime;
-mod said;
 pub mod truncated;
 pub mod verdict;
 
@@ -64,6 +64,8 @@ pub(crate) mod graph {
     mod kernels;
     pub(crate) mod ops;
     pub(in crate::conformance) mod own;
+    mod results;
+    mod tensors;
     mod times;
 }
 
@@ -92,6 +94,9 @@ pub(crate) mod module {
     pub(in crate::conformance) mod backend;
     pub(crate) mod behaviour;
     mod compiled;
+    mod constants;
+    mod environment;
+    mod library_file;
     pub(in crate::conformance) mod loading;
     pub(in crate::conformance) mod lookup;
     mod memory;
@@ -113,9 +118,12 @@ pub(crate) mod value {
 
 /// The chapter `function`.
 pub(crate) mod function {
+    mod callbacks;
     pub(in crate::conformance) mod driver;
     pub(crate) mod legacy;
+    mod legacy_callbacks;
     pub(crate) mod ops;
+    pub(in crate::conformance) mod registry_steps;
     pub(in crate::conformance) mod script;
 }
 

@@ -1,7 +1,7 @@
-//! Operations: what a case asks of an implementation, and what comes back.
+//! Operations: what a case requests of an implementation, and what comes back.
 
 use super::adapter::Reply;
-use super::runtime::ffi::api::Api;
+use super::runtime::ffi::api::FfiApi;
 use super::runtime::legacy;
 use crate::rule::{Finding, Findings, Violation};
 use crate::wire::Span;
@@ -17,32 +17,33 @@ pub struct Op {
     /// One sentence: arguments and result.
     pub help: &'static str,
     /// Who does it, and how.
-    pub(in crate::conformance) run: Run,
+    pub(in crate::conformance) run: Handler,
 }
 
 /// Who does an operation. `args` is the JSON object of the request; binary is base64 under `data`.
 #[derive(Clone, Copy)]
-pub(in crate::conformance) enum Run {
-    /// We do, through the Rust interface: no C function can be asked.
+pub(in crate::conformance) enum Handler {
+    /// We do, through the Rust interface: no C function offers it.
     Here(fn(args: &Value) -> Result<Answer, Refusal>),
     /// Any runtime with the C interface of tvm-ffi, ourselves included.
     Driven(Drive),
     /// Any runtime with the C interface of 0.20 and before, ourselves included.
-    Legacy(fn(api: &'static legacy::Api, args: &Value) -> Result<Reply, Reply>),
+    Legacy(fn(api: &'static legacy::LegacyApi, args: &Value) -> Result<Reply, Reply>),
     /// We do, in full; of any other runtime a part shows.
     Partly(fn(args: &Value) -> Result<Answer, Refusal>, Drive),
 }
 
 /// Does an operation on a runtime. Both sides of the result are answers: an early one is as good as the last.
-pub(in crate::conformance) type Drive = fn(api: &'static Api, args: &Value) -> Result<Reply, Reply>;
+pub(in crate::conformance) type Drive =
+    fn(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>;
 
-impl fmt::Debug for Run {
+impl fmt::Debug for Handler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Run::Here(_) => "Here",
-            Run::Driven(_) => "Driven",
-            Run::Legacy(_) => "Legacy",
-            Run::Partly(..) => "Partly",
+            Handler::Here(_) => "Here",
+            Handler::Driven(_) => "Driven",
+            Handler::Legacy(_) => "Legacy",
+            Handler::Partly(..) => "Partly",
         })
     }
 }

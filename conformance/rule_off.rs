@@ -7,7 +7,7 @@
 mod mutants;
 
 use super::CHAPTERS;
-use super::adapter::builtin::Builtin;
+use super::adapter::builtin::BuiltinTestee;
 use super::adapter::{Adapter, InProcess, Reply};
 use super::case::{Case, Suite};
 use super::runner::ask;
@@ -72,7 +72,7 @@ fn hold_every_must() {
 fn with_all_rules_on_no_case_fails() {
     let failing: Vec<String> = with_the_stack_of_a_program(|| {
         let cases = Suite::embedded().cases.iter();
-        let judged = cases.map(|case| (case, ask(case, &mut InProcess(Builtin)).0.verdict));
+        let judged = cases.map(|case| (case, ask(case, &mut InProcess(BuiltinTestee)).0.verdict));
         let failing = judged.filter(|(_, verdict)| *verdict != Verdict::Pass);
         failing
             .map(|(case, verdict)| format!("{}: {}", case.id, verdict.reason()))
@@ -91,7 +91,8 @@ fn every_rejection_is_of_a_kind_that_its_rule_states() {
 fn unstated_rejections() -> Vec<String> {
     let mut unstated = Vec::new();
     for case in &Suite::embedded().cases {
-        let Reply::Reject(rejection) = InProcess(Builtin).call(&case.op, &case.request()) else {
+        let Reply::Reject(rejection) = InProcess(BuiltinTestee).call(&case.op, &case.request())
+        else {
             continue;
         };
         let (Some(kind), Some(rule)) = (rejection.kind, rejection.rule) else {
@@ -122,7 +123,7 @@ pub(super) fn with_the_stack_of_a_program<T: Send>(work: impl FnOnce() -> T + Se
 fn verdict_without(rule: Rule, case: &Case) -> Verdict {
     let args = case.request();
     off::with(rule, || {
-        let reply = InProcess(Builtin).call(&case.op, &args);
+        let reply = InProcess(BuiltinTestee).call(&case.op, &args);
         judge(case, &reply).in_full(case).verdict
     })
 }

@@ -6,12 +6,12 @@ mod selection;
 use super::adapter::exec::BEHIND;
 use super::adapter::{Adapter, Identity, Reply, protocol};
 use super::case::{Case, Suite};
-use super::known::{self, Entry, Known};
+use super::known::{self, KnownFailure, KnownFailures};
 use super::parts::Parts;
-use super::said::{line_of, plain};
+use super::plain_text::{line_of, plain};
 use super::verdict::{Judgement, Verdict, judge};
 use crate::release::{Release, Releases};
-pub use outcome::{Counts, Outcome, Report};
+pub use outcome::{CaseOutcome, Report, VerdictCounts};
 pub use selection::{Selection, select};
 use serde_json::Value;
 use std::time::Instant;
@@ -22,7 +22,7 @@ pub struct Run {
     /// Which cases.
     pub selection: Selection,
     /// What is known to fail.
-    pub known: Known,
+    pub known: KnownFailures,
     /// After so many hangs in a row the rest is not tried: each costs the whole timeout. 0 for never.
     pub hangs: usize,
     /// After so many other losses in a row (crashes, answers that are none), each of which costs a start. 0 for never.
@@ -39,7 +39,7 @@ impl Default for Run {
     fn default() -> Run {
         Run {
             selection: Selection::default(),
-            known: Known::default(),
+            known: KnownFailures::default(),
             hangs: 3,
             crashes: 20,
             complete: false,
@@ -51,7 +51,7 @@ impl Default for Run {
 
 impl Run {
     /// The entry that excuses this verdict, if it fails the run.
-    fn excuse(&self, case: &Case, verdict: &Verdict) -> Option<&Entry> {
+    fn excuse(&self, case: &Case, verdict: &Verdict) -> Option<&KnownFailure> {
         let entry = || self.known.excuse(&case.id, verdict, &self.today);
         fails(verdict, self).then(entry).flatten()
     }
@@ -61,7 +61,7 @@ impl Run {
 ///
 /// # Errors
 ///
-/// When there is nothing to judge: no case is selected, or nobody answers hello. Silence is not success.
+/// When there is nothing to judge: no case is selected, or no testee answers hello. Silence is not success.
 pub fn run<'a>(
     suite: &'a Suite,
     adapter: &mut dyn Adapter,
@@ -79,28 +79,32 @@ pub fn run_observed<'a>(
     suite: &'a Suite,
     adapter: &mut dyn Adapter,
     run: &Run,
-    observe: &mut dyn FnMut(&Outcome<'a>),
+    observe: &mut dyn FnMut(&CaseOutcome<'a>),
 ) -> Result<Report<'a>, String> {
     let selected = select(suite, &run.selection)?;
+    // Everything that the testee wrote is shown in reports and terminals: escapes go before anything is kept.
     let identity = plain_identity(adapter.hello(&suite.hash).map_err(|error| plain(&error))?);
     let run = &Run {
+        // Only now is it known which releases the testee is of.
         known: run.known.about(&identity.releases),
         ..run.clone()
     };
     let mut stated = Parts::default();
-    let mut results: Vec<Outcome<'a>> = Vec::with_capacity(selected.len());
-    let mut settle = |outcome: Outcome<'a>| {
+    let mut results: Vec<CaseOutcome<'a>> = Vec::with_capacity(selected.len());
+    let mut settle = |outcome: CaseOutcome<'a>| {
         observe(&outcome);
         results.push(outcome);
     };
+    // `suspicious`: the testee was lost, and the first failure after that may be an echo of it.
     let (mut suspicious, mut losses) = (false, Losses::default());
     // A case is settled when the testee was quiet after it, and answered the next.
-    let mut last: Option<Outcome<'a>> = None;
+    let mut last: Option<CaseOutcome<'a>> = None;
     for case in selected {
         match (adapter.stray(), &mut last) {
             (Some(stray), Some(last)) => charge(last, stray, &mut suspicious),
             (Some(stray), None) => {
                 let wrong = judge(case, &stray).verdict.reason();
+                // There is no case yet that it could be charged to.
                 return Err(format!("after hello: {wrong}"));
             }
             (None, _) => {}
@@ -114,7 +118,7 @@ pub fn run_observed<'a>(
         losses.count(case, &judgement.verdict, run);
         let failed = matches!(judgement.verdict, Verdict::Fail(_));
         let stderr = if failed { adapter.stderr() } else { None };
-        let outcome = Outcome {
+        let outcome = CaseOutcome {
             case,
             verdict: judgement.verdict,
             unstated: judgement.unstated,
@@ -161,7 +165,7 @@ pub fn run_observed<'a>(
 }
 
 /// Holds a pass to the parts that the implementation states elsewhere.
-fn hold(outcome: &mut Outcome<'_>, stated: Parts) {
+fn hold(outcome: &mut CaseOutcome<'_>, stated: Parts) {
     let mut judgement = Judgement::bare(outcome.verdict.clone());
     judgement.unstated = outcome.unstated;
     let held = judgement.held_to(outcome.case, stated);
@@ -176,8 +180,8 @@ fn fails(verdict: &Verdict, run: &Run) -> bool {
     }
 }
 
-/// The testee did something wrong behind its answer to `last`, when nothing was asked of it.
-fn charge(last: &mut Outcome<'_>, stray: Reply, suspicious: &mut bool) {
+/// The testee did something wrong behind its answer to `last`, without a request.
+fn charge(last: &mut CaseOutcome<'_>, stray: Reply, suspicious: &mut bool) {
     *suspicious = true;
     // A case that has failed keeps what it failed by.
     if !last.verdict.is_failure() {
@@ -185,7 +189,7 @@ fn charge(last: &mut Outcome<'_>, stray: Reply, suspicious: &mut bool) {
     }
 }
 
-/// Losses in a row, and what is said of all further cases when they are too many.
+/// Losses in a row, and the verdict of all further cases when they are too many.
 #[derive(Default)]
 struct Losses {
     hangs: usize,
@@ -202,6 +206,7 @@ impl Losses {
             Verdict::Hang(_) if failed => self.hangs += 1,
             verdict if failed && is_loss(verdict) => self.crashes += 1,
             verdict if is_loss(verdict) => {}
+            // Any answer shows that the testee lives.
             _ => *self = Losses::default(),
         }
         let beyond = |count: usize, most: usize| most > 0 && count >= most;
@@ -210,6 +215,7 @@ impl Losses {
             self.given_up = Some(Verdict::Hang(reason));
         } else if beyond(self.crashes, run.crashes) {
             let reason = format!("not tried: {} cases in a row lost the testee", self.crashes);
+            // The verdict of the rest is that of the last loss: a report counts out of memory and crashes apart.
             self.given_up = Some(match verdict {
                 Verdict::OutOfMemory(_) => Verdict::OutOfMemory(reason),
                 Verdict::ProtocolError(_) => Verdict::ProtocolError(reason),
@@ -231,14 +237,15 @@ fn plain_identity(identity: Identity) -> Identity {
 }
 
 /// Puts one case, after the case `before`. `suspicious` says that the testee was lost before, so that the first failure since may be an echo of
-/// that and not the fault of its case: such a case gets a testee of its own.
+/// that and not the fault of its case: that case gets a testee of its own.
 fn put(
     case: &Case,
     adapter: &mut dyn Adapter,
     identity: &Identity,
     suspicious: &mut bool,
-    before: Option<&mut Outcome<'_>>,
+    before: Option<&mut CaseOutcome<'_>>,
 ) -> (Judgement, Option<String>, Option<Value>) {
+    // A testee need not be started for what hello already excludes.
     if let Some(verdict) = beforehand(case, identity) {
         return (Judgement::bare(verdict), None, None);
     }
@@ -257,7 +264,7 @@ fn put(
         return (judgement, seen, None);
     }
     let answer = reply.and_then(shown);
-    // A line that is no answer may have been written behind the answer before: alone, the case has nobody before it.
+    // A line that is no answer may have been written behind the answer before: alone, no other case is before it.
     if let (Verdict::ProtocolError(wrong), Some(before)) = (verdict, before)
         && !wrong.starts_with(BEHIND)
         && !adapter.was_alone()
@@ -299,7 +306,7 @@ fn shown(reply: Reply) -> Option<Value> {
     (answer.to_string().len() <= LONGEST).then_some(answer)
 }
 
-/// Puts what a case asks, up to the first answer that does not pass, and hands the last one on.
+/// Puts the requests of a case, up to the first answer that does not pass, and hands the last one on.
 pub(super) fn ask(case: &Case, adapter: &mut dyn Adapter) -> (Judgement, Option<Reply>) {
     let mut whole = Judgement::bare(Verdict::Pass);
     let mut last = None;

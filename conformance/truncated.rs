@@ -4,7 +4,7 @@
 //! `conformance/truncated.py`; the testee in Python, which shares no code with ours, answers the same kind, offset
 //! and field throughout, those of the formats by the productions of spec/.
 
-use super::case::{Breach, Case, Expect, Input, golden};
+use super::case::{Breach, Case, CaseInput, Expect, golden};
 use crate::release::Releases;
 use crate::rule::Kind;
 use crate::spec;
@@ -32,7 +32,7 @@ impl Cut {
             releases: case.releases,
             op: case.op.clone(),
             parent: case.parent.clone(),
-            input: Input::Hex(bytes[..self.length.min(bytes.len())].to_vec()),
+            input: CaseInput::Hex(bytes[..self.length.min(bytes.len())].to_vec()),
             args: case.args.clone(),
             expect: Expect::Reject(self.breach.clone()),
             findings: case.findings.clone(),
@@ -46,7 +46,7 @@ impl Cut {
 
 /// Lengths that are rejected in one way.
 #[derive(Clone, Debug)]
-struct Run {
+struct CutRange {
     first: usize,
     last: usize,
     rule: String,
@@ -55,7 +55,7 @@ struct Run {
     field: Option<String>,
 }
 
-impl Run {
+impl CutRange {
     /// Every length of a short run, both ends and the middle of a long one.
     fn lengths(&self) -> Vec<usize> {
         const SHORT: usize = 8;
@@ -93,7 +93,7 @@ pub(super) fn of(case: &Case) -> Option<Case> {
         return None;
     };
     let runs = table().get(&case.id)?;
-    let cuts: Vec<Cut> = runs.iter().flat_map(Run::cuts).collect();
+    let cuts: Vec<Cut> = runs.iter().flat_map(CutRange::cuts).collect();
     let mut rules: Vec<String> = cuts.iter().map(|cut| cut.breach.rule.clone()).collect();
     rules.sort();
     rules.dedup();
@@ -116,8 +116,8 @@ pub(super) fn of(case: &Case) -> Option<Case> {
 }
 
 /// The runs of each case, by its id.
-fn table() -> &'static HashMap<String, Vec<Run>> {
-    static TABLE: OnceLock<HashMap<String, Vec<Run>>> = OnceLock::new();
+fn table() -> &'static HashMap<String, Vec<CutRange>> {
+    static TABLE: OnceLock<HashMap<String, Vec<CutRange>>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let chapters = super::CHAPTERS.iter();
         let rows =
@@ -134,7 +134,7 @@ fn table() -> &'static HashMap<String, Vec<Run>> {
 type Row = (usize, usize, String, Value, String);
 
 /// `{id: [[first, last, rule, offset or "end", field]]}`; a field without a name is empty.
-fn parse(text: &[u8]) -> Result<HashMap<String, Vec<Run>>, String> {
+fn parse(text: &[u8]) -> Result<HashMap<String, Vec<CutRange>>, String> {
     let table: HashMap<String, Vec<Row>> =
         serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let run = |(first, last, rule, offset, field): Row| {
@@ -150,7 +150,7 @@ fn parse(text: &[u8]) -> Result<HashMap<String, Vec<Run>>, String> {
             ),
         };
         let field = Some(field).filter(|field| !field.is_empty());
-        Ok(Run {
+        Ok(CutRange {
             first,
             last,
             rule,
@@ -159,7 +159,7 @@ fn parse(text: &[u8]) -> Result<HashMap<String, Vec<Run>>, String> {
         })
     };
     let entry = |(id, runs): (String, Vec<_>)| {
-        let runs: Result<Vec<Run>, String> = runs.into_iter().map(run).collect();
+        let runs: Result<Vec<CutRange>, String> = runs.into_iter().map(run).collect();
         Ok((id, runs?))
     };
     table.into_iter().map(entry).collect()
@@ -195,7 +195,7 @@ mod tests {
     /// Every beginning of an opaque payload is one.
     const WITHOUT_END: [&str; 1] = ["payload/unknown-kind-0.22"];
 
-    /// A new case is in the table, or it is said why not.
+    /// A new case is in the table, or the table has a reason why not.
     #[test]
     fn every_accepted_decode_of_bytes_is_cut() {
         let suite = Suite::embedded();
@@ -223,7 +223,7 @@ mod tests {
     fn a_run_is_cut_at_its_ends() {
         let text = br#"{"a": [[0, 7, "WIRE-01", 0, "x"], [8, 100, "WIRE-01", 8, ""], [101, 1000, "OBJ-21", "end", ""]]}"#;
         let table = parse(text).unwrap();
-        let lengths: Vec<Vec<usize>> = table["a"].iter().map(Run::lengths).collect();
+        let lengths: Vec<Vec<usize>> = table["a"].iter().map(CutRange::lengths).collect();
         assert_eq!(lengths[0], [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(lengths[1], [8, 9, 54, 100]);
         assert_eq!((lengths[2][0], lengths[2].last()), (101, Some(&1000)));

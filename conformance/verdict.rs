@@ -1,4 +1,4 @@
-//! What is said of one case, and how an answer is compared with what was expected: values in `sameness`, findings in
+//! The verdict of one case, and how an answer is compared with what was expected: values in `sameness`, findings in
 //! `findings`, a rejection here; `judgement` has how much of it there was to compare.
 
 mod findings;
@@ -8,7 +8,7 @@ mod sameness;
 use super::adapter::{Rejection, Reply, view};
 use super::case::{Breach, Case, Expect};
 use super::parts::Parts;
-use super::said::plain;
+use super::plain_text::plain;
 use crate::rule::Level;
 use crate::spec;
 use findings::{judge_findings, listed};
@@ -49,7 +49,7 @@ pub enum Verdict {
     /// The answer is the expected one.
     Pass,
     /// The answer is another.
-    Fail(Mismatch),
+    Fail(AnswerMismatch),
     /// The implementation does not do this.
     Unsupported(String),
     /// It ended, or panicked. Never a rejection.
@@ -66,7 +66,7 @@ pub enum Verdict {
 
 /// Expected against actual, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct AnswerMismatch {
     /// What was expected.
     pub expected: String,
     /// What came.
@@ -113,7 +113,7 @@ impl Verdict {
     /// The same of a part of the input.
     pub(super) fn of(self, part: &str) -> Verdict {
         match self {
-            Verdict::Fail(mismatch) => Verdict::Fail(Mismatch {
+            Verdict::Fail(mismatch) => Verdict::Fail(AnswerMismatch {
                 expected: format!("of {part}: {}", mismatch.expected),
                 ..mismatch
             }),
@@ -125,7 +125,7 @@ impl Verdict {
         }
     }
 
-    /// What is said beside the name; empty for a pass.
+    /// The reason beside the name; empty for a pass.
     pub fn reason(&self) -> String {
         match self {
             Verdict::Pass => String::new(),
@@ -149,12 +149,14 @@ impl Verdict {
 /// (see [`same`]) and the findings, if stated, are those of the case, each with its kind and offset if these are stated.
 pub fn judge(case: &Case, reply: &Reply) -> Judgement {
     let verdict = match (reply, &case.expect) {
+        // Answers that are none come first: whatever the case expects, they are never a pass.
         (Reply::Unsupported(why), _) => Verdict::Unsupported(plain(why)),
         (Reply::Skipped(why), _) => Verdict::Skipped(plain(why)),
         (Reply::Crash(how), _) => Verdict::Crash(plain(how)),
         (Reply::Hang(how), _) => Verdict::Hang(plain(how)),
         (Reply::OutOfMemory(how), _) => Verdict::OutOfMemory(plain(how)),
         (Reply::ProtocolError(how), _) => Verdict::ProtocolError(plain(how)),
+        // What a case leaves open is that the testee lives through it: a crash is a failure all the same.
         (Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_), Expect::Either) => Verdict::Pass,
         (Reply::Seen { view, value }, Expect::Accept(expected)) => {
             match view::view(view, expected) {
@@ -163,6 +165,7 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
                     None => Verdict::Pass,
                 },
                 None => {
+                    // Only a worker of this program sends views; a name that is unknown here is a fault of the two, not of the runtime.
                     let wrong = format!("`{view}` is no view of what is expected");
                     Verdict::ProtocolError(plain(&wrong))
                 }
@@ -171,7 +174,7 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
         (Reply::Ok { value, findings }, Expect::Accept(expected)) => {
             match difference(expected, value, is_encode(case)) {
                 Some(mismatch) => Verdict::Fail(mismatch),
-                // A writer may note what it was asked to write, or not.
+                // A writer may note oddities of the value that it writes, or not.
                 None if is_encode(case) => Verdict::Pass,
                 None => return judge_findings(case, findings.as_deref()),
             }
@@ -179,6 +182,7 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
         (Reply::Reject(rejection), Expect::Accept(_)) => {
             fail("acceptance".to_owned(), worded(rejection), rejection.offset)
         }
+        // A LIMIT binds this crate alone: who accepts more has no bound, and breaks nothing.
         (Reply::Ok { .. } | Reply::Seen { .. }, Expect::Reject(_)) if is_bound(case) => {
             Verdict::Unsupported(format!("has no bound of {}", case.rules.join(", ")))
         }
@@ -194,12 +198,14 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
     Judgement::bare(verdict)
 }
 
+/// A rejection of what must be rejected: each part that the testee states is compared, and a wrong one fails the case.
 fn judge_rejection(case: &Case, breach: &Breach, rejection: &Rejection) -> Judgement {
     let mut judgement = Judgement::bare(Verdict::Pass);
     let mut right = true;
     let kind = Some(breach.kind.name());
     let field = breach.field.as_deref();
     let rule = Some(breach.rule.as_str());
+    // Every part is compared, also behind a wrong one: which were stated is counted for the report.
     right &= judgement.part(Parts::KIND, kind, rejection.kind.as_deref());
     right &= judgement.part(Parts::RULE, rule, rejection.rule.as_deref());
     right &= judgement.part(Parts::OFFSET, breach.offset, rejection.offset);
@@ -222,7 +228,7 @@ fn is_encode(case: &Case) -> bool {
 }
 
 fn fail(expected: String, actual: String, offset: Option<u64>) -> Verdict {
-    Verdict::Fail(Mismatch {
+    Verdict::Fail(AnswerMismatch {
         expected,
         actual: plain(&actual),
         offset,
@@ -243,6 +249,7 @@ pub(super) fn expected(case: &Case) -> String {
     }
 }
 
+/// A rejection in words, as the testee stated it.
 fn worded(rejection: &Rejection) -> String {
     let kind = rejection.kind.as_deref().into_iter();
     let rule = rejection.rule.as_deref().into_iter();
@@ -256,6 +263,7 @@ fn worded(rejection: &Rejection) -> String {
     format!("rejection{tags}{place}: {}", rejection.message)
 }
 
+/// Where something is, in words; empty without a place.
 fn placed(offset: Option<u64>, field: Option<&str>) -> String {
     let at = offset.map_or(String::new(), |offset| format!(" at byte {offset:#x}"));
     field.map_or(at.clone(), |field| format!("{at} in {field}"))
@@ -264,14 +272,14 @@ fn placed(offset: Option<u64>, field: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::case::{Input, Suite};
+    use crate::conformance::case::{CaseInput, Suite};
     use crate::rule::Kind;
 
     pub(super) fn case(expect: Expect) -> Case {
         Case {
             expect,
             rules: vec!["WIRE-01".into(), "WIRE-02".into()],
-            input: Input::Hex(vec![]),
+            input: CaseInput::Hex(vec![]),
             findings: vec![],
             ..Suite::embedded().cases[0].clone()
         }

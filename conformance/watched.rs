@@ -1,8 +1,8 @@
-//! The cases of the chapters with unsafe code, operation by operation, in this process: for whoever watches its memory.
+//! The cases of the chapters with unsafe code, operation by operation, in this process: for a tool that watches its memory.
 //!
 //! `rule_off` runs all cases as well, but in one test behind the hash of the suite.
 
-use super::adapter::builtin::Builtin;
+use super::adapter::builtin::BuiltinTestee;
 use super::adapter::{Adapter, InProcess};
 use super::case::{Case, entry::read};
 use super::rule_off::with_the_stack_of_a_program;
@@ -37,15 +37,15 @@ fn read_text(chapter: &str, text: &str) -> Vec<Case> {
 }
 
 fn all_pass(chapter: &str, op: &str) {
-    let asks = format!("\"op\": \"{chapter}.{op}\"");
+    let quoted = format!("\"op\": \"{chapter}.{op}\"");
     let mut count = 0;
-    for text in texts(chapter).filter(|text| text.contains(&asks)) {
+    for text in texts(chapter).filter(|text| text.contains(&quoted)) {
         for case in read_text(chapter, text) {
             if cfg!(miri) && TOO_LONG.contains(&case.id.as_str()) {
                 continue;
             }
             let verdict = with_the_stack_of_a_program(|| {
-                let reply = InProcess(Builtin).call(&case.op, &case.request());
+                let reply = InProcess(BuiltinTestee).call(&case.op, &case.request());
                 judge(&case, &reply).in_full(&case).verdict
             });
             assert!(
@@ -92,12 +92,12 @@ operations! {
 )]
 fn no_operation_is_left_out() {
     for (chapter, named) in OPERATIONS {
-        let asked: BTreeSet<String> = texts(chapter)
+        let used: BTreeSet<String> = texts(chapter)
             .flat_map(|text| read_text(chapter, text))
             .filter(|case| case.backwards().is_some() || !case.id.ends_with("#encode"))
             .map(|case| case.op)
             .collect();
         let named: BTreeSet<String> = named.iter().map(|op| format!("{chapter}.{op}")).collect();
-        assert_eq!(asked, named);
+        assert_eq!(used, named);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Identity, Oddity, Rejection, Reply, Testee};
 use crate::conformance::CHAPTERS;
-use crate::conformance::op::{Answer, Op, Refusal, Run};
+use crate::conformance::op::{Answer, Handler, Op, Refusal};
 use crate::conformance::runtime::{ourselves, ourselves_before_0_21};
 use crate::release::Release;
 use crate::rule::Violation;
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 /// The built-in implementation: the operations of every chapter.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Builtin;
+pub struct BuiltinTestee;
 
-impl Builtin {
+impl BuiltinTestee {
     /// The operation with this name.
     pub fn op(name: &str) -> Option<&'static Op> {
         CHAPTERS
@@ -22,7 +22,7 @@ impl Builtin {
     }
 }
 
-impl Testee for Builtin {
+impl Testee for BuiltinTestee {
     fn identity(&self) -> Identity {
         Identity {
             name: env!("CARGO_PKG_NAME").to_owned(),
@@ -37,17 +37,17 @@ impl Testee for Builtin {
     }
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
-        match Builtin::op(op) {
+        match BuiltinTestee::op(op) {
             Some(Op {
-                run: Run::Here(run) | Run::Partly(run, _),
+                run: Handler::Here(run) | Handler::Partly(run, _),
                 ..
             }) => run(args).into(),
             Some(Op {
-                run: Run::Driven(drive),
+                run: Handler::Driven(drive),
                 ..
             }) => whole(drive(ourselves(), args)),
             Some(Op {
-                run: Run::Legacy(drive),
+                run: Handler::Legacy(drive),
                 ..
             }) => whole(drive(ourselves_before_0_21(), args)),
             None => Reply::Unsupported(format!("there is no operation `{op}`")),

@@ -50,16 +50,16 @@ impl DeviceUnderTest {
                 ));
             }
         }
-        let told = |attribute| match api.attribute(device, attribute) {
+        let stated = |attribute| match api.attribute(device, attribute) {
             Ok(AttributeValue::Text(text)) => Some(text),
             _ => None,
         };
-        let model = told(Attribute::DeviceName)
+        let model = stated(Attribute::DeviceName)
             .map(|model| format!(" ({model})"))
             .unwrap_or_default();
         Ok(DeviceUnderTest {
             name: format!("{family}:{}{model}", device.id),
-            version: told(Attribute::DriverVersion).unwrap_or_else(version),
+            version: stated(Attribute::DriverVersion).unwrap_or_else(version),
             api,
             device,
         })

@@ -88,7 +88,7 @@ impl Exec {
             Err(Reply::ProtocolError(wrong)) => Err(format!("no answer to hello: {wrong}")),
             // A worker says on stderr what it could not load.
             Err(Reply::Crash(how)) => Err(match how.split_once("; stderr: error: ") {
-                Some((_, said)) if self.shows_parts => said.to_owned(),
+                Some((_, stderr)) if self.shows_parts => stderr.to_owned(),
                 _ => format!("no answer to hello: {how}"),
             }),
             Err(reply) => Err(format!("no answer to hello: {reply:?}")),
@@ -113,6 +113,7 @@ impl Adapter for Exec {
             return Reply::Crash("is not running".to_owned());
         };
         self.requests += 1;
+        // What is on stderr so far belongs to earlier cases.
         process.forget_stderr();
         let id = self.requests;
         process.send(protocol::request(id, op, args));
@@ -120,6 +121,7 @@ impl Adapter for Exec {
             |line: &[u8]| !matches!(protocol::parse_reply(id, line), Reply::ProtocolError(_));
         let reply = match process.receive(self.limits.timeout, is_answer) {
             Ok(line) => match protocol::parse_reply(id, &line) {
+                // Views are between this program and its workers: the protocol for others has no such answer.
                 Reply::Seen { .. } if !self.shows_parts => Reply::ProtocolError(
                     "there is not exactly one of ok, reject, unsupported".to_owned(),
                 ),
@@ -127,7 +129,7 @@ impl Adapter for Exec {
             },
             Err(reply) => reply,
         };
-        // After anything but an answer nobody knows what state it is in.
+        // After anything but an answer its state is unknown.
         if !matches!(
             reply,
             Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_) | Reply::Unsupported(_)
@@ -141,6 +143,7 @@ impl Adapter for Exec {
         let process = self.process.as_mut()?;
         let reply = match process.from.try_recv() {
             Err(TryRecvError::Empty) => return None,
+            // It ended after an answer and before the next request: the answer was good, the end is not.
             Err(TryRecvError::Disconnected) | Ok(Heard::End) => process.death(),
             Ok(Heard::Line { line, .. }) => after_its_answer(&line),
             Ok(Heard::TooLong) => too_long(),
@@ -161,8 +164,8 @@ impl Adapter for Exec {
     }
 
     fn stderr(&mut self) -> Option<String> {
-        let said = self.process.as_ref()?.said();
-        (!said.is_empty()).then_some(said)
+        let stderr = self.process.as_ref()?.stderr_text();
+        (!stderr.is_empty()).then_some(stderr)
     }
 
     fn since_restart(&self) -> Option<u64> {
@@ -228,6 +231,7 @@ impl Process {
         let stdin = child.stdin.take().ok_or("no stdin")?;
         let stdout = child.stdout.take().ok_or("no stdout")?;
         let errors = child.stderr.take().ok_or("no stderr")?;
+        // A thread for each pipe: a testee that writes before it has read all would otherwise wait for us while we wait for it.
         thread::spawn(move || write_lines(stdin, outgoing));
         thread::spawn(move || read_lines(stdout, |line| incoming.send(line).is_ok()));
         thread::spawn(move || keep_tail(errors, &tail));
@@ -255,6 +259,7 @@ impl Process {
             Ok(Heard::Line { line, more: false }) => Ok(line),
             Ok(Heard::Line { line, more: true }) => {
                 let shown = crate::wire::show(&line);
+                // Whether the first line answers decides whose fault the second is: a line too many of this case, or a late one of the last.
                 let wrong = format!("more than one line; the first was `{shown}`");
                 Err(Reply::ProtocolError(match is_answer(&line) {
                     true => format!("{BEHIND}: {wrong}"),
@@ -277,7 +282,7 @@ impl Process {
     }
 
     /// The tail of its stderr, some of which may still be on its way.
-    fn said(&self) -> String {
+    fn stderr_text(&self) -> String {
         thread::sleep(Duration::from_millis(5));
         match self.stderr.lock() {
             Ok(tail) => String::from_utf8_lossy(&tail).trim().to_owned(),
@@ -287,8 +292,9 @@ impl Process {
 
     /// How it ended, after its stdout did.
     fn death(&mut self) -> Reply {
+        // Stdout ends a little before the process does.
         let status = self.family.ended(Duration::from_secs(2));
-        let said = self.said();
+        let stderr = self.stderr_text();
         let how = match status {
             Some(status) => describe(status),
             None => "closed its stdout".to_owned(),
@@ -299,10 +305,10 @@ impl Process {
             "bad_alloc",
             "out of memory",
         ];
-        if killed(status) || out_of_memory.iter().any(|sign| said.contains(sign)) {
-            return Reply::OutOfMemory(join(how, &said));
+        if killed(status) || out_of_memory.iter().any(|sign| stderr.contains(sign)) {
+            return Reply::OutOfMemory(join(how, &stderr));
         }
-        Reply::Crash(join(how, &said))
+        Reply::Crash(join(how, &stderr))
     }
 }
 
@@ -391,7 +397,7 @@ fn describe(status: ExitStatus) -> String {
     format!("ended before it answered ({status})")
 }
 
-/// Nobody but the system's out-of-memory killer sends SIGKILL to a testee that we have not given up.
+/// Only the system's out-of-memory killer sends SIGKILL to a testee that this program has not ended.
 fn killed(status: Option<ExitStatus>) -> bool {
     #[cfg(unix)]
     {
@@ -405,11 +411,11 @@ fn killed(status: Option<ExitStatus>) -> bool {
     }
 }
 
-fn join(how: String, said: &str) -> String {
-    if said.is_empty() {
+fn join(how: String, stderr: &str) -> String {
+    if stderr.is_empty() {
         how
     } else {
-        format!("{how}; stderr: {said}")
+        format!("{how}; stderr: {stderr}")
     }
 }
 

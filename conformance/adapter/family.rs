@@ -84,7 +84,7 @@ mod system {
     use std::time::{Duration, Instant};
     use std::{io, thread};
 
-    /// The testees that run. Whoever starts or ends one holds the lock, and so does a signal to the end of the process:
+    /// The testees that run. The thread that starts or ends one holds the lock, and so does a signal to the end of the process:
     /// nothing is started behind its back.
     static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
@@ -106,7 +106,7 @@ mod system {
         Ok(child)
     }
 
-    /// Looks without waiting for it: until then its number, and that of its group, is not given to others.
+    /// Looks without waiting for it: until then its number, and that of its group, goes to no other process.
     pub(super) fn has_ended(child: &mut Child) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         match pid(child.id()).map(|pid| waitid(WaitId::Pid(pid), options)) {
@@ -148,7 +148,7 @@ mod system {
     pub(super) fn end_with_parent() {
         #[cfg(target_os = "linux")]
         {
-            // A kernel that refuses leaves what other systems have: stdin ends, and the worker with it.
+            // A kernel without it leaves what other systems have: stdin ends, and the worker with it.
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
         }
     }

@@ -1,6 +1,6 @@
 //! Testees that lie. The suite is worth something only if it fails each of them.
 
-use super::builtin::Builtin;
+use super::builtin::BuiltinTestee;
 use super::{Identity, Rejection, Reply, Testee};
 use crate::rule::Kind;
 use serde_json::{Value, json};
@@ -14,9 +14,9 @@ pub enum Liar {
     AcceptAll,
     /// Rejects everything, without saying why.
     RejectAll,
-    /// Always gives the same value.
+    /// Always returns the same value.
     Constant,
-    /// Gives back what it was given.
+    /// Returns its input.
     Echo,
     /// Ends without an answer.
     Crash,
@@ -103,8 +103,8 @@ impl Testee for Liar {
                 std::thread::sleep(Duration::from_secs(3600));
             },
             Liar::Garbage => Reply::ProtocolError("<html>502 Bad Gateway</html>".to_owned()),
-            Liar::Misplace => misplaced(Builtin.answer(op, args)),
-            Liar::Vague => vague(Builtin.answer(op, args)),
+            Liar::Misplace => misplaced(BuiltinTestee.answer(op, args)),
+            Liar::Vague => vague(BuiltinTestee.answer(op, args)),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What the adapters of foreign runtimes share: loading their libraries into this process, for as long as it lives, and
-//! what none of them can be asked.
+//! what none of them offers.
 
 use libloading::Library;
 use serde_json::Value;
@@ -21,13 +21,13 @@ pub(super) fn names(paths: &[&Path]) -> String {
     names.join(" with ")
 }
 
-/// Why no runtime can be asked for `op`, whichever its interface.
+/// Why no interface of a runtime reaches `op`.
 pub(super) fn why_not(op: &str) -> Option<&'static str> {
     let chapter = op.split('.').next().unwrap_or_default();
     Some(match (chapter, op) {
         ("wire", _) => "the serializers of the runtime are not in its C interface",
         (_, "blob.find" | "blob.form" | "blob.linkage" | "blob.symbols") => {
-            "files of other systems are not opened by the loader, which asks the dynamic linker"
+            "files of other systems are not opened by the loader, which calls the dynamic linker"
         }
         (_, "blob.detect" | "blob.convert") => "the runtime reads one layout",
         (
@@ -60,7 +60,7 @@ pub(in crate::conformance) fn tensors(args: &Value) -> Result<&[Value], &'static
     Ok(list)
 }
 
-/// The name of such a tensor.
+/// The name of that tensor.
 pub(in crate::conformance) fn name(tensor: &Value) -> Option<&str> {
     tensor.get("name").and_then(Value::as_str)
 }
@@ -70,7 +70,7 @@ pub(in crate::conformance) fn name(tensor: &Value) -> Option<&str> {
 fn open_one(path: &Path) -> Result<&'static libloading::Library, String> {
     use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
     // This program exports the same interface for the libraries that it loads. A runtime that is judged must find its own
-    // functions before ours; where two libraries do not share names in the first place there is no such flag.
+    // functions before ours; where two libraries do not share names in the first place there is no flag for it.
     let own_first = if cfg!(all(target_os = "linux", target_env = "gnu")) {
         0x8 // RTLD_DEEPBIND
     } else {
@@ -82,7 +82,7 @@ fn open_one(path: &Path) -> Result<&'static libloading::Library, String> {
     Ok(Box::leak(Box::new(library.into())))
 }
 
-/// With what the dynamic linker said, which is the cause of the error.
+/// With the message of the dynamic linker, which is the cause of the error.
 fn cannot_load(path: &Path, error: &libloading::Error) -> String {
     use std::error::Error as _;
     let cause = error

@@ -50,7 +50,7 @@ pub enum Reply {
         /// That part.
         value: Value,
     },
-    /// The input was refused.
+    /// The input was rejected.
     Reject(Rejection),
     /// The testee does not do this; says why.
     Unsupported(String),
@@ -77,7 +77,7 @@ pub struct Oddity {
     pub offset: Option<u64>,
 }
 
-/// A refusal. Everything but the message is optional: what is stated is compared.
+/// A rejection. Everything but the message is optional: what is stated is compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rejection {
     /// A kind of [`crate::rule::Kind`], by name.
@@ -113,13 +113,13 @@ pub trait Adapter {
     ///
     /// # Errors
     ///
-    /// When there is nobody to judge: the command is not there, or does not speak the protocol.
+    /// When there is no testee to judge: the command is not there, or does not speak the protocol.
     fn hello(&mut self, suite: &str) -> Result<Identity, String>;
 
     /// Puts one request. Never fails: what goes wrong is a [`Reply`] too.
     fn call(&mut self, op: &str, args: &Value) -> Reply;
 
-    /// What came of the testee since its last answer, when nothing was asked of it: a line, or its end. The last case is
+    /// What came of the testee since its last answer, without a request: a line, or its end. The last case is
     /// charged with it.
     fn stray(&mut self) -> Option<Reply> {
         None
@@ -183,7 +183,7 @@ pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..] | legacy:LIB[,L
 pub fn open(spec: &str, limits: Limits) -> Result<Box<dyn Adapter>, String> {
     let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
     match scheme {
-        "builtin" => Ok(Box::new(InProcess(builtin::Builtin))),
+        "builtin" => Ok(Box::new(InProcess(builtin::BuiltinTestee))),
         "exec" => Ok(Box::new(exec::Exec::command(rest, limits)?)),
         // What may crash or hang does so in a process of its own.
         _ => {
@@ -204,7 +204,7 @@ pub fn worker(spec: &str) -> Result<Box<dyn Testee>, String> {
     worker_exists(spec)?;
     let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
     match scheme {
-        "builtin" => Ok(Box::new(builtin::Builtin)),
+        "builtin" => Ok(Box::new(builtin::BuiltinTestee)),
         "device" => Ok(Box::new(device::DeviceUnderTest::open(rest)?)),
         "legacy" => Ok(Box::new(legacy::Legacy::open(rest)?)),
         "ffi" => Ok(Box::new(ffi::Ffi::open(rest)?)),
@@ -264,7 +264,7 @@ impl<T: Testee> Adapter for InProcess<T> {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())

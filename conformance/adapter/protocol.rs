@@ -44,7 +44,7 @@ Each answer carries the id of its request and one of
 What you state in one answer (kinds, rules, offsets, fields, findings) you are held to in all; the rest is counted.
 What breaks nothing but a LIMIT, a bound of our own, you may accept: that counts as unsupported.
 
-Leave "releases" or "ops" out to be asked everything; a name that is none is an error. An unknown op is "unsupported".
+Leave "releases" or "ops" out to get every case; a name that is none is an error. An unknown op is "unsupported".
 A line has at most 16 MiB, an answer at most 262144 values.
 
 Verdicts: pass, fail, unsupported, skipped; crash (you ended), hang (no answer in --timeout seconds), out-of-memory,
@@ -229,10 +229,11 @@ fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
     }
     let why = line.get("unsupported").and_then(Value::as_str);
     Ok(Reply::Unsupported(
-        why.unwrap_or("no reason given").to_owned(),
+        why.unwrap_or("no reason stated").to_owned(),
     ))
 }
 
+/// A finding as an answer lists it: rule, kind, byte and message.
 pub(crate) fn oddity_to_json(oddity: &Oddity) -> Value {
     let mut finding = json!({"rule": oddity.rule});
     if let Some(kind) = &oddity.kind {
@@ -292,13 +293,13 @@ fn rejection_of_json(reject: &Value) -> Result<Rejection, String> {
 }
 
 fn identity_to_json(identity: &Identity) -> Value {
-    let mut said = json!({"name": identity.name, "version": identity.version});
+    let mut hello_members = json!({"name": identity.name, "version": identity.version});
     for (key, list) in [("releases", &identity.releases), ("ops", &identity.ops)] {
         if !list.is_empty() {
-            said[key] = json!(list);
+            hello_members[key] = json!(list);
         }
     }
-    said
+    hello_members
 }
 
 /// The answer to hello. A word that is none would be a case that is never put: it is an error, not an answer.
@@ -327,7 +328,7 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
         };
         if list.is_empty() {
             return Err(format!(
-                "hello was answered with nothing in `{key}`: leave it out to be asked everything"
+                "hello was answered with nothing in `{key}`: leave it out to get every case"
             ));
         }
         let names = list.iter().map(|name| name.as_str().map(str::to_owned));
@@ -365,7 +366,7 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
 
 /// `; near is `blob.decode``: the known word that takes the fewest changed letters, where half of them stay.
 fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    // A word of any length may be asked about; those that are known are short.
+    // A word may have any length; those that are known are short.
     let word: String = word.chars().take(64).collect();
     let distances = known
         .into_iter()
@@ -433,8 +434,8 @@ mod tests {
             (r#","ops":[]"#, "nothing in `ops`"),
             (r#","releases":[]"#, "nothing in `releases`"),
         ] {
-            let said = hello(members).unwrap_err();
-            assert!(said.contains(wrong), "{members}: {said}");
+            let hello_members = hello(members).unwrap_err();
+            assert!(hello_members.contains(wrong), "{members}: {hello_members}");
         }
         for line in [
             r#"{"id":0,"ok":"n"}"#,

@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 /// How many slots the map has in which the view `home` places a hash.
 pub(crate) const HOME_SLOTS: u64 = 4096;
 
-/// The view `name` of an expected value; `None` where there is no such view, or the value is not of its form.
+/// The view `name` of an expected value; `None` where no view has that name, or the value is not of its form.
 pub(crate) fn view(name: &str, expected: &Value) -> Option<Value> {
     match name {
         "modules" => modules(expected),

@@ -1,7 +1,7 @@
 //! Operations on the files around the library binary.
 
 use crate::blob::container::{self, Embedded, FileForm, Part, Role, Size, linkage, made_for};
-use crate::conformance::op::{Answer, Op, Refusal, Run, data};
+use crate::conformance::op::{Answer, Handler, Op, Refusal, data};
 use crate::rule::Findings;
 use serde_json::{Value, json};
 
@@ -10,22 +10,22 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.form",
         help: "data: the beginning of a file, or all of it. The name of its form.",
-        run: Run::Here(form),
+        run: Handler::Here(form),
     },
     Op {
         name: "blob.find",
         help: "data: a file of any form. Every blob in it: form, machine, member, symbol, prefix, layout, offset, size.",
-        run: Run::Here(find),
+        run: Handler::Here(find),
     },
     Op {
         name: "blob.symbols",
         help: "data: a file of any form. Of every part that has any: the symbols that matter to TVM, by role, sorted.",
-        run: Run::Here(symbols),
+        run: Handler::Here(symbols),
     },
     Op {
         name: "blob.linkage",
         help: "data: an image. System, machine, libraries, search path, and the functions of TVM's C interface that it calls and defines.",
-        run: Run::Here(linked),
+        run: Handler::Here(linked),
     },
 ];
 

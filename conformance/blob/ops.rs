@@ -2,7 +2,7 @@
 
 use crate::blob::{Blob, detect::detect};
 use crate::conformance::module::loading;
-use crate::conformance::op::{self, Answer, Op, Refusal, Run};
+use crate::conformance::op::{self, Answer, Handler, Op, Refusal};
 use crate::release::Layout;
 use crate::rule::Findings;
 use crate::wire::{Span, Trace};
@@ -13,27 +13,27 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.decode",
         help: "data, layout or symbol (optional): the JSON form of the blob",
-        run: Run::Partly(decode, loading::blob),
+        run: Handler::Partly(decode, loading::blob),
     },
     Op {
         name: "blob.encode",
         help: "value: the bytes in the layout that the JSON form names",
-        run: Run::Here(encode),
+        run: Handler::Here(encode),
     },
     Op {
         name: "blob.detect",
         help: "data, symbol (optional): the name of the layout",
-        run: Run::Here(detect_layout),
+        run: Handler::Here(detect_layout),
     },
     Op {
         name: "blob.convert",
         help: "data, layout (optional), to: the JSON form in the other layout",
-        run: Run::Here(convert),
+        run: Handler::Here(convert),
     },
     Op {
         name: "blob.fields",
         help: "data, layout (optional): where each field lies, its name, its rule and its value",
-        run: Run::Here(fields),
+        run: Handler::Here(fields),
     },
 ];
 

@@ -2,7 +2,7 @@
 
 use crate::blob::container;
 use crate::blob::pack::{self, LinkOptions, Naming, Target};
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
+use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data};
 use crate::release::Release;
 use crate::rule::Findings;
 use object::read::{
@@ -17,17 +17,17 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.pack_c",
         help: "data: a blob; release: 0.8; system_lib: false; prefix: \"\". The C text as that release writes it.",
-        run: Run::Here(pack_c),
+        run: Handler::Here(pack_c),
     },
     Op {
         name: "blob.pack_object",
         help: "data, release, system_lib, prefix as for blob.pack_c; target: an LLVM triple. What is in the object file for it.",
-        run: Run::Here(pack_object),
+        run: Handler::Here(pack_object),
     },
     Op {
         name: "blob.pack_shared",
         help: "data, release, system_lib, prefix as for blob.pack_c; sources: C texts by name. What is in the library that the C compiler links.",
-        run: Run::Here(pack_shared),
+        run: Handler::Here(pack_shared),
     },
 ];
 

@@ -1,6 +1,6 @@
 //! An entry of a case file, read and held to what makes a case one.
 
-use super::{Breach, Case, Expect, Input, golden};
+use super::{Breach, Case, CaseInput, Expect, golden};
 use crate::conformance::adapter::Oddity;
 use crate::rule::Kind;
 use crate::spec;
@@ -79,9 +79,11 @@ pub(in crate::conformance) fn read(
             breach.rule
         ));
     }
+    // Without a rule no report can say what a failure breaks.
     if case.rules.is_empty() {
         return Err("`rules` is empty: a case shows at least one rule".to_owned());
     }
+    // The parent shows that the input is good but for one thing: a reader that rejects everything fails it.
     if matches!(case.expect, Expect::Reject(..)) != case.parent.is_some() {
         return Err("a reject case, and only that, names its `parent`".to_owned());
     }
@@ -90,12 +92,12 @@ pub(in crate::conformance) fn read(
     Ok(case)
 }
 
-/// An offset is where somebody looks: findings in bytes have one, and what was never bytes has none. A text is bytes.
+/// An offset is where a reader of the report looks: findings in bytes have one, and what was never bytes has none. A text is bytes.
 fn placed_in_bytes(case: &Case) -> Result<(), String> {
     if case.bytes().is_some() && case.findings.iter().any(|one| one.offset.is_none()) {
         return Err("a finding in bytes has an `offset`".to_owned());
     }
-    let is_value = matches!(&case.input, Input::Value(value) if !value.is_string());
+    let is_value = matches!(&case.input, CaseInput::Value(value) if !value.is_string());
     match &case.expect {
         Expect::Reject(breach) if is_value && breach.offset.is_some() => {
             Err("`offset` of what was never bytes".to_owned())
@@ -104,7 +106,7 @@ fn placed_in_bytes(case: &Case) -> Result<(), String> {
     }
 }
 
-/// A case holds where all of its rules do, or in fewer releases: no implementation is asked for what no rule demands of it.
+/// A case holds where all of its rules do, or in fewer releases: no implementation gets a case about what no rule demands of it.
 fn inside_its_rules(case: &Case) -> Result<(), String> {
     for rule in case.rules.iter().filter_map(|id| spec::rule(id)) {
         let (claimed, held) = (case.releases, rule.releases);
@@ -118,6 +120,7 @@ fn inside_its_rules(case: &Case) -> Result<(), String> {
     Ok(())
 }
 
+/// The id, which begins with the chapter of its file. A number is no name: it says nothing of what the case is about.
 fn id_of(chapter: &str, id: String) -> Result<String, String> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
     let name = id
@@ -139,23 +142,24 @@ fn id_of(chapter: &str, id: String) -> Result<String, String> {
 pub(in crate::conformance) const INPUTS: &str =
     "`input` is not one of file, hex, value, value_file; beside `file` may stand `put` and `cut`";
 
-fn input_of(input: Option<&Value>) -> Result<Input, String> {
+fn input_of(input: Option<&Value>) -> Result<CaseInput, String> {
     if let Some(edited) = input.and_then(Value::as_object).filter(|all| all.len() > 1) {
-        return crate::conformance::edited::bytes(edited).map(Input::Hex);
+        return crate::conformance::edited::bytes(edited).map(CaseInput::Hex);
     }
     let (key, value) = only_entry(input).ok_or(INPUTS)?;
     match (key, value) {
         ("file", Value::String(name)) => match golden(name) {
-            Some(_) => Ok(Input::File(name.clone())),
+            Some(_) => Ok(CaseInput::File(name.clone())),
             None => Err(format!("there is no file golden/{name}")),
         },
-        ("hex", Value::String(hex)) => hex_bytes(hex).map(Input::Hex),
-        ("value", value) => Ok(Input::Value(value.clone())),
-        ("value_file", Value::String(name)) => json_of(name).map(Input::Value),
+        ("hex", Value::String(hex)) => hex_bytes(hex).map(CaseInput::Hex),
+        ("value", value) => Ok(CaseInput::Value(value.clone())),
+        ("value_file", Value::String(name)) => json_of(name).map(CaseInput::Value),
         _ => Err(INPUTS.to_owned()),
     }
 }
 
+/// The bytes of pairs of hex digits; blanks between them are skipped.
 pub(in crate::conformance) fn hex_bytes(hex: &str) -> Result<Vec<u8>, String> {
     let digits: Vec<u8> = hex
         .chars()

@@ -12,12 +12,12 @@ fn load(cases: &[String]) -> Result<Suite, Vec<String>> {
 }
 
 /// Loads both cases with one text replaced; the only problem must contain `problem`.
-fn refused(from: &str, to: &str, problem: &str) {
+fn rejected(from: &str, to: &str, problem: &str) {
     let edited = [GOOD.replace(from, to), BAD.replace(from, to)];
     assert_ne!(edited, [GOOD, BAD], "nothing was replaced");
     let problems = load(&edited).unwrap_err();
     assert!(
-        problems.iter().any(|said| said.contains(problem)),
+        problems.iter().any(|text| text.contains(problem)),
         "{problems:?}"
     );
 }
@@ -45,18 +45,18 @@ fn an_accepted_decode_is_run_backwards() {
 
 #[test]
 fn an_id_is_there_once() {
-    refused("wire/b", "wire/a", "there twice");
+    rejected("wire/b", "wire/a", "there twice");
 }
 
 #[test]
 fn an_id_is_a_name_in_its_chapter() {
-    refused("wire/a", "blob/a", "`wire/` and a name");
-    refused("wire/a", "wire/7", "is a number");
+    rejected("wire/a", "blob/a", "`wire/` and a name");
+    rejected("wire/a", "wire/7", "is a number");
 }
 
 #[test]
 fn a_parent_exists() {
-    refused(
+    rejected(
         "\"parent\":\"wire/a\"",
         "\"parent\":\"wire/c\"",
         "there is no case `wire/c`",
@@ -65,7 +65,7 @@ fn a_parent_exists() {
 
 #[test]
 fn a_parent_is_accepted() {
-    refused(
+    rejected(
         "\"parent\":\"wire/a\"",
         "\"parent\":\"wire/b\"",
         "is not accepted",
@@ -74,23 +74,23 @@ fn a_parent_is_accepted() {
 
 #[test]
 fn a_reject_case_has_a_parent() {
-    refused("\"parent\":\"wire/a\",", "", "names its `parent`");
+    rejected("\"parent\":\"wire/a\",", "", "names its `parent`");
 }
 
 #[test]
 fn rules_exist_and_there_is_one() {
-    refused("WIRE-02", "WIRE-99", "there is no rule `WIRE-99`");
-    refused("[\"WIRE-02\"]", "[]", "`rules` is empty");
+    rejected("WIRE-02", "WIRE-99", "there is no rule `WIRE-99`");
+    rejected("[\"WIRE-02\"]", "[]", "`rules` is empty");
 }
 
 #[test]
 fn files_exist() {
-    refused(
+    rejected(
         "{\"hex\":\"01\"}",
         "{\"file\":\"wire/none.bin\"}",
         "no file golden/wire/none.bin",
     );
-    refused(
+    rejected(
         "{\"accept\":1}",
         "{\"accept_file\":\"none.json\"}",
         "no file golden/none.json",
@@ -98,29 +98,29 @@ fn files_exist() {
 }
 
 #[test]
-fn why_and_origin_are_said() {
-    refused("\"why\":\"w\"", "\"why\":\" \"", "`why` is missing");
-    refused("{\"hand\":\"h\"}", "{}", "`origin` is not");
-    refused(",\"origin\":{\"hand\":\"h\"}", "", "`origin` is not");
+fn why_and_origin_are_stated() {
+    rejected("\"why\":\"w\"", "\"why\":\" \"", "`why` is missing");
+    rejected("{\"hand\":\"h\"}", "{}", "`origin` is not");
+    rejected(",\"origin\":{\"hand\":\"h\"}", "", "`origin` is not");
 }
 
 #[test]
-fn misspelled_keys_and_kinds_are_refused() {
-    refused("\"why\"", "\"wye\"", "there is no key `wye`");
-    refused("truncated", "too-short", "there is no kind");
-    refused("\"offset\":0", "\"ofset\":0", "`reject` is not");
-    refused(
+fn misspelled_keys_and_kinds_are_rejected() {
+    rejected("\"why\"", "\"wye\"", "there is no key `wye`");
+    rejected("truncated", "too-short", "there is no kind");
+    rejected("\"offset\":0", "\"ofset\":0", "`reject` is not");
+    rejected(
         "\"rule\":\"WIRE-01\",\"o",
         "\"rule\":\"WIRE-03\",\"o",
         "which `rules` does not",
     );
-    refused(
+    rejected(
         "{\"hex\":\"01\"}",
         "{\"value\":1}",
         "`offset` of what was never bytes",
     );
-    refused("\"01\"", "\"0\"", "half a byte");
-    refused("\"..\"", "\"0.9..0.3\"", "runs backwards");
+    rejected("\"01\"", "\"0\"", "half a byte");
+    rejected("\"..\"", "\"0.9..0.3\"", "runs backwards");
 }
 
 #[test]

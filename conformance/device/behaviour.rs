@@ -1,4 +1,4 @@
-//! What every device must do, whoever made it.
+//! What every device must do.
 
 mod attributes;
 mod copies;
@@ -14,26 +14,27 @@ use crate::device::{
 };
 use attributes::{
     attributes_have_their_types, compute_version_is_numbers, flat_scopes_are_flat,
-    memory_is_aligned, spaces_are_distinct, thread_dimensions_are_a_list, unknown_scope_is_refused,
+    memory_is_aligned, spaces_are_distinct, thread_dimensions_are_a_list,
+    unknown_scope_is_rejected,
 };
 use copies::{
     copy_moves_exactly_its_bytes, empty_copy_is_nothing, extent_one_axes_do_not_count,
-    overlapping_copy, strided_tensor_is_refused, tensor_offsets_are_used, tensor_sizes_must_match,
+    overlapping_copy, strided_tensor_is_rejected, tensor_offsets_are_used, tensor_sizes_must_match,
 };
 use streams::{
     free_waits_for_queued_work, set_device, stream_of_thread, stream_runs_in_order,
     streams_wait_for_each_other, sync_waits,
 };
 use workspaces::{
-    empty_workspace_is_something, foreign_workspace_is_refused, workspace_comes_back_in_any_order,
+    empty_workspace_is_something, foreign_workspace_is_rejected, workspace_comes_back_in_any_order,
     workspace_is_per_device, workspace_is_reused, workspace_order, workspaces_are_distinct,
 };
 
 /// Drives one device.
-pub type OnDevice = fn(&Probe<'_>) -> Outcome;
+pub type DeviceCheck = fn(&Probe<'_>) -> Outcome;
 
 /// Every behaviour that a [`DeviceApi`](crate::device::DeviceApi) is held to.
-pub const CASES: &[Behaviour<OnDevice>] = &[
+pub const CASES: &[Behaviour<DeviceCheck>] = &[
     Behaviour {
         id: "device/attributes-have-their-types",
         rules: &[DEV_08],
@@ -82,43 +83,43 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
         id: "device/flat-scopes-are-flat",
         rules: &[DEV_13],
         releases: "0.14..",
-        why: "0.14 and later pass an empty scope for plain memory; a device that refuses it cannot run them",
+        why: "0.14 and later pass an empty scope for plain memory; a device that rejects it cannot run them",
         program: &[
             "Takes memory for a tensor of extents [3, 5], float32, without a scope, in scope `global`, and in scope of the empty text, and frees each before the next.",
         ],
         run: flat_scopes_are_flat,
     },
     Behaviour {
-        id: "device/unknown-scope-is-refused",
+        id: "device/unknown-scope-is-rejected",
         rules: &[DEV_13],
         releases: "0.8..",
         why: "a texture that silently becomes a buffer is read with the wrong layout",
         program: &[
-            "Taking memory for [4] of float32 in scope `no.such.scope` is refused, and so is asking for the bytes of a tensor of [4], uint8, in that scope; where an error names a rule, it is DEV-13 as unsupported.",
+            "Taking memory for [4] of float32 in scope `no.such.scope` is rejected, and so is computing the bytes of a tensor of [4], uint8, in that scope; where an error names a rule, it is DEV-13 as unsupported.",
         ],
-        run: unknown_scope_is_refused,
+        run: unknown_scope_is_rejected,
     },
     Behaviour {
         id: "device/tensor-sizes-must-match",
         rules: &[DEV_16],
         releases: "0.2..",
-        why: "copying the smaller or the larger number of bytes are both wrong; only refusing is not",
+        why: "copying the smaller or the larger number of bytes are both wrong; only rejecting is not",
         program: &[
             "Takes two spaces of 16.",
-            "A copy of a tensor of [2, 4] with strides [1, 2] in the first to a compact one of [9] in the second, both uint8, is refused; where the error names a rule, it is DEV-16 as type.",
+            "A copy of a tensor of [2, 4] with strides [1, 2] in the first to a compact one of [9] in the second, both uint8, is rejected; where the error names a rule, it is DEV-16 as type.",
         ],
         run: tensor_sizes_must_match,
     },
     Behaviour {
-        id: "device/strided-tensor-is-refused",
+        id: "device/strided-tensor-is-rejected",
         rules: &[DEV_17],
         releases: "0.8..",
         why: "copying a transposed view as if it lay in one piece permutes its elements",
         program: &[
             "Takes two spaces of 16.",
-            "A copy of a compact tensor of [2, 4] to one of [2, 4] with strides [1, 2], uint8, is refused, and so is one the other way round; where an error names a rule, it is DEV-17 as unsupported.",
+            "A copy of a compact tensor of [2, 4] to one of [2, 4] with strides [1, 2], uint8, is rejected, and so is one the other way round; where an error names a rule, it is DEV-17 as unsupported.",
         ],
-        run: strided_tensor_is_refused,
+        run: strided_tensor_is_rejected,
     },
     Behaviour {
         id: "device/extent-one-axes-do-not-count",
@@ -181,16 +182,16 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
         run: workspace_order,
     },
     Behaviour {
-        id: "device/foreign-workspace-is-refused",
+        id: "device/foreign-workspace-is-rejected",
         rules: &[DEV_31],
         releases: "0.2..",
         why: "taking a stranger's pointer into the pool hands it out as scratch memory later",
         program: &[
             "Needs a device that pools workspace.",
             "Takes workspace of 64 bytes, and a space of 64.",
-            "Freeing the space as workspace is refused; where the error names a rule, it is DEV-31 as missing.",
+            "Freeing the space as workspace is rejected; where the error names a rule, it is DEV-31 as missing.",
         ],
-        run: foreign_workspace_is_refused,
+        run: foreign_workspace_is_rejected,
     },
     Behaviour {
         id: "device/workspace-comes-back-in-any-order",
@@ -226,7 +227,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
         id: "device/sync-waits",
         rules: &[DEV_36],
         releases: "0.2..",
-        why: "the host reads results after a sync; a sync that returns early gives old data now and then",
+        why: "the host reads results after a sync; after a sync that returns early it reads old data now and then",
         program: &[
             "Takes a space of 65536.",
             "For rounds 0 to 3: writes the pattern of the round, queues a copy of all to the host, and syncs. What arrived is the pattern.",
@@ -272,7 +273,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
         id: "device/empty-copy-is-nothing",
         rules: &[DEV_39],
         releases: "0.2..",
-        why: "tensors without elements are legal; drivers refuse copies of no bytes",
+        why: "tensors without elements are legal; drivers reject copies of no bytes",
         program: &[
             "Takes two spaces of 8 and writes pattern 4 of 8 to the second.",
             "Copies 0 bytes from the first to the second, and writes 0 bytes at offset 3 of the second.",
@@ -281,13 +282,13 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
         run: empty_copy_is_nothing,
     },
     Behaviour {
-        id: "device/overlapping-copy-moves-or-refuses",
+        id: "device/overlapping-copy-moves-or-is-rejected",
         rules: &[DEV_40],
         releases: "0.2..",
         why: "a cache that shifts in place repeats its first rows for ever",
         program: &[
             "For offsets (0, 8), (8, 0) and (0, 1): takes a space of 128, writes pattern 5 of 128, and copies 96 bytes from the first offset to the second offset of the same space.",
-            "Reads it: where the copy was accepted, the bytes as if they had been read before any was written; where it was refused, the pattern.",
+            "Reads it: where the copy was accepted, the bytes as if they had been read before any was written; where it was rejected, the pattern.",
         ],
         run: overlapping_copy,
     },
@@ -315,10 +316,10 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
         id: "device/set-device",
         rules: &[DEV_42],
         releases: "0.2..",
-        why: "a device that is not there must be refused here and not at the first kernel",
+        why: "a device that is not there must be rejected here and not at the first kernel",
         program: &[
             "Makes the device the current one.",
-            "Unless it is a CPU: making device 1000 of its type the current one is refused, where the error names a rule by DEV-42 as missing, and `exist` of that is 0.",
+            "Unless it is a CPU: making device 1000 of its type the current one is rejected, where the error names a rule by DEV-42 as missing, and `exist` of that is 0.",
         ],
         run: set_device,
     },

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 pub(in crate::conformance) const KIND: i32 = 98;
 const NAME: &str = "suite_counted";
 
-/// The device of this process, which is registered when it is first asked for.
+/// The device of this process, which is registered at its first use.
 pub(in crate::conformance) fn device() -> Result<&'static Simulated, Error> {
     static DEVICE: OnceLock<Result<&'static Simulated, Error>> = OnceLock::new();
     let registered = DEVICE.get_or_init(|| {
@@ -27,7 +27,7 @@ pub(in crate::conformance) fn number(id: i32) -> Device {
 }
 
 /// Only one case at a time counts, or takes of the device at all. What it finds is not its own.
-pub(in crate::conformance) struct Count {
+pub(in crate::conformance) struct UsageCount {
     device: &'static Simulated,
     spaces: usize,
     bytes: usize,
@@ -35,17 +35,17 @@ pub(in crate::conformance) struct Count {
     _alone: MutexGuard<'static, ()>,
 }
 
-impl Count {
+impl UsageCount {
     /// From now on.
     ///
     /// # Errors
     ///
     /// The device cannot be registered.
-    pub(in crate::conformance) fn begin() -> Result<Count, Error> {
+    pub(in crate::conformance) fn begin() -> Result<UsageCount, Error> {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let device = device()?;
-        Ok(Count {
+        Ok(UsageCount {
             device,
             spaces: spaces(device),
             bytes: device.bytes_in_use(),
@@ -70,7 +70,7 @@ impl Count {
         })
     }
 
-    /// Lets the device refuse memory, after `after` more requests, once.
+    /// Lets the device reject a request for memory, after `after` more requests, once.
     pub(in crate::conformance) fn refuse(&self, after: usize) {
         self.device.fail_alloc(after);
     }

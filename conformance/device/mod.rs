@@ -31,16 +31,16 @@ use probe::Probe;
 use std::fmt;
 
 /// Drives `api` as external device 0 through every behaviour and the random walk.
-pub fn contract(api: &dyn DeviceApi) -> Report {
+pub fn contract(api: &dyn DeviceApi) -> ContractReport {
     contract_on(api, Device::ext_dev(0))
 }
 
 /// [`contract`] on a device of another type or index.
-pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Report {
+pub fn contract_on(api: &dyn DeviceApi, device: Device) -> ContractReport {
     let probe = Probe::new(api, device);
-    let mut results: Vec<Entry> = behaviour::CASES
+    let mut results: Vec<BehaviourResult> = behaviour::CASES
         .iter()
-        .map(|case| Entry {
+        .map(|case| BehaviourResult {
             id: case.id,
             why: case.why,
             rules: case.rules.iter().map(|rule| rule.id()).collect(),
@@ -48,7 +48,7 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Report {
         })
         .collect();
     let walk = script::walk(api, device, &script::Walk::default());
-    results.push(Entry {
+    results.push(BehaviourResult {
         id: script::ID,
         why: script::WHY,
         rules: walk
@@ -58,7 +58,7 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Report {
             .unwrap_or_default(),
         outcome: walk.map_err(|found| Failure::Broken(found.to_string())),
     });
-    Report { device, results }
+    ContractReport { device, results }
 }
 
 /// Every program that needs no device under test, in the order of `spec/device-programs.md`.
@@ -95,7 +95,7 @@ pub struct Defect {
     pub program: &'static str,
     /// What the simulated device does wrong.
     pub bug: Bug,
-    /// The same in words, for somebody who simulates a device of his own.
+    /// The same in words, for an author of a simulated device.
     pub words: &'static str,
 }
 
@@ -124,7 +124,7 @@ pub const DEFECTS: &[Defect] = &[
     },
     Defect {
         name: "overlap-smears",
-        program: "device/overlapping-copy-moves-or-refuses",
+        program: "device/overlapping-copy-moves-or-is-rejected",
         bug: Bug::OverlapSmears,
         words: "a copy between ranges of one space that overlap goes byte by byte from the front",
     },
@@ -168,22 +168,22 @@ impl Program {
     }
 }
 
-/// Runs a behaviour; a panic of the device is the behaviour's failure and nobody else's.
-fn guarded(case: &Behaviour<behaviour::OnDevice>, probe: &Probe<'_>) -> Outcome {
+/// Runs a behaviour; a panic of the device is the behaviour's failure alone.
+fn guarded(case: &Behaviour<behaviour::DeviceCheck>, probe: &Probe<'_>) -> Outcome {
     let run = std::panic::AssertUnwindSafe(|| (case.run)(probe));
     std::panic::catch_unwind(run).unwrap_or_else(|_| Failure::broken("the device panicked"))
 }
 
 /// What came of a contract.
-pub struct Report {
+pub struct ContractReport {
     /// The device that was driven.
     pub device: Device,
     /// One entry per behaviour, the random walk last.
-    pub results: Vec<Entry>,
+    pub results: Vec<BehaviourResult>,
 }
 
 /// How one behaviour went.
-pub struct Entry {
+pub struct BehaviourResult {
     /// Name of the behaviour.
     pub id: &'static str,
     /// What goes wrong for a user where it is broken.
@@ -194,21 +194,21 @@ pub struct Entry {
     pub outcome: Outcome,
 }
 
-impl Report {
+impl ContractReport {
     /// Whether nothing is broken. What was skipped is not broken.
     pub fn holds(&self) -> bool {
         self.broken().next().is_none()
     }
 
     /// What is broken.
-    pub fn broken(&self) -> impl Iterator<Item = &Entry> {
+    pub fn broken(&self) -> impl Iterator<Item = &BehaviourResult> {
         self.results
             .iter()
             .filter(|result| matches!(result.outcome, Err(Failure::Broken(_))))
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ContractReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = |wanted: fn(&Outcome) -> bool| {
             self.results

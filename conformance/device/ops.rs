@@ -3,7 +3,7 @@
 use super::probe::Probe;
 use super::{Defect, behaviour, registered, script, without_a_device};
 use crate::conformance::behaviour::{Failure, Outcome};
-use crate::conformance::op::{Answer, Op, Refusal, Run};
+use crate::conformance::op::{Answer, Handler, Op, Refusal};
 use crate::device::simulated::Simulated;
 use crate::device::{
     Attribute, Device, DeviceApi, Dtype, byte_size, cpu, device_type, is_contiguous, manager, timer,
@@ -16,67 +16,67 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "device.behaviour",
         help: "`value`: the id of a behaviour, such as `device/sync-waits`; `on`: `cpu`, `simulated` or `table`, all without it; `defect`: the device is a simulated one that has it. {\"holds\":true}, or false and why",
-        run: Run::Here(run_behaviour),
+        run: Handler::Here(run_behaviour),
     },
     Op {
         name: "device.pool",
         help: "`value`: a script of [\"alloc\",name,bytes] and [\"free\",name]; the calls that reach the device, and which block each alloc got",
-        run: Run::Here(super::pool::run),
+        run: Handler::Here(super::pool::run),
     },
     Op {
         name: "device.simulate",
         help: "`value`: {seed, defect, on, steps}, a script for a simulated device, which may have a defect and be called as a `table` of C; the result of every step, what callers did wrong, what is left and alive, and the calls",
-        run: Run::Here(super::simulate::run),
+        run: Handler::Here(super::simulate::run),
     },
     Op {
         name: "device.name",
         help: "`value`: a device type; `release`: the text of that release's name of it",
-        run: Run::Here(name),
+        run: Handler::Here(name),
     },
     Op {
         name: "device.text",
         help: "`value`: [type, id]; `release`: the device as that release prints it",
-        run: Run::Here(text),
+        run: Handler::Here(text),
     },
     Op {
         name: "device.session",
         help: "`value`: [type, session]; the type as the caller of that RPC session knows it",
-        run: Run::Here(session),
+        run: Handler::Here(session),
     },
     Op {
         name: "device.attribute",
         help: "`value`: the name of an attribute; `release`: its number there, or null",
-        run: Run::Here(attribute),
+        run: Handler::Here(attribute),
     },
     Op {
         name: "device.size",
         help: "`value`: {shape, dtype: [code, bits, lanes]}; `release`: bytes of the tensor",
-        run: Run::Here(size),
+        run: Handler::Here(size),
     },
     Op {
         name: "device.contiguous",
         help: "`value`: {shape, strides}; `release`: whether the tensor lies in one piece",
-        run: Run::Here(contiguous),
+        run: Handler::Here(contiguous),
     },
     Op {
         name: "device.launch",
         help: "`value`: {tags, args}; the launch that these arguments ask for: {grid, block, cluster, shared, cooperative, programmatic, dimensions, arguments}",
-        run: Run::Here(super::pack::launch),
+        run: Handler::Here(super::pack::launch),
     },
     Op {
         name: "device.pack",
         help: "`value`: {form, types, args}, form one of void, slots4, slots8, tight, aligned; the packed arguments in hex",
-        run: Run::Here(super::pack::pack),
+        run: Handler::Here(super::pack::pack),
     },
     Op {
         name: "device.timer-name",
         help: "`value`: a device type; `release`: the registry name of its timer",
-        run: Run::Here(timer_name),
+        run: Handler::Here(timer_name),
     },
     Op {
         name: "device.needs-set-device",
         help: "`value`: a device type; `release`: whether compiled host code sets the device before a launch",
-        run: Run::Here(needs_set_device),
+        run: Handler::Here(needs_set_device),
     },
 ];
 
@@ -106,7 +106,7 @@ fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
     if let Some(defect) = args.get("defect").and_then(Value::as_str) {
         let bug = Defect::of(defect)?.bug;
         return match run(&Simulated::with_bug(3, bug), Device::ext_dev(0)) {
-            // How it shows is the device's own business; that it does is asked.
+            // How it shows is up to the device; that it shows is judged.
             Some(Err(Failure::Broken(_))) => Ok(value(json!({"holds": false}))),
             Some(outcome) => answer(outcome),
             None => Err(Refusal::Unsupported(format!(
@@ -160,16 +160,16 @@ pub(crate) fn answer(outcome: Outcome) -> Result<Answer, Refusal> {
 
 fn name(args: &Value) -> Result<Answer, Refusal> {
     let number = integer(args.get("value"))?;
-    refused_or(device_type::name_in(number as i32, release(args)?))
+    rejected_or(device_type::name_in(number as i32, release(args)?))
 }
 
 fn text(args: &Value) -> Result<Answer, Refusal> {
-    refused_or(pair(args)?.text_in(release(args)?))
+    rejected_or(pair(args)?.text_in(release(args)?))
 }
 
 fn session(args: &Value) -> Result<Answer, Refusal> {
     let Device { kind, id } = pair(args)?;
-    refused_or(
+    rejected_or(
         Device::new(kind, 0)
             .in_session(id)
             .map(|device| device.kind),
@@ -225,7 +225,7 @@ fn contiguous(args: &Value) -> Result<Answer, Refusal> {
 
 fn timer_name(args: &Value) -> Result<Answer, Refusal> {
     let number = integer(args.get("value"))?;
-    refused_or(timer::timer_name(number as i32, release(args)?))
+    rejected_or(timer::timer_name(number as i32, release(args)?))
 }
 
 fn needs_set_device(args: &Value) -> Result<Answer, Refusal> {
@@ -236,6 +236,7 @@ fn needs_set_device(args: &Value) -> Result<Answer, Refusal> {
     ))))
 }
 
+/// An answer without findings.
 pub(super) fn value(value: Value) -> Answer {
     Answer {
         value,
@@ -244,7 +245,7 @@ pub(super) fn value(value: Value) -> Answer {
 }
 
 /// An answer, the rule that was broken, or a failure that is neither.
-pub(super) fn refused_or<T: Into<Value>>(
+pub(super) fn rejected_or<T: Into<Value>>(
     result: crate::device::Result<T>,
 ) -> Result<Answer, Refusal> {
     match result {
@@ -253,6 +254,7 @@ pub(super) fn refused_or<T: Into<Value>>(
     }
 }
 
+/// The release of the request, the newest without one.
 pub(super) fn release(args: &Value) -> Result<Release, Refusal> {
     match args.get("release").and_then(Value::as_str) {
         None => Ok(Release::LAST),
@@ -266,6 +268,7 @@ fn integer(value: Option<&Value>) -> Result<i64, Refusal> {
         .ok_or_else(|| Refusal::Unsupported("an integer is missing".into()))
 }
 
+/// The integers of a list; unsupported where a member is none.
 pub(super) fn integers(list: Option<&Value>) -> Result<Vec<i64>, Refusal> {
     let list = list.and_then(Value::as_array).map(Vec::as_slice);
     let list = list.ok_or_else(|| Refusal::Unsupported("a list of integers is missing".into()))?;

@@ -21,7 +21,7 @@ use managed::{
     overtaken, remote_share, set_device_reaches, unknown_number, workspace_hint,
 };
 use memory::{
-    default_copy, no_streams, plain_workspace, refuses_foreign, replaces_largest, replaces_single,
+    default_copy, no_streams, plain_workspace, rejects_foreign, replaces_largest, replaces_single,
     reuses, scoped_memory, smallest_fit, tensor_copy, thread_end, whole_pages,
 };
 use running::{
@@ -40,8 +40,8 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "a device that only knows bytes must get the right number of them, aligned for its elements",
         program: &[
             "With a recorder: takes memory in scope `global` for each of the tensors below and frees it. The calls are one alloc as stated, with the tensor's dtype as the hint, on device 0, and one free: [3] of int4: 2 bytes, alignment 64; [3, 5] of float32: 60, 64; [7] of float32x3: 84, 64; [2] of float64x16: 256, 128; [0, 9] of uint8: 0, 64.",
-            "Taking memory for [4, -1] of uint8 without a scope is refused by DEV-15 as limit.",
-            "A tensor of [2, 3], float32, at byte offset 8 has 24 bytes without a scope, in that of the empty text, and in `global`; one of [-2, 3] is refused by DEV-15 as limit.",
+            "Taking memory for [4, -1] of uint8 without a scope is rejected by DEV-15 as limit.",
+            "A tensor of [2, 3], float32, at byte offset 8 has 24 bytes without a scope, in that of the empty text, and in `global`; one of [-2, 3] is rejected by DEV-15 as limit.",
         ],
         run: scoped_memory,
     },
@@ -57,12 +57,12 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         run: tensor_copy,
     },
     Behaviour {
-        id: "device/default-copy-refuses",
+        id: "device/default-copy-rejects",
         rules: &[DEV_18],
         releases: "0.8..",
         why: "a device without a copy must say so; silence leaves the destination unwritten",
         program: &[
-            "With a recorder without a copy of its own: a copy of 0 bytes from null on the CPU to null on (12, 0) is refused by DEV-18 as unsupported, and the error has the text `Device does not support CopyDataFromTo.`",
+            "With a recorder without a copy of its own: a copy of 0 bytes from null on the CPU to null on (12, 0) is rejected by DEV-18 as unsupported, and the error has the text `Device does not support CopyDataFromTo.`",
         ],
         run: default_copy,
     },
@@ -93,7 +93,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "blocks of odd sizes never fit again, and the pool grows without end",
         program: &[
             "With a pool: workspace of 0, 1, 4096, 4097 and 12288 bytes, none freed, makes one alloc each, of 4096, 4096, 4096, 8192 and 12288 bytes, alignment 64, hint uint8.",
-            "Workspace of the largest size that the host can name is refused by DEV-25 as limit.",
+            "Workspace of the largest size that the host can name is rejected by DEV-25 as limit.",
         ],
         run: whole_pages,
     },
@@ -103,7 +103,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.2..",
         why: "one device allocation per operator costs more than small kernels do",
         program: &[
-            "With a pool that has been asked for 4096, 10000 and 4096 bytes and got them back.",
+            "With a pool that has allocated 4096, 10000 and 4096 bytes, all freed again.",
             "Three times: takes the same three sizes and frees them in that order. No call reaches the recorder.",
         ],
         run: reuses,
@@ -114,7 +114,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.2..",
         why: "keeping what is too small doubles the peak of programs that grow",
         program: &[
-            "With a pool that has been asked for 4096 bytes and got them back: workspace of 4097 bytes makes the calls free, then alloc of 8192.",
+            "With a pool that has allocated 4096 bytes, all freed again: workspace of 4097 bytes makes the calls free, then alloc of 8192.",
         ],
         run: replaces_single,
     },
@@ -124,7 +124,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.2..",
         why: "a small request that takes the large block makes the next large one allocate",
         program: &[
-            "With a pool that has been asked for 4096, 8192 and 16384 bytes and got them back: workspace of 5000, then 16384, then 100 bytes, none freed, makes no call.",
+            "With a pool that has allocated 4096, 8192 and 16384 bytes, all freed again: workspace of 5000, then 16384, then 100 bytes, none freed, makes no call.",
         ],
         run: smallest_fit,
     },
@@ -134,24 +134,24 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.2..",
         why: "replacing the smallest keeps two blocks where one would do",
         program: &[
-            "With a pool that has been asked for 4096 and 8192 bytes and got them back: workspace of 16384 bytes makes the calls free, then alloc of 16384. Workspace of 4096 bytes then makes no call.",
+            "With a pool that has allocated 4096 and 8192 bytes, all freed again: workspace of 16384 bytes makes the calls free, then alloc of 16384. Workspace of 4096 bytes then makes no call.",
         ],
         run: replaces_largest,
     },
     Behaviour {
-        id: "device/pool-refuses-what-it-never-gave",
+        id: "device/pool-rejects-a-foreign-handle",
         rules: &[DEV_31],
         releases: "0.2..",
         why: "upstream takes null for its own sentinel and corrupts the pool",
         program: &[
-            "With a pool: freeing null as workspace is refused by DEV-31 as missing, and so is all below.",
-            "Takes workspace of 64 bytes. Freeing null is refused, and so is freeing an address that is not the pool's.",
-            "Frees the workspace. Freeing it again is refused.",
+            "With a pool: freeing null as workspace is rejected by DEV-31 as missing, and so is all below.",
+            "Takes workspace of 64 bytes. Freeing null is rejected, and so is freeing an address that is not the pool's.",
+            "Frees the workspace. Freeing it again is rejected.",
         ],
-        run: refuses_foreign,
+        run: rejects_foreign,
     },
     Behaviour {
-        id: "device/pool-gives-back-when-its-thread-ends",
+        id: "device/pool-is-freed-with-its-thread",
         rules: &[DEV_33],
         releases: "0.2..",
         why: "short-lived worker threads would leak all device memory",
@@ -169,7 +169,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.2..",
         why: "a device is added by registering a name; asking twice would make two of it",
         program: &[
-            "With a manager over `device_api.cpu`, `device_api.cuda` and `device_api.ext_dev`: asks for the devices of types 2, 2, 12, 1 and 12.",
+            "With a manager over `device_api.cpu`, `device_api.cuda` and `device_api.ext_dev`: looks up the devices of types 2, 2, 12, 1 and 12.",
             "The names looked up are `device_api.cuda`, `device_api.ext_dev`, `device_api.cpu`.",
         ],
         run: lookup_once,
@@ -180,7 +180,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.2..",
         why: "the session is in the number; an API per session would lose the sessions of the others",
         program: &[
-            "With a manager over `device_api.rpc`: asks for the devices of types 128, 130, 257 and 4100. The one name looked up is `device_api.rpc`.",
+            "With a manager over `device_api.rpc`: looks up the devices of types 128, 130, 257 and 4100. The one name looked up is `device_api.rpc`.",
         ],
         run: remote_share,
     },
@@ -190,7 +190,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.2..",
         why: "the user has to learn which backend to build or install",
         program: &[
-            "With a manager over nothing: asking for the device of type 2 is refused by DEV-04 as missing, and the error has the text `Device API cuda is not enabled.`",
+            "With a manager over nothing: looking up the device of type 2 is rejected by DEV-04 as missing, and the error has the text `Device API cuda is not enabled.`",
             "Asking whether there is one finds none, without an error.",
         ],
         run: missing_says,
@@ -207,12 +207,12 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         run: miss_forgotten,
     },
     Behaviour {
-        id: "device/unknown-number-is-refused",
+        id: "device/unknown-number-is-rejected",
         rules: &[DEV_06],
         releases: "0.2..",
         why: "upstream indexes past its table: type 127 is a segmentation fault",
         program: &[
-            "With a manager over `device_api.unknown`: asking for the devices of types -1, 0, 5, 6, 17, 31, 32, 36, 99 and 127 is refused by DEV-06 as unknown-kind. No name is looked up.",
+            "With a manager over `device_api.unknown`: asking for the devices of types -1, 0, 5, 6, 17, 31, 32, 36, 99 and 127 is rejected by DEV-06 as unknown-kind. No name is looked up.",
         ],
         run: unknown_number,
     },
@@ -223,12 +223,12 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "programs ask whether there is a GPU before they use one",
         program: &[
             "With a manager over `device_api.cuda`: `exist` of device (4, 0) is 0, of (2, 0) it is 1.",
-            "Asking (4, 0) for its warp size is refused by DEV-04 as missing; (2, 0) has None.",
+            "Asking (4, 0) for its warp size is rejected by DEV-04 as missing; (2, 0) has None.",
         ],
         run: exist_of_missing,
     },
     Behaviour {
-        id: "device/copy-asks-the-device-that-is-not-the-cpu",
+        id: "device/copy-goes-to-the-device-that-is-not-the-cpu",
         rules: &[DEV_19],
         releases: "0.2..",
         why: "the CPU cannot read device memory",
@@ -239,12 +239,12 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         run: copy_dispatch,
     },
     Behaviour {
-        id: "device/copy-between-types-is-refused",
+        id: "device/copy-between-types-is-rejected",
         rules: &[DEV_20],
         releases: "0.2..",
         why: "neither device can read the other's handles",
         program: &[
-            "With a manager over `device_api.cpu`, `device_api.cuda` and `device_api.opencl`: a copy of a tensor from (2, 0) to (4, 0) is refused by DEV-20 as unsupported, and the error has the text `Can not copy across different device types directly`.",
+            "With a manager over `device_api.cpu`, `device_api.cuda` and `device_api.opencl`: a copy of a tensor from (2, 0) to (4, 0) is rejected by DEV-20 as unsupported, and the error has the text `Can not copy across different device types directly`.",
             "Copies from (2, 0) to (2, 1) and to (3, 0) are made.",
         ],
         run: copy_between_types,
@@ -321,7 +321,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         id: "device/unknown-kernel-is-nothing",
         rules: &[DEV_56],
         releases: "0.2..",
-        why: "lookup goes on in other modules when this one has no such function",
+        why: "lookup goes on in other modules when this one has no function of that name",
         program: &[
             "With the module of `device/code-is-loaded-late-and-once-per-device`: there is no function `div`, and looking it up is no error.",
         ],
@@ -364,7 +364,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.27",
         why: "memory at an alignment that no allocator knows is aligned to something else",
         program: &[
-            "Memory of the CPU aligned to 24, 63 and 65 is refused by DEV-12 as unsupported. Aligned to 0 and 1 there is some.",
+            "Memory of the CPU aligned to 24, 63 and 65 is rejected by DEV-12 as unsupported. Aligned to 0 and 1 there is some.",
         ],
         run: no_such_alignment,
     },
@@ -386,7 +386,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "a handle that comes twice, or that one plus an offset also is, leads to another tensor",
         program: &[
             "With the handles of a device whose memory has no addresses: makes three, for 0, 1 and 2. Each leads to its number, and each is 64 more than the one before.",
-            "The first and one byte is refused by DEV-41 as missing. Takes the first back, which gives 0, and is refused likewise the second time. The third still leads to 2, and a fourth is none of the three.",
+            "The first and one byte is rejected by DEV-41 as missing. Takes the first back, which gives 0, and is rejected likewise the second time. The third still leads to 2, and a fourth is none of the three.",
         ],
         run: handles_are_no_addresses,
     },

@@ -1,6 +1,6 @@
 //! `device.launch` and `device.pack`: what a kernel call means, as data.
 
-use super::ops::{integers, refused_or, value};
+use super::ops::{integers, rejected_or, value};
 use crate::conformance::op::{Answer, Refusal};
 use crate::device::launch::{Arg, ArgType, LaunchTags, Packed, WorkSizes};
 use crate::device::{Dtype, Result as DeviceResult};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub(super) fn launch(args: &Value) -> Result<Answer, Refusal> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let tags = strings(of.get("tags"))?;
-    let given = integers(of.get("args"))?;
+    let sizes = integers(of.get("args"))?;
     let launch = || -> DeviceResult<Value> {
         let tags = LaunchTags::parse(&tags)?;
         let WorkSizes {
@@ -21,17 +21,17 @@ pub(super) fn launch(args: &Value) -> Result<Answer, Refusal> {
             cooperative,
             programmatic,
             dimensions,
-        } = tags.sizes(&given)?;
+        } = tags.sizes(&sizes)?;
         Ok(json!({
             "grid": grid, "block": block, "cluster": cluster, "shared": shared,
             "cooperative": cooperative, "programmatic": programmatic, "dimensions": dimensions,
             "arguments": tags.arguments(),
         }))
     };
-    refused_or(launch())
+    rejected_or(launch())
 }
 
-/// The packed arguments of `{form, types, args}`, in hex. A handle is given as `{"handle": number}`.
+/// The packed arguments of `{form, types, args}`, in hex. A handle is written `{"handle": number}`.
 pub(super) fn pack(args: &Value) -> Result<Answer, Refusal> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let types = of
@@ -40,23 +40,23 @@ pub(super) fn pack(args: &Value) -> Result<Answer, Refusal> {
         .map(Vec::as_slice)
         .unwrap_or_default();
     let types: Vec<Dtype> = types.iter().map(dtype).collect::<Result<_, _>>()?;
-    let given = of
+    let args = of
         .get("args")
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default();
-    let given: Vec<Arg> = given.iter().map(arg).collect::<Result<_, _>>()?;
+    let args: Vec<Arg> = args.iter().map(arg).collect::<Result<_, _>>()?;
     let form = of.get("form").and_then(Value::as_str).unwrap_or_default();
     let packed = || -> DeviceResult<Packed> {
         let types: Vec<ArgType> = types
             .iter()
             .map(|dtype| ArgType::of(*dtype))
             .collect::<DeviceResult<_>>()?;
-        Packed::new(&types, &given)
+        Packed::new(&types, &args)
     };
     let packed = match packed() {
         Ok(packed) => packed,
-        Err(error) => return refused_or::<Value>(Err(error)),
+        Err(error) => return rejected_or::<Value>(Err(error)),
     };
     match form {
         "void" => Ok(value(
@@ -64,7 +64,7 @@ pub(super) fn pack(args: &Value) -> Result<Answer, Refusal> {
         )),
         "slots4" | "slots8" => {
             let width = if form == "slots4" { 4 } else { 8 };
-            refused_or(
+            rejected_or(
                 packed.buffers_and_scalars(width).map(
                     |(buffers, scalars)| json!({"buffers": buffers, "scalars": hex(&scalars)}),
                 ),

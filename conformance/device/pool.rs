@@ -1,6 +1,6 @@
 //! `device.pool`: a workspace pool as a script and a log.
 
-use super::ops::{refused_or, value};
+use super::ops::{rejected_or, value};
 use crate::conformance::op::{Answer, Refusal};
 use crate::device::pool::{SpaceSource, WorkspacePool};
 use crate::device::{Device, Dtype, Result as DeviceResult, Space};
@@ -10,12 +10,12 @@ use std::sync::Mutex;
 
 /// Counts blocks instead of allocating them: block n is the handle n.
 #[derive(Default)]
-struct Counter {
+struct BlockCounter {
     calls: Mutex<Vec<Value>>,
     next: Mutex<usize>,
 }
 
-impl SpaceSource for Counter {
+impl SpaceSource for BlockCounter {
     fn alloc(&self, _: Device, nbytes: usize, alignment: usize, _: Dtype) -> DeviceResult<Space> {
         let mut next = lock(&self.next);
         *next += 1;
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, Refusal> {
         .get("value")
         .and_then(Value::as_array)
         .ok_or_else(wrong)?;
-    let source = Counter::default();
+    let source = BlockCounter::default();
     let mut pool = WorkspacePool::default();
     let mut blocks = Vec::new();
     let mut named: HashMap<&str, Space> = HashMap::new();
@@ -61,14 +61,14 @@ pub(super) fn run(args: &Value) -> Result<Answer, Refusal> {
                         named.insert(name, space);
                         blocks.push(space.address());
                     }
-                    Err(error) => return refused_or::<Value>(Err(error)),
+                    Err(error) => return rejected_or::<Value>(Err(error)),
                 }
             }
             Some("free") => {
                 // A name that was never given is a stranger's pointer.
                 let space = named.get(name).copied().unwrap_or(Space::NULL);
                 if let Err(error) = pool.free(space) {
-                    return refused_or::<Value>(Err(error));
+                    return rejected_or::<Value>(Err(error));
                 }
             }
             _ => return Err(wrong()),

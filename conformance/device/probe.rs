@@ -20,9 +20,9 @@ impl<'a> Probe<'a> {
     }
 
     /// Memory that is given back when dropped.
-    pub(crate) fn space(&self, nbytes: usize) -> Result<Held<'a>, Error> {
+    pub(crate) fn space(&self, nbytes: usize) -> Result<ProbedMemory<'a>, Error> {
         let space = self.api.alloc(self.device, nbytes, 64, Dtype::UINT8)?;
-        Ok(Held {
+        Ok(ProbedMemory {
             probe: *self,
             space,
             nbytes,
@@ -31,11 +31,11 @@ impl<'a> Probe<'a> {
     }
 
     /// Workspace that is given back when dropped.
-    pub(crate) fn workspace(&self, nbytes: usize) -> Result<Held<'a>, Error> {
+    pub(crate) fn workspace(&self, nbytes: usize) -> Result<ProbedMemory<'a>, Error> {
         let space = self
             .api
             .alloc_workspace(self.device, nbytes, Dtype::UINT8)?;
-        Ok(Held {
+        Ok(ProbedMemory {
             probe: *self,
             space,
             nbytes,
@@ -67,7 +67,7 @@ impl<'a> Probe<'a> {
 }
 
 /// Memory of the device under test.
-pub(crate) struct Held<'a> {
+pub(crate) struct ProbedMemory<'a> {
     probe: Probe<'a>,
     /// Its handle.
     pub space: Space,
@@ -76,7 +76,7 @@ pub(crate) struct Held<'a> {
     workspace: bool,
 }
 
-impl Held<'_> {
+impl ProbedMemory<'_> {
     /// Queues bytes from the host to `offset`.
     pub(crate) fn write(&self, offset: usize, bytes: &[u8], stream: Stream) -> Result<(), Error> {
         let staging = Staging::of(bytes);
@@ -133,7 +133,7 @@ impl Held<'_> {
     pub(crate) fn copy_to(
         &self,
         from_offset: usize,
-        to: &Held<'_>,
+        to: &ProbedMemory<'_>,
         to_offset: usize,
         nbytes: usize,
         stream: Stream,
@@ -155,10 +155,10 @@ impl Held<'_> {
     /// Gives the memory back now and says how that went.
     pub(crate) fn free(self) -> Result<(), Error> {
         let held = std::mem::ManuallyDrop::new(self);
-        held.give_back()
+        held.delete_exported()
     }
 
-    fn give_back(&self) -> Result<(), Error> {
+    fn delete_exported(&self) -> Result<(), Error> {
         let Probe { api, device } = self.probe;
         match self.workspace {
             // SAFETY: `space` is workspace of this API, and this object is its only owner.
@@ -169,10 +169,10 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for ProbedMemory<'_> {
     fn drop(&mut self) {
         // A failure to free shows where a behaviour frees for itself.
-        let _ = self.give_back();
+        let _ = self.delete_exported();
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a process registers for devices: numbers and names of its own, functions under their names, tables of C.
 
-use super::tables::refused;
+use super::tables::rejected;
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
 use crate::device::c_table::{self, DeviceTable};
 use crate::device::error::{absent, driver_error, out_of_memory};
@@ -24,7 +24,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "a device whose number or name means another one in every file and message is worse than none",
         program: &[
             "Registers a device as number 97 and name `suite_simulated`, which no release has: the name of 97 is then that, and the number of the name 97.",
-            "Registering a device under number 2, 0, -1, 97 or 128, or under the names `cuda` and `suite_simulated`, is refused by DEV-06 as duplicate.",
+            "Registering a device under number 2, 0, -1, 97 or 128, or under the names `cuda` and `suite_simulated`, is rejected by DEV-06 as duplicate.",
             "The numbers of the names `cuda` and `hexagon` are 2 and 16; `gpu` and `aocl`, which the release has no more, have none. `cuda:3`, `cpu` and `suite_simulated:1` are devices (2, 3), (1, 0) and (97, 1); `gpu:0` and `cpu:x` are none. Registering the device under its name once more is no error.",
         ],
         run: own_number,
@@ -47,7 +47,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.27",
         why: "Python catches an error by its kind",
         program: &[
-            "As an error of a function of the registry, memory that is not there is a `MemoryError` with the text `no memory for 5 bytes (nobody)`, a failure of a driver and a device that is not here are a `RuntimeError` with theirs, and a refusal has the kind that any refusal of its rule has.",
+            "As an error of a function of the registry, memory that is not there is a `MemoryError` with the text `no memory for 5 bytes (nobody)`, a failure of a driver and a device that is not here are a `RuntimeError` with theirs, and a rejection has the kind that any rejection of its rule has.",
             "`runtime.GetDeviceAttr` of two numbers, of four, and of a text is a `TypeError`.",
         ],
         run: errors,
@@ -65,7 +65,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         run: streams,
     },
     Behaviour {
-        id: "device/table-is-told-by-its-first-bytes",
+        id: "device/table-is-recognised-by-its-first-bytes",
         rules: &[DEV_02],
         releases: "0.27",
         why: "a C++ runtime in the same process registers objects under the same names, and calling into one crashes",
@@ -130,6 +130,8 @@ pub(super) fn as_a_table(device: &'static dyn DeviceApi) -> &'static dyn DeviceA
     unsafe { c_table::to_api(copied) }.unwrap_or(device)
 }
 
+/// `device/a-number-of-its-own` (DEV-01, DEV-06). Where it does not hold: a device whose number or name means another one in every file
+/// and message is worse than none.
 fn own_number() -> Outcome {
     simulated()?;
     expect(
@@ -151,7 +153,7 @@ fn own_number() -> Outcome {
     ];
     for (number, name) in taken.into_iter().chain([(96, "cuda"), (96, NAME)]) {
         let what = format!("{number} as `{name}`");
-        refused(
+        rejected(
             device_type::add(number, name),
             DEV_06,
             Kind::Duplicate,
@@ -194,6 +196,8 @@ fn since(device: &Simulated, before: usize) -> Vec<SimulatedCall> {
     device.calls().split_off(before)
 }
 
+/// `device/functions-of-the-registry` (DEV-07, DEV-42). Where it does not hold: Python and compiled code reach a device through these
+/// names and no others.
 fn functions() -> Outcome {
     let device = simulated()?;
     let ask = |kind: i64, id: i64, number: i32| {
@@ -235,6 +239,7 @@ fn functions() -> Outcome {
     )
 }
 
+/// `device/errors-of-the-registry` (DEV-07). Where it does not hold: Python catches an error by its kind.
 fn errors() -> Outcome {
     let raised = |error: Error| (error.kind().as_str().to_owned(), error.message().to_owned());
     let memory = out_of_memory(5, "nobody");
@@ -269,6 +274,8 @@ fn errors() -> Outcome {
     Ok(())
 }
 
+/// `device/stream-functions-of-the-registry` (DEV-22, DEV-38). Where it does not hold: a stream that Python sets and kernels do not use
+/// orders nothing.
 fn streams() -> Outcome {
     let device = simulated()?;
     let of = Device::new(NUMBER, 0);
@@ -314,6 +321,8 @@ fn streams() -> Outcome {
     expect(since(device, before), expected, "calls")
 }
 
+/// `device/table-is-recognised-by-its-first-bytes` (DEV-02). Where it does not hold: a C++ runtime in the same process registers objects
+/// under the same names, and calling into one crashes.
 fn tables() -> Outcome {
     let whole = *c_table::of_api(cpu::cpu());
     let read = |table: DeviceTable| {
@@ -347,6 +356,7 @@ fn tables() -> Outcome {
     })
 }
 
+/// `device/launch-goes-to-the-current-device` (DEV-55). Where it does not hold: memory of another device is an illegal address.
 fn launches() -> Outcome {
     let device = Simulated::new(1);
     for id in [1, 0] {
@@ -367,6 +377,7 @@ fn own_bytes() -> Option<u64> {
     pages.checked_mul(4096)
 }
 
+/// `device/freed-memory-is-free` (DEV-46). Where it does not hold: a server that frees nothing is killed after hours, far from the cause.
 fn freed() -> Outcome {
     let Some(before) = own_bytes() else {
         return Failure::skipped("this system does not say how much memory a process has");

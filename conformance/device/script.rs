@@ -30,7 +30,7 @@ pub(crate) const RELEASES: &str = "0.3..";
 pub(crate) const PROGRAM: &[&str] = &[
     "Runs at least 20 scripts of 40 random steps, with 5 spaces and 3 streams, the first the default one: take a space or workspace of 1, 4, 64, 100, 256 or 4097 bytes; free one; write a pattern to a part of one, read a part, or copy between two, on a stream; sync a stream; let a stream wait for another.",
     "Beside it keeps a model: bytes for each space, in which every step is done at once. A step that touches a space on which another stream has work that is not ordered before it is left out, and so is freeing workspace with work on it.",
-    "After each sync what was read on that stream is compared with what the model had when the read was queued, and at the end every space with the model; bytes that were never written are not compared. A copy within one space whose ranges overlap may be refused, and then changes nothing.",
+    "After each sync what was read on that stream is compared with what the model had when the read was queued, and at the end every space with the model; bytes that were never written are not compared. A copy within one space whose ranges overlap may be rejected, and then changes nothing.",
 ];
 
 /// One call.
@@ -45,7 +45,7 @@ pub enum Step {
         /// Whether it is workspace.
         workspace: bool,
     },
-    /// Gives `slot` back.
+    /// Frees `slot`.
     Free {
         /// Name of the space.
         slot: u8,

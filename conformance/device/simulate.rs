@@ -77,7 +77,7 @@ impl Simulation<'_> {
             "alloc" => Some(self.take(name(1)?, number(2)?, number(3).unwrap_or(64))),
             "free" => {
                 let space = self.space(name(1)?);
-                // SAFETY: the device looks spaces up, and refuses what is not alive.
+                // SAFETY: the device looks spaces up, and rejects what is not alive.
                 done(unsafe { self.api.free(self.device, space) })
             }
             "workspace" => {
@@ -91,7 +91,7 @@ impl Simulation<'_> {
             }
             "free-workspace" => {
                 let space = self.space(name(1)?);
-                // SAFETY: the pool refuses what it did not give.
+                // SAFETY: the pool rejects what it did not give.
                 done(unsafe { self.api.free_workspace(self.device, space) })
             }
             "host" => {
@@ -105,10 +105,10 @@ impl Simulation<'_> {
                 Some(Ok(Value::Null))
             }
             "ask" => {
-                let asked = Attribute::ALL
+                let attribute = Attribute::ALL
                     .into_iter()
-                    .find(|asked| Some(asked.name()) == name(1));
-                let answer = self.api.attribute(self.device, asked?);
+                    .find(|attribute| Some(attribute.name()) == name(1));
+                let answer = self.api.attribute(self.device, attribute?);
                 Some(answer.map(|answer| match answer {
                     AttributeValue::None => Value::Null,
                     AttributeValue::Int(number) => json!(number),

@@ -70,13 +70,13 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         run: panics,
     },
     Behaviour {
-        id: "device/stream-of-another-type-is-refused",
+        id: "device/stream-of-another-type-is-rejected",
         rules: &[DEV_38],
         releases: "0.27",
         why: "a driver follows the handle of a stream, and that of another driver leads astray",
         program: &[
-            "With a recorder behind a table: a sync of a stream of type 2, freeing it, and an order with it in front or behind are refused for a device of type 12, by DEV-38 as type. The recorder gets none of them.",
-            "Making it the thread's stream of a device of type 12 is refused by DEV-38 as type; the default stream is not.",
+            "With a recorder behind a table: a sync of a stream of type 2, freeing it, and an order with it in front or behind are rejected for a device of type 12, by DEV-38 as type. The recorder gets none of them.",
+            "Making it the thread's stream of a device of type 12 is rejected by DEV-38 as type; the default stream is not.",
         ],
         run: other_streams,
     },
@@ -94,17 +94,17 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         id: "device/own-table-keeps-its-errors",
         rules: &[DEV_02, DEV_18],
         releases: "0.27",
-        why: "a refusal that went through C and back has lost its rule",
+        why: "a rejection that went through C and back has lost its rule",
         program: &[
-            "The table of a recorder, read again, is that recorder: a copy of no bytes is refused by DEV-18 as unsupported.",
+            "The table of a recorder, read again, is that recorder: a copy of no bytes is rejected by DEV-18 as unsupported.",
             "The same bytes at an address that is not a multiple of their alignment are no table.",
         ],
         run: own_table,
     },
 ];
 
-/// Whether `result` is a refusal by this rule as this kind.
-pub(super) fn refused<T: std::fmt::Debug>(
+/// Whether `result` is a rejection by this rule as this kind.
+pub(super) fn rejected<T: std::fmt::Debug>(
     result: DeviceResult<T>,
     rule: crate::rule::Rule,
     kind: Kind,
@@ -119,8 +119,8 @@ pub(super) fn refused<T: std::fmt::Debug>(
     }
 }
 
-/// Whether `result` is a refusal by this rule as this kind, or a failure that names no rule: a driver's own.
-pub(super) fn refused_or_failed<T: std::fmt::Debug>(
+/// Whether `result` is a rejection by this rule as this kind, or a failure that names no rule: a driver's own.
+pub(super) fn rejected_or_failed<T: std::fmt::Debug>(
     result: DeviceResult<T>,
     rule: crate::rule::Rule,
     kind: Kind,
@@ -128,7 +128,7 @@ pub(super) fn refused_or_failed<T: std::fmt::Debug>(
 ) -> Outcome {
     match result {
         Err(error) if error.violation().is_none() => Ok(()),
-        other => refused(other, rule, kind, what),
+        other => rejected(other, rule, kind, what),
     }
 }
 
@@ -143,6 +143,7 @@ const NOTHING: CopyRequest = CopyRequest {
     hint: Dtype::UINT8,
 };
 
+/// `device/table-that-fails` (DEV-02). Where it does not hold: a device of C that fails without its text leaves its user with a number.
 fn fails() -> Outcome {
     let device = Device::ext_dev(0);
     let api = behind(returning(FAILED))?;
@@ -182,6 +183,8 @@ fn fails() -> Outcome {
     Ok(())
 }
 
+/// `device/table-without-streams` (DEV-21). Where it does not hold: a device of C that leaves out what it has no streams for is called at
+/// null otherwise.
 fn without_streams() -> Outcome {
     let device = Device::ext_dev(0);
     let api = behind(DeviceTable {
@@ -197,6 +200,8 @@ fn without_streams() -> Outcome {
     Ok(unsafe { api.free_stream(device, stream) }?)
 }
 
+/// `device/table-answers` (DEV-08). Where it does not hold: an answer that C leaves as it is, or a text that is null, is no number and no
+/// address.
 fn answers() -> Outcome {
     let api = behind(returning(0))?;
     let expected = [
@@ -206,20 +211,22 @@ fn answers() -> Outcome {
         AttributeValue::None,
         AttributeValue::None,
     ];
-    for (asked, expected) in Attribute::ALL.into_iter().zip(expected) {
-        let answer = api.attribute(Device::ext_dev(0), asked)?;
-        expect(answer, expected, asked.name())?;
+    for (attribute, expected) in Attribute::ALL.into_iter().zip(expected) {
+        let answer = api.attribute(Device::ext_dev(0), attribute)?;
+        expect(answer, expected, attribute.name())?;
     }
     Ok(())
 }
 
+/// `device/table-hands-on-what-it-gets` (DEV-02, DEV-18). Where it does not hold: two arguments that C mixes up are found when a model
+/// computes nonsense.
 fn hands_on() -> Outcome {
     let recorder: &'static Recorder = Box::leak(Box::default());
     let api = as_a_table(recorder);
     api.set_device(Device::ext_dev(3))?;
     let mut expected = vec!["set 3".to_owned()];
-    for (asked, number) in Attribute::ALL.into_iter().zip(0..) {
-        api.attribute(Device::ext_dev(0), asked)?;
+    for (attribute, number) in Attribute::ALL.into_iter().zip(0..) {
+        api.attribute(Device::ext_dev(0), attribute)?;
         expected.push(format!("attribute {number}"));
     }
     let space = api.alloc(Device::ext_dev(2), 5, 128, Dtype::FLOAT32)?;
@@ -302,6 +309,7 @@ fn last_error(table: &DeviceTable) -> String {
         .into_owned()
 }
 
+/// `device/table-of-a-device-that-panics` (DEV-02). Where it does not hold: a panic that goes through C ends the process.
 fn panics() -> Outcome {
     let table = c_table::of_api(&Panics);
     // SAFETY: the table's own function with its own context.
@@ -335,15 +343,17 @@ fn panics() -> Outcome {
     expect(code, 0, "setting the device")
 }
 
+/// `device/stream-of-another-type-is-rejected` (DEV-38). Where it does not hold: a driver follows the handle of a stream, and that of
+/// another driver leads astray.
 fn other_streams() -> Outcome {
     let recorder: &'static Recorder = Box::leak(Box::default());
     let api = as_a_table(recorder);
     let device = Device::ext_dev(0);
-    // SAFETY: nobody follows the handle: every call with it is refused.
+    // SAFETY: nobody follows the handle: every call with it is rejected.
     let other =
         unsafe { Stream::from_handle(Device::cuda(0), std::ptr::without_provenance_mut(64)) };
     let default = Stream::DEFAULT;
-    // SAFETY: the call is refused.
+    // SAFETY: the call is rejected.
     let freed = unsafe { api.free_stream(device, other) };
     let results = [
         ("a sync", api.sync(device, other)),
@@ -353,12 +363,14 @@ fn other_streams() -> Outcome {
         ("making it the thread's", api.set_stream(device, other)),
     ];
     for (what, result) in results {
-        refused(result, DEV_38, Kind::Type, what)?;
+        rejected(result, DEV_38, Kind::Type, what)?;
     }
     expect(recorder.take_log(), Vec::<String>::new(), "calls")?;
     Ok(api.set_stream(device, default)?)
 }
 
+/// `device/tables-of-own-devices` (DEV-01). Where it does not hold: C that is to call the devices of a library finds them under their
+/// names.
 fn own_devices() -> Outcome {
     let installed = || {
         let code = crate::capi::device::tvmspec_install_devices();
@@ -385,6 +397,8 @@ fn own_devices() -> Outcome {
     demand(aligned, || format!("{space:?} is not aligned to 512"))
 }
 
+/// `device/own-table-keeps-its-errors` (DEV-02, DEV-18). Where it does not hold: a rejection that went through C and back has lost its
+/// rule.
 fn own_table() -> Outcome {
     let recorder: &'static Recorder = Box::leak(Box::default());
     let own = c_table::of_api(recorder);
@@ -395,7 +409,7 @@ fn own_table() -> Outcome {
     };
     // SAFETY: the recorder copies nothing.
     let result = unsafe { api.copy(&NOTHING, Stream::DEFAULT) };
-    refused(result, DEV_18, Kind::Unsupported, "a copy")?;
+    rejected(result, DEV_18, Kind::Unsupported, "a copy")?;
     let room: &'static mut [DeviceTable; 2] =
         Box::leak(Box::new([*c_table::of_api(cpu::cpu()); 2]));
     let odd = room.as_mut_ptr().wrapping_byte_add(1);

@@ -2,96 +2,42 @@
 //!
 //! The interface is a table of C functions, so that one script runs on our own exports and on a foreign runtime.
 
-use crate::capi::legacy::{TVMPackedCFunc, TVMPackedCFuncFinalizer};
-use crate::conformance::op::{Op, Run};
+use super::legacy_callbacks::{CallbackState, HOOKS, callback, finish};
+use crate::conformance::op::{Handler, Op};
+use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::forms::{float, float_of};
-use crate::conformance::runtime::ffi::{Reply, told, unsupported, value_of};
-use crate::conformance::runtime::legacy::Api;
+use crate::conformance::runtime::ffi::{Reply, accepted, unsupported, value_of};
+use crate::conformance::runtime::legacy::functions::{Frontend, Interface};
+use crate::conformance::runtime::legacy::{LegacyApi, c_text};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLDataType, DLDevice};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_int};
 use std::ptr;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// What a case about this interface can ask.
 pub(crate) const OPS: &[Op] = &[Op {
     name: "function.legacy",
-    help: "value [step, ...] over the C interface of 0.20 and before, with the steps of spec/function.md: what each gave",
-    run: Run::Legacy(script),
+    help: "value [step, ...] over the C interface of 0.20 and before, with the steps of spec/function.md: the result of each",
+    run: Handler::Legacy(script),
 }];
-
-type Handle = *mut c_void;
-
-/// The functions of the interface that a script needs.
-#[derive(Clone, Copy)]
-pub(crate) struct Interface {
-    /// `TVMFuncCall`
-    pub call: unsafe extern "C-unwind" fn(
-        Handle,
-        *mut TVMValue,
-        *mut c_int,
-        c_int,
-        *mut TVMValue,
-        *mut c_int,
-    ) -> c_int,
-    /// `TVMFuncCreateFromCFunc`
-    pub create: unsafe extern "C" fn(
-        TVMPackedCFunc,
-        Handle,
-        Option<TVMPackedCFuncFinalizer>,
-        *mut Handle,
-    ) -> c_int,
-    /// `TVMCFuncSetReturn`
-    pub give_result: unsafe extern "C" fn(Handle, *mut TVMValue, *mut c_int, c_int) -> c_int,
-    /// `TVMCbArgToReturn`
-    pub own_argument: unsafe extern "C" fn(*mut TVMValue, *mut c_int) -> c_int,
-    /// `TVMFuncRegisterGlobal`
-    pub register: unsafe extern "C" fn(*const c_char, Handle, c_int) -> c_int,
-    /// `TVMFuncGetGlobal`
-    pub find: unsafe extern "C" fn(*const c_char, *mut Handle) -> c_int,
-    /// `TVMFuncListGlobalNames`
-    pub names: unsafe extern "C" fn(*mut c_int, *mut *const *const c_char) -> c_int,
-    /// `TVMFuncRemoveGlobal`, from 0.8 on
-    pub remove: Option<unsafe extern "C" fn(*const c_char) -> c_int>,
-    /// `TVMFuncFree`
-    pub free: unsafe extern "C" fn(Handle) -> c_int,
-    /// `TVMGetLastError`
-    pub last_error: unsafe extern "C" fn() -> *const c_char,
-    /// `TVMAPISetLastError`
-    pub set_last_error: unsafe extern "C" fn(*const c_char),
-    /// How a Python frontend leaves its errors, from 0.14 on
-    pub frontend: Option<Frontend>,
-}
-
-/// The functions for the errors of a Python frontend.
-#[derive(Clone, Copy)]
-pub(crate) struct Frontend {
-    /// `TVMBackendRegisterEnvCAPI`
-    pub register: unsafe extern "C" fn(*const c_char, Handle) -> c_int,
-    /// `TVMAPISetLastPythonError`
-    pub set_error: unsafe extern "C" fn(Handle),
-    /// `TVMGetLastPythonError`
-    pub error: unsafe extern "C" fn() -> Handle,
-    /// `TVMDropLastPythonError`
-    pub drop_error: unsafe extern "C" fn(),
-}
 
 /// What the places of a result hold before a call.
 const BEFORE: (i64, c_int) = (0x5EED, 77);
 
 /// `function.legacy`
-fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    told(run(api.functions, value_of(args)).map_err(unsupported)?)
+fn script(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
+    accepted(run(api.functions, value_of(args)).map_err(unsupported)?)
 }
 
 /// Runs the steps. `Err` says which step the interface or this driver has no answer for.
 fn run(interface: Interface, steps: &Value) -> Result<Value, String> {
     static RUN: AtomicU32 = AtomicU32::new(0);
-    let mut script = Script {
+    let mut script = LegacyScript {
         interface,
         prefix: format!("script{}.", RUN.fetch_add(1, Ordering::Relaxed)),
         held: BTreeMap::new(),
@@ -103,27 +49,18 @@ fn run(interface: Interface, steps: &Value) -> Result<Value, String> {
     steps.map(|step| script.step(step)).collect()
 }
 
-/// What a callback was made with.
-struct Made {
-    interface: Interface,
-    what: String,
-    text: CString,
-    finished: &'static AtomicU32,
-    error: &'static AtomicI64,
-}
-
-struct Script {
+struct LegacyScript {
     interface: Interface,
     prefix: String,
-    held: BTreeMap<String, Handle>,
+    held: BTreeMap<String, RawHandle>,
     registered: Vec<CString>,
-    /// How many callbacks were given back. Outlives the script: a runtime may keep a function for ever.
+    /// How many callbacks were finished. Outlives the script: a runtime may keep a function for ever.
     finished: &'static AtomicU32,
     /// The references of the error object of the frontend that this script plays; one is its own.
     error: &'static AtomicI64,
 }
 
-impl Script {
+impl LegacyScript {
     fn step(&mut self, step: &Value) -> Result<Value, String> {
         let text = |at: usize| step.get(at).and_then(Value::as_str).unwrap_or_default();
         let api = self.interface;
@@ -164,7 +101,7 @@ impl Script {
                 for (name, hook) in HOOKS {
                     // SAFETY: a text and the function of that name.
                     if unsafe { (frontend.register)(name.as_ptr(), hook()) } != 0 {
-                        return Err("a hook of the frontend was refused".into());
+                        return Err("a hook of the frontend was rejected".into());
                     }
                 }
                 // SAFETY: a text, and an address that is not kept.
@@ -182,7 +119,10 @@ impl Script {
                 Value::Null
             }
             "free" => {
-                let handle = self.held.remove(text(1)).ok_or("no such function")?;
+                let handle = self
+                    .held
+                    .remove(text(1))
+                    .ok_or("no function of that name")?;
                 // SAFETY: a handle that this script owns.
                 unsafe { (api.free)(handle) };
                 Value::Null
@@ -201,13 +141,13 @@ impl Script {
         c_text(&format!("{}{name}", self.prefix))
     }
 
-    fn handle(&self, name: &str) -> Result<Handle, String> {
+    fn handle(&self, name: &str) -> Result<RawHandle, String> {
         let held = self.held.get(name);
         held.copied()
             .ok_or_else(|| format!("the script has no function {name}"))
     }
 
-    fn hold(&mut self, name: &str, handle: Handle) {
+    fn hold(&mut self, name: &str, handle: RawHandle) {
         if let Some(before) = self.held.insert(name.to_owned(), handle) {
             // SAFETY: a handle that this script owns.
             unsafe { (self.interface.free)(before) };
@@ -215,7 +155,7 @@ impl Script {
     }
 
     fn callback(&mut self, name: &str, what: &str, text: &str) -> c_int {
-        let made = Box::new(Made {
+        let made = Box::new(CallbackState {
             interface: self.interface,
             what: what.to_owned(),
             text: c_text(text),
@@ -224,7 +164,7 @@ impl Script {
         });
         let mut out = ptr::null_mut();
         let resource = Box::into_raw(made).cast();
-        // SAFETY: the callback takes what it is made with, `finish` gives that back.
+        // SAFETY: the callback takes what it is made with, `finish` frees that.
         let code =
             unsafe { (self.interface.create)(callback, resource, Some(finish), &raw mut out) };
         if code == 0 {
@@ -235,7 +175,7 @@ impl Script {
 
     fn call(&mut self, name: &str, args: &Value) -> Result<Value, String> {
         let function = self.handle(name)?;
-        let mut kept = Kept::default();
+        let mut kept = ArgumentStorage::default();
         let args = args.as_array().into_iter().flatten();
         let pairs: Result<Vec<_>, String> = args.map(|arg| self.argument(arg, &mut kept)).collect();
         let (mut values, mut codes): (Vec<TVMValue>, Vec<c_int>) = pairs?.into_iter().unzip();
@@ -260,7 +200,11 @@ impl Script {
         Ok(unsafe { self.result(result, result_code) })
     }
 
-    fn argument(&self, arg: &Value, kept: &mut Kept) -> Result<(TVMValue, c_int), String> {
+    fn argument(
+        &self,
+        arg: &Value,
+        kept: &mut ArgumentStorage,
+    ) -> Result<(TVMValue, c_int), String> {
         let member = |name: &str| arg.get(name);
         let pair = |value: &Value| -> Option<(i32, i32)> {
             Some((
@@ -372,9 +316,9 @@ impl Script {
         }
         let names: Vec<String> = (0..usize::try_from(count).unwrap_or(0))
             .map(|at| {
-                // SAFETY: the array holds `count` texts until the next such call on this thread.
+                // SAFETY: the array holds `count` texts until the next listing on this thread.
                 let name = unsafe { *names.wrapping_add(at) };
-                // SAFETY: such a text ends with a zero.
+                // SAFETY: a name ends with a zero.
                 let name = unsafe { CStr::from_ptr(name) };
                 name.to_string_lossy().into_owned()
             })
@@ -388,7 +332,7 @@ impl Script {
     }
 }
 
-impl Drop for Script {
+impl Drop for LegacyScript {
     fn drop(&mut self) {
         for name in &self.registered {
             if let Some(remove) = self.interface.remove {
@@ -405,7 +349,7 @@ impl Drop for Script {
 
 /// What arguments point to.
 #[derive(Default)]
-struct Kept {
+struct ArgumentStorage {
     texts: Vec<CString>,
     bytes: Vec<Box<[u8]>>,
     #[expect(clippy::vec_box, reason = "their addresses are passed on")]
@@ -415,97 +359,4 @@ struct Kept {
 fn triple(value: &Value) -> Option<[u16; 3]> {
     let one = |at: usize| value.get(at)?.as_u64()?.try_into().ok();
     Some([one(0)?, one(1)?, one(2)?])
-}
-
-fn c_text(text: &str) -> CString {
-    CString::new(text.replace('\0', "")).unwrap_or_default()
-}
-
-/// The one callback of all scripts; what it does it was made with.
-unsafe extern "C-unwind" fn callback(
-    values: *mut TVMValue,
-    codes: *mut c_int,
-    count: c_int,
-    result: Handle,
-    resource: Handle,
-) -> c_int {
-    // SAFETY: the resource is what `Script::callback` made, alive until `finish`.
-    let made = unsafe { &*resource.cast::<Made>() };
-    let api = &made.interface;
-    let give_int = |v_int64: i64| {
-        let (mut value, mut told) = (TVMValue { v_int64 }, code::INT);
-        // SAFETY: the result handle of this call, one value with its code.
-        unsafe { (api.give_result)(result, &raw mut value, &raw mut told, 1) }
-    };
-    match made.what.as_str() {
-        // SAFETY: the result handle of this call; as many arguments as the script says.
-        "echo" => unsafe { (api.give_result)(result, values, codes, 1) },
-        "count" => give_int(count.into()),
-        "nothing" => 0,
-        // SAFETY: as for `echo`.
-        "two" => unsafe { (api.give_result)(result, values, codes, 2) },
-        // The argument made its own, and given as the result: whoever owns a handle gives it back.
-        "own" => {
-            // SAFETY: the first argument of this call.
-            let owned = unsafe { (api.own_argument)(values, codes) };
-            // SAFETY: there is a first argument, and it has a code.
-            if owned == 0 && unsafe { *codes } == code::FUNCTION {
-                // SAFETY: there is a first argument.
-                let argument = unsafe { *values };
-                // SAFETY: the code says that it is a function.
-                let function = unsafe { argument.v_handle };
-                // SAFETY: `own_argument` made the handle ours.
-                unsafe { (api.free)(function) };
-            }
-            give_int(owned.into())
-        }
-        "quietly" => 1,
-        "signal" => -2,
-        "raise" => {
-            let error = ptr::from_ref(made.error).cast_mut().cast();
-            if let Some(frontend) = api.frontend {
-                // SAFETY: an object that is never freed.
-                unsafe { (frontend.set_error)(error) };
-            }
-            -1
-        }
-        _ => {
-            // SAFETY: a text.
-            unsafe { (api.set_last_error)(made.text.as_ptr()) };
-            -1
-        }
-    }
-}
-
-/// The name of a function, and what gives its address.
-type Hook = (&'static CStr, fn() -> Handle);
-
-/// The functions of an interpreter whose objects are counters.
-const HOOKS: [Hook; 4] = [
-    (c"PyGILState_Ensure", || take_lock as Handle),
-    (c"PyGILState_Release", || release_lock as Handle),
-    (c"Py_IncRef", || count_up as Handle),
-    (c"Py_DecRef", || count_down as Handle),
-];
-
-unsafe extern "C" fn take_lock() -> usize {
-    1
-}
-
-unsafe extern "C" fn release_lock(_: usize) {}
-
-unsafe extern "C" fn count_up(object: Handle) {
-    // SAFETY: objects of these scripts are counters that are never freed.
-    unsafe { &*object.cast::<AtomicI64>() }.fetch_add(1, Ordering::Relaxed);
-}
-
-unsafe extern "C" fn count_down(object: Handle) {
-    // SAFETY: objects of these scripts are counters that are never freed.
-    unsafe { &*object.cast::<AtomicI64>() }.fetch_sub(1, Ordering::Relaxed);
-}
-
-unsafe extern "C-unwind" fn finish(resource: Handle) {
-    // SAFETY: the resource is what `Script::callback` made; the runtime gives it back once.
-    let made = unsafe { Box::from_raw(resource.cast::<Made>()) };
-    made.finished.fetch_add(1, Ordering::Relaxed);
 }

@@ -1,7 +1,7 @@
 //! Operations of the chapter function: calls, errors, the registry.
 
-use super::{driver, script};
-use crate::conformance::op::{Op, Refusal, Run};
+use super::{driver, registry_steps, script};
+use crate::conformance::op::{Handler, Op, Refusal};
 use crate::function::{Error, Function, registry, take_broken};
 use crate::value::{Any, AnyView};
 
@@ -10,36 +10,36 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "function.call",
         help: "value {function, args}: calls one of the functions that spec/function.md lists: the result, or the error",
-        run: Run::Driven(driver::call),
+        run: Handler::Driven(driver::call),
     },
     Op {
         name: "function.raw_call",
         help: "value {function, args}: the return code, the result place (7 before), the error left on the thread",
-        run: Run::Driven(driver::raw_call),
+        run: Handler::Driven(driver::raw_call),
     },
     Op {
         name: "function.error",
         help: "value {kind, message, backtrace, cause, updates: [[mode, text]], frames: [[file, line, function]]}: the parts of the error object",
-        run: Run::Driven(driver::error),
+        run: Handler::Driven(driver::error),
     },
     Op {
         name: "function.raised",
-        help: "value [\"set x\" | \"take\" ...]: what each take gave",
-        run: Run::Driven(driver::raised),
+        help: "value [\"set x\" | \"take\" ...]: the result of each take",
+        run: Handler::Driven(driver::raised),
     },
     Op {
         name: "function.registry",
-        help: "value [[register, name, result, override] | [provide, name, result] | [register_safely, whole name, result] | [register_typed, name] | [is_safe, whole name] | [describe, name, result, doc, metadata] | [metadata, name] | [schema, name] | [finished] | [lookup, name] | [call_old, name] | [remove, name] | [names]]: what each gave",
-        run: Run::Driven(driver::registry),
+        help: "value [[register, name, result, override] | [provide, name, result] | [register_safely, whole name, result] | [register_typed, name] | [is_safe, whole name] | [describe, name, result, doc, metadata] | [metadata, name] | [schema, name] | [finished] | [lookup, name] | [call_old, name] | [remove, name] | [names]]: the result of each",
+        run: Handler::Driven(registry_steps::registry),
     },
     Op {
         name: "function.script",
         help: "value [[global function or {of: n}, argument, ...], ...]: what each call returned or raised, and what it took of what was moved",
-        run: Run::Driven(script::script),
+        run: Handler::Driven(script::script),
     },
 ];
 
-/// The refusal behind an error: the rule that it came from, or the error itself as an answer.
+/// The rejection behind an error: the rule that it came from, or the error itself as an answer.
 pub(crate) fn refusal(error: &Error) -> Option<Refusal> {
     let broken = take_broken()?;
     (broken.message() == error.message()).then_some(Refusal::Rejected(broken))
@@ -76,7 +76,7 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     })
 }
 
-/// Steps of `function.registry`: what safe code asks of the registry, and functions that yield to others (FUN-11).
+/// Steps of `function.registry`: how safe code uses the registry, and functions that yield to others (FUN-11).
 pub(in crate::conformance) fn registry(step: &str) -> Option<Function> {
     Some(match step {
         "require" => Function::from_typed(|name: String| registry::require(&name)),

@@ -1,13 +1,13 @@
 //! `function.script` and `module.script`: functions of the registry, and what they return, called one after the other by a
 //! caller of the C interface that sees results, errors in full, and which of the moved objects were taken.
 
-use super::driver;
+use super::callbacks;
 use crate::conformance::module::opened::why_not_here;
-use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::{Held, bytes_arg, text_arg};
+use crate::conformance::runtime::ffi::held::{OwnedValue, bytes_arg, text_arg};
 use crate::conformance::runtime::ffi::{
-    Reply, alone, bytes, fresh_prefix, told, unsupported, value_of,
+    Reply, accepted, alone, bytes, fresh_prefix, unsupported, value_of,
 };
 use crate::value::{AnyPayload, ByteArray, RawAny, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -16,13 +16,13 @@ use std::ffi::CString;
 use std::path::PathBuf;
 
 /// Without a file.
-pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn script(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     run(api, args, None)
 }
 
 /// With the data of the request in a file, the library of the script.
 pub(in crate::conformance) fn script_of_library(
-    api: &'static Api,
+    api: &'static FfiApi,
     args: &Value,
 ) -> Result<Reply, Reply> {
     let data = bytes(args)?;
@@ -34,9 +34,9 @@ pub(in crate::conformance) fn script_of_library(
     for other in ["case.dll", "case.dylib", "case.dso", "case.so.1.2"] {
         std::fs::hard_link(&library, folder.path().join(other)).map_err(skipped)?;
     }
-    let told = run(api, args, Some(folder.path().to_owned()));
+    let reply = run(api, args, Some(folder.path().to_owned()));
     drop(folder);
-    told
+    reply
 }
 
 /// A library of C++ needs the library of its compiler, too.
@@ -59,15 +59,15 @@ fn runs_here(library: &[u8]) -> Result<(), Reply> {
     Ok(())
 }
 
-struct Script {
-    api: &'static Api,
+struct CallScript {
+    api: &'static FfiApi,
     folder: Option<PathBuf>,
-    results: Vec<Option<Held>>,
+    results: Vec<Option<OwnedValue>>,
     /// What is in front of its `fresh` names.
     prefix: String,
 }
 
-impl Drop for Script {
+impl Drop for CallScript {
     /// The last first: what a library made ends before the library does.
     fn drop(&mut self) {
         while self.results.pop().is_some() {}
@@ -75,30 +75,30 @@ impl Drop for Script {
 }
 
 /// An argument: the cell, and what it points to for as long as the call takes.
-struct Given {
+struct ScriptArgument {
     raw: RawAny,
-    _held: Option<Held>,
+    _held: Option<OwnedValue>,
     _text: Option<CString>,
     _bytes: Option<Box<(ByteArray, Vec<u8>)>>,
     /// What an r-value reference leads to: the address of an object, null once it is taken.
     slot: Option<Box<*mut std::ffi::c_void>>,
 }
 
-fn run(api: &'static Api, args: &Value, folder: Option<PathBuf>) -> Result<Reply, Reply> {
+fn run(api: &'static FfiApi, args: &Value, folder: Option<PathBuf>) -> Result<Reply, Reply> {
     let steps = value_of(args).as_array();
     let steps = steps.ok_or_else(|| unsupported("`value` is no list of steps"))?;
     let _alone = alone();
-    let mut script = Script {
+    let mut script = CallScript {
         api,
         folder,
         results: Vec::new(),
         prefix: fresh_prefix(),
     };
     let answers: Result<Vec<Value>, Reply> = steps.iter().map(|step| script.step(step)).collect();
-    told(Value::Array(answers?))
+    accepted(Value::Array(answers?))
 }
 
-impl Script {
+impl CallScript {
     /// A step is `[function, argument, ...]`; `{"of": n}` is the result of step n, in the place of either.
     fn step(&mut self, step: &Value) -> Result<Value, Reply> {
         let no_function = || unsupported(format!("{step} names no function"));
@@ -124,7 +124,7 @@ impl Script {
                 .ok_or_else(|| unsupported(format!("this runtime has no function `{name}`")))?,
             None => self.earlier(name)?,
         };
-        let given: Result<Vec<Given>, Reply> =
+        let given: Result<Vec<ScriptArgument>, Reply> =
             given.iter().map(|form| self.argument(form)).collect();
         let given = given?;
         let cells: Vec<RawAny> = given.iter().map(|given| given.raw).collect();
@@ -147,7 +147,7 @@ impl Script {
         })
     }
 
-    fn earlier(&self, form: &Value) -> Result<Held, Reply> {
+    fn earlier(&self, form: &Value) -> Result<OwnedValue, Reply> {
         let at = form.get("of").and_then(Value::as_u64);
         let at = at.and_then(|at| usize::try_from(at).ok());
         let result = at.and_then(|at| self.results.get(at));
@@ -156,14 +156,14 @@ impl Script {
         Ok(self.api.share(result.raw))
     }
 
-    fn value(&self, form: &Value) -> Result<Held, Reply> {
+    fn value(&self, form: &Value) -> Result<OwnedValue, Reply> {
         match form.get("of").is_some() {
             true => self.earlier(form),
             false => make(self.api, form),
         }
     }
 
-    fn argument(&self, form: &Value) -> Result<Given, Reply> {
+    fn argument(&self, form: &Value) -> Result<ScriptArgument, Reply> {
         let text = |name: &str| form.get(name).and_then(Value::as_str);
         if let Some(raw) = form.get("raw") {
             let bytes = match raw.as_str() {
@@ -171,19 +171,19 @@ impl Script {
                 None => bytes_at(raw, "bytes")?,
             };
             let text = CString::new(bytes).map_err(|why| unsupported(why.to_string()))?;
-            return Ok(Given {
+            return Ok(ScriptArgument {
                 raw: text_arg(&text),
                 _text: Some(text),
-                ..Given::default()
+                ..ScriptArgument::default()
             });
         }
         if form.get("view").is_some() {
             let bytes = bytes_at(form, "view")?;
             let both = Box::new((ByteArray::of(&bytes), bytes));
-            return Ok(Given {
+            return Ok(ScriptArgument {
                 raw: bytes_arg(&both.0),
                 _bytes: Some(both),
-                ..Given::default()
+                ..ScriptArgument::default()
             });
         }
         if let Some(inner) = form.get("moved") {
@@ -194,10 +194,10 @@ impl Script {
             };
             std::mem::forget(held);
             let ptr = std::ptr::from_ref(&*slot).cast_mut().cast();
-            return Ok(Given {
+            return Ok(ScriptArgument {
                 raw: RawAny::of(index::RVALUE_REF, AnyPayload { ptr }),
                 slot: Some(slot),
-                ..Given::default()
+                ..ScriptArgument::default()
             });
         }
         let held = match (text("path"), text("callback")) {
@@ -206,16 +206,16 @@ impl Script {
                 let folder = folder.ok_or_else(|| unsupported("this script has no files"))?;
                 self.api.text(&folder.join(name).to_string_lossy())?
             }
-            (_, Some(name)) => driver::converting(self.api, name)?,
+            (_, Some(name)) => callbacks::converting(self.api, name)?,
             _ => match text("fresh") {
                 Some(name) => self.api.text(&format!("{}{name}", self.prefix))?,
                 None => self.value(form)?,
             },
         };
-        Ok(Given {
+        Ok(ScriptArgument {
             raw: held.raw,
             _held: Some(held),
-            ..Given::default()
+            ..ScriptArgument::default()
         })
     }
 }
@@ -227,9 +227,9 @@ fn bytes_at(form: &Value, name: &str) -> Result<Vec<u8>, Reply> {
     bytes.map_err(|why| unsupported(why.to_string()))
 }
 
-impl Default for Given {
-    fn default() -> Given {
-        Given {
+impl Default for ScriptArgument {
+    fn default() -> ScriptArgument {
+        ScriptArgument {
             raw: RawAny::NONE,
             _held: None,
             _text: None,
@@ -239,9 +239,9 @@ impl Default for Given {
     }
 }
 
-impl Given {
+impl ScriptArgument {
     /// Whether a moved object was taken; one that was not is dropped here.
-    fn finish(&self, api: &'static Api) -> Option<bool> {
+    fn finish(&self, api: &'static FfiApi) -> Option<bool> {
         // Through a pointer: the callee may have changed it.
         let slot: *const *mut std::ffi::c_void = &raw const **self.slot.as_ref()?;
         // SAFETY: the box is alive.

@@ -33,42 +33,46 @@
 //!
 //! `{"lookup": {ID: tensor}}` is a function that finds linked parameters, of this crate alone. The answer has a result for every step; `{"error": true}` for one that failed.
 
-use super::forms::{bytes_of, elements, extents, param_file};
+use super::forms::{bytes_of, param_file};
+use super::results::shown;
+use super::tensors::{ViewedTensor, dtype_of, wrong_case};
 use super::{kernels, own, times};
-use crate::conformance::adapter::{Rejection, Reply, legacy::modules};
-use crate::conformance::device::counted::{self, Count};
+use crate::conformance::adapter::{Rejection, Reply};
+use crate::conformance::device::counted::{self, UsageCount};
 use crate::conformance::op;
-use crate::conformance::runtime::ffi::{forms::plain_float, unsupported};
+use crate::conformance::runtime::ffi::unsupported;
 use crate::conformance::runtime::legacy::{
-    Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg,
+    LegacyApi, LegacyArg, LegacyValue, bytes_arg, c_text, int_arg, null_arg, text_arg,
 };
-use crate::conformance::runtime::number::{NoNumber, number_of, numbers_in};
+use crate::conformance::runtime::number::{NoNumber, number_of};
 use crate::function::Error;
 use crate::value::legacy::{TVMValue, code};
-use crate::value::{ByteArray, DLDataType, DLDevice, DLTensor, dtype_from_text, dtype_to_text};
+use crate::value::{ByteArray, DLDevice};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::ffi::c_int;
-use std::ptr;
 use std::time::Instant;
 
-struct Script<'a> {
-    api: &'static Api,
+struct ExecutorScript<'a> {
+    api: &'static LegacyApi,
     value: &'a Value,
     graph: std::ffi::CString,
     blob: Option<Vec<u8>>,
-    kernels: Held,
-    tensors: HashMap<String, Lent>,
-    current: Option<Held>,
-    other: Option<Held>,
-    held: Option<Held>,
-    count: Option<Count>,
+    kernels: LegacyValue,
+    tensors: HashMap<String, ViewedTensor>,
+    current: Option<LegacyValue>,
+    other: Option<LegacyValue>,
+    held: Option<LegacyValue>,
+    count: Option<UsageCount>,
     /// Rule and kind of the last error.
     broken: Value,
 }
 
-pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+/// Runs the steps of `value`; the answer is the list of their results.
+pub(in crate::conformance) fn script(
+    api: &'static LegacyApi,
+    args: &Value,
+) -> Result<Reply, Reply> {
     kernels::begin(api);
     let value = args.get("value").unwrap_or(&Value::Null);
     let balance = value["balance"] == json!(true);
@@ -86,7 +90,7 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
         };
         kernels::link(id, bytes.as_deref());
     }
-    let mut script = Script {
+    let mut script = ExecutorScript {
         api,
         value,
         graph: c_text(&value["graph"].to_string()),
@@ -96,7 +100,7 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
         current: None,
         other: None,
         held: None,
-        count: match counts.then(Count::begin).transpose() {
+        count: match counts.then(UsageCount::begin).transpose() {
             Ok(_) if counts && !ours(api) => {
                 return Err(unsupported("the device that counts is one of this crate"));
             }
@@ -105,7 +109,9 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
         broken: Value::Null,
     };
     for (name, tensor) in value["tensors"].as_object().into_iter().flatten() {
-        script.tensors.insert(name.clone(), Lent::new(api, tensor)?);
+        script
+            .tensors
+            .insert(name.clone(), ViewedTensor::new(api, tensor)?);
     }
     if value["bare"] != json!(true) {
         match script.executor() {
@@ -113,13 +119,13 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
             // Without an executor the steps can ask for the error alone.
             Err(Reply::Reject(_)) => {
                 let mut results = vec![json!({"error": true})];
-                let asked = value["steps"]
+                let has_step = value["steps"]
                     .as_array()
                     .is_some_and(|steps| steps.contains(&json!(["@broken"])));
-                if asked && !ours(api) {
+                if has_step && !ours(api) {
                     return Err(unsupported("it does not say which rule"));
                 }
-                results.extend(asked.then(own::broken));
+                results.extend(has_step.then(own::broken));
                 return Ok(answer(Value::Array(results)));
             }
             Err(other) => return Err(other),
@@ -133,10 +139,10 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
                 script.broken = own::broken();
                 json!({"error": true})
             }
-            said => said?,
+            result => result?,
         });
     }
-    // Executors go before the tensors that they were lent.
+    // Executors are freed before the tensors that they borrow.
     drop((
         script.current.take(),
         script.other.take(),
@@ -152,7 +158,7 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
 }
 
 /// Whether the runtime is this crate.
-fn ours(api: &'static Api) -> bool {
+fn ours(api: &'static LegacyApi) -> bool {
     api.brought("graph.show").is_some()
 }
 
@@ -172,15 +178,6 @@ fn extras<'a>(value: &Value, blob: Option<&'a [u8]>) -> kernels::Extras<'a> {
     kernels::Extras { blob, linked }
 }
 
-fn wrong_case(error: impl std::fmt::Display) -> Reply {
-    Reply::ProtocolError(error.to_string())
-}
-
-fn dtype_of(form: &Value) -> Result<DLDataType, Reply> {
-    let text = form["dtype"].as_str().unwrap_or_default();
-    dtype_from_text(text).map_err(|error| unsupported(error.to_string()))
-}
-
 fn answer(value: Value) -> Reply {
     Reply::Ok {
         value,
@@ -188,15 +185,15 @@ fn answer(value: Value) -> Reply {
     }
 }
 
-impl Script<'_> {
-    fn executor(&self) -> Result<Held, Reply> {
+impl ExecutorScript<'_> {
+    fn executor(&self) -> Result<LegacyValue, Reply> {
         let devices = self.value["devices"].as_array().cloned();
         let devices = devices.unwrap_or_else(|| vec![json!([1, 0])]);
         let debug = self.value["debug"] == json!(true);
         let mut args = vec![text_arg(&self.graph), self.kernels.arg()];
         let pairs = devices.iter().flat_map(|pair| [&pair[0], &pair[1]]);
         let places = pairs.map(|number| Ok(int_arg(number_of(number)?)));
-        let places: Vec<Arg> = places.collect::<Result<_, Reply>>()?;
+        let places: Vec<LegacyArg> = places.collect::<Result<_, Reply>>()?;
         if devices.iter().any(|pair| pair[0] != json!(1)) {
             let create = self.api.brought("graph.create");
             let create = create
@@ -239,9 +236,9 @@ impl Script<'_> {
                 self.second()?;
                 let other = self.other.take();
                 let before = std::mem::replace(&mut self.current, other);
-                let said = self.call(name, args);
+                let result = self.call(name, args);
                 self.other = std::mem::replace(&mut self.current, before);
-                shown(self.api, &said?)
+                shown(self.api, &result?)
             }
             ("@has", [name]) => {
                 let name = name.as_str().unwrap_or_default();
@@ -262,8 +259,8 @@ impl Script<'_> {
                 None => Ok(Value::Null),
             },
             ("@count", [name, args @ ..]) => {
-                let given = self.call(name, args)?;
-                Ok(match shown(self.api, &given)? {
+                let result = self.call(name, args)?;
+                Ok(match shown(self.api, &result)? {
                     Value::String(text) => json!(text.split_terminator(',').count()),
                     other => other,
                 })
@@ -290,13 +287,13 @@ impl Script<'_> {
             }
             ("@took", [name, args @ ..]) => {
                 let start = Instant::now();
-                let given = self.call(name, args)?;
-                times::shown(name, args, &given, start.elapsed())
+                let result = self.call(name, args)?;
+                times::shown(name, args, &result, start.elapsed())
             }
             ("@report", [name]) => times::report(&self.call(name, &[])?.text()?),
             ("@save", []) => {
                 let save = self.api.brought("graph.save");
-                let none = || unsupported("no function gives the payload of a module");
+                let none = || unsupported("no function returns the payload of a module");
                 let saved = self
                     .api
                     .call(&save.ok_or_else(none)?, &[self.now()?.arg()])?;
@@ -306,12 +303,12 @@ impl Script<'_> {
         }
     }
 
-    fn now(&self) -> Result<&Held, Reply> {
+    fn now(&self) -> Result<&LegacyValue, Reply> {
         let none = || unsupported("there is no module yet");
         self.current.as_ref().ok_or_else(none)
     }
 
-    fn second(&mut self) -> Result<&Held, Reply> {
+    fn second(&mut self) -> Result<&LegacyValue, Reply> {
         if self.other.is_none() {
             self.other = Some(self.executor()?);
         }
@@ -320,268 +317,106 @@ impl Script<'_> {
             .ok_or_else(|| unsupported("there is no second executor"))
     }
 
-    fn become_current(&mut self, made: Held) -> Result<Value, Reply> {
-        let said = shown(self.api, &made)?;
+    fn become_current(&mut self, made: LegacyValue) -> Result<Value, Reply> {
+        let result = shown(self.api, &made)?;
         self.current = Some(made);
-        Ok(said)
+        Ok(result)
     }
 
-    fn named(&self, name: &Value) -> Result<&Lent, Reply> {
+    fn named(&self, name: &Value) -> Result<&ViewedTensor, Reply> {
         let name = name.as_str().unwrap_or_default();
         let none = || unsupported(format!("there is no tensor `{name}`"));
         self.tensors.get(name).ok_or_else(none)
     }
 
-    fn global(&mut self, name: &Value, args: &[Value]) -> Result<Held, Reply> {
+    fn global(&mut self, name: &Value, args: &[Value]) -> Result<LegacyValue, Reply> {
         let name = name.as_str().unwrap_or_default();
         let made = self.arguments(args)?;
         // A factory keeps its parameters: it wants arrays, not views.
-        let owned = |made: &Made| match made {
-            Made::Tensor(tensor) => tensor.array.arg(),
+        let owned = |made: &PreparedArg| match made {
+            PreparedArg::Tensor(tensor) => tensor.array.arg(),
             other => other.arg(),
         };
-        let args: Vec<Arg> = made.iter().map(owned).collect();
+        let args: Vec<LegacyArg> = made.iter().map(owned).collect();
         self.api.call_global(name, &args)
     }
 
     /// A function that is not there fails as a call does: frontends raise an error for both.
-    fn call(&mut self, name: &Value, args: &[Value]) -> Result<Held, Reply> {
+    fn call(&mut self, name: &Value, args: &[Value]) -> Result<LegacyValue, Reply> {
         let name = name.as_str().unwrap_or_default();
         let function = self.api.function_of(self.now()?, name, false)?;
         let none = || Reply::Reject(Rejection::default());
         let function = function.ok_or_else(none)?;
         let made = self.arguments(args)?;
-        let args: Vec<Arg> = made.iter().map(Made::arg).collect();
+        let args: Vec<LegacyArg> = made.iter().map(PreparedArg::arg).collect();
         self.api.call(&function, &args)
     }
 
-    fn arguments(&mut self, args: &[Value]) -> Result<Vec<Made>, Reply> {
+    fn arguments(&mut self, args: &[Value]) -> Result<Vec<PreparedArg>, Reply> {
         args.iter().map(|arg| self.argument(arg)).collect()
     }
 
-    fn argument(&mut self, arg: &Value) -> Result<Made, Reply> {
+    fn argument(&mut self, arg: &Value) -> Result<PreparedArg, Reply> {
         let members = match arg {
-            Value::Number(_) => return Ok(Made::Plain(int_arg(number_of(arg)?))),
-            Value::String(text) => return Ok(Made::Text(c_text(text))),
+            Value::Number(_) => return Ok(PreparedArg::Plain(int_arg(number_of(arg)?))),
+            Value::String(text) => return Ok(PreparedArg::Text(c_text(text))),
             Value::Object(members) => members,
-            _ => return Ok(Made::Plain(null_arg())),
+            _ => return Ok(PreparedArg::Plain(null_arg())),
         };
         Ok(match members.iter().next() {
-            Some((key, name)) if key == "tensor" => Made::Plain(self.named(name)?.arg()),
+            Some((key, name)) if key == "tensor" => PreparedArg::Plain(self.named(name)?.arg()),
             Some((key, Value::Object(params))) if key == "params" => {
                 let file = param_file(params).map_err(|error| unsupported(error.to_string()))?;
-                Made::bytes(file.as_bytes().to_vec())
+                PreparedArg::bytes(file.as_bytes().to_vec())
             }
             Some((key, pair)) if key == "device" => {
                 let v_device = DLDevice {
                     device_type: number_of(&pair[0])?,
                     device_id: number_of(&pair[1])?,
                 };
-                Made::Plain((TVMValue { v_device }, code::DEVICE))
+                PreparedArg::Plain((TVMValue { v_device }, code::DEVICE))
             }
             Some((key, known)) if key == "lookup" => {
                 let make = self.api.brought("graph.lookup");
                 let make = make.ok_or_else(|| unsupported("no C function makes a lookup"))?;
-                Made::Held(
+                PreparedArg::LegacyValue(
                     self.api
                         .call(&make, &[text_arg(&c_text(&known.to_string()))])?,
                 )
             }
-            Some((key, _)) if key == "graph" => Made::Plain(text_arg(&self.graph)),
-            Some((key, _)) if key == "kernels" => Made::Plain(self.kernels.arg()),
-            Some((key, _)) if key == "self" => Made::Plain(self.now()?.arg()),
-            Some((key, _)) if key == "other" => Made::Plain(self.second()?.arg()),
-            _ => Made::Tensor(Lent::new(self.api, arg)?),
+            Some((key, _)) if key == "graph" => PreparedArg::Plain(text_arg(&self.graph)),
+            Some((key, _)) if key == "kernels" => PreparedArg::Plain(self.kernels.arg()),
+            Some((key, _)) if key == "self" => PreparedArg::Plain(self.now()?.arg()),
+            Some((key, _)) if key == "other" => PreparedArg::Plain(self.second()?.arg()),
+            _ => PreparedArg::Tensor(ViewedTensor::new(self.api, arg)?),
         })
     }
 }
 
 /// An argument, with what it points to.
-enum Made {
-    Plain(Arg),
+enum PreparedArg {
+    Plain(LegacyArg),
     Text(std::ffi::CString),
     Bytes(
         Box<ByteArray>,
         #[expect(dead_code, reason = "what the array points to")] Vec<u8>,
     ),
-    Tensor(Lent),
-    Held(Held),
+    Tensor(ViewedTensor),
+    LegacyValue(LegacyValue),
 }
 
-impl Made {
-    fn bytes(bytes: Vec<u8>) -> Made {
-        Made::Bytes(Box::new(ByteArray::of(&bytes)), bytes)
+impl PreparedArg {
+    fn bytes(bytes: Vec<u8>) -> PreparedArg {
+        PreparedArg::Bytes(Box::new(ByteArray::of(&bytes)), bytes)
     }
 
-    fn arg(&self) -> Arg {
+    fn arg(&self) -> LegacyArg {
         match self {
-            Made::Plain(arg) => *arg,
-            Made::Text(text) => text_arg(text),
-            Made::Bytes(array, _) => bytes_arg(array),
-            Made::Tensor(tensor) => tensor.arg(),
-            Made::Held(held) => held.arg(),
+            PreparedArg::Plain(arg) => *arg,
+            PreparedArg::Text(text) => text_arg(text),
+            PreparedArg::Bytes(array, _) => bytes_arg(array),
+            PreparedArg::Tensor(tensor) => tensor.arg(),
+            PreparedArg::LegacyValue(held) => held.arg(),
         }
     }
-}
-
-/// A tensor in memory of the runtime, and a view of it that is lent. With a `skew` the view begins that many bytes later.
-struct Lent {
-    array: Held,
-    view: Box<DLTensor>,
-    _shape: Box<[i64]>,
-    _strides: Option<Box<[i64]>>,
-}
-
-impl Lent {
-    fn new(api: &'static Api, form: &Value) -> Result<Lent, Reply> {
-        let dtype = dtype_of(form)?;
-        let mut shape: Box<[i64]> = extents(form).map_err(wrong_case)?.into();
-        let mut strides: Option<Box<[i64]>> = match form.get("strides") {
-            Some(strides) => Some(numbers_in(strides)?.into()),
-            None => None,
-        };
-        let skew = form["skew"].as_u64();
-        let array = match skew {
-            None => api.array(&shape, dtype)?,
-            Some(skew) => {
-                let item = i64::from(dtype.bits) * i64::from(dtype.lanes) / 8;
-                let size = shape.iter().product::<i64>() * item + skew.cast_signed();
-                let (code, bits, lanes) = (1, 8, 1);
-                api.array(&[size], DLDataType { code, bits, lanes })?
-            }
-        };
-        let whole = array
-            .tensor()
-            .ok_or_else(|| unsupported("no tensor was made"))?;
-        let view = Box::new(DLTensor {
-            ndim: c_int::try_from(shape.len()).map_err(|_| NoNumber::at(&form["shape"]))?,
-            dtype,
-            shape: shape.as_mut_ptr(),
-            strides: strides
-                .as_mut()
-                .map_or(ptr::null_mut(), |strides| strides.as_mut_ptr()),
-            byte_offset: skew.unwrap_or(0),
-            ..*whole
-        });
-        let lent = Lent {
-            array,
-            view,
-            _shape: shape,
-            _strides: strides,
-        };
-        lent.fill(&form["data"])?;
-        Ok(lent)
-    }
-
-    fn arg(&self) -> Arg {
-        let v_handle = ptr::from_ref(&*self.view).cast_mut().cast();
-        (TVMValue { v_handle }, code::DLTENSOR)
-    }
-
-    fn fill(&self, data: &Value) -> Result<(), Reply> {
-        let bytes = bytes_of(data, self.view.dtype);
-        let bytes = bytes.map_err(wrong_case)?;
-        if let Some(memory) = memory(&self.view)
-            && bytes.len() <= memory.1
-        {
-            // SAFETY: the memory of the view has that many bytes, and is the runtime's.
-            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory.0, bytes.len()) };
-        }
-        Ok(())
-    }
-
-    fn shown(&self) -> Value {
-        tensor_shown(&self.view)
-    }
-}
-
-/// First byte and size of a compact tensor on the CPU.
-fn memory(tensor: &DLTensor) -> Option<(*mut u8, usize)> {
-    // SAFETY: a tensor that is alive.
-    let shape = unsafe { tensor.shape() };
-    let item = usize::from(tensor.dtype.bits) * usize::from(tensor.dtype.lanes);
-    let size = shape.iter().try_fold(item.div_ceil(8), |size, extent| {
-        size.checked_mul(usize::try_from(*extent).ok()?)
-    });
-    let offset = usize::try_from(tensor.byte_offset).ok()?;
-    Some((tensor.data.cast::<u8>().wrapping_add(offset), size?))
-}
-
-fn tensor_shown(tensor: &DLTensor) -> Value {
-    let DLDataType { code, bits, .. } = tensor.dtype;
-    let dtype = dtype_to_text(tensor.dtype).unwrap_or_default();
-    // SAFETY: a tensor that is alive.
-    let shape = unsafe { tensor.shape() };
-    if tensor.device.device_type != DLDevice::CPU.device_type {
-        let device = [tensor.device.device_type, tensor.device.device_id];
-        return json!({"dtype": dtype, "shape": shape, "device": device});
-    }
-    let bytes = match memory(tensor) {
-        Some((_, 0)) | None => &[][..],
-        // SAFETY: the tensor is alive and has so many bytes; it is on the CPU.
-        Some((first, size)) => unsafe { std::slice::from_raw_parts(first, size) },
-    };
-    json!({
-        "dtype": dtype,
-        "shape": shape,
-        "data": elements(bytes, code, bits),
-    })
-}
-
-/// A result, as the chapter shows it.
-fn shown(api: &'static Api, given: &Held) -> Result<Value, Reply> {
-    Ok(match given.code {
-        code::NULL => Value::Null,
-        code::INT => json!(given.int()),
-        code::BOOL => json!(given.int() != 0),
-        // SAFETY: the code says that it is a float.
-        code::FLOAT => plain_float(unsafe { given.value.v_float64 }),
-        code::STR => json!(given.text()?),
-        code::BYTES => json!({"bytes": given.bytes().map_or(0, <[u8]>::len)}),
-        code::MODULE => json!({"module": executor_kind(modules::kind_of(api, given)?)}),
-        code::NDARRAY | code::DLTENSOR => given.tensor().map_or(Value::Null, tensor_shown),
-        code::OBJECT => object_shown(api, given)?,
-        other => json!({"code": other}),
-    })
-}
-
-/// Cases name the kinds of 0.8 and later.
-fn executor_kind(kind: String) -> String {
-    match kind.as_str() {
-        "GraphRuntime" => "GraphExecutor".to_owned(),
-        "GraphRuntimeFactory" => "GraphExecutorFactory".to_owned(),
-        _ => kind,
-    }
-}
-
-/// Containers, by what functions about them take the object.
-fn object_shown(api: &'static Api, given: &Held) -> Result<Value, Reply> {
-    if let Some(show) = api.brought("graph.show") {
-        let text = api.call(&show, &[given.arg()])?.text()?;
-        return serde_json::from_str(&text).map_err(|wrong| unsupported(wrong.to_string()));
-    }
-    let of = |name: &str, more: &[Arg]| api.call_global(name, &[&[given.arg()], more].concat());
-    if let Ok(text) = of("runtime.GetFFIString", &[]) {
-        return Ok(json!(text.text()?));
-    }
-    // Unlike the others `MapItems` does not look at what it is given.
-    if of("runtime.MapSize", &[]).is_ok() {
-        let items = shown(api, &of("runtime.MapItems", &[])?)?;
-        let items = items.as_array().cloned().unwrap_or_default();
-        let pairs = items.chunks_exact(2).map(|pair| {
-            let name = pair[0].as_str().unwrap_or_default().to_owned();
-            (name, pair[1].clone())
-        });
-        return Ok(Value::Object(pairs.collect::<Map<_, _>>()));
-    }
-    for (size, item) in [
-        ("runtime.ArraySize", "runtime.ArrayGetItem"),
-        ("runtime.GetShapeTupleSize", "runtime.GetShapeTupleElem"),
-    ] {
-        if let Ok(size) = of(size, &[]) {
-            let items = (0..size.int()).map(|at| shown(api, &of(item, &[int_arg(at)])?));
-            return Ok(Value::Array(items.collect::<Result<_, Reply>>()?));
-        }
-    }
-    Err(unsupported("a result is an object that no function shows"))
 }

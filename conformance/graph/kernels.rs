@@ -1,8 +1,9 @@
 //! What the graphs of the cases call: small kernels of ours, which a runtime reaches by a library of jumps.
 
 use crate::conformance::adapter::{Reply, legacy::modules};
-use crate::conformance::runtime::legacy::{Api, Held};
-use crate::conformance::runtime::shell::{self, Content};
+use crate::conformance::runtime::aligned::AlignedLine;
+use crate::conformance::runtime::legacy::{LegacyApi, LegacyValue};
+use crate::conformance::runtime::shell::{self, SymbolContent};
 use crate::function::Error;
 use crate::value::DLTensor;
 use crate::value::legacy::{TVMValue, code};
@@ -16,12 +17,12 @@ use std::ptr;
 /// How many calls are remembered.
 const LOGGED: usize = 1000;
 
-type Kernel = fn(&[*mut DLTensor]) -> Result<(), Error>;
+type KernelBody = fn(&[*mut DLTensor]) -> Result<(), Error>;
 
 /// The names of all kernels: `two` has two outputs, `touch` writes nothing, `fail` fails.
 const NAMES: [&str; 5] = ["add1", "add", "two", "touch", "fail"];
 
-fn kernel(name: &str) -> Option<(&'static str, Kernel)> {
+fn kernel(name: &str) -> Option<(&'static str, KernelBody)> {
     Some(match name {
         "add1" => ("add1", |args| {
             each(args, 1, |values| vec![values.iter().sum::<f32>() + 1.0])
@@ -77,29 +78,13 @@ thread_local! {
     /// Kernels called since the last time, with the shapes of their arguments.
     static LOG: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
     /// Whose error a kernel leaves.
-    static API: Cell<Option<&'static Api>> = const { Cell::new(None) };
+    static API: Cell<Option<&'static LegacyApi>> = const { Cell::new(None) };
     /// Parameters that the library brings, by storage id; nothing for one whose address is null.
-    static LINKED: RefCell<HashMap<i64, Option<Vec<Line>>>> = RefCell::default();
-}
-
-/// Memory that is aligned as kernels want it.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line(#[expect(dead_code, reason = "the runtime reads it")] [u8; 64]);
-
-impl Line {
-    fn all(bytes: &[u8]) -> Vec<Line> {
-        let lines = bytes.chunks(64).map(|chunk| {
-            let mut line = [0; 64];
-            line[..chunk.len()].copy_from_slice(chunk);
-            Line(line)
-        });
-        lines.collect()
-    }
+    static LINKED: RefCell<HashMap<i64, Option<Vec<AlignedLine>>>> = RefCell::default();
 }
 
 /// A script begins: its kernels leave their errors with `api`.
-pub(super) fn begin(api: &'static Api) {
+pub(super) fn begin(api: &'static LegacyApi) {
     API.set(Some(api));
     LOG.take();
     LINKED.take();
@@ -116,7 +101,7 @@ pub(super) struct Extras<'a> {
 
 /// Lets the library bring the parameter of storage `id`; one without bytes is at no address.
 pub(super) fn link(id: i64, bytes: Option<&[u8]>) {
-    LINKED.with_borrow_mut(|linked| linked.insert(id, bytes.map(Line::all)));
+    LINKED.with_borrow_mut(|linked| linked.insert(id, bytes.map(AlignedLine::holding)));
 }
 
 /// What was called since the last time.
@@ -135,7 +120,7 @@ type Compiled = unsafe extern "C" fn(
 ) -> c_int;
 
 /// The module of kernels.
-pub(super) fn library(api: &'static Api, extras: Extras<'_>) -> Result<Held, Reply> {
+pub(super) fn library(api: &'static LegacyApi, extras: Extras<'_>) -> Result<LegacyValue, Reply> {
     modules::library(api, |path| write(path, extras))
 }
 
@@ -143,12 +128,13 @@ pub(super) fn library(api: &'static Api, extras: Extras<'_>) -> Result<Held, Rep
 pub(super) fn write(path: &Path, extras: Extras<'_>) -> std::io::Result<()> {
     let all: [Compiled; NAMES.len()] = [run::<0>, run::<1>, run::<2>, run::<3>, run::<4>];
     let named = NAMES.into_iter().zip(all);
-    let jumps = named.map(|(name, run)| (name, Content::Jump(run as usize)));
+    let jumps = named.map(|(name, run)| (name, SymbolContent::Jump(run as usize)));
     let lookup = (
         "_lookup_linked_param",
-        Content::Jump(lookup as Compiled as usize),
+        SymbolContent::Jump(lookup as Compiled as usize),
     );
-    let symbols: Vec<(&str, Content)> = jumps.chain(extras.linked.then_some(lookup)).collect();
+    let symbols: Vec<(&str, SymbolContent)> =
+        jumps.chain(extras.linked.then_some(lookup)).collect();
     let blob = extras.blob.map(|blob| ("__tvm_dev_mblob", blob));
     let data: Vec<(&str, &[u8])> = blob.into_iter().collect();
     shell::write_symbols(&symbols, &data, path)
@@ -167,7 +153,7 @@ unsafe extern "C" fn lookup(
     let id = unsafe { *values };
     // SAFETY: any eight bytes are an integer.
     let id = unsafe { id.v_int64 };
-    let (v_handle, told) = LINKED.with_borrow(|linked| match linked.get(&id) {
+    let (v_handle, type_code) = LINKED.with_borrow(|linked| match linked.get(&id) {
         Some(Some(lines)) => (lines.as_ptr().cast_mut().cast(), code::HANDLE),
         Some(None) => (ptr::null_mut(), code::HANDLE),
         None => (ptr::null_mut(), code::NULL),
@@ -175,7 +161,7 @@ unsafe extern "C" fn lookup(
     // SAFETY: a place for the result.
     unsafe { *out = TVMValue { v_handle } };
     // SAFETY: a place for its code.
-    unsafe { *out_code = told };
+    unsafe { *out_code = type_code };
     0
 }
 
@@ -199,8 +185,8 @@ unsafe extern "C" fn run<const N: usize>(
         // SAFETY: there are that many values.
         let value = unsafe { *values.wrapping_add(at) };
         // SAFETY: there are as many codes.
-        let told = unsafe { *codes.wrapping_add(at) };
-        if !matches!(told, code::DLTENSOR | code::NDARRAY) {
+        let type_code = unsafe { *codes.wrapping_add(at) };
+        if !matches!(type_code, code::DLTENSOR | code::NDARRAY) {
             return -1;
         }
         // SAFETY: the code says that it is the address of a tensor.

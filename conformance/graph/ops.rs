@@ -1,7 +1,7 @@
 //! Operations of the chapter graph.
 
 use super::driver;
-use crate::conformance::op::{self, Answer, Op, Refusal, Run};
+use crate::conformance::op::{self, Answer, Handler, Op, Refusal};
 use crate::graph::{Graph, Plan};
 use crate::rule::Findings;
 use serde_json::Value;
@@ -11,12 +11,12 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "graph.decode",
         help: "data: the graph JSON in normal form, with the number of entries and the storage plan",
-        run: Run::Here(decode),
+        run: Handler::Here(decode),
     },
     Op {
         name: "graph.script",
         help: "value {graph, tensors, devices, debug, steps}: the result of every step",
-        run: Run::Legacy(driver::script),
+        run: Handler::Legacy(driver::script),
     },
 ];
 

@@ -1,4 +1,4 @@
-//! What no C function of 0.20 and before can be asked about an executor: ours, through the Rust interface.
+//! What no C function of 0.20 and before shows of an executor: ours, through the Rust interface.
 
 use super::driver::blob;
 use super::forms::{bytes_of, extents, param_file, shown};
@@ -25,7 +25,7 @@ use std::time::Instant;
 /// them devices that are simulated. `show` is a result as JSON text, `save` the payload of a module. `lookup` makes a function
 /// that finds tensors by storage id, of JSON text.
 ///
-/// `model` and `dump` take a graph and a module and what `spec/graph.md` says, as JSON text, and return such text.
+/// `model` and `dump` take a graph and a module and what `spec/graph.md` says, as JSON text, and return JSON text.
 pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     Some(match name {
         "create" => Function::from_packed(create),
@@ -91,14 +91,14 @@ fn lookup(text: &str) -> Result<Function, Error> {
         let template = unsafe { &*template };
         let empty = template.data.is_null() && template.byte_offset == 0;
         // The first device of every case that makes one of these, and where a template is.
-        let asked = device == DLDevice::CPU && template.device == DLDevice::CPU;
+        let on_cpu = device == DLDevice::CPU && template.device == DLDevice::CPU;
         // SAFETY: its extents are readable for the call.
         let shape = unsafe { template.shape() };
         let id = cast::<i64>(*id)?.to_string();
         let count = |shape: &[i64]| shape.iter().product::<i64>();
         let found = known
             .get(&id)
-            .filter(|tensor| empty && asked && count(tensor.shape()) == count(shape));
+            .filter(|tensor| empty && on_cpu && count(tensor.shape()) == count(shape));
         Ok(found.map_or(Any::none(), |tensor| tensor.clone().into()))
     }))
 }

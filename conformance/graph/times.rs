@@ -2,18 +2,18 @@
 
 use crate::conformance::adapter::Reply;
 use crate::conformance::runtime::ffi::unsupported;
-use crate::conformance::runtime::legacy::Held;
+use crate::conformance::runtime::legacy::LegacyValue;
 use crate::conformance::runtime::number::number_of;
 use crate::value::legacy::code;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The times that function `name` gave for `args`: which are above 0; whether as many runs as were asked for, of each of these
-/// means, fit what the call took; whether it took as long as was asked for (GRF-42).
+/// The times that function `name` returned for `args`: which are above 0; whether the requested number of runs, of each of these
+/// means, fit what the call took; whether it took the requested time (GRF-42).
 pub(super) fn shown(
     name: &Value,
     args: &[Value],
-    given: &Held,
+    returned: &LegacyValue,
     took: Duration,
 ) -> Result<Value, Reply> {
     // The bytes of all nodes begin with their number.
@@ -24,17 +24,17 @@ pub(super) fn shown(
     };
     let number: u32 = number.map_or(Ok(1), number_of)?;
     let least: u64 = least.map_or(Ok(0), number_of)?;
-    let seconds: Vec<f64> = match given.code {
+    let seconds: Vec<f64> = match returned.code {
         // SAFETY: the code says that it is a float.
-        code::FLOAT => vec![unsafe { given.value.v_float64 }],
+        code::FLOAT => vec![unsafe { returned.value.v_float64 }],
         code::STR => {
-            let text = given.text()?;
+            let text = returned.text()?;
             let pieces = text.split_terminator(',').map(str::parse);
             let wrong = |wrong| unsupported(format!("a time is no number: {wrong}"));
             pieces.collect::<Result<_, _>>().map_err(wrong)?
         }
         code::BYTES => {
-            let bytes = given.bytes().unwrap_or_default();
+            let bytes = returned.bytes().unwrap_or_default();
             let doubles = bytes.get(behind..).unwrap_or_default().as_chunks().0;
             doubles.iter().copied().map(f64::from_le_bytes).collect()
         }

@@ -1,7 +1,7 @@
 //! The operations of the chapter `import_tree`.
 
 use crate::conformance::module::loading;
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, listed, of_value};
+use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data, listed, of_value};
 use crate::import_tree::{Algorithm, ImportTree, json, order};
 use crate::rule::Findings;
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -11,23 +11,23 @@ use serde_json::Value;
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "import_tree.decode",
-        help: "`data`: both vectors; `modules`: how many modules stand beside them, if known; gives {indptr, indices}",
-        run: Run::Partly(decode, loading::import_tree),
+        help: "`data`: both vectors; `modules`: how many modules are beside them, if known; returns {indptr, indices}",
+        run: Handler::Partly(decode, loading::import_tree),
     },
     Op {
         name: "import_tree.encode",
-        help: "`value`: {indptr, indices}; gives the bytes",
-        run: Run::Here(encode),
+        help: "`value`: {indptr, indices}; returns the bytes",
+        run: Handler::Here(encode),
     },
     Op {
         name: "import_tree.order",
-        help: "`value`: {modules: [{dso or kind, imports}]}, `release`: what a kind is merged by, `algorithm`: 0.7, 0.8 or topological; gives {order, indptr, indices}",
-        run: Run::Here(ordered),
+        help: "`value`: {modules: [{dso or kind, imports}]}, `release`: what a kind is merged by, `algorithm`: 0.7, 0.8 or topological; returns {order, indptr, indices}",
+        run: Handler::Here(ordered),
     },
     Op {
         name: "import_tree.fields",
-        help: "`data`: both vectors; gives where each field lies, its name, its rule and its value",
-        run: Run::Here(fields),
+        help: "`data`: both vectors; returns where each field lies, its name, its rule and its value",
+        run: Handler::Here(fields),
     },
 ];
 

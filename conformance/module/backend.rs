@@ -1,9 +1,10 @@
 //! What compiled code calls in the libraries beside the runtime: `module.launch`, `module.barrier`, `module.workspace`,
 //! `module.once`.
 
-use crate::conformance::runtime::ffi::api::{Api, Handle};
+use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::held::int_arg;
-use crate::conformance::runtime::ffi::{Reply, told, unsupported, value_of};
+use crate::conformance::runtime::ffi::{Reply, accepted, unsupported, value_of};
 use crate::conformance::runtime::number::{NoNumber, number_of, number_or};
 use crate::conformance::runtime::{Runtime, function_of, legacy};
 use serde_json::{Value, json};
@@ -20,12 +21,12 @@ struct Group {
     num_task: i32,
 }
 
-type Task = unsafe extern "C" fn(c_int, *mut Group, *mut c_void) -> c_int;
-type Launch = unsafe extern "C" fn(Task, *mut c_void, c_int) -> c_int;
+type TaskBody = unsafe extern "C" fn(c_int, *mut Group, *mut c_void) -> c_int;
+type Launch = unsafe extern "C" fn(TaskBody, *mut c_void, c_int) -> c_int;
 type Barrier = unsafe extern "C" fn(c_int, *mut Group) -> c_int;
 type Alloc = unsafe extern "C" fn(c_int, c_int, u64, c_int, c_int) -> *mut c_void;
 type RunOnce = unsafe extern "C" fn(
-    *mut Handle,
+    *mut RawHandle,
     unsafe extern "C" fn(*mut c_void) -> c_int,
     *mut c_void,
     c_int,
@@ -53,8 +54,8 @@ pub(in crate::conformance) trait BackendHost: Sync {
     /// Runs an initialiser as code of 0.26 on does; `None` where the runtime has no function for that.
     fn once(
         &self,
-        place: &mut Handle,
-        body: unsafe extern "C" fn(*mut Handle) -> c_int,
+        place: &mut RawHandle,
+        body: unsafe extern "C" fn(*mut RawHandle) -> c_int,
     ) -> Option<c_int>;
 
     /// Whether workspace is aligned that is taken where no device is; `None` where the runtime does not show it.
@@ -67,7 +68,7 @@ pub(in crate::conformance) trait BackendHost: Sync {
     }
 }
 
-impl BackendHost for Api {
+impl BackendHost for FfiApi {
     fn runtime(&self) -> &'static dyn Runtime {
         self.runtime
     }
@@ -84,7 +85,7 @@ impl BackendHost for Api {
     }
 
     fn raise(&self, message: &CStr) {
-        Api::raise(self, c"RuntimeError", message);
+        FfiApi::raise(self, c"RuntimeError", message);
     }
 
     fn message(&'static self) -> Option<String> {
@@ -95,10 +96,10 @@ impl BackendHost for Api {
 
     fn once(
         &self,
-        place: &mut Handle,
-        body: unsafe extern "C" fn(*mut Handle) -> c_int,
+        place: &mut RawHandle,
+        body: unsafe extern "C" fn(*mut RawHandle) -> c_int,
     ) -> Option<c_int> {
-        Api::once(self, place, body)
+        FfiApi::once(self, place, body)
     }
 
     fn host_is_aligned(&'static self, bytes: u64) -> Result<Option<bool>, Reply> {
@@ -110,7 +111,7 @@ impl BackendHost for Api {
     }
 }
 
-impl BackendHost for legacy::Api {
+impl BackendHost for legacy::LegacyApi {
     fn runtime(&self) -> &'static dyn Runtime {
         self.runtime
     }
@@ -130,7 +131,11 @@ impl BackendHost for legacy::Api {
         Some(self.last_error())
     }
 
-    fn once(&self, _: &mut Handle, _: unsafe extern "C" fn(*mut Handle) -> c_int) -> Option<c_int> {
+    fn once(
+        &self,
+        _: &mut RawHandle,
+        _: unsafe extern "C" fn(*mut RawHandle) -> c_int,
+    ) -> Option<c_int> {
         None
     }
 }
@@ -147,7 +152,7 @@ unsafe fn backend<F: Copy + 'static>(host: &dyn BackendHost, name: &str) -> Resu
 }
 
 /// Whether one of the libraries has what compiled code calls.
-pub(super) fn is_there(api: &'static Api) -> bool {
+pub(super) fn is_there(api: &'static FfiApi) -> bool {
     // SAFETY: the type is that of the C header.
     unsafe { backend::<Alloc>(api, "TVMBackendAllocWorkspace") }.is_ok()
 }
@@ -155,20 +160,20 @@ pub(super) fn is_there(api: &'static Api) -> bool {
 /// The number of workers is one for the process.
 static TURN: Mutex<()> = Mutex::new(());
 
-struct Run {
+struct LaunchedTasks {
     host: &'static dyn BackendHost,
     ran: Mutex<Vec<c_int>>,
     group: AtomicU32,
     fail: Vec<c_int>,
-    /// Those that take longer than anybody spins.
+    /// Those that take longer than a worker spins.
     slow: Vec<c_int>,
     /// What a task launches in its turn.
     nested: Option<Launch>,
 }
 
 unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -> c_int {
-    // SAFETY: `launch` below passes a `Run` that outlives the tasks.
-    let run = unsafe { &*data.cast::<Run>() };
+    // SAFETY: `launch` below passes a `LaunchedTasks` that outlives the tasks.
+    let run = unsafe { &*data.cast::<LaunchedTasks>() };
     // SAFETY: the group is the runtime's, which keeps it for the task.
     let count = unsafe { (*group).num_task };
     if let Ok(mut ran) = run.ran.lock() {
@@ -207,7 +212,7 @@ pub(in crate::conformance) fn launch<H: BackendHost>(
         let list = value.get(name).and_then(Value::as_array);
         list.into_iter().flatten().map(number_of).collect()
     };
-    let run = Run {
+    let run = LaunchedTasks {
         host,
         ran: Mutex::new(Vec::new()),
         group: AtomicU32::new(0),
@@ -225,7 +230,7 @@ pub(in crate::conformance) fn launch<H: BackendHost>(
     let mut code = 0;
     for round in 0..number_or(value, "times", 1)? {
         if round > 0 {
-            // Whoever waits for the next one is asleep by then.
+            // A thread that waits for the next one is asleep by then.
             std::thread::sleep(LONGER_THAN_SPINNING);
         }
         // SAFETY: `task` may run on several threads, and `run` outlives the launch.
@@ -244,7 +249,7 @@ pub(in crate::conformance) fn launch<H: BackendHost>(
     if workers > 1 && tasks != 1 && group == 1 {
         return Err(unsupported("this runtime has one worker here"));
     }
-    told(json!({
+    accepted(json!({
         "ran": ran,
         "num_task": group,
         "error": error,
@@ -317,7 +322,7 @@ pub(in crate::conformance) fn barrier<H: BackendHost>(
             "two tasks ran in a group of {group} here"
         )));
     }
-    told(json!({"came": meeting.let_by.into_inner()}))
+    accepted(json!({"came": meeting.let_by.into_inner()}))
 }
 
 /// `module.workspace`.
@@ -337,7 +342,7 @@ pub(in crate::conformance) fn workspace<H: BackendHost>(
     let mut aligned = Vec::new();
     for size in sizes {
         let size: u64 = number_of(size)?;
-        // SAFETY: of the CPU, for float32, and given back.
+        // SAFETY: of the CPU, for float32, and freed.
         let memory = unsafe { alloc(1, 0, size, 2, 32) };
         let mut good = !memory.is_null() && (memory as usize).is_multiple_of(64);
         // Both who serves now, and who does where no device is.
@@ -350,7 +355,7 @@ pub(in crate::conformance) fn workspace<H: BackendHost>(
             unsafe { free(1, 0, memory) };
         }
     }
-    told(json!(aligned))
+    accepted(json!(aligned))
 }
 
 /// What an initialiser counts.
@@ -372,7 +377,7 @@ thread_local! {
     static CURRENT: Cell<*const Initialised> = const { Cell::new(std::ptr::null()) };
 }
 
-unsafe extern "C" fn initialise(place: *mut Handle) -> c_int {
+unsafe extern "C" fn initialise(place: *mut RawHandle) -> c_int {
     // SAFETY: `once` has set it to what outlives the call.
     let code = unsafe { &*CURRENT.get() }.again();
     if code == 0 {
@@ -396,11 +401,11 @@ pub(in crate::conformance) fn once<H: BackendHost>(
     let failures = number_or(value_of(args), "failures", 0)?;
     // SAFETY: the type is that of the C header.
     let older = unsafe { backend::<RunOnce>(host, "TVMBackendRunOnce") };
-    let newer = |count: &Initialised, place: &mut Handle| {
+    let newer = |count: &Initialised, place: &mut RawHandle| {
         CURRENT.set(count);
         host.once(place, initialise)
     };
-    let older = |count: &Initialised, place: &mut Handle| {
+    let older = |count: &Initialised, place: &mut RawHandle| {
         let data = std::ptr::from_ref(count).cast_mut().cast();
         // SAFETY: a place of this case, and a function fit for the data, which outlives the call.
         older
@@ -408,12 +413,12 @@ pub(in crate::conformance) fn once<H: BackendHost>(
             .ok()
             .map(|once| unsafe { once(place, initialise_with, data, 0) })
     };
-    let run = |once: &dyn Fn(&Initialised, &mut Handle) -> Option<c_int>| {
+    let run = |once: &dyn Fn(&Initialised, &mut RawHandle) -> Option<c_int>| {
         let count = Initialised {
             calls: AtomicU32::new(0),
             failures,
         };
-        let mut place: Handle = std::ptr::null_mut();
+        let mut place: RawHandle = std::ptr::null_mut();
         let codes = (0..times).map(|_| once(&count, &mut place));
         let codes: Option<Vec<c_int>> = codes.collect();
         Some(json!({"calls": count.calls.into_inner(), "codes": codes?}))
@@ -422,9 +427,9 @@ pub(in crate::conformance) fn once<H: BackendHost>(
     drop(host.message());
     match both {
         [Some(newer), Some(older)] if newer != older => {
-            told(json!({"TVMFFIHandleInitOnce": newer, "TVMBackendRunOnce": older}))
+            accepted(json!({"TVMFFIHandleInitOnce": newer, "TVMBackendRunOnce": older}))
         }
-        [Some(said), _] | [None, Some(said)] => told(said),
+        [Some(problem), _] | [None, Some(problem)] => accepted(problem),
         [None, None] => Err(unsupported(
             "this runtime has no function that runs another once",
         )),

@@ -2,9 +2,9 @@
 
 use crate::blob::pack::Naming;
 use crate::conformance::adapter::view::{self, Shown};
-use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::held::{
-    Held, Raised, bytes_arg, int_arg, read_bytes, text_arg,
+    OwnedValue, Raised, bytes_arg, int_arg, read_bytes, text_arg,
 };
 use crate::conformance::runtime::ffi::{Reply, alone, bytes, c_text, fresh_prefix, unsupported};
 use crate::conformance::runtime::shell;
@@ -21,7 +21,8 @@ const LIBRARY: &str = "_lib";
 /// Kinds that are longer get no loader of ours.
 const LONGEST_KIND: usize = 64;
 
-pub(in crate::conformance) fn blob(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+/// `blob.decode`: which modules the loader of the runtime makes of a library binary.
+pub(in crate::conformance) fn blob(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     of_this_layout(args)?;
     let loaded = load(api, &bytes(args)?)?;
     Ok(Reply::Seen {
@@ -31,7 +32,7 @@ pub(in crate::conformance) fn blob(api: &'static Api, args: &Value) -> Result<Re
 }
 
 /// The library around the blob, as `module.load` describes what was loaded. Kinds without a loader have ours.
-pub(super) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn walk(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let named = args.get("symbol").and_then(Value::as_str);
     if named.is_some_and(|named| named != Naming::library(Release::LAST).symbol()) {
         return Err(unsupported(
@@ -46,7 +47,10 @@ pub(super) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 }
 
 /// The tree stands in front of as many small modules as it has rows, or as the case says.
-pub(in crate::conformance) fn import_tree(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn import_tree(
+    api: &'static FfiApi,
+    args: &Value,
+) -> Result<Reply, Reply> {
     let tree = bytes(args)?;
     let rows = rows(&tree);
     if rows.as_ref().is_some_and(|(_, end)| *end < tree.len()) {
@@ -92,7 +96,8 @@ fn rows(tree: &[u8]) -> Option<(u64, usize)> {
     Some((indptr.saturating_sub(1), behind(indices, word(indices)?)?))
 }
 
-pub(in crate::conformance) fn payload(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+/// `payload.decode`: the kind of the module that the loader of the runtime makes of a payload.
+pub(in crate::conformance) fn payload(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     of_this_layout(args)?;
     let kind = args.get("kind").and_then(Value::as_str).unwrap_or_default();
     let payload = bytes(args)?;
@@ -124,7 +129,11 @@ fn loader_of(kind: &str) -> String {
 }
 
 /// A module of `kind`, out of a library that has nothing else.
-pub(super) fn stored(api: &'static Api, kind: &str, payload: &[u8]) -> Result<Held, Reply> {
+pub(super) fn stored(
+    api: &'static FfiApi,
+    kind: &str,
+    payload: &[u8],
+) -> Result<OwnedValue, Reply> {
     let mut body = Vec::new();
     // Two ends of one row without imports.
     for word in [2u64, 0, 0, 0, kind.len() as u64] {
@@ -134,11 +143,11 @@ pub(super) fn stored(api: &'static Api, kind: &str, payload: &[u8]) -> Result<He
     body.extend_from_slice(&(payload.len() as u64).to_le_bytes());
     body.extend_from_slice(payload);
     let blob = [&(body.len() as u64).to_le_bytes()[..], &body].concat();
-    let library = Library::of(&blob)?;
+    let library = BlobLibrary::of(&blob)?;
     // The loader of the runtime, not one that stands in for another case.
     let _alone = alone();
     match api.call_global("ffi.ModuleLoadFromFile", &[text_arg(&library.path)]) {
-        // What has no loader is not refused for what it is.
+        // A kind without a loader is no malformed one.
         Err(raised) if api.global(&loader_of(kind)).is_none() => Err(unsupported(format!(
             "none of the libraries loads modules of kind `{kind}`: {raised}"
         ))),
@@ -147,13 +156,13 @@ pub(super) fn stored(api: &'static Api, kind: &str, payload: &[u8]) -> Result<He
 }
 
 /// A library around a blob, on disk for as long as it is loaded.
-struct Library {
+struct BlobLibrary {
     _folder: tempfile::TempDir,
     path: CString,
 }
 
-impl Library {
-    fn of(blob: &[u8]) -> Result<Library, Reply> {
+impl BlobLibrary {
+    fn of(blob: &[u8]) -> Result<BlobLibrary, Reply> {
         let naming = Naming::library(Release::LAST);
         let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
         let path = folder.path().join("case.so");
@@ -162,7 +171,7 @@ impl Library {
             .map_err(|error| unsupported(format!("no library can be made here: {error}")))?;
         let path = CString::new(path.to_string_lossy().as_bytes())
             .map_err(|error| Reply::Skipped(error.to_string()))?;
-        Ok(Library {
+        Ok(BlobLibrary {
             _folder: folder,
             path,
         })
@@ -170,29 +179,29 @@ impl Library {
 }
 
 thread_local! {
-    /// What our loaders gave for the case that is being asked.
+    /// What our loaders returned for the case that runs.
     static LOADED: RefCell<Vec<Loaded>> = const { RefCell::new(Vec::new()) };
 }
 
 struct Loaded {
-    module: Held,
+    module: OwnedValue,
     kind: String,
     payload: Vec<u8>,
 }
 
-/// Loads `blob` as a library and looks at what came of it: the root, then what our loaders gave, in order, then whatever
+/// Loads `blob` as a library and looks at what came of it: the root, then what our loaders returned, in order, then whatever
 /// else is imported.
-fn load(api: &'static Api, blob: &[u8]) -> Result<Vec<Shown>, Reply> {
-    let library = Library::of(blob)?;
+fn load(api: &'static FfiApi, blob: &[u8]) -> Result<Vec<Shown>, Reply> {
+    let library = BlobLibrary::of(blob)?;
     Ok(load_file(api, &library.path, blob)?.1)
 }
 
 /// [`load`] of the library at `path`, which holds `bytes`; with its module.
 pub(super) fn load_file(
-    api: &'static Api,
+    api: &'static FfiApi,
     path: &CStr,
     bytes: &[u8],
-) -> Result<(Held, Vec<Shown>), Reply> {
+) -> Result<(OwnedValue, Vec<Shown>), Reply> {
     // Loaders have names of kinds, which are those of the process.
     let _alone = alone();
     LOADED.take();
@@ -221,7 +230,10 @@ pub(super) fn kinds_and_imports(shown: Vec<Shown>) -> Value {
 
 /// A loader of ours for every kind that may be in the bytes, each with what it stands in front of. Which bytes are kinds
 /// is for the runtime to say: every printable text behind its length might be one.
-fn own_loaders(api: &'static Api, blob: &[u8]) -> Result<Vec<(String, Option<Held>)>, Reply> {
+fn own_loaders(
+    api: &'static FfiApi,
+    blob: &[u8],
+) -> Result<Vec<(String, Option<OwnedValue>)>, Reply> {
     let mut kinds = BTreeSet::new();
     for (at, window) in blob.windows(8).enumerate() {
         let length = window.try_into().map_or(u64::MAX, u64::from_le_bytes);
@@ -239,7 +251,7 @@ fn own_loaders(api: &'static Api, blob: &[u8]) -> Result<Vec<(String, Option<Hel
         let name = loader_of(&kind);
         let before = api.global(&name);
         // A few hundred bytes for the life of a worker.
-        let own: &'static Own = Box::leak(Box::new(Own { api, kind }));
+        let own: &'static StandInLoader = Box::leak(Box::new(StandInLoader { api, kind }));
         let function = api.function(std::ptr::from_ref(own).cast_mut().cast(), stand_in)?;
         api.set_global(&name, &function, true)?;
         Ok((name, before))
@@ -247,20 +259,20 @@ fn own_loaders(api: &'static Api, blob: &[u8]) -> Result<Vec<(String, Option<Hel
     own.collect::<Result<_, Raised>>().map_err(Reply::from)
 }
 
-struct Own {
-    api: &'static Api,
+struct StandInLoader {
+    api: &'static FfiApi,
     kind: String,
 }
 
-/// The loader that stands in: notes kind and payload, and gives an empty module.
+/// The loader that stands in: notes kind and payload, and returns an empty module.
 unsafe extern "C" fn stand_in(
     this: *mut c_void,
     args: *const RawAny,
     count: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: it was registered with an `Own` that is never freed.
-    let own = unsafe { &*this.cast::<Own>() };
+    // SAFETY: it was registered with an `StandInLoader` that is never freed.
+    let own = unsafe { &*this.cast::<StandInLoader>() };
     if count != 1 {
         return -1;
     }
@@ -273,10 +285,10 @@ unsafe extern "C" fn stand_in(
     let Ok(module) = own.api.call_global("ffi.SystemLib", &[text_arg(&prefix)]) else {
         return -1;
     };
-    let given = own.api.share(module.raw);
+    let shared = own.api.share(module.raw);
     // SAFETY: a place for the result, which takes over one reference.
-    unsafe { out.write(given.raw) };
-    std::mem::forget(given);
+    unsafe { out.write(shared.raw) };
+    std::mem::forget(shared);
     let kind = own.kind.clone();
     LOADED.with_borrow_mut(|loaded| {
         loaded.push(Loaded {
@@ -289,20 +301,20 @@ unsafe extern "C" fn stand_in(
 }
 
 /// Walks the imports, which a module shows as its field `imports_`.
-fn show(api: &'static Api, root: Held, loaded: Vec<Loaded>) -> Result<Vec<Shown>, Reply> {
-    let mut modules: Vec<Held> = vec![root];
+fn show(api: &'static FfiApi, root: OwnedValue, loaded: Vec<Loaded>) -> Result<Vec<Shown>, Reply> {
+    let mut modules: Vec<OwnedValue> = vec![root];
     let mut stored: Vec<Option<(String, String)>> = vec![None];
-    let place = |modules: &[Held], module: &Held| {
+    let place = |modules: &[OwnedValue], module: &OwnedValue| {
         let mut known = modules.iter();
         known.position(|known| known.pointer() == module.pointer())
     };
     for loaded in loaded {
-        let told = Some((loaded.kind, BASE64_STANDARD.encode(&loaded.payload)));
+        let noted = Some((loaded.kind, BASE64_STANDARD.encode(&loaded.payload)));
         if loaded.module.pointer() == modules[0].pointer() {
-            stored[0] = told;
+            stored[0] = noted;
         } else {
             modules.push(loaded.module);
-            stored.push(told);
+            stored.push(noted);
         }
     }
     let mut shown: Vec<Shown> = Vec::new();
@@ -326,7 +338,7 @@ fn show(api: &'static Api, root: Held, loaded: Vec<Loaded>) -> Result<Vec<Shown>
 }
 
 /// The imports of a module, in order.
-pub(super) fn imports(api: &'static Api, module: &Held) -> Result<Vec<Held>, Reply> {
+pub(super) fn imports(api: &'static FfiApi, module: &OwnedValue) -> Result<Vec<OwnedValue>, Reply> {
     let list = api.field(module, "imports_");
     let list = list.ok_or_else(|| unsupported("modules do not show their imports"))?;
     let size = api.call_global("ffi.ArraySize", &[list.raw])?.raw.int();

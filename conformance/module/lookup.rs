@@ -2,28 +2,28 @@
 
 use super::loading::{imports, stored};
 use crate::conformance::case::golden;
-use crate::conformance::runtime::ffi::api::Api;
-use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg, text_arg};
+use crate::conformance::runtime::ffi::api::FfiApi;
+use crate::conformance::runtime::ffi::held::{OwnedValue, Raised, bool_arg, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
-    NUMBERS, Reply, c_text, fresh_prefix, seen, system_library, told, unsupported,
+    NUMBERS, Reply, accepted, c_text, fresh_prefix, seen, system_library, unsupported,
 };
 use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 use std::ffi::{CString, c_void};
 
 /// `value`: pairs of importer and imported.
-pub(super) fn import(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn import(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let (pairs, count) =
         pairs(args).ok_or_else(|| unsupported("`value` is not a list of pairs"))?;
     let modules = (0..count).map(|_| system_library(api, &fresh_prefix()));
-    let modules: Vec<Held> = modules.collect::<Result<_, Raised>>()?;
+    let modules: Vec<OwnedValue> = modules.collect::<Result<_, Raised>>()?;
     for (from, to) in pairs {
         let both = [modules[from].raw, modules[to].raw];
         api.call_global("ffi.ModuleImportModule", &both)?;
     }
     let rows = modules.iter().map(|module| {
         let imports = imports(api, module)?;
-        let place = |import: &Held| {
+        let place = |import: &OwnedValue| {
             let mut known = modules.iter();
             known.position(|known| known.pointer() == import.pointer())
         };
@@ -36,9 +36,9 @@ pub(super) fn import(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     })
 }
 
-/// `value`: modules with functions and imports, the name to look for. Which modules were asked shows where the runtime
+/// `value`: modules with functions and imports, the name to look for. Which modules were searched shows where the runtime
 /// brings modules that note it.
-pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let list = value.get("modules").and_then(Value::as_array);
     let list = list.ok_or_else(|| unsupported("`value` has no list `modules`"))?;
@@ -52,13 +52,13 @@ pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         let names = names.into_iter().flatten().filter_map(Value::as_str);
         numbers(api, number, &names.collect::<Vec<_>>())
     });
-    let modules: Vec<Held> = modules.collect::<Result<_, Raised>>()?;
+    let modules: Vec<OwnedValue> = modules.collect::<Result<_, Raised>>()?;
     for (module, described) in modules.iter().zip(list) {
         let list = described.get("imports").and_then(Value::as_array);
         for import in list.into_iter().flatten() {
             let import = place(import)
                 .and_then(|import| modules.get(import))
-                .ok_or_else(|| unsupported("there is no such module"))?;
+                .ok_or_else(|| unsupported("there is no module of that number"))?;
             api.call_global("ffi.ModuleImportModule", &[module.raw, import.raw])?;
         }
     }
@@ -72,26 +72,28 @@ pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         .unwrap_or(true);
     let name = c_text(name);
     let args = [root.raw, text_arg(&name), bool_arg(deep)];
-    let asked = api.brought("module.asked");
-    if let Some(asked) = &asked {
-        api.call(asked, &[])?;
+    let searched = api.brought("module.asked");
+    if let Some(searched) = &searched {
+        api.call(searched, &[])?;
     }
     let found = api.call_global("ffi.ModuleGetFunction", &args)?;
-    let asked = asked.map(|asked| api.call(&asked, &[])).transpose()?;
+    let searched = searched
+        .map(|searched| api.call(&searched, &[]))
+        .transpose()?;
     let found_in = match found.raw.type_index {
         index::NONE => Value::Null,
         _ => json!(api.call(&found, &[])?.raw.int()),
     };
-    let Some(asked) = asked.and_then(|asked| asked.text()) else {
+    let Some(searched) = searched.and_then(|searched| searched.text()) else {
         return seen("found", found_in);
     };
-    let asked: Value =
-        serde_json::from_str(&asked).map_err(|wrong| unsupported(wrong.to_string()))?;
-    told(json!({"found_in": found_in, "asked": asked}))
+    let searched: Value =
+        serde_json::from_str(&searched).map_err(|wrong| unsupported(wrong.to_string()))?;
+    accepted(json!({"found_in": found_in, "asked": searched}))
 }
 
 /// A module with functions that return `number`, below [`NUMBERS`].
-fn numbers(api: &'static Api, number: usize, names: &[&str]) -> Result<Held, Raised> {
+fn numbers(api: &'static FfiApi, number: usize, names: &[&str]) -> Result<OwnedValue, Raised> {
     if let Some(make) = api.brought("module.numbers") {
         let texts: Vec<CString> = names.iter().map(|name| c_text(name)).collect();
         let mut args = vec![int_arg(number as i64)];
@@ -109,7 +111,7 @@ fn numbers(api: &'static Api, number: usize, names: &[&str]) -> Result<Held, Rai
 }
 
 /// The mask of a library, and of the kinds that a runtime loads without a device, from a payload of theirs.
-pub(super) fn properties(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn properties(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let text = |key: &str| {
         args.pointer(&format!("/value/{key}"))
             .and_then(Value::as_str)
@@ -117,19 +119,19 @@ pub(super) fn properties(api: &'static Api, args: &Value) -> Result<Reply, Reply
     let kind = text("kind").unwrap_or_default();
     let release = text("release").unwrap_or("0.27");
     let runs = args.pointer("/value/runs") != Some(&Value::Bool(false));
-    // What is not there to be made is asked for where the runtime knows of it all the same.
+    // What is not there to be made is looked up where the runtime knows of it all the same.
     let known = || -> Result<Reply, Reply> {
         let why = match (release, runs) {
             ("0.26" | "0.27", true) => {
                 format!("a module of kind `{kind}` needs a compiler or a device")
             }
-            (_, true) => "the case asks for a module of another release".to_owned(),
-            (_, false) => "the case asks for a module without its runtime".to_owned(),
+            (_, true) => "the case needs a module of another release".to_owned(),
+            (_, false) => "the case needs a module without its runtime".to_owned(),
         };
         let mask = api.brought("module.mask").ok_or_else(|| unsupported(why))?;
         let (kind, release) = (c_text(kind), c_text(release));
         let args = [text_arg(&kind), text_arg(&release), bool_arg(runs)];
-        told(json!(api.call(&mask, &args)?.raw.int()))
+        accepted(json!(api.call(&mask, &args)?.raw.int()))
     };
     if !matches!(release, "0.26" | "0.27") || !runs {
         return known();
@@ -155,14 +157,14 @@ pub(super) fn properties(api: &'static Api, args: &Value) -> Result<Reply, Reply
         _ => return known(),
     };
     let mask = api.call_global("ffi.ModuleGetPropertyMask", &[module.raw])?;
-    told(json!(mask.raw.int()))
+    accepted(json!(mask.raw.int()))
 }
 
 const EXECUTABLE: &str = "payload/relax-vm-0.27.bin";
 
 /// `value`: symbols of the system library, the prefix of a module, a name. The symbols stay for the life of the process,
 /// so they get a name that no other case has. Where the table shows only through functions, all are symbols of functions.
-pub(super) fn system(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn system(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let text = |name: &str| {
         let text = args.pointer(&format!("/value/{name}"));
         text.and_then(Value::as_str)
@@ -227,7 +229,7 @@ pub(super) fn system(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     };
     let found = number.and_then(|number| known.get(number));
     match api.brought("module.register") {
-        Some(_) => told(json!({"found": found, "replaced": replaced})),
+        Some(_) => accepted(json!({"found": found, "replaced": replaced})),
         None => seen("entry", json!(found)),
     }
 }

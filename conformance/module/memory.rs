@@ -44,7 +44,7 @@ impl Memory {
         self
     }
 
-    /// What a slot holds now; `None` when nobody wrote it.
+    /// What a slot holds now; `None` when it was not written.
     pub(super) fn written(&self, name: &str) -> Option<usize> {
         let value = self.slots.get(name)?.load(Ordering::Relaxed);
         (value != UNTOUCHED).then_some(value)

@@ -1,16 +1,21 @@
 //! What a runtime of 0.7 to 0.20 makes of a library, and what compiled code sees of it: `module.open`, `module.symbols`,
 //! `module.life`, `module.environment`, `module.system`, `module.constants` and `module.properties` by the C interface of that
-//! time. Libraries are written around addresses of this process, as in `compiled`.
+//! time. Libraries are written around addresses of this process, as in `library_file`.
 
-use super::compiled::{Written, symbols_of, texts};
+use super::compiled::texts;
+use super::constants::symbols_of;
+use super::library_file::LibraryFile;
 use crate::conformance::adapter::legacy::modules;
 use crate::conformance::case::golden;
+use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::{
-    Reply, bytes, c_text, fresh_prefix, seen, told, unsupported,
+    Reply, accepted, bytes, c_text, fresh_prefix, seen, unsupported,
 };
-use crate::conformance::runtime::legacy::{Api, Arg, Handle, Held, int_arg, null_arg, text_arg};
+use crate::conformance::runtime::legacy::{
+    LegacyApi, LegacyArg, LegacyValue, int_arg, null_arg, text_arg,
+};
 use crate::conformance::runtime::number::number_of;
-use crate::conformance::runtime::shell::Content;
+use crate::conformance::runtime::shell::SymbolContent;
 use crate::module::Dialect;
 use crate::release::Layout;
 use crate::value::legacy::{TVMValue, code};
@@ -21,17 +26,17 @@ use std::ffi::{CString, c_int};
 const CONTEXT: &str = Dialect::of(Layout::V0_7).context.text();
 
 /// A compiled function of 0.7 to 0.20.
-type Compiled = unsafe extern "C" fn(
+type CompiledFunction = unsafe extern "C" fn(
     *const TVMValue,
     *const c_int,
     c_int,
     *mut TVMValue,
     *mut c_int,
-    Handle,
+    RawHandle,
 ) -> c_int;
 
 /// Functions that return a number, each its place.
-const NUMBERS: [Compiled; 8] = [
+const NUMBERS: [CompiledFunction; 8] = [
     number::<0>,
     number::<1>,
     number::<2>,
@@ -48,7 +53,7 @@ unsafe extern "C" fn number<const N: i64>(
     _: c_int,
     result: *mut TVMValue,
     result_code: *mut c_int,
-    _: Handle,
+    _: RawHandle,
 ) -> c_int {
     // SAFETY: a caller of compiled code passes a place for the result.
     unsafe { result.write(TVMValue { v_int64: N }) };
@@ -57,23 +62,23 @@ unsafe extern "C" fn number<const N: i64>(
     0
 }
 
-fn jump(body: Compiled) -> Content {
-    Content::Jump(body as usize)
+fn jump(body: CompiledFunction) -> SymbolContent {
+    SymbolContent::Jump(body as usize)
 }
 
-fn load(api: &'static Api, written: &Written) -> Result<Held, Reply> {
+fn load(api: &'static LegacyApi, written: &LibraryFile) -> Result<LegacyValue, Reply> {
     api.load(&c_text(&written.path.to_string_lossy()))
 }
 
 /// A library with a function for each name, which returns the number beside it.
-fn numbers(api: &'static Api, functions: &[(String, usize)]) -> Result<Held, Reply> {
-    let mut symbols = vec![(CONTEXT, Content::Slot)];
+fn numbers(api: &'static LegacyApi, functions: &[(String, usize)]) -> Result<LegacyValue, Reply> {
+    let mut symbols = vec![(CONTEXT, SymbolContent::Slot)];
     for (name, number) in functions {
         let body = NUMBERS.get(*number);
         let body = body.ok_or_else(|| unsupported("functions here return numbers up to 7"))?;
         symbols.push((name, jump(*body)));
     }
-    load(api, &Written::of(&symbols, &[])?)
+    load(api, &LibraryFile::of(&symbols, &[])?)
 }
 
 /// The functions and numbers of an object of the request.
@@ -84,12 +89,12 @@ fn numbered(list: Option<&Value>, prefix: &str) -> Result<Vec<(String, usize)>, 
 }
 
 /// `module.open`.
-pub(in crate::conformance) fn open(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn open(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     if let Some(why) = super::opened::why_not_here() {
         return Err(unsupported(why));
     }
     let value = args.get("value").unwrap_or(&Value::Null);
-    let written = Written::from(&bytes(args)?)?;
+    let written = LibraryFile::from(&bytes(args)?)?;
     let root = load(api, &written)?;
     let shown = modules::kinds_below(api, &root)?;
     if value.get("import").is_some() {
@@ -112,13 +117,13 @@ pub(in crate::conformance) fn open(api: &'static Api, args: &Value) -> Result<Re
 }
 
 /// What a function of a library returns, or the error that it leaves.
-fn returned(api: &'static Api, root: &Held, call: &Value) -> Result<Value, Reply> {
+fn returned(api: &'static LegacyApi, root: &LegacyValue, call: &Value) -> Result<Value, Reply> {
     let name = call.get("function").and_then(Value::as_str);
     let name = name.unwrap_or_default();
     let function = api.function_of(root, name, true)?;
     let function = function.ok_or_else(|| unsupported(format!("there is no `{name}`")))?;
     let mut held: Vec<CString> = Vec::new();
-    let mut args: Vec<Arg> = Vec::new();
+    let mut args: Vec<LegacyArg> = Vec::new();
     for arg in call
         .get("args")
         .and_then(Value::as_array)
@@ -162,7 +167,7 @@ fn returned(api: &'static Api, root: &Held, call: &Value) -> Result<Value, Reply
 }
 
 /// A result in the form of spec/values.md.
-fn value_of(result: &Held) -> Result<Value, Reply> {
+fn value_of(result: &LegacyValue) -> Result<Value, Reply> {
     Ok(match result.code {
         code::INT => json!(result.int()),
         code::NULL => Value::Null,
@@ -177,7 +182,10 @@ fn value_of(result: &Held) -> Result<Value, Reply> {
 }
 
 /// `module.symbols`: which function is found under a name, and which slots the runtime filled.
-pub(in crate::conformance) fn symbols(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn symbols(
+    api: &'static LegacyApi,
+    args: &Value,
+) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     if texts(value.get("needs")).next().is_some() {
         return Err(unsupported(
@@ -191,11 +199,11 @@ pub(in crate::conformance) fn symbols(api: &'static Api, args: &Value) -> Result
         ));
     }
     let bodies = exports.iter().zip(NUMBERS);
-    let mut symbols: Vec<(&str, Content)> =
+    let mut symbols: Vec<(&str, SymbolContent)> =
         bodies.map(|(name, body)| (*name, jump(body))).collect();
     let slots = || texts(value.get("slots")).filter(|slot| *slot != CONTEXT);
-    symbols.extend(slots().map(|slot| (slot, Content::Slot)));
-    symbols.push((CONTEXT, Content::Slot));
+    symbols.extend(slots().map(|slot| (slot, SymbolContent::Slot)));
+    symbols.push((CONTEXT, SymbolContent::Slot));
     let data = value.get("text").and_then(Value::as_object);
     let data = data.into_iter().flatten().map(|(name, text)| {
         let text = text.as_str().unwrap_or_default();
@@ -203,7 +211,7 @@ pub(in crate::conformance) fn symbols(api: &'static Api, args: &Value) -> Result
     });
     let data: Vec<(&str, Vec<u8>)> = data.collect();
     let data: Vec<(&str, &[u8])> = data.iter().map(|(name, text)| (*name, &**text)).collect();
-    let written = Written::of(&symbols, &data)?;
+    let written = LibraryFile::of(&symbols, &data)?;
     let module = load(api, &written)?;
     let name = value.get("name").and_then(Value::as_str).unwrap_or("f");
     let found = match api.function_of(&module, name, false)? {
@@ -224,11 +232,14 @@ pub(in crate::conformance) fn symbols(api: &'static Api, args: &Value) -> Result
 }
 
 /// `module.life`: whether the library stays while a function of it does, and no longer.
-pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn life(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     if texts(args.pointer("/value/globals")).next().is_some() {
         return Err(unsupported("modules of this interface have no globals"));
     }
-    let written = Written::of(&[("f", jump(NUMBERS[0])), (CONTEXT, Content::Slot)], &[])?;
+    let written = LibraryFile::of(
+        &[("f", jump(NUMBERS[0])), (CONTEXT, SymbolContent::Slot)],
+        &[],
+    )?;
     let function = {
         let module = load(api, &written)?;
         api.function_of(&module, "f", false)?
@@ -236,11 +247,14 @@ pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Re
     let with_function = written.is_mapped()?;
     drop(function);
     let after = written.is_mapped()?;
-    told(json!({"with_function": with_function, "after": after}))
+    accepted(json!({"with_function": with_function, "after": after}))
 }
 
 /// `module.environment`: what a library finds that looks for functions, as compiled code does.
-pub(in crate::conformance) fn environment(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn environment(
+    api: &'static LegacyApi,
+    args: &Value,
+) -> Result<Reply, Reply> {
     let prefix = fresh_prefix();
     let mut registered = Vec::new();
     let found = environment_steps(api, &prefix, args, &mut registered);
@@ -249,24 +263,24 @@ pub(in crate::conformance) fn environment(api: &'static Api, args: &Value) -> Re
             api.remove(&name)?;
         }
     }
-    told(found?)
+    accepted(found?)
 }
 
 fn environment_steps(
-    api: &'static Api,
+    api: &'static LegacyApi,
     prefix: &str,
     args: &Value,
     registered: &mut Vec<String>,
 ) -> Result<Value, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let own = numbered(value.get("own"), prefix)?;
-    let mut symbols = vec![(CONTEXT, Content::Slot)];
+    let mut symbols = vec![(CONTEXT, SymbolContent::Slot)];
     for (name, number) in &own {
         let body = NUMBERS.get(*number);
         let body = body.ok_or_else(|| unsupported("functions here return numbers up to 7"))?;
         symbols.push((name, jump(*body)));
     }
-    let written = Written::of(&symbols, &[])?;
+    let written = LibraryFile::of(&symbols, &[])?;
     let root = load(api, &written)?;
     let context = written.slot(CONTEXT)?;
     let mut found = Vec::new();
@@ -307,7 +321,7 @@ fn environment_steps(
 
 /// What a function of the registry is made with.
 struct Registered {
-    api: &'static Api,
+    api: &'static LegacyApi,
     number: usize,
 }
 
@@ -315,8 +329,8 @@ unsafe extern "C-unwind" fn give_number(
     _: *mut TVMValue,
     _: *mut c_int,
     _: c_int,
-    result: Handle,
-    this: Handle,
+    result: RawHandle,
+    this: RawHandle,
 ) -> c_int {
     // SAFETY: it was made with a `Registered`, which is never freed.
     let this = unsafe { &*this.cast::<Registered>() };
@@ -325,7 +339,10 @@ unsafe extern "C-unwind" fn give_number(
 }
 
 /// `module.system`: symbols stay for the life of the process, so they get a name that no other case has.
-pub(in crate::conformance) fn system(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn system(
+    api: &'static LegacyApi,
+    args: &Value,
+) -> Result<Reply, Reply> {
     let text = |name: &str| {
         args.pointer(&format!("/value/{name}"))
             .and_then(Value::as_str)
@@ -354,7 +371,10 @@ pub(in crate::conformance) fn system(api: &'static Api, args: &Value) -> Result<
         });
         let body = NUMBERS.get(place);
         let body = body.ok_or_else(|| unsupported("more functions than can be distinguished"))?;
-        api.system_symbol(&c_text(&format!("{behind}{fresh}{rest}")), *body as Handle)?;
+        api.system_symbol(
+            &c_text(&format!("{behind}{fresh}{rest}")),
+            *body as RawHandle,
+        )?;
     }
     let module = api.call_global("runtime.SystemLib", &[text_arg(&c_text(prefix))])?;
     let name = format!("{fresh}{}", text("name").unwrap_or_default());
@@ -371,10 +391,10 @@ pub(in crate::conformance) fn system(api: &'static Api, args: &Value) -> Result<
 thread_local! {
     /// The extents of the constants that initialisers were passed, behind the number of the initialiser.
     static PASSED: RefCell<Vec<(usize, Value)>> = const { RefCell::new(Vec::new()) };
-    static PASSED_BY: RefCell<Option<&'static Api>> = const { RefCell::new(None) };
+    static PASSED_BY: RefCell<Option<&'static LegacyApi>> = const { RefCell::new(None) };
 }
 
-const INITIALISERS: [Compiled; 4] = [
+const INITIALISERS: [CompiledFunction; 4] = [
     initialise::<0>,
     initialise::<1>,
     initialise::<2>,
@@ -387,7 +407,7 @@ unsafe extern "C" fn initialise<const N: usize>(
     count: c_int,
     result: *mut TVMValue,
     result_code: *mut c_int,
-    _: Handle,
+    _: RawHandle,
 ) -> c_int {
     let Some(api) = PASSED_BY.with_borrow(|api| *api).filter(|_| count == 1) else {
         return -1;
@@ -413,7 +433,7 @@ unsafe extern "C" fn initialise<const N: usize>(
 }
 
 /// The extents of each tensor of an array.
-fn shapes_of(api: &'static Api, array: Arg) -> Result<Value, Reply> {
+fn shapes_of(api: &'static LegacyApi, array: LegacyArg) -> Result<Value, Reply> {
     let size = api.call_global("runtime.ArraySize", &[array])?.int();
     let shapes = (0..size).map(|at| {
         let tensor = api.call_global("runtime.ArrayGetItem", &[array, int_arg(at)])?;
@@ -426,7 +446,10 @@ fn shapes_of(api: &'static Api, array: Arg) -> Result<Value, Reply> {
 }
 
 /// `module.constants`: a payload of kind `const_loader`, and below it a module that notes what it is passed.
-pub(in crate::conformance) fn constants(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn constants(
+    api: &'static LegacyApi,
+    args: &Value,
+) -> Result<Reply, Reply> {
     let payload = bytes(args)?;
     let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
     if name.starts_with("get_const_var_") {
@@ -450,12 +473,12 @@ pub(in crate::conformance) fn constants(api: &'static Api, args: &Value) -> Resu
         .iter()
         .map(|name| format!("__init_{name}"))
         .collect();
-    let mut symbols = vec![(CONTEXT, Content::Slot)];
+    let mut symbols = vec![(CONTEXT, SymbolContent::Slot)];
     for ((name, function), body) in names.iter().zip(&functions).zip(INITIALISERS) {
         symbols.push((name, jump(body)));
         symbols.push((function, jump(NUMBERS[1])));
     }
-    let written = Written::of(&symbols, &[])?;
+    let written = LibraryFile::of(&symbols, &[])?;
     api.import(&root, &load(api, &written)?)?;
     PASSED_BY.set(Some(api));
     PASSED.take();
@@ -464,11 +487,11 @@ pub(in crate::conformance) fn constants(api: &'static Api, args: &Value) -> Resu
     }
     let passed = PASSED.take().into_iter();
     let passed = passed.map(|(number, shapes)| json!([functions[number], shapes]));
-    told(json!({"initialised": passed.collect::<Vec<Value>>()}))
+    accepted(json!({"initialised": passed.collect::<Vec<Value>>()}))
 }
 
 /// The kind that a runtime reads constants under: its loader had the first name before it had the second.
-fn constants_kind(api: &'static Api) -> Result<&'static str, Reply> {
+fn constants_kind(api: &'static LegacyApi) -> Result<&'static str, Reply> {
     for kind in ["const_loader", "metadata"] {
         if api.global(&modules::loader_of(kind))?.is_some() {
             return Ok(kind);
@@ -478,7 +501,10 @@ fn constants_kind(api: &'static Api) -> Result<&'static str, Reply> {
 }
 
 /// `module.properties` of the kinds that can be made from a library or a payload.
-pub(in crate::conformance) fn properties(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn properties(
+    api: &'static LegacyApi,
+    args: &Value,
+) -> Result<Reply, Reply> {
     let kind = args.pointer("/value/kind").and_then(Value::as_str);
     let module = match kind.unwrap_or_default() {
         "library" => modules::empty(api)?,
@@ -494,5 +520,5 @@ pub(in crate::conformance) fn properties(api: &'static Api, args: &Value) -> Res
         }
     };
     let mask = api.call_global("runtime.ModuleGetPropertyMask", &[module.arg()])?;
-    told(json!(mask.int()))
+    accepted(json!(mask.int()))
 }

@@ -1,14 +1,14 @@
 //! A library in a file: what the loader makes of machine code that a compiler and a linker made.
 
 use super::backend;
-use super::compiled::lookup;
+use super::library_file::lookup;
 use super::loading;
 use super::ops::{broken, failed, imports, plain, texts, value};
 use super::own::numbers;
 use crate::conformance::op::{self, Answer, Refusal};
-use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::Held;
+use crate::conformance::runtime::ffi::held::OwnedValue;
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, bytes, c_text, fresh_prefix, seen, system_library, unsupported,
 };
@@ -95,7 +95,7 @@ fn shown(error: &Error) -> Value {
 }
 
 /// `module.open` of another runtime, by its C functions.
-pub(super) fn drive(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn drive(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     if let Some(why) = why_not_here() {
         return Err(unsupported(why));
     }
@@ -132,12 +132,12 @@ pub(super) fn drive(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         let import = system_library(api, &behind)?;
         api.call_global("ffi.ModuleImportModule", &[root.raw, import.raw])?;
     }
-    let asks = value
+    let names = value
         .get("asks")
         .and_then(Value::as_array)
         .into_iter()
         .flatten();
-    let found = asks
+    let found = names
         .filter_map(Value::as_str)
         .map(|name| Ok(lookup(api, &root, name, true)?.raw.type_index == index::FUNCTION));
     let found: Vec<bool> = found.collect::<Result<_, Reply>>()?;
@@ -155,7 +155,7 @@ pub(super) fn drive(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     )
 }
 
-fn returned(api: &'static Api, root: &Held, call: &Value) -> Result<Value, Reply> {
+fn returned(api: &'static FfiApi, root: &OwnedValue, call: &Value) -> Result<Value, Reply> {
     let name = call
         .get("function")
         .and_then(Value::as_str)
@@ -166,7 +166,7 @@ fn returned(api: &'static Api, root: &Held, call: &Value) -> Result<Value, Reply
         .and_then(Value::as_array)
         .into_iter()
         .flatten();
-    let args: Vec<Held> = args
+    let args: Vec<OwnedValue> = args
         .map(|form| make(api, form))
         .collect::<Result<_, Reply>>()?;
     let raw: Vec<_> = args.iter().map(|held| held.raw).collect();

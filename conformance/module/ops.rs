@@ -1,9 +1,9 @@
 //! Operations of the chapter module: loading, lookup, imports, properties.
 
 use super::memory::Memory;
-use super::{compiled, loading, lookup, opened, probe};
+use super::{compiled, constants, environment, loading, lookup, opened, probe};
 use crate::conformance::function::script;
-use crate::conformance::op::{self, Answer, Op, Refusal, Run};
+use crate::conformance::op::{self, Answer, Handler, Op, Refusal};
 use crate::function::Error;
 use crate::module::{self, Dialect, Module, load_symbols};
 use crate::release::Layout;
@@ -16,68 +16,71 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "module.load",
         help: "data: a blob, symbol: its name: modules in the order of a walk, the context, the findings",
-        run: Run::Partly(load, loading::walk),
+        run: Handler::Partly(load, loading::walk),
     },
     Op {
         name: "module.symbols",
         help: "value {exports, needs, slots, text, name}: layout, convention, the function found, slots filled",
-        run: Run::Partly(symbols, compiled::symbols),
+        run: Handler::Partly(symbols, compiled::symbols),
     },
     Op {
         name: "module.call",
         help: "value {layout, args}: the type of each argument as the compiled function sees it",
-        run: Run::Driven(compiled::call),
+        run: Handler::Driven(compiled::call),
     },
     Op {
         name: "module.find",
-        help: "value {modules, name, query_imports}: which module answers, and which were asked",
-        run: Run::Driven(lookup::find),
+        help: "value {modules, name, query_imports}: which module has the function, and which were searched",
+        run: Handler::Driven(lookup::find),
     },
     Op {
         name: "module.import",
         help: "value [[importer, imported], ...]: the imports of each module",
-        run: Run::Driven(lookup::import),
+        run: Handler::Driven(lookup::import),
     },
     Op {
         name: "module.environment",
         help: "value {release, steps}: what each lookup from compiled code found",
-        run: Run::Driven(compiled::environment),
+        run: Handler::Driven(environment::environment),
     },
     Op {
         name: "module.properties",
         help: "value {kind, release, runs}: the property mask",
-        run: Run::Driven(lookup::properties),
+        run: Handler::Driven(lookup::properties),
     },
     Op {
         name: "module.life",
         help: "value {layout, globals: [\"add\" | \"remove\", ...]}: whether the library is there while a function of it is, and after",
-        run: Run::Driven(compiled::life),
+        run: Handler::Driven(compiled::life),
     },
     Op {
         name: "module.open",
         help: "data: a library, value {import, asks, calls}: its modules and slots, which functions it has, what they return",
-        run: Run::Partly(opened::open, opened::drive),
+        run: Handler::Partly(opened::open, opened::drive),
     },
     Op {
         name: "module.script",
         help: "data: a library in the file case.so, value: as for function.script: what each call returned or raised",
-        run: Run::Driven(script::script_of_library),
+        run: Handler::Driven(script::script_of_library),
     },
     Op {
         name: "module.constants",
         help: "data: a const_loader payload, name, times: the initialisers that were called and with what; the names of all constants, sorted, for a name that begins with get_const_var_",
-        run: Run::Driven(compiled::constants),
+        run: Handler::Driven(constants::constants),
     },
 ];
 
+/// The rejection behind an error of the loader.
 pub(super) fn broken(error: Error) -> Refusal {
     error.into()
 }
 
+/// The value of a request; null without one.
 pub(super) fn value(args: &Value) -> &Value {
     args.get("value").unwrap_or(&Value::Null)
 }
 
+/// The texts of a list; anything else in it is skipped.
 pub(super) fn texts(value: &Value) -> Vec<&str> {
     value
         .as_array()
@@ -111,12 +114,12 @@ fn load(args: &Value) -> Result<Answer, Refusal> {
         .map(|module| {
             let imports = imports(&all, module);
             let kind = module.kind();
-            let told = module.implementation().and_then(|own| own.hindrance());
-            let told = told.as_deref().and_then(|text| text.split('`').nth(3));
+            let hindrance = module.implementation().and_then(|own| own.hindrance());
+            let hindrance = hindrance.as_deref().and_then(|text| text.split('`').nth(3));
             // Whether a device's kinds have a loader is a matter of the build; the name of the loader is not.
             let everywhere = ["library", "const_loader", "metadata"].contains(&kind.as_str());
             let loads = !everywhere && module::has_loader(&kind, loaded.layout);
-            let wants = told.map(str::to_owned);
+            let wants = hindrance.map(str::to_owned);
             let wants = wants.or(loads.then(|| module::global_name(&kind, loaded.layout)));
             json!({"kind": kind, "imports": imports, "wants": wants})
         })
@@ -175,11 +178,12 @@ fn symbols(args: &Value) -> Result<Answer, Refusal> {
     ))
 }
 
+/// An answer without findings.
 pub(super) fn plain(value: Value) -> Answer {
     Answer::new(value, Findings::default())
 }
 
-/// An error with a rule in it is a refusal; the text of both is the same.
+/// An error with a rule in it is a rejection; the text of both is the same.
 pub(super) fn failed(error: Error) -> Refusal {
     Refusal::Unsupported(error.to_string())
 }

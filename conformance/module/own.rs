@@ -1,4 +1,4 @@
-//! What no C function can be asked about modules: ours, through the Rust interface.
+//! What no C function shows of modules: ours, through the Rust interface.
 
 use super::memory::Memory;
 use crate::conformance::runtime::ffi::fresh_prefix;
@@ -32,8 +32,8 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     Some(match name {
         "numbers" => Function::from_packed(numbered),
         "asked" => Function::from_packed(|_| {
-            let asked = ASKED.take();
-            Ok(serde_json::json!(asked).to_string().into())
+            let searched = SEARCHED.take();
+            Ok(serde_json::json!(searched).to_string().into())
         }),
         "environment" => Function::from_typed(environment),
         "mask" => Function::from_typed(mask),
@@ -76,7 +76,7 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
 }
 
 /// `numbers`: a module out of its number and the names of functions, each of which returns the number. `asked` returns the
-/// numbers of the modules that were asked for a function since, as text.
+/// numbers of the modules that were searched for a function since, as text.
 fn numbered(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [number, names @ ..] = args else {
         return Err(Error::new("TypeError", "a number, and names"));
@@ -286,12 +286,12 @@ fn sized(number: i64) -> Module {
 /// neither has the number -1. With `wrong` it returns no module.
 fn global_loader(name: String, wrong: bool) -> Result<(), Error> {
     let loader = Function::from_packed(move |args| {
-        let given = args.first();
-        let given = given.ok_or_else(|| Error::new("TypeError", "no argument"))?;
+        let argument = args.first();
+        let argument = argument.ok_or_else(|| Error::new("TypeError", "no argument"))?;
         if wrong {
             return Ok(Any::from("no module"));
         }
-        let number = match (cast::<Vec<u8>>(*given), cast::<*mut c_void>(*given)) {
+        let number = match (cast::<Vec<u8>>(*argument), cast::<*mut c_void>(*argument)) {
             (Ok(bytes), _) => length(&bytes),
             // SAFETY: the pointer that a loader gets is that of a stream.
             (_, Ok(stream)) => unsafe { through(stream) }?,
@@ -332,7 +332,7 @@ unsafe fn through(stream: *mut c_void) -> Result<i64, Error> {
         return Err(Error::new("ValueError", "a payload can be written"));
     }
     for end in [complete, deleting] {
-        // SAFETY: the stream is not read any more; whoever made it keeps its memory.
+        // SAFETY: the stream is not read any more; its maker keeps its memory.
         unsafe { end(stream) };
     }
     let sum = |sum: i64, byte: &u8| (256 * sum + i64::from(*byte)) % 65521;
@@ -355,7 +355,7 @@ fn in_context(addresses: &[AnyView<'_>]) -> Result<Any, Error> {
     let written = written.ok_or_else(|| Error::new("RuntimeError", "the slot is not filled"))?;
     let written = i64::try_from(written);
     Ok(written
-        .map_err(|_| Error::new("ValueError", "no such address"))?
+        .map_err(|_| Error::new("ValueError", "no address with that name"))?
         .into())
 }
 
@@ -420,7 +420,7 @@ struct Numbers {
 }
 
 thread_local! {
-    static ASKED: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
+    static SEARCHED: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
 }
 
 impl ModuleKind for Numbers {
@@ -429,12 +429,13 @@ impl ModuleKind for Numbers {
     }
 
     fn function(&self, _module: &Module, name: &str) -> Result<Option<Function>, Error> {
-        ASKED.with_borrow_mut(|asked| asked.push(self.number));
+        SEARCHED.with_borrow_mut(|searched| searched.push(self.number));
         let number = self.functions.get(name).copied();
         Ok(number.map(|number| Function::from_packed(move |_| Ok(Any::from(number)))))
     }
 }
 
+/// A module whose functions return the numbers of `functions`; a search of it is noted under `number`.
 pub(super) fn numbers(number: i64, functions: HashMap<String, i64>) -> Module {
     Module::new(Numbers { number, functions })
 }

@@ -1,4 +1,4 @@
-//! Compiled functions that say what they were given.
+//! Compiled functions that report their arguments.
 
 use crate::function::{Error, Function};
 use std::cell::RefCell;

@@ -215,7 +215,7 @@ fn every_mutant_finds_its_text_and_breaks_a_rule_of_its_chapter() {
 fn a_list_that_is_wrong_says_where() {
     let whole = "[[mutant]]\nid = 'wire/a'\nrule = 'WIRE-01'\nwrong = 'w'\n[[mutant.edit]]\nfile = 'f'\nfind = 'x'\nput = 'MUTATED'\n";
     assert_eq!(parse("wire", whole).map(|list| list.len()), Ok(1));
-    for (line, put, said) in [
+    for (line, put, problem) in [
         (
             "id = 'wire/a'",
             "id = 'blob/a'",
@@ -243,7 +243,7 @@ fn a_list_that_is_wrong_says_where() {
         ),
     ] {
         let list = parse("wire", &whole.replace(line, put));
-        assert_eq!(list.map(|list| list.len()), Err(said.to_owned()));
+        assert_eq!(list.map(|list| list.len()), Err(problem.to_owned()));
     }
 }
 

@@ -1,70 +1,69 @@
-//! The operations of chapter object, asked of a runtime.
+//! The operations of chapter object, driven through the C interface of a runtime.
 
 use crate::conformance::object::hooks;
-use crate::conformance::runtime::ffi::api::{Api, Handle};
+use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::{Held, bool_arg, int_arg};
-use crate::conformance::runtime::ffi::{Reply, bytes, told, unsupported, value_of};
+use crate::conformance::runtime::ffi::held::{OwnedValue, bool_arg, int_arg};
+use crate::conformance::runtime::ffi::{Reply, accepted, bytes, unsupported, value_of};
 use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 
 /// The one argument of most operations.
-fn argument(api: &'static Api, args: &Value) -> Result<Held, Reply> {
+fn subject(api: &'static FfiApi, args: &Value) -> Result<OwnedValue, Reply> {
     make(api, value_of(args))
 }
 
 /// `object.repr`
-pub(super) fn repr(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    told(text(&api.call_global(
-        "ffi.ReprPrint",
-        &[argument(api, args)?.raw],
-    )?)?)
+pub(super) fn repr(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
+    accepted(text(
+        &api.call_global("ffi.ReprPrint", &[subject(api, args)?.raw])?,
+    )?)
 }
 
 /// `object.recursive_hash`
-pub(super) fn recursive_hash(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    told(hash(&api.call_global(
-        "ffi.RecursiveHash",
-        &[argument(api, args)?.raw],
-    )?))
+pub(super) fn recursive_hash(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
+    accepted(hash(
+        &api.call_global("ffi.RecursiveHash", &[subject(api, args)?.raw])?,
+    ))
 }
 
 /// `object.structural_hash`
-pub(super) fn structural_hash(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let value = argument(api, args)?;
+pub(super) fn structural_hash(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
+    let value = subject(api, args)?;
     let args = [value.raw, bool_arg(false), bool_arg(false)];
-    told(hash(&api.call_global("ffi.StructuralHash", &args)?))
+    accepted(hash(&api.call_global("ffi.StructuralHash", &args)?))
 }
 
 /// `object.recursive_equal`
-pub(super) fn recursive_equal(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    told(two(api, value_of(args), "ffi.RecursiveEq", &[])?)
+pub(super) fn recursive_equal(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
+    accepted(two(api, value_of(args), "ffi.RecursiveEq", &[])?)
 }
 
 /// `object.structural_equal`
-pub(super) fn structural_equal(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn structural_equal(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let more = [bool_arg(false), bool_arg(false)];
-    told(two(api, value_of(args), "ffi.StructuralEqual", &more)?)
+    accepted(two(api, value_of(args), "ffi.StructuralEqual", &more)?)
 }
 
 /// `object.json_parse`
-pub(super) fn json_parse(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn json_parse(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let source = value_of(args).as_str();
     let source = source.ok_or_else(|| unsupported("`value` is not a text"))?;
     let parsed = api.call_global("ffi.json.Parse", &[api.text(source)?.raw])?;
-    told(show(api, &parsed)?)
+    accepted(show(api, &parsed)?)
 }
 
 /// `object.json_print`
-pub(super) fn json_print(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn json_print(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let indent = args.get("indent").unwrap_or(&Value::Null);
-    let parts = [argument(api, args)?, make(api, indent)?];
+    let parts = [subject(api, args)?, make(api, indent)?];
     let parts = parts.each_ref().map(|part| part.raw);
-    told(text(&api.call_global("ffi.json.Stringify", &parts)?)?)
+    accepted(text(&api.call_global("ffi.json.Stringify", &parts)?)?)
 }
 
 /// What a runtime says of a pair of values.
-fn two(api: &'static Api, pair: &Value, name: &str, more: &[RawAny]) -> Result<Value, Reply> {
+fn two(api: &'static FfiApi, pair: &Value, name: &str, more: &[RawAny]) -> Result<Value, Reply> {
     let side = |at: usize| make(api, pair.get(at).unwrap_or(&Value::Null));
     let (left, right) = (side(0)?, side(1)?);
     let args: Vec<RawAny> = [left.raw, right.raw]
@@ -75,9 +74,9 @@ fn two(api: &'static Api, pair: &Value, name: &str, more: &[RawAny]) -> Result<V
 }
 
 /// `object.recursive_compare`
-pub(super) fn recursive_compare(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn recursive_compare(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let is = |name: &str| two(api, value_of(args), name, &[]);
-    told(match (is("ffi.RecursiveLt")?, is("ffi.RecursiveGt")?) {
+    accepted(match (is("ffi.RecursiveLt")?, is("ffi.RecursiveGt")?) {
         (Value::Bool(true), _) => json!(-1),
         (_, Value::Bool(true)) => json!(1),
         _ => json!(0),
@@ -85,7 +84,7 @@ pub(super) fn recursive_compare(api: &'static Api, args: &Value) -> Result<Reply
 }
 
 /// `object.element`
-pub(super) fn element(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn element(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let pair = value_of(args);
     let side = |at: usize| make(api, pair.get(at).unwrap_or(&Value::Null));
     let (list, at) = (side(0)?, side(1)?);
@@ -93,12 +92,12 @@ pub(super) fn element(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         index::LIST => "ffi.ListGetItem",
         _ => "ffi.ArrayGetItem",
     };
-    told(show(api, &api.call_global(name, &[list.raw, at.raw])?)?)
+    accepted(show(api, &api.call_global(name, &[list.raw, at.raw])?)?)
 }
 
 /// `object.to_graph`
-pub(super) fn to_graph(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let value = argument(api, args)?;
+pub(super) fn to_graph(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
+    let value = subject(api, args)?;
     let metadata = make(api, args.get("metadata").unwrap_or(&Value::Null))?;
     let cycle = args.get("cycle").and_then(Value::as_bool) == Some(true);
     if cycle {
@@ -108,11 +107,11 @@ pub(super) fn to_graph(api: &'static Api, args: &Value) -> Result<Reply, Reply> 
     if cycle {
         api.call_global("ffi.ListClear", &[value.raw])?;
     }
-    told(text(&graph?)?)
+    accepted(text(&graph?)?)
 }
 
 /// `object.from_graph`
-pub(super) fn from_graph(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn from_graph(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = value_of(args);
     let source = match (args.get("data"), value.as_str()) {
         (Some(_), _) => String::from_utf8(bytes(args)?)
@@ -124,17 +123,17 @@ pub(super) fn from_graph(api: &'static Api, args: &Value) -> Result<Reply, Reply
         let checker = api.brought("object.check_graph");
         let checker = checker.ok_or_else(|| unsupported("no C function only checks a graph"))?;
         api.call(&checker, &[api.text(&source)?.raw])?;
-        return told(Value::Null);
+        return accepted(Value::Null);
     }
     let read = api.call_global("ffi.FromJSONGraphString", &[api.text(&source)?.raw])?;
-    told(show(api, &read)?)
+    accepted(show(api, &read)?)
 }
 
-fn hash(held: &Held) -> Value {
+fn hash(held: &OwnedValue) -> Value {
     json!(format!("{:#x}", held.raw.bits()))
 }
 
-fn text(held: &Held) -> Result<Value, Reply> {
+fn text(held: &OwnedValue) -> Result<Value, Reply> {
     let text = held
         .text()
         .ok_or_else(|| unsupported("what came is not text"))?;
@@ -142,17 +141,17 @@ fn text(held: &Held) -> Result<Value, Reply> {
 }
 
 /// `object.equal`: whether a map that has the one finds the other.
-pub(super) fn equal(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn equal(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let pair = value_of(args);
     let side = |at: usize| make(api, pair.get(at).unwrap_or(&Value::Null));
     let (left, right) = (side(0)?, side(1)?);
     let map = api.call_global("ffi.Map", &[left.raw, RawAny::NONE])?;
     let count = api.call_global("ffi.MapCount", &[map.raw, right.raw])?;
-    told(json!(count.raw.int() != 0))
+    accepted(json!(count.raw.int() != 0))
 }
 
 /// `object.dict`
-pub(super) fn dict(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn dict(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let dict = api.call_global("ffi.Dict", &[])?;
     for step in value_of(args).as_array().into_iter().flatten() {
         let part = |at: usize| make(api, step.get(at).unwrap_or(&Value::Null));
@@ -163,12 +162,12 @@ pub(super) fn dict(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
             api.call_global("ffi.DictSetItem", &[dict.raw, key.raw, part(2)?.raw])?;
         }
     }
-    told(show(api, &dict)?)
+    accepted(show(api, &dict)?)
 }
 
 /// `object.hooked`: a dict of keys whose type has hooks.
-pub(super) fn hooked(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let (form, numbers) = hooks::asked(value_of(args))?;
+pub(super) fn hooked(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
+    let (form, numbers) = hooks::form_and_numbers(value_of(args))?;
     let object = api
         .type_info(index::OBJECT)
         .map_or(0, |info| info.type_depth);
@@ -183,7 +182,7 @@ pub(super) fn hooked(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     for (name, hook) in ["__any_hash__", "__any_equal__"].into_iter().zip(&hooks) {
         api.set_attr(type_index, name, &hook.raw)?;
     }
-    let key = |number: i64| Held {
+    let key = |number: i64| OwnedValue {
         api,
         raw: RawAny::of(
             type_index,
@@ -213,10 +212,10 @@ pub(super) fn hooked(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         }
     }
     let pairs = api.call_global("ffi.DictSize", &[dict.raw])?.raw.int();
-    told(json!({"pairs": pairs, "found": found}))
+    accepted(json!({"pairs": pairs, "found": found}))
 }
 
-unsafe extern "C" fn hash_of(_: Handle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
+unsafe extern "C" fn hash_of(_: RawHandle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
     // SAFETY: a hash has one argument, which is a key of `hooked`.
     let key = unsafe { &*args };
     // SAFETY: a call has a place for its result.
@@ -224,7 +223,7 @@ unsafe extern "C" fn hash_of(_: Handle, args: *const RawAny, _: i32, out: *mut R
     0
 }
 
-unsafe extern "C" fn are_equal(_: Handle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
+unsafe extern "C" fn are_equal(_: RawHandle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
     // SAFETY: an equality has two arguments, which are keys of `hooked`.
     let digit = |at: usize| hooks::number_of(unsafe { &*args.wrapping_add(at) }) % 10;
     // SAFETY: a place for the result.
@@ -233,7 +232,7 @@ unsafe extern "C" fn are_equal(_: Handle, args: *const RawAny, _: i32, out: *mut
 }
 
 /// `object.make`: an object of the type that the first part names, with fields of the names and values behind it.
-pub(super) fn object(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn object(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let parts = value_of(args).as_array().map_or(&[][..], Vec::as_slice);
     let (key, fields) = parts
         .split_first()
@@ -241,12 +240,12 @@ pub(super) fn object(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let type_index = api.type_index(key.as_str().unwrap_or_default());
     let type_index =
         type_index.ok_or_else(|| unsupported(format!("this runtime has no type {key}")))?;
-    let fields: Vec<Held> = fields
+    let fields: Vec<OwnedValue> = fields
         .iter()
         .map(|form| make(api, form))
         .collect::<Result<_, _>>()?;
     let mut args = vec![int_arg(type_index.into())];
     args.extend(fields.iter().map(|field| field.raw));
     let object = api.call_global("ffi.MakeObjectFromPackedArgs", &args)?;
-    told(text(&api.call_global("ffi.ReprPrint", &[object.raw])?)?)
+    accepted(text(&api.call_global("ffi.ReprPrint", &[object.raw])?)?)
 }

@@ -14,7 +14,7 @@ struct Numbered {
     number: i64,
 }
 
-/// A new object of a type that a runtime gave `type_index`, with one reference.
+/// A new object of a type whose index in a runtime is `type_index`, with one reference.
 pub(crate) fn numbered(type_index: i32, number: i64) -> *mut Header {
     let header = Header::new(type_index, delete);
     Box::into_raw(Box::new(Numbered { header, number })).cast()
@@ -78,7 +78,7 @@ pub(crate) fn fresh_key() -> String {
 /// # Errors
 ///
 /// What is no number among them.
-pub(super) fn asked(value: &Value) -> Result<(&str, Vec<i64>), NoNumber> {
+pub(super) fn form_and_numbers(value: &Value) -> Result<(&str, Vec<i64>), NoNumber> {
     let form = value.get("form").and_then(Value::as_str);
     let numbers = value.get("numbers").and_then(Value::as_array);
     let numbers = numbers.into_iter().flatten();

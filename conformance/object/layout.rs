@@ -1,10 +1,10 @@
 //! How the objects of a runtime lie in memory, as C++ headers read them without asking: `object.layout`, `object.hash`.
 
 use crate::conformance::adapter::view::{HOME_SLOTS, view};
-use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::make;
-use crate::conformance::runtime::ffi::held::{Held, int_arg};
-use crate::conformance::runtime::ffi::{Reply, seen, told, unsupported};
+use crate::conformance::runtime::ffi::held::{OwnedValue, int_arg};
+use crate::conformance::runtime::ffi::{Reply, accepted, seen, unsupported};
 use crate::value::{Header, RawAny, index};
 use serde_json::{Value, json};
 use std::ffi::c_void;
@@ -46,15 +46,15 @@ const BLOCK: usize = 16;
 const ITEM: usize = 48;
 
 /// `object.layout`.
-pub(in crate::conformance) fn layout(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    told(shape_of(&make(
+pub(in crate::conformance) fn layout(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
+    accepted(shape_of(&make(
         api,
         args.get("value").unwrap_or(&Value::Null),
     )?)?)
 }
 
 /// The memory of a container as it is now.
-pub(super) fn shape_of(held: &Held) -> Result<Value, Reply> {
+pub(super) fn shape_of(held: &OwnedValue) -> Result<Value, Reply> {
     match held.raw.type_index {
         index::ARRAY | index::LIST => {
             // SAFETY: the tag says what is behind the header.
@@ -90,14 +90,14 @@ pub(super) fn shape_of(held: &Held) -> Result<Value, Reply> {
 
 /// `object.hash`: no C function returns the hash of a key. A key that came first into a map stands where its hash says, and
 /// a map keeps the place of its first element. A runtime that brings the hash is held to that place too.
-pub(in crate::conformance) fn home(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn home(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let key = make(api, args.get("value").unwrap_or(&Value::Null))?;
     let mut pairs = vec![key.raw, RawAny::NONE];
     // More than half of the slots, so that there are as many of them as the view counts on.
     for other in 0..HOME_SLOTS as i64 * 3 / 4 {
         pairs.extend([int_arg(1_000_000 + other), RawAny::NONE]);
     }
-    let map: Held = api.call_global("ffi.Map", &pairs)?;
+    let map: OwnedValue = api.call_global("ffi.Map", &pairs)?;
     // SAFETY: a map of more than four elements is not small.
     let dense = unsafe { *map.cell::<Dense>() };
     if dense.table.slots != HOME_SLOTS {
@@ -113,7 +113,7 @@ pub(in crate::conformance) fn home(api: &'static Api, args: &Value) -> Result<Re
     };
     let hash = json!(api.call(&hash, &[key.raw])?.text());
     match view("home", &hash) == Some(home.clone()) {
-        true => told(hash),
-        false => told(json!({"hash": hash, "home": home})),
+        true => accepted(hash),
+        false => accepted(json!({"hash": hash, "home": home})),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{driver, layout, script, visits};
 use crate::conformance::function::ops::refusal;
-use crate::conformance::op::{Answer, Op, Refusal, Run};
+use crate::conformance::op::{Answer, Handler, Op, Refusal};
 use crate::conformance::runtime::ffi::tensors;
 use crate::conformance::runtime::number::numbers_of;
 use crate::function::{Error, Function, take_broken};
@@ -21,7 +21,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "object.decode",
         help: "data: the JSON graph of 0.2 to 0.21 as its nodes, whatever their types",
-        run: Run::Here(|args| {
+        run: Handler::Here(|args| {
             let data = crate::conformance::op::data(args)?;
             let mut findings = Findings::default();
             let graph = LegacyGraph::read(&data, &mut findings)?;
@@ -30,8 +30,8 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "object.encode",
-        help: "value, release (optional: refuse what it does not know): the text of the nodes",
-        run: Run::Here(|args| {
+        help: "value, release (optional: reject what it does not know): the text of the nodes",
+        run: Handler::Here(|args| {
             let graph = legacy_form::from_json(value_of(args)?).map_err(|wrong| match wrong {
                 legacy_form::FormError::Form(what) => Refusal::Unsupported(what),
                 legacy_form::FormError::Broken(broken) => Refusal::Rejected(broken),
@@ -46,7 +46,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "object.from_legacy_graph",
         help: "value, numbers (bool: every node is held to OBJ-36 where it stands): the value of the JSON graph of 0.2 to 0.21",
-        run: Run::Here(|args| {
+        run: Handler::Here(|args| {
             crate::object::init();
             let source = value_of(args)?;
             let source = source
@@ -65,7 +65,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "object.to_legacy_graph",
         help: "value, release: the JSON graph of 0.2 to 0.21 as that release writes it, as text",
-        run: Run::Here(|args| {
+        run: Handler::Here(|args| {
             let release = release(args)?.unwrap_or(LEGACY.until);
             one(args, |value| {
                 let graph = LegacyGraph::of(value, release)?;
@@ -77,107 +77,107 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "object.hash",
         help: "value: the hash that maps use, in hexadecimal",
-        run: Run::Driven(layout::home),
+        run: Handler::Driven(layout::home),
     },
     Op {
         name: "object.equal",
         help: "value [left, right]: whether maps take them for the same key",
-        run: Run::Driven(driver::equal),
+        run: Handler::Driven(driver::equal),
     },
     Op {
         name: "object.hooked",
         help: "value {form (number, cell, function), numbers}: a dict whose keys are alike when their last digits are: its pairs, and what is found under each digit",
-        run: Run::Driven(driver::hooked),
+        run: Handler::Driven(driver::hooked),
     },
     Op {
         name: "object.layout",
         help: "value: size and capacity of a sequence; form, slots and marks of a map",
-        run: Run::Driven(layout::layout),
+        run: Handler::Driven(layout::layout),
     },
     Op {
         name: "object.element",
         help: "value [sequence, index]: the element",
-        run: Run::Driven(driver::element),
+        run: Handler::Driven(driver::element),
     },
     Op {
         name: "object.dict",
         help: "value [[set, key, value] | [remove, key]]: the pairs in order, after all steps",
-        run: Run::Driven(driver::dict),
+        run: Handler::Driven(driver::dict),
     },
     Op {
         name: "object.script",
         help: "value [[function, argument, ...]]: calls registered functions, methods and attributes in turn, and reads and writes fields, {of: n} being the result of step n: the results, an error as {raises: kind}, and {alive: n} where n probes outlive all results",
-        run: Run::Driven(script::script),
+        run: Handler::Driven(script::script),
     },
     Op {
         name: "object.repr",
         help: "value: the text form",
-        run: Run::Driven(driver::repr),
+        run: Handler::Driven(driver::repr),
     },
     Op {
         name: "object.recursive_equal",
         help: "value [left, right]: equality by contents",
-        run: Run::Driven(driver::recursive_equal),
+        run: Handler::Driven(driver::recursive_equal),
     },
     Op {
         name: "object.recursive_compare",
         help: "value [left, right]: order by contents, -1, 0 or 1",
-        run: Run::Driven(driver::recursive_compare),
+        run: Handler::Driven(driver::recursive_compare),
     },
     Op {
         name: "object.recursive_hash",
         help: "value: hash by contents, in hexadecimal",
-        run: Run::Driven(driver::recursive_hash),
+        run: Handler::Driven(driver::recursive_hash),
     },
     Op {
         name: "object.structural_hash",
         help: "value: structural hash, in hexadecimal",
-        run: Run::Driven(driver::structural_hash),
+        run: Handler::Driven(driver::structural_hash),
     },
     Op {
         name: "object.structural_equal",
         help: "value [left, right]: structural equality",
-        run: Run::Driven(driver::structural_equal),
+        run: Handler::Driven(driver::structural_equal),
     },
     Op {
         name: "object.make",
         help: "value [type key, name, value, ...]: makes an object and prints it",
-        run: Run::Driven(driver::object),
+        run: Handler::Driven(driver::object),
     },
     Op {
         name: "object.dlpack",
         help: "value {shape, strides, align, offset, contiguous, padded}: whether a float32 tensor of DLPack is taken over",
-        run: Run::Driven(tensors::dlpack),
+        run: Handler::Driven(tensors::dlpack),
     },
     Op {
         name: "object.json_parse",
         help: "value: JSON text to a value",
-        run: Run::Driven(driver::json_parse),
+        run: Handler::Driven(driver::json_parse),
     },
     Op {
         name: "object.json_print",
         help: "value, indent: JSON text of a value",
-        run: Run::Driven(driver::json_print),
+        run: Handler::Driven(driver::json_print),
     },
     Op {
         name: "object.to_graph",
         help: "value, metadata, cycle (bool: the list is put into itself first): the JSON graph as text",
-        run: Run::Driven(driver::to_graph),
+        run: Handler::Driven(driver::to_graph),
     },
     Op {
         name: "object.walk",
         help: "value, order (pre or post), answers {text form: what the callback answers}: text forms in the order met",
-        run: Run::Driven(visits::walk),
+        run: Handler::Driven(visits::walk),
     },
     Op {
         name: "object.rewrite",
-        help: "value, add, shared (bool: somebody else holds the value): every integer increased, and what the other holder sees",
-        run: Run::Driven(visits::rewrite),
+        help: "value, add, shared (bool: a second holder of the value): every integer increased, and what the other holder sees",
+        run: Handler::Driven(visits::rewrite),
     },
     Op {
         name: "object.from_graph",
         help: "value or data, check (bool: it is only checked, as far as no type is needed): the value of a JSON graph",
-        run: Run::Driven(driver::from_graph),
+        run: Handler::Driven(driver::from_graph),
     },
 ];
 
@@ -200,6 +200,11 @@ fn any(form: &Value) -> Result<Any, Refusal> {
         let views: Vec<AnyView<'_>> = parts.iter().map(Any::view).collect();
         return construct::make_object(&views).map_err(failed);
     }
+    tensor_or_plain(form)
+}
+
+/// `{"tensor": shape}` is a tensor of zeros, any other form a value of `spec/values.md`.
+pub(in crate::conformance) fn tensor_or_plain(form: &Value) -> Result<Any, Refusal> {
     if let Some(shape) = form.get("tensor").and_then(Value::as_array) {
         return zeros(shape);
     }
@@ -207,7 +212,7 @@ fn any(form: &Value) -> Result<Any, Refusal> {
 }
 
 /// A tensor of float32 zeros on the CPU, by the shape that a case states.
-pub(in crate::conformance) fn zeros(shape: &[Value]) -> Result<Any, Refusal> {
+fn zeros(shape: &[Value]) -> Result<Any, Refusal> {
     let failed = |error: Error| Refusal::Unsupported(error.to_string());
     let shape = numbers_of(shape)?;
     let tensor = Tensor::empty(&shape, DLDataType::scalar(2, 32)).map_err(failed)?;
@@ -215,7 +220,7 @@ pub(in crate::conformance) fn zeros(shape: &[Value]) -> Result<Any, Refusal> {
     Ok(tensor.into())
 }
 
-/// An answer, a refusal with its rule, or the kind of an error that no rule of this crate names.
+/// An answer, a rejection with its rule, or the kind of an error that no rule of this crate names.
 fn finish(result: Result<Value, Error>) -> Result<Answer, Refusal> {
     match result {
         Ok(value) => Ok(Answer::new(value, Findings::default())),

@@ -1,7 +1,7 @@
 //! Objects of the suite's own that are counted: whether what holds them lets them go, and when.
 
-use crate::conformance::runtime::ffi::api::Api;
-use crate::conformance::runtime::ffi::held::Held;
+use crate::conformance::runtime::ffi::api::FfiApi;
+use crate::conformance::runtime::ffi::held::OwnedValue;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header};
 use crate::value::{AnyPayload, RawAny, index};
 use std::sync::Arc;
@@ -12,39 +12,42 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(super) struct Alive(Arc<AtomicU32>);
 
 impl Alive {
+    /// How many are alive.
     pub(super) fn count(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
+    /// One more is alive.
     pub(super) fn more(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// One is freed.
     pub(super) fn less(&self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 #[repr(C)]
-struct Probe {
+struct CountedObject {
     header: Header,
     alive: Alive,
 }
 
 /// One more, as a plain object of the runtime's.
-pub(super) fn make(api: &'static Api, alive: &Alive) -> Held {
+pub(super) fn make(api: &'static FfiApi, alive: &Alive) -> OwnedValue {
     alive.more();
     let header = Header::new(index::OBJECT, delete);
     let alive = alive.clone();
-    let ptr = Box::into_raw(Box::new(Probe { header, alive })).cast();
-    Held {
+    let ptr = Box::into_raw(Box::new(CountedObject { header, alive })).cast();
+    OwnedValue {
         api,
         raw: RawAny::of(index::OBJECT, AnyPayload { ptr }),
     }
 }
 
 unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
-    let probe = object.cast::<Probe>();
+    let probe = object.cast::<CountedObject>();
     if flags & DELETE_STRONG != 0 {
         // SAFETY: made by `make`, and its memory is still there.
         let alive = unsafe { &(*probe).alive };

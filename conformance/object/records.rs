@@ -1,7 +1,8 @@
 //! Types that a case defines by reflection, as Python does for its dataclasses, and what reflection shows of any type.
 
-use crate::conformance::runtime::ffi::api::{Api, Handle};
-use crate::conformance::runtime::ffi::held::{Held, Raised, int_arg};
+use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::ffi::api::FfiApi;
+use crate::conformance::runtime::ffi::held::{OwnedValue, Raised, int_arg};
 use crate::conformance::runtime::ffi::{Reply, unsupported};
 use crate::conformance::runtime::number::{NoNumber, number_or};
 use crate::conformance::runtime::{Runtime, function_of};
@@ -62,12 +63,12 @@ fn flags(field: &Value) -> Result<i64, Reply> {
 }
 
 /// Defines a type `{key, kind, fields: [{name, type, flags, default}], size, record}`; its index. Texts and hashes have the key in
-/// them, so it stays, and who defines it again has the one that is there; a definition that is refused has a `fresh` one.
+/// them, so it stays, and a second definition finds the one that is there; a definition that is rejected has a `fresh` one.
 pub(super) fn define(
-    api: &'static Api,
+    api: &'static FfiApi,
     form: &Value,
     parent: Option<i32>,
-    default: impl Fn(&Value) -> Result<Option<Held>, Reply>,
+    default: impl Fn(&Value) -> Result<Option<OwnedValue>, Reply>,
 ) -> Result<i32, DefineError> {
     static RUN: AtomicU32 = AtomicU32::new(0);
     // Who finds a type finds its fields.
@@ -75,7 +76,7 @@ pub(super) fn define(
     let _whole = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
     let parent = parent.unwrap_or(index::OBJECT);
     let above = api.type_info(parent);
-    let above = above.ok_or_else(|| unsupported("there is no such parent"))?;
+    let above = above.ok_or_else(|| unsupported("there is no parent type of that key"))?;
     let key = form.get("key").and_then(Value::as_str).unwrap_or("Own");
     let key = match form.get("fresh").and_then(Value::as_bool) {
         Some(true) => format!("case{}.{key}", RUN.fetch_add(1, Ordering::Relaxed)),
@@ -114,7 +115,7 @@ pub(super) fn define(
     Ok(type_index)
 }
 
-/// A definition is refused, or cannot be asked for.
+/// A definition is rejected, or the runtime lacks the function for it.
 pub(super) enum DefineError {
     Raised(Raised),
     Reply(Reply),
@@ -139,7 +140,7 @@ impl From<Reply> for DefineError {
 }
 
 /// The key of a type.
-pub(super) fn key(api: &'static Api, type_index: i32) -> Result<String, Reply> {
+pub(super) fn key(api: &'static FfiApi, type_index: i32) -> Result<String, Reply> {
     let info = api.type_info(type_index);
     let info = info.ok_or_else(|| unsupported(format!("there is no type {type_index}")))?;
     // SAFETY: types live as long as the process.
@@ -156,11 +157,11 @@ fn size_of_type(info: &TypeInfo) -> usize {
 }
 
 fn add(
-    api: &'static Api,
+    api: &'static FfiApi,
     type_index: i32,
     field: &Value,
     (field_type, size, offset): (i32, usize, usize),
-    default: Option<Held>,
+    default: Option<OwnedValue>,
 ) -> Result<(), DefineError> {
     let name = field.get("name").and_then(Value::as_str).unwrap_or("field");
     let getter = api.call_global("ffi.MakeFieldGetter", &[int_arg(field_type.into())])?;
@@ -196,13 +197,13 @@ fn add(
     };
     let register: unsafe extern "C" fn(i32, *const FieldInfo) -> i32 =
         symbol(api.runtime, "TVMFFITypeRegisterField")?;
-    // SAFETY: the getter and the setter are for such a field, which every object of the type has.
+    // SAFETY: the getter and the setter are for a field of this kind, which every object of the type has.
     Ok(api.check(unsafe { register(type_index, &info) })?)
 }
 
 /// What the setter of a field puts a value through.
 struct Converter {
-    api: &'static Api,
+    api: &'static FfiApi,
     field_type: i32,
 }
 
@@ -272,32 +273,40 @@ fn text(bytes: &ByteArray) -> String {
 }
 
 /// A field of a type or of its ancestors.
-pub(super) fn field(api: &'static Api, type_index: i32, name: &str) -> Option<&'static FieldInfo> {
+pub(super) fn field(
+    api: &'static FfiApi,
+    type_index: i32,
+    name: &str,
+) -> Option<&'static FieldInfo> {
     let info = api.type_info(type_index)?;
     let all = [info].into_iter().chain(ancestors(info).iter().copied());
     let mut all = all.flat_map(fields);
     all.find(|field| text(&field.name) == name)
 }
 
-fn place(field: &FieldInfo, object: &Held) -> Handle {
+fn place(field: &FieldInfo, object: &OwnedValue) -> RawHandle {
     object.pointer().wrapping_byte_offset(field.offset as isize)
 }
 
 /// Reads a field.
-pub(super) fn read(api: &'static Api, field: &FieldInfo, object: &Held) -> Result<Held, Raised> {
+pub(super) fn read(
+    api: &'static FfiApi,
+    field: &FieldInfo,
+    object: &OwnedValue,
+) -> Result<OwnedValue, Raised> {
     let getter = field.getter.ok_or_else(|| Raised::missing("getter"))?;
     let mut out = RawAny::NONE;
     // SAFETY: the object is of a type that has the field.
     api.check(unsafe { getter(place(field, object), &mut out) })?;
-    Ok(Held { api, raw: out })
+    Ok(OwnedValue { api, raw: out })
 }
 
 /// Writes a field.
 pub(super) fn write(
-    api: &'static Api,
+    api: &'static FfiApi,
     field: &FieldInfo,
-    object: &Held,
-    value: &Held,
+    object: &OwnedValue,
+    value: &OwnedValue,
 ) -> Result<(), Raised> {
     if field.setter.is_null() {
         return Err(Raised::missing("setter"));
@@ -318,14 +327,14 @@ pub(super) fn write(
 }
 
 /// A method of a type.
-pub(super) fn method(api: &'static Api, type_index: i32, name: &str) -> Option<Held> {
+pub(super) fn method(api: &'static FfiApi, type_index: i32, name: &str) -> Option<OwnedValue> {
     let methods = methods(api.type_info(type_index)?);
     let found = methods.iter().rfind(|method| text(&method.name) == name)?;
     Some(api.share(found.method))
 }
 
 /// An attribute of a type, if it has it.
-pub(super) fn attribute(api: &'static Api, type_index: i32, name: &str) -> Option<Held> {
+pub(super) fn attribute(api: &'static FfiApi, type_index: i32, name: &str) -> Option<OwnedValue> {
     let column: unsafe extern "C" fn(*const ByteArray) -> *const Column =
         symbol(api.runtime, "TVMFFIGetTypeAttrColumn").ok()?;
     // SAFETY: a name.
@@ -342,7 +351,7 @@ pub(super) fn attribute(api: &'static Api, type_index: i32, name: &str) -> Optio
 }
 
 /// How many strong references there are to an object.
-pub(super) fn strong(value: &Held) -> Option<u32> {
+pub(super) fn strong(value: &OwnedValue) -> Option<u32> {
     if value.raw.type_index < index::OBJECT_BEGIN {
         return None;
     }
@@ -351,9 +360,9 @@ pub(super) fn strong(value: &Held) -> Option<u32> {
 }
 
 /// What reflection says of a type of the runtime's own.
-pub(super) fn reflect(api: &'static Api, type_index: i32) -> Result<Value, Reply> {
+pub(super) fn reflect(api: &'static FfiApi, type_index: i32) -> Result<Value, Reply> {
     let info = api.type_info(type_index);
-    let info = info.ok_or_else(|| unsupported("there is no such type"))?;
+    let info = info.ok_or_else(|| unsupported("there is no type of that key"))?;
     let parsed = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
     let fields = fields(info).iter().map(|field| {
         json!({

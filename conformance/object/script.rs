@@ -1,11 +1,12 @@
 //! `object.script`: calls in turn. What containers, texts and objects do is reached by every frontend through registered functions,
-//! methods, attributes and fields, so one operation asks for all of it.
+//! methods, attributes and fields, so one operation reaches all of it.
 
 use super::{layout, probe, records, weak};
-use crate::conformance::runtime::ffi::api::{Api, Handle};
+use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg};
-use crate::conformance::runtime::ffi::{Reply, c_text, tensors, told, unsupported, value_of};
+use crate::conformance::runtime::ffi::held::{OwnedValue, Raised, bool_arg, int_arg};
+use crate::conformance::runtime::ffi::{Reply, accepted, c_text, tensors, unsupported, value_of};
 use crate::conformance::runtime::number::number_of;
 use crate::value::{RawAny, index};
 use probe::Alive;
@@ -14,14 +15,14 @@ use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Each step is `[what, argument, ...]`; `{"of": n}` is the result of step n. Behind the last one all results are dropped.
-pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn script(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let steps = value_of(args).as_array();
     let steps = steps.ok_or_else(|| unsupported("`value` is no list of steps"))?;
     let alive = Alive::default();
     let notes = Notes::default();
     let mut play = Play {
         api,
-        given: &[],
+        arguments: &[],
         results: Vec::new(),
         weak: Vec::new(),
         fresh: Vec::new(),
@@ -31,13 +32,13 @@ pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let mut answers = Vec::new();
     for step in steps {
         let step = play.renamed(step, Direction::In);
-        let (what, given) = parts_of(&step)?;
+        let (what, arguments) = parts_of(&step)?;
         // A result that is too large to be shown.
         let quiet = what.as_str().and_then(|what| what.strip_prefix('-'));
         // Nor is the index of a new type, which depends on those before.
         let shown = quiet.is_none() && what != "type";
         let what = quiet.map_or_else(|| what.clone(), Value::from);
-        let answer = match play.step(&what, given) {
+        let answer = match play.step(&what, arguments) {
             Ok(result) => {
                 let answer = if shown {
                     play.renamed(&show(api, &result)?, Direction::Out)
@@ -47,15 +48,15 @@ pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
                 play.results.push(Some(result));
                 answer
             }
-            Err(Stop::Raised(raised)) => {
+            Err(NoResult::Raised(raised)) => {
                 play.results.push(None);
                 json!({"raises": raised.kind})
             }
-            Err(Stop::Shown(answer)) => {
+            Err(NoResult::Shown(answer)) => {
                 play.results.push(None);
                 play.renamed(&answer, Direction::Out)
             }
-            Err(Stop::Reply(reply)) => return Err(reply),
+            Err(NoResult::Reply(reply)) => return Err(reply),
         };
         let noted = std::mem::take(&mut *lock(&notes));
         let noted: Vec<Value> = noted
@@ -71,7 +72,7 @@ pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     if alive.count() > 0 {
         answers.push(json!({"alive": alive.count()}));
     }
-    told(Value::Array(answers))
+    accepted(Value::Array(answers))
 }
 
 /// What the functions of a case have noted.
@@ -87,40 +88,40 @@ fn parts_of(step: &Value) -> Result<(&Value, &[Value]), Reply> {
 }
 
 /// Why a step has no result.
-enum Stop {
+enum NoResult {
     Raised(Raised),
     /// This is what it is about.
     Shown(Value),
     Reply(Reply),
 }
 
-impl From<Raised> for Stop {
-    fn from(raised: Raised) -> Stop {
-        Stop::Raised(raised)
+impl From<Raised> for NoResult {
+    fn from(raised: Raised) -> NoResult {
+        NoResult::Raised(raised)
     }
 }
 
-impl From<records::DefineError> for Stop {
-    fn from(error: records::DefineError) -> Stop {
+impl From<records::DefineError> for NoResult {
+    fn from(error: records::DefineError) -> NoResult {
         match error {
-            records::DefineError::Raised(raised) => Stop::Raised(raised),
-            records::DefineError::Reply(reply) => Stop::Reply(reply),
+            records::DefineError::Raised(raised) => NoResult::Raised(raised),
+            records::DefineError::Reply(reply) => NoResult::Reply(reply),
         }
     }
 }
 
-impl From<Reply> for Stop {
-    fn from(reply: Reply) -> Stop {
-        Stop::Reply(reply)
+impl From<Reply> for NoResult {
+    fn from(reply: Reply) -> NoResult {
+        NoResult::Reply(reply)
     }
 }
 
 /// Steps on their way.
 struct Play<'a> {
-    api: &'static Api,
+    api: &'static FfiApi,
     /// The arguments of the function that the steps are.
-    given: &'a [Held],
-    results: Vec<Option<Held>>,
+    arguments: &'a [OwnedValue],
+    results: Vec<Option<OwnedValue>>,
     /// Weak references, by the step that took them.
     weak: Vec<(usize, weak::WeakHeld)>,
     /// Types with a fresh key: the key that the case states, and the key itself.
@@ -164,16 +165,16 @@ impl Play<'_> {
         }
     }
 
-    fn step(&mut self, what: &Value, given: &[Value]) -> Result<Held, Stop> {
+    fn step(&mut self, what: &Value, arguments: &[Value]) -> Result<OwnedValue, NoResult> {
         let api = self.api;
         let Some(word) = what.as_str() else {
             let function = self.argument(what)?;
-            return self.call(&function, given);
+            return self.call(&function, arguments);
         };
-        let plain = |at: usize| given.get(at).unwrap_or(&Value::Null);
+        let plain = |at: usize| arguments.get(at).unwrap_or(&Value::Null);
         let text = |at: usize| plain(at).as_str().unwrap_or_default();
         let number_at = |at: usize, absent: i32| -> Result<i32, Reply> {
-            Ok(given.get(at).map_or(Ok(absent), number_of)?)
+            Ok(arguments.get(at).map_or(Ok(absent), number_of)?)
         };
         match word {
             "value" => Ok(self.argument(plain(0))?),
@@ -182,7 +183,7 @@ impl Play<'_> {
                 lock(&self.notes).push(noted);
                 Ok(api.share(RawAny::NONE))
             }
-            "raise" => Err(Stop::Raised(Raised {
+            "raise" => Err(NoResult::Raised(Raised {
                 kind: text(0).to_owned(),
                 message: text(1).to_owned(),
                 broken: None,
@@ -190,7 +191,8 @@ impl Play<'_> {
             "drop" => {
                 let at = plain(0).as_u64().and_then(|at| usize::try_from(at).ok());
                 let slot = at.and_then(|at| self.results.get_mut(at));
-                let slot = slot.ok_or_else(|| unsupported("there is no such result to drop"))?;
+                let slot =
+                    slot.ok_or_else(|| unsupported("there is no result of that step to drop"))?;
                 drop(slot.take());
                 Ok(api.share(RawAny::NONE))
             }
@@ -204,7 +206,7 @@ impl Play<'_> {
             "weakly" | "unweak" => {
                 let at = plain(0).as_u64().and_then(|at| usize::try_from(at).ok());
                 let found = self.weak.iter().position(|(step, _)| Some(*step) == at);
-                let found = found.ok_or_else(|| unsupported("no such step took a reference"))?;
+                let found = found.ok_or_else(|| unsupported("that step took no reference"))?;
                 if word == "unweak" {
                     drop(self.weak.remove(found));
                     return Ok(api.share(RawAny::NONE));
@@ -217,7 +219,7 @@ impl Play<'_> {
             }
             "stream" => {
                 let device = [number_at(0, 1)?, number_at(1, 0)?];
-                let stream = given.get(2).map(number_of).transpose();
+                let stream = arguments.get(2).map(number_of).transpose();
                 let stream = stream.map_err(Reply::from)?;
                 Ok(api.share(int_arg(weak::stream(api, device, stream)?)))
             }
@@ -230,7 +232,9 @@ impl Play<'_> {
                 let count = count.ok_or_else(|| unsupported("only objects are counted"))?;
                 Ok(api.share(int_arg(count)))
             }
-            "layout" => Err(Stop::Shown(layout::shape_of(&self.argument(plain(0))?)?)),
+            "layout" => Err(NoResult::Shown(layout::shape_of(
+                &self.argument(plain(0))?,
+            )?)),
             "same" => {
                 let (left, right) = (self.argument(plain(0))?, self.argument(plain(1))?);
                 let same = left.raw.type_index == right.raw.type_index
@@ -265,23 +269,23 @@ impl Play<'_> {
             }
             "reflect" => {
                 let type_index = self.type_index(plain(0))?;
-                Err(Stop::Shown(records::reflect(api, type_index)?))
+                Err(NoResult::Shown(records::reflect(api, type_index)?))
             }
-            _ => self.look_up(word, given),
+            _ => self.look_up(word, arguments),
         }
     }
 
     /// A field, a method, an attribute or a global function.
-    fn look_up(&self, word: &str, given: &[Value]) -> Result<Held, Stop> {
+    fn look_up(&self, word: &str, arguments: &[Value]) -> Result<OwnedValue, NoResult> {
         let api = self.api;
         if let Some(name) = word.strip_prefix('.') {
-            let (object, rest) = parts_of_given(given)?;
+            let (object, rest) = object_and_rest(arguments)?;
             let object = self.argument(object)?;
             let (name, is_set) = name
                 .strip_suffix('=')
                 .map_or((name, false), |name| (name, true));
             let Some(field) = records::field(api, object.raw.type_index, name) else {
-                return Err(Stop::Reply(unsupported(format!(
+                return Err(NoResult::Reply(unsupported(format!(
                     "there is no field `{name}`"
                 ))));
             };
@@ -293,11 +297,11 @@ impl Play<'_> {
             return Ok(records::read(api, field, &object)?);
         }
         if let Some(name) = word.strip_prefix('@') {
-            let (of, rest) = parts_of_given(given)?;
+            let (of, rest) = object_and_rest(arguments)?;
             let type_index = self.type_index(of)?;
             let Some(attribute) = records::attribute(api, type_index, name) else {
-                return Err(Stop::Shown(
-                    json!({"raises": "nothing: there is no such attribute"}),
+                return Err(NoResult::Shown(
+                    json!({"raises": "nothing: there is no attribute of that name"}),
                 ));
             };
             return self.call(&attribute, rest);
@@ -306,16 +310,16 @@ impl Play<'_> {
             let type_index = api.type_index(key);
             let method = type_index.and_then(|index| records::method(api, index, name));
             let missing = || unsupported(format!("this runtime has no method `{word}`"));
-            return self.call(&method.ok_or_else(missing)?, given);
+            return self.call(&method.ok_or_else(missing)?, arguments);
         }
         let function = api.global(word);
         let missing = || unsupported(format!("this runtime has no function `{word}`"));
-        self.call(&function.ok_or_else(missing)?, given)
+        self.call(&function.ok_or_else(missing)?, arguments)
     }
 
-    fn call(&self, function: &Held, given: &[Value]) -> Result<Held, Stop> {
-        let parts = given.iter().map(|form| self.argument(form));
-        let parts: Vec<Held> = parts.collect::<Result<_, _>>()?;
+    fn call(&self, function: &OwnedValue, arguments: &[Value]) -> Result<OwnedValue, NoResult> {
+        let parts = arguments.iter().map(|form| self.argument(form));
+        let parts: Vec<OwnedValue> = parts.collect::<Result<_, _>>()?;
         let args: Vec<RawAny> = parts.iter().map(|part| part.raw).collect();
         Ok(self.api.call(function, &args)?)
     }
@@ -334,7 +338,7 @@ impl Play<'_> {
         }
     }
 
-    fn argument(&self, form: &Value) -> Result<Held, Reply> {
+    fn argument(&self, form: &Value) -> Result<OwnedValue, Reply> {
         let missing = || unsupported(format!("{form} is no earlier result"));
         let at = |name: &str| form.get(name).and_then(Value::as_u64).map(|at| at as usize);
         if let Some(at) = at("of") {
@@ -342,7 +346,9 @@ impl Play<'_> {
             return Ok(self.api.share(result.ok_or_else(missing)?.raw));
         }
         if let Some(at) = at("arg") {
-            return Ok(self.api.share(self.given.get(at).ok_or_else(missing)?.raw));
+            return Ok(self
+                .api
+                .share(self.arguments.get(at).ok_or_else(missing)?.raw));
         }
         if let Some(steps) = form.get("function").and_then(Value::as_array) {
             let (alive, notes) = (self.alive.clone(), self.notes.clone());
@@ -363,25 +369,25 @@ impl Play<'_> {
     }
 }
 
-fn parts_of_given(given: &[Value]) -> Result<(&Value, &[Value]), Reply> {
-    given
+fn object_and_rest(arguments: &[Value]) -> Result<(&Value, &[Value]), Reply> {
+    arguments
         .split_first()
         .ok_or_else(|| unsupported("a field and an attribute are those of something"))
 }
 
 /// A function of a case: steps that have its arguments as `{"arg": n}`. It returns the result of the last one.
 struct Body {
-    api: &'static Api,
+    api: &'static FfiApi,
     steps: Vec<Value>,
     alive: Alive,
     notes: Notes,
 }
 
 impl Body {
-    fn run(&self, given: &[Held]) -> Result<Held, Stop> {
+    fn run(&self, arguments: &[OwnedValue]) -> Result<OwnedValue, NoResult> {
         let mut play = Play {
             api: self.api,
-            given,
+            arguments,
             results: Vec::new(),
             weak: Vec::new(),
             fresh: Vec::new(),
@@ -389,8 +395,8 @@ impl Body {
             notes: self.notes.clone(),
         };
         for step in &self.steps {
-            let (what, given) = parts_of(step)?;
-            let result = play.step(what, given)?;
+            let (what, arguments) = parts_of(step)?;
+            let result = play.step(what, arguments)?;
             play.results.push(Some(result));
         }
         let last = play.results.pop().flatten();
@@ -398,7 +404,12 @@ impl Body {
     }
 }
 
-unsafe extern "C" fn play(this: Handle, args: *const RawAny, count: i32, out: *mut RawAny) -> i32 {
+unsafe extern "C" fn play(
+    this: RawHandle,
+    args: *const RawAny,
+    count: i32,
+    out: *mut RawAny,
+) -> i32 {
     // SAFETY: `argument` made the function for a body.
     let body = unsafe { &*this.cast::<Body>() };
     let args = match usize::try_from(count) {
@@ -408,20 +419,24 @@ unsafe extern "C" fn play(this: Handle, args: *const RawAny, count: i32, out: *m
         }
         _ => &[],
     };
-    let given: Result<Vec<Held>, Raised> = args.iter().map(|arg| body.api.own(arg)).collect();
-    match given.map_err(Stop::from).and_then(|given| body.run(&given)) {
+    let arguments: Result<Vec<OwnedValue>, Raised> =
+        args.iter().map(|arg| body.api.own(arg)).collect();
+    match arguments
+        .map_err(NoResult::from)
+        .and_then(|arguments| body.run(&arguments))
+    {
         Ok(result) => {
             let result = std::mem::ManuallyDrop::new(result);
             // SAFETY: a place for the result, which takes the reference.
             unsafe { out.write(result.raw) };
             0
         }
-        Err(Stop::Raised(raised)) => {
+        Err(NoResult::Raised(raised)) => {
             body.api
                 .raise(&c_text(&raised.kind), &c_text(&raised.message));
             -1
         }
-        Err(Stop::Shown(_) | Stop::Reply(_)) => {
+        Err(NoResult::Shown(_) | NoResult::Reply(_)) => {
             body.api
                 .raise(c"SuiteError", c"a step of a function has no result");
             -1

@@ -1,9 +1,9 @@
 //! Structural walks and rewrites, with callbacks of ours under the runtime's own visitors.
 
-use crate::conformance::runtime::ffi::api::{Api, SafeCall};
+use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::{Held, int_arg};
-use crate::conformance::runtime::ffi::{Reply, told, unsupported};
+use crate::conformance::runtime::ffi::held::{OwnedValue, int_arg};
+use crate::conformance::runtime::ffi::{Reply, accepted, unsupported};
 use crate::conformance::runtime::number::number_or;
 use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
@@ -12,17 +12,18 @@ use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
 /// What a callback of a walk answers, by the text form of what it is called with, and what it was called with.
-struct Script {
-    api: &'static Api,
-    answers: HashMap<String, Held>,
+struct WalkAnswers {
+    api: &'static FfiApi,
+    answers: HashMap<String, OwnedValue>,
     met: Mutex<Vec<String>>,
 }
 
-pub(in crate::conformance) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+/// `object.walk`: what a walk calls back with, in which order (OBJ-34).
+pub(in crate::conformance) fn walk(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let root = make(api, args.get("value").unwrap_or(&Value::Null))?;
     let mut answers = HashMap::new();
-    let given = args.pointer("/answers").and_then(Value::as_object);
-    for (text, answer) in given.into_iter().flatten() {
+    let listed = args.pointer("/answers").and_then(Value::as_object);
+    for (text, answer) in listed.into_iter().flatten() {
         let answer = match answer.get("interrupt") {
             Some(with) => api.call_global("ffi.VisitInterrupt", &[make(api, with)?.raw])?,
             None => make(api, answer)?,
@@ -30,7 +31,7 @@ pub(in crate::conformance) fn walk(api: &'static Api, args: &Value) -> Result<Re
         answers.insert(text.clone(), answer);
     }
     // Functions of ours live as long as the process, and what they refer to does.
-    let script: &'static Script = Box::leak(Box::new(Script {
+    let script: &'static WalkAnswers = Box::leak(Box::new(WalkAnswers {
         api,
         answers,
         met: Mutex::default(),
@@ -47,7 +48,7 @@ pub(in crate::conformance) fn walk(api: &'static Api, args: &Value) -> Result<Re
         },
     };
     let met = script.met.lock().unwrap_or_else(PoisonError::into_inner);
-    told(json!({"met": *met, "interrupt": interrupt}))
+    accepted(json!({"met": *met, "interrupt": interrupt}))
 }
 
 unsafe extern "C" fn answer(
@@ -57,7 +58,7 @@ unsafe extern "C" fn answer(
     out: *mut RawAny,
 ) -> i32 {
     // SAFETY: `walk` made the function for a script.
-    let script = unsafe { &*this.cast::<Script>() };
+    let script = unsafe { &*this.cast::<WalkAnswers>() };
     // SAFETY: a walk passes one value.
     let value = unsafe { *args };
     let text = script.api.call_global("ffi.ReprPrint", &[value]);
@@ -72,7 +73,8 @@ unsafe extern "C" fn answer(
     0
 }
 
-pub(in crate::conformance) fn rewrite(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+/// `object.rewrite`: the value with its integers increased, and what another holder of it sees (OBJ-35).
+pub(in crate::conformance) fn rewrite(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let root = make(api, args.get("value").unwrap_or(&Value::Null))?;
     let add: i64 = number_or(args, "add", 0)?;
     let add: &'static i64 = Box::leak(Box::new(add));
@@ -97,7 +99,7 @@ pub(in crate::conformance) fn rewrite(api: &'static Api, args: &Value) -> Result
         }
         (result?, Value::Null)
     };
-    told(json!({
+    accepted(json!({
         "result": show(api, &result)?,
         "other": other,
         "same": result.pointer() == before,
@@ -112,7 +114,7 @@ unsafe extern "C" fn increase(
 ) -> i32 {
     // SAFETY: `rewrite` made the function for a number.
     let step = unsafe { *this.cast::<i64>() };
-    // SAFETY: a rewrite passes one value, of the type that the callback is for.
+    // SAFETY: a rewrite passes one value of the registered type.
     let value = unsafe { &*args }.int();
     // SAFETY: a call has a place for its result.
     unsafe { out.write(int_arg(value.wrapping_add(step))) };
@@ -121,11 +123,11 @@ unsafe extern "C" fn increase(
 
 /// The list with one callback, for values of a type.
 fn callback(
-    api: &'static Api,
+    api: &'static FfiApi,
     type_index: i32,
     this: *const c_void,
-    body: SafeCall,
-) -> Result<Held, Reply> {
+    body: FfiCallback,
+) -> Result<OwnedValue, Reply> {
     let function = api.function(this.cast_mut(), body)?;
     let entry = [int_arg(i64::from(type_index)), function.raw];
     let entry = api.call_global("ffi.Array", &entry)?;

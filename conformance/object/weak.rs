@@ -2,8 +2,8 @@
 //! function.
 
 use super::probe::Alive;
-use crate::conformance::runtime::ffi::api::Api;
-use crate::conformance::runtime::ffi::held::{Held, Raised};
+use crate::conformance::runtime::ffi::api::FfiApi;
+use crate::conformance::runtime::ffi::held::{OwnedValue, Raised};
 use crate::conformance::runtime::function_of;
 use crate::value::header::{Header, dec_weak, inc_weak};
 use crate::value::{AnyPayload, RawAny, index};
@@ -14,7 +14,7 @@ pub(super) struct WeakHeld(*mut Header);
 
 impl WeakHeld {
     /// `None` for what is no object.
-    pub(super) fn of(value: &Held) -> Option<WeakHeld> {
+    pub(super) fn of(value: &OwnedValue) -> Option<WeakHeld> {
         if value.raw.type_index < index::OBJECT_BEGIN {
             return None;
         }
@@ -45,7 +45,11 @@ unsafe extern "C" fn finish(handle: *mut c_void) {
 }
 
 /// An object around a handle that counts as alive until it is finished.
-pub(super) fn opaque(api: &'static Api, type_index: i32, alive: &Alive) -> Result<Held, Raised> {
+pub(super) fn opaque(
+    api: &'static FfiApi,
+    type_index: i32,
+    alive: &Alive,
+) -> Result<OwnedValue, Raised> {
     type Finish = unsafe extern "C" fn(*mut c_void);
     type Create = unsafe extern "C" fn(*mut c_void, i32, Finish, *mut *mut c_void) -> i32;
     // SAFETY: the type that the C header declares for the name.
@@ -60,7 +64,7 @@ pub(super) fn opaque(api: &'static Api, type_index: i32, alive: &Alive) -> Resul
         unsafe { finish(handle) };
         return Err(raised);
     }
-    Ok(Held {
+    Ok(OwnedValue {
         api,
         raw: RawAny::of(type_index, AnyPayload { ptr }),
     })
@@ -68,7 +72,7 @@ pub(super) fn opaque(api: &'static Api, type_index: i32, alive: &Alive) -> Resul
 
 /// Makes `stream` the current one of a device, or shows which is.
 pub(super) fn stream(
-    api: &'static Api,
+    api: &'static FfiApi,
     [device_type, device_id]: [i32; 2],
     stream: Option<usize>,
 ) -> Result<i64, Raised> {

@@ -1,7 +1,7 @@
 //! The operations of the chapter `payload`.
 
 use crate::conformance::module::loading;
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, listed, of_value};
+use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data, listed, of_value};
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release};
 use crate::rule::{Findings, Kind};
@@ -12,23 +12,23 @@ use serde_json::{Value, json};
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "payload.decode",
-        help: "`data`: the payload of one module; `kind`: its kind; `layout`: 0.2, 0.7, 0.21 or 0.22; gives its fields",
-        run: Run::Partly(decode, loading::payload),
+        help: "`data`: the payload of one module; `kind`: its kind; `layout`: 0.2, 0.7, 0.21 or 0.22; returns its fields",
+        run: Handler::Partly(decode, loading::payload),
     },
     Op {
         name: "payload.encode",
-        help: "`value`: the fields; `layout`: 0.2, 0.7, 0.21 or 0.22; gives the bytes",
-        run: Run::Here(encode),
+        help: "`value`: the fields; `layout`: 0.2, 0.7, 0.21 or 0.22; returns the bytes",
+        run: Handler::Here(encode),
     },
     Op {
         name: "payload.kind",
         help: "`value`: a kind; `release`: {\"form\": the newest that this release stores, \"loader\": the global function that reads it, \"mask\": its properties}, null for what is not there",
-        run: Run::Here(kind),
+        run: Handler::Here(kind),
     },
     Op {
         name: "payload.fields",
-        help: "`data`, `kind`, `layout` as in payload.decode; gives where each field lies, its name, its rule and its value",
-        run: Run::Here(fields),
+        help: "`data`, `kind`, `layout` as in payload.decode; returns where each field lies, its name, its rule and its value",
+        run: Handler::Here(fields),
     },
 ];
 
@@ -44,7 +44,7 @@ fn decode(args: &Value) -> Result<Answer, Refusal> {
     Ok(Answer::new(payload.to_json(), findings))
 }
 
-/// What is written is read again: a value that breaks a rule is refused as its bytes would be.
+/// What is written is read again: a value that breaks a rule is rejected as its bytes would be.
 fn encode(args: &Value) -> Result<Answer, Refusal> {
     let layout = layout(args)?;
     let payload = Payload::from_json(args.get("value").unwrap_or(&Value::Null))?;

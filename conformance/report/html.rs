@@ -1,7 +1,7 @@
 //! The report as one page: failures first, an anchor for every case and rule, and nothing that is loaded from elsewhere.
 
 use super::{Obligation, evidence, headline, judged};
-use crate::conformance::runner::{Outcome, Report};
+use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
 use crate::spec;
 use std::collections::BTreeMap;
@@ -37,6 +37,7 @@ const open = () => { const one = document.getElementById(decodeURIComponent(loca
 addEventListener("hashchange", open); open();
 </script>"#;
 
+/// The report as one page without outside parts: failures first, an anchor for each case and rule.
 pub(super) fn render(report: &Report<'_>) -> String {
     let mut out =
         String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -57,7 +58,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     }
     table(&mut out, report);
     let _ = writeln!(out, "{FILTER}");
-    let failures: Vec<&Outcome<'_>> = report.failures().collect();
+    let failures: Vec<&CaseOutcome<'_>> = report.failures().collect();
     if !failures.is_empty() {
         let _ = writeln!(out, "<h2 id=\"failures\">failures: {}</h2>", failures.len());
         failures
@@ -107,9 +108,9 @@ fn table(out: &mut String, report: &Report<'_>) {
     }
 }
 
-/// Each rule that was asked for, with its cases: those that fail first.
+/// Each selected rule, with its cases: those that fail first.
 fn rules(out: &mut String, report: &Report<'_>) {
-    let mut by_rule: BTreeMap<&str, Vec<&Outcome<'_>>> = BTreeMap::new();
+    let mut by_rule: BTreeMap<&str, Vec<&CaseOutcome<'_>>> = BTreeMap::new();
     for outcome in &report.results {
         for rule in &outcome.case.rules {
             by_rule.entry(rule).or_default().push(outcome);
@@ -137,7 +138,7 @@ fn rules(out: &mut String, report: &Report<'_>) {
     }
 }
 
-fn case(out: &mut String, report: &Report<'_>, outcome: &Outcome<'_>) {
+fn case(out: &mut String, report: &Report<'_>, outcome: &CaseOutcome<'_>) {
     let class = match &outcome.verdict {
         Verdict::Pass => "pass",
         _ if outcome.is_failure() => "bad",

@@ -1,11 +1,12 @@
 //! The report for programs. `spec/schema/report.json` is its JSON Schema; a test holds one to the other.
 
 use super::evidence;
-use crate::conformance::runner::{Counts, Outcome, Report};
-use crate::conformance::said::is_unseen;
+use crate::conformance::plain_text::is_unseen;
+use crate::conformance::runner::{CaseOutcome, Report, VerdictCounts};
 use crate::conformance::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
+/// The report as JSON of the form `spec/schema/report.json`.
 pub(super) fn render(report: &Report<'_>) -> String {
     // What a testee answers stands here in full, and a terminal would obey it: escaped, it is the same JSON.
     format!("{:#}\n", value(report))
@@ -63,7 +64,7 @@ fn unstated(report: &Report<'_>) -> Value {
     Value::Object(parts.collect())
 }
 
-fn counts(counts: &Counts) -> Value {
+fn counts(counts: &VerdictCounts) -> Value {
     let mut object: Map<String, Value> = counts
         .iter()
         .map(|(name, count)| (name.to_owned(), count.into()))
@@ -72,7 +73,7 @@ fn counts(counts: &Counts) -> Value {
     Value::Object(object)
 }
 
-fn result(report: &Report<'_>, outcome: &Outcome<'_>) -> Value {
+fn result(report: &Report<'_>, outcome: &CaseOutcome<'_>) -> Value {
     let mut object = json!({
         "case": outcome.case.id,
         "chapter": outcome.case.chapter,

@@ -2,7 +2,7 @@
 //! no word for it.
 
 use super::{Obligation, evidence, headline};
-use crate::conformance::runner::{Outcome, Report};
+use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 type Xml = Writer<Vec<u8>>;
 
+/// The report as JUnit XML, one test suite for each chapter.
 pub(super) fn render(report: &Report<'_>) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 4);
     let written = write(report, &mut xml);
@@ -25,7 +26,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
 
 fn write(report: &Report<'_>, xml: &mut Xml) -> io::Result<()> {
     xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    let mut total = Counts::default();
+    let mut total = ElementCounts::default();
     for outcome in &report.results {
         total.add(element_of(outcome));
     }
@@ -59,7 +60,7 @@ fn chapter(
         let all = report.results.iter();
         all.filter(|outcome| outcome.case.chapter == name)
     };
-    let mut counts = Counts::default();
+    let mut counts = ElementCounts::default();
     outcomes().for_each(|outcome| counts.add(element_of(outcome)));
     let mut attributes = counts.attributes();
     attributes.push((
@@ -91,10 +92,10 @@ fn problems(report: &Report<'_>, xml: &mut Xml) -> io::Result<()> {
         return Ok(());
     }
     let count = report.problems.len();
-    let counts = Counts {
+    let counts = ElementCounts {
         tests: count,
         errors: count,
-        ..Counts::default()
+        ..ElementCounts::default()
     }
     .attributes();
     xml.create_element("testsuite")
@@ -118,7 +119,7 @@ fn problems(report: &Report<'_>, xml: &mut Xml) -> io::Result<()> {
 }
 
 /// The element below a test case that says why it did not pass.
-fn element_of(outcome: &Outcome<'_>) -> Option<&'static str> {
+fn element_of(outcome: &CaseOutcome<'_>) -> Option<&'static str> {
     match (&outcome.verdict, &outcome.known) {
         (Verdict::Pass, _) => None,
         _ if !outcome.is_failure() => Some("skipped"),
@@ -127,7 +128,7 @@ fn element_of(outcome: &Outcome<'_>) -> Option<&'static str> {
     }
 }
 
-fn case(report: &Report<'_>, outcome: &Outcome<'_>, xml: &mut Xml) -> io::Result<()> {
+fn case(report: &Report<'_>, outcome: &CaseOutcome<'_>, xml: &mut Xml) -> io::Result<()> {
     let class = format!("tvmspec.{}", outcome.case.chapter);
     let took = seconds(outcome.took);
     let test = xml
@@ -163,7 +164,7 @@ fn case(report: &Report<'_>, outcome: &Outcome<'_>, xml: &mut Xml) -> io::Result
 }
 
 /// What is known of a failure: the rules, why the case matters, both answers, and the line that repeats it.
-fn description(report: &Report<'_>, outcome: &Outcome<'_>) -> String {
+fn description(report: &Report<'_>, outcome: &CaseOutcome<'_>) -> String {
     let evidence = evidence(report, outcome);
     let mut lines: Vec<String> = evidence
         .rules
@@ -183,14 +184,14 @@ fn description(report: &Report<'_>, outcome: &Outcome<'_>) -> String {
 
 /// The counts that a suite and the whole carry.
 #[derive(Default)]
-struct Counts {
+struct ElementCounts {
     tests: usize,
     skipped: usize,
     errors: usize,
     failures: usize,
 }
 
-impl Counts {
+impl ElementCounts {
     fn add(&mut self, element: Option<&str>) {
         self.tests += 1;
         match element {

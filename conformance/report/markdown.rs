@@ -1,13 +1,14 @@
 //! The report for the summary page of a forge.
 
 use super::{Obligation, Tally, evidence, headline, judged};
-use crate::conformance::runner::{Outcome, Report};
+use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
 use std::fmt::Write as _;
 
 /// Forges cut long summaries; beyond this many failures only the table counts.
 const FAILURES: usize = 50;
 
+/// The report as Markdown, for a summary page of a forge.
 pub(super) fn render(report: &Report<'_>) -> String {
     let mut out = format!("## tvmspec: {}\n\n", escaped(&judged(report)));
     let _ = writeln!(
@@ -30,7 +31,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     for problem in &report.problems {
         let _ = writeln!(out, "\n* error: {}", escaped(problem));
     }
-    let failures: Vec<&Outcome<'_>> = report.failures().collect();
+    let failures: Vec<&CaseOutcome<'_>> = report.failures().collect();
     for outcome in failures.iter().take(FAILURES) {
         let evidence = evidence(report, outcome);
         let _ = writeln!(
@@ -59,7 +60,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
         let _ = writeln!(out, "\nand {} more failures.", failures.len() - FAILURES);
     }
     known(&mut out, report);
-    unasked(&mut out, report);
+    not_put(&mut out, report);
     out
 }
 
@@ -86,8 +87,8 @@ fn known(out: &mut String, report: &Report<'_>) {
     }
 }
 
-/// What was compared in part, or not asked, and why: so that no pass looks larger than it is.
-fn unasked(out: &mut String, report: &Report<'_>) {
+/// What was compared in part, or not put, and why: so that no pass looks larger than it is.
+fn not_put(out: &mut String, report: &Report<'_>) {
     let mut reasons = Tally::default();
     let mut count = |reason: String| reasons.add(reason);
     for outcome in &report.results {

@@ -1,4 +1,4 @@
-//! Reports: the same run said in five ways.
+//! Reports: the same run in five formats.
 
 mod html;
 mod json;
@@ -8,8 +8,8 @@ mod text;
 
 use super::case::{Case, Expect};
 use super::op;
-use super::runner::{Outcome, Report};
-use super::said::plain;
+use super::plain_text::plain;
+use super::runner::{CaseOutcome, Report};
 use super::verdict::{self, Verdict};
 use crate::spec::{self, RuleText};
 use crate::wire::{Span, show};
@@ -18,7 +18,7 @@ use std::str::FromStr;
 
 /// A form of report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum ReportFormat {
     /// For a terminal.
     #[default]
     Text,
@@ -32,22 +32,22 @@ pub enum Form {
     Html,
 }
 
-impl Form {
+impl ReportFormat {
     /// Every form by its name on the command line.
-    pub const ALL: [(&str, Form); 5] = [
-        ("text", Form::Text),
-        ("json", Form::Json),
-        ("junit", Form::Junit),
-        ("md", Form::Markdown),
-        ("html", Form::Html),
+    pub const ALL: [(&str, ReportFormat); 5] = [
+        ("text", ReportFormat::Text),
+        ("json", ReportFormat::Json),
+        ("junit", ReportFormat::Junit),
+        ("md", ReportFormat::Markdown),
+        ("html", ReportFormat::Html),
     ];
 }
 
-impl FromStr for Form {
+impl FromStr for ReportFormat {
     type Err = String;
 
-    fn from_str(name: &str) -> Result<Form, String> {
-        let known = Form::ALL.iter().find(|(known, _)| *known == name);
+    fn from_str(name: &str) -> Result<ReportFormat, String> {
+        let known = ReportFormat::ALL.iter().find(|(known, _)| *known == name);
         known.map(|(_, form)| *form).ok_or_else(|| {
             format!("`{name}` is not a report: there are text, json, junit, md, html")
         })
@@ -55,13 +55,13 @@ impl FromStr for Form {
 }
 
 /// The report as text in this form, with a line break at its end.
-pub fn render(form: Form, report: &Report<'_>) -> String {
+pub fn render(form: ReportFormat, report: &Report<'_>) -> String {
     match form {
-        Form::Text => text::render(report),
-        Form::Json => json::render(report),
-        Form::Junit => junit::render(report),
-        Form::Markdown => markdown::render(report),
-        Form::Html => html::render(report),
+        ReportFormat::Text => text::render(report),
+        ReportFormat::Json => json::render(report),
+        ReportFormat::Junit => junit::render(report),
+        ReportFormat::Markdown => markdown::render(report),
+        ReportFormat::Html => html::render(report),
     }
 }
 
@@ -85,7 +85,7 @@ impl Obligation {
 }
 
 /// What a report says of one failure, whatever its form.
-struct Evidence {
+struct FailureEvidence {
     /// Each rule of the case.
     rules: Vec<Obligation>,
     expected: String,
@@ -102,7 +102,8 @@ struct Evidence {
     again: String,
 }
 
-fn evidence(report: &Report<'_>, outcome: &Outcome<'_>) -> Evidence {
+/// All that is known of a failure, once for all formats.
+fn evidence(report: &Report<'_>, outcome: &CaseOutcome<'_>) -> FailureEvidence {
     let case = outcome.case;
     let (expected, actual, offset) = match &outcome.verdict {
         Verdict::Fail(mismatch) => (
@@ -122,7 +123,7 @@ fn evidence(report: &Report<'_>, outcome: &Outcome<'_>) -> Evidence {
         _ => None,
     });
     let rules = case.rules.iter().filter_map(|id| spec::rule(id));
-    Evidence {
+    FailureEvidence {
         rules: rules.map(Obligation::of).collect(),
         expected,
         actual,
@@ -166,6 +167,7 @@ fn quoted(word: &str) -> String {
 /// The bytes near `offset` with their fields, where the chapter names them; plain otherwise.
 fn bytes_around(case: &Case, offset: u64) -> Vec<String> {
     const NEAR: u64 = 24;
+    // A writer is judged by its bytes, so the expected ones are shown: the input is a value.
     let written = match &case.expect {
         Expect::Accept(value) if case.op.ends_with(".encode") => {
             op::data(&serde_json::json!({ "data": value })).ok()
@@ -360,7 +362,7 @@ mod tests {
     #[test]
     fn every_form_names_suite_implementation_and_all_verdicts() {
         let report = report(Liar::RejectAll, "wire/*");
-        for (name, form) in Form::ALL {
+        for (name, form) in ReportFormat::ALL {
             let text = render(form, &report);
             assert!(text.contains(&report.suite[..12]), "{name} names the suite");
             assert!(
@@ -376,7 +378,10 @@ mod tests {
 
     #[test]
     fn a_failure_says_all_that_helps() {
-        let text = render(Form::Text, &report(Liar::AcceptAll, "wire/*-truncated"));
+        let text = render(
+            ReportFormat::Text,
+            &report(Liar::AcceptAll, "wire/*-truncated"),
+        );
         for part in [
             "rule",
             "why",
@@ -393,14 +398,17 @@ mod tests {
     #[test]
     fn the_table_of_a_rule_keeps_its_rows_and_a_magic_is_hex() {
         let dtype = report(Liar::AcceptAll, "tensor/read-bfloat-*");
-        let text = render(Form::Text, &dtype);
+        let text = render(ReportFormat::Text, &dtype);
         assert!(text.contains("\n            | code | name |"), "{text}");
         assert!(text.contains("\n            | 1 | `uint` |"), "{text}");
         let rows = "  | code | name | releases | bits if the text has none |\n  |---|";
-        assert!(render(Form::Markdown, &dtype).contains(rows));
+        assert!(render(ReportFormat::Markdown, &dtype).contains(rows));
         let rows = "<tr><td>1</td><td>`uint`</td>";
-        assert!(render(Form::Html, &dtype).contains(rows));
-        let magic = render(Form::Text, &report(Liar::AcceptAll, "tensor/magic-wrong"));
+        assert!(render(ReportFormat::Html, &dtype).contains(rows));
+        let magic = render(
+            ReportFormat::Text,
+            &report(Liar::AcceptAll, "tensor/magic-wrong"),
+        );
         assert!(magic.contains("magic = 0xdd5e40f096b4a13e"), "{magic}");
     }
 

@@ -1,8 +1,8 @@
 //! The report for a terminal.
 
-use super::{Evidence, Obligation, Tally, evidence, headline, judged};
-use crate::conformance::runner::{Outcome, Report};
-use crate::conformance::said::line_of;
+use super::{FailureEvidence, Obligation, Tally, evidence, headline, judged};
+use crate::conformance::plain_text::line_of;
+use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
 use comfy_table::{CellAlignment, Table, presets::ASCII_MARKDOWN};
 use std::fmt::Write as _;
@@ -10,9 +10,10 @@ use std::fmt::Write as _;
 /// How many failures are shown in full; the others get a line each.
 const IN_FULL: usize = 20;
 
+/// The report as text for a terminal.
 pub(super) fn render(report: &Report<'_>) -> String {
     let mut out = format!("suite {}, {}\n\n", &report.suite[..12], judged(report));
-    let failures: Vec<&Outcome<'_>> = report.failures().collect();
+    let failures: Vec<&CaseOutcome<'_>> = report.failures().collect();
     for outcome in failures.iter().take(IN_FULL) {
         failure(&mut out, outcome, &evidence(report, outcome));
     }
@@ -29,7 +30,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     }
     let _ = writeln!(out, "{} cases: {}", report.results.len(), headline(report));
     if report.complete && !report.is_good() {
-        out.push_str("an answer to every case is asked for (--complete)\n");
+        out.push_str("every case needs an answer (--complete)\n");
     }
     if !report.was_judged() {
         out.push_str("nothing was judged: every case is unsupported or skipped\n");
@@ -37,7 +38,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     out
 }
 
-fn failure(out: &mut String, outcome: &Outcome<'_>, evidence: &Evidence) {
+fn failure(out: &mut String, outcome: &CaseOutcome<'_>, evidence: &FailureEvidence) {
     let _ = writeln!(
         out,
         "{} {}",

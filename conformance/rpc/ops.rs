@@ -1,6 +1,6 @@
 //! The operations of the chapter `rpc`.
 
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
+use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data};
 use crate::release::Release;
 use crate::rpc::json::{from_packet, to_packet};
 use crate::rpc::{Convention, Hello, HelloAnswer, Packet, Speaker};
@@ -14,12 +14,12 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "rpc.decode",
         help: "`data`: a message; `form`: hello, answer or packet; `release`, `speaker`: client or server; `awaited`, `largest`: numbers; `strict`; gives the message",
-        run: Run::Here(decode),
+        run: Handler::Here(decode),
     },
     Op {
         name: "rpc.encode",
         help: "`value`: a message, and the arguments of rpc.decode; gives the bytes",
-        run: Run::Here(encode),
+        run: Handler::Here(encode),
     },
 ];
 

@@ -3,7 +3,7 @@
 use super::Selection;
 use crate::conformance::adapter::Identity;
 use crate::conformance::case::Case;
-use crate::conformance::known::Entry;
+use crate::conformance::known::KnownFailure;
 use crate::conformance::parts::Parts;
 use crate::conformance::verdict::Verdict;
 use serde_json::Value;
@@ -11,17 +11,17 @@ use std::time::Duration;
 
 /// What came of one case.
 #[derive(Clone, Debug)]
-pub struct Outcome<'a> {
+pub struct CaseOutcome<'a> {
     /// The case.
     pub case: &'a Case,
-    /// What is said of it.
+    /// Its verdict.
     pub verdict: Verdict,
     /// What the case states and the answer does not, where that is no failure: it was not compared.
     pub unstated: Parts,
     /// Whether that is a failure: of a run that must be complete, no answer is one too.
     pub fails: bool,
     /// The entry of the known-failures file that excuses it.
-    pub known: Option<Entry>,
+    pub known: Option<KnownFailure>,
     /// The answer to a case that fails, where it is no longer than a report can hold.
     pub answer: Option<Value>,
     /// What the testee wrote to its stderr meanwhile.
@@ -32,23 +32,23 @@ pub struct Outcome<'a> {
     pub took: Duration,
 }
 
-impl Outcome<'_> {
+impl CaseOutcome<'_> {
     /// Whether it makes the run fail.
     pub fn is_failure(&self) -> bool {
         self.fails && self.known.is_none()
     }
 }
 
-/// How often each verdict was given.
+/// How often each verdict came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct VerdictCounts {
     counts: [usize; Verdict::NAMES.len()],
     /// Failures that the known-failures file excuses; they are counted under their verdict too.
     pub known: usize,
 }
 
-impl Counts {
-    /// How often the verdict `name` was given.
+impl VerdictCounts {
+    /// How often the verdict `name` came.
     pub fn count(&self, name: &str) -> usize {
         let place = Verdict::NAMES.iter().position(|known| *known == name);
         place
@@ -67,7 +67,7 @@ impl Counts {
         self.counts.iter().sum()
     }
 
-    fn add(&mut self, outcome: &Outcome<'_>) {
+    fn add(&mut self, outcome: &CaseOutcome<'_>) {
         let name = outcome.verdict.name();
         if let Some(place) = Verdict::NAMES.iter().position(|known| *known == name) {
             self.counts[place] += 1;
@@ -90,28 +90,28 @@ pub struct Report<'a> {
     /// Whether a case without an answer fails the run.
     pub complete: bool,
     /// Every selected case, in order.
-    pub results: Vec<Outcome<'a>>,
+    pub results: Vec<CaseOutcome<'a>>,
     /// What makes the known-failures file untrue.
     pub problems: Vec<String>,
 }
 
 impl<'a> Report<'a> {
     /// All counts.
-    pub fn totals(&self) -> Counts {
-        let mut counts = Counts::default();
+    pub fn totals(&self) -> VerdictCounts {
+        let mut counts = VerdictCounts::default();
         self.results.iter().for_each(|outcome| counts.add(outcome));
         counts
     }
 
     /// The counts of each chapter that has results, in order.
-    pub fn chapters(&self) -> Vec<(&'a str, Counts)> {
-        let mut chapters: Vec<(&'a str, Counts)> = Vec::new();
+    pub fn chapters(&self) -> Vec<(&'a str, VerdictCounts)> {
+        let mut chapters: Vec<(&'a str, VerdictCounts)> = Vec::new();
         for outcome in &self.results {
             let name = outcome.case.chapter.as_str();
             match chapters.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, counts)) => counts.add(outcome),
                 None => {
-                    let mut counts = Counts::default();
+                    let mut counts = VerdictCounts::default();
                     counts.add(outcome);
                     chapters.push((name, counts));
                 }
@@ -145,7 +145,7 @@ impl<'a> Report<'a> {
     }
 
     /// What fails the run.
-    pub fn failures(&self) -> impl Iterator<Item = &Outcome<'a>> {
+    pub fn failures(&self) -> impl Iterator<Item = &CaseOutcome<'a>> {
         self.results.iter().filter(|outcome| outcome.is_failure())
     }
 }

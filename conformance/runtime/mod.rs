@@ -1,16 +1,17 @@
 //! What the chapters `value`, `function`, `object`, `module`, `graph` and `vm` put their cases to: a runtime, by its C functions.
 //!
 //! A [`Runtime`] is reached by the names of its C functions. We are one ourselves, by the functions that we export; any
-//! library is one that was loaded for judgement. [`ffi::api::Api`] is the interface of tvm-ffi as such names, [`legacy::Api`] that
-//! of 0.20 and before, and a *driver* in `conformance/<chapter>/` does an operation on one of them: whoever answers is judged
+//! library is one that was loaded for judgement. [`ffi::api::FfiApi`] is the interface of tvm-ffi as such names, [`legacy::LegacyApi`] that
+//! of 0.20 and before, and a *driver* in `conformance/<chapter>/` does an operation on one of them: every runtime is judged
 //! by the same code.
 //!
 //! To add an operation, write a function of the type [`crate::conformance::op::Drive`] in the driver of its chapter and name
-//! it in the chapter's `OPS` as `run: Run::Driven(..)`, or `Run::Legacy(..)` for the older interface. What no C function can
-//! be asked gets `Run::Here`: such an operation is ours alone, through the Rust interface, and other runtimes answer
-//! *unsupported*. `Run::Partly(ours, theirs)` is for what shows of another runtime only in part. Where a single step is out
+//! it in the chapter's `OPS` as `run: Handler::Driven(..)`, or `Handler::Legacy(..)` for the older interface. What no C function offers
+//! gets `Handler::Here`: such an operation is ours alone, through the Rust interface, and other runtimes answer
+//! *unsupported*. `Handler::Partly(ours, theirs)` is for what shows of another runtime only in part. Where a single step is out
 //! of reach, a runtime may bring a function for it: see [`Runtime::brought`].
 
+pub(super) mod aligned;
 pub(super) mod ffi;
 pub(super) mod legacy;
 pub(super) mod number;
@@ -23,9 +24,12 @@ use crate::module::parallel;
 use crate::release::Layout;
 use crate::rule::Violation;
 use crate::value::Header;
-use ffi::api::Api;
+use ffi::api::FfiApi;
 use std::ffi::c_void;
 use std::sync::LazyLock;
+
+/// What C knows an object, a function or a module by.
+pub(in crate::conformance) type RawHandle = *mut c_void;
 
 /// A runtime in this process.
 pub(super) trait Runtime: Send + Sync {
@@ -159,17 +163,17 @@ impl Runtime for Ourselves {
 }
 
 /// Ourselves, as the drivers see us.
-pub(super) fn ourselves() -> &'static Api {
-    static OURS: LazyLock<Api> = LazyLock::new(|| {
-        Api::of(&Ourselves).expect("the table of exports has the whole interface")
+pub(super) fn ourselves() -> &'static FfiApi {
+    static OURS: LazyLock<FfiApi> = LazyLock::new(|| {
+        FfiApi::of(&Ourselves).expect("the table of exports has the whole interface")
     });
     &OURS
 }
 
 /// The same, as a caller of 0.20 and before sees us.
-pub(super) fn ourselves_before_0_21() -> &'static legacy::Api {
-    static OURS: LazyLock<legacy::Api> = LazyLock::new(|| {
-        legacy::Api::of(&Ourselves).expect("the table of exports has the whole interface")
+pub(super) fn ourselves_before_0_21() -> &'static legacy::LegacyApi {
+    static OURS: LazyLock<legacy::LegacyApi> = LazyLock::new(|| {
+        legacy::LegacyApi::of(&Ourselves).expect("the table of exports has the whole interface")
     });
     &OURS
 }

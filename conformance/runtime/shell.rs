@@ -5,7 +5,7 @@
 //!
 //! The bytes are the last thing in the file: what a loader reads beyond them is the zeros of their page, then nothing.
 //!
-//! Functions that give a number are written as machine code, a few instructions each, so that lookups can be asked too.
+//! Functions that return a number are written as machine code, a few instructions each, so that lookups can be driven too.
 
 use crate::blob::pack::{self, LinkOptions, Naming};
 use crate::module::dso::stub::{self, Exported, MACHINE, X86_64};
@@ -44,14 +44,14 @@ pub(in crate::conformance) fn write_functions(
     let Some(machine) = MACHINE else {
         return Err(io::Error::other("no code is known for this machine"));
     };
-    let code = gives(machine, number);
+    let code = returning(machine, number);
     let functions = names.iter().map(|name| (*name, &code[..]));
     let functions: Vec<Exported<'_>> = functions.collect();
     fs::write(path, stub::library(machine, &[], &functions).bytes)
 }
 
 /// A function that stores `number` where the fourth argument points, 0 (an integer) where the fifth does, and returns 0.
-fn gives(machine: u16, number: u32) -> Vec<u8> {
+fn returning(machine: u16, number: u32) -> Vec<u8> {
     if machine == X86_64 {
         let [a, b, c, d] = number.to_le_bytes();
         return vec![
@@ -72,7 +72,7 @@ fn gives(machine: u16, number: u32) -> Vec<u8> {
 
 /// What a symbol of a library that leads back into this process names.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::conformance) enum Content {
+pub(in crate::conformance) enum SymbolContent {
     /// Room for an address.
     Slot,
     /// Code that goes on at an address of this process.
@@ -85,7 +85,7 @@ pub(in crate::conformance) enum Content {
 ///
 /// When the file cannot be written, or no code is known for this machine.
 pub(in crate::conformance) fn write_symbols(
-    symbols: &[(&str, Content)],
+    symbols: &[(&str, SymbolContent)],
     data: &[(&str, &[u8])],
     path: &Path,
 ) -> io::Result<()> {
@@ -95,8 +95,8 @@ pub(in crate::conformance) fn write_symbols(
     let (mut slots, mut jumps) = (data.to_vec(), Vec::new());
     for (name, content) in symbols {
         match content {
-            Content::Slot => slots.push((*name, &[0; 8][..])),
-            Content::Jump(address) => jumps.push((*name, stub::jump(machine, *address))),
+            SymbolContent::Slot => slots.push((*name, &[0; 8][..])),
+            SymbolContent::Jump(address) => jumps.push((*name, stub::jump(machine, *address))),
         }
     }
     let jumps = jumps.iter().map(|(name, code)| (*name, &code[..]));
@@ -164,7 +164,7 @@ mod tests {
             let returned = unsafe { function(0, 0, 0, &raw mut value, &raw mut code, 0) };
             assert_eq!((returned, value, code), (0, 7, 0), "{name}");
         }
-        // SAFETY: only whether it is there is asked.
+        // SAFETY: only its presence is looked at.
         assert!(unsafe { loaded.get::<Compiled>("h") }.is_err());
     }
 
@@ -176,7 +176,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shell.so");
         let address = (sum as unsafe extern "C" fn(i64, i64) -> i64) as usize;
-        if let Err(why) = write_symbols(&[("sum", Content::Jump(address))], &[], &path) {
+        if let Err(why) = write_symbols(&[("sum", SymbolContent::Jump(address))], &[], &path) {
             skipped(why);
             return;
         }
@@ -186,7 +186,7 @@ mod tests {
         // SAFETY: the jump leads to a function of this type.
         let sum = unsafe { loaded.get::<Sum>("sum") }.unwrap();
         // SAFETY: it takes any two numbers.
-        let said = unsafe { sum(40, 2) };
-        assert_eq!(said, 42);
+        let total = unsafe { sum(40, 2) };
+        assert_eq!(total, 42);
     }
 }

@@ -1,6 +1,6 @@
 //! The operations of the chapter `tensor`.
 
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, listed};
+use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data, listed};
 use crate::conformance::runtime::ffi::tensors;
 use crate::release::Release;
 use crate::rule::Findings;
@@ -12,28 +12,28 @@ use serde_json::{Value, json as object};
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "tensor.decode",
-        help: "`data`: bytes, `form`: params (if absent), tensor, dtype or device, `release`: who wrote them, if known; gives the form",
-        run: Run::Partly(decode, tensors::decode),
+        help: "`data`: bytes, `form`: params (if absent), tensor, dtype or device, `release`: who wrote them, if known; returns the form",
+        run: Handler::Partly(decode, tensors::decode),
     },
     Op {
         name: "tensor.encode",
-        help: "`value`: a form, `form` and `release` as in tensor.decode; gives the bytes",
-        run: Run::Partly(encode, tensors::encode),
+        help: "`value`: a form, `form` and `release` as in tensor.decode; returns the bytes",
+        run: Handler::Partly(encode, tensors::encode),
     },
     Op {
         name: "tensor.dtype_text",
-        help: "`value`: [code, bits, lanes], `release`; gives the text",
-        run: Run::Partly(dtype_text, tensors::dtype_text),
+        help: "`value`: [code, bits, lanes], `release`; returns the text",
+        run: Handler::Partly(dtype_text, tensors::dtype_text),
     },
     Op {
         name: "tensor.dtype_parse",
-        help: "`value`: a text, `release`; gives [code, bits, lanes]",
-        run: Run::Partly(dtype_parse, tensors::dtype_parse),
+        help: "`value`: a text, `release`; returns [code, bits, lanes]",
+        run: Handler::Partly(dtype_parse, tensors::dtype_parse),
     },
     Op {
         name: "tensor.fields",
-        help: "`data`, `form` and `release` as in tensor.decode; gives where each field lies, its name, its rule and its value",
-        run: Run::Here(fields),
+        help: "`data`, `form` and `release` as in tensor.decode; returns where each field lies, its name, its rule and its value",
+        run: Handler::Here(fields),
     },
 ];
 
@@ -55,7 +55,7 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let mut cursor = Cursor::traced(data, &trace);
     // A violation ends the reading; the fields before it are what is wanted.
     if read(&mut cursor, args, &mut Findings::default()).is_err() && cursor.offset() == 0 {
-        // Nobody's file: show it as the newest release sees it.
+        // A file of no stated release: show it as the newest release sees it.
         let newest = object!({ "form": args.get("form"), "release": Release::LAST.to_string() });
         let _ = read(&mut cursor, &newest, &mut Findings::default());
     }
@@ -65,19 +65,19 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
 fn read(cursor: &mut Cursor<'_>, args: &Value, findings: &mut Findings) -> Result<Value, Refusal> {
     let sizing = sizing(args)?;
     let value = match form(args)? {
-        Form::Params => {
+        TensorForm::Params => {
             let params = match sizing {
                 Some(sizing) => Params::read(cursor, sizing, findings)?,
                 None => Params::detect(cursor, findings)?.0,
             };
             json::from_params(&params)
         }
-        Form::Tensor => {
+        TensorForm::Tensor => {
             let sizing = sizing.unwrap_or(Sizing::V0_7);
             json::from_record(&TensorRecord::read(cursor, sizing, findings)?)
         }
-        Form::Dtype => json::from_dtype(Dtype::read(cursor)?),
-        Form::Device => json::from_device(Device::read(cursor)?),
+        TensorForm::Dtype => json::from_dtype(Dtype::read(cursor)?),
+        TensorForm::Device => json::from_device(Device::read(cursor)?),
     };
     cursor.finish("the file", findings)?;
     Ok(value)
@@ -88,18 +88,18 @@ fn encode(args: &Value) -> Result<Answer, Refusal> {
     let sizing = sizing(args)?;
     let mut out = Writer::new();
     match form(args)? {
-        Form::Params => {
+        TensorForm::Params => {
             let tensors = json::to_tensors(value).map_err(Refusal::Unsupported)?;
             json::params_of(&tensors, sizing)?.write(&mut out);
         }
-        Form::Tensor => {
+        TensorForm::Tensor => {
             let tensor = json::to_tensor(value).map_err(Refusal::Unsupported)?;
             tensor.record(sizing)?.write(&mut out);
         }
-        Form::Dtype => json::to_dtype(value)
+        TensorForm::Dtype => json::to_dtype(value)
             .map_err(Refusal::Unsupported)?
             .write(&mut out),
-        Form::Device => json::to_device(value)
+        TensorForm::Device => json::to_device(value)
             .map_err(Refusal::Unsupported)?
             .write(&mut out),
     }
@@ -119,19 +119,19 @@ fn dtype_parse(args: &Value) -> Result<Answer, Refusal> {
     Ok(Answer::new(three, Findings::default()))
 }
 
-enum Form {
+enum TensorForm {
     Params,
     Tensor,
     Dtype,
     Device,
 }
 
-fn form(args: &Value) -> Result<Form, Refusal> {
+fn form(args: &Value) -> Result<TensorForm, Refusal> {
     match args.get("form").and_then(Value::as_str) {
-        None | Some("params") => Ok(Form::Params),
-        Some("tensor") => Ok(Form::Tensor),
-        Some("dtype") => Ok(Form::Dtype),
-        Some("device") => Ok(Form::Device),
+        None | Some("params") => Ok(TensorForm::Params),
+        Some("tensor") => Ok(TensorForm::Tensor),
+        Some("dtype") => Ok(TensorForm::Dtype),
+        Some("device") => Ok(TensorForm::Device),
         Some(other) => Err(Refusal::Unsupported(format!(
             "there is no form `{other}`: there are params, tensor, dtype and device"
         ))),

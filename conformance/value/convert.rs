@@ -4,11 +4,12 @@
 //! is one that a tvm-ffi library has anyway, and whose result shows what the argument was taken for; where there is none,
 //! the functions that `libtvm_ffi_testing.so` adds, which return what they take.
 
-use crate::conformance::runtime::ffi::api::{Api, Handle};
+use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show, show_as};
-use crate::conformance::runtime::ffi::held::{Held, int_arg, text_arg};
+use crate::conformance::runtime::ffi::held::{OwnedValue, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
-    NUMBERS, Reply, c_text, fresh_prefix, system_library, told, unsupported,
+    NUMBERS, Reply, accepted, c_text, fresh_prefix, system_library, unsupported,
 };
 use crate::value::dlpack::DLTensor;
 use crate::value::{AnyPayload, RawAny, index};
@@ -16,25 +17,25 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 
 /// `value.convert`.
-pub(in crate::conformance) fn convert(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn convert(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let wanted = args.get("to").and_then(Value::as_str).unwrap_or_default();
     let value = make(api, args.get("value").unwrap_or(&Value::Null))?;
-    told(converted(api, &value, wanted)?)
+    accepted(converted(api, &value, wanted)?)
 }
 
 /// What the runtime takes `value` for where it wants a `wanted`.
 pub(in crate::conformance) fn converted(
-    api: &'static Api,
-    value: &Held,
+    api: &'static FfiApi,
+    value: &OwnedValue,
     wanted: &str,
 ) -> Result<Value, Reply> {
     let call = |name: &str, args: &[RawAny]| api.call_global(name, args);
-    let given = value.raw;
+    let raw = value.raw;
     if let Some(converter) = api.brought(&format!("convert.{wanted}")) {
-        return show(api, &api.call(&converter, &[given])?);
+        return show(api, &api.call(&converter, &[raw])?);
     }
     Ok(match wanted {
-        "int" => element(api, given)?,
+        "int" => element(api, raw)?,
         "int32" => {
             // The depth of an access path is an i32.
             let texts = ["parent", "step", "depth"].map(|name| api.text(name));
@@ -50,7 +51,7 @@ pub(in crate::conformance) fn converted(
                 step?.raw,
                 none,
                 depth?.raw,
-                given,
+                raw,
             ];
             let path = call("ffi.MakeObjectFromPackedArgs", &path)?;
             let depth = api.field(&path, "depth");
@@ -60,34 +61,34 @@ pub(in crate::conformance) fn converted(
             )?
         }
         "bool" => {
-            // Whether imports are asked, in a module that has the function only there.
+            // Whether imports are searched, in a module that has the function only there.
             let (root, below) = (fresh_prefix(), fresh_prefix());
             api.system_symbol(&c_text(&format!("__tvm_ffi_{below}f")), NUMBERS[0])?;
             let (root, below) = (system_library(api, &root)?, system_library(api, &below)?);
             call("ffi.ModuleImportModule", &[root.raw, below.raw])?;
-            let found = call("ffi.ModuleGetFunction", &[root.raw, text_arg(c"f"), given])?;
+            let found = call("ffi.ModuleGetFunction", &[root.raw, text_arg(c"f"), raw])?;
             json!(found.raw.type_index != index::NONE)
         }
-        "pointer" => pointer(api, given)?,
-        "str" => show(api, &call("ffi.String", &[given])?)?,
-        "bytes" => show(api, &call("ffi.Bytes", &[given])?)?,
-        // Sizes are asked of an object of that very type, which is not all that converts.
-        "array" | "map" if matches!(given.type_index, index::LIST | index::DICT) => {
-            returned(api, &wanted.replace("array", "arr"), given)?
+        "pointer" => pointer(api, raw)?,
+        "str" => show(api, &call("ffi.String", &[raw])?)?,
+        "bytes" => show(api, &call("ffi.Bytes", &[raw])?)?,
+        // Functions for sizes take an object of that very type, which is not all that converts.
+        "array" | "map" if matches!(raw.type_index, index::LIST | index::DICT) => {
+            through_identity(api, &wanted.replace("array", "arr"), raw)?
         }
         "array" => show_as(api, value, index::ARRAY)?,
         "map" => show_as(api, value, index::MAP)?,
         "list" => {
-            call("ffi.ListReserve", &[given, int_arg(0)])?;
+            call("ffi.ListReserve", &[raw, int_arg(0)])?;
             match show(api, value)? {
                 // Each call takes an element out of a list of its own.
-                Value::Object(form) if given.type_index == index::ARRAY => {
+                Value::Object(form) if raw.type_index == index::ARRAY => {
                     let size = form
                         .get("array")
                         .and_then(Value::as_array)
                         .map_or(0, Vec::len);
                     let taken = (0..size)
-                        .map(|at| show(api, &call("ffi.ListPop", &[given, int_arg(at as i64)])?));
+                        .map(|at| show(api, &call("ffi.ListPop", &[raw, int_arg(at as i64)])?));
                     json!({"list": taken.collect::<Result<Vec<Value>, Reply>>()?})
                 }
                 form => form,
@@ -95,7 +96,7 @@ pub(in crate::conformance) fn converted(
         }
         "function" => {
             // What to call for every object on the way.
-            let visitor = call("ffi.Array", &[int_arg(index::OBJECT_BEGIN.into()), given])?;
+            let visitor = call("ffi.Array", &[int_arg(index::OBJECT_BEGIN.into()), raw])?;
             let visitors = call("ffi.Array", &[visitor.raw])?;
             call("ffi.StructuralVisit", &[RawAny::NONE, visitors.raw])?;
             show(api, value)?
@@ -103,32 +104,32 @@ pub(in crate::conformance) fn converted(
         "optional-int" => {
             // By how many blanks JSON is indented.
             let list = call("ffi.Array", &[int_arg(0)])?;
-            let text = call("ffi.json.Stringify", &[list.raw, given])?.text();
+            let text = call("ffi.json.Stringify", &[list.raw, raw])?.text();
             let text = text.unwrap_or_default();
             match text.lines().nth(1) {
                 Some(line) => json!(line.len() - line.trim_start().len()),
                 None => Value::Null,
             }
         }
-        "shape" => match allocated(api, Some(given), None)? {
+        "shape" => match allocated(api, Some(raw), None)? {
             // SAFETY: a tensor has as many extents as dimensions.
             Some(tensor) => json!({"shape": unsafe { tensor.dl()?.shape() }}),
-            None => returned(api, "shape", given)?,
+            None => through_identity(api, "shape", raw)?,
         },
-        "dtype" => match allocated(api, None, Some(given))? {
+        "dtype" => match allocated(api, None, Some(raw))? {
             Some(tensor) => json!({"dtype": api.dtype_text(tensor.dl()?.dtype)?}),
-            None => returned(api, "dtype", given)?,
+            None => through_identity(api, "dtype", raw)?,
         },
-        "float" | "device" | "object" => returned(api, wanted, given)?,
+        "float" | "device" | "object" => through_identity(api, wanted, raw)?,
         other => return Err(unsupported(format!("there is no type {other}"))),
     })
 }
 
 /// An int is what element of many numbers it stands for.
-fn element(api: &'static Api, given: RawAny) -> Result<Value, Reply> {
+fn element(api: &'static FfiApi, raw: RawAny) -> Result<Value, Reply> {
     let numbers: Vec<RawAny> = (0..100).map(int_arg).collect();
     let numbers = api.call_global("ffi.Array", &numbers)?;
-    match api.call_global("ffi.ArrayGetItem", &[numbers.raw, given]) {
+    match api.call_global("ffi.ArrayGetItem", &[numbers.raw, raw]) {
         Err(raised) if raised.kind == "IndexError" => Err(unsupported(
             "an int shows as the number of an element, which end at 99",
         )),
@@ -137,34 +138,34 @@ fn element(api: &'static Api, given: RawAny) -> Result<Value, Reply> {
 }
 
 thread_local! {
-    static THIS: Cell<Handle> = const { Cell::new(std::ptr::null_mut()) };
+    static THIS: Cell<RawHandle> = const { Cell::new(std::ptr::null_mut()) };
 }
 
-unsafe extern "C" fn note_this(this: Handle, _: *const RawAny, _: i32, _: *mut RawAny) -> i32 {
+unsafe extern "C" fn note_this(this: RawHandle, _: *const RawAny, _: i32, _: *mut RawAny) -> i32 {
     THIS.set(this);
     0
 }
 
-unsafe extern "C" fn nothing(_: Handle) {}
+unsafe extern "C" fn nothing(_: RawHandle) {}
 
 /// An opaque pointer is the first that a C callback is called with.
-fn pointer(api: &'static Api, given: RawAny) -> Result<Value, Reply> {
-    let body = note_this as unsafe extern "C" fn(Handle, *const RawAny, i32, *mut RawAny) -> i32;
+fn pointer(api: &'static FfiApi, raw: RawAny) -> Result<Value, Reply> {
+    let body = note_this as unsafe extern "C" fn(RawHandle, *const RawAny, i32, *mut RawAny) -> i32;
     let body = RawAny::of(
         index::OPAQUE,
         AnyPayload {
-            ptr: body as Handle,
+            ptr: body as RawHandle,
         },
     );
     // With nothing to delete a null pointer need not be handed on at all.
-    let deleter = nothing as unsafe extern "C" fn(Handle);
+    let deleter = nothing as unsafe extern "C" fn(RawHandle);
     let deleter = RawAny::of(
         index::OPAQUE,
         AnyPayload {
-            ptr: deleter as Handle,
+            ptr: deleter as RawHandle,
         },
     );
-    let args = [given, body, deleter];
+    let args = [raw, body, deleter];
     let function = api.call_global("ffi.FunctionFromExternC", &args)?;
     THIS.set(std::ptr::dangling_mut());
     api.call(&function, &[])?;
@@ -176,7 +177,7 @@ fn pointer(api: &'static Api, given: RawAny) -> Result<Value, Reply> {
 
 /// A tensor of that shape and type, where the libraries have a function that makes one.
 fn allocated(
-    api: &'static Api,
+    api: &'static FfiApi,
     shape: Option<RawAny>,
     dtype: Option<RawAny>,
 ) -> Result<Option<Allocated>, Reply> {
@@ -196,7 +197,7 @@ fn allocated(
     Ok(Some(Allocated(api.call(&allocate, &args)?)))
 }
 
-struct Allocated(Held);
+struct Allocated(OwnedValue);
 
 impl Allocated {
     fn dl(&self) -> Result<&DLTensor, Reply> {
@@ -206,7 +207,7 @@ impl Allocated {
 }
 
 /// What a function of the testing library returns.
-fn returned(api: &'static Api, wanted: &str, given: RawAny) -> Result<Value, Reply> {
+fn through_identity(api: &'static FfiApi, wanted: &str, raw: RawAny) -> Result<Value, Reply> {
     let Some(identity) = api.global(&format!("testing.schema_id_{wanted}")) else {
         return Err(unsupported(format!(
             "no function takes a {wanted} that shows what it was taken for; libtvm_ffi_testing.so adds one"
@@ -214,8 +215,8 @@ fn returned(api: &'static Api, wanted: &str, given: RawAny) -> Result<Value, Rep
     };
     // These take the address of the object itself, to which nothing converts.
     let converts = match wanted {
-        "arr" => given.type_index == index::LIST,
-        "map" => given.type_index == index::DICT,
+        "arr" => raw.type_index == index::LIST,
+        "map" => raw.type_index == index::DICT,
         _ => false,
     };
     if converts {
@@ -223,5 +224,5 @@ fn returned(api: &'static Api, wanted: &str, given: RawAny) -> Result<Value, Rep
             "the function of the testing library takes the object of a {wanted}, and no copy of another"
         )));
     }
-    show(api, &api.call(&identity, &[given])?)
+    show(api, &api.call(&identity, &[raw])?)
 }

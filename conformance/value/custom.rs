@@ -1,4 +1,4 @@
-//! The custom data types of the case that is being asked.
+//! The custom data types of the case that runs.
 
 use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};

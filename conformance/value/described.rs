@@ -1,6 +1,6 @@
 //! What is registered about a type: fields, methods, metadata, attributes (VAL-15), and what the table of types shows of it.
 
-use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::make;
 use crate::conformance::runtime::ffi::{Reply, unsupported};
 use crate::conformance::runtime::function_of;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// Does one step about the type `type_index`: null for a registration, what is shown otherwise.
 pub(super) fn step(
-    api: &'static Api,
+    api: &'static FfiApi,
     type_index: i32,
     what: &str,
     step: &Value,
@@ -36,7 +36,7 @@ pub(super) fn step(
 }
 
 /// The C function of this name, which takes the index of a type and what is registered.
-fn register<T>(api: &'static Api, name: &str, type_index: i32, what: &T) -> Result<(), Reply> {
+fn register<T>(api: &'static FfiApi, name: &str, type_index: i32, what: &T) -> Result<(), Reply> {
     // SAFETY: each caller names a function that takes an index and the address of a `T`, by the C header.
     let function =
         unsafe { function_of::<unsafe extern "C" fn(i32, *const T) -> i32>(api.runtime, name) };
@@ -45,7 +45,7 @@ fn register<T>(api: &'static Api, name: &str, type_index: i32, what: &T) -> Resu
     Ok(api.check(unsafe { function(type_index, what) })?)
 }
 
-fn field(api: &'static Api, type_index: i32, [name, doc]: [&[u8]; 2]) -> Result<(), Reply> {
+fn field(api: &'static FfiApi, type_index: i32, [name, doc]: [&[u8]; 2]) -> Result<(), Reply> {
     let info = FieldInfo {
         name: ByteArray::of(name),
         doc: ByteArray::of(doc),
@@ -62,7 +62,7 @@ fn field(api: &'static Api, type_index: i32, [name, doc]: [&[u8]; 2]) -> Result<
     register(api, "TVMFFITypeRegisterField", type_index, &info)
 }
 
-fn method(api: &'static Api, type_index: i32, [name, doc]: [&[u8]; 2]) -> Result<(), Reply> {
+fn method(api: &'static FfiApi, type_index: i32, [name, doc]: [&[u8]; 2]) -> Result<(), Reply> {
     let info = MethodInfo {
         name: ByteArray::of(name),
         doc: ByteArray::of(doc),
@@ -73,7 +73,7 @@ fn method(api: &'static Api, type_index: i32, [name, doc]: [&[u8]; 2]) -> Result
     register(api, "TVMFFITypeRegisterMethod", type_index, &info)
 }
 
-fn metadata(api: &'static Api, type_index: i32, doc: &[u8]) -> Result<(), Reply> {
+fn metadata(api: &'static FfiApi, type_index: i32, doc: &[u8]) -> Result<(), Reply> {
     let metadata = TypeMetadata {
         doc: ByteArray::of(doc),
         creator: None,
@@ -84,7 +84,7 @@ fn metadata(api: &'static Api, type_index: i32, doc: &[u8]) -> Result<(), Reply>
 }
 
 /// Names, documentation and metadata of the fields and of the methods, and the documentation of the type.
-fn shown(api: &'static Api, type_index: i32) -> Value {
+fn shown(api: &'static FfiApi, type_index: i32) -> Value {
     let Some(info) = api.type_info(type_index) else {
         return Value::Null;
     };

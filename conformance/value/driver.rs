@@ -1,11 +1,13 @@
-//! The operations of chapter value, asked of a runtime: cells, ownership, lives, types, texts.
+//! The operations of chapter value, driven through the C interface of a runtime: cells, ownership, lives, types, texts.
 
 use super::convert::converted;
 use super::described;
-use crate::conformance::runtime::ffi::api::{Api, SafeCall};
+use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::{make, show, type_key};
-use crate::conformance::runtime::ffi::held::{Held, int_arg, text_arg};
-use crate::conformance::runtime::ffi::{Reply, alone, c_text, seen, told, unsupported, value_of};
+use crate::conformance::runtime::ffi::held::{OwnedValue, int_arg, text_arg};
+use crate::conformance::runtime::ffi::{
+    Reply, accepted, alone, c_text, seen, unsupported, value_of,
+};
 use crate::conformance::runtime::number::{number_of, number_or};
 use crate::conformance::value::custom;
 use crate::value::header::{self, Header};
@@ -16,7 +18,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `value.cell`: of a value that the runtime made itself, not one that it was handed.
-pub(in crate::conformance) fn cell(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn cell(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let form = args.get("value").unwrap_or(&Value::Null);
     let held = match made_from(form) {
         Some(node) => {
@@ -26,18 +28,18 @@ pub(in crate::conformance) fn cell(api: &'static Api, args: &Value) -> Result<Re
         None => make(api, form)?,
     };
     let raw = held.raw;
-    let mut answer = json!({
+    let mut members = json!({
         "type": type_key(api, raw.type_index),
         "index": raw.type_index,
         "aux": raw.aux,
     });
     if raw.type_index < index::OBJECT_BEGIN {
-        answer["payload"] = json!(format!("{:016x}", raw.bits().swap_bytes()));
-        return told(answer);
+        members["payload"] = json!(format!("{:016x}", raw.bits().swap_bytes()));
+        return accepted(members);
     }
     // SAFETY: an object that we hold begins with a header.
     let header = unsafe { &*held.pointer().cast::<Header>() };
-    answer["header"] = json!({
+    members["header"] = json!({
         "strong": header.strong_count(),
         "weak": header.weak_count(),
         "index": header.type_index,
@@ -49,9 +51,9 @@ pub(in crate::conformance) fn cell(api: &'static Api, args: &Value) -> Result<Re
         // SAFETY: one more byte belongs to a string.
         let end = unsafe { *data.wrapping_add(size) };
         let offset = data as usize - held.pointer() as usize;
-        answer["string"] = json!({"offset": offset, "size": size, "end": end});
+        members["string"] = json!({"offset": offset, "size": size, "end": end});
     }
-    told(answer)
+    accepted(members)
 }
 
 /// The node of a JSON graph that a runtime makes the value of; `None` for what the interface has a function for.
@@ -73,13 +75,13 @@ fn made_from(form: &Value) -> Option<Value> {
 }
 
 /// `value.dtype`: text and numbers of a data type, with the custom types that the case says.
-pub(in crate::conformance) fn dtype(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn dtype(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let _alone = alone();
     let types = args.get("custom");
     custom::keep(types.unwrap_or(&Value::Null));
     if types.is_some() {
         for (name, body) in [
-            ("dtype.get_custom_type_code", custom_code as SafeCall),
+            ("dtype.get_custom_type_code", custom_code as FfiCallback),
             ("dtype.get_custom_type_name", custom_name),
         ] {
             let function = api.function(std::ptr::from_ref(api).cast_mut().cast(), body)?;
@@ -98,8 +100,8 @@ unsafe extern "C" fn custom_code(
     _: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: made with an `Api` that is never freed.
-    let api: &'static Api = unsafe { &*this.cast() };
+    // SAFETY: made with an `FfiApi` that is never freed.
+    let api: &'static FfiApi = unsafe { &*this.cast() };
     // SAFETY: called with one argument.
     let name = unsafe { *args };
     // SAFETY: an argument of a call lives for the call.
@@ -121,8 +123,8 @@ unsafe extern "C" fn custom_name(
     _: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: made with an `Api` that is never freed.
-    let api: &'static Api = unsafe { &*this.cast() };
+    // SAFETY: made with an `FfiApi` that is never freed.
+    let api: &'static FfiApi = unsafe { &*this.cast() };
     // SAFETY: called with one argument.
     let code = unsafe { &*args }.int();
     let name = custom::name_of(code).map(|name| api.text(&name));
@@ -137,28 +139,28 @@ unsafe extern "C" fn custom_name(
 }
 
 /// `value.device`: text where a device is wanted.
-pub(in crate::conformance) fn device(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn device(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let text = args.get("value").and_then(Value::as_str);
     let text = api.text(text.ok_or_else(|| unsupported("`value` is not a text"))?)?;
     let device = match api.brought("read.device") {
         Some(reader) => show(api, &api.call(&reader, &[text.raw])?)?,
         None => converted(api, &text, "device")?,
     };
-    told(device["device"].clone())
+    accepted(device["device"].clone())
 }
 
 /// `value.own`.
-pub(in crate::conformance) fn own(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn own(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let text = |name: &str| value.get(name).and_then(Value::as_str);
     if let Some(text) = text("c_str") {
         let owned = api.own(&text_arg(&c_text(text)))?;
-        return told(json!({"value": show(api, &owned)?, "index": owned.raw.type_index}));
+        return accepted(json!({"value": show(api, &owned)?, "index": owned.raw.type_index}));
     }
     if let Some(text) = text("byte_array") {
         let array = ByteArray::of(text.as_bytes());
         let owned = api.own(&crate::conformance::runtime::ffi::held::bytes_arg(&array))?;
-        return told(json!({"value": show(api, &owned)?, "index": owned.raw.type_index}));
+        return accepted(json!({"value": show(api, &owned)?, "index": owned.raw.type_index}));
     }
     let form = value
         .get("rvalue")
@@ -168,7 +170,7 @@ pub(in crate::conformance) fn own(api: &'static Api, args: &Value) -> Result<Rep
         let mut slot: *mut c_void = std::ptr::null_mut();
         let ptr = (&raw mut slot).cast();
         let owned = api.own(&RawAny::of(index::RVALUE_REF, AnyPayload { ptr }))?;
-        return told(json!({"value": show(api, &owned)?, "index": owned.raw.type_index}));
+        return accepted(json!({"value": show(api, &owned)?, "index": owned.raw.type_index}));
     }
     let object = make(api, form)?;
     if object.raw.type_index < index::OBJECT_BEGIN {
@@ -187,15 +189,15 @@ pub(in crate::conformance) fn own(api: &'static Api, args: &Value) -> Result<Rep
     let owned = api.own(&view)?;
     // SAFETY: an object that we hold begins with a header.
     let strong = unsafe { &*owned.pointer().cast::<Header>() }.strong_count();
-    let answer = json!({
+    let members = json!({
         "value": show(api, &owned)?,
         "slot_empty": slot.is_null(),
         "strong": strong,
     });
     if !slot.is_null() {
-        drop(Held { api, raw: left });
+        drop(OwnedValue { api, raw: left });
     }
-    told(answer)
+    accepted(members)
 }
 
 thread_local! {
@@ -208,7 +210,7 @@ unsafe extern "C-unwind" fn note_flags(_: *mut Header, flags: i32) {
 
 /// `value.life`: what the runtime does as the last strong reference of an object of ours goes. Weak ones are counted by
 /// their holders, in the header, so only the flags of that one call show.
-pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn life(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let weak: u64 = number_or(value_of(args), "weak", 0)?;
     let object = Header::new(index::OBJECT, note_flags);
     let ptr = std::ptr::from_ref(&object).cast_mut().cast();
@@ -236,7 +238,7 @@ pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Re
         };
         upgraded.push(api.call(upgrade, &address)?.raw.int() != 0);
     }
-    let first = Held {
+    let first = OwnedValue {
         api,
         raw: RawAny::of(index::OBJECT, AnyPayload { ptr }),
     };
@@ -256,11 +258,11 @@ pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Re
         upgraded.push(api.call(&upgrade, &address)?.raw.int() != 0);
         api.call(&release, &address)?;
     }
-    told(json!({"flags": FLAGS.take(), "upgraded": upgraded}))
+    accepted(json!({"flags": FLAGS.take(), "upgraded": upgraded}))
 }
 
 /// `value.types`.
-pub(in crate::conformance) fn types(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn types(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     static RUN: AtomicU64 = AtomicU64::new(0);
     let run = RUN.fetch_add(1, Ordering::Relaxed);
     let known = |key: &str| {
@@ -294,17 +296,17 @@ pub(in crate::conformance) fn types(api: &'static Api, args: &Value) -> Result<R
             i32::from(overflow),
             parent,
         ];
-        let given = api.new_type(&format!("tvmspec.case{run}.{key}"), numbers)?;
-        own.push((key.to_owned(), given));
+        let indices = api.new_type(&format!("tvmspec.case{run}.{key}"), numbers)?;
+        own.push((key.to_owned(), indices));
     }
     let first = own.first().map_or(0, |(_, index)| *index);
-    let given: Vec<i32> = own.iter().map(|(_, index)| index - first).collect();
-    let mut asked = Vec::new();
+    let indices: Vec<i32> = own.iter().map(|(_, index)| index - first).collect();
+    let mut answers = Vec::new();
     for pair in list("/value/ask") {
         let side = |at: usize| index_of(&own, pair.get(at).and_then(Value::as_str).unwrap_or(""));
-        asked.push(is_one(api, side(0)?, side(1)?));
+        answers.push(is_one(api, side(0)?, side(1)?));
     }
-    let mut answer = json!({"given": given, "is": asked});
+    let mut members = json!({"given": indices, "is": answers});
     let mut about = Vec::new();
     for step in list("/value/about") {
         let text = |at: usize| step.get(at).and_then(Value::as_str);
@@ -317,13 +319,13 @@ pub(in crate::conformance) fn types(api: &'static Api, args: &Value) -> Result<R
         about.push(described::step(api, type_index, what, step)?);
     }
     if !about.is_empty() {
-        answer["about"] = json!(about);
+        members["about"] = json!(about);
     }
-    told(answer)
+    accepted(members)
 }
 
 /// Whether the table of ancestors says that a type is one of another.
-fn is_one(api: &'static Api, own: i32, ancestor: i32) -> bool {
+fn is_one(api: &'static FfiApi, own: i32, ancestor: i32) -> bool {
     let (Some(own), Some(ancestor)) = (api.type_info(own), api.type_info(ancestor)) else {
         return false;
     };

@@ -1,10 +1,10 @@
 //! Operations of the chapter value: cells, conversions, reference counts, types, texts, the old value model.
 
 use super::{convert, driver};
-use crate::conformance::object::ops::zeros;
-use crate::conformance::op::{Answer, Op, Refusal, Run};
+use crate::conformance::object::ops::tensor_or_plain;
+use crate::conformance::op::{Answer, Handler, Op, Refusal};
 use crate::function::Function;
-use crate::object::form::{from_json, to_json};
+use crate::object::form::to_json;
 use crate::release::Release;
 use crate::rule::Findings;
 use crate::value::header::{self, Header};
@@ -20,47 +20,47 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "value.cell",
         help: "value: the cell of a value: type key and index, auxiliary word, payload; of an object its header",
-        run: Run::Driven(driver::cell),
+        run: Handler::Driven(driver::cell),
     },
     Op {
         name: "value.convert",
         help: "value, to (int, int32, bool, ...; spec/value.md lists them): the result of the conversion",
-        run: Run::Driven(convert::convert),
+        run: Handler::Driven(convert::convert),
     },
     Op {
         name: "value.own",
         help: "value {c_str} or {byte_array} or {rvalue}: the owned value, and whether the slot is empty after",
-        run: Run::Driven(driver::own),
+        run: Handler::Driven(driver::own),
     },
     Op {
         name: "value.life",
         help: "value {weak, early (bool: one becomes strong before the end)}: the flags with which the deleter is called as references go",
-        run: Run::Driven(driver::life),
+        run: Handler::Driven(driver::life),
     },
     Op {
         name: "value.types",
         help: "value {new: [{key, parent, slots, overflow, depth}], ask: [[key, ancestor]], about: [[field | method, type, name, doc] | [metadata, type, doc] | [attr, type, name, value] | [show, type]]}: indices from the first one, and answers",
-        run: Run::Driven(driver::types),
+        run: Handler::Driven(driver::types),
     },
     Op {
         name: "value.dtype",
         help: "value, custom {name: code} (optional: the custom types of the process): text to [code, bits, lanes], or the other way",
-        run: Run::Driven(driver::dtype),
+        run: Handler::Driven(driver::dtype),
     },
     Op {
         name: "value.device",
         help: "value: text to [type, number]",
-        run: Run::Driven(driver::device),
+        run: Handler::Driven(driver::device),
     },
     Op {
         name: "value.legacy",
         help: "value {code, hex}: the value that 8 bytes and a type code of 0.2 to 0.20 stand for",
-        run: Run::Here(from_legacy),
+        run: Handler::Here(from_legacy),
     },
     Op {
         name: "value.legacy_code",
         help: "value (or {code}: what that code is called), release, back (bool: what the argument is read as): the type code under which a value is passed up to 0.20",
-        run: Run::Here(to_legacy),
+        run: Handler::Here(to_legacy),
     },
 ];
 
@@ -79,10 +79,7 @@ fn any_of(args: &Value) -> Result<Any, Refusal> {
         // SAFETY: a case looks at the pointer and does not follow it.
         return Ok(unsafe { Any::handle(address as *mut std::ffi::c_void) });
     }
-    if let Some(shape) = form.get("tensor").and_then(Value::as_array) {
-        return zeros(shape);
-    }
-    from_json(form).map_err(Refusal::Unsupported)
+    tensor_or_plain(form)
 }
 
 /// A function that returns what it takes its argument for where a value of the type `to` is wanted.
@@ -92,8 +89,8 @@ pub(in crate::conformance) fn converter(to: &str) -> Option<Function> {
         Any: From<T>,
     {
         Function::from_packed(|args| {
-            let given = args.first().copied().unwrap_or(AnyView::none());
-            Ok(cast::<T>(given).map(Any::from)?)
+            let argument = args.first().copied().unwrap_or(AnyView::none());
+            Ok(cast::<T>(argument).map(Any::from)?)
         })
     }
     Some(match to {
@@ -102,8 +99,8 @@ pub(in crate::conformance) fn converter(to: &str) -> Option<Function> {
         "bool" => of::<bool>(),
         "float" => of::<f64>(),
         "pointer" => Function::from_packed(|args| {
-            let given = args.first().copied().unwrap_or(AnyView::none());
-            let pointer = cast::<*mut std::ffi::c_void>(given)?;
+            let argument = args.first().copied().unwrap_or(AnyView::none());
+            let pointer = cast::<*mut std::ffi::c_void>(argument)?;
             // SAFETY: a case looks at the pointer and does not follow it.
             Ok(unsafe { Any::handle(pointer) })
         }),
@@ -135,8 +132,8 @@ pub(in crate::conformance) fn device_reader() -> Function {
 pub(in crate::conformance) fn weak(step: &str) -> Option<Function> {
     fn of(step: fn(*mut Header) -> bool) -> Function {
         Function::from_packed(move |args| {
-            let given = args.first().copied().unwrap_or(AnyView::none());
-            Ok(step(cast::<*mut std::ffi::c_void>(given)?.cast()).into())
+            let argument = args.first().copied().unwrap_or(AnyView::none());
+            Ok(step(cast::<*mut std::ffi::c_void>(argument)?.cast()).into())
         })
     }
     Some(match step {
@@ -174,7 +171,7 @@ fn from_legacy(args: &Value) -> Result<Answer, Refusal> {
     let value = TVMValue {
         v_int64: bits as i64,
     };
-    // SAFETY: cases name only codes whose value is in the eight bytes, or that are refused unread.
+    // SAFETY: cases name only codes whose value is in the eight bytes, or that are rejected unread.
     let view = unsafe { legacy::view_of(value, code) }?;
     let key = types::key_of(view.type_index());
     answer(json!({"type": key, "value": to_json(view)}))
@@ -188,13 +185,13 @@ fn to_legacy(args: &Value) -> Result<Answer, Refusal> {
         return answer(named(code));
     }
     let value = any_of(args)?;
-    let (given, code) = legacy::argument_of(&value.view(), release)?;
-    let mut said = named(code);
+    let (argument, code) = legacy::argument_of(&value.view(), release)?;
+    let mut members = named(code);
     if args.get("back").and_then(Value::as_bool) == Some(true) {
         // SAFETY: the value and the code of an argument belong together, and what it points to is held.
-        let back = unsafe { legacy::view_of(given, code) }?;
+        let back = unsafe { legacy::view_of(argument, code) }?;
         let raw = *back.as_raw();
-        said["back"] = match raw.type_index() {
+        members["back"] = match raw.type_index() {
             index::OPAQUE => json!({"pointer": raw.bits()}),
             index::DLTENSOR_PTR => {
                 // SAFETY: the description in the tensor that is held.
@@ -205,5 +202,5 @@ fn to_legacy(args: &Value) -> Result<Answer, Refusal> {
             _ => to_json(back.to_any().view()),
         };
     }
-    answer(said)
+    answer(members)
 }

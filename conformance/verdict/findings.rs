@@ -50,6 +50,7 @@ pub(super) fn judge_findings(case: &Case, findings: Option<&[Oddity]>) -> Judgem
     judgement
 }
 
+/// Rule, kind and byte of each finding, for a message.
 pub(super) fn listed(findings: &[Oddity]) -> String {
     let one = |oddity: &Oddity| {
         let mut text = oddity.rule.clone();

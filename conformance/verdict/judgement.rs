@@ -1,10 +1,10 @@
-//! What is said of one answer, by the parts of it that there were to compare.
+//! The verdict of one answer, by the parts of it that there were to compare.
 
 use super::{Verdict, expected, fail};
 use crate::conformance::case::{Case, Expect};
 use crate::conformance::parts::Parts;
 
-/// What is said of one answer, and how much of it there was to compare.
+/// The verdict of one answer, and how much of it there was to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// By what the answer states.

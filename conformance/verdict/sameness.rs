@@ -1,7 +1,7 @@
 //! Whether two values are the same, and the first place where they are not.
 
-use super::Mismatch;
-use crate::conformance::said::plain;
+use super::AnswerMismatch;
+use crate::conformance::plain_text::plain;
 use serde_json::Value;
 
 /// Whether two values are equal: object keys in any order; integers exactly; a float and an integer by their number, two
@@ -27,7 +27,7 @@ pub fn same(one: &Value, other: &Value) -> bool {
 }
 
 /// The first place where two values differ; `None` when they are the same.
-pub(super) fn difference(expected: &Value, actual: &Value, bytes: bool) -> Option<Mismatch> {
+pub(super) fn difference(expected: &Value, actual: &Value, bytes: bool) -> Option<AnswerMismatch> {
     if same(expected, actual) {
         return None;
     }
@@ -42,14 +42,14 @@ pub(super) fn difference(expected: &Value, actual: &Value, bytes: bool) -> Optio
         format!("{path} = ")
     };
     // The place may be a key that the testee made up.
-    Some(Mismatch {
+    Some(AnswerMismatch {
         expected: plain(&format!("{place}{expected}")),
         actual: plain(&format!("{place}{actual}")),
         offset: None,
     })
 }
 
-fn byte_difference(expected: &Value, actual: &Value) -> Option<Mismatch> {
+fn byte_difference(expected: &Value, actual: &Value) -> Option<AnswerMismatch> {
     use base64::prelude::{BASE64_STANDARD, Engine as _};
     let bytes = |value: &Value| BASE64_STANDARD.decode(value.as_str()?).ok();
     let (expected, actual) = (bytes(expected)?, bytes(actual)?);
@@ -62,7 +62,7 @@ fn byte_difference(expected: &Value, actual: &Value) -> Option<Mismatch> {
         Some(byte) => format!("{} bytes, byte {common:#x} is {byte:02x}", bytes.len()),
         None => format!("{} bytes", bytes.len()),
     };
-    Some(Mismatch {
+    Some(AnswerMismatch {
         expected: say(&expected),
         actual: say(&actual),
         offset: Some(common as u64),

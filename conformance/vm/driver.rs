@@ -12,15 +12,17 @@
 //! | `["@memory", {"ref": n}]` | a number for the address of a tensor: 0 for the first, the same for the same |
 //! | `["@drop", {"ref": n}]` | lets the result of a step go |
 //! | `["@log"]` | what functions of the form `{"watch": n}` were called with since the last time |
-//! | `["@alive"]` | what is alive on the device that counts, and how often it was asked |
-//! | `["@refuse", n]` | that device refuses memory once, after n more requests |
+//! | `["@alive"]` | what is alive on the device that counts, and how often it was called |
+//! | `["@refuse", n]` | that device rejects a request for memory once, after n more requests |
 //! | `["@own", NAME, ...]` | a function of `own.rs`, of our machine alone |
 
-use crate::conformance::device::counted::{self, Count};
-use crate::conformance::runtime::ffi::api::{Api, Handle};
-use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg, read_bytes};
+use crate::conformance::device::counted::{self, UsageCount};
+use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::ffi::api::FfiApi;
+use crate::conformance::runtime::ffi::held::{OwnedValue, Raised, bool_arg, int_arg, read_bytes};
 use crate::conformance::runtime::ffi::{
-    NUMBERS, Reply, bytes, c_text, forms, fresh_prefix, system_library, tensors, told, unsupported,
+    NUMBERS, Reply, accepted, bytes, c_text, forms, fresh_prefix, system_library, tensors,
+    unsupported,
 };
 use crate::conformance::runtime::number::{NoNumber, number_of};
 use crate::value::{AnyPayload, RawAny, index};
@@ -30,38 +32,39 @@ use std::ffi::CStr;
 use std::io::Write as _;
 use std::ptr;
 
-pub(in crate::conformance) fn run(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+/// `vm.run`: the results of the steps on one machine.
+pub(in crate::conformance) fn run(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let devices = match args.get("devices") {
         Some(numbers) => each(api, list(numbers)?, &[])?,
         None => [1, 0, 2].map(|number| api.share(int_arg(number))).into(),
     };
     let mut kinds = devices.iter().step_by(3);
     let counts = kinds.any(|kind| kind.raw.int() == i64::from(counted::KIND));
-    let balance = args.get("balance").is_some_and(|asked| *asked == true);
+    let balance = args.get("balance").is_some_and(|wish| *wish == true);
     let count = (counts || balance).then(|| counting(api)).transpose()?;
     API.set(Some(api));
     LOG.take();
     let results = steps(api, args, &devices, count.as_ref())?;
     match count.filter(|_| balance) {
         // Behind it: the machine and all that the steps held are gone.
-        Some(count) => told(json!({"results": results, "alive": count.shown()})),
-        None => told(results),
+        Some(count) => accepted(json!({"results": results, "alive": count.shown()})),
+        None => accepted(results),
     }
 }
 
 /// Devices that count are simulated, and none of a foreign runtime.
-fn counting(api: &'static Api) -> Result<Count, Reply> {
+fn counting(api: &'static FfiApi) -> Result<UsageCount, Reply> {
     match api.brought("vm.text") {
-        Some(_) => Count::begin().map_err(|error| Reply::Skipped(error.to_string())),
+        Some(_) => UsageCount::begin().map_err(|error| Reply::Skipped(error.to_string())),
         None => Err(unsupported("the device that counts is one of this crate")),
     }
 }
 
 fn steps(
-    api: &'static Api,
+    api: &'static FfiApi,
     args: &Value,
-    devices: &[Held],
-    count: Option<&Count>,
+    devices: &[OwnedValue],
+    count: Option<&UsageCount>,
 ) -> Result<Value, Reply> {
     let mut file = tempfile::NamedTempFile::new().map_err(skipped)?;
     file.write_all(&bytes(args)?).map_err(skipped)?;
@@ -72,7 +75,7 @@ fn steps(
     let machine = api.call(&make, &[])?;
     let start = function(api, &machine, "vm_initialization")?;
     api.call(&start, &raw(devices))?;
-    let mut run = Run {
+    let mut run = MachineScript {
         api,
         executable,
         machine,
@@ -85,8 +88,8 @@ fn steps(
         run.results.push(result);
     }
     let shown = run.results.iter().map(|result| match result {
-        Outcome::Held(held) => show(api, held),
-        Outcome::Shown(value) => Ok(value.clone()),
+        StepValue::OwnedValue(held) => show(api, held),
+        StepValue::Shown(value) => Ok(value.clone()),
     });
     shown.collect()
 }
@@ -100,36 +103,36 @@ fn list(value: &Value) -> Result<&[Value], Reply> {
     Ok(value.as_array().ok_or_else(wrong)?)
 }
 
-fn raw(values: &[Held]) -> Vec<RawAny> {
+fn raw(values: &[OwnedValue]) -> Vec<RawAny> {
     values.iter().map(|value| value.raw).collect()
 }
 
-/// What a step gave: a value of the runtime, or one of ours.
-enum Outcome {
-    Held(Held),
+/// The result of a step: a value of the runtime, or one of ours.
+enum StepValue {
+    OwnedValue(OwnedValue),
     Shown(Value),
 }
 
-struct Run<'a> {
-    api: &'static Api,
-    executable: Held,
-    machine: Held,
-    count: Option<&'a Count>,
-    results: Vec<Outcome>,
-    /// Of tensors, in the order in which they were first asked for.
+struct MachineScript<'a> {
+    api: &'static FfiApi,
+    executable: OwnedValue,
+    machine: OwnedValue,
+    count: Option<&'a UsageCount>,
+    results: Vec<StepValue>,
+    /// Of tensors, in the order of their first use.
     addresses: Vec<usize>,
 }
 
-impl Run<'_> {
-    fn step(&mut self, step: &Value) -> Result<Outcome, Reply> {
+impl MachineScript<'_> {
+    fn step(&mut self, step: &Value) -> Result<StepValue, Reply> {
         let [Value::String(name), values @ ..] = list(step)? else {
             return Err(no_step(step));
         };
-        Ok(Outcome::Shown(match (name.as_str(), values) {
-            ("tensor", values) => return Ok(Outcome::Held(tensor(self.api, values)?)),
+        Ok(StepValue::Shown(match (name.as_str(), values) {
+            ("tensor", values) => return Ok(StepValue::OwnedValue(tensor(self.api, values)?)),
             ("@fails", [Value::String(name), values @ ..]) => {
                 match self.call(name, &self.values(values)?) {
-                    Ok(value) => return Ok(Outcome::Held(value)),
+                    Ok(value) => return Ok(StepValue::OwnedValue(value)),
                     Err(_) => json!({"error": true}),
                 }
             }
@@ -137,14 +140,14 @@ impl Run<'_> {
             ("@executable", [Value::String(name), values @ ..]) => {
                 let function = function(self.api, &self.executable, name)?;
                 let values = raw(&self.values(values)?);
-                return Ok(Outcome::Held(self.api.call(&function, &values)?));
+                return Ok(StepValue::OwnedValue(self.api.call(&function, &values)?));
             }
             ("@unready", [Value::String(name), values @ ..]) => {
                 let make = function(self.api, &self.executable, "vm_load_executable")?;
                 let machine = self.api.call(&make, &[])?;
                 let function = function(self.api, &machine, name)?;
                 let values = raw(&self.values(values)?);
-                return Ok(Outcome::Held(self.api.call(&function, &values)?));
+                return Ok(StepValue::OwnedValue(self.api.call(&function, &values)?));
             }
             ("@same", values) => match &*self.values(values)? {
                 [one, two] => json!(
@@ -165,7 +168,7 @@ impl Run<'_> {
             ("@drop", [value]) => {
                 let at = value.get("ref").and_then(Value::as_u64);
                 let slot = at.and_then(|at| self.results.get_mut(at as usize));
-                *slot.ok_or_else(|| no_step(step))? = Outcome::Shown(Value::Null);
+                *slot.ok_or_else(|| no_step(step))? = StepValue::Shown(Value::Null);
                 Value::Null
             }
             ("@log", []) => Value::Array(LOG.take()),
@@ -178,7 +181,8 @@ impl Run<'_> {
             }
             ("@own", [Value::String(name), values @ ..]) => {
                 let own = self.api.brought(&format!("vm.{name}"));
-                let own = own.ok_or_else(|| unsupported("no C function asks a machine for it"))?;
+                let own =
+                    own.ok_or_else(|| unsupported("no C function of a machine reaches it"))?;
                 let mut args = vec![self.executable.raw];
                 let values = self.values(values)?;
                 args.extend(raw(&values));
@@ -188,16 +192,16 @@ impl Run<'_> {
             (name, _) if name.starts_with('@') => return Err(no_step(step)),
             (name, values) => {
                 let values = self.values(values)?;
-                return Ok(Outcome::Held(self.call(name, &values)?));
+                return Ok(StepValue::OwnedValue(self.call(name, &values)?));
             }
         }))
     }
 
-    fn values(&self, values: &[Value]) -> Result<Vec<Held>, Reply> {
+    fn values(&self, values: &[Value]) -> Result<Vec<OwnedValue>, Reply> {
         each(self.api, values, &self.results)
     }
 
-    fn call(&self, name: &str, values: &[Held]) -> Result<Held, Raised> {
+    fn call(&self, name: &str, values: &[OwnedValue]) -> Result<OwnedValue, Raised> {
         let called = match name.starts_with("vm.builtin.") {
             true => global(self.api, name)?,
             false => function(self.api, &self.machine, name)?,
@@ -225,13 +229,13 @@ fn no_step(step: &Value) -> Reply {
     Reply::ProtocolError(format!("case states no step \"{step}\""))
 }
 
-fn global(api: &'static Api, name: &str) -> Result<Held, Raised> {
+fn global(api: &'static FfiApi, name: &str) -> Result<OwnedValue, Raised> {
     let missing = || Raised::missing(&format!("function `{name}`"));
     api.global(name).ok_or_else(missing)
 }
 
-/// A function of a module. That there is none is an error of the step, as it is for everyone who asks for it.
-fn function(api: &'static Api, module: &Held, name: &str) -> Result<Held, Raised> {
+/// A function of a module. That there is none is an error of the step, as it is for every caller.
+fn function(api: &'static FfiApi, module: &OwnedValue, name: &str) -> Result<OwnedValue, Raised> {
     let text = api.text(name)?;
     let args = [module.raw, text.raw, bool_arg(false)];
     let found = api.call_global("ffi.ModuleGetFunction", &args)?;
@@ -246,14 +250,22 @@ fn function(api: &'static Api, module: &Held, name: &str) -> Result<Held, Raised
     })
 }
 
-fn each(api: &'static Api, values: &[Value], results: &[Outcome]) -> Result<Vec<Held>, Reply> {
+fn each(
+    api: &'static FfiApi,
+    values: &[Value],
+    results: &[StepValue],
+) -> Result<Vec<OwnedValue>, Reply> {
     let values = values.iter();
     values.map(|value| argument(api, value, results)).collect()
 }
 
 /// The forms of the chapter: JSON's own; `{"shape"}`, `{"dtype"}`, `{"function"}`, `{"ref"}`; `{"watch": n}` is a function that
 /// returns n and notes its arguments, `{"params": n}` a module whose `get_params` returns n; a list is a tuple.
-fn argument(api: &'static Api, value: &Value, results: &[Outcome]) -> Result<Held, Reply> {
+fn argument(
+    api: &'static FfiApi,
+    value: &Value,
+    results: &[StepValue],
+) -> Result<OwnedValue, Reply> {
     if let Some(items) = value.as_array() {
         let items = each(api, items, results)?;
         return Ok(api.call_global("ffi.Array", &raw(&items))?);
@@ -261,7 +273,7 @@ fn argument(api: &'static Api, value: &Value, results: &[Outcome]) -> Result<Hel
     if let Some(at) = value.get("ref") {
         let at: u64 = number_of(at)?;
         return match results.get(at as usize) {
-            Some(Outcome::Held(held)) => Ok(api.share(held.raw)),
+            Some(StepValue::OwnedValue(held)) => Ok(api.share(held.raw)),
             _ => Err(Reply::ProtocolError(format!(
                 "case states no value {value}"
             ))),
@@ -289,12 +301,17 @@ fn argument(api: &'static Api, value: &Value, results: &[Outcome]) -> Result<Hel
 }
 
 thread_local! {
-    static API: Cell<Option<&'static Api>> = const { Cell::new(None) };
+    static API: Cell<Option<&'static FfiApi>> = const { Cell::new(None) };
     static LOG: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Notes its arguments, but for a function in front, which it only names, and returns the number that `this` is.
-unsafe extern "C" fn watch(this: Handle, args: *const RawAny, count: i32, out: *mut RawAny) -> i32 {
+unsafe extern "C" fn watch(
+    this: RawHandle,
+    args: *const RawAny,
+    count: i32,
+    out: *mut RawAny,
+) -> i32 {
     let count = usize::try_from(count).unwrap_or(0);
     let mut shown = Vec::new();
     for at in 0..count {
@@ -330,19 +347,19 @@ unsafe fn c_str(cell: &RawAny) -> &CStr {
 }
 
 /// `tensor(type, extents, base64)`, the bytes in front of its first element, and its strides.
-fn tensor(api: &'static Api, values: &[Value]) -> Result<Held, Reply> {
+fn tensor(api: &'static FfiApi, values: &[Value]) -> Result<OwnedValue, Reply> {
     let [dtype, shape, data, rest @ ..] = values else {
         return Err(no_step(&json!(values)));
     };
     let mut form = json!({"dtype": dtype["dtype"], "shape": shape["shape"], "data": data});
-    for (name, given) in ["byte_offset", "strides"].into_iter().zip(rest) {
-        form[name] = given.get("shape").unwrap_or(given).clone();
+    for (name, member) in ["byte_offset", "strides"].into_iter().zip(rest) {
+        form[name] = member.get("shape").unwrap_or(member).clone();
     }
     tensors::made(api, &form)
 }
 
 /// The form of a result, the other way round.
-fn show(api: &'static Api, value: &Held) -> Result<Value, Reply> {
+fn show(api: &'static FfiApi, value: &OwnedValue) -> Result<Value, Reply> {
     Ok(match value.raw.type_index {
         index::FLOAT => forms::plain_float(f64::from_bits(value.raw.bits())),
         index::TENSOR => match value.dltensor().map(|tensor| tensor.device) {

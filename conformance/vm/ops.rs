@@ -1,7 +1,7 @@
 //! Operations of the chapter vm.
 
 use super::driver;
-use crate::conformance::op::{self, Answer, Op, Refusal, Run};
+use crate::conformance::op::{self, Answer, Handler, Op, Refusal};
 use crate::release::Layout;
 use crate::rule::Findings;
 use crate::vm::Executable;
@@ -13,7 +13,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "vm.decode",
         help: "data: an executable as libraries of `layout` store it; its functions with their code, its constants, counts",
-        run: Run::Here(decode),
+        run: Handler::Here(decode),
     },
     Op {
         name: "vm.run",
@@ -21,7 +21,7 @@ pub(crate) const OPS: &[Op] = &[
                lists of a name (a module function, a VM function, a builtin, `tensor` with type, extents and base64, or one that \
                begins with @, see spec/vm.md) and arguments, {\"ref\": n} being the result of step n; the results of all steps, as \
                they are after the last one; with `balance` and what is alive behind it",
-        run: Run::Driven(driver::run),
+        run: Handler::Driven(driver::run),
     },
 ];
 

@@ -1,6 +1,6 @@
-//! What no C function can be asked about a machine: ours, through the Rust interface.
+//! What no C function shows of a machine: ours, through the Rust interface.
 
-use crate::conformance::device::counted::{self, Count};
+use crate::conformance::device::counted::{self, UsageCount};
 use crate::device::Device;
 use crate::device::timer::Evaluator;
 use crate::function::{Error, Function};
@@ -52,7 +52,7 @@ fn text(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
 
 fn functions(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
     // The machine copies its constants to that device, which a case in another thread would count as its own.
-    let _alone = Count::begin()?;
+    let _alone = UsageCount::begin()?;
     let far = VirtualMachine::of(executable, &[counted::number(0)])?;
     let near = machine(executable)?;
     let both = VirtualMachine::of(executable, &[counted::number(0), Device::CPU])?;
@@ -113,7 +113,7 @@ fn observed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     Ok(seen.iter().cloned().collect())
 }
 
-/// A call on a machine of bytes of which no caller has said what they do: it changes no tuple that others hold.
+/// A call on a machine of bytes whose effects no caller has declared: it changes no tuple that others hold.
 fn alone(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     let loaded = LoadedExecutable::from_bytes(executable.save_to_bytes()?, Layout::V0_22)?;
     let machine = VirtualMachine::new(Arc::new(loaded), Vec::new(), &[Device::CPU])?;

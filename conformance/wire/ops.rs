@@ -1,6 +1,6 @@
 //! Operations on wire values. `type` says what the bytes are; see [`crate::wire::json`] for the JSON form.
 
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, listed};
+use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data, listed};
 use crate::rule::{Findings, Strictness, Violation};
 use crate::wire::json::WireType;
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -11,17 +11,17 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "wire.decode",
         help: "data, type (u8 u16 u32 u64 i32 i64 f64 bool string bytes vector<T> map<K,V> tuple<A,..>), strict (bool): the value.",
-        run: Run::Here(decode),
+        run: Handler::Here(decode),
     },
     Op {
         name: "wire.encode",
         help: "value, type: the bytes.",
-        run: Run::Here(encode),
+        run: Handler::Here(encode),
     },
     Op {
         name: "wire.fields",
         help: "data, type, from (an offset), most (a number): the fields behind `from`, as far as the bytes can be read, and no more than `most`.",
-        run: Run::Here(fields),
+        run: Handler::Here(fields),
     },
 ];
 

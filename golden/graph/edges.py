@@ -22,7 +22,7 @@ def case(id, rules, raw, expect, why, hand, releases="..0.19", **more):
     open(id + ".json", "wb").write(raw)
     origins[f"graph/{id}.json"] = {"hand": f"edges.py: {hand}"}
     parent = {"parent": "graph/small"} if "reject" in expect else {}
-    made.append({"id": "graph/" + id, "topic": "edges", "rules": rules.split(), "releases": releases, "op": "graph.decode", **parent,
+    made.append({"id": "graph/" + id, "topic": "limits", "rules": rules.split(), "releases": releases, "op": "graph.decode", **parent,
                  "input": {"file": f"graph/{id}.json"}, "expect": expect, "encode": False, **more, "why": why, "origin": {"hand": hand}})
 
 

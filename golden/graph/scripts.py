@@ -85,7 +85,7 @@ def cases(add):
     nop = graph((None, "x", [], [(S, 0)]), ("__nop", "flat", [(0, 0)], [([6], 0)]), ("add1", "y", [(1, 0)], [([6], 1)]), heads=[(2, 0)])
     script("nop", "GRF-38", nop, [(["set_input", 0, X], NONE), (["run"], NONE), (["get_output", 0], {**plus(X), "shape": [6]}),
            (["@log"], [["add1", [[6], [6]]]])], "`__nop` is a reshape in place", releases="0.7..0.19")
-    script("lends-its-memory", "GRF-45", SMALL, SET + [(["run"], NONE), (["@hold", "get_output", 0], {"held": True}), (["set_input", "x", P], NONE),
+    script("shares-its-memory", "GRF-45", SMALL, SET + [(["run"], NONE), (["@hold", "get_output", 0], {"held": True}), (["set_input", "x", P], NONE),
            (["run"], NONE), (["@held"], {**P, "data": [2 * v + 1 for v in P["data"]]})], "an output that is kept over a run changes: copy it", releases="0.7..0.19")
 
     script("fallback-device", "GRF-30", graph((None, "x", [], [(S, 0, 2)]), ("touch", "y", [(0, 0)], [(S, 1, 12)]), heads=[(1, 0)]),

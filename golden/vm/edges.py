@@ -46,7 +46,7 @@ fails = lambda step: ["@fails", *step]
 u8, f32 = D("uint8"), D("float32")
 
 
-def case(id, rules, why, file, steps, accept=None, reject=None, parent=None, devices=None, alive=None, releases="0.16..", origin=HAND, topic="edges"):
+def case(id, rules, why, file, steps, accept=None, reject=None, parent=None, devices=None, alive=None, releases="0.16..", origin=HAND, topic="limits"):
     entry = {"id": "vm/" + id, "topic": topic, "rules": rules.split(), "releases": releases, "op": "vm.run", **({"parent": "vm/" + parent} if parent else {}), "input": {"file": f"vm/{file}.vmexec"}}
     entry["args"] = {"steps": steps, **({"devices": devices} if devices else {}), **({"balance": True} if alive else {})}
     if reject:
@@ -61,7 +61,7 @@ def case(id, rules, why, file, steps, accept=None, reject=None, parent=None, dev
 case("reset-by-code", "VM-58", "the memory of what is not read again is free", "resets", [["fresh"], ["given", [1, 2]], ["held"]], [[NONE, 8], [1, NONE], [NONE, 8]], releases="0.21..")
 case("reset-by-code-of-what-is-held", "VM-58", "every holder sees the element go", "resets", [B("make_tuple", 1, 2), ["given", ref(0)], ["@same", ref(0), ref(1)]], [[1, NONE], [1, NONE], True], releases="0.21..")
 case("reset-by-code-past-the-end", "VM-49", "an element that is not there", "resets", [["past"]], reject="missing VM-49", parent="reset-by-code", releases="0.21..")
-case("reset-by-code-of-nobody", "VM-49 VM-58", "bytes of which nobody said what they do change no tuple that others hold", "resets",
+case("reset-by-code-without-an-owner", "VM-49 VM-58", "bytes of which nobody said what they do change no tuple that others hold", "resets",
      [["@own", "alone", "fresh"], ["@own", "alone", "held"], ["@own", "alone", "past"], ["@own", "alone", "given", [1, 2]], B("make_tuple", 3, 4), ["@own", "alone", "given", ref(4)], ["@own", "alone", "given", 5]],
      [[NONE, 8], [7, 8], ERROR, [1, 2], [3, 4], [3, 4], ERROR], releases="0.21..", origin=OWN)
 case("four-bit-matrix", "VM-13", "rows of elements below eight bits have a byte for each in files of 0.16 to 0.20", "four-bit-matrix", [["main"]], [{"tensor": "int4", "shape": [4, 4], "data": data(SQUARE, "int8")}], origin=OWN)

@@ -302,7 +302,7 @@ fill = lambda values: T("uint8", (len(values),), values)
 case("storage-is-its-own", "VM-32 VM-33", "two tensors that live are never in one place", "machine",
      [storage(40001), storage(40001), cut(0, 0, (1,)), cut(1, 0, (1,)), ["@memory", ref(2)], ["@memory", ref(3)], cut(0, 0, (4,), f32), ["@memory", ref(6)], cut(0, 64, (4,), f32), ["@memory", ref(8)], *[["@drop", ref(k)] for k in (0, 1, 2, 3, 6, 8)]],
      [NONE, NONE, NONE, NONE, 0, 1, NONE, 0, NONE, 2] + [NONE] * 6)
-case("pool-gives-the-same-again", "VM-32", "a model that runs for days must not fill memory with pages", "machine",
+case("pool-returns-the-same-again", "VM-32", "a model that runs for days must not fill memory with pages", "machine",
      [storage(50001), cut(0, 0, (1,)), ["@memory", ref(1)], ["@drop", ref(0)], ["@drop", ref(1)], ["size", []], storage(50009), cut(6, 0, (1,)), ["@memory", ref(7)], ["@drop", ref(7)]], [NONE, NONE, 0, NONE, NONE, 0, Z, NONE, 0, NONE])
 case("pool-waits-for-the-tensor", "VM-33", "memory that is free while a tensor is in it is written by two", "machine",
      [storage(60001), cut(0, 0, (1,)), ["@memory", ref(1)], ["@drop", ref(0)], storage(60001), cut(4, 0, (1,)), ["@memory", ref(5)], ["@drop", ref(1)], ["@drop", ref(5)]], [NONE, NONE, 0, NONE, Z, NONE, 1, NONE, NONE])

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tvmspec::conformance::adapter::{self, Limits, family, protocol};
 use tvmspec::conformance::case::{Case, Suite};
-use tvmspec::conformance::known::Known;
-use tvmspec::conformance::report::{self, Form};
+use tvmspec::conformance::known::KnownFailures;
+use tvmspec::conformance::report::{self, ReportFormat};
 use tvmspec::conformance::runner::{Run, Selection, run_observed, select};
 use tvmspec::conformance::{CHAPTERS, chapter};
 use tvmspec::release::Release;
@@ -38,7 +38,7 @@ pub(crate) struct CheckArgs {
     complete: bool,
     /// The form of the report: text, json, junit, md, html; of --list: text, json
     #[arg(long, value_name = "FORM", default_value = "text")]
-    report: Form,
+    report: ReportFormat,
     /// Write the report or list there instead of to stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -121,7 +121,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     let selected = select(suite, &order.selection)?;
     if args.list {
         let text = match args.report {
-            Form::Json => output::json_text(&list(suite, &selected))?,
+            ReportFormat::Json => output::json_text(&list(suite, &selected))?,
             _ => selected.iter().map(|case| line(case)).collect(),
         };
         write(args.output.as_deref(), &text)?;
@@ -155,7 +155,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     let report = report?;
     let text = report::render(args.report, &report);
     match args.output.as_deref() {
-        None if args.report == Form::Text => output::report(&text)?,
+        None if args.report == ReportFormat::Text => output::report(&text)?,
         file => write(file, &text)?,
     }
     Ok(if report.is_good() {
@@ -172,7 +172,7 @@ const BUILTIN: &str = "builtin";
 fn has_effect(args: &CheckArgs) -> Result<(), CliError> {
     let unused =
         |option: &str, why: &str| Err(CliError::new(format!("{option} has no effect: {why}")));
-    if args.list && !matches!(args.report, Form::Text | Form::Json) {
+    if args.list && !matches!(args.report, ReportFormat::Text | ReportFormat::Json) {
         return unused("--report", "a list is text or json");
     }
     if args.memory.is_some() && !cfg!(unix) {
@@ -267,13 +267,14 @@ fn write(file: Option<&Path>, text: &str) -> Result<(), CliError> {
 }
 
 /// The known failures of --known; none without it.
-fn known(file: Option<PathBuf>) -> Result<Known, CliError> {
+fn known(file: Option<PathBuf>) -> Result<KnownFailures, CliError> {
     let Some(file) = file else {
-        return Ok(Known::default());
+        return Ok(KnownFailures::default());
     };
     let text = fs::read_to_string(&file)
         .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    Known::parse(&text).map_err(|error| CliError::new(format!("{}: {error}", file.display())))
+    KnownFailures::parse(&text)
+        .map_err(|error| CliError::new(format!("{}: {error}", file.display())))
 }
 
 /// Shown only on a terminal, and only when the run takes long enough to be looked at.

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
-use tvmspec::conformance::case::{Case, Expect, Input, Suite};
+use tvmspec::conformance::case::{Case, CaseInput, Expect, Suite};
 use tvmspec::conformance::known::{self, glob};
 use tvmspec::release::{Release, Releases};
 use tvmspec::rule::Kind;
@@ -85,8 +85,8 @@ fn cases(rule: &RuleText) -> impl Iterator<Item = &'static Case> + '_ {
 fn goldens(rule: &RuleText) -> BTreeSet<&'static str> {
     cases(rule)
         .filter_map(|case| match &case.input {
-            Input::File(name) => Some(name.as_str()),
-            Input::Hex(_) | Input::Value(_) => None,
+            CaseInput::File(name) => Some(name.as_str()),
+            CaseInput::Hex(_) | CaseInput::Value(_) => None,
         })
         .collect()
 }
@@ -99,7 +99,7 @@ fn eras(rule: &RuleText) -> &'static [String] {
 }
 
 /// Who is known to fail a case of the rule: the file of known failures, the case, and the entry.
-fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, &'static known::Entry)> {
+fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, &'static known::KnownFailure)> {
     let mut found = Vec::new();
     for (file, known) in known::embedded() {
         for entry in &known.entries {

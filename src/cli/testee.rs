@@ -4,7 +4,7 @@
 use super::{CliError, Exit};
 use std::io;
 use tvmspec::conformance::adapter::{
-    Testee, builtin::Builtin, family, liar::Liar, protocol, worker,
+    Testee, builtin::BuiltinTestee, family, liar::Liar, protocol, worker,
 };
 
 #[derive(clap::Args)]
@@ -23,7 +23,7 @@ pub(crate) struct WorkerArgs {
 pub(crate) fn run(args: TesteeArgs) -> Result<Exit, CliError> {
     match args.liar {
         Some(mut liar) => serve(&mut liar),
-        None => serve(&mut Builtin),
+        None => serve(&mut BuiltinTestee),
     }
 }
 

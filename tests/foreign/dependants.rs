@@ -1,5 +1,5 @@
 //! Programs that are not ours: a Rust program that depends on this crate, a Python that opens the C library as `ctypes` does.
-//! The dynamic linker shows our functions to nobody there, and what they load calls them all the same (MOD-05, MOD-26).
+//! The dynamic linker hides our functions there, and what they load calls them all the same (MOD-05, MOD-26).
 #![cfg(feature = "runtime")]
 
 #[path = "../support/cargo.rs"]
@@ -148,7 +148,7 @@ fn a_library_is_bound_before_it_runs() {
     }
 }
 
-/// What binding at once would refuse and nobody calls keeps nobody from calling the rest.
+/// A function that binding at once would reject, and that has no caller, leaves the rest usable.
 #[test]
 fn what_else_is_missing_waits_until_it_is_called() {
     const CODE: &str = "
@@ -174,7 +174,7 @@ fn what_else_is_missing_waits_until_it_is_called() {
 }
 
 #[test]
-fn a_library_of_another_runtime_is_refused_when_it_is_loaded() {
+fn a_library_of_another_runtime_is_rejected_when_it_is_loaded() {
     const CODE: &str = "
         int TVMFFINoRelease(void);
         int __tvm_ffi_main(void* self, const void* args, int count, void* result) { return TVMFFINoRelease(); }";

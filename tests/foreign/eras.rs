@@ -34,7 +34,7 @@ const NOT_LOADED: [(&[&str], &str, &str, &str); 4] = [
     (ALL, "system-library.so", "silent", SYSTEM),
     (ALL, "system-library.tar", "silent", SYSTEM),
 ];
-/// Artifacts that ran in their own release and are refused here.
+/// Artifacts that ran in their own release and are rejected here.
 const NOT_RUN: (&[&str], &str, &str) = (&["0.13", "0.16"], "const-loader", CONSTANTS);
 const CONSTANTS: &str =
     "its initialiser takes an array of the old object world, which is unsupported here (VAL-19)";
@@ -298,7 +298,7 @@ fn an_era_loads_what_it_wrote() {
 }
 
 #[test]
-fn what_an_era_compiled_gives_the_recorded_outputs() {
+fn what_an_era_compiled_returns_the_recorded_outputs() {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return skipped("the goldens are libraries for x86-64 Linux");
     }

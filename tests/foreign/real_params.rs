@@ -1,45 +1,18 @@
 //! What we write, the real TVM reads, and the reverse. Needs a Python with apache-tvm 0.27: `TVMSPEC_PYTHON`, or a
 //! `python3` that has it.
 
+#[path = "../support/python.rs"]
+mod python;
+
 #[path = "../support/skip.rs"]
 mod skip;
 
+use python::{python, run};
 use skip::skipped;
 use std::path::Path;
-use std::process::Command;
 use tvmspec::rule::Findings;
 use tvmspec::tensor::{Dtype, Params, Sizing, TensorRecord};
 use tvmspec::wire::{Cursor, Writer};
-
-/// The Python to ask, or the reason why there is none.
-fn python() -> Option<String> {
-    let named = std::env::var("TVMSPEC_PYTHON").ok();
-    let name = named.unwrap_or_else(|| "python3".to_owned());
-    let probe = Command::new(&name)
-        .args(["-c", "import tvm, tvm_ffi, numpy"])
-        .output();
-    match probe {
-        Ok(output) if output.status.success() => Some(name),
-        _ => {
-            skipped(format_args!(
-                "`{name}` cannot import tvm, tvm_ffi and numpy; set TVMSPEC_PYTHON to a Python that can"
-            ));
-            None
-        }
-    }
-}
-
-fn run(python: &str, script: &str, arguments: &[&Path]) -> String {
-    let output = Command::new(python)
-        .arg("-c")
-        .arg(script)
-        .args(arguments)
-        .output()
-        .unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaint}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
 
 const READ: &str = "
 import sys, tvm, tvm_ffi
@@ -62,7 +35,9 @@ fn record(code: u8, bits: u8, shape: &[i64], data: &'static [u8]) -> TensorRecor
 
 #[test]
 fn the_real_runtime_reads_what_we_write() {
-    let Some(python) = python() else { return };
+    let Some(python) = python("tvm, tvm_ffi, numpy") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ours.params");
     let params = Params::new(vec![
@@ -95,7 +70,9 @@ fn the_real_runtime_reads_what_we_write() {
 
 #[test]
 fn the_real_runtime_writes_what_we_write() {
-    let Some(python) = python() else { return };
+    let Some(python) = python("tvm, tvm_ffi, numpy") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/tensor");
     // Not wheel-0.27: it holds a tensor of shape [2, 0, 3], which 0.27 writes and cannot read (TEN-32).

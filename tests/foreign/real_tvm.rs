@@ -2,14 +2,17 @@
 
 #![cfg(feature = "runtime")]
 
+#[path = "../support/python.rs"]
+mod python;
+
 #[path = "../support/skip.rs"]
 mod skip;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use python::{python, run};
 use serde_json::Value;
 use skip::skipped;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use tvmspec::blob::container;
 use tvmspec::blob::pack::{self, LinkOptions, Naming};
 use tvmspec::blob::{Blob, StoredModule};
@@ -17,41 +20,6 @@ use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::{Findings, Violation};
 use tvmspec::wire::Writer;
-
-/// The Python to ask, or the reason why there is none.
-fn python() -> Option<String> {
-    let named = std::env::var("TVMSPEC_PYTHON").ok();
-    let name = named.unwrap_or_else(|| "python3".to_owned());
-    let probe = Command::new(&name)
-        .args(["-c", "import tvm, tvm_ffi"])
-        .output();
-    match probe {
-        Ok(output) if output.status.success() => Some(name),
-        _ => {
-            skipped(format_args!(
-                "`{name}` cannot import tvm and tvm_ffi; set TVMSPEC_PYTHON to a Python that can"
-            ));
-            None
-        }
-    }
-}
-
-/// Runs a script; what it prints.
-fn run(python: &str, script: &str, arguments: &[&Path]) -> String {
-    let output = Command::new(python)
-        .arg("-c")
-        .arg(script)
-        .args(arguments)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    assert!(
-        output.status.success(),
-        "{said}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    said
-}
 
 const TREE: &str = "
 import sys, json, tvm, tvm_ffi
@@ -69,7 +37,9 @@ fn golden(name: &str) -> PathBuf {
 
 #[test]
 fn a_packed_library_loads_with_its_imports() {
-    let Some(python) = python() else { return };
+    let Some(python) = python("tvm, tvm_ffi") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("packed.so");
     let pack_and_load = |bytes: &[u8]| {
@@ -102,7 +72,9 @@ fn a_packed_library_loads_with_its_imports() {
 
 #[test]
 fn a_packed_system_library_is_found_by_its_prefix() {
-    let Some(python) = python() else { return };
+    let Some(python) = python("tvm, tvm_ffi") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("system.so");
     let bytes = std::fs::read(golden("const_loader.bin")).unwrap();
@@ -119,7 +91,9 @@ print(m.kind, [c.kind for c in m.imports])
 
 #[test]
 fn the_c_text_is_what_the_real_packer_writes() {
-    let Some(python) = python() else { return };
+    let Some(python) = python("tvm, tvm_ffi") else {
+        return;
+    };
     let script = "
 import sys, tvm, tvm_ffi
 call = tvm_ffi.get_global_func
@@ -215,12 +189,14 @@ fn ours(graph: &Value, layout: Layout) -> Result<Blob<'static>, Violation> {
 
 #[test]
 fn the_real_packer_makes_the_same_blobs() {
-    let Some(python) = python() else { return };
+    let Some(python) = python("tvm, tvm_ffi") else {
+        return;
+    };
     let graphs: Value = serde_json::from_str(&run(&python, GRAPHS, &[])).unwrap();
     for graph in graphs.as_array().unwrap() {
         let ours = ours(graph, Layout::V0_22);
         let Some(real) = graph["blob"].as_str() else {
-            // One of the graphs is a diamond that the release refuses for the order of its imports.
+            // One of the graphs is a diamond that the release rejects for the order of its imports.
             assert!(ours.is_err(), "{graph}: refused there, written here");
             continue;
         };
@@ -235,7 +211,9 @@ fn the_real_packer_makes_the_same_blobs() {
 
 #[test]
 fn a_blob_of_0_7_loads_after_conversion() {
-    let Some(python) = python() else { return };
+    let Some(python) = python("tvm, tvm_ffi") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("converted.so");
     let graph = serde_json::json!({

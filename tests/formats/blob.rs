@@ -70,7 +70,7 @@ fn real_blobs_are_written_to_the_same_bytes() {
     }
 }
 
-/// Whole libraries, tars of C text and all: what `open` reads of each is what reading by hand gives.
+/// Whole libraries, tars of C text and all: what `open` reads of each is what reading by hand returns.
 #[test]
 fn a_file_of_any_form_opens_in_one_call() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");

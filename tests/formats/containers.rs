@@ -83,7 +83,7 @@ fn succeed(mut command: Command) {
 }
 
 #[test]
-fn an_object_gives_back_its_blob_on_every_machine() {
+fn an_object_returns_its_blob_on_every_machine() {
     let blob = golden("cuda-0.27.library_bin");
     for target in TARGETS {
         for release in Release::all() {
@@ -109,7 +109,7 @@ fn an_object_gives_back_its_blob_on_every_machine() {
 }
 
 #[test]
-fn a_target_without_objects_is_refused() {
+fn a_target_without_objects_is_rejected() {
     let naming = Naming::library(Release::of(27));
     for (format, arch) in [
         (ObjectFormat::Coff, Arch::S390x),
@@ -199,7 +199,7 @@ fn linkers_keep_what_we_pack() {
     }
     if let Some(mut lld) = program("lld-link") {
         write("coff.obj", Target::new(ObjectFormat::Coff, Arch::X86_64));
-        // No /export: the object asks for it itself.
+        // No /export: the object itself has the directive.
         lld.args(["/dll", "/noentry"])
             .arg(format!("/out:{}", at("coff.dll").display()))
             .arg(at("coff.obj"));
@@ -246,7 +246,7 @@ fn a_shared_library_is_linked_with_its_host_code() {
 }
 
 #[test]
-fn a_failed_link_leaves_the_old_library_and_says_what_the_compiler_said() {
+fn a_failed_link_leaves_the_old_library_and_shows_the_message_of_the_compiler() {
     if program("cc").is_none() {
         return;
     }
@@ -395,7 +395,7 @@ fn archives_lie_in_archives_as_deep_as_the_limit() {
 }
 
 #[test]
-fn what_is_tolerated_is_refused_under_strictness() {
+fn what_is_tolerated_is_rejected_under_strictness() {
     let mut refused = 0;
     for path in goldens() {
         let bytes = std::fs::read(&path).unwrap();
@@ -453,7 +453,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn text_gives_back_any_blob(
+    fn text_returns_any_blob(
         body in prop::collection::vec(any::<u8>(), 0..200),
         minor in 2u8..=27,
         system_lib: bool,

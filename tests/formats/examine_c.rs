@@ -175,7 +175,7 @@ fn saved_objects_are_held_to_their_rules() {
             Some("OBJ-18"),
         ),
         (ffi("0", r#"{"data":1}"#), Some("OBJ-18")),
-        // Nobody follows the second node.
+        // No one follows the second node.
         (
             ffi("0", r#"{"type":"None"},{"type":"ffi.Array","data":[9]}"#),
             None,

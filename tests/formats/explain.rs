@@ -88,7 +88,7 @@ fn ask(words: &[&str], file: &Path) -> Option<Value> {
     (code != Some(2)).then(|| serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Every outcome that `explain` gives, with its reason.
+/// Every outcome that `explain` returns, with its reason.
 fn outcomes(explained: &Value) -> Vec<(String, String)> {
     let accounts = explained.as_array().unwrap();
     accounts
@@ -242,7 +242,7 @@ impl Wheel {
         })
     }
 
-    /// What becomes of a library: `loads`, `refuses` or `dies`.
+    /// What becomes of a library: `loads`, `rejects` or `dies`.
     fn ask(&mut self, how: &str, path: &Path) -> String {
         writeln!(self.questions, "{how} {}", path.display()).unwrap();
         self.answers.next().unwrap().unwrap()
@@ -308,7 +308,7 @@ fn every_kind() -> Vec<u8> {
 }
 
 #[test]
-fn the_real_loader_does_what_is_said() {
+fn the_real_loader_does_what_explain_states() {
     let Some(mut wheel) = Wheel::start() else {
         return;
     };
@@ -409,7 +409,7 @@ fn overlooked(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
 
 /// Bits anywhere in a library: what its tables are held to, against what a dynamic loader makes of them.
 #[test]
-fn the_dynamic_loader_does_what_is_said() {
+fn the_dynamic_loader_does_what_explain_states() {
     let Some(mut wheel) = Wheel::start() else {
         return;
     };

@@ -18,7 +18,7 @@ use std::process::Command;
 use tvmspec::capi::examine::tvmspec_examine;
 use tvmspec::capi::extras::tvmspec_free;
 
-/// What is asked, and the schema of the answer. The C interface looks for no library on this machine.
+/// Each request, and the schema of its answer. The C interface looks for no library on this machine.
 const COMMANDS: [(&str, &[&str], &str); 5] = [
     (
         "inspect",
@@ -46,7 +46,7 @@ fn all_fronts_say_the_same_about_every_golden() {
     let schemas: BTreeMap<_, _> = schemas.into_iter().collect();
     let mut counts = BTreeMap::<(&str, i32), usize>::new();
     for path in folder::files(&root.join("golden")) {
-        // What is said about a golden, its dump and its origin, is none.
+        // What describes a golden, its dump and its origin, is none.
         if path
             .extension()
             .is_some_and(|end| end == "txt" || end == "md")

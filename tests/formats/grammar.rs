@@ -244,7 +244,7 @@ fn every_binary_golden_is_read() {
     );
 }
 
-/// The binary files in the rooms of the binary chapters that are no subject, each with the reason that the container gives.
+/// The binary files in the rooms of the binary chapters that are no subject, each with the reason of the container.
 fn left_out(subjects: &[Subject]) -> BTreeMap<String, String> {
     const TEXTS: [&str; 9] = ["txt", "json", "py", "npz", "npy", "c", "sh", "md", "h"];
     let named: BTreeSet<&str> = subjects

@@ -151,7 +151,7 @@ fn every_golden_is_read_alike() {
         Ok(modules) => modules,
         Err(why) => return skipped(why),
     };
-    let (subjects, unsaid): (Vec<_>, Vec<_>) = subjects().into_iter().partition(is_said);
+    let (subjects, unsaid): (Vec<_>, Vec<_>) = subjects().into_iter().partition(is_stated);
     let theirs = read(&modules, &subjects);
     let (mut fields, mut wrong) = (0, Vec::new());
     let (mut alike, mut refused, mut rules) = (0, 0, BTreeMap::<&str, usize>::new());
@@ -214,7 +214,7 @@ fn room(subject: &Subject) -> String {
 }
 
 /// Kaitai has no types with parameters of types: the description lists those that it has.
-fn is_said(subject: &Subject) -> bool {
+fn is_stated(subject: &Subject) -> bool {
     let listed =
         std::fs::read_to_string(root().join("spec/ksy/tvm_wire.ksy")).expect("a description");
     match &subject.format {
@@ -232,7 +232,7 @@ fn a_damaged_golden_is_not_read_alike() {
     };
     let mut damaged = Vec::new();
     let mut originals = Vec::new();
-    for subject in subjects().into_iter().filter(is_said) {
+    for subject in subjects().into_iter().filter(is_stated) {
         let ours = subject.read();
         if ours.broken.is_some() || subject.bytes.len() > 4096 {
             continue;

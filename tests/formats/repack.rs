@@ -90,9 +90,9 @@ fn what_is_taken_apart_is_put_together_again() {
     assert!(layouts.iter().sum::<i32>() > 60, "{layouts:?}");
 }
 
-/// Every form that `pack` writes gives the library binary back, byte for byte.
+/// Every form that `pack` writes holds the library binary, byte for byte.
 #[test]
-fn every_packing_gives_the_library_back() {
+fn every_packing_returns_the_library() {
     let has_compiler = Command::new("cc").arg("--version").output().is_ok();
     if !has_compiler {
         skipped("there is no C compiler");

@@ -320,7 +320,7 @@ proptest! {
     }
 }
 
-/// TEN-35: what a record gives as elements is what a tensor of its type and shape takes, in each runtime that copies it.
+/// TEN-35: what a record returns as elements is what a tensor of its type and shape takes, in each runtime that copies it.
 #[test]
 fn elements_are_as_many_as_memory_has() {
     let shape = [3_i64];

@@ -260,7 +260,7 @@ mod misuse {
     }
 
     #[test]
-    fn a_missing_sync_at_the_end_is_told() {
+    fn a_missing_sync_at_the_end_is_reported() {
         let host = Box::new([0u8; 8]);
         // Seed 2 runs nothing by itself for so few calls.
         let api = Simulated::new(2);
@@ -283,7 +283,7 @@ mod misuse {
     }
 
     #[test]
-    fn use_after_free_and_double_free_are_refused() {
+    fn use_after_free_and_double_free_are_rejected() {
         let host = Box::new([0u8; 8]);
         let api = Simulated::new(1);
         let device = space(&api, 8);
@@ -308,7 +308,7 @@ mod misuse {
     }
 
     #[test]
-    fn running_over_the_end_is_refused() {
+    fn running_over_the_end_is_rejected() {
         let api = Simulated::new(1);
         let (small, large) = (space(&api, 8), space(&api, 64));
         assert!(copy(&api, (DEVICE, large), (DEVICE, small), 9, Stream::DEFAULT).is_err());
@@ -316,7 +316,7 @@ mod misuse {
     }
 
     #[test]
-    fn overlap_is_told_though_it_works() {
+    fn overlap_is_reported_though_it_works() {
         let api = Simulated::new(1);
         let device = space(&api, 64);
         copy(
@@ -331,7 +331,7 @@ mod misuse {
     }
 
     #[test]
-    fn streams_that_nothing_orders_are_told_and_ordered_ones_are_not() {
+    fn streams_that_nothing_orders_are_reported_and_ordered_ones_are_not() {
         for ordered in [false, true] {
             let api = Simulated::new(2);
             let [one, two, three] = [space(&api, 64), space(&api, 64), space(&api, 64)];
@@ -354,7 +354,7 @@ mod misuse {
     }
 
     #[test]
-    fn workspace_that_comes_back_twice_is_told() {
+    fn workspace_that_is_freed_twice_is_reported() {
         let api = Simulated::new(1);
         let taken = api.alloc_workspace(DEVICE, 64, Dtype::UINT8).unwrap();
         // SAFETY: workspace of this device, which is not used any more.
@@ -365,7 +365,7 @@ mod misuse {
     }
 
     #[test]
-    fn failures_come_when_they_are_asked_for() {
+    fn failures_come_when_they_are_planned() {
         let api = Simulated::new(1);
         api.fail_alloc(1);
         let device = space(&api, 8);
@@ -518,7 +518,7 @@ mod pool {
 }
 
 #[test]
-fn a_device_takes_back_what_it_gave_and_counts_it() {
+fn a_device_frees_what_it_allocated_and_counts_it() {
     use tvmspec::device::{DeviceApi, Dtype, Space, Stream, TensorRef};
     let simulated = Simulated::new(1);
     let device = Device::ext_dev(0);

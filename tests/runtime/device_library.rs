@@ -63,7 +63,7 @@ impl AddsOne<'_> {
             device: DLDevice::CPU,
             ..from_tensor
         };
-        // SAFETY: the function refuses the device before it looks at the memory.
+        // SAFETY: the function rejects the device before it looks at the memory.
         let on_cpu = unsafe { AnyView::dltensor(&on_cpu) };
         let error = function.call(&[on_cpu, output]).unwrap_err().to_string();
         assert!(error.contains(self.refusal), "{error}");

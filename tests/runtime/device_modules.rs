@@ -11,9 +11,11 @@ use device_memory::{Floats, counting, golden, here, plus_one};
 use skip::skipped;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use tvmspec::device::launch::Arg;
 use tvmspec::device::load::from_payload;
-use tvmspec::device::{Attribute, AttributeValue, Device, Dtype, Space, Stream};
+use tvmspec::device::module::DeviceModule;
+use tvmspec::device::{Attribute, AttributeValue, Device, DeviceApi, Dtype, Space, Stream};
 use tvmspec::release::Layout;
 
 fn kernel_adds_one(
@@ -40,7 +42,7 @@ fn kernel_adds_one(
     args.extend_from_slice(extra);
     args.extend([Arg::Int(15), Arg::Int(64)]);
     for _ in 0..3 {
-        // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+        // SAFETY: the kernel is called with what it was compiled for, in spaces that stay.
         unsafe { kernel.call(&args) }.unwrap();
     }
     let mut expected = plus_one(&input);
@@ -70,6 +72,42 @@ fn two_launches_overlap(kind: &str, device: Device) {
         second.join().unwrap().unwrap();
     });
     here(device).unwrap().sync(device, Stream::DEFAULT).unwrap();
+}
+
+/// Calls the kernel `scalars` of the golden with integers and floats of both widths, in an order that needs padding: it widens each to a
+/// double. `narrow` is passed as a float32.
+fn scalars_reach_their_kernel(
+    api: &'static dyn DeviceApi,
+    device: Device,
+    module: &Arc<DeviceModule>,
+    narrow: f64,
+) {
+    let out = Floats::new(api, device, &[0.0; 10]);
+    let scalars = [
+        out.arg(),
+        Arg::Int(-(1 << 40)),
+        Arg::Int((1 << 32) - 6),
+        Arg::Int((1 << 32) - 1),
+        Arg::Float(0.1),
+        Arg::Float(narrow),
+        Arg::Int(1),
+        Arg::Int(1),
+    ];
+    let kernel = module.kernel("scalars").unwrap();
+    // SAFETY: the kernel is called with what it was compiled for, in spaces that stay.
+    unsafe { kernel.call(&scalars) }.unwrap();
+    let doubles: Vec<f64> = out
+        .read()
+        .chunks_exact(2)
+        .map(|pair| {
+            f64::from_bits(u64::from(pair[0].to_bits()) | u64::from(pair[1].to_bits()) << 32)
+        })
+        .collect();
+    let narrowed = f64::from(narrow as f32);
+    assert_eq!(
+        doubles,
+        [-(1i64 << 40) as f64, -6.0, 4294967295.0, 0.1, narrowed]
+    );
 }
 
 #[test]
@@ -134,7 +172,7 @@ fn opencl_kernels_of_a_payload() {
         Arg::Int(1),
     ];
     let kernel = module.kernel("scalars").unwrap();
-    // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+    // SAFETY: the kernel is called with what it was compiled for, in spaces that stay.
     unsafe { kernel.call(&args) }.unwrap();
     assert_eq!(out.read(), [-5.0, 6.0, 7.0, 0.25]);
     // Threads share a module: many first launches at once.
@@ -152,7 +190,7 @@ fn opencl_kernels_of_a_payload() {
                 let mut args = args;
                 (args[0], args[1]) = (out.arg(), Arg::Int(thread));
                 let kernel = module.kernel("scalars").unwrap();
-                // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+                // SAFETY: the kernel is called with what it was compiled for, in spaces that stay.
                 unsafe { kernel.call(&args) }.unwrap();
                 assert_eq!(out.read()[0], thread as f32);
             });
@@ -160,7 +198,7 @@ fn opencl_kernels_of_a_payload() {
     });
 }
 
-/// What is broken in a module or a call must be said by the one who notices.
+/// What is broken in a module or a call must be reported by the function that notices.
 #[test]
 fn opencl_errors_say_what_is_wrong() {
     let Some(api) = here(Device::opencl(0)) else {
@@ -187,15 +225,15 @@ fn opencl_errors_say_what_is_wrong() {
     let host = [0f32; 4];
     let mut wrong = args;
     wrong[0] = Arg::Handle(Space::host(&host).0);
-    // SAFETY: the driver refuses what is no memory of it, and launches nothing.
+    // SAFETY: the driver rejects what is no memory of it, and launches nothing.
     let error = unsafe { kernel.call(&wrong) }.unwrap_err().to_string();
     assert!(error.contains("is no memory of OpenCL"), "{error}");
-    // SAFETY: too few arguments are refused (DEV-47).
+    // SAFETY: too few arguments are rejected (DEV-47).
     let error = unsafe { kernel.call(&args[..3]) }.unwrap_err().reason();
     assert!(error.contains("DEV-47"), "{error}");
     let mut huge = args;
     huge[4] = Arg::Int(1 << 20);
-    // SAFETY: the driver refuses blocks of that size.
+    // SAFETY: the driver rejects blocks of that size.
     let error = unsafe { kernel.call(&huge) }.unwrap_err().to_string();
     assert!(
         error.contains("clEnqueueNDRangeKernel `add_one`"),
@@ -228,37 +266,7 @@ fn cuda_contract_and_kernels() {
 
     let bytes = std::fs::read(golden("cuda-0.27.payload")).unwrap();
     let module = from_payload("cuda", Layout::V0_22, &bytes).unwrap();
-    let out = Floats::new(api, device, &[0.0; 10]);
-    let scalars = [
-        out.arg(),
-        Arg::Int(-(1 << 40)),
-        Arg::Int((1 << 32) - 6),
-        Arg::Int((1 << 32) - 1),
-        Arg::Float(0.1),
-        Arg::Float(0.1),
-        Arg::Int(1),
-        Arg::Int(1),
-    ];
-    let kernel = module.kernel("scalars").unwrap();
-    // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
-    unsafe { kernel.call(&scalars) }.unwrap();
-    let doubles: Vec<f64> = out
-        .read()
-        .chunks_exact(2)
-        .map(|pair| {
-            f64::from_bits(u64::from(pair[0].to_bits()) | u64::from(pair[1].to_bits()) << 32)
-        })
-        .collect();
-    assert_eq!(
-        doubles,
-        [
-            -(1i64 << 40) as f64,
-            -6.0,
-            4294967295.0,
-            0.1,
-            f64::from(0.1f32)
-        ]
-    );
+    scalars_reach_their_kernel(api, device, &module, 0.1);
 
     // Dynamic shared memory below and above what is free.
     for threads in [64usize, 1024] {
@@ -267,14 +275,14 @@ fn cuda_contract_and_kernels() {
         let shared = if threads == 64 { 4 * 64 } else { 60 << 10 };
         let kernel = module.kernel("reverse").unwrap();
         let args = [data.arg(), Arg::Int(threads as i64), Arg::Int(shared)];
-        // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+        // SAFETY: the kernel is called with what it was compiled for, in spaces that stay.
         unsafe { kernel.call(&args) }.unwrap();
         let reversed: Vec<f32> = values.into_iter().rev().collect();
         assert_eq!(data.read(), reversed);
     }
     let data = Floats::new(api, device, &[0.0; 4]);
     let kernel = module.kernel("reverse").unwrap();
-    // SAFETY: the driver refuses blocks of that size.
+    // SAFETY: the driver rejects blocks of that size.
     let error = unsafe { kernel.call(&[data.arg(), Arg::Int(4096), Arg::Int(0)]) }.unwrap_err();
     assert!(
         error
@@ -367,35 +375,11 @@ fn rocm_contract_and_kernels() {
     two_launches_overlap("hip", device);
     let bytes = std::fs::read(golden("cuda-0.27.payload")).unwrap();
     let module = from_payload("hip", Layout::V0_22, &bytes).unwrap();
-    let out = Floats::new(api, device, &[0.0; 10]);
-    // Scalars of both widths in an order that needs padding: the stand-in refuses a block of another size.
-    let scalars = [
-        out.arg(),
-        Arg::Int(-(1 << 40)),
-        Arg::Int((1 << 32) - 6),
-        Arg::Int((1 << 32) - 1),
-        Arg::Float(0.1),
-        Arg::Float(0.5),
-        Arg::Int(1),
-        Arg::Int(1),
-    ];
-    // SAFETY: the kernel is called as it was compiled, with spaces that stay.
-    unsafe { module.kernel("scalars").unwrap().call(&scalars) }.unwrap();
-    let doubles: Vec<f64> = out
-        .read()
-        .chunks_exact(2)
-        .map(|pair| {
-            f64::from_bits(u64::from(pair[0].to_bits()) | u64::from(pair[1].to_bits()) << 32)
-        })
-        .collect();
-    assert_eq!(
-        doubles,
-        [-(1i64 << 40) as f64, -6.0, 4294967295.0, 0.1, 0.5]
-    );
+    scalars_reach_their_kernel(api, device, &module, 0.5);
 
     let data = Floats::new(api, device, &[0.0; 4]);
     let reverse = module.kernel("reverse").unwrap();
-    // SAFETY: the driver refuses blocks of that size.
+    // SAFETY: the driver rejects blocks of that size.
     let error = unsafe { reverse.call(&[data.arg(), Arg::Int(4096), Arg::Int(0)]) }.unwrap_err();
     let error = error.to_string();
     assert!(

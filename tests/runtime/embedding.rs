@@ -1,4 +1,4 @@
-//! What somebody who embeds the library need not know: nothing has to be installed before a library loads.
+//! What a program that embeds the library need not do: nothing has to be installed before a library loads.
 #![cfg(all(feature = "graph", feature = "vm"))]
 
 #[path = "../support/skip.rs"]
@@ -116,7 +116,7 @@ fn a_removed_default_is_none() {
     registry::register(name, seven(), false).unwrap_err();
 }
 
-/// As a runtime does that is loaded beside us, before or after: it asks for no overriding.
+/// As a runtime does that is loaded beside us, before or after: it does not override.
 #[test]
 fn a_default_yields_once() {
     let seven = || Function::from_typed(|| 7i64);

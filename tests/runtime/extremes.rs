@@ -1,6 +1,6 @@
 //! Every global function with extreme arguments, and values that are deeper or collide more than any program makes them.
 //!
-//! Nothing ends the process, whatever the arguments; what is refused is an error. The calls run in a process of their own,
+//! Nothing ends the process, whatever the arguments; what is rejected is an error. The calls run in a process of their own,
 //! whose last line says which call it was about to make.
 #![cfg(feature = "frontend")]
 
@@ -156,10 +156,10 @@ impl Dice {
 fn builtin(name: &str) -> Function {
     let bytes = ByteArray::of(name.as_bytes());
     let mut found = std::ptr::null_mut();
-    // SAFETY: the name is readable and the place for the handle writable, as the function asks.
+    // SAFETY: the name is readable and the place for the handle writable, as the function requires.
     let code = unsafe { TVMFFIFunctionGetGlobal(&bytes, &mut found) };
     assert!(code == 0 && !found.is_null(), "{name}");
-    // SAFETY: the call gave a reference of a function.
+    // SAFETY: the call returned a reference of a function.
     let object = unsafe { ObjectRef::from_raw(found) };
     Function::from_object(object).unwrap_or_else(|_| panic!("{name} is no function"))
 }
@@ -204,7 +204,7 @@ fn victim() {
             match function.call(&args) {
                 Ok(_) => answered[0] += 1,
                 Err(error) => {
-                    // The text of an error is made when it is asked for.
+                    // The text of an error is made at its first use.
                     assert!(!error.kind().as_str().is_empty());
                     answered[1] += 1;
                 }

@@ -131,7 +131,7 @@ fn a_backtrace_begins_where_the_caller_says() {
     calls_for_a_backtrace(std::hint::black_box(&mut text));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "  File \"a.cc\", line 7, in f");
-    // The caller's own frame is the line that it gave.
+    // The caller's own frame is the line that it passed.
     assert!(!text.contains("calls_for_a_backtrace"), "{text}");
     for line in &lines[1..] {
         assert!(
@@ -165,7 +165,7 @@ fn an_rvalue_is_taken_when_nothing_else_is_wrong() {
     let object = Function::from_typed(|_: ObjectRef| ());
     let (answer, taken) = with_rvalue(&object, &[]);
     assert!(answer.is_err() && !taken);
-    // Nor is anything when the count or another argument is wrong; the number of them is told first.
+    // Nor is anything when the count or another argument is wrong; their number is reported first.
     let text = Any::from("x");
     let owned = Function::from_typed(|_: Any, _: i64| ());
     let lent = Function::from_typed(|_: AnyView<'_>, _: i64| ());
@@ -192,7 +192,7 @@ fn an_rvalue_is_taken_when_nothing_else_is_wrong() {
             ptr: std::ptr::dangling_mut::<u8>().cast(),
         },
     );
-    // SAFETY: a view that nobody may look into.
+    // SAFETY: a view that no reader may look into.
     let bad = unsafe { AnyView::from_raw(raw) };
     let error = lent.call(&[bad, bad, bad]).unwrap_err();
     assert!(error.message().ends_with("but got 3 arguments"), "{error}");

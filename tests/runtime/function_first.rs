@@ -1,4 +1,4 @@
-//! What a process may ask first: each request finds what the chapters bring, though nothing was asked before (FUN-11).
+//! What a process may call first: each call finds what the chapters bring, though nothing was called before (FUN-11).
 #![cfg(feature = "frontend")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -137,7 +137,7 @@ mod first {
     #[ignore = "run in a process of its own"]
     fn register() {
         let own = || tvmspec::function::Function::from_packed(|_| Ok(7i64.into()));
-        // A default yields to whoever registers.
+        // A default yields to a registration.
         registry::register("vm.builtin.copy", own(), false).unwrap();
         assert!(registry::register("vm.builtin.copy", own(), false).is_err());
         let found = registry::require("vm.builtin.copy").unwrap();

@@ -102,7 +102,7 @@ fn check(name: &str, mut model: Model) {
 }
 
 #[test]
-fn the_program_gives_the_recorded_outputs() {
+fn the_program_prints_the_recorded_outputs() {
     if !can_run() {
         return;
     }
@@ -186,7 +186,7 @@ fn what_is_handed_in_is_checked() {
 }
 
 #[test]
-fn a_library_without_functions_is_refused_with_all_names() {
+fn a_library_without_functions_is_rejected_with_all_names() {
     if !can_run() {
         return;
     }

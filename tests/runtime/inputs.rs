@@ -51,7 +51,7 @@ fn an_input_of_its_own_goes_before_the_archive() {
 }
 
 #[test]
-fn a_name_that_stands_twice_is_an_error() {
+fn a_name_that_is_passed_twice_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = zeros(folder.path(), "zeros.npy", "1, 16", 16);
     let input = format!("x={}", file.display());

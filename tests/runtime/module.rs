@@ -101,7 +101,7 @@ fn the_entry_point_of_an_old_library_is_the_function_that_its_symbol_names() {
 }
 
 #[test]
-fn a_wrong_argument_gives_the_compiled_codes_own_words() {
+fn a_wrong_argument_has_the_error_of_the_compiled_code() {
     if !runs_here() {
         return;
     }

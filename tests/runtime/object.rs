@@ -156,7 +156,7 @@ fn a_search_for_devices_ends_in_what_nests_and_in_what_is_in_itself() {
             strides: std::ptr::null_mut(),
             byte_offset: 0,
         };
-        // SAFETY: nobody reads a tensor of no memory.
+        // SAFETY: a tensor of no memory is not read.
         Any::from(unsafe { Tensor::over(dl, Box::new(|| ())) })
     };
     let mut links = vec![List::new(vec![elsewhere(0)])];
@@ -417,7 +417,7 @@ fn tensors_come_from_slices_and_go_to_vectors() {
 }
 
 #[test]
-fn elements_of_another_type_count_or_device_are_refused() {
+fn elements_of_another_type_count_or_device_are_rejected() {
     let kinds = |error: tvmspec::function::Error| {
         (error.kind().as_str().to_owned(), error.message().to_owned())
     };
@@ -766,7 +766,7 @@ proptest! {
     }
 
     #[test]
-    fn broken_legacy_graphs_are_told_and_nothing_else(
+    fn broken_legacy_graphs_are_reported_and_nothing_else(
         which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte in any::<u8>()
     ) {
         let files = saved();
@@ -1008,7 +1008,7 @@ fn numbers_of_saved_objects_are_numbers_to_their_end() {
 }
 
 #[test]
-fn bytes_of_nothing_are_told() {
+fn bytes_of_nothing_are_reported() {
     let text = r#"{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "runtime.String", "repr_b64": ""}], "attrs": {}}"#;
     let mut findings = Findings::default();
     LegacyGraph::read(text.as_bytes(), &mut findings).unwrap();

@@ -1,5 +1,5 @@
 //! What safe Rust does with the parts of this library that are made of raw memory: the safe ways, on real input, and the
-//! ways that have to be refused.
+//! ways that have to be rejected.
 
 #![cfg(feature = "frontend")]
 #![forbid(unsafe_code)]
@@ -93,7 +93,7 @@ fn types_of_this_library_are_no_records() {
 }
 
 #[test]
-fn a_maker_that_makes_something_else_is_refused() {
+fn a_maker_that_makes_something_else_is_rejected() {
     object::init();
     let other = Function::from_typed(|| object::missing().clone());
     types::set_attr(index::MODULE, "__ffi_new__", other.into()).unwrap();

@@ -1,4 +1,4 @@
-//! What a program without `unsafe` tries against modules, devices, executors and machines: it is refused, and nothing crashes.
+//! What a program without `unsafe` tries against modules, devices, executors and machines: it is rejected, and nothing crashes.
 #![cfg(feature = "cli")]
 #![forbid(unsafe_code)]
 
@@ -90,7 +90,7 @@ fn functions_that_cannot_check_their_arguments_are_not_found() {
         "ffi.FunctionFromExternC",
         "ffi.MakeFieldSetter",
     ] {
-        // Those that load are there once somebody asks through the C interface.
+        // Those that load are there after the first call through the C interface.
         let loads = name.contains("ModuleLoad") || name.contains("load_from_file");
         assert!(
             loads || registry::names().contains(&name),
@@ -129,7 +129,7 @@ fn an_input_is_as_large_as_its_entry() {
         bits: 1,
         lanes: 1,
     };
-    // A graph gives each of these a byte, a tensor packs eight into one.
+    // A graph stores each of these in a byte, a tensor packs eight into one.
     let mut executor = executor(bits, 100_000);
     let packed = Tensor::empty(&[100_000], DLDataType::from(bits)).unwrap();
     executor.set_input(0, &packed).unwrap();
@@ -255,14 +255,14 @@ fn a_view_of_a_tensor_has_no_more_elements_than_it() {
 }
 
 #[test]
-fn a_stream_is_one_of_the_device_that_is_asked() {
+fn a_stream_is_one_of_the_device_that_is_called() {
     let simulated = Simulated::new(1);
     let (own, other) = (Device::ext_dev(0), Device::cuda(0));
     let stream = simulated.create_stream(own).unwrap();
     assert_eq!(stream.on(own).unwrap(), stream.handle());
     let error = stream.on(other).unwrap_err();
     assert!(error.to_string().contains("DEV-38"), "{error}");
-    // Whether a driver is here or not, it is not asked.
+    // Whether a driver is here or not, it is not called.
     tvmspec::device::stream::set(other, stream).unwrap_err();
     assert_eq!(tvmspec::device::stream::current(other), Stream::DEFAULT);
     #[cfg(feature = "cuda")]

@@ -79,7 +79,7 @@ fn readers_see_every_override_whole_and_in_order() {
             }
         }
     });
-    // With nobody reading, what was replaced goes with the next change.
+    // Without a reader, what was replaced goes with the next change.
     assert!(registry::remove("threads.override"));
     assert_eq!(ENDED.load(Ordering::Relaxed), ROUNDS + 1);
 }
@@ -195,7 +195,7 @@ impl Drop for Weak {
 }
 
 #[test]
-fn a_weak_reference_gives_a_live_object_or_none() {
+fn a_weak_reference_returns_a_live_object_or_none() {
     static ENDED: AtomicUsize = AtomicUsize::new(0);
     let rounds = ROUNDS / 4;
     for round in 0..rounds {
@@ -271,7 +271,7 @@ fn a_backtrace_grows_under_its_readers() {
 }
 
 #[test]
-fn one_key_is_one_type_whoever_asks_first() {
+fn one_key_is_one_type_whichever_thread_registers_first() {
     let kinds = ROUNDS.min(100);
     let seen: Vec<Vec<i32>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
@@ -408,7 +408,7 @@ unsafe extern "C" fn initialise(data: *mut c_void) -> c_int {
 }
 
 #[test]
-fn what_runs_once_has_run_whoever_asks() {
+fn what_runs_once_has_run_for_every_caller() {
     for _ in 0..ROUNDS / 20 {
         let (handle, cell) = (AtomicPtr::new(std::ptr::null_mut()), Plain::default());
         std::thread::scope(|scope| {

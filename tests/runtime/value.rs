@@ -175,7 +175,7 @@ fn a_data_type_parses_from_what_it_displays() {
 }
 
 #[test]
-fn a_refusal_names_both_types() {
+fn a_rejection_names_both_types() {
     let text = Any::from("abc");
     let said = f64::try_from(&text).unwrap_err().to_string();
     assert_eq!(

@@ -91,7 +91,7 @@ fn an_index_that_a_type_states_is_free_and_behind_its_parent() {
     const OBJECT: i32 = index::OBJECT;
     let parent = asked("types.Parent", -1, 4, OBJECT);
     assert!(parent >= index::DYNAMIC_BEGIN);
-    // A caller names one of the indices that are set aside for children: nobody else gets it.
+    // A caller names one of the indices that are set aside for children: no other type gets it.
     let second = parent + 2;
     assert_eq!(asked("types.Second", second, 0, parent), second);
     assert_eq!(asked("types.Taken", second, 0, parent), -1);

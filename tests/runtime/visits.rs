@@ -156,7 +156,7 @@ fn an_error_says_where_it_happened() {
 }
 
 #[test]
-fn a_path_that_is_only_begun_is_found_when_asked_for() {
+fn a_path_that_is_only_begun_is_found_when_it_is_looked_for() {
     // An array lies between the two objects; it is recorded, and no object that the search looks for by itself.
     let root = boxed(array(vec![boxed(Any::from(5i64))]));
     let outer = boxed(root);
@@ -191,7 +191,7 @@ fn a_callback_may_visit_parts_itself_and_copy_the_visitor() {
 }
 
 #[test]
-fn a_rewrite_may_be_told_what_stands_for_an_object() {
+fn a_rewrite_takes_a_replacement_for_an_object() {
     let list: Any = List::new(vec![1i64.into()]).into();
     let rewritten = Function::from_typed(|number: i64, mutator: ObjectRef| {
         let mutator = Any::from(mutator);

@@ -122,7 +122,7 @@ fn an_import_has_a_function_before_another_and_before_the_registry() {
 }
 
 #[test]
-fn a_handle_that_is_no_machine_is_refused() {
+fn a_handle_that_is_no_machine_is_rejected() {
     let tuple = machine(vec![]).call("three", &[1i64.into(), 2i64.into(), 3i64.into()]);
     assert_eq!(sequence_of(tuple.unwrap().view()).unwrap().len(), 3);
     let invoke = registry::require("vm.builtin.invoke_closure").unwrap();

@@ -15,11 +15,11 @@ use std::process::Command;
 use tvmspec::conformance::adapter::exec::Exec;
 use tvmspec::conformance::adapter::{Adapter, Limits};
 use tvmspec::conformance::case::Suite;
-use tvmspec::conformance::known::Known;
+use tvmspec::conformance::known::KnownFailures;
 use tvmspec::conformance::runner::{Report, Run, Selection, run};
 
 /// The suite put to `tvmspec worker SPEC`.
-fn judged(spec: &str, cases: &[&str], known: Known) -> Report<'static> {
+fn judged(spec: &str, cases: &[&str], known: KnownFailures) -> Report<'static> {
     let words = [env!("CARGO_BIN_EXE_tvmspec"), "worker", spec];
     let words = words.map(Into::into).to_vec();
     let order = Run {
@@ -80,7 +80,7 @@ fn our_library_passes_as_a_runtime_of_today() {
         "vm/*",
     ];
     let spec = format!("ffi:{}", library.display());
-    let report = judged(&spec, &cases, Known::default());
+    let report = judged(&spec, &cases, KnownFailures::default());
     assert_eq!(failures(&report), Vec::<String>::new());
     let passed = |chapter: &str| {
         let own = report
@@ -104,7 +104,7 @@ fn our_library_passes_as_a_runtime_of_today() {
 fn our_library_passes_as_a_runtime_of_0_20() {
     let Some(library) = own_library() else { return };
     let spec = format!("legacy:{}", library.display());
-    let report = judged(&spec, &[], Known::default());
+    let report = judged(&spec, &[], KnownFailures::default());
     assert_eq!(failures(&report), Vec::<String>::new());
     // What each chapter is asked by: loads and refusals, lookups, echoes, callbacks, the registry.
     for (case, asked) in [
@@ -132,7 +132,7 @@ fn our_library_passes_as_a_runtime_of_0_20() {
 fn our_library_is_of_the_release_that_the_user_says() {
     let Some(library) = own_library() else { return };
     let cases = ["tensor/print-*", "graph/script/in-place*"];
-    let release = |spec: &str| judged(spec, &cases, Known::default());
+    let release = |spec: &str| judged(spec, &cases, KnownFailures::default());
     let all = release(&format!("legacy:{}", library.display()));
     assert_eq!(all.identity.releases.len(), 13);
     assert!(
@@ -201,7 +201,7 @@ fn released_runtimes_of_old_fail_only_where_they_are_known_to() {
             continue;
         };
         let spec = format!("legacy:{library}@{release}");
-        let report = judged(&spec, &[], Known::parse(known).unwrap());
+        let report = judged(&spec, &[], KnownFailures::parse(known).unwrap());
         assert_eq!(report.identity.releases, [release]);
         assert_eq!(failures(&report), Vec::<String>::new(), "{release}");
         let passed = report.totals().count("pass");
@@ -279,7 +279,7 @@ fn the_released_runtime_fails_only_where_it_is_known_to() {
     let report = judged(
         &format!("ffi:{libraries}"),
         &[],
-        Known::parse(known).unwrap(),
+        KnownFailures::parse(known).unwrap(),
     );
     assert_eq!(failures(&report), Vec::<String>::new());
     assert!(report.totals().count("pass") > 500, "{:?}", report.totals());
@@ -294,13 +294,17 @@ fn a_crash_costs_one_case() {
         "import_tree/diamond",
         "import_tree/two-imports",
     ];
-    let report = judged(&format!("ffi:{libraries}"), &cases, Known::default());
+    let report = judged(
+        &format!("ffi:{libraries}"),
+        &cases,
+        KnownFailures::default(),
+    );
     assert_eq!(report.totals().count("crash"), 1);
     assert_eq!(report.totals().count("pass"), 2);
 }
 
 #[test]
-fn what_cannot_be_judged_is_said_plainly() {
+fn what_cannot_be_judged_has_a_plain_error() {
     let check = |spec: &str| {
         let said = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
             .args(["check", "--impl", spec])

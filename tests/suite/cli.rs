@@ -232,14 +232,14 @@ fn colour_is_for_terminals_and_those_who_ask() {
         // A pipe is no terminal.
         assert_eq!(printed(&asked("auto"), &[]), plain);
         assert_eq!(printed(&asked("never"), &[]), plain);
-        // Who asks is painted for, and gets the same words.
+        // With the option the output has colours, and the same words.
         for variables in [&[][..], &[("NO_COLOR", "1")]] {
             let painted = printed(&asked("always"), variables);
             assert!(painted.contains("\x1b[1;31m"), "{arguments:?}: {painted}");
             assert_eq!(without_color(&painted), plain);
         }
     }
-    // Programs get no colour, asked for or not.
+    // Programs get no colour, with the option or without.
     for json in [
         &[
             "verify",
@@ -345,7 +345,7 @@ fn inspect_keeps_to_its_schema() {
     }
 }
 
-/// An object file with one function of its own that needs one of somebody else's.
+/// An object file with one function of its own that needs one from outside.
 fn object_file(function: &str, needs: &str) -> Vec<u8> {
     use object::write::{Object, Symbol, SymbolSection};
     use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};

@@ -1,5 +1,5 @@
-//! Testees that harm whoever judges them: they leave processes behind, answer with more than memory holds, write where
-//! nothing was asked, and put into their words what a report would obey. The judge stays, and charges the right case.
+//! Testees that harm their judge: they leave processes behind, answer with more than memory holds, write without
+//! a request, and put into their words what a report would obey. The judge stays, and charges the right case.
 #![cfg(all(feature = "cli", unix))]
 
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tvmspec::conformance::adapter::{Identity, InProcess, Oddity, Rejection, Reply, Testee};
 use tvmspec::conformance::case::Suite;
-use tvmspec::conformance::report::{Form, render};
+use tvmspec::conformance::report::{ReportFormat, render};
 use tvmspec::conformance::runner::{Run, Selection, run};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tvmspec");
@@ -349,7 +349,7 @@ fn no_report_obeys_a_testee() {
     )
     .unwrap();
     assert_eq!(report.totals().count("pass"), 0);
-    for (name, form) in Form::ALL {
+    for (name, form) in ReportFormat::ALL {
         let text = render(form, &report);
         let obeyed = |letter: char| {
             letter.is_control() && letter != '\n'
@@ -372,21 +372,21 @@ fn no_report_obeys_a_testee() {
                 .any(|(at, _)| !text[..at].ends_with('\\'))
         };
         match form {
-            Form::Html | Form::Junit => {
+            ReportFormat::Html | ReportFormat::Junit => {
                 // The page has one of its own, behind everything that a testee says.
                 let scripts = text.matches("<script").count();
-                assert_eq!(scripts, usize::from(form == Form::Html), "{name}");
+                assert_eq!(scripts, usize::from(form == ReportFormat::Html), "{name}");
                 assert!(
                     !text.contains("--> ```") && !text.contains("]]> --"),
                     "{name}"
                 );
             }
-            Form::Markdown => {
+            ReportFormat::Markdown => {
                 assert!(!bare("<script") && !bare("`x`") && !bare("**b**") && !bare("[a]"));
                 assert!(!text.lines().any(|line| line.starts_with("# PASS")));
             }
-            Form::Text => assert!(!text.lines().any(|line| line.starts_with("# PASS"))),
-            Form::Json => {
+            ReportFormat::Text => assert!(!text.lines().any(|line| line.starts_with("# PASS"))),
+            ReportFormat::Json => {
                 let value: Value = serde_json::from_str(&text).unwrap();
                 assert_eq!(value["report"], 1);
             }
@@ -410,7 +410,7 @@ fn bytes_that_are_no_text_are_shown_as_escapes() {
         esac
     done"#;
     let testee = script(folder.path(), body);
-    for (form, _) in Form::ALL {
+    for (form, _) in ReportFormat::ALL {
         let out = Command::new(PROGRAM)
             .args(["check", "--report", form, "--impl", &testee])
             .args([

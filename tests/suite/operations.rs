@@ -1,4 +1,4 @@
-//! Every operation that a case asks is described in its chapter, and every request and expectation has the described form.
+//! Every operation that a case names is described in its chapter, and every request and expectation has the described form.
 //!
 //! `spec/schema/<chapter>.json` has a definition named after each operation, `{"args": .., "result": ..}`. The section
 //! "Operations" of `spec/<chapter>.md` is made of it: `BLESS=1 cargo test --test operations` writes it anew.
@@ -554,7 +554,7 @@ fn shape<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
     }
 }
 
-/// An element of a list of fixed length: its shape, and what it is where that is said.
+/// An element of a list of fixed length: its shape, and its description where there is one.
 fn element<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
     let shape = shape(form, forms).replace("`, `", "` or `");
     match form["description"].as_str() {

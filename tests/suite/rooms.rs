@@ -287,7 +287,7 @@ fn every_disputed_rule_has_a_case_that_takes_either_answer() {
 }
 
 #[test]
-fn every_case_asks_an_operation_that_exists() {
+fn every_case_names_an_operation_that_exists() {
     let ops: BTreeSet<&str> = CHAPTERS
         .iter()
         .flat_map(|chapter| chapter.ops())
@@ -356,7 +356,7 @@ fn every_golden_file_has_an_origin_and_is_small() {
     }
 }
 
-/// What reject cases are worth: each differs from its parent, and asks for a rejection of the rule that it names.
+/// What reject cases are worth: each differs from its parent, and expects a rejection of the rule that it names.
 #[test]
 fn a_reject_case_is_not_its_parent() {
     let suite = Suite::embedded();

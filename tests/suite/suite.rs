@@ -8,14 +8,14 @@ use schema::{conforms, schema};
 use serde_json::Value;
 use std::process::{Command, Output};
 use std::{env, fs};
-use tvmspec::conformance::adapter::builtin::Builtin;
+use tvmspec::conformance::adapter::builtin::BuiltinTestee;
 use tvmspec::conformance::adapter::{
     Adapter, Identity, InProcess, Rejection, Reply, Testee, liar::Liar,
 };
-use tvmspec::conformance::case::{Breach, Case, Expect, Input, Suite};
-use tvmspec::conformance::known::{self, Known, glob};
+use tvmspec::conformance::case::{Breach, Case, CaseInput, Expect, Suite};
+use tvmspec::conformance::known::{self, KnownFailures, glob};
 use tvmspec::conformance::parts::Parts;
-use tvmspec::conformance::report::{Form, render};
+use tvmspec::conformance::report::{ReportFormat, render};
 use tvmspec::conformance::runner::{Run, Selection, run};
 use tvmspec::conformance::truncated::Cut;
 use tvmspec::conformance::verdict::{Judgement, Verdict, judge};
@@ -61,16 +61,16 @@ fn our_own_implementation_passes_in_process_and_over_the_protocol() {
     assert_eq!(outside["totals"], json(&[])["totals"]);
 }
 
-/// An offset is where somebody looks: what was never bytes has none.
+/// An offset is where a reader of the report looks: what was never bytes has none.
 #[test]
 fn only_what_was_bytes_has_an_offset() {
     let mut placed = Vec::new();
     let rejected = |case: &&Case| matches!(case.expect, Expect::Reject(..));
     for case in Suite::embedded().cases.iter().filter(rejected) {
         // A text is bytes; what a program is called with is none, and no instruction stands at byte 0.
-        let value = matches!(&case.input, Input::Value(value) if !value.is_string());
+        let value = matches!(&case.input, CaseInput::Value(value) if !value.is_string());
         let called = case.op == "vm.run";
-        if let Reply::Reject(rejection) = InProcess(Builtin).call(&case.op, &case.request())
+        if let Reply::Reject(rejection) = InProcess(BuiltinTestee).call(&case.op, &case.request())
             && let Some(offset) = rejection.offset
             && (value || called && offset == 0)
         {
@@ -155,7 +155,7 @@ fn no_matching_case_and_bad_usage_are_exit_code_2() {
         &["--release", "0.99"],
         &["--known", "/no/such/file"],
         &["--report", "pdf"],
-        // What would change nothing is refused.
+        // What would change nothing is rejected.
         &["--timeout", "1"],
         &["--memory", "1000"],
         &["--max-hangs", "1"],
@@ -286,7 +286,7 @@ impl Testee for Modest {
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         match args["type"] == "u32" {
             true => Reply::Unsupported("no words of 32 bits".into()),
-            false => Builtin.answer(op, args),
+            false => BuiltinTestee.answer(op, args),
         }
     }
 }
@@ -299,7 +299,7 @@ fn a_complete_run_has_an_answer_to_every_case() {
                 chapters: vec!["wire".into()],
                 ..Selection::default()
             },
-            known: Known::parse(known).unwrap(),
+            known: KnownFailures::parse(known).unwrap(),
             complete,
             ..Run::default()
         };
@@ -318,7 +318,7 @@ fn a_complete_run_has_an_answer_to_every_case() {
             .iter()
             .all(|id| id.starts_with("wire/u32") || id.starts_with("wire/trailing"))
     );
-    for (_, form) in Form::ALL {
+    for (_, form) in ReportFormat::ALL {
         assert!(render(form, &report).contains("no words of 32 bits"));
     }
     let all: String = failures.iter().map(|id| entry(id)).collect();
@@ -422,7 +422,7 @@ fn a_known_failure_of_another_release_excuses_nothing() {
                 cases: vec!["wire/u8".to_owned()],
                 ..Selection::default()
             },
-            known: Known::parse(&entry).unwrap(),
+            known: KnownFailures::parse(&entry).unwrap(),
             ..Run::default()
         };
         run(Suite::embedded(), &mut InProcess(Old), &order)
@@ -486,7 +486,7 @@ impl Adapter for Poisoned {
                 findings: None,
             };
         }
-        InProcess(tvmspec::conformance::adapter::builtin::Builtin).call(op, args)
+        InProcess(tvmspec::conformance::adapter::builtin::BuiltinTestee).call(op, args)
     }
 
     fn since_restart(&self) -> Option<u64> {
@@ -621,7 +621,7 @@ impl Testee for Brief {
     }
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
-        match Builtin.answer(op, args) {
+        match BuiltinTestee.answer(op, args) {
             Reply::Reject(rejection) => Reply::Reject(Rejection {
                 kind: rejection.kind,
                 ..Rejection::default()
@@ -677,10 +677,10 @@ fn what_was_not_compared_is_counted_and_shown() {
         "rejections judged without rule: {}, offset: ",
         expected[0].1
     );
-    for (name, form) in Form::ALL {
+    for (name, form) in ReportFormat::ALL {
         let text = render(form, &report);
         match form {
-            Form::Json => conforms(
+            ReportFormat::Json => conforms(
                 &schema(include_str!("../../spec/schema/report.json")),
                 &serde_json::from_str(&text).unwrap(),
                 "$",
@@ -688,7 +688,7 @@ fn what_was_not_compared_is_counted_and_shown() {
             _ => assert!(text.contains(&shown), "{name}"),
         }
     }
-    let full = run(suite, &mut InProcess(Builtin), &order).unwrap();
+    let full = run(suite, &mut InProcess(BuiltinTestee), &order).unwrap();
     assert!(full.unstated().is_empty());
 }
 
@@ -733,11 +733,11 @@ struct Without {
 
 impl Testee for Without {
     fn identity(&self) -> Identity {
-        Builtin.identity()
+        BuiltinTestee.identity()
     }
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
-        let mut reply = Builtin.answer(op, args);
+        let mut reply = BuiltinTestee.answer(op, args);
         match &mut reply {
             Reply::Reject(rejection) => match self.part {
                 Parts::KIND => rejection.kind = None,

@@ -1,4 +1,4 @@
-//! Every public item of the library is used by somebody outside of it.
+//! Every public item of the library is used by code outside of it.
 //!
 //! What no test, example, bench, fuzz target, command, C header, README or documentation example names is either no business
 //! of users, and then `pub(crate)`, or wants an example. The search is one for whole words in those places. Items that stay

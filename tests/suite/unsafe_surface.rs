@@ -30,7 +30,7 @@ struct Found {
 }
 
 #[test]
-fn every_safe_function_over_unsafe_code_says_why_nobody_can_break_it() {
+fn every_safe_function_over_unsafe_code_has_a_reason_why_no_caller_can_break_it() {
     let found = surface();
     assert!(
         found.len() > 50,

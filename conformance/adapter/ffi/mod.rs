@@ -1,7 +1,7 @@
 //! `ffi:LIB[,LIB..]`: a runtime behind the tvm-ffi C interface (0.22 on). The first library exports it; the others, such
 //! as `libtvm_runtime.so`, add to it.
 //!
-//! | operation               | asked by                                             | what is compared          |
+//! | operation               | put by                                              | what is compared          |
 //! |-------------------------|------------------------------------------------------|---------------------------|
 //! | `blob.decode`           | loading a library around the bytes                   | the view `modules`        |
 //! | `import_tree.decode`    | the same, with one small module for each row         | the view `rows`           |
@@ -35,28 +35,28 @@
 //! | `vm.run`                | `ffi.Module.load_from_file.relax.VMExecutable`       | the value                 |
 //!
 //! A loader of the runtime may know one kind and not another, and keeps what it read to itself. For `blob.decode` every
-//! kind in printable ASCII therefore gets a loader of ours, which notes kind and payload and gives an empty module of the
-//! runtime's own (a system library under a name that nobody else uses): what is judged is the container. A kind that is not
+//! kind in printable ASCII therefore gets a loader of ours, which notes kind and payload and returns an empty module of the
+//! runtime's own (a system library under a name of its own): what is judged is the container. A kind that is not
 //! printable is left to the runtime. Refusals carry the runtime's message and neither kind, rule nor offset: the interface
 //! does not tell them.
 
-use super::builtin::Builtin;
+use super::builtin::BuiltinTestee;
 use super::library;
 use super::{Identity, Reply, Testee};
-use crate::conformance::op::Run;
+use crate::conformance::op::Handler;
 use crate::conformance::runtime::Libraries;
-use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::release::Release;
 use serde_json::Value;
 use std::path::Path;
 
 /// A foreign runtime.
 pub(crate) struct Ffi {
-    api: &'static Api,
+    api: &'static FfiApi,
 }
 
 impl Ffi {
-    /// Loads the libraries, given as paths between commas.
+    /// Loads the libraries: paths between commas.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl Ffi {
         let libraries = library::open_all("ffi", &paths)?;
         let name = library::names(&paths);
         let runtime = Box::leak(Box::new(Libraries { name, libraries }));
-        let api = Box::leak(Box::new(Api::of(runtime)?));
+        let api = Box::leak(Box::new(FfiApi::of(runtime)?));
         Ok(Ffi { api })
     }
 }
@@ -81,17 +81,17 @@ impl Testee for Ffi {
                 .iter()
                 .map(Release::to_string)
                 .collect(),
-            // Not listed: what is not done is said with its reason.
+            // Not listed: what is not done is reported with its reason.
             ops: Vec::new(),
         }
     }
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
-        match Builtin::op(op).map(|op| op.run) {
-            Some(Run::Driven(drive) | Run::Partly(_, drive)) => {
+        match BuiltinTestee::op(op).map(|op| op.run) {
+            Some(Handler::Driven(drive) | Handler::Partly(_, drive)) => {
                 drive(self.api, args).unwrap_or_else(|early| early)
             }
-            Some(Run::Here(_) | Run::Legacy(_)) | None => Reply::Unsupported(why_not(op)),
+            Some(Handler::Here(_) | Handler::Legacy(_)) | None => Reply::Unsupported(why_not(op)),
         }
     }
 }
@@ -109,7 +109,7 @@ fn releases([major, minor, patch]: [u32; 3]) -> Vec<Release> {
     minors.iter().map(|minor| Release::of(*minor)).collect()
 }
 
-/// Why an operation cannot be asked through this interface.
+/// Why this interface offers no way to an operation.
 fn why_not(op: &str) -> String {
     if let Some(why) = library::why_not(op) {
         return why.to_owned();

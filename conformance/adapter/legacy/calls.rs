@@ -1,9 +1,10 @@
 //! Values, their codes, and calls.
 
-use super::{Reply, Stands, unsupported};
+use super::{Reply, RuntimeReleases, unsupported};
+use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::forms::{float, float_of};
 use crate::conformance::runtime::legacy::{
-    Api, Arg, Handle, Held, c_text, int_arg, null_arg, text_arg,
+    LegacyApi, LegacyArg, LegacyValue, c_text, int_arg, null_arg, text_arg,
 };
 use crate::release::Release;
 use crate::value::legacy::{TVMValue, code, code_name};
@@ -11,20 +12,21 @@ use crate::value::{DLDataType, DLDevice};
 use serde_json::{Value, json};
 use std::ffi::c_int;
 
-/// Through a function that gives back its argument.
-pub(super) fn echo(api: &'static Api, arg: Arg) -> Result<Held, Reply> {
-    let function = api.function(give_back, api)?;
+/// Through a function that returns its argument.
+pub(super) fn echo(api: &'static LegacyApi, arg: LegacyArg) -> Result<LegacyValue, Reply> {
+    let function = api.function(delete_exported, api)?;
     api.call(&function, &[arg])
 }
 
 /// `value.legacy`: what comes back of eight bytes under a code.
-pub(super) fn value(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn value(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let part = |key: &str| args.pointer(&format!("/value/{key}"));
-    let told = part("code").and_then(Value::as_i64).unwrap_or(0);
-    let told = c_int::try_from(told).map_err(|_| unsupported("the code is not 32 bits"))?;
+    let type_code = part("code").and_then(Value::as_i64).unwrap_or(0);
+    let type_code =
+        c_int::try_from(type_code).map_err(|_| unsupported("the code is not 32 bits"))?;
     let hex = part("hex").and_then(Value::as_str).unwrap_or("0");
     let bits = u64::from_str_radix(hex, 16).map_err(|wrong| unsupported(wrong.to_string()))?;
-    match told {
+    match type_code {
         code::OBJECT | code::MODULE | code::FUNCTION | code::NDARRAY | code::RVALUE => {
             return Err(unsupported(
                 "objects of 0.20 and before are what this runtime is made of: it would follow the pointer",
@@ -38,20 +40,22 @@ pub(super) fn value(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         }
     }
     let v_int64 = bits.swap_bytes().cast_signed();
-    let given = echo(api, (TVMValue { v_int64 }, told))?;
-    let (name, value) = match given.code {
-        code::STR if told == code::DATA_TYPE => ("DataType", json!({"dtype": given.text()?})),
-        code::INT => ("int", json!(given.int())),
+    let returned = echo(api, (TVMValue { v_int64 }, type_code))?;
+    let (name, value) = match returned.code {
+        code::STR if type_code == code::DATA_TYPE => {
+            ("DataType", json!({"dtype": returned.text()?}))
+        }
+        code::INT => ("int", json!(returned.int())),
         code::FLOAT => {
             // SAFETY: the code says that it is a float.
-            let number = unsafe { given.value.v_float64 };
+            let number = unsafe { returned.value.v_float64 };
             ("float", json!({"float": float(number)}))
         }
-        code::BOOL => ("bool", json!(given.int() != 0)),
+        code::BOOL => ("bool", json!(returned.int() != 0)),
         code::NULL => ("None", Value::Null),
         code::DEVICE => {
             // SAFETY: the code says that it is a device.
-            let device = unsafe { given.value.v_device };
+            let device = unsafe { returned.value.v_device };
             let pair = [device.device_type, device.device_id];
             ("Device", json!({"device": pair}))
         }
@@ -63,8 +67,12 @@ pub(super) fn value(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     })
 }
 
-/// `value.legacy_code`: under which code the runtime gives a value, and what it calls that code.
-pub(super) fn code_of(api: &'static Api, stands: Stands, args: &Value) -> Result<Reply, Reply> {
+/// `value.legacy_code`: under which code the runtime returns a value, and its name for that code.
+pub(super) fn code_of(
+    api: &'static LegacyApi,
+    stands: RuntimeReleases,
+    args: &Value,
+) -> Result<Reply, Reply> {
     let release = args.get("release").and_then(Value::as_str).unwrap_or("0.8");
     let release: Release = release
         .parse()
@@ -74,7 +82,7 @@ pub(super) fn code_of(api: &'static Api, stands: Stands, args: &Value) -> Result
     let other_era = value.is_boolean() && bool_has_a_code(release) != bool_has_a_code(stands.last);
     if release < Release::of(8) || other_era {
         return Err(unsupported(format!(
-            "the case asks for what {release} does"
+            "the case is about what {release} does"
         )));
     }
     if args.get("back").and_then(Value::as_bool) == Some(true) {
@@ -89,10 +97,10 @@ pub(super) fn code_of(api: &'static Api, stands: Stands, args: &Value) -> Result
             (TVMValue::ZERO, named.unwrap_or(code::NULL))
         }
         Value::Null => null_arg(),
-        // A bool is what the runtime itself gives as one.
+        // A bool is what the runtime itself returns as one.
         Value::Bool(_) => {
-            let given = api.call_global("runtime.RuntimeEnabled", &[text_arg(c"cpu")])?;
-            (given.value, given.code)
+            let returned = api.call_global("runtime.RuntimeEnabled", &[text_arg(c"cpu")])?;
+            (returned.value, returned.code)
         }
         Value::Number(number) => int_arg(number.as_i64().unwrap_or(0)),
         Value::String(_) => text_arg(&text),
@@ -107,7 +115,7 @@ pub(super) fn code_of(api: &'static Api, stands: Stands, args: &Value) -> Result
 
 const ONLY_PLAIN: &str = "the case is about a value that this interface does not have";
 
-fn plain(form: Option<(&String, &Value)>) -> Result<Arg, Reply> {
+fn plain(form: Option<(&String, &Value)>) -> Result<LegacyArg, Reply> {
     let none = || unsupported(ONLY_PLAIN);
     let (key, value) = form.ok_or_else(none)?;
     let number = |at: usize| value.get(at).and_then(Value::as_i64)?.try_into().ok();
@@ -137,16 +145,16 @@ fn plain(form: Option<(&String, &Value)>) -> Result<Arg, Reply> {
     Ok((arg, code))
 }
 
-/// What the runtime calls a code: it says so where it wants a module and is given something else.
-fn name_of(api: &'static Api, arg: Arg) -> Result<String, Reply> {
+/// What the runtime calls a code: its error names the code where it wants a module and gets something else.
+fn name_of(api: &'static LegacyApi, arg: LegacyArg) -> Result<String, Reply> {
     let wanted = "expected ";
-    let said = match arg.1 {
-        // Null is a module that is not there: only a text refuses it by name.
+    let returned = match arg.1 {
+        // Null is a module that is not there: only for a text the error names it.
         code::NULL => api.call_global("runtime.RuntimeEnabled", &[arg]),
         _ => api.call_global("runtime.ModuleGetTypeKey", &[arg]),
     };
-    let Err(Reply::Reject(refusal)) = said else {
-        return Err(unsupported("a wrong argument is not refused"));
+    let Err(Reply::Reject(refusal)) = returned else {
+        return Err(unsupported("a wrong argument is accepted"));
     };
     let message = refusal.message;
     let name = message
@@ -167,18 +175,18 @@ fn name_of(api: &'static Api, arg: Arg) -> Result<String, Reply> {
 }
 
 /// Gives back its first argument.
-unsafe extern "C-unwind" fn give_back(
+unsafe extern "C-unwind" fn delete_exported(
     values: *mut TVMValue,
     codes: *mut c_int,
     count: c_int,
-    result: Handle,
-    this: Handle,
+    result: RawHandle,
+    this: RawHandle,
 ) -> c_int {
     if count < 1 {
         return -1;
     }
     // SAFETY: it was made with the interface, which is never freed.
-    let api: &'static Api = unsafe { &*this.cast::<Api>() };
+    let api: &'static LegacyApi = unsafe { &*this.cast::<LegacyApi>() };
     // SAFETY: there is one argument.
     let value = unsafe { *values };
     // SAFETY: there is one argument, and each has a code.

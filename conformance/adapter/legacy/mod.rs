@@ -1,7 +1,7 @@
 //! `legacy:LIB[,LIB..][@RELEASE]`: a runtime behind the C interface of 0.7 to 0.20. The first library exports it; the
 //! others are loaded after it.
 //!
-//! | operation            | asked by                                                      | what is compared    |
+//! | operation            | put by                                                       | what is compared    |
 //! |----------------------|---------------------------------------------------------------|---------------------|
 //! | `blob.decode`        | loading a library around the bytes (layout 0.7)                | the view `kinds`    |
 //! | `module.load`        | the same                                                      | the view `kinds`    |
@@ -20,14 +20,14 @@
 //! | `tensor.decode`      | `runtime.LoadParams`                                           | `tensors`, `tensor` |
 //! | `tensor.encode`      | `runtime.SaveParams`                                           | the bytes           |
 //! | `tensor.dtype_parse` | making a tensor of the type                                    | the value           |
-//! | `tensor.dtype_text`  | a call that gives the type back                                | the text            |
-//! | `value.legacy`       | a call that gives its argument back                            | the value           |
+//! | `tensor.dtype_text`  | a call that returns the type                                     | the text            |
+//! | `value.legacy`       | a call that returns its argument                               | the value           |
 //! | `value.legacy_code`  | the code of a result, and the message about a wrong argument   | the value           |
 //! | `function.legacy`    | its steps: `TVMFuncCall`, `TVMFuncRegisterGlobal` and so on     | the value           |
 //! | `graph.script`       | `tvm.graph_executor.create` and its kin, with kernels of ours  | the value           |
 //!
 //! Loaders of that time read a C++ stream, and a payload ends where its loader stops: no loader of ours can stand in for
-//! one that the runtime lacks. A library that needs such a loader is *unsupported*, not refused.
+//! one that the runtime lacks. A library that needs such a loader is *unsupported*, not rejected.
 //!
 //! The interface does not show its release. What the runtime has and lacks narrows it down, see `stands`; where no release
 //! has all of that the runtime stands for all of 0.8 to 0.20, unless the user says which one it is.
@@ -37,27 +37,27 @@ pub(in crate::conformance) mod modules;
 mod stands;
 mod tensors;
 
-use super::builtin::Builtin;
+use super::builtin::BuiltinTestee;
 use super::library;
 use super::{Identity, Reply, Testee};
 use crate::conformance::module::{backend, older};
-use crate::conformance::op::{Refusal, Run, data};
+use crate::conformance::op::{Handler, Refusal, data};
 use crate::conformance::runtime::Libraries;
-use crate::conformance::runtime::legacy::Api;
+use crate::conformance::runtime::legacy::LegacyApi;
 use crate::release::Release;
 use serde_json::Value;
-use stands::Stands;
+use stands::RuntimeReleases;
 use std::path::Path;
 
 /// A foreign runtime.
 pub(crate) struct Legacy {
     name: String,
-    stands: Stands,
-    api: &'static Api,
+    stands: RuntimeReleases,
+    api: &'static LegacyApi,
 }
 
 impl Legacy {
-    /// Loads the libraries, given as paths between commas, and behind the last `@` and the release of the runtime.
+    /// Loads the libraries: paths between commas, and behind the last `@` and the release of the runtime.
     ///
     /// # Errors
     ///
@@ -71,9 +71,9 @@ impl Legacy {
             name: name.clone(),
             libraries,
         }));
-        let api: &'static Api = Box::leak(Box::new(Api::of(runtime)?));
+        let api: &'static LegacyApi = Box::leak(Box::new(LegacyApi::of(runtime)?));
         Ok(Legacy {
-            stands: Stands::of(api, release).map_err(|why| format!("{name}: {why}"))?,
+            stands: RuntimeReleases::of(api, release).map_err(|why| format!("{name}: {why}"))?,
             name,
             api,
         })
@@ -87,7 +87,7 @@ impl Testee for Legacy {
             name: self.name.clone(),
             version: self.stands.to_string(),
             releases: releases.map(|release| release.to_string()).collect(),
-            // Not listed: what is not done is said with its reason.
+            // Not listed: what is not done is reported with its reason.
             ops: Vec::new(),
         }
     }
@@ -119,8 +119,8 @@ impl Testee for Legacy {
             "tensor.dtype_text" => tensors::dtype_text(api, stands, args),
             "value.legacy" => calls::value(api, args),
             "value.legacy_code" => calls::code_of(api, stands, args),
-            _ => match Builtin::op(op).map(|op| op.run) {
-                Some(Run::Legacy(drive)) => drive(api, args),
+            _ => match BuiltinTestee::op(op).map(|op| op.run) {
+                Some(Handler::Legacy(drive)) => drive(api, args),
                 _ => Err(unsupported(why_not(op))),
             },
         };
@@ -142,17 +142,19 @@ pub(super) fn with_release(libraries: &str) -> Result<(&str, Option<Release>), S
         return Ok((libraries, None));
     }
     let release: Option<Release> = named.parse().ok();
-    match release.filter(|release| (Stands::FIRST..=Stands::LAST).contains(release)) {
+    match release
+        .filter(|release| (RuntimeReleases::FIRST..=RuntimeReleases::LAST).contains(release))
+    {
         Some(release) => Ok((before, Some(release))),
         None => Err(format!(
             "legacy: `{named}` is not a release with this interface: there are {} to {}",
-            Stands::FIRST,
-            Stands::LAST
+            RuntimeReleases::FIRST,
+            RuntimeReleases::LAST
         )),
     }
 }
 
-/// Why an operation cannot be asked through this interface.
+/// Why this interface offers no way to an operation.
 fn why_not(op: &str) -> String {
     if let Some(why) = library::why_not(op) {
         return why.to_owned();

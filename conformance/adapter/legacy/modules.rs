@@ -4,7 +4,8 @@ use super::super::view;
 use super::{Reply, bytes, unsupported};
 use crate::blob::pack::Naming;
 use crate::conformance::module::lookup::pairs;
-use crate::conformance::runtime::legacy::{Api, Arg, Handle, Held, c_text, int_arg};
+use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::legacy::{LegacyApi, LegacyArg, LegacyValue, c_text, int_arg};
 use crate::conformance::runtime::number::number_of;
 use crate::conformance::runtime::shell;
 use crate::release::Release;
@@ -17,14 +18,14 @@ use std::path::Path;
 /// The context symbol of these releases.
 const CONTEXT: &str = "__tvm_module_ctx";
 
-/// A kind whose payload has no bytes in any release. While a tree is asked its loader is ours.
+/// A kind whose payload has no bytes in any release. While a tree is loaded its loader is ours.
 const ROW: &str = "metadata_module";
 
 /// In its place where a loader stays for good once it is registered, as in 0.7: no case is about this kind.
 const ROW_FOR_GOOD: &str = "tvmspec_row";
 
 /// `blob.decode` and `module.load`.
-pub(super) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn walk(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let symbol = args.get("symbol").and_then(Value::as_str);
     if symbol.is_some_and(|symbol| symbol != naming().symbol()) {
         return Err(unsupported(
@@ -40,9 +41,12 @@ pub(super) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 }
 
 /// Kinds and imports of a module and of all below it, in the order of a walk.
-pub(in crate::conformance) fn kinds_below(api: &'static Api, root: &Held) -> Result<Value, Reply> {
+pub(in crate::conformance) fn kinds_below(
+    api: &'static LegacyApi,
+    root: &LegacyValue,
+) -> Result<Value, Reply> {
     // Behind the root, which is place 0.
-    let mut below: Vec<Held> = Vec::new();
+    let mut below: Vec<LegacyValue> = Vec::new();
     let mut shown = Vec::new();
     loop {
         let module = match shown.len() {
@@ -67,12 +71,12 @@ pub(in crate::conformance) fn kinds_below(api: &'static Api, root: &Held) -> Res
 
 /// The tree stands behind as many small modules as it has rows, or as the case says. Their loader is ours and reads
 /// nothing, so that the entry of a module is its kind alone.
-pub(super) fn import_tree(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn import_tree(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let tree = bytes(args)?;
     let word = tree
         .first_chunk()
         .map_or(0, |word| u64::from_le_bytes(*word));
-    // A count that the bytes do not hold is for the reader to refuse, with any number of modules.
+    // A count that the bytes do not hold is for the reader to reject, with any number of modules.
     let rows = word.saturating_sub(1).min(tree.len() as u64 / 8);
     let modules = args.get("modules").and_then(Value::as_u64).unwrap_or(rows);
     let mut body = (modules + 1).to_le_bytes().to_vec();
@@ -113,8 +117,8 @@ pub(super) fn import_tree(api: &'static Api, args: &Value) -> Result<Reply, Repl
 }
 
 thread_local! {
-    /// The modules of the rows of the case that is being asked, in their order.
-    static ROWS: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
+    /// The modules of the rows of the case that runs, in their order.
+    static ROWS: RefCell<Vec<LegacyValue>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Gives a library with nothing in it.
@@ -122,20 +126,20 @@ unsafe extern "C-unwind" fn load_row(
     _: *mut TVMValue,
     _: *mut c_int,
     _: c_int,
-    result: Handle,
-    this: Handle,
+    result: RawHandle,
+    this: RawHandle,
 ) -> c_int {
     // SAFETY: it was made with the interface, which is never freed.
-    let api: &'static Api = unsafe { &*this.cast::<Api>() };
+    let api: &'static LegacyApi = unsafe { &*this.cast::<LegacyApi>() };
     let Ok(module) = empty(api) else { return -1 };
     // SAFETY: the result of this callback.
-    let given = unsafe { api.give(result, module.arg()) };
+    let code = unsafe { api.give(result, module.arg()) };
     ROWS.with_borrow_mut(|rows| rows.push(module));
-    given
+    code
 }
 
 /// The payload as the only entry of a blob. A loader stops where it has read enough, so more bytes do not show.
-pub(super) fn payload(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn payload(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     of_this_layout(args)?;
     let kind = args.get("kind").and_then(Value::as_str).unwrap_or_default();
     let has_loader = api.global(&loader_of(kind))?.is_some();
@@ -155,10 +159,10 @@ pub(super) fn payload(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 
 /// The module of kind `kind` out of a library that has nothing else.
 pub(in crate::conformance) fn stored(
-    api: &'static Api,
+    api: &'static LegacyApi,
     kind: &str,
     payload: &[u8],
-) -> Result<Held, Reply> {
+) -> Result<LegacyValue, Reply> {
     let mut body = 1u64.to_le_bytes().to_vec();
     body.extend_from_slice(&(kind.len() as u64).to_le_bytes());
     body.extend_from_slice(kind.as_bytes());
@@ -173,8 +177,8 @@ pub(in crate::conformance) fn stored(
     }
 }
 
-/// An executable of another release is refused at its version: nothing behind it was looked at, good or bad.
-fn own_version(root: Result<Held, Reply>) -> Result<Held, Reply> {
+/// An executable of another release is rejected at its version: nothing behind it was looked at, good or bad.
+fn own_version(root: Result<LegacyValue, Reply>) -> Result<LegacyValue, Reply> {
     root.map_err(|reply| match reply {
         Reply::Reject(refusal) if refusal.message.contains("in the version section") => {
             unsupported("this runtime reads executables of its own release only")
@@ -190,11 +194,11 @@ const RENAMED: [(&str, &str); 2] = [
 ];
 
 /// `module.import`: pairs of importer and imported.
-pub(super) fn import(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn import(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let (pairs, count) =
         pairs(args).ok_or_else(|| unsupported("`value` is not a list of pairs"))?;
     let modules = (0..count).map(|_| empty(api));
-    let modules: Vec<Held> = modules.collect::<Result<_, _>>()?;
+    let modules: Vec<LegacyValue> = modules.collect::<Result<_, _>>()?;
     for (from, to) in pairs {
         api.import(&modules[from], &modules[to])?;
     }
@@ -211,8 +215,8 @@ pub(super) fn import(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     })
 }
 
-/// `module.find`: every module is a library whose functions give its number. Which modules were asked does not show.
-pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+/// `module.find`: every module is a library whose functions give its number. Which modules were searched does not show.
+pub(super) fn find(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let list = value.get("modules").and_then(Value::as_array);
     let list = list.ok_or_else(|| unsupported("`value` has no list `modules`"))?;
@@ -231,7 +235,7 @@ pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
             let import = modules.get(number_of::<usize>(import)?);
             api.import(
                 module,
-                import.ok_or_else(|| unsupported("there is no such module"))?,
+                import.ok_or_else(|| unsupported("there is no module of that number"))?,
             )?;
         }
     }
@@ -275,7 +279,7 @@ fn framed(body: &[u8]) -> Vec<u8> {
 }
 
 /// The module of a library around `blob`.
-fn around(api: &'static Api, blob: &[u8]) -> Result<Held, Reply> {
+fn around(api: &'static LegacyApi, blob: &[u8]) -> Result<LegacyValue, Reply> {
     let naming = naming();
     library(api, |path| {
         shell::write(blob, naming.symbol(), CONTEXT, &naming, path)
@@ -283,7 +287,7 @@ fn around(api: &'static Api, blob: &[u8]) -> Result<Held, Reply> {
 }
 
 /// The module of a library with nothing in it.
-pub(in crate::conformance) fn empty(api: &'static Api) -> Result<Held, Reply> {
+pub(in crate::conformance) fn empty(api: &'static LegacyApi) -> Result<LegacyValue, Reply> {
     library(api, |path| {
         shell::write(&[], "nothing", CONTEXT, &naming(), path)
     })
@@ -291,19 +295,19 @@ pub(in crate::conformance) fn empty(api: &'static Api) -> Result<Held, Reply> {
 
 /// The module of the library that `write` writes.
 pub(in crate::conformance) fn library(
-    api: &'static Api,
+    api: &'static LegacyApi,
     write: impl FnOnce(&Path) -> std::io::Result<()>,
-) -> Result<Held, Reply> {
+) -> Result<LegacyValue, Reply> {
     let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
     let path = folder.path().join("case.so");
     write(&path).map_err(|error| unsupported(format!("no library can be made here: {error}")))?;
     api.load(&c_text(&path.to_string_lossy()))
 }
 
-fn imports(api: &'static Api, module: &Held) -> Result<Vec<Held>, Reply> {
+fn imports(api: &'static LegacyApi, module: &LegacyValue) -> Result<Vec<LegacyValue>, Reply> {
     let size = api.call_global("runtime.ModuleImportsSize", &[module.arg()])?;
     let imports = (0..size.int()).map(|at| {
-        let args: [Arg; 2] = [module.arg(), int_arg(at)];
+        let args: [LegacyArg; 2] = [module.arg(), int_arg(at)];
         let import = api.call_global("runtime.ModuleGetImport", &args)?;
         match import.code {
             code::MODULE => Ok(import),
@@ -313,12 +317,15 @@ fn imports(api: &'static Api, module: &Held) -> Result<Vec<Held>, Reply> {
     imports.collect()
 }
 
-fn place(modules: &[Held], module: &Held) -> Option<usize> {
+fn place(modules: &[LegacyValue], module: &LegacyValue) -> Option<usize> {
     let mut known = modules.iter();
     known.position(|known| known.handle() == module.handle())
 }
 
-pub(in crate::conformance) fn kind_of(api: &'static Api, module: &Held) -> Result<String, Reply> {
+pub(in crate::conformance) fn kind_of(
+    api: &'static LegacyApi,
+    module: &LegacyValue,
+) -> Result<String, Reply> {
     api.call_global("runtime.ModuleGetTypeKey", &[module.arg()])?
         .text()
 }

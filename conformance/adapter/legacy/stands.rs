@@ -1,10 +1,10 @@
 //! Which release a runtime stands for: what it shows, and what the user says.
 //!
 //! The interface has no version. What a release brought is there in it and in all that follow, or until a release
-//! that took it away: each such [`Sign`] leaves the releases that agree with it.
+//! that took it away: each [`Sign`] leaves the releases that agree with it.
 
 use super::{Reply, unsupported};
-use crate::conformance::runtime::legacy::{Api, text_arg};
+use crate::conformance::runtime::legacy::{LegacyApi, text_arg};
 use crate::release::Release;
 use crate::value::legacy::code;
 use serde_json::Value;
@@ -12,14 +12,14 @@ use std::fmt;
 
 /// The releases that a runtime may be of, from the first to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stands {
+pub(super) struct RuntimeReleases {
     pub(super) first: Release,
     pub(super) last: Release,
-    known: Known,
+    known: Certainty,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum Certainty {
     /// The user says it, or its signs do.
     Exactly,
     /// No sign is between these releases.
@@ -28,15 +28,16 @@ enum Known {
     Contradicted,
 }
 
-impl Stands {
+impl RuntimeReleases {
     /// The releases that this interface is of.
     pub(super) const FIRST: Release = Release::of(7);
+    /// The last release with this interface: from 0.21 on the functions are those of tvm-ffi.
     pub(super) const LAST: Release = Release::of(20);
     /// For what is like no release.
-    const ANY: Stands = Stands {
+    const ANY: RuntimeReleases = RuntimeReleases {
         first: Release::of(8),
-        last: Stands::LAST,
-        known: Known::Contradicted,
+        last: RuntimeReleases::LAST,
+        known: Certainty::Contradicted,
     };
 
     /// What the runtime shows, and the release that the user says.
@@ -44,30 +45,33 @@ impl Stands {
     /// # Errors
     ///
     /// When the runtime is of a release, and it is not the one that the user says: with every sign against it.
-    pub(super) fn of(api: &'static Api, named: Option<Release>) -> Result<Stands, String> {
+    pub(super) fn of(
+        api: &'static LegacyApi,
+        named: Option<Release>,
+    ) -> Result<RuntimeReleases, String> {
         let shown: Vec<(Sign, bool)> = SIGNS
             .into_iter()
             .filter_map(|sign| Some((sign, sign.is_shown(api)?)))
             .collect();
-        Stands::between(&shown, named)
+        RuntimeReleases::between(&shown, named)
     }
 
-    fn between(shown: &[(Sign, bool)], named: Option<Release>) -> Result<Stands, String> {
+    fn between(shown: &[(Sign, bool)], named: Option<Release>) -> Result<RuntimeReleases, String> {
         let agrees = |release: &Release| {
             shown
                 .iter()
                 .all(|(sign, there)| sign.of(*release) == *there)
         };
         let mut left = Release::all()
-            .filter(|release| (Stands::FIRST..=Stands::LAST).contains(release))
+            .filter(|release| (RuntimeReleases::FIRST..=RuntimeReleases::LAST).contains(release))
             .filter(agrees);
-        let shows = left.next().map(|first| Stands {
+        let shows = left.next().map(|first| RuntimeReleases {
             first,
             last: left.last().unwrap_or(first),
-            known: Known::Narrowed,
+            known: Certainty::Narrowed,
         });
         match (shows, named) {
-            (None, None) => Ok(Stands::ANY),
+            (None, None) => Ok(RuntimeReleases::ANY),
             (Some(shows), None) => Ok(shows.settled()),
             (Some(shows), Some(named)) if !(shows.first..=shows.last).contains(&named) => {
                 let against = shown
@@ -77,18 +81,18 @@ impl Stands {
                     against.map(|(sign, there)| sign.describe(*there)).collect();
                 Err(format!("it is not of {named}: {}", against.join("; ")))
             }
-            (_, Some(named)) => Ok(Stands {
+            (_, Some(named)) => Ok(RuntimeReleases {
                 first: named,
                 last: named,
-                known: Known::Exactly,
+                known: Certainty::Exactly,
             }),
         }
     }
 
-    fn settled(self) -> Stands {
+    fn settled(self) -> RuntimeReleases {
         match self.first == self.last {
-            true => Stands {
-                known: Known::Exactly,
+            true => RuntimeReleases {
+                known: Certainty::Exactly,
                 ..self
             },
             false => self,
@@ -100,7 +104,7 @@ impl Stands {
         Release::all().filter(move |release| (self.first..=self.last).contains(release))
     }
 
-    /// For what differs from release to release: only a runtime whose release is known can be asked.
+    /// For what differs from release to release: only a runtime whose release is known has an answer.
     pub(super) fn for_one_release(self, args: &Value) -> Result<(), Reply> {
         if self.first != self.last {
             return Err(unsupported(
@@ -115,23 +119,23 @@ impl Stands {
         let named = args.get("release").and_then(Value::as_str);
         match named.and_then(|name| name.parse::<Release>().ok()) {
             Some(release) if !(self.first..=self.last).contains(&release) => Err(unsupported(
-                format!("the case asks for what {release} does"),
+                format!("the case is about what {release} does"),
             )),
             _ => Ok(()),
         }
     }
 }
 
-impl fmt::Display for Stands {
+impl fmt::Display for RuntimeReleases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stands { first, last, known } = self;
+        let RuntimeReleases { first, last, known } = self;
         match known {
-            Known::Exactly => write!(f, "C interface of {first}"),
-            Known::Narrowed => write!(
+            Certainty::Exactly => write!(f, "C interface of {first}"),
+            Certainty::Narrowed => write!(
                 f,
                 "C interface of {first} to {last}, @RELEASE behind the library says which"
             ),
-            Known::Contradicted => write!(
+            Certainty::Contradicted => write!(
                 f,
                 "C interface of {first} to {last}, no release has what it shows: @RELEASE behind the library says which is meant"
             ),
@@ -187,14 +191,14 @@ const SIGNS: [Sign; 13] = [
 ];
 
 impl What {
-    /// `None` where it cannot be asked.
-    fn is_there(self, api: &'static Api) -> Option<bool> {
+    /// `None` where the interface does not show it.
+    fn is_there(self, api: &'static LegacyApi) -> Option<bool> {
         match self {
             What::Symbol(name) => Some(api.exports(name)),
             What::Global(name) => api.global(name).ok().map(|found| found.is_some()),
             What::Truth => {
-                let given = api.call_global("runtime.RuntimeEnabled", &[text_arg(c"cpu")]);
-                given.ok().map(|given| given.code == code::BOOL)
+                let enabled = api.call_global("runtime.RuntimeEnabled", &[text_arg(c"cpu")]);
+                enabled.ok().map(|enabled| enabled.code == code::BOOL)
             }
         }
     }
@@ -204,7 +208,7 @@ impl Sign {
     const fn since(since: u8, what: What) -> Sign {
         Sign {
             since,
-            until: Stands::LAST.minor(),
+            until: RuntimeReleases::LAST.minor(),
             what,
             part: None,
         }
@@ -227,7 +231,7 @@ impl Sign {
     }
 
     /// Whether the runtime has it; `None` where that means nothing.
-    fn is_shown(self, api: &'static Api) -> Option<bool> {
+    fn is_shown(self, api: &'static LegacyApi) -> Option<bool> {
         match self.part {
             Some(part) if !part.is_there(api)? => None,
             _ => self.what.is_there(api),
@@ -244,11 +248,11 @@ impl Sign {
             ),
             What::Global(name) => (format!("it has {name}"), format!("it lacks {name}")),
             What::Truth => (
-                "it gives a bool as one".to_owned(),
-                "it gives a bool as an integer".to_owned(),
+                "it returns a bool as one".to_owned(),
+                "it returns a bool as an integer".to_owned(),
             ),
         };
-        let who = match until == Stands::LAST {
+        let who = match until == RuntimeReleases::LAST {
             true => format!("{since} and later have"),
             false => format!("{since} to {until} have"),
         };
@@ -272,7 +276,7 @@ mod tests {
     #[test]
     fn every_release_differs_from_the_others() {
         for minor in 7..=20 {
-            let stands = Stands::between(&shown(minor), None).unwrap();
+            let stands = RuntimeReleases::between(&shown(minor), None).unwrap();
             assert_eq!(stands.to_string(), format!("C interface of 0.{minor}"));
             let names: Vec<String> = stands
                 .releases()
@@ -284,8 +288,8 @@ mod tests {
 
     #[test]
     fn a_named_release_must_agree() {
-        let named = |minor| Stands::between(&shown(12), Some(Release::of(minor)));
-        assert_eq!(named(12), Stands::between(&shown(12), None));
+        let named = |minor| RuntimeReleases::between(&shown(12), Some(Release::of(minor)));
+        assert_eq!(named(12), RuntimeReleases::between(&shown(12), None));
         let late = named(13).unwrap_err();
         assert_eq!(
             late,
@@ -308,15 +312,15 @@ mod tests {
             .into_iter()
             .filter(|(sign, _)| sign.part.is_none())
             .collect();
-        let stands = Stands::between(&shown, None).unwrap();
+        let stands = RuntimeReleases::between(&shown, None).unwrap();
         assert!(
             stands
                 .to_string()
                 .starts_with("C interface of 0.12 to 0.13, @RELEASE")
         );
-        let named = Stands::between(&shown, Some(Release::of(13))).unwrap();
+        let named = RuntimeReleases::between(&shown, Some(Release::of(13))).unwrap();
         assert_eq!(named.to_string(), "C interface of 0.13");
-        assert!(Stands::between(&shown, Some(Release::of(14))).is_err());
+        assert!(RuntimeReleases::between(&shown, Some(Release::of(14))).is_err());
     }
 
     /// As our own library: some of what came late and nothing of what came before.
@@ -326,13 +330,13 @@ mod tests {
             .into_iter()
             .map(|sign| (sign, sign.since % 2 == 0))
             .collect();
-        let stands = Stands::between(&mixed, None).unwrap();
+        let stands = RuntimeReleases::between(&mixed, None).unwrap();
         assert_eq!(
             (stands.first, stands.last),
             (Release::of(8), Release::of(20))
         );
         assert!(stands.to_string().contains("no release has what it shows"));
-        let named = Stands::between(&mixed, Some(Release::of(9))).unwrap();
+        let named = RuntimeReleases::between(&mixed, Some(Release::of(9))).unwrap();
         assert_eq!(named.to_string(), "C interface of 0.9");
     }
 }

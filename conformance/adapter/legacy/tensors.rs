@@ -1,9 +1,9 @@
 //! Parameter files, tensor records in them, and data types.
 
 use super::super::library;
-use super::{Reply, Stands, bytes, unsupported};
+use super::{Reply, RuntimeReleases, bytes, unsupported};
 use crate::conformance::runtime::legacy::{
-    Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg,
+    LegacyApi, LegacyArg, LegacyValue, bytes_arg, c_text, int_arg, null_arg, text_arg,
 };
 use crate::release::Release;
 use crate::rule::Findings;
@@ -17,7 +17,11 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// `tensor.decode`: a parameter file, or a tensor as the only one of such a file.
-pub(super) fn decode(api: &'static Api, stands: Stands, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn decode(
+    api: &'static LegacyApi,
+    stands: RuntimeReleases,
+    args: &Value,
+) -> Result<Reply, Reply> {
     stands.for_release_of(args)?;
     let form = args.get("form").and_then(Value::as_str);
     let file = match form {
@@ -67,15 +71,15 @@ fn alone(record: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The words for a type are asked by `tensor.dtype_text`; here it is told by its numbers.
-fn shown(tensor: &Held) -> Result<Value, Reply> {
+/// The words for a type are the matter of `tensor.dtype_text`; here numbers name it.
+fn shown(tensor: &LegacyValue) -> Result<Value, Reply> {
     let described = tensor
         .tensor()
         .ok_or_else(|| unsupported("what was loaded is not a tensor"))?;
     // SAFETY: the tensor is alive.
     let shape = unsafe { described.shape() };
     let DLDataType { code, bits, lanes } = described.dtype;
-    // What has no size was accepted all the same, and nobody may look.
+    // A tensor whose size overflows was accepted all the same: its data must not be read.
     let data = bytes_in(described, shape).map(|size| match size {
         0 => &[][..],
         // SAFETY: a tensor that was just loaded is compact and on the CPU.
@@ -99,7 +103,11 @@ fn bytes_in(tensor: &DLTensor, shape: &[i64]) -> Option<usize> {
 }
 
 /// `tensor.encode`: the parameter file of named tensors.
-pub(super) fn encode(api: &'static Api, stands: Stands, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn encode(
+    api: &'static LegacyApi,
+    stands: RuntimeReleases,
+    args: &Value,
+) -> Result<Reply, Reply> {
     stands.for_release_of(args)?;
     if let Some(form) = args.get("form").and_then(Value::as_str)
         && form != "params"
@@ -115,7 +123,7 @@ pub(super) fn encode(api: &'static Api, stands: Stands, args: &Value) -> Result<
         held.push(api.call_global("runtime.String", &[text_arg(&name)])?);
         held.push(made(api, tensor)?);
     }
-    let args: Vec<Arg> = held.iter().map(Held::arg).collect();
+    let args: Vec<LegacyArg> = held.iter().map(LegacyValue::arg).collect();
     let map = api.call_global("runtime.Map", &args)?;
     let file = api.call_global("runtime.SaveParams", &[map.arg()])?;
     let file = file
@@ -129,7 +137,7 @@ pub(super) fn encode(api: &'static Api, stands: Stands, args: &Value) -> Result<
     })
 }
 
-/// The file with its tensors in the order of `names`: the map that the runtime is given has no order of its own. Records
+/// The file with its tensors in the order of `names`: the map that the runtime takes has no order of its own. Records
 /// are written back as they were read. `None` where the file does not hold exactly these names.
 fn in_order(file: &[u8], names: &[&str]) -> Option<Vec<u8>> {
     let (params, _) = Params::detect(&mut Cursor::new(file), &mut Findings::default()).ok()?;
@@ -142,7 +150,7 @@ fn in_order(file: &[u8], names: &[&str]) -> Option<Vec<u8>> {
 }
 
 /// A tensor of the runtime with these contents.
-fn made(api: &'static Api, tensor: &Value) -> Result<Held, Reply> {
+fn made(api: &'static LegacyApi, tensor: &Value) -> Result<LegacyValue, Reply> {
     let wrong = || unsupported("a tensor is not {name, dtype, shape, data}");
     if tensor
         .get("device")
@@ -177,7 +185,11 @@ fn made(api: &'static Api, tensor: &Value) -> Result<Held, Reply> {
 }
 
 /// `tensor.dtype_parse`: the type of a tensor that is made with it.
-pub(super) fn dtype_parse(api: &'static Api, stands: Stands, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn dtype_parse(
+    api: &'static LegacyApi,
+    stands: RuntimeReleases,
+    args: &Value,
+) -> Result<Reply, Reply> {
     stands.for_one_release(args)?;
     let text = args.get("value").and_then(Value::as_str);
     let text = text.ok_or_else(|| unsupported("`value` is not a text"))?;
@@ -190,7 +202,7 @@ pub(super) fn dtype_parse(api: &'static Api, stands: Stands, args: &Value) -> Re
     let extent = [1i64];
     let tuple;
     // Up to 0.8 a shape is its address and its rank.
-    let mut args: Vec<Arg> = if stands.last < Release::of(9) {
+    let mut args: Vec<LegacyArg> = if stands.last < Release::of(9) {
         let v_handle = extent.as_ptr().cast_mut().cast();
         vec![(TVMValue { v_handle }, code::HANDLE), int_arg(1)]
     } else {
@@ -200,7 +212,7 @@ pub(super) fn dtype_parse(api: &'static Api, stands: Stands, args: &Value) -> Re
     args.extend([text_arg(&text), device, null_arg()]);
     let tensor = api.call_global("runtime.TVMArrayAllocWithScope", &args);
     let tensor = tensor.map_err(|reply| match reply {
-        // The text was read; what is refused is a tensor of this type.
+        // The text was read; what is rejected is a tensor of this type.
         Reply::Reject(refusal) if refusal.message.contains("dtype.lanes >= 1") => {
             unsupported("a type is seen by a tensor of it, and there is none without lanes")
         }
@@ -216,7 +228,11 @@ pub(super) fn dtype_parse(api: &'static Api, stands: Stands, args: &Value) -> Re
 }
 
 /// `tensor.dtype_text`: a data type comes back from a call as its text.
-pub(super) fn dtype_text(api: &'static Api, stands: Stands, args: &Value) -> Result<Reply, Reply> {
+pub(super) fn dtype_text(
+    api: &'static LegacyApi,
+    stands: RuntimeReleases,
+    args: &Value,
+) -> Result<Reply, Reply> {
     stands.for_one_release(args)?;
     let three = args.get("value").and_then(Value::as_array);
     let part = |at: usize| three.and_then(|three| three.get(at)?.as_u64());
@@ -238,7 +254,7 @@ pub(super) fn dtype_text(api: &'static Api, stands: Stands, args: &Value) -> Res
     })
 }
 
-fn dtype_arg(v_type: DLDataType) -> Arg {
+fn dtype_arg(v_type: DLDataType) -> LegacyArg {
     let mut value = TVMValue { v_int64: 0 };
     value.v_type = v_type;
     (value, code::DATA_TYPE)

@@ -1,13 +1,15 @@
-//! What a device says of itself, and the memory that it gives.
+//! The attributes of a device, and the memory that it allocates.
 
 use super::super::probe::Probe;
-use super::super::tables::refused_or_failed;
+use super::super::tables::rejected_or_failed;
 use super::copies::tensor;
 use super::workspaces::distinct;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::{Attribute, AttributeValue, DEV_13, Dtype, Space};
 use crate::rule::Kind;
 
+/// `device/attributes-have-their-types` (DEV-08). Where it does not hold: schedulers divide by what a device answers: a zero or a text in
+/// the wrong place ends in a crash far from here.
 pub(super) fn attributes_have_their_types(probe: &Probe<'_>) -> Outcome {
     let ask = |attribute| probe.api.attribute(probe.device, attribute);
     expect(ask(Attribute::Exist)?, AttributeValue::Int(1), "exist")?;
@@ -34,6 +36,7 @@ pub(super) fn attributes_have_their_types(probe: &Probe<'_>) -> Outcome {
     Ok(())
 }
 
+/// `device/thread-dimensions-are-a-list` (DEV-10). Where it does not hold: Python parses the text as JSON and indexes three axes.
 pub(super) fn thread_dimensions_are_a_list(probe: &Probe<'_>) -> Outcome {
     let AttributeValue::Text(text) = probe
         .api
@@ -47,6 +50,8 @@ pub(super) fn thread_dimensions_are_a_list(probe: &Probe<'_>) -> Outcome {
     })
 }
 
+/// `device/compute-version-is-numbers` (DEV-11). Where it does not hold: code generators split the text at the dot to choose
+/// instructions.
 pub(super) fn compute_version_is_numbers(probe: &Probe<'_>) -> Outcome {
     let AttributeValue::Text(text) = probe
         .api
@@ -61,6 +66,8 @@ pub(super) fn compute_version_is_numbers(probe: &Probe<'_>) -> Outcome {
     })
 }
 
+/// `device/memory-is-aligned` (DEV-12). Where it does not hold: compiled code uses aligned vector loads; a misaligned buffer is a fault
+/// or wrong numbers.
 pub(super) fn memory_is_aligned(probe: &Probe<'_>) -> Outcome {
     if !probe.api.supports_pointer_arithmetic() {
         return Failure::skipped(
@@ -76,7 +83,7 @@ pub(super) fn memory_is_aligned(probe: &Probe<'_>) -> Outcome {
             held.push(space);
             demand(space.address().is_multiple_of(alignment), || {
                 format!(
-                    "{nbytes} bytes at {:#x}, asked for alignment {alignment}",
+                    "{nbytes} bytes at {:#x}, requested alignment {alignment}",
                     space.address()
                 )
             })?;
@@ -89,6 +96,8 @@ pub(super) fn memory_is_aligned(probe: &Probe<'_>) -> Outcome {
     Ok(())
 }
 
+/// `device/flat-scopes-are-flat` (DEV-13). Where it does not hold: 0.14 and later pass an empty scope for plain memory; a device that
+/// rejects it cannot run them.
 pub(super) fn flat_scopes_are_flat(probe: &Probe<'_>) -> Outcome {
     for scope in [None, Some("global"), Some("")] {
         let space = probe
@@ -101,21 +110,25 @@ pub(super) fn flat_scopes_are_flat(probe: &Probe<'_>) -> Outcome {
     Ok(())
 }
 
-pub(super) fn unknown_scope_is_refused(probe: &Probe<'_>) -> Outcome {
-    let given = probe
-        .api
-        .alloc_scoped(probe.device, &[4], Dtype::FLOAT32, Some("no.such.scope"));
-    if let Ok(space) = given {
+/// `device/unknown-scope-is-rejected` (DEV-13). Where it does not hold: a texture that silently becomes a buffer is read with the wrong
+/// layout.
+pub(super) fn unknown_scope_is_rejected(probe: &Probe<'_>) -> Outcome {
+    let allocated =
+        probe
+            .api
+            .alloc_scoped(probe.device, &[4], Dtype::FLOAT32, Some("no.such.scope"));
+    if let Ok(space) = allocated {
         // SAFETY: allocated above, freed once.
         unsafe { probe.api.free(probe.device, space)? };
     }
     let what = "memory in scope `no.such.scope`";
-    refused_or_failed(given, DEV_13, Kind::Unsupported, what)?;
+    rejected_or_failed(allocated, DEV_13, Kind::Unsupported, what)?;
     let tensor = tensor(probe, Space::NULL, &[4], None, 0);
     let size = probe.api.data_size(&tensor, Some("no.such.scope"));
-    refused_or_failed(size, DEV_13, Kind::Unsupported, "a size in it")
+    rejected_or_failed(size, DEV_13, Kind::Unsupported, "a size in it")
 }
 
+/// `device/spaces-are-distinct` (DEV-41). Where it does not hold: two live tensors in one piece of memory overwrite each other.
 pub(super) fn spaces_are_distinct(probe: &Probe<'_>) -> Outcome {
     let sizes = [1, 64, 100, 4096, 4097, 1, 64];
     distinct(sizes.into_iter().map(|nbytes| probe.space(nbytes)))

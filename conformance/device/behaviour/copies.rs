@@ -1,7 +1,7 @@
 //! Copies between spaces and tensors.
 
-use super::super::probe::{Held, Probe, pattern};
-use super::super::tables::refused_or_failed;
+use super::super::probe::{Probe, ProbedMemory, pattern};
+use super::super::tables::rejected_or_failed;
 use super::STREAM;
 use crate::conformance::behaviour::{Failure, Outcome, expect};
 use crate::device::{DEV_16, DEV_17, Dtype, Space, TensorRef};
@@ -24,6 +24,8 @@ pub(super) fn tensor<'a>(
     }
 }
 
+/// `device/tensor-sizes-must-match` (DEV-16). Where it does not hold: copying the smaller or the larger number of bytes are both wrong;
+/// only rejecting is not.
 pub(super) fn tensor_sizes_must_match(probe: &Probe<'_>) -> Outcome {
     let (from, to) = (probe.space(16)?, probe.space(16)?);
     // Also strided: the sizes are looked at first.
@@ -31,7 +33,7 @@ pub(super) fn tensor_sizes_must_match(probe: &Probe<'_>) -> Outcome {
     let to = tensor(probe, to.space, &[9], None, 0);
     // SAFETY: both spaces are larger than either tensor.
     let copied = unsafe { probe.api.copy_tensor(&from, &to, STREAM) };
-    refused_or_failed(
+    rejected_or_failed(
         copied,
         DEV_16,
         Kind::Type,
@@ -39,7 +41,9 @@ pub(super) fn tensor_sizes_must_match(probe: &Probe<'_>) -> Outcome {
     )
 }
 
-pub(super) fn strided_tensor_is_refused(probe: &Probe<'_>) -> Outcome {
+/// `device/strided-tensor-is-rejected` (DEV-17). Where it does not hold: copying a transposed view as if it lay in one piece permutes its
+/// elements.
+pub(super) fn strided_tensor_is_rejected(probe: &Probe<'_>) -> Outcome {
     let (from, to) = (probe.space(16)?, probe.space(16)?);
     let flat = tensor(probe, from.space, &[2, 4], None, 0);
     let strided = tensor(probe, to.space, &[2, 4], Some(&[1, 2]), 0);
@@ -48,10 +52,11 @@ pub(super) fn strided_tensor_is_refused(probe: &Probe<'_>) -> Outcome {
     // SAFETY: both spaces hold the tensors.
     let out = unsafe { probe.api.copy_tensor(&strided, &flat, STREAM) };
     let what = "a copy of a strided tensor";
-    refused_or_failed(into, DEV_17, Kind::Unsupported, what)?;
-    refused_or_failed(out, DEV_17, Kind::Unsupported, what)
+    rejected_or_failed(into, DEV_17, Kind::Unsupported, what)?;
+    rejected_or_failed(out, DEV_17, Kind::Unsupported, what)
 }
 
+/// `device/extent-one-axes-do-not-count` (DEV-17). Where it does not hold: frameworks hand out batches of one with arbitrary strides.
 pub(super) fn extent_one_axes_do_not_count(probe: &Probe<'_>) -> Outcome {
     let (from, to) = (probe.space(8)?, probe.space(8)?);
     from.write(0, &pattern(1, 8), STREAM)?;
@@ -62,6 +67,8 @@ pub(super) fn extent_one_axes_do_not_count(probe: &Probe<'_>) -> Outcome {
     expect(to.read(0, 8, STREAM)?, pattern(1, 8), "the copy")
 }
 
+/// `device/tensor-offsets-are-used` (DEV-18). Where it does not hold: a view into a pooled buffer starts at its byte offset, not at the
+/// handle.
 pub(super) fn tensor_offsets_are_used(probe: &Probe<'_>) -> Outcome {
     let (from, to) = (probe.space(64)?, probe.space(64)?);
     from.write(0, &pattern(2, 64), STREAM)?;
@@ -92,6 +99,7 @@ pub(super) fn same(actual: &[u8], expected: &[u8], what: &str) -> Outcome {
     }
 }
 
+/// `device/copy-moves-exactly-its-bytes` (DEV-39). Where it does not hold: one byte too many is another tensor's first byte.
 pub(super) fn copy_moves_exactly_its_bytes(probe: &Probe<'_>) -> Outcome {
     let [from, to] = [probe.space(300)?, probe.space(300)?];
     from.write(0, &pattern(3, 300), STREAM)?;
@@ -125,7 +133,7 @@ pub(super) fn copy_moves_exactly_its_bytes(probe: &Probe<'_>) -> Outcome {
     )
 }
 
-fn from_pattern(space: &Held<'_>, at: usize) -> Result<u8, Failure> {
+fn from_pattern(space: &ProbedMemory<'_>, at: usize) -> Result<u8, Failure> {
     Ok(space
         .read(at, 1, STREAM)?
         .first()
@@ -133,6 +141,8 @@ fn from_pattern(space: &Held<'_>, at: usize) -> Result<u8, Failure> {
         .unwrap_or_default())
 }
 
+/// `device/empty-copy-is-nothing` (DEV-39). Where it does not hold: tensors without elements are legal; drivers reject copies of no
+/// bytes.
 pub(super) fn empty_copy_is_nothing(probe: &Probe<'_>) -> Outcome {
     let [from, to] = [probe.space(8)?, probe.space(8)?];
     to.write(0, &pattern(4, 8), STREAM)?;
@@ -145,6 +155,8 @@ pub(super) fn empty_copy_is_nothing(probe: &Probe<'_>) -> Outcome {
     )
 }
 
+/// `device/overlapping-copy-moves-or-is-rejected` (DEV-40). Where it does not hold: a cache that shifts in place repeats its first rows
+/// for ever.
 pub(super) fn overlapping_copy(probe: &Probe<'_>) -> Outcome {
     for (from_offset, to_offset) in [(0, 8), (8, 0), (0, 1)] {
         let space = probe.space(128)?;

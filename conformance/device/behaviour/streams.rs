@@ -1,13 +1,15 @@
 //! Streams, and who waits for whom.
 
 use super::super::probe::{Probe, pattern};
-use super::super::tables::refused_or_failed;
+use super::super::tables::rejected_or_failed;
 use super::STREAM;
 use super::copies::same;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::{Attribute, AttributeValue, DEV_42, Device};
 use crate::rule::Kind;
 
+/// `device/stream-of-thread` (DEV-22, DEV-23). Where it does not hold: a worker thread that sets its stream must not move the work of
+/// another.
 pub(super) fn stream_of_thread(probe: &Probe<'_>) -> Outcome {
     let Probe { api, device } = *probe;
     probe.with_stream(|stream| {
@@ -27,6 +29,8 @@ pub(super) fn stream_of_thread(probe: &Probe<'_>) -> Outcome {
     })
 }
 
+/// `device/sync-waits` (DEV-36). Where it does not hold: the host reads results after a sync; after a sync that returns early it reads
+/// old data now and then.
 pub(super) fn sync_waits(probe: &Probe<'_>) -> Outcome {
     let space = probe.space(1 << 16)?;
     for round in 0..4 {
@@ -39,6 +43,8 @@ pub(super) fn sync_waits(probe: &Probe<'_>) -> Outcome {
     Ok(())
 }
 
+/// `device/stream-runs-in-order` (DEV-37). Where it does not hold: operators of a model depend on each other only by the order of the
+/// stream.
 pub(super) fn stream_runs_in_order(probe: &Probe<'_>) -> Outcome {
     let [space, other] = [probe.space(256)?, probe.space(256)?];
     probe.with_stream(|stream| {
@@ -54,6 +60,7 @@ pub(super) fn stream_runs_in_order(probe: &Probe<'_>) -> Outcome {
     })
 }
 
+/// `device/streams-wait-for-each-other` (DEV-38). Where it does not hold: copy and compute streams overlap, and meet only here.
 pub(super) fn streams_wait_for_each_other(probe: &Probe<'_>) -> Outcome {
     let [space, other] = [probe.space(1 << 14)?, probe.space(1 << 14)?];
     probe.with_stream(|first| {
@@ -75,6 +82,7 @@ pub(super) fn streams_wait_for_each_other(probe: &Probe<'_>) -> Outcome {
     })
 }
 
+/// `device/set-device` (DEV-42). Where it does not hold: a device that is not there must be rejected here and not at the first kernel.
 pub(super) fn set_device(probe: &Probe<'_>) -> Outcome {
     probe.api.set_device(probe.device)?;
     if probe.device.kind == Device::CPU.kind {
@@ -82,7 +90,7 @@ pub(super) fn set_device(probe: &Probe<'_>) -> Outcome {
     }
     let nowhere = Device::new(probe.device.kind, 1000);
     let made = probe.api.set_device(nowhere);
-    refused_or_failed(
+    rejected_or_failed(
         made,
         DEV_42,
         Kind::Missing,
@@ -95,6 +103,8 @@ pub(super) fn set_device(probe: &Probe<'_>) -> Outcome {
     )
 }
 
+/// `device/free-waits-for-queued-work` (DEV-46). Where it does not hold: frameworks drop tensors as soon as the last operator that uses
+/// them is queued.
 pub(super) fn free_waits_for_queued_work(probe: &Probe<'_>) -> Outcome {
     let target = probe.space(512)?;
     for round in 0..4 {

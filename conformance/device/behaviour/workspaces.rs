@@ -1,7 +1,7 @@
 //! Workspace: reused in order, by device and thread.
 
-use super::super::probe::{Held, Probe, pattern};
-use super::super::tables::refused_or_failed;
+use super::super::probe::{Probe, ProbedMemory, pattern};
+use super::super::tables::rejected_or_failed;
 use super::STREAM;
 use super::copies::same;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
@@ -23,6 +23,8 @@ fn on_fresh_thread<T: Send>(
     outcome.unwrap_or_else(|_| Failure::broken("the device panicked"))
 }
 
+/// `device/workspace-is-reused` (DEV-26). Where it does not hold: operators allocate workspace on every call; a device allocation each
+/// time would dominate small kernels.
 pub(super) fn workspace_is_reused(probe: &Probe<'_>) -> Outcome {
     pooled(probe)?;
     on_fresh_thread(|| reused(probe))
@@ -40,6 +42,7 @@ fn reused(probe: &Probe<'_>) -> Outcome {
     Ok(())
 }
 
+/// `device/workspace-order` (DEV-30). Where it does not hold: peak memory of a program is fixed by the order in which blocks come back.
 pub(super) fn workspace_order(probe: &Probe<'_>) -> Outcome {
     pooled(probe)?;
     // In: the order in which equal blocks come back. Out: the order in which they are handed out again.
@@ -78,16 +81,19 @@ fn order_of_reuse(probe: &Probe<'_>, back: &str) -> Result<String, Failure> {
     Ok(order)
 }
 
-pub(super) fn foreign_workspace_is_refused(probe: &Probe<'_>) -> Outcome {
+/// `device/foreign-workspace-is-rejected` (DEV-31). Where it does not hold: taking a stranger's pointer into the pool hands it out as
+/// scratch memory later.
+pub(super) fn foreign_workspace_is_rejected(probe: &Probe<'_>) -> Outcome {
     pooled(probe)?;
     let held = probe.workspace(64)?;
     let foreign = probe.space(64)?;
-    // SAFETY: refusing is all that a pool may do with a space that it does not know, and that is what this is about.
+    // SAFETY: rejecting is all that a pool may do with a space that it does not know, and that is what this is about.
     let freed = unsafe { probe.api.free_workspace(probe.device, foreign.space) };
     drop(held);
-    refused_or_failed(freed, DEV_31, Kind::Missing, "freeing memory as workspace")
+    rejected_or_failed(freed, DEV_31, Kind::Missing, "freeing memory as workspace")
 }
 
+/// `device/workspace-comes-back-in-any-order` (DEV-32). Where it does not hold: error paths free out of order.
 pub(super) fn workspace_comes_back_in_any_order(probe: &Probe<'_>) -> Outcome {
     let [first, second, third] = [
         probe.workspace(100)?,
@@ -100,6 +106,8 @@ pub(super) fn workspace_comes_back_in_any_order(probe: &Probe<'_>) -> Outcome {
     Ok(())
 }
 
+/// `device/workspace-is-per-device` (DEV-33). Where it does not hold: memory of device 0 handed to a kernel on device 1 is an illegal
+/// address there.
 pub(super) fn workspace_is_per_device(probe: &Probe<'_>) -> Outcome {
     pooled(probe)?;
     let other = Device::new(probe.device.kind, probe.device.id + 1);
@@ -117,6 +125,7 @@ pub(super) fn workspace_is_per_device(probe: &Probe<'_>) -> Outcome {
     })
 }
 
+/// `device/empty-workspace-is-something` (DEV-35). Where it does not hold: compiled code takes null for out of memory and stops.
 pub(super) fn empty_workspace_is_something(probe: &Probe<'_>) -> Outcome {
     let [first, second] = [probe.workspace(0)?, probe.workspace(0)?];
     demand(!first.space.is_null() && !second.space.is_null(), || {
@@ -124,13 +133,15 @@ pub(super) fn empty_workspace_is_something(probe: &Probe<'_>) -> Outcome {
     })
 }
 
+/// `device/workspaces-are-distinct` (DEV-41). Where it does not hold: an operator with two scratch buffers computes nonsense when they
+/// are one.
 pub(super) fn workspaces_are_distinct(probe: &Probe<'_>) -> Outcome {
     let sizes = [1, 64, 100, 4096, 4097, 1, 64];
     distinct(sizes.into_iter().map(|nbytes| probe.workspace(nbytes)))
 }
 
 pub(super) fn distinct<'a>(
-    spaces: impl Iterator<Item = Result<Held<'a>, crate::device::Error>>,
+    spaces: impl Iterator<Item = Result<ProbedMemory<'a>, crate::device::Error>>,
 ) -> Outcome {
     let spaces: Vec<_> = spaces.collect::<Result<_, _>>()?;
     for (seed, space) in spaces.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The host as a device, handles that are no addresses, and device modules as the module chapter has them.
 
 use super::super::recorder::Recorder;
-use super::super::tables::refused;
+use super::super::tables::rejected;
 use super::DEVICE;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::conformance::case::golden;
@@ -13,6 +13,8 @@ use crate::module::workspace::{self, Request};
 use crate::release::Layout;
 use crate::rule::Kind;
 
+/// `device/what-the-cpu-answers` (DEV-08). Where it does not hold: a scheduler that takes a made-up number of the host for a fact plans
+/// for a machine that is not there.
 pub(super) fn what_the_cpu_answers() -> Outcome {
     let cpu = cpu::cpu();
     for attribute in Attribute::ALL {
@@ -41,11 +43,13 @@ fn memory_is_that_of_the_system(answer: AttributeValue) -> Outcome {
     )
 }
 
+/// `device/an-alignment-that-is-none` (DEV-12). Where it does not hold: memory at an alignment that no allocator knows is aligned to
+/// something else.
 pub(super) fn no_such_alignment() -> Outcome {
     for alignment in [24, 63, 65] {
-        let asked = cpu::cpu().alloc(Device::CPU, 64, alignment, Dtype::UINT8);
+        let allocated = cpu::cpu().alloc(Device::CPU, 64, alignment, Dtype::UINT8);
         let what = format!("memory aligned to {alignment}");
-        refused(asked, DEV_12, Kind::Unsupported, &what)?;
+        rejected(allocated, DEV_12, Kind::Unsupported, &what)?;
     }
     for alignment in [0, 1] {
         let space = cpu::cpu().alloc(Device::CPU, 8, alignment, Dtype::UINT8)?;
@@ -56,6 +60,8 @@ pub(super) fn no_such_alignment() -> Outcome {
     Ok(())
 }
 
+/// `device/who-pools-workspace` (DEV-08, DEV-22, DEV-24). Where it does not hold: a device that is wrong about itself is held to the
+/// rules of another.
 pub(super) fn who_pools() -> Outcome {
     let simulated = Simulated::new(1);
     let recorder = Recorder::new();
@@ -85,6 +91,8 @@ pub(super) fn who_pools() -> Outcome {
     )
 }
 
+/// `device/workspace-of-compiled-code` (DEV-26, DEV-31). Where it does not hold: workspace that compiled code frees and nobody takes back
+/// grows with every call.
 pub(super) fn workspace_of_compiled_code() -> Outcome {
     // What the registry brings serves workspace from then on.
     crate::install();
@@ -113,11 +121,13 @@ pub(super) fn workspace_of_compiled_code() -> Outcome {
         "a device without a name has workspace".into()
     })?;
     let foreign = std::ptr::without_provenance_mut(64);
-    // SAFETY: the pool refuses what it never allocated.
+    // SAFETY: the pool rejects what it never allocated.
     let freed = unsafe { workspace::free((1, 0), foreign) };
     demand(freed.is_err(), || "a foreign block is taken back".into())
 }
 
+/// `device/handles-are-no-addresses` (DEV-41). Where it does not hold: a handle that comes twice, or that one plus an offset also is,
+/// leads to another tensor.
 #[cfg(any(feature = "opencl", feature = "vulkan"))]
 pub(super) fn handles_are_no_addresses() -> Outcome {
     use crate::device::backend::spaces::{Handles, SpaceTable};
@@ -137,7 +147,7 @@ pub(super) fn handles_are_no_addresses() -> Outcome {
         return Failure::broken("three handles are not three");
     };
     let between = Space(first.0.wrapping_byte_add(1));
-    refused(
+    rejected(
         find(between),
         DEV_41,
         Kind::Missing,
@@ -146,13 +156,15 @@ pub(super) fn handles_are_no_addresses() -> Outcome {
     let removed = handles.remove(Device::CPU, *first)?;
     expect(removed, (7, 0), "what is removed")?;
     let again = handles.remove(Device::CPU, *first);
-    refused(again, DEV_41, Kind::Missing, "removing it again")?;
+    rejected(again, DEV_41, Kind::Missing, "removing it again")?;
     expect(find(*last)?, (7, 2), "another one")?;
     demand(!spaces.contains(&handles.insert(7, 4)), || {
         "a handle comes twice".into()
     })
 }
 
+/// `device/handles-are-no-addresses` (DEV-41). Where it does not hold: a handle that comes twice, or that one plus an offset also is,
+/// leads to another tensor.
 #[cfg(not(any(feature = "opencl", feature = "vulkan")))]
 pub(super) fn handles_are_no_addresses() -> Outcome {
     Failure::skipped("this build has no device with such handles")
@@ -164,7 +176,7 @@ fn opencl_module() -> Result<(crate::module::Module, &'static [u8]), Failure> {
     use crate::value::{Any, Bytes, cast};
     let bytes = golden("blob/opencl.bin");
     let bytes = bytes.ok_or_else(|| Failure::Broken("the golden is not there".into()))?;
-    let missing = || Failure::Broken("the suite has no such function".into());
+    let missing = || Failure::Broken("the suite has no function of that name".into());
     let load = crate::conformance::module::own::function("memory").ok_or_else(missing)?;
     let symbol = Any::from("__tvm_ffi__library_bin");
     let blob = Any::from(Bytes::new(bytes));
@@ -243,7 +255,7 @@ pub(super) fn modules_of_payloads() -> Outcome {
     };
     let metal = read("metal", "payload/metal-0.27.bin");
     let what = "a module of kind `metal`";
-    refused(metal, DEV_54, Kind::Unsupported, what)?;
+    rejected(metal, DEV_54, Kind::Unsupported, what)?;
     let kernels = ["add_one", "scalars"];
     let built = ["opencl", "cuda"].map(|kind| load::KINDS.contains(&kind).then_some(kind));
     if built == [None; 2] {

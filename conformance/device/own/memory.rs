@@ -1,7 +1,7 @@
 //! The defaults of a device, and the pools of workspaces.
 
 use super::super::recorder::Recorder;
-use super::super::tables::refused;
+use super::super::tables::rejected;
 use super::DEVICE;
 use crate::conformance::behaviour::{Outcome, demand, expect};
 use crate::device::pool::WorkspacePools;
@@ -11,9 +11,11 @@ use crate::device::{
 use crate::rule::Kind;
 use std::sync::Arc;
 
+/// `device/scoped-memory-is-flat-memory` (DEV-13, DEV-14, DEV-15). Where it does not hold: a device that only knows bytes must get the
+/// right number of them, aligned for its elements.
 pub(super) fn scoped_memory() -> Outcome {
     let recorder = Recorder::new();
-    let asked: [(&[i64], Dtype, &str); 5] = [
+    let requests: [(&[i64], Dtype, &str); 5] = [
         (
             &[3],
             Dtype::scalar(Dtype::INT, 4),
@@ -44,7 +46,7 @@ pub(super) fn scoped_memory() -> Outcome {
         ),
         (&[0, 9], Dtype::UINT8, "alloc 0 align 64 hint 1:8x1 on 0"),
     ];
-    for (shape, dtype, call) in asked {
+    for (shape, dtype, call) in requests {
         let space = recorder.alloc_scoped(DEVICE, shape, dtype, Some("global"))?;
         // SAFETY: allocated above.
         unsafe { DeviceApi::free(&recorder, DEVICE, space)? };
@@ -55,7 +57,7 @@ pub(super) fn scoped_memory() -> Outcome {
         )?;
     }
     let negative = recorder.alloc_scoped(DEVICE, &[4, -1], Dtype::UINT8, None);
-    refused(
+    rejected(
         negative,
         DEV_15,
         Kind::Limit,
@@ -75,9 +77,11 @@ pub(super) fn scoped_memory() -> Outcome {
         expect(tensor(&[2, 3]).nbytes(), Some(size), "its own size")?;
     }
     let size = recorder.data_size(&tensor(&[-2, 3]), None);
-    refused(size, DEV_15, Kind::Limit, "bytes of a negative extent")
+    rejected(size, DEV_15, Kind::Limit, "bytes of a negative extent")
 }
 
+/// `device/tensor-copy-becomes-a-copy-of-bytes` (DEV-18). Where it does not hold: a device that only copies bytes must learn both
+/// offsets, both devices and the element type.
 pub(super) fn tensor_copy() -> Outcome {
     let recorder = Recorder::that_copies();
     let (from, mut to) = ([1u8; 64], [0u8; 64]);
@@ -105,6 +109,8 @@ pub(super) fn tensor_copy() -> Outcome {
     )
 }
 
+/// `device/default-copy-rejects` (DEV-18). Where it does not hold: a device without a copy must say so; silence leaves the destination
+/// unwritten.
 pub(super) fn default_copy() -> Outcome {
     let recorder = Recorder::new();
     let copy = CopyRequest {
@@ -122,11 +128,13 @@ pub(super) fn default_copy() -> Outcome {
     let text = copied.as_ref().err().map(|error| error.to_string());
     demand(
         text.is_some_and(|text| text.contains("Device does not support CopyDataFromTo.")),
-        || format!("the default copy gives {copied:?}"),
+        || format!("the default copy returns {copied:?}"),
     )?;
-    refused(copied, DEV_18, Kind::Unsupported, "the default copy")
+    rejected(copied, DEV_18, Kind::Unsupported, "the default copy")
 }
 
+/// `device/no-streams-is-the-default-stream` (DEV-21). Where it does not hold: programs create streams without asking; up to 0.7 that
+/// failed on half of all devices.
 pub(super) fn no_streams() -> Outcome {
     let recorder = Recorder::new();
     let stream = recorder.create_stream(DEVICE)?;
@@ -137,6 +145,8 @@ pub(super) fn no_streams() -> Outcome {
     expect(recorder.take_log(), Vec::<String>::new(), "calls")
 }
 
+/// `device/workspace-without-a-pool` (DEV-24). Where it does not hold: workspace that is less aligned than compiled code assumes faults
+/// in vector code.
 pub(super) fn plain_workspace() -> Outcome {
     let recorder = Recorder::new();
     let space = recorder.alloc_workspace(DEVICE, 5000, Dtype::FLOAT32)?;
@@ -167,7 +177,7 @@ impl Fixture {
         }
     }
 
-    /// Takes blocks of `sizes`, gives them back in order, and forgets the calls so far.
+    /// Takes blocks of `sizes`, frees them in order, and forgets the calls so far.
     fn with_free(sizes: &[usize]) -> Result<Fixture, crate::device::Error> {
         let fixture = Fixture::new();
         let blocks: Vec<Space> = sizes
@@ -191,6 +201,7 @@ fn block(nbytes: usize) -> String {
     format!("alloc {nbytes} align 64 hint 1:8x1 on 0")
 }
 
+/// `device/pool-takes-whole-pages` (DEV-25). Where it does not hold: blocks of odd sizes never fit again, and the pool grows without end.
 pub(super) fn whole_pages() -> Outcome {
     let fixture = Fixture::new();
     for (nbytes, pages) in [
@@ -207,9 +218,11 @@ pub(super) fn whole_pages() -> Outcome {
         )?;
     }
     let all = fixture.pools.alloc(DEVICE, usize::MAX);
-    refused(all, DEV_25, Kind::Limit, "a workspace of all memory")
+    rejected(all, DEV_25, Kind::Limit, "a workspace of all memory")
 }
 
+/// `device/pool-reuses-without-a-call` (DEV-26). Where it does not hold: one device allocation per operator costs more than small kernels
+/// do.
 pub(super) fn reuses() -> Outcome {
     let fixture = Fixture::with_free(&[4096, 10000, 4096])?;
     for _ in 0..3 {
@@ -225,6 +238,8 @@ pub(super) fn reuses() -> Outcome {
     )
 }
 
+/// `device/pool-replaces-a-single-small-block` (DEV-27). Where it does not hold: keeping what is too small doubles the peak of programs
+/// that grow.
 pub(super) fn replaces_single() -> Outcome {
     let fixture = Fixture::with_free(&[4096])?;
     expect(
@@ -234,6 +249,8 @@ pub(super) fn replaces_single() -> Outcome {
     )
 }
 
+/// `device/pool-takes-the-smallest-that-fits` (DEV-28). Where it does not hold: a small request that takes the large block makes the next
+/// large one allocate.
 pub(super) fn smallest_fit() -> Outcome {
     let fixture = Fixture::with_free(&[4096, 8192, 16384])?;
     expect(fixture.calls_of(5000)?, vec![], "calls for 5000 bytes")?;
@@ -242,6 +259,7 @@ pub(super) fn smallest_fit() -> Outcome {
     expect(fixture.calls_of(100)?, vec![], "calls for 100 bytes")
 }
 
+/// `device/pool-replaces-the-largest` (DEV-29). Where it does not hold: replacing the smallest keeps two blocks where one would do.
 pub(super) fn replaces_largest() -> Outcome {
     let fixture = Fixture::with_free(&[4096, 8192])?;
     expect(
@@ -253,21 +271,24 @@ pub(super) fn replaces_largest() -> Outcome {
     expect(fixture.calls_of(4096)?, vec![], "calls for 4096 bytes")
 }
 
-pub(super) fn refuses_foreign() -> Outcome {
+/// `device/pool-rejects-a-foreign-handle` (DEV-31). Where it does not hold: upstream takes null for its own sentinel and corrupts the
+/// pool.
+pub(super) fn rejects_foreign() -> Outcome {
     let fixture = Fixture::new();
     let free = |space, what: &str| {
         let freed = fixture.pools.free(DEVICE, space);
-        refused(freed, DEV_31, Kind::Missing, what)
+        rejected(freed, DEV_31, Kind::Missing, what)
     };
-    free(Space::NULL, "null of a pool that gave nothing")?;
-    let given = fixture.pools.alloc(DEVICE, 64)?;
+    free(Space::NULL, "null of a pool that allocated nothing")?;
+    let block = fixture.pools.alloc(DEVICE, 64)?;
     for foreign in [Space::NULL, Space::host(&0u8)] {
         free(foreign, "a foreign block")?;
     }
-    fixture.pools.free(DEVICE, given)?;
-    free(given, "a block that came back already")
+    fixture.pools.free(DEVICE, block)?;
+    free(block, "a block that came back already")
 }
 
+/// `device/pool-is-freed-with-its-thread` (DEV-33). Where it does not hold: short-lived worker threads would leak all device memory.
 pub(super) fn thread_end() -> Outcome {
     let fixture = Fixture::new();
     let here = fixture.pools.alloc(DEVICE, 64)?;

@@ -1,7 +1,7 @@
 //! Timers, the evaluator, and modules of device code.
 
 use super::super::recorder::Recorder;
-use super::super::tables::refused;
+use super::super::tables::rejected;
 use super::DEVICE;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::launch::{Arg, Packed, WorkSizes};
@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+/// `device/default-timer-waits-twice` (DEV-44). Where it does not hold: without the wait the clock measures queueing, and everything
+/// looks free.
 pub(super) fn timer_waits() -> Outcome {
     let recorder = Recorder::new();
     let mut timer = DefaultTimer::new(&recorder, DEVICE);
@@ -35,6 +37,8 @@ fn nanoseconds(of: Duration) -> u64 {
     u64::try_from(of.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// `device/timer-measures-what-is-between` (DEV-44). Where it does not hold: a timer that counts what was before it was started makes the
+/// first measurement the worst.
 pub(super) fn timer_measures() -> Outcome {
     let recorder = Recorder::new();
     let between = |before: Duration, within: Duration| {
@@ -57,6 +61,7 @@ pub(super) fn timer_measures() -> Outcome {
     })
 }
 
+/// `device/timer-of-a-type` (DEV-44). Where it does not hold: the clock of the host is not that of a device that has its own.
 pub(super) fn best_timer() -> Outcome {
     let recorder: &'static Recorder = Box::leak(Box::default());
     let mut of_host = timer(recorder, DEVICE)?;
@@ -91,6 +96,7 @@ fn own_clock(_: &'static Recorder) -> Outcome {
     Failure::skipped("this build has no clock of CUDA")
 }
 
+/// `device/evaluator-pauses` (DEV-45). Where it does not hold: a device that is not left to cool down is measured hot.
 pub(super) fn evaluator_pauses() -> Outcome {
     let recorder = Recorder::new();
     let pauses = |repeats_to_cooldown, cooldown| {
@@ -152,6 +158,8 @@ impl Timer for Clock {
     }
 }
 
+/// `device/evaluator-warms-up-and-counts` (DEV-45). Where it does not hold: the first call loads code and allocates; it belongs to no
+/// measurement.
 pub(super) fn evaluator_counts() -> Outcome {
     let recorder = Recorder::new();
     let calls = AtomicUsize::new(0);
@@ -259,6 +267,8 @@ const KERNEL_ARGS: [Arg; 4] = [
     Arg::Int(64),
 ];
 
+/// `device/code-is-loaded-late-and-once-per-device` (DEV-54). Where it does not hold: loading a library must work without its device;
+/// compiling per launch costs a thousand launches.
 pub(super) fn loaded_late() -> Outcome {
     let counting = Counting::default();
     let module = counting.module()?;
@@ -284,6 +294,8 @@ pub(super) fn loaded_late() -> Outcome {
     expect(log, expected.map(String::from).to_vec(), "two launches")
 }
 
+/// `device/kernel-runs-on-the-current-device` (DEV-55). Where it does not hold: the device is no argument of a kernel; memory of another
+/// device is an illegal address.
 pub(super) fn current_device() -> Outcome {
     let counting = Counting::default();
     let module = counting.module()?;
@@ -325,6 +337,8 @@ pub(super) fn current_device() -> Outcome {
     )
 }
 
+/// `device/kernel-runs-on-the-stream-of-its-thread` (DEV-22, DEV-55). Where it does not hold: a kernel on another stream than its
+/// thread's is ordered before nothing.
 pub(super) fn stream_of_a_kernel() -> Outcome {
     let counting = Counting::default();
     let module = counting.module()?;
@@ -378,11 +392,13 @@ pub(super) fn what_a_module_has() -> Outcome {
     ] {
         // SAFETY: this driver launches nothing.
         let called = unsafe { add.call(args) };
-        refused(called, rule, Kind::Type, what)?;
+        rejected(called, rule, Kind::Type, what)?;
     }
     expect(counting.take(), Vec::<String>::new(), "loads and launches")
 }
 
+/// `device/unknown-kernel-is-nothing` (DEV-56). Where it does not hold: lookup goes on in other modules when this one has no function of
+/// that name.
 pub(super) fn unknown_kernel() -> Outcome {
     let module = Counting::default().module()?;
     demand(module.kernel("div").is_none(), || {

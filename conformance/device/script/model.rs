@@ -1,13 +1,13 @@
 //! A script on a device, and beside it on a plain model.
 
-use super::super::probe::{Held, Probe, Staging, pattern};
+use super::super::probe::{Probe, ProbedMemory, Staging, pattern};
 use super::{STREAMS, Step};
 use crate::device::{Device, DeviceApi, Error, Stream};
 use std::collections::BTreeMap;
 
 /// A space of the script: on the device, and as the model sees it.
 struct Slot<'a> {
-    held: Held<'a>,
+    held: ProbedMemory<'a>,
     workspace: bool,
     /// What it must hold; `None` where nothing was written yet.
     bytes: Vec<Option<u8>>,
@@ -96,6 +96,18 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    /// The slot, where a walk may touch these bytes of it on this stream.
+    fn admitted(
+        &mut self,
+        slot: u8,
+        offset: usize,
+        nbytes: usize,
+        stream: u8,
+    ) -> Option<&mut Slot<'a>> {
+        let slot = self.slots.get_mut(&slot)?;
+        slot.admits(offset, nbytes, stream).then_some(slot)
+    }
+
     fn stream(&self, index: u8) -> Stream {
         self.streams
             .get(usize::from(index))
@@ -148,11 +160,7 @@ impl<'a> Runner<'a> {
                 stream,
             } => {
                 let queue = self.stream(stream);
-                let Some(slot) = self
-                    .slots
-                    .get_mut(&slot)
-                    .filter(|slot| slot.admits(offset, nbytes, stream))
-                else {
+                let Some(slot) = self.admitted(slot, offset, nbytes, stream) else {
                     return Ok(());
                 };
                 let bytes = pattern(usize::from(seed), nbytes);
@@ -170,11 +178,7 @@ impl<'a> Runner<'a> {
                 stream,
             } => {
                 let queue = self.stream(stream);
-                let Some(slot) = self
-                    .slots
-                    .get_mut(&slot)
-                    .filter(|slot| slot.admits(offset, nbytes, stream))
-                else {
+                let Some(slot) = self.admitted(slot, offset, nbytes, stream) else {
                     return Ok(());
                 };
                 let expected = slot.bytes[offset..offset + nbytes].to_vec();
@@ -240,7 +244,7 @@ impl<'a> Runner<'a> {
             .copy_to(from.1, &target.held, to.1, nbytes, queue)
         {
             Ok(()) => {}
-            // A device may refuse what overlaps (DEV-40); then nothing has changed.
+            // A device may reject what overlaps (DEV-40); then nothing has changed.
             Err(_) if overlaps => return Ok(()),
             Err(error) => return Err(error.to_string()),
         }

@@ -1,7 +1,7 @@
 //! Values made through the interface from the JSON form of `spec/object.md`, and shown in it again.
 
-use super::api::Api;
-use super::held::{Held, Raised, bool_arg, int_arg};
+use super::api::FfiApi;
+use super::held::{OwnedValue, Raised, bool_arg, int_arg};
 use super::{Reply, unsupported};
 use crate::object::big_int;
 use crate::value::dlpack::DLDevice;
@@ -10,7 +10,10 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 /// The value of a form.
-pub(in crate::conformance) fn make(api: &'static Api, form: &Value) -> Result<Held, Reply> {
+pub(in crate::conformance) fn make(
+    api: &'static FfiApi,
+    form: &Value,
+) -> Result<OwnedValue, Reply> {
     let wrong = || unsupported(format!("this interface makes no value of the form {form}"));
     let plain = |type_index: i32, payload: AnyPayload| api.share(RawAny::of(type_index, payload));
     let float = |float: f64| plain(index::FLOAT, AnyPayload { float });
@@ -24,7 +27,7 @@ pub(in crate::conformance) fn make(api: &'static Api, form: &Value) -> Result<He
     };
     let (kind, content) = object.iter().next().ok_or_else(wrong)?;
     let list = || content.as_array().ok_or_else(wrong);
-    let call = |name: &str, parts: Vec<Held>| {
+    let call = |name: &str, parts: Vec<OwnedValue>| {
         let args: Vec<RawAny> = parts.iter().map(|part| part.raw).collect();
         api.call_global(name, &args).map_err(Reply::from)
     };
@@ -32,13 +35,13 @@ pub(in crate::conformance) fn make(api: &'static Api, form: &Value) -> Result<He
         items
             .iter()
             .map(|item| make(api, item))
-            .collect::<Result<Vec<Held>, Reply>>()
+            .collect::<Result<Vec<OwnedValue>, Reply>>()
     };
     let pairs = |items: &[Value]| {
         let parts = items.iter().filter_map(Value::as_array).flatten();
         parts
             .map(|part| make(api, part))
-            .collect::<Result<Vec<Held>, Reply>>()
+            .collect::<Result<Vec<OwnedValue>, Reply>>()
     };
     match kind.as_str() {
         "float" => Ok(float(float_of(content).ok_or_else(wrong)?)),
@@ -81,7 +84,10 @@ pub(in crate::conformance) fn make(api: &'static Api, form: &Value) -> Result<He
 }
 
 /// The form of a value.
-pub(in crate::conformance) fn show(api: &'static Api, held: &Held) -> Result<Value, Reply> {
+pub(in crate::conformance) fn show(
+    api: &'static FfiApi,
+    held: &OwnedValue,
+) -> Result<Value, Reply> {
     let raw = &held.raw;
     if let Some(text) = matches!(raw.type_index, index::SMALL_STR | index::STR)
         .then(|| held.bytes())
@@ -121,7 +127,7 @@ pub(in crate::conformance) fn show(api: &'static Api, held: &Held) -> Result<Val
 }
 
 /// The key of the type of a living value.
-pub(in crate::conformance) fn type_key(api: &'static Api, type_index: i32) -> String {
+pub(in crate::conformance) fn type_key(api: &'static FfiApi, type_index: i32) -> String {
     let info = api.type_info(type_index);
     // SAFETY: keys live as long as their types.
     let key = info.map(|info| unsafe { info.type_key.as_slice() });
@@ -130,8 +136,8 @@ pub(in crate::conformance) fn type_key(api: &'static Api, type_index: i32) -> St
 
 /// What is in a sequence or a map, read as one of type `type_index`, whatever it is.
 pub(in crate::conformance) fn show_as(
-    api: &'static Api,
-    held: &Held,
+    api: &'static FfiApi,
+    held: &OwnedValue,
     type_index: i32,
 ) -> Result<Value, Reply> {
     Ok(match type_index {
@@ -142,7 +148,7 @@ pub(in crate::conformance) fn show_as(
     })
 }
 
-fn items(api: &'static Api, sequence: &Held, name: &str) -> Result<Vec<Value>, Reply> {
+fn items(api: &'static FfiApi, sequence: &OwnedValue, name: &str) -> Result<Vec<Value>, Reply> {
     let size = api.call_global(&format!("{name}Size"), &[sequence.raw])?;
     let item = format!("{name}GetItem");
     let each = (0..size.raw.int())
@@ -150,13 +156,13 @@ fn items(api: &'static Api, sequence: &Held, name: &str) -> Result<Vec<Value>, R
     each.collect()
 }
 
-fn pairs(api: &'static Api, map: &Held, name: &str) -> Result<Vec<Value>, Reply> {
+fn pairs(api: &'static FfiApi, map: &OwnedValue, name: &str) -> Result<Vec<Value>, Reply> {
     let size = api
         .call_global(&format!("{name}Size"), &[map.raw])?
         .raw
         .int();
     let next = api.call_global(&format!("{name}ForwardIterFunctor"), &[map.raw])?;
-    let part = |which: i64| -> Result<Held, Raised> { api.call(&next, &[int_arg(which)]) };
+    let part = |which: i64| -> Result<OwnedValue, Raised> { api.call(&next, &[int_arg(which)]) };
     let mut pairs = Vec::new();
     for place in 0..size {
         pairs.push(json!([show(api, &part(0)?)?, show(api, &part(1)?)?]));

@@ -1,6 +1,7 @@
 //! Values of the runtime that a driver holds, and cells that it passes.
 
-use super::api::{Api, Handle};
+use super::api::FfiApi;
+use crate::conformance::runtime::RawHandle;
 use crate::function::ErrorCell;
 use crate::rule::Violation;
 use crate::value::dlpack::DLTensor;
@@ -21,11 +22,13 @@ pub(in crate::conformance) fn text_arg(text: &std::ffi::CStr) -> RawAny {
     RawAny::of(index::RAW_STR, AnyPayload { ptr })
 }
 
+/// A bool as an argument.
 pub(in crate::conformance) fn bool_arg(truth: bool) -> RawAny {
     let int = i64::from(truth);
     RawAny::of(index::BOOL, AnyPayload { int })
 }
 
+/// An integer as an argument.
 pub(in crate::conformance) fn int_arg(int: i64) -> RawAny {
     RawAny::of(index::INT, AnyPayload { int })
 }
@@ -40,7 +43,7 @@ pub(in crate::conformance) struct Raised {
 }
 
 impl Raised {
-    /// Nothing was raised: the interface lacks what is asked for.
+    /// Nothing was raised: the interface lacks the function.
     pub(in crate::conformance) fn missing(what: &str) -> Raised {
         Raised {
             kind: "Missing".to_owned(),
@@ -57,14 +60,14 @@ impl fmt::Display for Raised {
 }
 
 /// A value that we own.
-pub(in crate::conformance) struct Held {
-    pub(in crate::conformance) api: &'static Api,
+pub(in crate::conformance) struct OwnedValue {
+    pub(in crate::conformance) api: &'static FfiApi,
     pub(in crate::conformance) raw: RawAny,
 }
 
-impl Held {
+impl OwnedValue {
     /// The address of the object, which is who it is.
-    pub(in crate::conformance) fn pointer(&self) -> Handle {
+    pub(in crate::conformance) fn pointer(&self) -> RawHandle {
         // SAFETY: every member of the union is eight plain bytes.
         unsafe { self.raw.payload.ptr }
     }
@@ -80,6 +83,7 @@ impl Held {
         read_bytes(&self.raw)
     }
 
+    /// Its text, where it is a string of UTF-8.
     pub(in crate::conformance) fn text(&self) -> Option<String> {
         String::from_utf8(self.bytes()?).ok()
     }
@@ -91,7 +95,7 @@ impl Held {
         }
         // SAFETY: an error has its cell behind the header.
         let cell = unsafe { &*self.cell::<ErrorCell>() };
-        // SAFETY: nobody changes the backtrace of an error that came back from a call.
+        // SAFETY: the backtrace of an error that came back from a call does not change.
         let backtrace = unsafe { *cell.backtrace.get() };
         Some([cell.kind, cell.message, backtrace].map(|bytes| {
             // SAFETY: the texts live as long as the error.
@@ -120,7 +124,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for OwnedValue {
     fn drop(&mut self) {
         if self.raw.type_index >= index::OBJECT_BEGIN {
             // SAFETY: we own one reference.

@@ -1,27 +1,30 @@
 //! The C interface of tvm-ffi, and what drivers over it share.
 
 pub(in crate::conformance) mod api;
+mod compiled;
 pub(in crate::conformance) mod forms;
 pub(in crate::conformance) mod held;
 pub(in crate::conformance) mod tensors;
+mod types;
 
 use crate::conformance::adapter::Rejection;
 pub(in crate::conformance) use crate::conformance::adapter::Reply;
 use crate::conformance::op::{Refusal, data};
 use crate::value::{AnyPayload, RawAny, index};
-use api::{Api, SafeCall};
-use held::{Held, Raised, text_arg};
+use api::{FfiApi, FfiCallback};
+use held::{OwnedValue, Raised, text_arg};
 use serde_json::Value;
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// The reply to what this runtime or this driver has no way to do.
 pub(in crate::conformance) fn unsupported(why: impl Into<String>) -> Reply {
     Reply::Unsupported(why.into())
 }
 
 /// An answer that is the whole value.
-pub(in crate::conformance) fn told(value: Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn accepted(value: Value) -> Result<Reply, Reply> {
     Ok(Reply::Ok {
         value,
         findings: None,
@@ -41,7 +44,7 @@ pub(in crate::conformance) fn value_of(args: &Value) -> &Value {
     args.get("value").unwrap_or(&Value::Null)
 }
 
-/// For a C function; what is behind a zero byte is lost.
+/// For a C function; a text with a zero byte in it becomes empty.
 pub(in crate::conformance) fn c_text(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }
@@ -68,14 +71,14 @@ pub(in crate::conformance) fn alone() -> MutexGuard<'static, ()> {
 
 /// An empty module of the runtime, with the functions of the system library behind `prefix`.
 pub(in crate::conformance) fn system_library(
-    api: &'static Api,
+    api: &'static FfiApi,
     prefix: &str,
-) -> Result<Held, Raised> {
+) -> Result<OwnedValue, Raised> {
     api.call_global("ffi.SystemLib", &[text_arg(&c_text(prefix))])
 }
 
 /// Functions that return their own number.
-pub(in crate::conformance) const NUMBERS: [SafeCall; 8] = [
+pub(in crate::conformance) const NUMBERS: [FfiCallback; 8] = [
     number::<0>,
     number::<1>,
     number::<2>,

@@ -1,9 +1,10 @@
 //! Data types and parameter files.
 
-use super::api::Api;
-use super::held::{Held, bytes_arg, int_arg};
-use super::{Reply, bytes, seen, told, unsupported};
+use super::api::FfiApi;
+use super::held::{OwnedValue, bytes_arg, int_arg};
+use super::{Reply, accepted, bytes, seen, unsupported};
 use crate::conformance::adapter::library;
+use crate::conformance::runtime::aligned::AlignedLine;
 use crate::conformance::runtime::number::{number_or, numbers_in};
 use crate::release::Release;
 use crate::tensor::json::from_dtype;
@@ -15,7 +16,11 @@ use crate::value::dlpack::{
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
 
-pub(in crate::conformance) fn dtype_parse(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+/// `tensor.dtype_parse`: code, bits and lanes of a text.
+pub(in crate::conformance) fn dtype_parse(
+    api: &'static FfiApi,
+    args: &Value,
+) -> Result<Reply, Reply> {
     of_this_release(args)?;
     let text = args.get("value").and_then(Value::as_str);
     let dtype = api.dtype(text.ok_or_else(|| unsupported("`value` is not a text"))?)?;
@@ -25,7 +30,11 @@ pub(in crate::conformance) fn dtype_parse(api: &'static Api, args: &Value) -> Re
     })
 }
 
-pub(in crate::conformance) fn dtype_text(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+/// `tensor.dtype_text`: the text of code, bits and lanes.
+pub(in crate::conformance) fn dtype_text(
+    api: &'static FfiApi,
+    args: &Value,
+) -> Result<Reply, Reply> {
     of_this_release(args)?;
     let three: Option<Vec<u64>> = args
         .get("value")
@@ -46,7 +55,7 @@ pub(in crate::conformance) fn dtype_text(api: &'static Api, args: &Value) -> Res
 }
 
 /// Reads a parameter file and looks at its tensors. A tensor record is read as the only one of such a file.
-pub(in crate::conformance) fn decode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn decode(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let alone = is_alone(args)?;
     let mut file = bytes(args)?;
     if alone {
@@ -70,7 +79,7 @@ pub(in crate::conformance) fn decode(api: &'static Api, args: &Value) -> Result<
         }
     }
     if alone {
-        return told(json!({"tensors": 0}));
+        return accepted(json!({"tensors": 0}));
     }
     seen("tensors", Value::Object(tensors))
 }
@@ -81,8 +90,8 @@ fn before_record() -> Vec<u8> {
     [&words.concat()[..], b"x", &1u64.to_le_bytes()].concat()
 }
 
-/// The words for a type are asked by `tensor.dtype_text`; here it is told by its numbers.
-pub(in crate::conformance) fn shown(tensor: &Held) -> Result<Value, Reply> {
+/// The words for a type are the matter of `tensor.dtype_text`; here numbers name it.
+pub(in crate::conformance) fn shown(tensor: &OwnedValue) -> Result<Value, Reply> {
     let described = tensor
         .dltensor()
         .ok_or_else(|| unsupported("what was loaded is not a tensor"))?;
@@ -98,11 +107,11 @@ pub(in crate::conformance) fn shown(tensor: &Held) -> Result<Value, Reply> {
     let size = extents.try_fold(item, |size, extent| {
         size.checked_mul(usize::try_from(*extent).ok()?)
     });
-    // What has no size was accepted all the same, and nobody may look.
+    // A tensor whose size overflows was accepted all the same: its data must not be read.
     let size = size.filter(|size| isize::try_from(*size).is_ok());
     let data = size.map(|size| match size {
         0 => &[][..],
-        // SAFETY: a tensor that was just loaded, or made by a function that makes such, is compact and on the CPU.
+        // SAFETY: a tensor that was just loaded, or made by a function for compact ones, is compact and on the CPU.
         _ => unsafe {
             let start = described
                 .data
@@ -118,7 +127,7 @@ pub(in crate::conformance) fn shown(tensor: &Held) -> Result<Value, Reply> {
 }
 
 /// Writes the parameter file of named tensors.
-pub(in crate::conformance) fn encode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn encode(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     if is_alone(args)? {
         return encode_alone(api, args);
     }
@@ -141,7 +150,7 @@ pub(in crate::conformance) fn encode(api: &'static Api, args: &Value) -> Result<
 }
 
 /// The record in a parameter file of one tensor.
-fn encode_alone(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+fn encode_alone(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let tensor = args.get("value").unwrap_or(&Value::Null);
     on_cpu(tensor)?;
     let parts = ["dtype", "shape", "data", "device"];
@@ -158,8 +167,8 @@ fn encode_alone(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let record = file
         .as_ref()
         .and_then(|file| file.strip_prefix(&before[..]));
-    let record = record.ok_or_else(|| unsupported("SaveParams gives no file of one tensor"))?;
-    told(BASE64_STANDARD.encode(record).into())
+    let record = record.ok_or_else(|| unsupported("SaveParams returns no file of one tensor"))?;
+    accepted(BASE64_STANDARD.encode(record).into())
 }
 
 fn on_cpu(tensor: &Value) -> Result<(), Reply> {
@@ -172,12 +181,18 @@ fn on_cpu(tensor: &Value) -> Result<(), Reply> {
 }
 
 /// A tensor of a form `{dtype, shape, data}`.
-pub(in crate::conformance) fn made(api: &'static Api, form: &Value) -> Result<Held, Reply> {
+pub(in crate::conformance) fn made(
+    api: &'static FfiApi,
+    form: &Value,
+) -> Result<OwnedValue, Reply> {
     Ok(api.tensor(managed(api, form)?)?)
 }
 
 /// A float32 tensor of zeros.
-pub(in crate::conformance) fn zeros(api: &'static Api, shape: &Value) -> Result<Held, Reply> {
+pub(in crate::conformance) fn zeros(
+    api: &'static FfiApi,
+    shape: &Value,
+) -> Result<OwnedValue, Reply> {
     let count: i64 = numbers_in(shape)?.iter().product();
     let data = vec![0; usize::try_from(count).map_err(wrong)? * 4];
     let data = BASE64_STANDARD.encode(data);
@@ -193,7 +208,7 @@ struct Owned {
     data: Vec<u64>,
 }
 
-fn managed(api: &'static Api, tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
+fn managed(api: &'static FfiApi, tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
     let wrong = || unsupported("a tensor is not {name, dtype, shape, data}");
     let dtype = tensor
         .get("dtype")
@@ -274,37 +289,32 @@ unsafe extern "C-unwind" fn free(tensor: *mut DLManagedTensor) {
     drop(unsafe { Box::from_raw(owned.cast::<Owned>()) });
 }
 
-/// What is lent to a runtime as DLPack 1.x: data aligned to 64 bytes, on the CPU.
-struct Lent {
+/// What a runtime borrows as DLPack 1.x: data aligned to 64 bytes, on the CPU.
+struct ExportedTensor {
     managed: DLManagedTensorVersioned,
     shape: Vec<i64>,
     strides: Vec<i64>,
-    data: Vec<Line>,
+    data: Vec<AlignedLine>,
 }
 
-/// As far apart as any alignment that is asked for.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line(#[expect(dead_code, reason = "the runtime reads it")] [u8; 64]);
-
-unsafe extern "C-unwind" fn give_back(tensor: *mut DLManagedTensorVersioned) {
+unsafe extern "C-unwind" fn delete_exported(tensor: *mut DLManagedTensorVersioned) {
     // SAFETY: called with what `dlpack` made, which is alive.
     let lent = unsafe { (*tensor).manager_ctx };
     // SAFETY: the box that `dlpack` made; called once.
-    drop(unsafe { Box::from_raw(lent.cast::<Lent>()) });
+    drop(unsafe { Box::from_raw(lent.cast::<ExportedTensor>()) });
 }
 
 /// `object.dlpack`: whether a float32 tensor is taken over.
-pub(in crate::conformance) fn dlpack(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let list = |name: &str| value.get(name).map_or(Ok(Vec::new()), numbers_in);
     let flag = |name: &str| value.get(name).and_then(Value::as_bool) == Some(true);
     let (shape, strides) = (list("shape")?, list("strides")?);
-    let mut lent = Box::new(Lent {
+    let mut lent = Box::new(ExportedTensor {
         managed: DLManagedTensorVersioned {
             version: DLPackVersion { major: 1, minor: 0 },
             manager_ctx: std::ptr::null_mut(),
-            deleter: Some(give_back),
+            deleter: Some(delete_exported),
             flags: if flag("padded") { 4 } else { 0 },
             dl_tensor: DLTensor {
                 data: std::ptr::null_mut(),
@@ -318,7 +328,7 @@ pub(in crate::conformance) fn dlpack(api: &'static Api, args: &Value) -> Result<
         },
         shape,
         strides,
-        data: vec![Line([0; 64]); 16],
+        data: AlignedLine::zeros(16),
     });
     let described = &mut lent.managed.dl_tensor;
     described.shape = lent.shape.as_mut_ptr();
@@ -326,7 +336,7 @@ pub(in crate::conformance) fn dlpack(api: &'static Api, args: &Value) -> Result<
     if !lent.strides.is_empty() {
         described.strides = lent.strides.as_mut_ptr();
     } else {
-        // DLPack 1.2 asks for them.
+        // DLPack 1.2 requires strides.
         lent.strides = crate::object::compact_strides(&lent.shape);
         described.strides = lent.strides.as_mut_ptr();
     }
@@ -334,7 +344,7 @@ pub(in crate::conformance) fn dlpack(api: &'static Api, args: &Value) -> Result<
     let lent = Box::into_raw(lent);
     // SAFETY: it was just made, and no one else has it.
     unsafe { (*lent).managed.manager_ctx = lent.cast() };
-    // SAFETY: it was just made; whoever has it at the end calls `give_back`.
+    // SAFETY: it was just made; its last owner calls `delete`.
     let managed = unsafe { &raw mut (*lent).managed };
     match api.tensor_1(managed, align, flag("contiguous")) {
         Ok(tensor) => {
@@ -342,11 +352,11 @@ pub(in crate::conformance) fn dlpack(api: &'static Api, args: &Value) -> Result<
             let described =
                 described.ok_or_else(|| unsupported("what was taken over is not a tensor"))?;
             // SAFETY: a tensor has as many extents as dimensions.
-            told(json!({"shape": unsafe { described.shape() }}))
+            accepted(json!({"shape": unsafe { described.shape() }}))
         }
         Err(raised) => {
-            // SAFETY: refused, so still ours.
-            unsafe { give_back(managed) };
+            // SAFETY: rejected, so still ours.
+            unsafe { delete_exported(managed) };
             Err(raised.into())
         }
     }
@@ -369,7 +379,7 @@ fn of_this_release(args: &Value) -> Result<(), Reply> {
     let named = args.get("release").and_then(Value::as_str);
     match named.and_then(|name| name.parse::<Release>().ok()) {
         Some(release) if release < Release::of(22) => Err(unsupported(format!(
-            "the case asks for what {release} does"
+            "the case is about what {release} does"
         ))),
         _ => Ok(()),
     }

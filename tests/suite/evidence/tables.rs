@@ -4,7 +4,7 @@ use crate::root;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use tvmspec::conformance::adapter::builtin::Builtin;
+use tvmspec::conformance::adapter::builtin::BuiltinTestee;
 use tvmspec::conformance::adapter::{Reply, Testee as _};
 use tvmspec::payload::kinds;
 use tvmspec::release::{Release, Releases};
@@ -27,9 +27,9 @@ fn table(name: &str) -> Map<String, Value> {
     serde_json::from_str(&text).expect("a table")
 }
 
-/// What an operation of the suite answers; null where it refuses.
+/// What an operation of the suite answers; null where it rejects.
 fn ask(name: &str, value: Value, release: Release) -> Value {
-    match Builtin.answer(
+    match BuiltinTestee.answer(
         name,
         &json!({"value": value, "release": release.to_string()}),
     ) {
@@ -104,7 +104,7 @@ fn device_attributes() {
     compare("attribute", &upstream, &ours);
 }
 
-/// Names of element types. Every code is asked for, with the bits that its types have.
+/// Names of element types. Every code is tried, with the bits that its types have.
 #[test]
 fn element_types() {
     let mut upstream = BTreeSet::new();

@@ -1,19 +1,26 @@
 //! The C interface of 0.7 to 0.20 of a runtime, as far as cases need it.
 
+pub(in crate::conformance) mod functions;
+mod values;
+
+pub(in crate::conformance) use super::ffi::c_text;
 use super::ffi::unsupported;
 use super::{Runtime, newer, symbol};
 use crate::capi::legacy::TVMPackedCFunc;
 use crate::conformance::adapter::{Rejection, Reply};
-use crate::conformance::function::legacy::{Frontend, Interface};
+use crate::conformance::runtime::RawHandle;
+use crate::value::DLDataType;
 use crate::value::legacy::{TVMValue, code};
-use crate::value::{ByteArray, DLDataType, DLTensor};
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use functions::{Frontend, Interface};
+use std::ffi::{CStr, c_char, c_int};
 use std::mem::ManuallyDrop;
 use std::ptr;
 
-pub(in crate::conformance) type Handle = *mut c_void;
+pub(in crate::conformance) use values::{
+    LegacyArg, LegacyValue, bytes_arg, bytes_of, int_arg, null_arg, text_arg,
+};
 
-type Give = unsafe extern "C" fn(Handle) -> c_int;
+type Give = unsafe extern "C" fn(RawHandle) -> c_int;
 
 /// Shape, rank; code, bits and lanes of the type; device and its number; the array.
 type MakeArray = unsafe extern "C" fn(
@@ -24,30 +31,30 @@ type MakeArray = unsafe extern "C" fn(
     c_int,
     c_int,
     c_int,
-    *mut Handle,
+    *mut RawHandle,
 ) -> c_int;
 
 /// The functions, for as long as the process lives: a runtime is never unloaded.
-pub(in crate::conformance) struct Api {
+pub(in crate::conformance) struct LegacyApi {
     /// Calls, errors and the registry, which cases of chapter function script.
     pub(in crate::conformance) functions: Interface,
-    load: unsafe extern "C" fn(*const c_char, *const c_char, *mut Handle) -> c_int,
-    import: unsafe extern "C" fn(Handle, Handle) -> c_int,
-    module_function: unsafe extern "C" fn(Handle, *const c_char, c_int, *mut Handle) -> c_int,
-    free_module: Give,
-    free_object: Give,
-    free_array: Give,
+    load: unsafe extern "C" fn(*const c_char, *const c_char, *mut RawHandle) -> c_int,
+    import: unsafe extern "C" fn(RawHandle, RawHandle) -> c_int,
+    module_function: unsafe extern "C" fn(RawHandle, *const c_char, c_int, *mut RawHandle) -> c_int,
+    pub(super) free_module: Give,
+    pub(super) free_object: Give,
+    pub(super) free_array: Give,
     make_array: MakeArray,
-    look_up: unsafe extern "C" fn(Handle, *const c_char, *mut Handle) -> c_int,
-    symbol: unsafe extern "C" fn(*const c_char, Handle) -> c_int,
+    look_up: unsafe extern "C" fn(RawHandle, *const c_char, *mut RawHandle) -> c_int,
+    symbol: unsafe extern "C" fn(*const c_char, RawHandle) -> c_int,
     /// Whose functions these are.
     pub(in crate::conformance) runtime: &'static dyn Runtime,
 }
 
-impl Api {
+impl LegacyApi {
     /// The interface of a runtime.
-    pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<Api, String> {
-        Api::found(runtime).map_err(|lacks| {
+    pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<LegacyApi, String> {
+        LegacyApi::found(runtime).map_err(|lacks| {
             format!(
                 "{} is not a TVM runtime of 0.20 or before: {lacks}",
                 runtime.name()
@@ -55,7 +62,7 @@ impl Api {
         })
     }
 
-    fn found(runtime: &'static dyn Runtime) -> Result<Api, String> {
+    fn found(runtime: &'static dyn Runtime) -> Result<LegacyApi, String> {
         let frontend = (|| {
             Some(Frontend {
                 register: newer!(runtime, "TVMBackendRegisterEnvCAPI")?,
@@ -64,7 +71,7 @@ impl Api {
                 drop_error: newer!(runtime, "TVMDropLastPythonError")?,
             })
         })();
-        Ok(Api {
+        Ok(LegacyApi {
             functions: Interface {
                 call: symbol!(runtime, "TVMFuncCall"),
                 create: symbol!(runtime, "TVMFuncCreateFromCFunc"),
@@ -93,7 +100,7 @@ impl Api {
     }
 
     /// The function that the runtime brings for the suite alone, if it does.
-    pub(in crate::conformance) fn brought(&'static self, name: &str) -> Option<Held> {
+    pub(in crate::conformance) fn brought(&'static self, name: &str) -> Option<LegacyValue> {
         let function = self.runtime.brought(name)?;
         Some(self.held(function.cast(), code::FUNCTION))
     }
@@ -104,7 +111,7 @@ impl Api {
     }
 
     /// The module of a library file.
-    pub(in crate::conformance) fn load(&'static self, path: &CStr) -> Result<Held, Reply> {
+    pub(in crate::conformance) fn load(&'static self, path: &CStr) -> Result<LegacyValue, Reply> {
         let mut module = ptr::null_mut();
         // SAFETY: two texts and a place.
         let code = unsafe { (self.load)(path.as_ptr(), c"so".as_ptr(), &raw mut module) };
@@ -112,7 +119,11 @@ impl Api {
         Ok(self.held(module, code::MODULE))
     }
 
-    pub(in crate::conformance) fn import(&self, into: &Held, module: &Held) -> Result<(), Reply> {
+    pub(in crate::conformance) fn import(
+        &self,
+        into: &LegacyValue,
+        module: &LegacyValue,
+    ) -> Result<(), Reply> {
         // SAFETY: two modules.
         self.check(unsafe { (self.import)(into.handle(), module.handle()) })
     }
@@ -120,10 +131,10 @@ impl Api {
     /// The function `name` of a module; `None` where there is none.
     pub(in crate::conformance) fn function_of(
         &'static self,
-        module: &Held,
+        module: &LegacyValue,
         name: &str,
         deep: bool,
-    ) -> Result<Option<Held>, Reply> {
+    ) -> Result<Option<LegacyValue>, Reply> {
         let (name, mut function) = (c_text(name), ptr::null_mut());
         // SAFETY: a module, a text and a place.
         let code = unsafe {
@@ -145,9 +156,9 @@ impl Api {
     /// `context` is what the runtime wrote into a library that is still loaded.
     pub(in crate::conformance) unsafe fn looked_up(
         &'static self,
-        context: Handle,
+        context: RawHandle,
         name: &CStr,
-    ) -> Result<ManuallyDrop<Held>, Reply> {
+    ) -> Result<ManuallyDrop<LegacyValue>, Reply> {
         let mut function = ptr::null_mut();
         // SAFETY: a context of a library that is still loaded, by this contract, a text and a place.
         self.check(unsafe { (self.look_up)(context, name.as_ptr(), &raw mut function) })?;
@@ -158,14 +169,17 @@ impl Api {
     pub(in crate::conformance) fn system_symbol(
         &'static self,
         name: &CStr,
-        address: Handle,
+        address: RawHandle,
     ) -> Result<(), Reply> {
         // SAFETY: a text, and an address that stays.
         self.check(unsafe { (self.symbol)(name.as_ptr(), address) })
     }
 
     /// The global function `name`; `None` where there is none.
-    pub(in crate::conformance) fn global(&'static self, name: &str) -> Result<Option<Held>, Reply> {
+    pub(in crate::conformance) fn global(
+        &'static self,
+        name: &str,
+    ) -> Result<Option<LegacyValue>, Reply> {
         let mut function = ptr::null_mut();
         // SAFETY: a text and a place.
         self.check(unsafe { (self.functions.find)(c_text(name).as_ptr(), &raw mut function) })?;
@@ -175,22 +189,22 @@ impl Api {
     pub(in crate::conformance) fn call_global(
         &'static self,
         name: &str,
-        args: &[Arg],
-    ) -> Result<Held, Reply> {
+        args: &[LegacyArg],
+    ) -> Result<LegacyValue, Reply> {
         let function = self.global(name)?;
         let function = function
             .ok_or_else(|| unsupported(format!("this runtime has no function `{name}`")))?;
         self.call(&function, args)
     }
 
-    /// Calls a function. Text and bytes of the result are copied: they are lent until the next call.
+    /// Calls a function. Text and bytes of the result are copied: they are valid until the next call.
     pub(in crate::conformance) fn call(
         &'static self,
-        function: &Held,
-        args: &[Arg],
-    ) -> Result<Held, Reply> {
+        function: &LegacyValue,
+        args: &[LegacyArg],
+    ) -> Result<LegacyValue, Reply> {
         let (mut values, mut codes): (Vec<_>, Vec<_>) = args.iter().copied().unzip();
-        let (mut value, mut told) = (TVMValue { v_int64: 0 }, code::NULL);
+        let (mut value, mut type_code) = (TVMValue { v_int64: 0 }, code::NULL);
         let count = c_int::try_from(args.len()).unwrap_or(c_int::MAX);
         // SAFETY: a function, that many arguments with their codes, and two places.
         let returned = unsafe {
@@ -200,15 +214,15 @@ impl Api {
                 codes.as_mut_ptr(),
                 count,
                 &raw mut value,
-                &raw mut told,
+                &raw mut type_code,
             )
         };
         self.check(returned)?;
         // SAFETY: the code says that it is a text.
-        let lent = unsafe { bytes_of(value, told) }.unwrap_or_default();
-        Ok(Held {
+        let lent = unsafe { bytes_of(value, type_code) }.unwrap_or_default();
+        Ok(LegacyValue {
             value,
-            code: told,
+            code: type_code,
             lent,
             api: self,
         })
@@ -219,7 +233,7 @@ impl Api {
         &'static self,
         shape: &[i64],
         dtype: DLDataType,
-    ) -> Result<Held, Reply> {
+    ) -> Result<LegacyValue, Reply> {
         let rank = c_int::try_from(shape.len()).unwrap_or(c_int::MAX);
         let DLDataType { code, bits, lanes } = dtype;
         let [class, bits, lanes] = [c_int::from(code), c_int::from(bits), c_int::from(lanes)];
@@ -245,7 +259,7 @@ impl Api {
         &'static self,
         body: TVMPackedCFunc,
         this: &'static T,
-    ) -> Result<Held, Reply> {
+    ) -> Result<LegacyValue, Reply> {
         let mut function = ptr::null_mut();
         let this = ptr::from_ref(this).cast_mut().cast();
         // SAFETY: a callback, what it is made with, and a place.
@@ -256,7 +270,7 @@ impl Api {
     pub(in crate::conformance) fn register(
         &self,
         name: &str,
-        function: &Held,
+        function: &LegacyValue,
         over: bool,
     ) -> Result<(), Reply> {
         let name = c_text(name);
@@ -284,11 +298,11 @@ impl Api {
     ///
     /// # Safety
     ///
-    /// `result` must be what the callback was given.
+    /// `result` must be the result handle of a callback that runs.
     pub(in crate::conformance) unsafe fn give(
         &self,
-        result: Handle,
-        (mut value, mut code): Arg,
+        result: RawHandle,
+        (mut value, mut code): LegacyArg,
     ) -> c_int {
         // SAFETY: the result handle of a callback that runs, by this contract, and one value with its code.
         unsafe { (self.functions.give_result)(result, &raw mut value, &raw mut code, 1) }
@@ -329,8 +343,8 @@ impl Api {
         }))
     }
 
-    fn held(&'static self, v_handle: Handle, code: c_int) -> Held {
-        Held {
+    fn held(&'static self, v_handle: RawHandle, code: c_int) -> LegacyValue {
+        LegacyValue {
             value: TVMValue { v_handle },
             code,
             lent: Vec::new(),
@@ -342,7 +356,7 @@ impl Api {
 /// The message of an error without the frames around it: below it up to 0.14, above it from 0.15 on.
 fn without_backtrace(text: &str) -> String {
     let text = text.split("\nStack trace:").next().unwrap_or_default();
-    let said = match text.strip_prefix("Traceback") {
+    let message = match text.strip_prefix("Traceback") {
         None => text,
         Some(_) => {
             let mut lines = text.match_indices('\n').map(|(at, _)| &text[at + 1..]);
@@ -354,7 +368,7 @@ fn without_backtrace(text: &str) -> String {
     let banner =
         |line: &str| line.starts_with("---") || line.starts_with("An error occurred during");
     let more = |line: &str| line.starts_with("For more information, please see:");
-    let lines = said.lines().map(str::trim);
+    let lines = message.lines().map(str::trim);
     let lines = lines.filter(|line| !banner(line) && !more(line));
     lines
         .collect::<Vec<_>>()
@@ -364,123 +378,12 @@ fn without_backtrace(text: &str) -> String {
         .to_owned()
 }
 
-/// What a call gave, or a handle: owned, and given back when it goes.
-pub(in crate::conformance) struct Held {
-    pub(in crate::conformance) value: TVMValue,
-    pub(in crate::conformance) code: c_int,
-    lent: Vec<u8>,
-    api: &'static Api,
-}
-
-impl Held {
-    /// Only for codes of handles.
-    pub(in crate::conformance) fn handle(&self) -> Handle {
-        // SAFETY: the eight bytes are the handle.
-        unsafe { self.value.v_handle }
-    }
-
-    pub(in crate::conformance) fn int(&self) -> i64 {
-        // SAFETY: any eight bytes are an integer.
-        unsafe { self.value.v_int64 }
-    }
-
-    /// As an argument, for as long as it is held.
-    pub(in crate::conformance) fn arg(&self) -> Arg {
-        (self.value, self.code)
-    }
-
-    /// Text or bytes.
-    pub(in crate::conformance) fn bytes(&self) -> Option<&[u8]> {
-        matches!(self.code, code::STR | code::BYTES).then_some(&*self.lent)
-    }
-
-    pub(in crate::conformance) fn text(&self) -> Result<String, Reply> {
-        let bytes = self.bytes().ok_or_else(|| {
-            unsupported(format!(
-                "a result has the type code {}, not text",
-                self.code
-            ))
-        })?;
-        Ok(String::from_utf8_lossy(bytes).into_owned())
-    }
-
-    pub(in crate::conformance) fn tensor(&self) -> Option<&DLTensor> {
-        let tensor = matches!(self.code, code::NDARRAY | code::DLTENSOR).then(|| self.handle())?;
-        // SAFETY: the code says that it is the description of a tensor, which lives while this does.
-        unsafe { tensor.cast::<DLTensor>().as_ref() }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let free = match self.code {
-            code::FUNCTION => self.api.functions.free,
-            code::MODULE => self.api.free_module,
-            code::OBJECT => self.api.free_object,
-            code::NDARRAY => self.api.free_array,
-            _ => return,
-        };
-        // SAFETY: we own one reference.
-        unsafe { free(self.handle()) };
-    }
-}
-
-/// An argument, borrowed.
-pub(in crate::conformance) type Arg = (TVMValue, c_int);
-
-pub(in crate::conformance) fn int_arg(v_int64: i64) -> Arg {
-    (TVMValue { v_int64 }, code::INT)
-}
-
-pub(in crate::conformance) fn null_arg() -> Arg {
-    (TVMValue { v_int64: 0 }, code::NULL)
-}
-
-pub(in crate::conformance) fn text_arg(text: &CStr) -> Arg {
-    let v_str = text.as_ptr();
-    (TVMValue { v_str }, code::STR)
-}
-
-pub(in crate::conformance) fn bytes_arg(bytes: &ByteArray) -> Arg {
-    let v_handle = ptr::from_ref(bytes).cast_mut().cast();
-    (TVMValue { v_handle }, code::BYTES)
-}
-
-/// The bytes of a text or a byte array.
-///
-/// # Safety
-///
-/// The value must be what the code says.
-pub(in crate::conformance) unsafe fn bytes_of(value: TVMValue, told: c_int) -> Option<Vec<u8>> {
-    match told {
-        code::STR => {
-            // SAFETY: the code says that it is a text, by this contract.
-            let text = unsafe { value.v_str };
-            // SAFETY: a text of the runtime ends with a zero.
-            Some(unsafe { CStr::from_ptr(text.cast()) }.to_bytes().to_vec())
-        }
-        code::BYTES => {
-            // SAFETY: the code says that it is the address of a byte array, by this contract.
-            let array = unsafe { value.v_handle }.cast::<ByteArray>();
-            // SAFETY: the array lives as long as the value.
-            let array = unsafe { &*array };
-            // SAFETY: its bytes live as long as the value.
-            Some(unsafe { array.as_slice() }.to_vec())
-        }
-        _ => None,
-    }
-}
-
-pub(in crate::conformance) fn c_text(text: &str) -> CString {
-    CString::new(text).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_told_without_its_frames() {
+    fn an_error_is_shown_without_its_frames() {
         let early = "TVMError: it failed\nStack trace:\n  File \"a.cc\", line 1";
         assert_eq!(without_backtrace(early), "TVMError: it failed");
         let late = "Traceback (most recent call last):\n  0: f\n  File \"a.cc\", line 1\nValueError: no\nat all\n";

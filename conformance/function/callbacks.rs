@@ -1,0 +1,207 @@
+//! The functions of the cases of chapter function. A runtime may bring them; otherwise they are C callbacks that it wraps.
+
+use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::ffi::api::FfiApi;
+use crate::conformance::runtime::ffi::held::{OwnedValue, Raised, int_arg, read_bytes};
+use crate::conformance::runtime::ffi::{Reply, c_text, unsupported};
+use crate::value::{AnyPayload, Header, RawAny, index};
+
+/// The function `name`, the runtime's own where it brings one.
+pub(super) fn function(api: &'static FfiApi, name: &str) -> Result<OwnedValue, Reply> {
+    match brought(api, name) {
+        Some(function) => Ok(function),
+        None if name == "itself" => Ok(itself(api)?),
+        None => Ok(callback(api, known(name)?.body)?),
+    }
+}
+
+/// The same, for a caller that leaves conversions to it.
+pub(super) fn converting(api: &'static FfiApi, name: &str) -> Result<OwnedValue, Reply> {
+    let is_typed = KNOWN
+        .iter()
+        .any(|known| known.name == name && known.parameters.is_some());
+    if is_typed && brought(api, name).is_none() {
+        return Err(unsupported("a callback in C converts nothing"));
+    }
+    function(api, name)
+}
+
+/// The function of the cases that the runtime brings itself, if it does.
+pub(super) fn brought(api: &'static FfiApi, name: &str) -> Option<OwnedValue> {
+    api.brought(&format!("function.{name}"))
+}
+
+/// The function of `spec/function.md` with this name, as a C callback.
+pub(super) fn known(name: &str) -> Result<&'static SuiteFunction, Reply> {
+    if name == "panic" {
+        return Err(unsupported(
+            "a callback in C has no panic; only a function of the runtime's own could",
+        ));
+    }
+    let mut known = KNOWN.iter();
+    known
+        .find(|known| known.name == name)
+        .ok_or_else(|| unsupported(format!("there is no function {name}")))
+}
+
+/// A callback of ours as a function of the runtime.
+pub(super) fn callback(
+    api: &'static FfiApi,
+    body: fn(&'static FfiApi, &[RawAny]) -> CallbackResult,
+) -> Result<OwnedValue, Raised> {
+    // A few bytes for the life of a worker.
+    let own: &'static CallbackContext = Box::leak(Box::new(CallbackContext { api, body }));
+    api.function(std::ptr::from_ref(own).cast_mut().cast(), run)
+}
+
+/// A function of `spec/function.md`.
+pub(super) struct SuiteFunction {
+    pub(super) name: &'static str,
+    /// What its parameters are converted to; `None` for a packed one.
+    pub(super) parameters: Option<&'static [&'static str]>,
+    pub(super) body: fn(&'static FfiApi, &[RawAny]) -> CallbackResult,
+}
+
+/// How a callback ends.
+pub(super) enum CallbackResult {
+    Value(RawAny),
+    /// What a callback returns that did not end well.
+    Code(i32),
+}
+
+const KNOWN: [SuiteFunction; 12] = [
+    SuiteFunction {
+        name: "add",
+        parameters: Some(&["int", "float"]),
+        body: |_, args| {
+            let float = args[0].int() as f64 + f64::from_bits(args[1].bits());
+            CallbackResult::Value(RawAny::of(index::FLOAT, AnyPayload { float }))
+        },
+    },
+    SuiteFunction {
+        name: "concat",
+        parameters: Some(&["str", "str"]),
+        body: |api, args| {
+            let text = |at: usize| read_bytes(&args[at]).unwrap_or_default();
+            let both = [text(0), text(1)].concat();
+            give(api.text(&String::from_utf8_lossy(&both)), api)
+        },
+    },
+    SuiteFunction {
+        name: "count",
+        parameters: None,
+        body: |_, args| CallbackResult::Value(int_arg(args.len() as i64)),
+    },
+    SuiteFunction {
+        name: "fail",
+        parameters: None,
+        body: |api, _| {
+            api.raise(c"ValueError", c"as asked");
+            CallbackResult::Code(-1)
+        },
+    },
+    SuiteFunction {
+        name: "frontend",
+        parameters: None,
+        body: |_, _| CallbackResult::Code(-2),
+    },
+    // Fail against the convention: without an error, and with a code that it does not have.
+    SuiteFunction {
+        name: "silent",
+        parameters: None,
+        body: |_, _| CallbackResult::Code(-1),
+    },
+    SuiteFunction {
+        name: "odd",
+        parameters: None,
+        body: |_, _| CallbackResult::Code(5),
+    },
+    SuiteFunction {
+        name: "nothing",
+        parameters: None,
+        body: |_, _| CallbackResult::Value(RawAny::NONE),
+    },
+    SuiteFunction {
+        name: "first",
+        parameters: None,
+        body: |api, args| match args.first() {
+            Some(first) => give(api.own(first), api),
+            None => CallbackResult::Value(RawAny::NONE),
+        },
+    },
+    SuiteFunction {
+        name: "apply",
+        parameters: Some(&["function", "int"]),
+        body: |api, args| give(api.call(&api.share(args[0]), &args[1..]), api),
+    },
+    SuiteFunction {
+        name: "twice",
+        parameters: Some(&["int"]),
+        body: |_, args| CallbackResult::Value(int_arg(args[0].int() * 2)),
+    },
+    SuiteFunction {
+        name: "maybe",
+        parameters: Some(&["optional-int"]),
+        body: |_, args| match args[0].type_index {
+            index::NONE => CallbackResult::Value(int_arg(-1)),
+            _ => CallbackResult::Value(args[0]),
+        },
+    },
+];
+
+/// Hands an owned value on; an error that was raised is raised again for the caller.
+fn give(result: Result<OwnedValue, Raised>, api: &'static FfiApi) -> CallbackResult {
+    match result {
+        Ok(held) => {
+            let raw = held.raw;
+            std::mem::forget(held);
+            CallbackResult::Value(raw)
+        }
+        Err(raised) => {
+            api.raise(&c_text(&raised.kind), &c_text(&raised.message));
+            CallbackResult::Code(-1)
+        }
+    }
+}
+
+/// A function without a context and without an end: what it is called with in the place of the context.
+fn itself(api: &'static FfiApi) -> Result<OwnedValue, Raised> {
+    unsafe extern "C" fn body(this: RawHandle, _: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
+        // SAFETY: null, or the function object, by the convention.
+        let header = unsafe { this.cast::<Header>().as_ref() };
+        let is_function = header.is_some_and(|header| header.type_index == index::FUNCTION);
+        // SAFETY: a place for the result.
+        unsafe { out.write(int_arg(is_function.into())) };
+        0
+    }
+    api.function(std::ptr::null_mut(), body)
+}
+
+/// What a callback is called with.
+struct CallbackContext {
+    api: &'static FfiApi,
+    body: fn(&'static FfiApi, &[RawAny]) -> CallbackResult,
+}
+
+unsafe extern "C" fn run(
+    this: RawHandle,
+    args: *const RawAny,
+    count: i32,
+    out: *mut RawAny,
+) -> i32 {
+    // SAFETY: made with an `CallbackContext` that is never freed.
+    let own = unsafe { &*this.cast::<CallbackContext>() };
+    let args = match usize::try_from(count) {
+        Ok(0) | Err(_) => &[][..],
+        // SAFETY: that many arguments.
+        Ok(count) => unsafe { std::slice::from_raw_parts(args, count) },
+    };
+    match (own.body)(own.api, args) {
+        CallbackResult::Code(code) => code,
+        CallbackResult::Value(value) => {
+            // SAFETY: a place for the result.
+            unsafe { out.write(value) };
+            0
+        }
+    }
+}
