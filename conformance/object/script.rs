@@ -301,7 +301,7 @@ impl Play<'_> {
             let type_index = self.type_index(of)?;
             let Some(attribute) = records::attribute(api, type_index, name) else {
                 return Err(NoResult::Shown(
-                    json!({"raises": "nothing: there is no attribute of that name"}),
+                    json!({"raises": "nothing: there is no such attribute"}),
                 ));
             };
             return self.call(&attribute, rest);

@@ -85,6 +85,7 @@ impl Findings {
         offset: u64,
         message: impl Into<String>,
     ) -> Result<(), Violation> {
+        // First, so that a rule that is off is neither a finding nor a violation.
         if rule.is_off() {
             return Ok(());
         }
@@ -92,7 +93,9 @@ impl Findings {
         if self.strictness == Strictness::Strict {
             return Err(rule.broken(kind, offset, message));
         }
+        // The first of each rule goes in even when the list is full: a report that lacked a rule altogether would mislead.
         if self.list.len() >= Findings::MOST && self.has(rule) {
+            // Format code may not overflow, and beyond this the number is of no use.
             self.omitted = self.omitted.saturating_add(1);
             return Ok(());
         }
@@ -121,6 +124,7 @@ impl Findings {
     ) -> Result<(), Violation> {
         let before = self.list.len();
         self.expect(rule, kind, kept, offset, message)?;
+        // Nothing was pushed where the rule is kept, or the list is full and only counts.
         if let Some(noted) = self.list.get_mut(before) {
             noted.usable = false;
         }
@@ -154,6 +158,7 @@ impl Findings {
 
     /// Whether a finding of `rule` is in the list. Called on a full list only: each rule is searched for once, then remembered.
     fn has(&mut self, rule: Rule) -> bool {
+        // A chapter has some tens of rules, a file as many oddities as bytes: `met` is short, and the list is not searched for each.
         if self.met.contains(&rule) {
             return true;
         }

@@ -69,6 +69,7 @@ pub enum Level {
 impl Level {
     /// Whether breaking a rule of this level is a violation, and not a finding.
     pub const fn binds(self) -> bool {
+        // A limit is none of the format, but what it rejects would exhaust memory or stack here: the caller gets an error, as of a MUST.
         matches!(self, Level::Must | Level::Limit)
     }
 
@@ -154,6 +155,7 @@ impl Rule {
 
     /// The violation at byte `offset`, for a place where reading cannot go on: there is no value that could stand for what is
     /// missing, so there is no check to switch off.
+    // Cold: well-formed input never comes here, and the callers that hold words in loops stay small.
     #[cold]
     pub fn broken(self, kind: Kind, offset: u64, message: impl Into<String>) -> Violation {
         Violation::new(self, kind, Some(offset), message.into())
@@ -169,8 +171,10 @@ impl Rule {
     /// what users build: the other two are compiled under `test` and `fuzzing` only.
     #[inline]
     fn is_off(self) -> bool {
+        // By thread, since tests run beside each other, and only one of them has the rule off.
         #[cfg(test)]
         return off::OFF.get() == Some(self);
+        // By process: a fuzz target runs with one rule off from its first input to its last.
         #[cfg(all(fuzzing, not(test)))]
         return off::named() == Some(self.0);
         #[cfg(not(any(test, fuzzing)))]
@@ -205,6 +209,7 @@ mod off {
 
 /// `BLOB-07` of `BLOB_07`, when the crate compiles: a rule is written once.
 pub(crate) const fn id_of<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
+    // A constant cannot hold a `String`, and `for` and iterators do not run when the crate compiles: hence bytes, and a `while`.
     let mut id = [0; LENGTH];
     let mut at = 0;
     while at < LENGTH {
@@ -227,6 +232,7 @@ macro_rules! rules {
                 const ID: [u8; stringify!($name).len()] = $crate::rule::id_of(stringify!($name));
                 match std::str::from_utf8(&ID) {
                     Ok(id) => $crate::rule::Rule::new(id),
+                    // The names are ASCII, and `-` for `_` keeps them so.
                     Err(_) => unreachable!(),
                 }
             };
@@ -250,6 +256,7 @@ pub(crate) mod off {
     /// Runs `body` with `rule` unenforced on this thread.
     #[cfg(feature = "suite")]
     pub(crate) fn with<T>(rule: Rule, body: impl FnOnce() -> T) -> T {
+        // Reset by a destructor: a body that panics, as a failing assertion does, must not leave the rule off for the next test.
         struct Reset;
         impl Drop for Reset {
             fn drop(&mut self) {

@@ -135,6 +135,7 @@ impl Violation {
     /// `base`. Without an offset it stays without.
     #[must_use]
     pub fn shifted(mut self, base: u64) -> Violation {
+        // Saturating: format code may not panic, and the rule and the field still say what is wrong where a place overflows.
         self.0.offset = self.0.offset.map(|offset| offset.saturating_add(base));
         self
     }
@@ -164,9 +165,11 @@ impl std::error::Error for Violation {}
 pub(super) fn shortened(mut text: String) -> String {
     const LONGEST: usize = 2_000;
     if text.len() > LONGEST {
+        // `truncate` panics inside a letter, and names of the input may have letters of several bytes.
         let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end));
         text.truncate(end.unwrap_or(0));
         text.push_str("...");
+        // The capacity is still that of the whole text, and findings keep thousands of messages.
         text.shrink_to_fit();
     }
     text

@@ -23,7 +23,7 @@ pub struct Evidence {
 /// Verdicts on runtimes of releases, which `spec/evidence/judged.py` writes.
 pub(super) const JUDGED: &str = include_str!("../../spec/evidence/tables/judged.json");
 
-/// Reads one file of evidence.
+/// Reads one file of evidence, `spec/evidence/<chapter>.toml`: a table for each rule id. Keys for the probes of a test are skipped.
 ///
 /// # Errors
 ///
@@ -50,6 +50,7 @@ pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, S
             documented: list("documented")?,
             source: list("source")?,
             observed: list("observed")?,
+            // Verdicts are in a table of their own, which a script writes; these files are written by hand.
             passed: Vec::new(),
             failed: Vec::new(),
             inferred: match of.get("inferred") {

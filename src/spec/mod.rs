@@ -17,13 +17,15 @@ use std::sync::OnceLock;
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
-/// The evidence for the rule with this id.
+/// The evidence for the rule with this id: where it was read or run, or why it is inferred. `None` for an unknown id; a test holds
+/// every rule to have some.
 pub fn evidence(id: &str) -> Option<&'static Evidence> {
     book().evidence.get(id)
 }
 
 /// Where code names the rule with this id: files below `src/` with their lines, outside of rule tables.
 pub fn places(id: &str) -> &'static [&'static str] {
+    // `build.rs` collects the table in a `BTreeMap`, so it is sorted by id.
     PLACES
         .binary_search_by(|(name, _)| (*name).cmp(id))
         .ok()
@@ -36,7 +38,7 @@ pub fn rules() -> &'static [RuleText] {
     &book().rules
 }
 
-/// The rule with this id.
+/// The rule with this id, written as `BLOB-07`. `None` for an id that no chapter has.
 pub fn rule(id: &str) -> Option<&'static RuleText> {
     let book = book();
     book.by_id.get(id).and_then(|&index| book.rules.get(index))
@@ -49,13 +51,16 @@ pub fn chapter(name: &str) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
+/// Everything parsed out of `spec/`, for the life of the process.
 struct Book {
     rules: Vec<RuleText>,
+    /// Where in `rules` each id is.
     by_id: HashMap<String, usize>,
     evidence: BTreeMap<String, Evidence>,
 }
 
 fn book() -> &'static Book {
+    // Parsed at the first use: a program that rejects a file without printing the rule never pays for the prose.
     static BOOK: OnceLock<Book> = OnceLock::new();
     BOOK.get_or_init(|| {
         // A chapter that does not parse fails the test below; a released build has none.

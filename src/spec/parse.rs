@@ -14,12 +14,15 @@ pub fn parse(chapter: &str, prose: &str) -> Result<Vec<RuleText>, String> {
     let mut inside = false;
     let mut lines = prose.lines().enumerate();
     while let Some((number, line)) = lines.next() {
+        // Any heading ends a rule, one that is no rule too: what is below it is prose of the chapter.
         if line.starts_with('#') {
             inside = false;
         }
         if let Some((id, title)) = heading(line) {
+            // At the end of the file the line is empty, which is no attribute and so an error.
             let attributes = lines.next().map_or("", |(_, line)| line);
             let rule = attributes_of(attributes)
+                // `number` counts from 0 and is that of the heading; the attributes are on the line below.
                 .map_err(|error| format!("spec/{chapter}.md:{}: {id}: {error}", number + 2))?;
             rules.push(RuleText {
                 id: id.to_owned(),
@@ -44,15 +47,18 @@ fn heading(line: &str) -> Option<(&str, &str)> {
     let rest = line.strip_prefix("### ")?;
     let (id, title) = rest.split_once(' ').unwrap_or((rest, ""));
     let (prefix, number) = id.split_once('-')?;
+    // Two capitals and two digits at least: `### A-1` or `### Host-side` is a heading of prose.
     let named = prefix.len() > 1 && prefix.bytes().all(|byte| byte.is_ascii_uppercase());
     let numbered = number.len() > 1 && number.bytes().all(|byte| byte.is_ascii_digit());
     (named && numbered).then_some((id, title.trim()))
 }
 
-/// Attributes stand four spaces apart; a list has commas.
+/// The attributes of a rule, and nothing else of it: `level`, `who`, `since`, `until`, `kind`, four spaces apart, lists with commas.
+/// Unknown and missing ones are errors, so that a slip of the pen is no rule without a level.
 fn attributes_of(line: &str) -> Result<RuleText, String> {
     let (mut level, mut since, mut until) = (None, None, None);
     let (mut who, mut kinds) = (Vec::new(), Vec::new());
+    // Four spaces, because the values of a list have single ones behind their commas.
     for attribute in line.split("    ").map(str::trim) {
         let (name, value) = attribute
             .split_once(": ")
@@ -81,6 +87,7 @@ fn attributes_of(line: &str) -> Result<RuleText, String> {
         who,
         releases: Releases {
             since: since.ok_or("no since")?,
+            // Without `until` the rule holds in the newest release that the crate knows.
             until: until.unwrap_or(Release::LAST),
         },
         kinds,
@@ -102,14 +109,16 @@ fn words<T: Copy + PartialEq>(
             .copied()
             .find(|one| name(*one) == word)
             .ok_or_else(|| format!("`{word}` is not {what}"))?;
+        // Twice is a slip of the pen, behind which the word that was meant is missing.
         if found.contains(&one) {
-            return Err(format!("`{word}` stands twice"));
+            return Err(format!("`{word}` is there twice"));
         }
         found.push(one);
     }
     Ok(found)
 }
 
+/// The level that a word names.
 fn level_of(word: &str) -> Result<Level, String> {
     match word {
         "MUST" => Ok(Level::Must),

@@ -57,6 +57,7 @@ pub enum Party {
 }
 
 impl Party {
+    /// Every party that `who` may name.
     pub(super) const ALL: [Party; 7] = [
         Party::Reader,
         Party::Writer,
@@ -105,6 +106,7 @@ impl RuleText {
 
     /// The paragraphs from the one with this label up to the next label.
     fn part(&self, label: Option<&str>) -> &str {
+        // A label counts at the beginning of a paragraph only: prose may quote the word. It is the first one where a rule has no norm.
         let starts = |label: &str| match self.text.strip_prefix(label) {
             Some(_) => Some(0),
             None => self.text.find(&format!("\n\n{label}")).map(|at| at + 2),
@@ -141,6 +143,7 @@ impl RuleText {
             words if words.is_empty() => self.title.clone(),
             words => format!("{}. {words}", self.title),
         };
+        // What ends with a colon announces a table, without which the line says nothing.
         let announced = first.ends_with(':').then(|| paragraphs.next()).flatten();
         let text = announced.unwrap_or(first);
         (line, text.lines().filter(is_row).collect())
@@ -154,5 +157,7 @@ impl Rule {
     }
 }
 
+/// In front of what releases do instead.
 const UPSTREAM: &str = "Upstream:";
+/// In front of what binds this crate alone.
 const HERE: &str = "Here:";
