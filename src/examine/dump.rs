@@ -41,6 +41,7 @@ impl Serialize for Dump<'_, '_> {
     }
 }
 
+/// One unit and what was read of it: an element of the list.
 struct UnitFields<'d, 'a> {
     unit: &'d Unit<'a>,
     reading: Reading,
@@ -65,6 +66,7 @@ impl Serialize for UnitFields<'_, '_> {
     }
 }
 
+/// The fields of a unit, by offset.
 struct Spans<'d>(&'d Reading);
 
 impl Serialize for Spans<'_> {

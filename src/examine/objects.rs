@@ -16,6 +16,7 @@ pub(super) fn summary(text: &[u8], form: FileForm) -> Option<Value> {
     }
 }
 
+/// Objects as releases up to 0.21 save them (OBJ-21 to OBJ-33).
 fn legacy(text: &[u8]) -> Option<Value> {
     let graph = LegacyGraph::read(text, &mut Findings::default()).ok()?;
     let version = graph.attrs.get(VERSION);
@@ -37,6 +38,7 @@ fn legacy(text: &[u8]) -> Option<Value> {
     ]))
 }
 
+/// Objects as tvm-ffi saves them, from 0.22 on (OBJ-18 to OBJ-20).
 fn ffi(text: &[u8]) -> Option<Value> {
     let graph = ffi::summary(text, VERSION)?;
     let tensors = graph.keys.iter().filter(|key| *key == "ffi.Tensor").count();

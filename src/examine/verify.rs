@@ -148,6 +148,8 @@ impl Verification {
         whole
     }
 
+    /// Adds what was read of one run of bytes, after `each` has seen it. The field of an oddity is that of its offset: a reader notes
+    /// it before the field is known.
     fn add(
         &mut self,
         place: &str,

@@ -48,6 +48,7 @@ pub(super) fn page(report: &Value, broken: &str) -> String {
     out
 }
 
+/// Text for HTML: a name in a file must not become markup.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

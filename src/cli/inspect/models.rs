@@ -5,6 +5,7 @@ use crate::cli::table::size;
 use serde_json::Value;
 use std::fmt::Write as _;
 
+/// An executable of either VM: functions, what they call, constants, code.
 pub(super) fn vm(out: &mut String, title: &str, vm: &Value) {
     let _ = writeln!(out, "\n{title}: {}", text(&vm["version"]));
     let functions = list(&vm["functions"]);
@@ -48,6 +49,7 @@ pub(super) fn vm(out: &mut String, title: &str, vm: &Value) {
     }
 }
 
+/// A table of tensors; nothing where the report has none.
 pub(super) fn params(out: &mut String, title: &str, tensors: &Value) {
     let Some(tensors) = tensors.as_array() else {
         return;
@@ -67,6 +69,7 @@ pub(super) fn params(out: &mut String, title: &str, tensors: &Value) {
     }
 }
 
+/// Saved objects: the root, who wrote them, and the types, the most frequent first.
 pub(super) fn objects(out: &mut String, objects: &Value) {
     const MOST: usize = 24;
     if !objects.is_object() {
@@ -102,6 +105,7 @@ pub(super) fn objects(out: &mut String, objects: &Value) {
     }
 }
 
+/// A graph: its size, inputs, calls and outputs.
 pub(super) fn graph(out: &mut String, graph: &Value) {
     if !graph.is_object() {
         return;

@@ -118,6 +118,7 @@ fn part_lines(out: &mut String, part: &Value, alone: bool) {
     }
 }
 
+/// A library binary: its modules in a table, the import tree, then what each module stores.
 fn library_lines(out: &mut String, library: &Value) {
     let _ = write!(
         out,
@@ -170,6 +171,7 @@ fn library_lines(out: &mut String, library: &Value) {
     findings(out, library);
 }
 
+/// The row of a module in the table. Sizes and offsets are empty for `_lib`, which has no payload.
 fn module_row(module: &Value) -> Vec<String> {
     let kind = text(&module["kind"]);
     let functions: Vec<&str> = list(&module["functions"])
@@ -262,6 +264,7 @@ fn details(out: &mut String, module: &Value) {
     graph(out, &module["graph"]);
 }
 
+/// The first oddities; `tvmspec verify` has all, with their bytes.
 fn findings(out: &mut String, value: &Value) {
     const MOST: usize = 20;
     let all = list(&value["findings"]);

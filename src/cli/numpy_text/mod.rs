@@ -82,6 +82,7 @@ fn shown(extent: usize, summary: bool) -> Vec<Option<usize>> {
         .collect()
 }
 
+/// The elements of an array: floats, which are aligned at their points, and words, which are aligned at their ends.
 enum NumpyElements {
     Floats { values: Vec<f64>, width: Width },
     Words(Vec<String>),
@@ -139,6 +140,7 @@ impl NumpyElements {
         })
     }
 
+    /// The only element, without brackets.
     fn scalar(&self) -> String {
         match self {
             NumpyElements::Words(words) => words.first().cloned().unwrap_or_default(),
@@ -174,6 +176,7 @@ impl NumpyElements {
     }
 }
 
+/// A truth value as Python spells it.
 fn python_bool(value: bool) -> String {
     if value { "True" } else { "False" }.to_owned()
 }

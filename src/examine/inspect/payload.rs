@@ -45,6 +45,7 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
     }
 }
 
+/// Adds one field of a payload: a number or a short text as it is, of anything longer its size.
 fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>, room: &Room) {
     /// Longer texts are for `extract`.
     const LONGEST: usize = 200;
@@ -86,6 +87,7 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
     }
 }
 
+/// A tensor without its data. `bytes` are those that are stored, which for several lanes are fewer than it has (TEN-31, TEN-34).
 fn tensor(name: &str, record: &TensorRecord<'_>, room: &Room) -> Value {
     json!({
         "name": name,
@@ -152,6 +154,7 @@ fn with_code<L: Iterator<Item: Display>>(
     value
 }
 
+/// An executable of the Relax VM. Functions of kind packed are names that it calls, and are listed apart (PAY-84).
 fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
     use relax_vm::FunctionKind;
     let (packed, own): (Vec<_>, Vec<_>) = executable
@@ -183,6 +186,7 @@ fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
     with_code(value, || listing.lines(), room)
 }
 
+/// A constant by its type and value; of a tensor the shape (PAY-86).
 fn relax_constant(constant: &relax_vm::RelaxConstant<'_>) -> Value {
     use relax_vm::RelaxConstant::{Dtype, Float, Int, Shape, Tensor, Text};
     match constant {
@@ -195,6 +199,7 @@ fn relax_constant(constant: &relax_vm::RelaxConstant<'_>) -> Value {
     }
 }
 
+/// An executable of the Relay VM. From 0.9 on a constant may be the name of a tensor that is loaded later (PAY-66).
 fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
     let functions = room.list(&executable.functions, |function| {
         json!({
@@ -218,6 +223,7 @@ fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
     with_code(value, || executable.lines(), room)
 }
 
+/// A tensor among the constants: its dtype as the type, its extents as the value.
 fn tensor_constant(record: &TensorRecord<'_>) -> Value {
     let extents: Vec<String> = record.shape().iter().map(ToString::to_string).collect();
     json!({ "type": from_dtype(record.dtype()), "value": format!("[{}]", extents.join(", ")) })

@@ -15,6 +15,7 @@ static EXPORTS: LazyLock<Vec<(&str, Vec<Releases>)>> = LazyLock::new(|| {
         .collect()
 });
 
+/// `22-27`, minor versions of a first and a last release.
 fn range(text: &str) -> Option<Releases> {
     let (since, until) = text.split_once('-')?;
     Some(Releases {

@@ -44,6 +44,7 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
     Ok(())
 }
 
+/// A node: its members by name, each of the type that the reader expects.
 fn node(node: &Value) -> Result<(), Stop> {
     let node = node
         .as_object()
@@ -67,6 +68,7 @@ fn node(node: &Value) -> Result<(), Stop> {
     Ok(())
 }
 
+/// A list of entries, each a list of numbers.
 fn entries(value: &Value) -> Result<(), Stop> {
     let entries = value
         .as_array()
@@ -74,6 +76,7 @@ fn entries(value: &Value) -> Result<(), Stop> {
     entries.iter().try_for_each(numbers)
 }
 
+/// A list of integers from 0 on. What the loader makes of other numbers was not read.
 fn numbers(value: &Value) -> Result<(), Stop> {
     let numbers = value.as_array();
     if numbers.is_some_and(|numbers| numbers.iter().all(Value::is_u64)) {

@@ -109,6 +109,7 @@ impl ExaminedLibrary<'_> {
                 "it knows neither tree nor `_lib`: it looks for a loader `{}_lib`",
                 loader_prefix(release)
             ))),
+            // PAY-03: the function information of device code differs.
             (Layout::V0_21, Layout::V0_7) | (Layout::V0_7, Layout::V0_21) => {
                 let device = self
                     .payloads
