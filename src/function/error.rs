@@ -69,7 +69,6 @@ impl Error {
     #[cold]
     #[cfg_attr(
         not(any(
-            feature = "vm",
             feature = "cuda",
             feature = "hip",
             feature = "opencl",
