@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, Once, PoisonError};
 use tvmspec::device::cpu::cpu;
-use tvmspec::device::{Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error, Space, Stream, manager};
+use tvmspec::device::{Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error, ErrorKind, Space, Stream, manager};
 
 type Result<T> = std::result::Result<T, Error>;
 
@@ -40,7 +40,7 @@ impl DeviceApi for Bounded {
         let taken = taken.get_or_insert_default();
         let all: usize = taken.values().sum();
         if all.saturating_add(nbytes).saturating_add(alignment) > MOST {
-            return Err(Error::OutOfMemory { nbytes, by: "the bounded host".into() });
+            return Err(Error::new(ErrorKind::Memory, format!("no memory for {nbytes} bytes (the bounded host)")));
         }
         let space = cpu().alloc(device, nbytes, alignment, hint)?;
         taken.insert(space.address(), nbytes);
