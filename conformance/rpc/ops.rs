@@ -3,7 +3,7 @@
 use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data};
 use crate::release::Release;
 use crate::rpc::json::{from_packet, to_packet};
-use crate::rpc::{Convention, Hello, HelloAnswer, Packet, Speaker};
+use crate::rpc::{Hello, HelloAnswer, Packet, Protocol, Speaker};
 use crate::rule::{Findings, Strictness, Violation};
 use crate::wire::{Cursor, Span, Trace, Writer};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn encode(args: &Value) -> Result<Answer, Refusal> {
 /// What is read or written, and by which rules.
 struct Request {
     form: &'static str,
-    spoken: Convention,
+    spoken: Protocol,
 }
 
 impl Request {
@@ -97,10 +97,10 @@ impl Request {
             other => return Err(Refusal::Unsupported(format!("`{other}` speaks no RPC"))),
         };
         let number = |name: &str| args.get(name).and_then(Value::as_u64);
-        let spoken = Convention {
+        let spoken = Protocol {
             awaited: number("awaited"),
-            largest: number("largest").unwrap_or(Convention::LARGEST),
-            ..Convention::new(release, speaker)
+            largest: number("largest").unwrap_or(Protocol::LARGEST),
+            ..Protocol::new(release, speaker)
         };
         Ok(Request { form, spoken })
     }

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tvmspec::release::Release;
-use tvmspec::rpc::{Convention, Hello, HelloAnswer, Packet, Progress, Speaker};
+use tvmspec::rpc::{Protocol, Hello, HelloAnswer, Packet, Progress, Speaker};
 use tvmspec::rule::Findings;
 use tvmspec::wire::{Cursor, Writer};
 
@@ -12,14 +12,14 @@ fuzz_target!(|data: &[u8]| {
     let release = Release::of(2 + minor % 26);
     let speaker = if side % 2 == 0 { Speaker::Client } else { Speaker::Server };
     match form % 3 {
-        0 => packets(bytes, &Convention { awaited: Some(7), ..Convention::new(release, speaker) }),
+        0 => packets(bytes, &Protocol { awaited: Some(7), ..Protocol::new(release, speaker) }),
         1 => hello(bytes),
         _ => answer(bytes, release),
     }
 });
 
 /// One packet after the other, as a stream has them.
-fn packets(bytes: &[u8], spoken: &Convention) {
+fn packets(bytes: &[u8], spoken: &Protocol) {
     let mut rest = bytes;
     loop {
         let mut cursor = Cursor::new(rest);

@@ -15,19 +15,19 @@
 //! | `format/json` | the JSON forms | |
 //!
 //! The encoding of arguments changed in 0.21, and the version that both sides compare did not: bytes do not say which release
-//! wrote them. Whoever reads them states it, in a [`Convention`].
+//! wrote them. Whoever reads them states it, in a [`Protocol`].
 //!
 //! Reading is of streams: what has come in so far may end anywhere, and then the answer is [`Progress::Short`], which is no error.
 //!
 //! ```
 //! use tvmspec::release::Release;
-//! use tvmspec::rpc::{Convention, Packet, Progress, Speaker};
+//! use tvmspec::rpc::{Protocol, Packet, Progress, Speaker};
 //! use tvmspec::rule::Findings;
 //! use tvmspec::wire::Cursor;
 //!
 //! // kShutdown: a length of 4, and code 1.
 //! let bytes = [4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
-//! let spoken = Convention::new(Release::of(27), Speaker::Client);
+//! let spoken = Protocol::new(Release::of(27), Speaker::Client);
 //! let mut findings = Findings::default();
 //! let read = Packet::read(&mut Cursor::new(&bytes), &spoken, &mut findings)?;
 //! assert_eq!(read, Progress::Whole(Packet::Shutdown));
@@ -52,7 +52,7 @@ mod format;
 mod rules;
 
 pub use format::{
-    Connection, ConnectionMessage, ConnectionSide, Convention, CopyTarget, Hello, HelloAnswer,
-    PackedValue, Packet, Progress, RpcCode, Speaker, TensorBlock, json,
+    Connection, ConnectionMessage, ConnectionSide, CopyTarget, Hello, HelloAnswer, PackedValue,
+    Packet, Progress, Protocol, RpcCode, Speaker, TensorBlock, json,
 };
 pub use rules::*;

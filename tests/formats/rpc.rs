@@ -5,21 +5,21 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use tvmspec::release::Release;
 use tvmspec::rpc::{
-    Connection, ConnectionMessage, Convention, CopyTarget, Hello, HelloAnswer, PackedValue, Packet,
-    Progress, RpcCode, Speaker, TensorBlock, json,
+    Connection, ConnectionMessage, CopyTarget, Hello, HelloAnswer, PackedValue, Packet, Progress,
+    Protocol, RpcCode, Speaker, TensorBlock, json,
 };
 use tvmspec::rule::{Findings, Kind};
 use tvmspec::tensor::{Device, Dtype};
 use tvmspec::wire::{Cursor, Writer};
 
-fn spoken(minor: u8, speaker: Speaker) -> Convention {
-    Convention {
+fn spoken(minor: u8, speaker: Speaker) -> Protocol {
+    Protocol {
         awaited: Some(5),
-        ..Convention::new(Release::of(minor), speaker)
+        ..Protocol::new(Release::of(minor), speaker)
     }
 }
 
-fn written(packet: &Packet<'_>, spoken: &Convention) -> Option<Vec<u8>> {
+fn written(packet: &Packet<'_>, spoken: &Protocol) -> Option<Vec<u8>> {
     let mut out = Writer::new();
     packet.write(spoken, &mut out).ok()?;
     Some(out.into_bytes())
@@ -247,13 +247,13 @@ fn a_connection_of_0_6_is_read_by_what_its_client_asked_for() {
         .write(release, &mut server)
         .unwrap();
     for bytes in [3_u64, 0, 9] {
-        let asked = Convention::new(release, Speaker::Client);
+        let asked = Protocol::new(release, Speaker::Client);
         Packet::CopyFromRemote(flat(7), bytes)
             .write(&asked, &mut client)
             .unwrap();
         let answer = Packet::CopyAck(Cow::Owned(vec![1; bytes as usize]));
         answer
-            .write(&Convention::new(release, Speaker::Server), &mut server)
+            .write(&Protocol::new(release, Speaker::Server), &mut server)
             .unwrap();
     }
     let (client, server) = (client.into_bytes(), server.into_bytes());

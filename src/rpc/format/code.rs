@@ -1,6 +1,6 @@
 //! The codes of packets: one table up to 0.6, another from 0.7 on (RPC-20).
 
-use super::convention::Speaker;
+use super::protocol::Speaker;
 use crate::release::Release;
 
 /// What a packet is. The number of each differs between the two tables.

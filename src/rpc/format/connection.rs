@@ -1,9 +1,9 @@
 //! A whole connection, as two streams of bytes: every message of both sides, and which releases speak like that (RPC-23).
 
 use super::super::RPC_16;
-use super::convention::{Convention, Speaker};
 use super::hello::{Hello, HelloAnswer};
 use super::packet::Packet;
+use super::protocol::{Protocol, Speaker};
 use crate::release::Release;
 use crate::rule::{Findings, Violation};
 use crate::wire::{Cursor, Span, Trace};
@@ -147,7 +147,7 @@ fn sides<'a>(
 ) -> (ConnectionSide<'a>, ConnectionSide<'a>) {
     let client = side(
         client,
-        Convention::new(release, Speaker::Client),
+        Protocol::new(release, Speaker::Client),
         VecDeque::new(),
     );
     // RPC-27: up to 0.6 the answer to a copy is as long as what the client asked for, in the order in which it did.
@@ -159,15 +159,11 @@ fn sides<'a>(
             _ => None,
         });
     let asked = asked.collect();
-    let server = side(server, Convention::new(release, Speaker::Server), asked);
+    let server = side(server, Protocol::new(release, Speaker::Server), asked);
     (client, server)
 }
 
-fn side<'a>(
-    bytes: &'a [u8],
-    mut spoken: Convention,
-    mut asked: VecDeque<u64>,
-) -> ConnectionSide<'a> {
+fn side<'a>(bytes: &'a [u8], mut spoken: Protocol, mut asked: VecDeque<u64>) -> ConnectionSide<'a> {
     let trace = Trace::new();
     let (mut messages, mut findings) = (Vec::new(), Findings::default());
     let mut broken = None;
@@ -201,7 +197,7 @@ fn side<'a>(
 fn message<'b>(
     cursor: &mut Cursor<'b>,
     first: bool,
-    spoken: &Convention,
+    spoken: &Protocol,
     findings: &mut Findings,
 ) -> Result<ConnectionMessage<'b>, Violation> {
     Ok(match (first, spoken.speaker) {

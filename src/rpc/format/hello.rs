@@ -7,7 +7,7 @@
 //! | key | UTF-8 | RPC-02 |
 
 use super::super::{RPC_01, RPC_02, RPC_03, RPC_04, RPC_05};
-use super::convention::{Progress, peeked};
+use super::protocol::{Progress, peeked};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::wire::{Cursor, Writer, show};

@@ -2,18 +2,18 @@
 
 mod code;
 mod connection;
-mod convention;
 mod hello;
 pub mod json;
 mod packed;
 mod packet;
+mod protocol;
 mod system_call;
 mod tensor_block;
 
 pub use code::RpcCode;
 pub use connection::{Connection, ConnectionMessage, ConnectionSide};
-pub use convention::{Convention, Progress, Speaker};
 pub use hello::{Hello, HelloAnswer};
 pub use packed::PackedValue;
 pub use packet::{CopyTarget, Packet};
+pub use protocol::{Progress, Protocol, Speaker};
 pub use tensor_block::TensorBlock;

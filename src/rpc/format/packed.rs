@@ -9,7 +9,7 @@
 use super::super::{
     RPC_40, RPC_41, RPC_42, RPC_43, RPC_44, RPC_45, RPC_46, RPC_47, RPC_48, RPC_49,
 };
-use super::convention::{Convention, Speaker, broken_here};
+use super::protocol::{Protocol, Speaker, broken_here};
 use super::tensor_block::TensorBlock;
 use crate::rule::{Findings, Kind, Rule, Violation};
 use crate::tensor::{Device, Dtype};
@@ -55,7 +55,7 @@ pub enum PackedValue<'a> {
 
 /// What stands behind a code.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stored {
+enum StoredValue {
     None,
     Int,
     Uint,
@@ -75,18 +75,18 @@ enum Stored {
     Never,
 }
 
-use Stored as S;
+use StoredValue as S;
 
 /// The codes up to 0.20, from 0 on.
 #[rustfmt::skip]
-const LEGACY: [Stored; 16] = [
+const LEGACY: [StoredValue; 16] = [
     S::Int, S::Uint, S::Float, S::Handle, S::None, S::Dtype, S::Device, S::Tensor,
     S::Object, S::Module, S::Function, S::Str, S::Bytes, S::Never, S::Never, S::Bool,
 ];
 
 /// The type indices from 0.21 on, from 0 on.
 #[rustfmt::skip]
-const FFI: [Stored; 13] = [
+const FFI: [StoredValue; 13] = [
     S::None, S::Int, S::Bool, S::Float, S::Handle, S::Dtype, S::Device, S::Tensor,
     S::Str, S::Bytes, S::Never, S::Object, S::Object,
 ];
@@ -98,7 +98,7 @@ const INNER_BYTES: i32 = 66;
 const INNER_REFERENCE: i32 = 115;
 
 /// What stands behind `code`; `None` for a code without a meaning.
-fn stored(code: i32, spoken: &Convention) -> Option<Stored> {
+fn stored(code: i32, spoken: &Protocol) -> Option<StoredValue> {
     let minor = spoken.release.minor();
     let place = usize::try_from(code).ok()?;
     if !spoken.is_ffi() {
@@ -130,7 +130,7 @@ impl<'a> PackedValue<'a> {
     /// a handle in the wrong direction; WIRE-01 for a value that is cut off.
     pub(super) fn read_all(
         cursor: &mut Cursor<'a>,
-        spoken: &Convention,
+        spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<Vec<PackedValue<'a>>, Violation> {
         let place = cursor.clone();
@@ -155,7 +155,7 @@ impl<'a> PackedValue<'a> {
         if !spoken.is_ffi() {
             for at in 0..count {
                 codes.push(cursor.within("args", at as u64, |cursor| {
-                    Code::read(cursor, RPC_41, spoken)
+                    PackedCode::read(cursor, RPC_41, spoken)
                 })?);
             }
         }
@@ -165,7 +165,7 @@ impl<'a> PackedValue<'a> {
             values.push(cursor.within("args", at as u64, |cursor| {
                 let code = match code {
                     Some(code) => code,
-                    None => Code::read(cursor, RPC_42, spoken)?,
+                    None => PackedCode::read(cursor, RPC_42, spoken)?,
                 };
                 PackedValue::read(cursor, code, spoken, findings)
             })?);
@@ -175,8 +175,8 @@ impl<'a> PackedValue<'a> {
 
     fn read(
         cursor: &mut Cursor<'a>,
-        code: Code,
-        spoken: &Convention,
+        code: PackedCode,
+        spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<PackedValue<'a>, Violation> {
         let place = cursor.offset();
@@ -230,7 +230,7 @@ impl<'a> PackedValue<'a> {
     fn read_object(
         cursor: &mut Cursor<'a>,
         outer: i32,
-        spoken: &Convention,
+        spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<PackedValue<'a>, Violation> {
         let place = cursor.clone();
@@ -280,7 +280,7 @@ impl<'a> PackedValue<'a> {
     /// of [`TensorBlock::write`].
     pub(super) fn write_all(
         values: &[PackedValue<'_>],
-        spoken: &Convention,
+        spoken: &Protocol,
         out: &mut Writer,
     ) -> Result<(), Violation> {
         let count = i32::try_from(values.len())
@@ -300,7 +300,7 @@ impl<'a> PackedValue<'a> {
         Ok(())
     }
 
-    fn write(&self, spoken: &Convention, out: &mut Writer) -> Result<(), Violation> {
+    fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match self {
             PackedValue::None => {}
             PackedValue::Int(value) | PackedValue::Bool(value) => out.i64(*value),
@@ -337,7 +337,7 @@ impl<'a> PackedValue<'a> {
     }
 
     /// The code in front of the value.
-    fn code(&self, spoken: &Convention) -> Result<i32, Violation> {
+    fn code(&self, spoken: &Protocol) -> Result<i32, Violation> {
         let (wanted, outer) = match self {
             PackedValue::None => (S::None, None),
             PackedValue::Int(_) => (S::Int, None),
@@ -378,13 +378,17 @@ impl<'a> PackedValue<'a> {
 
 /// A code and what it says.
 #[derive(Clone, Copy)]
-struct Code {
+struct PackedCode {
     number: i32,
-    stored: Stored,
+    stored: StoredValue,
 }
 
-impl Code {
-    fn read(cursor: &mut Cursor<'_>, rule: Rule, spoken: &Convention) -> Result<Code, Violation> {
+impl PackedCode {
+    fn read(
+        cursor: &mut Cursor<'_>,
+        rule: Rule,
+        spoken: &Protocol,
+    ) -> Result<PackedCode, Violation> {
         let place = cursor.clone();
         let number = cursor.i32("code", rule)?;
         let stored = match stored(number, spoken) {
@@ -422,20 +426,20 @@ impl Code {
                 )
                 .map_err(|broken| place.blame("code", broken))?;
         }
-        Ok(Code { number, stored })
+        Ok(PackedCode { number, stored })
     }
 }
 
 /// Who writes the codes of modules and functions (RPC-48). From 0.7 on a result has a plain handle, and says in its first value
 /// what that is.
-fn sender_of_handles(spoken: &Convention) -> Speaker {
+fn sender_of_handles(spoken: &Protocol) -> Speaker {
     match spoken.is_framed() {
         true => Speaker::Client,
         false => Speaker::Server,
     }
 }
 
-fn wrong_way(spoken: &Convention) -> String {
+fn wrong_way(spoken: &Protocol) -> String {
     let (speaker, release) = (spoken.speaker.name(), spoken.release);
     format!("a {speaker} of {release} writes no module and no function by its own code")
 }

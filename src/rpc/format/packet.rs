@@ -15,8 +15,8 @@ use super::super::{
     RPC_10, RPC_12, RPC_13, RPC_14, RPC_20, RPC_21, RPC_22, RPC_23, RPC_24, RPC_25, RPC_26, RPC_27,
 };
 use super::code::RpcCode;
-use super::convention::{Convention, Progress, broken_here, peeked};
 use super::packed::PackedValue;
+use super::protocol::{Progress, Protocol, broken_here, peeked};
 use super::system_call;
 use super::tensor_block::TensorBlock;
 use crate::release::Release;
@@ -69,7 +69,7 @@ impl<'a> Packet<'a> {
     /// body. A field that goes beyond the packet's length is a violation of WIRE-01, however much of the stream follows.
     pub fn read(
         cursor: &mut Cursor<'a>,
-        spoken: &Convention,
+        spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<Progress<Packet<'a>>, Violation> {
         if !spoken.is_framed() {
@@ -114,7 +114,7 @@ impl<'a> Packet<'a> {
     /// RPC-15: without a length a packet ends where its last field does, and what is cut off may still come.
     fn read_unframed(
         cursor: &mut Cursor<'a>,
-        spoken: &Convention,
+        spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<Progress<Packet<'a>>, Violation> {
         let attempt = Packet::read_body(&mut cursor.look_ahead(), spoken, &mut Findings::default());
@@ -133,7 +133,7 @@ impl<'a> Packet<'a> {
 
     fn read_body(
         cursor: &mut Cursor<'a>,
-        spoken: &Convention,
+        spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<Packet<'a>, Violation> {
         let place = cursor.clone();
@@ -221,7 +221,7 @@ impl<'a> Packet<'a> {
     ///
     /// RPC-20 of kind unsupported for a code that the release has not; RPC-21 for one of the other side; those of the values; and
     /// those that reading it back has.
-    pub fn write(&self, spoken: &Convention, out: &mut Writer) -> Result<(), Violation> {
+    pub fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         let Some(code) = self.code() else {
             if !spoken.is_framed() {
                 let message = format!("release {} has no packet of nothing", spoken.release);
@@ -253,7 +253,7 @@ impl<'a> Packet<'a> {
         Ok(())
     }
 
-    fn write_body(&self, spoken: &Convention, out: &mut Writer) -> Result<(), Violation> {
+    fn write_body(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match self {
             Packet::KeepAlive | Packet::Shutdown => Ok(()),
             Packet::InitServer(version, args) => {
@@ -290,7 +290,7 @@ impl<'a> Packet<'a> {
 
 impl CopyTarget {
     /// What is copied, and how many bytes of it.
-    fn read(cursor: &mut Cursor<'_>, spoken: &Convention) -> Result<(CopyTarget, u64), Violation> {
+    fn read(cursor: &mut Cursor<'_>, spoken: &Protocol) -> Result<(CopyTarget, u64), Violation> {
         // RPC-25: the tensor took the place of handle and offset in 0.8.
         if spoken.release.minor() >= 8 {
             let block =
@@ -305,7 +305,7 @@ impl CopyTarget {
         Ok((CopyTarget::Flat(handle, offset, device, dtype), bytes))
     }
 
-    fn write(&self, bytes: u64, spoken: &Convention, out: &mut Writer) -> Result<(), Violation> {
+    fn write(&self, bytes: u64, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match (self, spoken.release.minor()) {
             (CopyTarget::Block(block), 8..) => {
                 block.write(spoken, out)?;
@@ -328,7 +328,7 @@ impl CopyTarget {
 }
 
 /// How many bytes an answer to a copy has: the rest of the packet, and without a packet's length what was asked for.
-fn copied(cursor: &Cursor<'_>, spoken: &Convention) -> Result<u64, Violation> {
+fn copied(cursor: &Cursor<'_>, spoken: &Protocol) -> Result<u64, Violation> {
     if spoken.is_framed() {
         return Ok(cursor.remaining() as u64);
     }

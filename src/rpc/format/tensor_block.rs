@@ -10,7 +10,7 @@
 //! | `byte_offset` | u64, from 0.8 on | RPC-30 |
 
 use super::super::{RPC_30, RPC_31};
-use super::convention::Convention;
+use super::protocol::Protocol;
 use crate::rule::{Kind, Violation};
 use crate::tensor::{Device, Dtype};
 use crate::wire::{Cursor, Writer};
@@ -36,7 +36,7 @@ impl TensorBlock {
     /// # Errors
     ///
     /// WIRE-01 when there are fewer bytes; RPC-31 for a number of dimensions that is none.
-    pub fn read(cursor: &mut Cursor<'_>, spoken: &Convention) -> Result<TensorBlock, Violation> {
+    pub fn read(cursor: &mut Cursor<'_>, spoken: &Protocol) -> Result<TensorBlock, Violation> {
         let data = cursor.u64("data", RPC_30)?;
         let device = Device::read(cursor)?;
         let place = cursor.offset();
@@ -74,7 +74,7 @@ impl TensorBlock {
     /// # Errors
     ///
     /// RPC-30 of kind unsupported for an offset up to 0.7; RPC-31 of kind limit for more dimensions than an i32 counts.
-    pub fn write(&self, spoken: &Convention, out: &mut Writer) -> Result<(), Violation> {
+    pub fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         out.u64(self.data);
         self.device.write(out);
         let ndim = i32::try_from(self.shape.len())

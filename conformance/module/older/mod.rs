@@ -2,11 +2,15 @@
 //! `module.life`, `module.environment`, `module.system`, `module.constants` and `module.properties` by the C interface of that
 //! time. Libraries are written around addresses of this process, as in `library_file`.
 
+mod constants;
+mod environment;
+
+pub(in crate::conformance) use constants::{constants, properties};
+pub(in crate::conformance) use environment::environment;
+
 use super::compiled::texts;
-use super::constants::symbols_of;
 use super::library_file::LibraryFile;
 use crate::conformance::adapter::legacy::modules;
-use crate::conformance::case::golden;
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::{
     Reply, accepted, bytes, c_text, fresh_prefix, seen, unsupported,
@@ -20,7 +24,6 @@ use crate::module::Dialect;
 use crate::release::Layout;
 use crate::value::legacy::{TVMValue, code};
 use serde_json::{Value, json};
-use std::cell::RefCell;
 use std::ffi::{CString, c_int};
 
 const CONTEXT: &str = Dialect::of(Layout::V0_7).context.text();
@@ -250,94 +253,6 @@ pub(in crate::conformance) fn life(api: &'static LegacyApi, args: &Value) -> Res
     accepted(json!({"with_function": with_function, "after": after}))
 }
 
-/// `module.environment`: what a library finds that looks for functions, as compiled code does.
-pub(in crate::conformance) fn environment(
-    api: &'static LegacyApi,
-    args: &Value,
-) -> Result<Reply, Reply> {
-    let prefix = fresh_prefix();
-    let mut registered = Vec::new();
-    let found = environment_steps(api, &prefix, args, &mut registered);
-    if api.can_remove() {
-        for name in registered {
-            api.remove(&name)?;
-        }
-    }
-    accepted(found?)
-}
-
-fn environment_steps(
-    api: &'static LegacyApi,
-    prefix: &str,
-    args: &Value,
-    registered: &mut Vec<String>,
-) -> Result<Value, Reply> {
-    let value = args.get("value").unwrap_or(&Value::Null);
-    let own = numbered(value.get("own"), prefix)?;
-    let mut symbols = vec![(CONTEXT, SymbolContent::Slot)];
-    for (name, number) in &own {
-        let body = NUMBERS.get(*number);
-        let body = body.ok_or_else(|| unsupported("functions here return numbers up to 7"))?;
-        symbols.push((name, jump(*body)));
-    }
-    let written = LibraryFile::of(&symbols, &[])?;
-    let root = load(api, &written)?;
-    let context = written.slot(CONTEXT)?;
-    let mut found = Vec::new();
-    let steps = value.get("steps").and_then(Value::as_array);
-    for step in steps.into_iter().flatten() {
-        if step.get("import").is_some() {
-            let module = numbers(api, &numbered(step.get("import"), prefix)?)?;
-            api.import(&root, &module)?;
-        }
-        if step.get("import_below").is_some() {
-            let between = numbers(api, &[])?;
-            let module = numbers(api, &numbered(step.get("import_below"), prefix)?)?;
-            api.import(&between, &module)?;
-            api.import(&root, &between)?;
-        }
-        if step.get("clear").is_some() {
-            api.call_global("runtime.ModuleClearImports", &[root.arg()])?;
-        }
-        for (name, number) in numbered(step.get("register"), prefix)? {
-            // A few bytes for the life of a worker.
-            let this: &'static Registered = Box::leak(Box::new(Registered { api, number }));
-            let function = api.function(give_number, this)?;
-            api.register(&name, &function, true)?;
-            registered.push(name);
-        }
-        if let Some(name) = step.get("lookup").and_then(Value::as_str) {
-            let name = c_text(&format!("{prefix}{name}"));
-            // SAFETY: `root` keeps the library, and what the runtime wrote there is its context.
-            found.push(match unsafe { api.looked_up(context, &name) } {
-                Ok(function) => json!(api.call(&function, &[])?.int()),
-                Err(Reply::Reject(_)) => json!("missing"),
-                Err(other) => return Err(other),
-            });
-        }
-    }
-    Ok(json!(found))
-}
-
-/// What a function of the registry is made with.
-struct Registered {
-    api: &'static LegacyApi,
-    number: usize,
-}
-
-unsafe extern "C-unwind" fn give_number(
-    _: *mut TVMValue,
-    _: *mut c_int,
-    _: c_int,
-    result: RawHandle,
-    this: RawHandle,
-) -> c_int {
-    // SAFETY: it was made with a `Registered`, which is never freed.
-    let this = unsafe { &*this.cast::<Registered>() };
-    // SAFETY: the result is that of this callback.
-    unsafe { this.api.give(result, int_arg(this.number as i64)) }
-}
-
 /// `module.system`: symbols stay for the life of the process, so they get a name that no other case has.
 pub(in crate::conformance) fn system(
     api: &'static LegacyApi,
@@ -386,139 +301,4 @@ pub(in crate::conformance) fn system(
         }
     };
     seen("entry", json!(found))
-}
-
-thread_local! {
-    /// The extents of the constants that initialisers were passed, behind the number of the initialiser.
-    static PASSED: RefCell<Vec<(usize, Value)>> = const { RefCell::new(Vec::new()) };
-    static PASSED_BY: RefCell<Option<&'static LegacyApi>> = const { RefCell::new(None) };
-}
-
-const INITIALISERS: [CompiledFunction; 4] = [
-    initialise::<0>,
-    initialise::<1>,
-    initialise::<2>,
-    initialise::<3>,
-];
-
-unsafe extern "C" fn initialise<const N: usize>(
-    values: *const TVMValue,
-    codes: *const c_int,
-    count: c_int,
-    result: *mut TVMValue,
-    result_code: *mut c_int,
-    _: RawHandle,
-) -> c_int {
-    let Some(api) = PASSED_BY.with_borrow(|api| *api).filter(|_| count == 1) else {
-        return -1;
-    };
-    // SAFETY: there is one argument.
-    let value = unsafe { values.read() };
-    // SAFETY: there is one argument, and each has a code.
-    let Ok(shapes) = shapes_of(api, (value, unsafe { codes.read() })) else {
-        return -1;
-    };
-    PASSED.with_borrow_mut(|passed| passed.push((N, shapes)));
-    // SAFETY: the places are those of the caller.
-    unsafe {
-        number::<0>(
-            values,
-            codes,
-            count,
-            result,
-            result_code,
-            std::ptr::null_mut(),
-        )
-    }
-}
-
-/// The extents of each tensor of an array.
-fn shapes_of(api: &'static LegacyApi, array: LegacyArg) -> Result<Value, Reply> {
-    let size = api.call_global("runtime.ArraySize", &[array])?.int();
-    let shapes = (0..size).map(|at| {
-        let tensor = api.call_global("runtime.ArrayGetItem", &[array, int_arg(at)])?;
-        let described = tensor.tensor();
-        let described = described.ok_or_else(|| unsupported("a constant is not a tensor"))?;
-        // SAFETY: a tensor has as many extents as dimensions.
-        Ok(json!(unsafe { described.shape() }))
-    });
-    Ok(json!(shapes.collect::<Result<Vec<Value>, Reply>>()?))
-}
-
-/// `module.constants`: a payload of kind `const_loader`, and below it a module that notes what it is passed.
-pub(in crate::conformance) fn constants(
-    api: &'static LegacyApi,
-    args: &Value,
-) -> Result<Reply, Reply> {
-    let payload = bytes(args)?;
-    let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
-    if name.starts_with("get_const_var_") {
-        return Err(unsupported(
-            "a map of constants does not show through this interface",
-        ));
-    }
-    let root = modules::stored(api, constants_kind(api)?, &payload)?;
-    let mut functions = symbols_of(&payload);
-    // PAY-37: one that is listed twice is one function.
-    functions.dedup();
-    if !functions.iter().any(|symbol| symbol == name) {
-        functions.push(name.to_owned());
-    }
-    if functions.len() > INITIALISERS.len() {
-        return Err(unsupported(
-            "more functions than there are initialisers to distinguish them",
-        ));
-    }
-    let names: Vec<String> = functions
-        .iter()
-        .map(|name| format!("__init_{name}"))
-        .collect();
-    let mut symbols = vec![(CONTEXT, SymbolContent::Slot)];
-    for ((name, function), body) in names.iter().zip(&functions).zip(INITIALISERS) {
-        symbols.push((name, jump(body)));
-        symbols.push((function, jump(NUMBERS[1])));
-    }
-    let written = LibraryFile::of(&symbols, &[])?;
-    api.import(&root, &load(api, &written)?)?;
-    PASSED_BY.set(Some(api));
-    PASSED.take();
-    for _ in 0..number_of::<i64>(args.get("times"))? {
-        api.function_of(&root, name, true)?;
-    }
-    let passed = PASSED.take().into_iter();
-    let passed = passed.map(|(number, shapes)| json!([functions[number], shapes]));
-    accepted(json!({"initialised": passed.collect::<Vec<Value>>()}))
-}
-
-/// The kind that a runtime reads constants under: its loader had the first name before it had the second.
-fn constants_kind(api: &'static LegacyApi) -> Result<&'static str, Reply> {
-    for kind in ["const_loader", "metadata"] {
-        if api.global(&modules::loader_of(kind))?.is_some() {
-            return Ok(kind);
-        }
-    }
-    Err(unsupported("this runtime has no loader of constants"))
-}
-
-/// `module.properties` of the kinds that can be made from a library or a payload.
-pub(in crate::conformance) fn properties(
-    api: &'static LegacyApi,
-    args: &Value,
-) -> Result<Reply, Reply> {
-    let kind = args.pointer("/value/kind").and_then(Value::as_str);
-    let module = match kind.unwrap_or_default() {
-        "library" => modules::empty(api)?,
-        "const_loader" => {
-            let payload = golden("payload/const-loader-minimal.bin");
-            let payload = payload.ok_or_else(|| unsupported("there is no payload of constants"))?;
-            modules::stored(api, constants_kind(api)?, payload)?
-        }
-        other => {
-            return Err(unsupported(format!(
-                "a module of kind `{other}` cannot be made from nothing"
-            )));
-        }
-    };
-    let mask = api.call_global("runtime.ModuleGetPropertyMask", &[module.arg()])?;
-    accepted(json!(mask.int()))
 }

@@ -26,7 +26,7 @@ impl Speaker {
 
 /// How a stream is read and written: releases differ, and their bytes do not say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Convention {
+pub struct Protocol {
     /// The release whose rules hold.
     pub release: Release,
     /// Who wrote the stream.
@@ -37,16 +37,16 @@ pub struct Convention {
     pub awaited: Option<u64>,
 }
 
-impl Convention {
+impl Protocol {
     /// 1 GiB: what a packet may have where its reader does not say otherwise (RPC-13).
     pub const LARGEST: u64 = 1 << 30;
 
-    /// The convention of `release`, with the limit [`Convention::LARGEST`].
-    pub const fn new(release: Release, speaker: Speaker) -> Convention {
-        Convention {
+    /// The protocol of `release`, with the limit [`Protocol::LARGEST`].
+    pub const fn new(release: Release, speaker: Speaker) -> Protocol {
+        Protocol {
             release,
             speaker,
-            largest: Convention::LARGEST,
+            largest: Protocol::LARGEST,
             awaited: None,
         }
     }
