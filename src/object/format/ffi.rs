@@ -44,6 +44,7 @@ pub fn check(text: &[u8]) -> Result<(), GraphFault> {
         return Err(OBJ_18.refused(Kind::Malformed, message).into());
     };
     let mut state = vec![NodeState::New; nodes.len()];
+    // A stack of its own: a graph may be as deep as it has nodes, and a check makes no objects whose nesting OBJ-41 would bound.
     let mut open: Vec<(usize, std::slice::Iter<'_, JsonRef>)> = Vec::new();
     let mut next = Some(slot(tree.int(root), nodes.len(), || "the root".to_owned())?);
     loop {
@@ -83,8 +84,11 @@ pub fn check(text: &[u8]) -> Result<(), GraphFault> {
 /// How far the walk from the root is with a node; one that is met open contains itself (OBJ-19).
 #[derive(Clone, Copy)]
 enum NodeState {
+    /// Not reached so far.
     New,
+    /// On the way from the root to the node at hand.
     Open,
+    /// Followed to its end, and free of cycles.
     Done,
 }
 
@@ -159,6 +163,7 @@ enum JsonShape {
 struct JsonRef(u64);
 
 impl JsonRef {
+    /// A value of a shape, with its number in the upper 61 bits.
     fn new(shape: JsonShape, number: usize) -> JsonRef {
         // A text of 2^61 bytes is none that memory holds.
         JsonRef((number as u64).wrapping_shl(3) | shape as u64)
@@ -176,13 +181,20 @@ impl JsonRef {
 /// A text and its values. Nothing nests in memory as it nests in the text.
 #[derive(Debug)]
 struct Tree<'a> {
+    /// The whole text, from which numbers and strings are read again when they are wanted.
     text: &'a [u8],
+    /// The outermost value.
     root: JsonRef,
     /// Container by container, those inside before those around them. The first is that of everything empty.
     values: Vec<JsonRef>,
 }
 
 impl<'a> Tree<'a> {
+    /// Reads a text.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-16, OBJ-39 or OBJ-40.
     fn read(text: &'a [u8]) -> Result<Tree<'a>, Violation> {
         let mut tree = Tree {
             text,
@@ -193,14 +205,17 @@ impl<'a> Tree<'a> {
         Ok(tree)
     }
 
+    /// The integer that a value is; `None` for any other.
     fn int(&self, value: JsonRef) -> Option<i64> {
         int_at(self.text, value.number(JsonShape::Int)?)
     }
 
+    /// The string that a value is, its escapes resolved; `None` for any other.
     fn bytes(&self, value: JsonRef) -> Option<Cow<'a, [u8]>> {
         string_at(self.text, value.number(JsonShape::Text)?)
     }
 
+    /// The same as text, with what is not UTF-8 replaced.
     fn text(&self, value: JsonRef) -> Option<String> {
         let bytes = self.bytes(value)?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -212,6 +227,7 @@ impl<'a> Tree<'a> {
         rest.get(..length.number(JsonShape::Length)?)
     }
 
+    /// The elements of an array; `None` for any other value.
     fn items(&self, value: JsonRef) -> Option<&[JsonRef]> {
         self.inside(value, JsonShape::Array)
     }
@@ -220,6 +236,7 @@ impl<'a> Tree<'a> {
     fn member(&self, value: JsonRef, name: &str) -> Option<JsonRef> {
         let members = self.inside(value, JsonShape::Object)?.as_chunks().0;
         let is_named = |key: JsonRef| self.bytes(key).is_some_and(|key| *key == *name.as_bytes());
+        // OBJ-16: a repeated key keeps its last value.
         let found = members.iter().rfind(|[key, _]| is_named(*key));
         found.map(|[_, value]| *value)
     }
@@ -262,6 +279,7 @@ impl<'a> Tree<'a> {
             (home(hash_text(&bytes), shift), *name)
         };
         let mut homes: Vec<(u64, JsonRef)> = pairs.iter().map(home).collect();
+        // Names of one chain have one home slot (OBJ-07), so only those of equal homes are compared.
         homes.sort_unstable_by_key(|(home, _)| *home);
         homes.chunk_by(|(a, _), (b, _)| a == b).any(|chain| {
             let mut names = BTreeSet::new();
@@ -273,6 +291,7 @@ impl<'a> Tree<'a> {
         })
     }
 
+    /// Adds the length of a container, which its values follow.
     fn container(&mut self, shape: JsonShape, length: usize) -> JsonRef {
         let container = JsonRef::new(shape, self.values.len());
         self.values.push(JsonRef::new(JsonShape::Length, length));

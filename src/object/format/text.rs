@@ -57,28 +57,41 @@ pub(crate) fn string_at(text: &[u8], at: usize) -> Option<Cow<'_, [u8]>> {
 
 /// What is wrong, and where.
 struct JsonError {
+    /// The message, in the words of upstream, which are those of the `json` module of Python.
     what: &'static str,
+    /// The byte that it is about.
     at: usize,
 }
 
+/// A text that is being read, by position: what is read into values is the business of `build`.
 struct JsonReader<'a, B> {
+    /// The whole text.
     text: &'a [u8],
+    /// The next byte.
     at: usize,
+    /// What makes the values.
     build: B,
 }
 
 /// A container on the way.
 enum OpenContainer<V> {
+    /// An array and its elements so far.
     Array(Vec<V>),
+    /// An object, its members so far, and the name of the next one.
     Object(Vec<(V, V)>, V),
 }
 
+/// What is wrong where a value should begin.
 const VALUE: &str = "Expecting value";
+/// What is wrong where names collide (OBJ-39); [`read`] knows the rule by this message.
 const COLLIDING: &str = "Too many names of an object share a chain of the map";
+/// What is wrong where containers nest too deep (OBJ-40); [`read`] knows the rule by this message.
 const TOO_DEEP: &str = "Nested too deeply";
+/// What is wrong where a name should begin.
 const NAME: &str = "Expecting property name enclosed in double quotes";
 
 impl<'a, B: Build> JsonReader<'a, B> {
+    /// The message with line and column, both from 1, and position, from 0 (OBJ-16). Columns count bytes, as positions do.
     fn describe(&self, wrong: &JsonError) -> String {
         let before = self.text.get(..wrong.at).unwrap_or(self.text);
         let mut lines = before.split(|byte| *byte == b'\n');
@@ -136,8 +149,10 @@ impl<'a, B: Build> JsonReader<'a, B> {
                 Some(b't') => self.literal("true", |build| build.truth(true))?,
                 Some(b'f') => self.literal("false", |build| build.truth(false))?,
                 Some(b'n') => self.literal("null", |build| build.null())?,
+                // OBJ-16: beyond the standard, so that every float that is printed (OBJ-17) reads back.
                 Some(b'N') => self.literal("NaN", |build| build.float(f64::NAN))?,
                 Some(b'I') => self.literal("Infinity", |build| build.float(f64::INFINITY))?,
+                // A minus begins a number as well: the byte behind it decides.
                 Some(b'-') if self.rest().get(1) == Some(&b'I') => {
                     self.literal("-Infinity", |build| build.float(f64::NEG_INFINITY))?
                 }
@@ -178,6 +193,11 @@ impl<'a, B: Build> JsonReader<'a, B> {
         }
     }
 
+    /// The value of an object whose closing brace is the next byte.
+    ///
+    /// # Errors
+    ///
+    /// At that brace, where too many of its names share a chain (OBJ-39).
     fn object(&mut self, pairs: Vec<(B::Value, B::Value)>) -> Result<B::Value, JsonError> {
         match self.build.object(pairs) {
             Some(object) => Ok(object),
@@ -243,11 +263,13 @@ impl<'a, B: Build> JsonReader<'a, B> {
             return Ok(self.build.int(value, start));
         }
         match text.parse::<f64>() {
+            // OBJ-16: digits beyond the largest float would read as infinity, and print as another text.
             Ok(value) if value.is_finite() => Ok(self.build.float(value)),
             _ => wrong,
         }
     }
 
+    /// Reads a string as a value.
     fn string(&mut self) -> Result<B::Value, JsonError> {
         let start = self.at;
         let text = self.characters()?;
@@ -257,22 +279,27 @@ impl<'a, B: Build> JsonReader<'a, B> {
 
 /// What makes no value.
 impl<'a, B> JsonReader<'a, B> {
+    /// The error at the next byte.
     const fn wrong<T>(&self, what: &'static str) -> Result<T, JsonError> {
         Err(JsonError { what, at: self.at })
     }
 
+    /// The text from the next byte on.
     fn rest(&self) -> &'a [u8] {
         self.text.get(self.at..).unwrap_or_default()
     }
 
+    /// Goes on by some bytes.
     fn step(&mut self, bytes: usize) {
         self.at = self.at.saturating_add(bytes);
     }
 
+    /// The next byte; `None` at the end of the text.
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
+    /// Goes on behind what the standard calls space, and no other.
     fn skip_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.step(1);
@@ -297,6 +324,7 @@ impl<'a, B> JsonReader<'a, B> {
         let start = self.at;
         self.step(1);
         let rest = self.rest();
+        // Most strings have no escape: those are borrowed from the text.
         let plain = rest
             .iter()
             .position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ')
@@ -352,6 +380,7 @@ impl<'a, B> JsonReader<'a, B> {
 
     /// Reads `\uXXXX`, or a pair of them for what UTF-16 has as surrogates. Half a pair is no text and is rejected.
     fn unicode(&mut self, text: &mut Vec<u8>) -> Result<(), JsonError> {
+        /// What is wrong with half a pair of surrogates.
         const PAIR: &str = "Invalid surrogate pair of \\uXXXX escapes";
         let start = self.at;
         let first = self.four_digits(start)?;

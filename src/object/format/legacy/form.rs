@@ -29,6 +29,7 @@ pub fn to_json(graph: &LegacyGraph) -> Result<Value, Violation> {
     Ok(Value::Object(form))
 }
 
+/// The form of a node; a member that is empty is left out.
 fn of_node(node: &LegacyNode) -> Value {
     let mut form = Map::new();
     form.insert("type_key".into(), node.type_key.as_str().into());
@@ -52,6 +53,7 @@ fn of_node(node: &LegacyNode) -> Value {
     Value::Object(form)
 }
 
+/// Names and texts, as a JSON object.
 fn of_attrs(attrs: &BTreeMap<String, Vec<u8>>) -> Value {
     let attrs = attrs.iter();
     Value::Object(
@@ -115,6 +117,7 @@ impl From<&str> for FormError {
     }
 }
 
+/// The inverse of [`of_node`].
 fn to_node(form: &Value) -> Result<LegacyNode, FormError> {
     let list = |name: &str| {
         form.get(name)
@@ -134,6 +137,7 @@ fn to_node(form: &Value) -> Result<LegacyNode, FormError> {
     })
 }
 
+/// The inverse of [`of_attrs`]; none where the member is absent.
 fn to_attrs(form: Option<&Value>) -> Result<BTreeMap<String, Vec<u8>>, FormError> {
     let attrs = form.and_then(Value::as_object).into_iter().flatten();
     attrs
@@ -141,6 +145,7 @@ fn to_attrs(form: Option<&Value>) -> Result<BTreeMap<String, Vec<u8>>, FormError
         .collect()
 }
 
+/// The inverse of [`of_text`].
 fn to_text(form: &Value) -> Result<Vec<u8>, FormError> {
     if let Some(text) = form.as_str() {
         return Ok(text.as_bytes().to_vec());
@@ -150,6 +155,7 @@ fn to_text(form: &Value) -> Result<Vec<u8>, FormError> {
     bytes.ok_or_else(|| FormError::Form(format!("{form} is neither a string nor bytes in base64")))
 }
 
+/// The index of a node, from 0 on.
 fn index(form: &Value) -> Result<usize, FormError> {
     let index = form.as_u64().and_then(|index| usize::try_from(index).ok());
     index.ok_or_else(|| FormError::Form(format!("{form} is no index")))

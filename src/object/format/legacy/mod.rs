@@ -147,6 +147,7 @@ impl LegacyGraph {
         ))
     }
 
+    /// How the size of a tensor is counted by the release that wrote the graph; as from 0.7 on where the graph does not state one.
     fn sizing(&self) -> Sizing {
         self.release().map_or(Sizing::V0_7, Sizing::of)
     }

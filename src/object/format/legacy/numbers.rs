@@ -24,6 +24,7 @@ pub(crate) type NumberFields = Vec<(String, Number)>;
 /// The numbers of the types that every process describes to reflection.
 pub(super) fn described(key: &str) -> NumberFields {
     let fields: &[(&str, Number)] = match key {
+        // Fixed here, so that a build without a runtime finds what one with a runtime does: a test of the latter compares both.
         "ffi.Enum" | "ffi.StrEnum" => &[("_int_index", Number::Int)],
         "ffi.IntEnum" => &[("_int_index", Number::Int), ("value", Number::Int)],
         "ffi.StructuralKey" => &[("hash_i64", Number::Int)],
@@ -73,6 +74,7 @@ pub(super) fn check(
         _ if node.attrs.is_empty() => Ok(()),
         key => {
             for (name, number) in fields(key) {
+                // OBJ-33: 0.21 writes an absent field as `null`.
                 let null = |text: &Vec<u8>| text == b"null";
                 if !node.attrs.get(&name).is_some_and(null) {
                     check(Some(&name), number)?;
@@ -83,6 +85,7 @@ pub(super) fn check(
     }
 }
 
+/// The violation for a text that is no number, or none that fits.
 fn no_number(node: &LegacyNode, text: &str) -> Violation {
     let message = format!(
         "a `{}` has `{text}` where a number is expected",

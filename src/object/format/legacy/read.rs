@@ -44,6 +44,7 @@ impl LegacyGraph {
         LegacyGraph::read_as(text, Some(fields), findings)
     }
 
+    /// Reads a graph. With `numbers`, the fields of types that are numbers, numbers are held to OBJ-36 node by node.
     fn read_as(
         text: &[u8],
         numbers: Option<&dyn Fn(&str) -> NumberFields>,
@@ -74,6 +75,7 @@ impl LegacyGraph {
             let message = format!("the graph has no `{what}`");
             OBJ_22.broken(Kind::Missing, start, message)
         };
+        // Only now: members may be in any order, and an absent one is known at the closing brace.
         let (root, root_at) = root.ok_or_else(|| missing("root"))?;
         let ((nodes, starts), nodes_at) = nodes.ok_or_else(|| missing("nodes"))?;
         let rest_at = reader.here();
@@ -96,6 +98,7 @@ impl LegacyGraph {
                 "node 0 is not the null node",
             )?;
         }
+        // OBJ-27 along `data` alone: which attribute is a reference only its type knows.
         check_cycles(&nodes, &starts)?;
         let mut graph = LegacyGraph {
             root: root.unwrap_or_default(),
@@ -135,6 +138,7 @@ impl LegacyGraph {
             let letters = (offset / 3).saturating_mul(4);
             at.saturating_add(1).saturating_add(letters)
         };
+        // Its offsets count from the record, and a strict list would end at the first: they are moved into the text below.
         let mut inner = Findings::new(Strictness::Lenient);
         let mut cursor = Cursor::new(&bytes);
         TensorRecord::read(&mut cursor, self.sizing(), &mut inner)
@@ -200,7 +204,9 @@ fn read_nodes(
 
 /// Where the representation and the attributes of a node stand.
 struct NodeOffsets {
+    /// Of the quote of the last representation, or of the brace of a node without one.
     repr: u64,
+    /// Of the brace of the last `attrs`, or of that of a node without any.
     attrs: u64,
 }
 
@@ -261,6 +267,7 @@ fn read_node(
             b"attrs" => node.attrs = read_attrs(reader, findings)?,
             b"keys" => {
                 let mut begun = false;
+                // OBJ-28: of a repeated member the last counts, and this one is filled item by item.
                 node.keys.clear();
                 while reader.element("keys", &mut begun)? {
                     node.keys.push(reader.string("a key")?);
@@ -268,6 +275,7 @@ fn read_node(
             }
             b"data" => {
                 let mut begun = false;
+                // As `keys`: the last counts.
                 node.data.clear();
                 while reader.element("data", &mut begun)? {
                     let at = reader.here();
@@ -276,6 +284,8 @@ fn read_node(
                     if largest.is_none_or(|(known, _)| wide > known) {
                         *largest = Some((wide, at));
                     }
+                    // An index beyond a word is no node (OBJ-23); this one breaks the rule at the end, as its number is kept in
+                    // `largest`.
                     node.data.push(value.unwrap_or(usize::MAX));
                 }
             }
@@ -287,6 +297,7 @@ fn read_node(
             seen.push(key);
         }
     }
+    // From here on a node has one representation, in whichever member it was, and writing chooses the member anew.
     OBJ_25.require_as(
         Kind::Duplicate,
         text.is_empty() || bytes.is_empty(),
@@ -345,6 +356,7 @@ fn read_bytes(
     Ok(bytes)
 }
 
+/// Reads names and texts. Of a repeated name the last counts (OBJ-28).
 fn read_attrs(
     reader: &mut LegacyReader<'_>,
     findings: &mut Findings,
@@ -385,6 +397,7 @@ fn check_cycles(nodes: &[LegacyNode], starts: &[u64]) -> Result<(), Violation> {
             }
         }
     }
+    // Without recursion: a chain may be as long as the file.
     let free = referrers
         .iter()
         .enumerate()
@@ -409,6 +422,7 @@ fn check_cycles(nodes: &[LegacyNode], starts: &[u64]) -> Result<(), Violation> {
     })
 }
 
+/// A name as text (OBJ-21), which is at `at`.
 fn utf8(bytes: Vec<u8>, what: &str, at: u64) -> Result<String, Violation> {
     String::from_utf8(bytes).map_err(|_| {
         let message = format!("{what} is not UTF-8");
@@ -416,6 +430,7 @@ fn utf8(bytes: Vec<u8>, what: &str, at: u64) -> Result<String, Violation> {
     })
 }
 
+/// The violation for a member that the form does not have (OBJ-22), whose name is at `at`.
 fn unknown(what: &str, key: &[u8], at: u64) -> Violation {
     let message = format!("{what} has no member `{}`", key.escape_ascii());
     OBJ_22.broken(Kind::Unsupported, at, message)

@@ -10,11 +10,14 @@ pub(super) const fn is_plain(byte: u8) -> bool {
 
 /// Reads values of known types from text; no value is kept unless it is asked for, and nothing nests but by the caller.
 pub(super) struct LegacyReader<'a> {
+    /// The whole text.
     text: &'a [u8],
+    /// The next byte.
     at: usize,
 }
 
 impl<'a> LegacyReader<'a> {
+    /// A reader at the beginning of a text.
     pub(super) fn new(text: &'a [u8]) -> LegacyReader<'a> {
         LegacyReader { text, at: 0 }
     }
@@ -60,6 +63,8 @@ impl<'a> LegacyReader<'a> {
         self.next(b"[]", what, begun)
     }
 
+    /// Whether a container has a next item, which is then what comes. Reads its opening bracket before the first, and a comma
+    /// before all others.
     fn next(
         &mut self,
         brackets: &[u8; 2],
@@ -71,6 +76,7 @@ impl<'a> LegacyReader<'a> {
         if first {
             self.expect(open, what)?;
         }
+        // OBJ-21: also behind the opening bracket alone, and never behind a comma.
         if self.accept(close) {
             return Ok(false);
         }
@@ -103,6 +109,7 @@ impl<'a> LegacyReader<'a> {
                     None => return Err(self.ends(what)),
                 }),
                 Some(byte) => {
+                    // OBJ-21: a string ends on its line. Every other byte is text, control characters too.
                     let inside = !matches!(byte, b'\r' | b'\n');
                     OBJ_21.require(inside, at as u64, || format!("a line ends inside {what}"))?;
                     text.push(byte);
@@ -134,6 +141,11 @@ impl<'a> LegacyReader<'a> {
         }
     }
 
+    /// Reads one byte, which is expected in `what`.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-21: truncated at the end of the text, else malformed at the byte that is there.
     fn expect(&mut self, byte: u8, what: &str) -> Result<(), Violation> {
         if self.accept(byte) {
             return Ok(());
@@ -147,6 +159,7 @@ impl<'a> LegacyReader<'a> {
         }
     }
 
+    /// Reads `byte` if it is next behind space; whether it is.
     fn accept(&mut self, byte: u8) -> bool {
         self.skip();
         let there = self.peek() == Some(byte);
@@ -156,6 +169,7 @@ impl<'a> LegacyReader<'a> {
         there
     }
 
+    /// The violation for a byte at `at` that is not what is wanted.
     fn not(&self, what: &str, wanted: &str, at: u64) -> Violation {
         let found = self.peek().map_or(String::new(), |byte| {
             format!(", not `{}`", char::from(byte).escape_default())
@@ -167,15 +181,18 @@ impl<'a> LegacyReader<'a> {
         )
     }
 
+    /// The violation for a text that ends inside of `what`.
     fn ends(&self, what: &str) -> Violation {
         let message = format!("the text ends inside {what}");
         OBJ_21.broken(Kind::Truncated, self.at as u64, message)
     }
 
+    /// The next byte; `None` at the end of the text.
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
+    /// The next byte, which is then read.
     fn take(&mut self) -> Option<u8> {
         let byte = self.peek()?;
         self.at = self.at.saturating_add(1);
@@ -193,17 +210,24 @@ impl<'a> LegacyReader<'a> {
 /// Writes text with two spaces for each level, and a space behind every comma, even at the end of a line.
 #[derive(Default)]
 pub(super) struct LegacyWriter {
+    /// The text so far.
     text: Vec<u8>,
+    /// The containers that are open, outermost first.
     scopes: Vec<WriterScope>,
 }
 
+/// A container that is open.
 struct WriterScope {
+    /// Whether each of its items is on a line of its own.
     lines: bool,
+    /// Whether it has no item yet.
     empty: bool,
+    /// Its closing bracket.
     close: u8,
 }
 
 impl LegacyWriter {
+    /// The finished text.
     pub(super) fn into_text(self) -> Vec<u8> {
         self.text
     }
@@ -218,6 +242,7 @@ impl LegacyWriter {
         self.open(b'[', b']', lines);
     }
 
+    /// Opens a container.
     fn open(&mut self, open: u8, close: u8, lines: bool) {
         self.text.push(open);
         self.scopes.push(WriterScope {
@@ -232,6 +257,7 @@ impl LegacyWriter {
         let Some(scope) = self.scopes.pop() else {
             return;
         };
+        // An empty container has both brackets on one line, also where its items would have lines of their own.
         if scope.lines && !scope.empty {
             self.line();
         }
@@ -245,6 +271,7 @@ impl LegacyWriter {
         };
         let lines = scope.lines;
         if !std::mem::replace(&mut scope.empty, false) {
+            // OBJ-31: the space is there even where the line ends.
             self.text.extend_from_slice(b", ");
         }
         if lines {
@@ -260,6 +287,7 @@ impl LegacyWriter {
         self.text.extend_from_slice(b"\": ");
     }
 
+    /// Writes a string with the five escapes of OBJ-21; every other byte as it is.
     pub(super) fn string(&mut self, bytes: &[u8]) {
         self.text.push(b'"');
         for byte in bytes {
@@ -274,10 +302,12 @@ impl LegacyWriter {
         self.text.push(b'"');
     }
 
+    /// Writes a number in decimal digits.
     pub(super) fn number(&mut self, value: usize) {
         self.text.extend_from_slice(value.to_string().as_bytes());
     }
 
+    /// Begins a line, with two spaces for each open container.
     fn line(&mut self) {
         self.text.push(b'\n');
         for _ in &self.scopes {

@@ -47,6 +47,7 @@ impl LegacyGraph {
         Ok(out.into_text())
     }
 
+    /// Holds the graph to OBJ-32: its members and type keys are those of `release`.
     fn known_to(&self, release: Release) -> Result<(), Violation> {
         let releases = self.releases();
         let known = releases.is_some_and(|releases| releases.contains(release));
@@ -57,6 +58,7 @@ impl LegacyGraph {
             ),
             None => "no release knows every member and container of this graph".to_owned(),
         })?;
+        // OBJ-32: from 0.4 on the member is there, even empty. In 0.2 and 0.3 it is unknown, which the check above finds.
         let tensors = self.tensors.is_some() == (release.minor() >= 4);
         OBJ_32.demand(Kind::Missing, tensors, || {
             format!("a graph of {release} has the member `b64ndarrays`, even empty")
@@ -65,6 +67,11 @@ impl LegacyGraph {
 }
 
 impl LegacyNode {
+    /// Writes a node: its members in the order of OBJ-22, empty ones left out.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-25 for a representation beside attributes, OBJ-31 for the name of an attribute.
     fn write(&self, out: &mut LegacyWriter) -> Result<(), Violation> {
         out.object(true);
         out.member("type_key");
@@ -77,6 +84,7 @@ impl LegacyNode {
             OBJ_25.demand(Kind::Malformed, self.attrs.is_empty(), || {
                 "a node with a representation has no attributes".to_owned()
             })?;
+            // OBJ-25: the bytes decide, and not the type: text with one other byte is written as bytes, too.
             if self.repr.iter().all(|byte| is_plain(*byte)) {
                 out.member("repr_str");
                 out.string(&self.repr);
@@ -111,11 +119,17 @@ impl LegacyNode {
     }
 }
 
+/// Writes attributes, sorted by name as the map has them; nothing where there are none.
+///
+/// # Errors
+///
+/// OBJ-31 for a name that cannot be written.
 fn write_attrs(attrs: &BTreeMap<String, Vec<u8>>, out: &mut LegacyWriter) -> Result<(), Violation> {
     if attrs.is_empty() {
         return Ok(());
     }
     out.member("attrs");
+    // OBJ-31: one attribute is on the line of its brackets.
     out.object(attrs.len() > 1);
     for (name, value) in attrs {
         // The released writer puts names between quotes as they are: these would not be read back.

@@ -36,6 +36,7 @@ pub fn to_json(value: AnyView<'_>) -> Value {
         index::NONE => Value::Null,
         index::BOOL => json!(raw.int() != 0),
         index::INT => json!(raw.int()),
+        // Apart from integers: 1 and 1.0 are one number in JSON and two keys here (OBJ-02).
         index::FLOAT => json!({"float": float_form(raw.float())}),
         index::DATA_TYPE => json!({"dtype": dtype_to_text(raw.dtype()).unwrap_or_default()}),
         index::DEVICE => json!({"device": [raw.device().device_type, raw.device().device_id]}),
@@ -55,11 +56,13 @@ pub fn to_json(value: AnyView<'_>) -> Value {
     }
 }
 
+/// The forms of the elements of a sequence.
 fn list(value: AnyView<'_>) -> Vec<Value> {
     let items = sequence_of(value).unwrap_or_default();
     items.iter().map(|item| to_json(item.view())).collect()
 }
 
+/// The pairs of a map or dict, `[key, value]` each, in the order of iteration: a JSON object has text as its only keys.
 fn pairs(value: AnyView<'_>) -> Vec<Value> {
     pairs_of(value)
         .iter()
@@ -80,6 +83,7 @@ pub fn from_json(form: &Value) -> Result<Any, String> {
         Value::Bool(value) => Any::from(*value),
         Value::Number(value) => Any::from(value.as_i64().ok_or_else(wrong)?),
         Value::String(text) => Any::from(text.as_str()),
+        // Arrays, lists and shapes are different values, so a bare array is none of them.
         Value::Array(_) => return Err(wrong()),
         Value::Object(map) => {
             let (kind, content) = map.iter().next().ok_or_else(wrong)?;
@@ -88,6 +92,7 @@ pub fn from_json(form: &Value) -> Result<Any, String> {
     })
 }
 
+/// The value of `{kind: content}`; `None` where the content is not of that kind, an error where a part of it has no value.
 fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, String>> {
     let items = || -> Option<Result<Vec<Any>, String>> {
         Some(content.as_array()?.iter().map(from_json).collect())
@@ -97,6 +102,7 @@ fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, String>> {
             Some("nan") => Any::from(f64::NAN),
             Some("inf") => Any::from(f64::INFINITY),
             Some("-inf") => Any::from(f64::NEG_INFINITY),
+            // JSON readers of some languages drop the sign of zero, and 0.0 and -0.0 are two keys (OBJ-02).
             Some("-0") => Any::from(-0.0),
             _ => Any::from(content.as_f64()?),
         },
@@ -128,6 +134,7 @@ fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, String>> {
     Some(Ok(plain))
 }
 
+/// A map where `fixed`, else a dict, of pairs that are set in turn.
 fn mapping(fixed: bool, pairs: &[Value]) -> Result<Any, String> {
     let (mut map, dict) = (Map::new(), Dict::new());
     for pair in pairs {

@@ -23,6 +23,7 @@ pub(crate) const MAX_TEXT: usize = 1 << 30;
 pub fn parse(text: &[u8]) -> Result {
     read(text, Values).map_err(|broken| match broken.kind() {
         Kind::Malformed => Error::of_violation(ErrorKind::Value, broken),
+        // A bound of this crate (OBJ-39, OBJ-40): upstream raises no error there, so there is no kind of it to match.
         _ => broken.into(),
     })
 }
@@ -132,6 +133,7 @@ pub(crate) fn string_text(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// The ValueError with OBJ-17, kind limit, for an indent or a text that is too long.
 #[cold]
 fn too_much(message: String) -> Error {
     Error::of_violation(ErrorKind::Value, OBJ_17.refused(Kind::Limit, message))
@@ -139,8 +141,11 @@ fn too_much(message: String) -> Error {
 
 /// A text that is being written.
 struct JsonWriter {
+    /// The text so far. Bytes, because a string of C++ need not be UTF-8.
     text: Vec<u8>,
+    /// Whether each part of a container is on a line of its own.
     has_lines: bool,
+    /// Spaces for each level, up to [`MAX_INDENT`].
     indent: usize,
     /// Spaces in front of a line now.
     level: usize,
@@ -181,6 +186,7 @@ impl JsonWriter {
     /// Writes an array, a list or a map, one level further in.
     fn container(&mut self, value: AnyView<'_>) -> Result<()> {
         let at = value.as_raw().ptr() as usize;
+        // OBJ-17: only a list can come to hold itself, directly or further down, and without this its text has no end.
         if self.open.contains(&at) {
             return Err(Error::new(
                 ErrorKind::Value,
@@ -240,6 +246,7 @@ impl JsonWriter {
 
     /// A new line with its indent, in indented text; in any text this is where its length is checked.
     fn line(&mut self) -> Result<()> {
+        // Before the line is written: the spaces alone may be most of the text.
         if self.text.len() + self.level > MAX_TEXT {
             return Err(too_much(format!(
                 "the text is longer than {MAX_TEXT} bytes"

@@ -48,6 +48,7 @@ impl Copier {
         if let Some((_, copy)) = self.copies.get(&at) {
             return Ok(copy.clone());
         }
+        // An array or a map inside itself, by way of something that can change: its copy does not exist yet.
         if self.open.contains(&at) {
             self.deferred = true;
             return Ok(value.to_any());
@@ -69,6 +70,7 @@ impl Copier {
         self.copies.insert(at, (original.clone(), copy.clone()));
     }
 
+    /// The copy of a container or an object that is met for the first time.
     fn compound(&mut self, object: &ObjectRef, depth: usize) -> Result {
         let view = AnyView::from(object);
         let at = object.as_ptr() as usize;
@@ -123,6 +125,12 @@ impl Copier {
         }
     }
 
+    /// The copy of an object: a shallow one by the hook of its type, in which each field that holds something to copy is replaced.
+    ///
+    /// # Errors
+    ///
+    /// An InternalError for a type without the hook, a TypeError with OBJ-14 where it returns an object of another type; what the
+    /// hook, a getter or a setter fails with.
     fn object(&mut self, object: &ObjectRef, depth: usize) -> Result {
         let Some(shallow) = column::SHALLOW_COPY.value(object.type_index()) else {
             return Err(Error::new(
@@ -150,6 +158,7 @@ impl Copier {
         for (field, copied) in fields_of_both(object, &target) {
             let before = field.get()?;
             let after = self.copy(before.view(), depth + 1)?;
+            // A field that nothing changes in is not written: it may have no setter.
             if !same(&before, &after) {
                 copied.set(after.view())?;
             }
@@ -203,6 +212,7 @@ impl Copier {
     }
 }
 
+/// The pairs of a map or dict, held: setters and hooks that run meanwhile may change the dict.
 fn owned_pairs(view: AnyView<'_>) -> Vec<(Any, Any)> {
     pairs_of(view)
         .iter()

@@ -37,6 +37,7 @@ pub(crate) fn check_stack() -> Result<()> {
     Ok(())
 }
 
+/// The ValueError for a value that nests too deep. Cold: [`check`] runs once a level and almost never fails.
 #[cold]
 fn too_deep(message: &str) -> Error {
     Error::new(ErrorKind::Value, message)
@@ -62,6 +63,7 @@ thread_local! {
 
 /// Whether the stack comes to its end. On a stack that is not the thread's own, such as a coroutine's, that is unknown.
 fn is_short() -> bool {
+    // The address of a local is close to the stack pointer, and every platform has one.
     let here = 0u8;
     let here = (&raw const here).addr();
     let (lowest, size) = STACK.get().unwrap_or_else(|| {
@@ -70,14 +72,17 @@ fn is_short() -> bool {
         extent
     });
     let left = here.wrapping_sub(lowest);
+    // An address outside of the known stack wraps to more than `size`: then nothing is known, and only the levels bound the walk.
     left < size && left < RESERVE.min(size / 4)
 }
 
+/// The stack of this thread, as the C library knows it. That of the main thread is as long as its limit, not as what is mapped of
+/// it.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn extent(_: usize) -> Option<StackExtent> {
     use std::ffi::{c_int, c_void};
 
-    /// `pthread_attr_t`, of at most 64 bytes.
+    /// `pthread_attr_t`: opaque, and of the platform's size, 56 bytes on x86-64 and 64 on AArch64. Twice that is enough.
     #[repr(C, align(16))]
     struct ThreadAttributes([u8; 128]);
 

@@ -53,6 +53,8 @@ pub fn compare(left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
 /// Hashes of objects by address, so that what is shared costs no more than its size (OBJ-14).
 type HashMemo = HashMap<usize, (ObjectRef, Option<u64>)>;
 
+/// One hash by contents. Hooks of types get a callback into it that they may keep after the call, so what it knows is shared and
+/// not borrowed.
 #[derive(Clone, Default)]
 struct Hasher {
     /// Finished hashes by address; nothing while the object is being hashed. The object is kept.
@@ -60,13 +62,17 @@ struct Hasher {
 }
 
 impl Hasher {
+    /// The memo, also after a panic in a hook: it is changed by single insertions.
     fn seen(&self) -> MutexGuard<'_, HashMemo> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The hash of any value, as the column "recursive" of the table in `spec/object.md` has it. `depth` counts the objects around
+    /// it.
     fn hash(&self, value: AnyView<'_>, depth: usize) -> Result<u64> {
         let raw = value.as_raw();
         let own = raw.type_index;
+        // OBJ-01: text in a cell and in an object is equal, so both hash under the tag of the object.
         if let Some(text) = str_bytes(&value) {
             return Ok(combine(index::STR as u64, hash_bytes(text)));
         }
@@ -89,6 +95,8 @@ impl Hasher {
         Ok(hash)
     }
 
+    /// The hash of an object that is met for the first time: by the hook `__ffi_hash__` of its type, as a container, or field by
+    /// field. `key_hash` is the hash of its type key, from which each of these but the hook begins.
     fn object(&self, object: &ObjectRef, key_hash: u64, depth: usize) -> Result<u64> {
         let view = AnyView::from(object);
         let own = object.type_index();
@@ -107,6 +115,7 @@ impl Hasher {
             return Ok(cast::<i64>(hash.view())? as u64);
         }
         if let Some(items) = sequence_of(view) {
+            // Each item is combined with its position before it counts, as the table of `spec/object.md` has it.
             let mut hash = combine(key_hash, items.len() as u64);
             for (at, item) in (0u64..).zip(&*items) {
                 hash = combine(hash, combine(self.hash(item.view(), depth + 1)?, at));
@@ -125,6 +134,8 @@ impl Hasher {
             return Ok(parts.into_iter().fold(start, combine));
         }
         let compared = column::EQ.value(own).is_some() || column::COMPARE.value(own).is_some();
+        // A hash by fields may differ where the comparison of the type finds two objects equal, which OBJ-14 rules out: such a type
+        // states its hash or has none.
         if own >= index::STATIC_END && compared {
             return Err(Error::new(
                 ErrorKind::Value,
@@ -171,6 +182,7 @@ fn hash_plain(value: AnyView<'_>) -> u64 {
     }
 }
 
+/// The bits that a float hashes by: NaN equals NaN and 0.0 equals -0.0 (OBJ-14), so each of these pairs has one hash.
 fn canonical(value: f64) -> u64 {
     if value.is_nan() {
         f64::NAN.to_bits()
@@ -181,18 +193,22 @@ fn canonical(value: f64) -> u64 {
     }
 }
 
+/// One comparison by contents, for equality or for an order. Hooks of types get a callback into it, so it is shared.
 #[derive(Clone)]
 struct Comparer {
     /// Pairs of objects on the way.
     open: Arc<Mutex<HashSet<(usize, usize)>>>,
+    /// Whether equality is all that is wanted: what has no order is then different and no error.
     only_equal: bool,
 }
 
+/// -1, 0 or 1, which is what `ffi.RecursiveCompare` and the hooks of types return.
 const fn sign(order: Ordering) -> i64 {
     order as i64
 }
 
 impl Comparer {
+    /// The pairs on the way, also after a panic in a hook: they are changed one at a time.
     fn open(&self) -> MutexGuard<'_, HashSet<(usize, usize)>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -203,6 +219,11 @@ impl Comparer {
         Ok(1)
     }
 
+    /// The order of any two values: negative, 0 where they are equal, or positive. `depth` counts the objects around them.
+    ///
+    /// # Errors
+    ///
+    /// A TypeError with OBJ-14 where an order is wanted and there is none; as [`compare`].
     fn compare(&self, left: AnyView<'_>, right: AnyView<'_>, depth: usize) -> Result<i64> {
         let (a, b) = (left.as_raw(), right.as_raw());
         // OBJ-14: None comes before every other value, of whatever type. Apart from it, and from ints beside big integers,
@@ -278,6 +299,7 @@ impl Comparer {
 
     /// Two objects of one type. One object is equal to itself without a look inside, also where it holds a NaN.
     fn objects(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<i64> {
+        // Addresses are enough: both objects live at least as long as this call, and the pair is removed before it ends.
         let pair = (left.as_ptr() as usize, right.as_ptr() as usize);
         if pair.0 == pair.1 {
             return Ok(0);
@@ -320,6 +342,7 @@ impl Comparer {
             return Ok(sign(a.len().cmp(&b.len())));
         }
         if let Some(pairs) = pairs_of(left.into()) {
+            // OBJ-14: maps have no order, so any difference between them is an error where an order is wanted.
             let unordered = || self.unordered(|| "Cannot order Map/Dict values".into());
             if pair_count(left.into()) != pair_count(right.into()) {
                 return unordered();
@@ -352,6 +375,7 @@ impl Comparer {
     fn hook(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<Option<i64>> {
         let own = left.type_index();
         let comparer = self.clone();
+        // A type may state its equality alone, or an order, from which equality follows.
         if self.only_equal
             && let Some(hook) = column::EQ.value(own)
         {

@@ -39,14 +39,17 @@ struct Printer {
     /// By address: the finished text, or nothing while the object is being printed. The object is kept, so that no other
     /// takes its address meanwhile.
     seen: Arc<Mutex<PrintedTexts>>,
+    /// Whether objects have their address behind them: where `TVM_FFI_REPR_WITH_ADDR` is `1` in the environment.
     with_address: bool,
 }
 
 impl Printer {
+    /// The texts, also after a panic in a hook: they are changed by single insertions.
     fn seen(&self) -> MutexGuard<'_, PrintedTexts> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The text of any value. `depth` counts the objects around it.
     fn print(&self, value: AnyView<'_>, depth: usize) -> Result<String> {
         let raw = value.as_raw();
         Ok(match raw.type_index {
@@ -65,6 +68,7 @@ impl Printer {
         })
     }
 
+    /// `@0x...` behind an object where addresses are shown, else nothing.
     fn address(&self, object: &ObjectRef) -> String {
         if self.with_address {
             format!("@{:#x}", object.as_ptr() as usize)
@@ -95,6 +99,7 @@ impl Printer {
     /// The text of an object that holds no others; nothing for any other.
     fn leaf(&self, object: &ObjectRef) -> Result<Option<String>> {
         let view = AnyView::from(object);
+        // The two marks of reflection are plain objects of no type of their own: only their address tells them apart.
         if object.as_ptr() == missing().as_ptr() {
             return Ok(Some("<MISSING>".into()));
         }
@@ -147,6 +152,7 @@ impl Printer {
             }
             return Ok(format!("{{{}}}", texts.join(", ")) + &self.address(object));
         }
+        // A hook of a type comes before its fields, and after containers: those print as OBJ-13 has them.
         if let Some(hook) = column::REPR.value(type_index) {
             let printer = self.clone();
             let callback = Function::named(None, move |value: Any| {
@@ -162,6 +168,7 @@ impl Printer {
         self.fields(object, depth)
     }
 
+    /// The texts of the elements of a sequence, one level further down.
     fn all<'a>(&self, items: impl Iterator<Item = &'a Any>, depth: usize) -> Result<Vec<String>> {
         items
             .map(|item| self.print(item.view(), depth + 1))
@@ -197,6 +204,7 @@ impl Printer {
     }
 }
 
+/// Extents with commas between them.
 fn joined(extents: &[i64]) -> String {
     let texts: Vec<String> = extents.iter().map(i64::to_string).collect();
     texts.join(", ")

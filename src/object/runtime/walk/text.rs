@@ -10,6 +10,7 @@ pub(crate) fn float_short(value: f64) -> String {
 /// A float with `digits` significant digits, as C's `%.<digits>g` prints it.
 pub(crate) fn general(value: f64, digits: usize) -> String {
     if value.is_nan() {
+        // C prints the sign of a NaN, and `-nan` is in graphs that releases have written (OBJ-36).
         return if value.is_sign_negative() {
             "-nan"
         } else {
@@ -20,6 +21,7 @@ pub(crate) fn general(value: f64, digits: usize) -> String {
     if value.is_infinite() {
         return if value < 0.0 { "-inf" } else { "inf" }.to_owned();
     }
+    // The exponent after rounding decides: 999999.5 has six digits as 1e+06, although its own exponent is 5.
     let scientific = format!("{:.*e}", digits - 1, value);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -47,6 +49,7 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
         for c in chunk.valid().chars() {
             quote_char(&mut text, c);
         }
+        // Text of C++ may hold any bytes: those that are no UTF-8 are shown and not lost.
         for byte in chunk.invalid() {
             let _ = write!(text, "\\x{byte:02x}");
         }
@@ -55,6 +58,7 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     text
 }
 
+/// Appends a character with its escape: two letters, `\xNN` up to DEL, `\uNNNN` up to U+FFFF, else `\UNNNNNNNN`.
 fn quote_char(text: &mut String, c: char) {
     match c {
         '\n' => text.push_str("\\n"),

@@ -53,16 +53,23 @@ fn part(graph: AnyView<'_>, name: &str, type_index: i32, words: &str) -> Result 
     }
 }
 
+/// The member of a map by its name, if it is there.
 fn member_of(map: AnyView<'_>, name: &str) -> Result<Option<Any>> {
     lookup_in(map, Any::from(name).view())
 }
 
+/// A member that a node has.
+///
+/// # Errors
+///
+/// A KeyError with OBJ-18, kind missing, where it is absent.
 fn data_of(node: AnyView<'_>, name: &str) -> Result<Any> {
     member_of(node, name)?.ok_or_else(|| missing(ErrorKind::Key, format!("a node has no `{name}`")))
 }
 
 /// A graph that is being read.
 struct GraphDecoder {
+    /// The nodes as JSON values, by index.
     nodes: Vec<Any>,
     /// The value of each node that is read; a node that two others refer to is one object.
     done: Vec<Option<Any>>,
@@ -115,6 +122,7 @@ impl GraphDecoder {
         Ok(value)
     }
 
+    /// The value of a node by its type key (OBJ-18).
     fn decode(&mut self, node: AnyView<'_>) -> Result {
         if node.type_index() != index::MAP {
             let message = format!(
@@ -133,6 +141,7 @@ impl GraphDecoder {
         if type_index == index::NONE {
             return Ok(Any::none());
         }
+        // OBJ-18: a container without `data` is `missing`, even where it could be read as empty.
         let data = data_of(node, "data")?.clone();
         let data = data.view();
         Ok(match type_index {
@@ -208,6 +217,7 @@ impl GraphDecoder {
         }
         let info = described(type_index)?;
         let object = create(info)?;
+        // After `create`: a type that cannot be made is the error, whatever its data is.
         if data.type_index() != index::MAP {
             return Err(Error::new(
                 ErrorKind::Type,
@@ -223,6 +233,7 @@ impl GraphDecoder {
                     let value = self.field(&field, stored.view())?;
                     field.set(value.view())?;
                 }
+                // OBJ-15: an object has all its fields. One that an older graph does not know has its default.
                 None if field.set_default()? => {}
                 None => {
                     return Err(Error::new(
@@ -268,6 +279,7 @@ fn device(parts: &Array) -> Result<DLDevice> {
 
 /// The member of an enumeration that has this number or name.
 fn enum_member(type_index: i32, data: AnyView<'_>) -> Result {
+    // OBJ-18: by its number where the type is numbered. The type has no index of its own in the ABI, so it is looked up by its key.
     let numbered = types::index_of("ffi.IntEnum")
         .is_some_and(|numbered| types::is_instance(type_index, numbered));
     let key = if numbered {
@@ -305,6 +317,7 @@ fn enum_member(type_index: i32, data: AnyView<'_>) -> Result {
     })
 }
 
+/// The ValueError for a graph of another form.
 fn refuse(message: impl Into<String>) -> Error {
     Error::of_violation(ErrorKind::Value, OBJ_18.refused(Kind::Malformed, message))
 }

@@ -41,6 +41,7 @@ pub fn encode(value: AnyView<'_>, metadata: AnyView<'_>) -> Result {
 struct GraphEncoder {
     /// Values and their nodes.
     known: Dict,
+    /// The finished nodes, by index.
     nodes: Vec<Any>,
     /// Addresses of the objects on the way.
     open: Vec<usize>,
@@ -70,6 +71,7 @@ impl GraphEncoder {
             depth::check_stack()?;
             self.open.push(at);
         }
+        // The index is taken after the children have theirs: they come first (OBJ-18).
         let node = self.encode(value)?;
         if entered.is_some() {
             self.open.pop();
@@ -86,6 +88,7 @@ impl GraphEncoder {
         let key = types::key_of(raw.type_index);
         let data = match raw.type_index {
             index::NONE => return map([("type", Any::from("None"))]),
+            // These three have JSON of their own; what JSON has no number for is the writer's (OBJ-17).
             index::BOOL | index::INT | index::FLOAT => value.to_any(),
             index::DATA_TYPE => Any::from(dtype_to_text(raw.dtype())?),
             index::DEVICE => {
@@ -98,6 +101,7 @@ impl GraphEncoder {
                 return map([("type", "ffi.String".into()), ("data", value.to_any())]);
             }
             index::SMALL_BYTES | index::BYTES => {
+                // JSON has text alone, and bytes need not be UTF-8.
                 let text = BASE64_STANDARD.encode(bytes_bytes(&value).unwrap_or_default());
                 return map([("type", "ffi.Bytes".into()), ("data", text.into())]);
             }
@@ -141,7 +145,9 @@ impl GraphEncoder {
     /// fields (OBJ-18).
     fn object(&mut self, object: &ObjectRef) -> Result {
         let own = object.type_index();
+        // OBJ-18: an entry exists once in a process, so that its fields are not written: the reader looks it up.
         if let Some(name) = enum_name(object) {
+            // Looked up by its key: the type has no index of its own in the ABI.
             let numbered = types::index_of("ffi.IntEnum")
                 .is_some_and(|numbered| types::is_instance(own, numbered));
             return Ok(if numbered {
@@ -167,6 +173,8 @@ impl GraphEncoder {
         for field in fields_of(object) {
             let value = field.get()?;
             let stored = match field.static_type_index {
+                // OBJ-18: declared as one of these, a field is in place; declared as anything else it is a node, even where it
+                // holds a number.
                 index::NONE => Any::none(),
                 index::BOOL | index::INT | index::FLOAT => value,
                 index::DATA_TYPE => Any::from(dtype_to_text(value.as_raw().dtype())?),

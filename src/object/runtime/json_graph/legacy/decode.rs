@@ -52,10 +52,15 @@ impl LegacyGraph {
     }
 }
 
+/// A legacy graph that becomes a value. Nodes that the root does not reach are left alone.
 struct LegacyDecoder<'a> {
+    /// The graph, whose nodes are decoded when something refers to them.
     graph: &'a LegacyGraph,
+    /// The value of each node that is read; a node that two others refer to is one object.
     done: Vec<Option<Any>>,
+    /// Whether a node is on the way: one that is met again contains itself (OBJ-27).
     open: Vec<bool>,
+    /// Number of nodes on the way.
     depth: usize,
     /// How many objects nest in each that is done. Not what `depth` bounds: children may be done before their parents.
     height: Vec<usize>,
@@ -167,6 +172,8 @@ impl LegacyDecoder<'_> {
     /// Up to 0.20 a field that is a tensor refers to `b64ndarrays`; 0.21 makes it a node.
     fn tensors_apart(&self) -> bool {
         match self.graph.release() {
+            // OBJ-26: a graph that does not state its release has them where the member is not empty: 0.21 writes it, and leaves it
+            // empty.
             Some(release) => release.minor() <= 20,
             None => self
                 .graph
@@ -207,6 +214,7 @@ fn record(node: &LegacyNode) -> Result {
     Ok(map.into())
 }
 
+/// The representation of a node, itself base64 of bytes (OBJ-33).
 fn decode_base64(node: &LegacyNode) -> Result<Vec<u8>> {
     let bytes = BASE64_STANDARD.decode(&node.repr);
     bytes.map_err(|_| wrong(node, "is represented by base64"))
@@ -233,6 +241,7 @@ fn numbers(key: &str) -> NumberFields {
         let number = match field.static_type_index {
             index::BOOL => Number::Bool,
             index::INT => Number::Int,
+            // A field that is a device is written by its halves, each an i32.
             index::DEVICE => Number::Half,
             index::FLOAT => Number::Float,
             _ => return None,
@@ -245,6 +254,7 @@ fn numbers(key: &str) -> NumberFields {
 /// A type whose objects reflection can make.
 fn described(key: &str) -> Option<&'static TypeInfo> {
     let info = types::index_of(key).and_then(types::info)?;
+    // Below are plain values, whose nodes have a form of their own (OBJ-33).
     (info.type_index > index::OBJECT && can_create(info)).then_some(info)
 }
 
@@ -271,7 +281,9 @@ fn plain(node: &LegacyNode) -> Result {
         || std::str::from_utf8(&node.repr).map_err(|_| wrong(node, "is represented by text"));
     let attr = |name: &str| attribute(node, name);
     Ok(match node.type_key.as_str() {
+        // OBJ-30: the empty key is the null node. `None` is its name in tvm-ffi.
         "" | "None" => Any::none(),
+        // C++ strings hold any bytes, UTF-8 or not.
         "runtime.String" | "ffi.String" => Str::new(&node.repr).into(),
         "ffi.Bytes" => Bytes::new(&node.repr).into(),
         "runtime.BoxInt" => parse::<i64>(node, text()?)?.into(),

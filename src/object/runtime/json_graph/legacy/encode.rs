@@ -39,6 +39,7 @@ impl LegacyGraph {
         Ok(LegacyGraph {
             root,
             nodes: encoder.nodes,
+            // OBJ-32: the member is there from 0.4 on, even when it is empty.
             tensors: (release.minor() >= 4).then_some(encoder.tensors),
             attrs: [(VERSION.to_owned(), format!("{release}.0").into_bytes())].into(),
         })
@@ -47,8 +48,11 @@ impl LegacyGraph {
 
 /// A legacy graph that is being written.
 struct LegacyEncoder {
+    /// The release whose node types and spelling the graph has.
     release: Release,
+    /// The nodes, by index; an open one is empty until its children are numbered.
     nodes: Vec<LegacyNode>,
+    /// Records of tensors that fields refer to (OBJ-26).
     tensors: Vec<Vec<u8>>,
     /// Up to 0.20 an object is the same if its address is.
     by_address: HashMap<usize, usize>,
@@ -93,6 +97,8 @@ impl LegacyEncoder {
         }
         depth::check_saved(self.open.len() + 1)?;
         depth::check_stack()?;
+        // OBJ-30: a node has its number before its children have theirs, so that it comes before them; 0.22 has it the other way
+        // (OBJ-18).
         let at = self.nodes.len();
         self.nodes.push(LegacyNode::default());
         // OBJ-33: in 0.21 everything equal is one node, up to 0.20 an object by its identity.
@@ -145,6 +151,7 @@ impl LegacyEncoder {
                     node.data.push(self.node(item.view())?);
                 }
             }
+            // OBJ-33: lists and dicts are younger than this form and have no node in it.
             index::MAP => self.map(value, &mut node)?,
             index::STR | index::BYTES | index::SHAPE | index::TENSOR => return self.plain(value),
             own => match value.as_object() {
@@ -160,6 +167,7 @@ impl LegacyEncoder {
 
     /// The node of a value that refers to no other.
     fn plain(&self, value: AnyView<'_>) -> Result<Box<LegacyNode>> {
+        // Before 0.21 no release has a node for these values, so that the old key is never written.
         const NEVER: u8 = 21;
         let raw = value.as_raw();
         let mut node = Box::<LegacyNode>::default();

@@ -64,21 +64,28 @@ type MismatchStep = (AccessKind, Any);
 /// Objects that were found to be each other's, by address of one side. Both are kept.
 #[derive(Default)]
 struct MatchedObjects {
+    /// By the address of a left object: that object, and its right partner.
     right_of: HashMap<usize, (ObjectRef, ObjectRef)>,
+    /// By the address of a right object: that object, and its left partner.
     left_of: HashMap<usize, (ObjectRef, ObjectRef)>,
 }
 
 /// One comparison. Hooks of types call back into it, so it is shared, and its parts have locks.
 struct StructuralComparer {
+    /// Where variables may be bound now, and how deep the comparison is.
     scope: BindingScope,
+    /// Whether tensors are compared by extents and data type alone.
     skip_tensors: bool,
+    /// Whether the steps to the first mismatch are kept; without them a comparison may end early.
     wants_path: bool,
+    /// Variables and nodes of graphs that were found to be each other's.
     pairs: Mutex<MatchedObjects>,
     /// Steps to the mismatch, innermost first.
     steps: Mutex<Vec<(MismatchStep, MismatchStep)>>,
 }
 
 impl StructuralComparer {
+    /// A comparison from the root: `map_free_vars` begins in a pattern region, in which every variable may be bound.
     fn new(map_free_vars: bool, skip_tensors: bool, wants_path: bool) -> StructuralComparer {
         let scope = BindingScope::default();
         if map_free_vars {
@@ -93,6 +100,7 @@ impl StructuralComparer {
         }
     }
 
+    /// Notes a step to the mismatch, where its path is wanted. Called on the way back, so the innermost step comes first.
     fn step(&self, left: MismatchStep, right: MismatchStep) {
         if self.wants_path {
             lock(&self.steps).push((left, right));
@@ -121,6 +129,7 @@ impl StructuralComparer {
         self.scope.deeper(|| self.objects(left, right))
     }
 
+    /// Two objects of one type: containers by what they hold, all others as their type describes itself.
     fn objects(self: &Arc<Self>, left: &ObjectRef, right: &ObjectRef) -> Result<bool> {
         let (a, b) = (AnyView::from(left), AnyView::from(right));
         Ok(match left.type_index() {
@@ -148,6 +157,7 @@ impl StructuralComparer {
                 return Ok(false);
             }
         }
+        // All that both have is equal: the mismatch is the first element that only one side has.
         let end = Any::from(left.len().min(right.len()));
         let (here, missing) = (
             (AccessKind::ArrayItem, end.clone()),
@@ -185,6 +195,7 @@ impl StructuralComparer {
             return Ok(false);
         }
         for (key, value) in pairs_of(left).iter().flatten() {
+            // A key that is a variable is looked up as the variable that it is bound to on the other side.
             let partner = self.partner(key, true);
             let Some(other) = lookup_in(right, partner.view())? else {
                 self.step(
@@ -204,6 +215,7 @@ impl StructuralComparer {
         if same_size {
             return Ok(true);
         }
+        // Every pair of the left map has its equal, so the mismatch is a pair that only the right one has.
         for (key, _) in pairs_of(right).iter().flatten() {
             let partner = self.partner(key, false);
             if lookup_in(left, partner.view())?.is_none() {
@@ -220,6 +232,7 @@ impl StructuralComparer {
     /// Two tensors: extents, data type, and the bytes unless they are left out. A tensor equals itself wherever its bytes are.
     fn tensors(&self, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         let (left, right) = (cast::<Tensor>(left)?, cast::<Tensor>(right)?);
+        // This comes before the bytes, which are an error on another device than the CPU (OBJ-11).
         if left.as_object().as_ptr() == right.as_object().as_ptr() {
             return Ok(true);
         }
@@ -249,11 +262,13 @@ impl StructuralComparer {
             if let Some((_, known)) = pairs.right_of.get(&(left.as_ptr() as usize)) {
                 return Ok(known.as_ptr() == right.as_ptr());
             }
+            // A right object that has a partner cannot be that of a second left one: the names of variables map one to one.
             if pairs.left_of.contains_key(&(right.as_ptr() as usize)) {
                 return Ok(false);
             }
         }
         let fields = || self.fields(left, right, info);
+        // What a variable holds, its type, are uses and not definitions in a simple region.
         let equal = if kind == 2 {
             self.scope.of_variable(fields)?
         } else {

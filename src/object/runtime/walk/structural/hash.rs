@@ -36,11 +36,15 @@ pub fn hash(value: AnyView<'_>, map_free_vars: bool, skip_tensors: bool) -> Resu
 
 /// One hash. Hooks of types call back into it, so it is shared, and its parts have locks.
 struct StructuralHasher {
+    /// Where variables may be bound now, and how deep the walk is.
     scope: BindingScope,
+    /// Whether tensors hash by extents and data type alone.
     skip_tensors: bool,
     /// Finished objects by address, kept.
     done: Mutex<HashMap<usize, (ObjectRef, u64)>>,
+    /// How many bound variables were met: the next one's number, which takes the place of its name.
     variables: AtomicU64,
+    /// How many nodes of graphs (kind 3) were met: the next one's number.
     nodes: AtomicU64,
 }
 
@@ -68,8 +72,10 @@ fn independent(value: AnyView<'_>) -> Option<u64> {
 }
 
 impl StructuralHasher {
+    /// The hash of any value, as the column "structural" of the table in `spec/object.md` has it.
     fn any(self: &Arc<Self>, value: AnyView<'_>) -> Result<u64> {
         let raw = value.as_raw();
+        // OBJ-14: NaN equals NaN, whatever its bits, so all hash alike.
         if raw.type_index == index::FLOAT && raw.float().is_nan() {
             return Ok(combine(index::FLOAT as u64, f64::NAN.to_bits()));
         }
@@ -113,6 +119,7 @@ impl StructuralHasher {
     fn map(self: &Arc<Self>, view: AnyView<'_>, key: u64) -> Result<u64> {
         let mut items: Vec<(u64, Any)> = Vec::new();
         for (key, value) in pairs_of(view).iter().flatten() {
+            // A key that is an object counts where it was hashed before, as a variable that an outer field binds.
             let known = independent(key.view()).or_else(|| {
                 let at = key.as_object()?.as_ptr() as usize;
                 lock(&self.done).get(&at).map(|(_, hash)| *hash)
@@ -152,6 +159,7 @@ impl StructuralHasher {
         Ok(hash)
     }
 
+    /// The hash of an object by its structural kind, finished once: what occurs again has the hash that it had.
     fn described(self: &Arc<Self>, object: &ObjectRef, info: &'static TypeInfo) -> Result<u64> {
         let kind = structural_kind(info)?;
         let at = object.as_ptr() as usize;
@@ -163,6 +171,7 @@ impl StructuralHasher {
             let hash = self.scope.of_variable(fields)?;
             // A variable that nothing binds is itself; a bound one is its number, whatever it is called.
             if self.scope.region() == region::NONE {
+                // An address: it is no hash for another process, and no rule asks for one.
                 at as u64
             } else {
                 combine(hash, self.variables.fetch_add(1, Ordering::Relaxed))

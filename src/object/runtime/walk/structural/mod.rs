@@ -17,6 +17,12 @@ use crate::function::{Error, ErrorKind, Result};
 use crate::object::Tensor;
 use crate::value::types::{self, TypeInfo};
 
+/// The structural kind of a type, 1 to 5.
+///
+/// # Errors
+///
+/// A TypeError for a type without metadata or of kind 0: by which of its fields its objects are equal is not known. The message is
+/// that of the hash in equality, too, as upstream has it.
 fn structural_kind(info: &TypeInfo) -> Result<i32> {
     let Some(metadata) = info.metadata() else {
         return Err(Error::new(
@@ -39,6 +45,11 @@ fn structural_kind(info: &TypeInfo) -> Result<i32> {
     Ok(metadata.structural_kind)
 }
 
+/// What this process knows of a type.
+///
+/// # Errors
+///
+/// An InternalError for an index that no type has: only a header that is not one has it.
 fn described_type(type_index: i32) -> Result<&'static TypeInfo> {
     types::info(type_index).ok_or_else(|| {
         Error::new(
@@ -48,6 +59,11 @@ fn described_type(type_index: i32) -> Result<&'static TypeInfo> {
     })
 }
 
+/// The elements of a tensor, by which it is compared and hashed (OBJ-11).
+///
+/// # Errors
+///
+/// An InternalError, as upstream raises it, for a tensor on another device than the CPU (type 1) or that is not compact.
 fn tensor_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     if tensor.dl().device.device_type != 1 {
         return Err(Error::new(

@@ -25,7 +25,9 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The region in which a walk is now, and how deep it is.
 #[derive(Default)]
 pub(super) struct BindingScope {
+    /// The region now, one of [`region`]. Atomic because callbacks for hooks share the walk; a walk is on one thread at a time.
     pub(super) region: AtomicI32,
+    /// How many objects are around the value at hand.
     depth: AtomicUsize,
 }
 
@@ -38,6 +40,7 @@ impl BindingScope {
     /// Runs `body` in another region. A pattern region stays one.
     fn within<T>(&self, wanted: i32, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.region();
+        // Whatever a field or a hook wants: below a pattern all variables are bound by it.
         if before != region::PATTERN {
             self.region.store(wanted, Ordering::Relaxed);
         }

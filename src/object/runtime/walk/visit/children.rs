@@ -23,10 +23,12 @@ pub(crate) fn register() {
     }
 }
 
+/// Sets the hook `__s_visit__` of a type.
 fn visited_by(type_index: i32, hook: VisitFn) {
     set(type_index, &column::S_VISIT, hook as *mut c_void);
 }
 
+/// Sets the hooks `__s_mutate__` and `__s_maybe_inplace_mutate__` of a type.
 fn mutated_by(type_index: i32, hook: MutateFn, in_place: MutateFn) {
     set(type_index, &column::S_MUTATE, hook as *mut c_void);
     set(
@@ -48,11 +50,14 @@ fn set(type_index: i32, column: &column::TypeAttribute, hook: *mut c_void) {
 /// The contents of a container. Those of an array or a map are borrowed, so that a callback sees who holds them; a list or a
 /// dict may change meanwhile.
 enum Contents<'a> {
+    /// The elements of an array or a list.
     Items(Cow<'a, [Any]>),
+    /// The pairs of a map or dict, in the order of insertion (OBJ-08).
     Pairs(Option<Pairs<'a>>),
 }
 
 impl<'a> Contents<'a> {
+    /// The contents of a container; no pairs for any other value.
     fn of(value: AnyView<'a>) -> Contents<'a> {
         sequence_of(value).map_or_else(|| Contents::Pairs(pairs_of(value)), Contents::Items)
     }
@@ -69,6 +74,7 @@ impl<'a> Contents<'a> {
         }
     }
 
+    /// The keys of a map, which a copy of it takes over as they are; none of a sequence.
     fn keys(&self) -> Vec<Any> {
         match self {
             Contents::Items(_) => Vec::new(),
@@ -77,6 +83,7 @@ impl<'a> Contents<'a> {
     }
 }
 
+/// The hook `__s_visit__` of containers: visits each part and ends at the first interrupt (OBJ-34).
 unsafe extern "C-unwind" fn visit_parts(visitor: *mut VisitorObj, value: RawAny) -> RawAny {
     answer(|| {
         // SAFETY: alive for the call.
@@ -93,6 +100,7 @@ unsafe extern "C-unwind" fn visit_parts(visitor: *mut VisitorObj, value: RawAny)
     })
 }
 
+/// The hook `__s_mutate__` of containers: a new container with the rewritten parts, or `ffi.Unchanged` where none changed (OBJ-35).
 unsafe extern "C-unwind" fn mutate_parts(mutator: *mut MutatorObj, value: RawAny) -> RawAny {
     answer(|| {
         // SAFETY: alive for the call.
@@ -104,6 +112,7 @@ unsafe extern "C-unwind" fn mutate_parts(mutator: *mut MutatorObj, value: RawAny
         let mut after = Vec::with_capacity(before.len());
         let mut changed = false;
         for part in before.iter().copied() {
+            // Never in place: the container that is copied holds the part, too (OBJ-35).
             let made = mutator.mutate(part, false)?;
             changed |= !is_same(part, &made);
             after.push(made);
@@ -133,6 +142,8 @@ fn container(kind: i32, keys: Vec<Any>, values: Vec<Any>) -> Result {
     })
 }
 
+/// The hook `__s_maybe_inplace_mutate__` of containers: rewrites the parts in the container itself, which its caller alone holds
+/// (OBJ-35), and returns `ffi.Unchanged`: the container is the same object.
 unsafe extern "C-unwind" fn mutate_in_place(mutator: *mut MutatorObj, value: RawAny) -> RawAny {
     answer(|| {
         // SAFETY: alive for the call.
@@ -155,6 +166,7 @@ unsafe extern "C-unwind" fn mutate_in_place(mutator: *mut MutatorObj, value: Raw
             }
             return Ok(unchanged());
         }
+        // By key and not by pair: a callback may reach a dict and change it while its parts are rewritten.
         for key in Contents::of(value).keys() {
             // SAFETY: as for sequences above.
             if let Some(part) = unsafe { swap_value(object, key.view(), Any::none()) }? {
@@ -180,6 +192,7 @@ fn rewrite_part(mutator: Mutator, part: Any, put: impl FnOnce(Any) -> Result<()>
     }
 }
 
+/// The value that a rewrite ends with, as [`resolve`] has it, for a part that is held here.
 fn resolve_owned(made: Any, part: Any) -> Any {
     if made.type_index() == index::UNCHANGED {
         part

@@ -11,7 +11,10 @@ use crate::value::header::{Header, Object, ObjectRef, Ref};
 #[repr(C)]
 pub(crate) struct ErrorContext {
     header: Header,
+    /// At 24: the objects, innermost first. A list, because it grows while the error passes up through visitors of several
+    /// libraries.
     pub(crate) pattern: List,
+    /// At 32: the context that the error had before, of any type, or null.
     pub(crate) before: Option<ObjectRef>,
 }
 
@@ -42,6 +45,7 @@ impl Clone for ErrorContext {
 /// Adds the value, if it is an object, to the context of an error.
 #[cold]
 pub(super) fn attach(error: &Error, value: AnyView<'_>) {
+    // A plain value has no address to be found by below a root.
     let Some(object) = value.as_object() else {
         return;
     };

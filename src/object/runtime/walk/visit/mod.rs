@@ -41,6 +41,7 @@ pub(crate) fn blank() -> Header {
 #[repr(C)]
 pub(crate) struct Interrupt {
     header: Header,
+    /// At 24: what the visit ends with.
     pub(crate) value: Any,
 }
 
@@ -49,6 +50,7 @@ const _: () = assert!(size_of::<Interrupt>() == 40);
 static_object!(Interrupt, index::VISIT_INTERRUPT);
 
 impl Interrupt {
+    /// An interrupt with a value.
     pub(crate) fn new(value: Any) -> Interrupt {
         let header = blank();
         Interrupt { header, value }
@@ -74,24 +76,31 @@ impl Clone for Interrupt {
 pub(crate) struct Region(AtomicI32);
 
 impl Region {
+    /// Nowhere: variables are left alone.
     pub(crate) const NONE: i32 = 0;
+    /// In all that is below.
     pub(crate) const PATTERN: i32 = 1;
+    /// The variable itself, and none in its fields.
     pub(crate) const SIMPLE: i32 = 2;
 
+    /// A region by its number. Any number is kept: it comes from another library's object.
     pub(crate) const fn of(kind: i32) -> Region {
         Region(AtomicI32::new(kind))
     }
 
+    /// Changes the region. Relaxed, as a visit is on one thread; atomic, as objects may be shared.
     fn set(&self, kind: i32) {
         self.0.store(kind, Ordering::Relaxed);
     }
 
+    /// The number of the region.
     pub(crate) fn kind(&self) -> i32 {
         self.0.load(Ordering::Relaxed)
     }
 
     /// Runs `body` in another region. Inside a pattern everything stays one.
     pub(crate) fn within<T>(&self, kind: i32, body: impl FnOnce() -> T) -> T {
+        /// Puts the region back, also when `body` panics: the visitor may be used again.
         struct Restore<'a>(&'a AtomicI32, i32);
         impl Drop for Restore<'_> {
             fn drop(&mut self) {
@@ -130,11 +139,15 @@ impl Region {
 
 /// How types take part in structural comparison.
 pub(crate) mod kind {
+    /// The type does not take part.
     pub(crate) const UNSUPPORTED: i32 = 0;
+    /// A variable, which a region binds.
     pub(crate) const VARIABLE: i32 = 2;
+    /// A node of a graph, which is one object wherever it occurs.
     pub(crate) const SHARED: i32 = 3;
 }
 
+/// The structural kind of a type; 0 for one that has no metadata.
 pub(crate) fn structural_kind(info: &TypeInfo) -> i32 {
     info.metadata()
         .map_or(kind::UNSUPPORTED, |metadata| metadata.structural_kind)
@@ -147,6 +160,7 @@ pub(crate) type VisitFn =
 /// The table of a visitor.
 #[repr(C)]
 pub(crate) struct VisitorTable {
+    /// Visits a value: None, an interrupt or an error.
     visit: VisitFn,
 }
 
@@ -154,7 +168,9 @@ pub(crate) struct VisitorTable {
 #[repr(C)]
 pub(crate) struct VisitorObj {
     header: Header,
+    /// At 24: the function, which outlives the visitor.
     table: *const VisitorTable,
+    /// At 32: where variables may be bound now.
     region: Region,
 }
 
@@ -168,6 +184,7 @@ unsafe impl Send for VisitorObj {}
 unsafe impl Sync for VisitorObj {}
 
 impl VisitorObj {
+    /// A visitor with this function, outside of every region.
     const fn new(header: Header, table: &'static VisitorTable) -> VisitorObj {
         VisitorObj {
             header,
@@ -188,6 +205,7 @@ impl Visitor {
         Visitor(visitor)
     }
 
+    /// A visitor that its caller holds while the result is used.
     pub(crate) fn of(visitor: &Ref<VisitorObj>) -> Visitor {
         Visitor(visitor.as_ptr())
     }
@@ -242,6 +260,8 @@ impl Visitor {
         }
     }
 
+    /// Visits the fields of an object, from the base class on, but for those with the mark "ignored" (OBJ-34). Ends at the first
+    /// interrupt.
     fn fields(self, object: &ObjectRef) -> Result {
         let Some(info) = types::info(object.type_index()) else {
             return Ok(Any::none());
@@ -303,10 +323,16 @@ fn answer(body: impl FnOnce() -> Result) -> RawAny {
 /// How deep a visit is.
 #[derive(Default)]
 struct VisitDepth {
+    /// Values around the one at hand. Atomic because a visitor is an object, which any thread may hold.
     levels: AtomicUsize,
 }
 
 impl VisitDepth {
+    /// Runs `body` one level down.
+    ///
+    /// # Errors
+    ///
+    /// A ValueError where that is too deep; what `body` returns.
     fn deeper<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let levels = self.levels.fetch_add(1, Ordering::Relaxed);
         let result = depth::check(levels).and_then(|()| body());
@@ -318,7 +344,9 @@ impl VisitDepth {
 /// A callback for values of a type.
 #[derive(Clone)]
 pub(crate) struct Callback {
+    /// The type, or `ffi.Any` for all values.
     type_index: i32,
+    /// The function that is called.
     function: Function,
 }
 
@@ -328,6 +356,7 @@ impl Callback {
         match self.type_index {
             own if own == actual => true,
             index::ANY => true,
+            // A short text is in a cell with a tag of its own (VAL-03), and is text all the same.
             index::STR => actual == index::SMALL_STR,
             index::BYTES => actual == index::SMALL_BYTES,
             index::OBJECT => actual >= index::OBJECT_BEGIN,

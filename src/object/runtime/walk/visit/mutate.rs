@@ -19,6 +19,7 @@ use std::ffi::c_void;
 /// A function of the table, and the form of the hooks `__s_mutate__` and `__s_maybe_inplace_mutate__`.
 pub(crate) type MutateFn =
     unsafe extern "C-unwind" fn(mutator: *mut MutatorObj, value: RawAny) -> RawAny;
+/// The function of the table that sets what stands for a variable; its result is None or an error.
 type SetFn = unsafe extern "C-unwind" fn(
     mutator: *mut MutatorObj,
     variable: RawAny,
@@ -28,9 +29,13 @@ type SetFn = unsafe extern "C-unwind" fn(
 /// The table of a mutator.
 #[repr(C)]
 pub(crate) struct MutatorTable {
+    /// Rewrites a value and leaves the object itself alone.
     pub(super) mutate: MutateFn,
+    /// Rewrites a value whose object may be changed itself, as only its caller holds it (OBJ-35).
     pub(super) maybe_in_place: MutateFn,
+    /// Returns what stands for a variable, or None.
     pub(super) remap_get: MutateFn,
+    /// Sets what stands for a variable.
     pub(super) remap_set: SetFn,
 }
 
@@ -38,7 +43,9 @@ pub(crate) struct MutatorTable {
 #[repr(C)]
 pub(crate) struct MutatorObj {
     header: Header,
+    /// At 24: the functions, which outlive the mutator.
     pub(super) table: *const MutatorTable,
+    /// At 32: where variables may be bound now.
     pub(super) region: Region,
 }
 
@@ -52,6 +59,7 @@ unsafe impl Send for MutatorObj {}
 unsafe impl Sync for MutatorObj {}
 
 impl MutatorObj {
+    /// A mutator with these functions, in a region by its number.
     pub(super) fn new(table: &'static MutatorTable, region: i32) -> MutatorObj {
         MutatorObj {
             header: blank(),
@@ -101,6 +109,7 @@ impl Mutator {
         Mutator(mutator)
     }
 
+    /// A mutator that its caller holds while the result is used.
     pub(crate) fn of(mutator: &Ref<MutatorObj>) -> Mutator {
         Mutator(mutator.as_ptr())
     }
@@ -117,6 +126,7 @@ impl Mutator {
         unsafe { view_of(self.0.cast()) }
     }
 
+    /// The functions of this mutator.
     const fn table(self) -> &'static MutatorTable {
         // SAFETY: the mutator is alive (the contract of `from_raw`).
         let table = unsafe { (*self.0).table };
@@ -136,6 +146,7 @@ impl Mutator {
         self.call(function, value)
     }
 
+    /// Calls a function of the table or a hook, and turns an error that it returns into one of Rust.
     fn call(self, function: MutateFn, value: AnyView<'_>) -> Result {
         // SAFETY: the function is of this mutator, or a hook for any; the value lives for the call.
         let answer = unsafe { function(self.0, *value.as_raw()) };
@@ -162,12 +173,14 @@ impl Mutator {
         let result = match column::S_MAYBE_INPLACE.value(value.type_index()) {
             Some(hook) if in_place => match self.hook(hook, value) {
                 Some(result) => result,
+                // A hook in place only saves a copy: without one that can be called the value is rewritten in a copy.
                 None => return self.default_mutate(value, false),
             },
             _ => match column::S_MUTATE.value(value.type_index()) {
                 Some(hook) => self.hook(hook, value).unwrap_or_else(|| Err(bad_hook())),
                 None => match value.as_object() {
                     Some(object) => self.object(object),
+                    // A plain value without a hook is what it was; so is an object whose type is not known, below.
                     None => Ok(value.to_any()),
                 },
             },
@@ -214,6 +227,7 @@ impl Mutator {
         }
         let after = self.fields(object, info)?;
         let changed = after.type_index() != index::UNCHANGED;
+        // A shared node is entered in any case, so that its next occurrence is what this one became and is not rewritten again.
         if is_shared || changed || self.region().kind() == Region::PATTERN {
             self.remap_set(value, after.view())?;
         }
@@ -222,6 +236,8 @@ impl Mutator {
 
     /// A copy of the object with its fields rewritten; `ffi.Unchanged` where none changed (OBJ-35).
     fn fields(self, object: &ObjectRef, info: &'static TypeInfo) -> Result {
+        // In the copy from the start: a getter and a setter work on an object, and the original must not show a half of the
+        // rewrite.
         let copy = shallow_copy(object)?;
         let changed = self.region().of_fields(info, || {
             let mut changed = false;
@@ -244,6 +260,7 @@ impl Mutator {
         if is_same(before.view(), &after) {
             return Ok(false);
         }
+        // Only now: a field that cannot be written is no error as long as nothing in it changes.
         if field.setter.is_null() {
             return Err(Error::new(
                 ErrorKind::Type,
@@ -272,6 +289,7 @@ fn shallow_copy(object: &ObjectRef) -> Result<ObjectRef> {
     };
     let made = native::settle(cast::<Function>(hook)?.call(&[object.into()])?)?;
     match made.into_object() {
+        // Fields are written into what the hook returns, so it must not be the original, and has the fields of the type.
         Ok(copy)
             if copy.type_index() == object.type_index() && copy.as_ptr() != object.as_ptr() =>
         {
@@ -284,6 +302,7 @@ fn shallow_copy(object: &ObjectRef) -> Result<ObjectRef> {
     }
 }
 
+/// The error for an attribute `__s_mutate__` that is neither a C function nor a function object.
 #[cold]
 fn bad_hook() -> Error {
     Error::new(

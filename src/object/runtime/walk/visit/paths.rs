@@ -42,21 +42,30 @@ fn pattern(context: &Ref<ErrorContext>) -> Vec<ObjectRef> {
 
 /// A step that is not an object yet; most are never part of a path that is found.
 enum PathStep {
+    /// A field of an object, by its name.
     Field(&'static str),
+    /// An element of a sequence, by its index from 0.
     Item(i64),
+    /// A value of a map, by its key.
     Key(Any),
 }
 
+/// A search for the objects of a context below a root, in their order but not one right below the other.
 struct PathFinder {
+    /// The objects of the context, outermost first.
     pattern: Vec<ObjectRef>,
     /// How many of the pattern lie on the way here.
     matched: usize,
+    /// The steps from the root to the value at hand.
     steps: Vec<PathStep>,
+    /// The paths found so far, in the order of the walk.
     found: Vec<AccessPath>,
+    /// Whether a path counts that only the first objects of the pattern lie on.
     allow_prefix: bool,
 }
 
 impl PathFinder {
+    /// The path from the root to the value at hand, as an object.
     fn path(&self) -> AccessPath {
         self.steps
             .iter()
@@ -67,6 +76,11 @@ impl PathFinder {
             })
     }
 
+    /// Looks into a part of the value at hand, one step further down.
+    ///
+    /// # Errors
+    ///
+    /// A ValueError where it nests too deep: an object may contain itself, and this walk keeps no set of what it has seen.
     fn below(&mut self, step: PathStep, value: AnyView<'_>) -> Result<()> {
         depth::check(self.steps.len())?;
         self.steps.push(step);
@@ -75,6 +89,7 @@ impl PathFinder {
         result
     }
 
+    /// Looks into any value: containers part by part, objects by [`PathFinder::object`]; anything else holds no object.
     fn value(&mut self, value: AnyView<'_>) -> Result<()> {
         if let Some(items) = sequence_of(value) {
             for (at, item) in (0..).zip(&*items) {
@@ -96,6 +111,8 @@ impl PathFinder {
         }
     }
 
+    /// Looks into an object: the last one of the pattern ends a path, the next one moves the pattern on for its fields. A type
+    /// without metadata has no fields to look into.
     fn object(&mut self, object: &ObjectRef) -> Result<()> {
         let info = types::info(object.type_index());
         if info.and_then(types::TypeInfo::metadata).is_none() {
@@ -114,6 +131,7 @@ impl PathFinder {
             self.below(PathStep::Field(field.name()), value.view())?;
         }
         let partly = (1..self.pattern.len()).contains(&self.matched);
+        // A longer match below this object has noted itself, and then the prefix adds nothing. The root alone is no path.
         if self.allow_prefix && partly && !self.steps.is_empty() && self.found.len() == before {
             self.found.push(self.path());
         }

@@ -39,21 +39,28 @@ impl Argument for Rewriters {
     }
 }
 
+/// What a rewrite does with a value.
 #[derive(Clone)]
 enum RewriteMode {
+    /// Calls a callback before or after the parts are rewritten.
     Map(Links, VisitOrder),
+    /// Leaves value and parts to a callback, which calls the mutator for them.
     Mutate(Rewriters),
 }
 
+/// What stands for objects, by their address.
 type Remap = HashMap<usize, (ObjectRef, Any)>;
 
 /// A mutator that calls callbacks.
 #[repr(C)]
 struct Rewrite {
+    /// The part that code of any library sees. It comes first, so that a pointer to one is a pointer to the other.
     mutator: MutatorObj,
+    /// The callbacks, and when they are called.
     way: RewriteMode,
     /// What stands for variables and shared nodes, by address; the originals are kept.
     remap: Mutex<Remap>,
+    /// How deep the rewrite is.
     depth: VisitDepth,
 }
 
@@ -63,11 +70,13 @@ unsafe impl Object for Rewrite {
         MutatorObj::type_index()
     }
 
+    // Other mutators have the same type index, so the index proves nothing: only the table tells that one is a `Rewrite`.
     fn matches(_: i32) -> bool {
         false
     }
 }
 
+/// The table of every [`Rewrite`], by whose address [`copy`] knows one.
 static TABLE: MutatorTable = MutatorTable {
     mutate: dispatch::<false>,
     maybe_in_place: dispatch::<true>,
@@ -75,6 +84,7 @@ static TABLE: MutatorTable = MutatorTable {
     remap_set,
 };
 
+/// `mutate` and `maybe_inplace_mutate` of the table: rewrites a value one level further down.
 unsafe extern "C-unwind" fn dispatch<const IN_PLACE: bool>(
     mutator: *mut MutatorObj,
     value: RawAny,
@@ -92,6 +102,7 @@ unsafe extern "C-unwind" fn dispatch<const IN_PLACE: bool>(
     })
 }
 
+/// `var_remap_get` of the table: what stands for a variable, or None.
 unsafe extern "C-unwind" fn remap_get(mutator: *mut MutatorObj, variable: RawAny) -> RawAny {
     answer(|| {
         // SAFETY: the table is only ever in a `Rewrite`, which is alive for the call.
@@ -104,6 +115,7 @@ unsafe extern "C-unwind" fn remap_get(mutator: *mut MutatorObj, variable: RawAny
     })
 }
 
+/// `var_remap_set` of the table. Returns None.
 unsafe extern "C-unwind" fn remap_set(
     mutator: *mut MutatorObj,
     variable: RawAny,
@@ -119,11 +131,17 @@ unsafe extern "C-unwind" fn remap_set(
         let key = key_of(variable)?;
         let entry = (key.clone(), mapped.to_any());
         let before = rewrite.remap().insert(key.as_ptr() as usize, entry);
+        // Only now, when the lock is free again: the destructor of what stood there may run any code, this rewrite's included.
         drop(before);
         Ok(Any::none())
     })
 }
 
+/// The object that a variable is, by whose address it is known.
+///
+/// # Errors
+///
+/// A TypeError for a value that is no object.
 fn key_of<'a>(variable: AnyView<'a>) -> Result<ObjectRef> {
     variable.as_object().cloned().ok_or_else(|| {
         Error::new(
@@ -134,6 +152,7 @@ fn key_of<'a>(variable: AnyView<'a>) -> Result<ObjectRef> {
 }
 
 impl Rewrite {
+    /// Rewrites a root under a new mutator: the new value, or `ffi.Unchanged`.
     fn start(way: RewriteMode, root: &Any) -> Result {
         let rewrite = Ref::new(Rewrite {
             mutator: MutatorObj::new(&TABLE, super::Region::NONE),
@@ -146,10 +165,12 @@ impl Rewrite {
         mutator.mutate(root.view(), true)
     }
 
+    /// The map, also after a panic in a callback: it is changed by single insertions.
     fn remap(&self) -> MutexGuard<'_, Remap> {
         self.remap.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Rewrites one value as the mode says. `in_place` is true for one that its caller alone holds.
     fn step(&self, mutator: Mutator, value: AnyView<'_>, in_place: bool) -> Result {
         match &self.way {
             RewriteMode::Map(links, VisitOrder::Pre) => {
@@ -165,6 +186,7 @@ impl Rewrite {
                 };
                 let mode = AnyView::from(i64::from(in_place));
                 let args = [value, mutator.view(), mode];
+                // A callback without the third parameter would fail by an argument too many.
                 let count = if *takes_mode { 3 } else { 2 };
                 link.function
                     .call(args.get(..count).unwrap_or(&args))
@@ -175,6 +197,7 @@ impl Rewrite {
     }
 }
 
+/// Calls the callback for a value, if there is one. An error carries the value on its way up.
 fn call(links: &Links, mutator: Mutator, value: AnyView<'_>) -> Option<Result> {
     let said = links.call(value, mutator.region().kind())?;
     let said = said.and_then(native::settle);
@@ -189,6 +212,7 @@ fn before_parts(links: &Links, mutator: Mutator, value: AnyView<'_>, in_place: b
     let made = made?;
     let same = is_same(value, &made);
     let now = if same { value } else { made.view() };
+    // What the callback made anew is held by nothing else and may be changed itself; what it took from elsewhere may not (OBJ-35).
     let after = mutator.default_mutate(now, in_place && (same || is_unshared(now)))?;
     Ok(if after.type_index() == index::UNCHANGED {
         made
@@ -249,6 +273,7 @@ pub(crate) fn copy(source: &Ref<MutatorObj>) -> ObjectRef {
     .into_object()
 }
 
+/// The table of a copy whose original belongs to another library.
 static REFUSING: MutatorTable = MutatorTable {
     mutate: refuse,
     maybe_in_place: refuse,
@@ -256,6 +281,7 @@ static REFUSING: MutatorTable = MutatorTable {
     remap_set: refuse_set,
 };
 
+/// The error of every function of that table: what the original did is behind its public part, whose size is not known here.
 fn refused() -> Result {
     Err(Error::new(
         ErrorKind::Type,
@@ -263,10 +289,12 @@ fn refused() -> Result {
     ))
 }
 
+/// Fails, as a function over a value.
 unsafe extern "C-unwind" fn refuse(_: *mut MutatorObj, _: RawAny) -> RawAny {
     answer(refused)
 }
 
+/// Fails, as a function over a variable and a value.
 unsafe extern "C-unwind" fn refuse_set(_: *mut MutatorObj, _: RawAny, _: RawAny) -> RawAny {
     answer(refused)
 }

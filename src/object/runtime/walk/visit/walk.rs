@@ -15,7 +15,9 @@ use crate::value::{Any, AnyView, Argument, RawAny, VAL_10, index};
 /// Callbacks for values alone, and for values with the kind of the region.
 #[derive(Clone)]
 pub(crate) struct Links {
+    /// Callbacks that take the value alone.
     pub(crate) plain: Callbacks,
+    /// Callbacks that take the value and the number of the region.
     pub(crate) with_region: Callbacks,
 }
 
@@ -74,17 +76,23 @@ impl VisitOrder {
     }
 }
 
+/// What a walk does with a value.
 #[derive(Clone)]
 enum WalkMode {
+    /// Calls a callback before or after the parts.
     Walk(Links, VisitOrder),
+    /// Leaves the parts to a callback, which calls the visitor for them.
     Visit(Callbacks),
 }
 
 /// A visitor that calls callbacks.
 #[repr(C)]
 struct CallbackWalk {
+    /// The part that code of any library sees. It comes first, so that a pointer to one is a pointer to the other.
     visitor: VisitorObj,
+    /// The callbacks, and when they are called.
     way: WalkMode,
+    /// How deep the walk is.
     depth: VisitDepth,
 }
 
@@ -94,13 +102,16 @@ unsafe impl Object for CallbackWalk {
         VisitorObj::type_index()
     }
 
+    // Other visitors have the same type index, so the index proves nothing: only the table tells that one is a `CallbackWalk`.
     fn matches(_: i32) -> bool {
         false
     }
 }
 
+/// The table of every [`CallbackWalk`], by whose address [`copy`] knows one.
 static TABLE: VisitorTable = VisitorTable { visit: dispatch };
 
+/// `visit` of the table: visits a value one level further down. An error carries the value on its way up.
 unsafe extern "C-unwind" fn dispatch(visitor: *mut VisitorObj, value: RawAny) -> RawAny {
     answer(|| {
         // SAFETY: the table is only ever in a `CallbackWalk`, which is alive for the call.
@@ -120,6 +131,7 @@ unsafe extern "C-unwind" fn dispatch(visitor: *mut VisitorObj, value: RawAny) ->
 }
 
 impl CallbackWalk {
+    /// Visits a root with a new visitor: the interrupt that ended the visit, or `None` where it went to its end.
     fn start(way: WalkMode, root: AnyView<'_>) -> Result<Option<Ref<Interrupt>>> {
         let walk = Ref::new(CallbackWalk {
             visitor: VisitorObj::new(blank(), &TABLE),
@@ -131,6 +143,7 @@ impl CallbackWalk {
         stop(visitor.visit(root)?)
     }
 
+    /// Visits one value as the mode says (OBJ-34).
     fn step(&self, visitor: Visitor, value: AnyView<'_>) -> Result {
         match &self.way {
             WalkMode::Walk(links, order) => {
@@ -145,6 +158,7 @@ impl CallbackWalk {
                 if *order == VisitOrder::Pre || !stopped.is_none() {
                     return Ok(stopped);
                 }
+                // After the parts there is nothing left to leave out, so that 1 is as good as None.
                 match self.call_links(links, visitor, value)? {
                     WalkAnswer::Stop(interrupt) => Ok(interrupt),
                     _ => Ok(Any::none()),
@@ -160,6 +174,7 @@ impl CallbackWalk {
         }
     }
 
+    /// What the callback for a value decides; to go on where there is none.
     fn call_links(
         &self,
         links: &Links,
@@ -175,15 +190,24 @@ impl CallbackWalk {
 
 /// What a callback of a walk decides.
 enum WalkAnswer {
+    /// Goes on with the parts.
     Advance,
+    /// Leaves the parts out.
     Skip,
+    /// Ends the walk with this interrupt.
     Stop(Any),
 }
 
 impl WalkAnswer {
+    /// What a result means.
+    ///
+    /// # Errors
+    ///
+    /// A TypeError with OBJ-34 for one that is no None, integer or interrupt.
     fn from_answer(returned: Any) -> Result<WalkAnswer> {
         match returned.type_index() {
             index::NONE => Ok(WalkAnswer::Advance),
+            // A callback of Python may return `True` for 1.
             index::INT | index::BOOL if returned.as_raw().int() == 1 => Ok(WalkAnswer::Skip),
             index::INT | index::BOOL => Ok(WalkAnswer::Advance),
             index::VISIT_INTERRUPT => Ok(WalkAnswer::Stop(returned)),
@@ -195,6 +219,7 @@ impl WalkAnswer {
     }
 }
 
+/// The interrupt of a visit that ended early; None is none.
 fn stop(answer: Any) -> Result<Option<Ref<Interrupt>>> {
     Ok(crate::value::cast(answer.view())?)
 }
@@ -235,8 +260,10 @@ pub(crate) fn copy(source: &Ref<VisitorObj>) -> ObjectRef {
     copy.into_object()
 }
 
+/// The table of a copy whose original belongs to another library.
 static REFUSING: VisitorTable = VisitorTable { visit: refuse };
 
+/// Fails: what the original did is behind its public part, whose size is not known here.
 unsafe extern "C-unwind" fn refuse(_: *mut VisitorObj, _: RawAny) -> RawAny {
     answer(|| {
         Err(Error::new(
