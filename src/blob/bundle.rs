@@ -69,6 +69,11 @@ pub fn open(bytes: &[u8]) -> Result<Vec<Bundle<'_>>, Violation> {
     Ok(bundles)
 }
 
+/// Reads one library binary of `part`, of whose file `functions` are the exported functions.
+///
+/// # Errors
+///
+/// What [`Blob::read`] rejects, at an offset into the file where the file has the bytes as they are.
 fn read<'a>(
     part: &Part<'_>,
     functions: &Arc<[String]>,
@@ -80,6 +85,7 @@ fn read<'a>(
     let mut findings = Findings::default();
     let blob = match embedded.bytes {
         Cow::Borrowed(bytes) => Blob::read(bytes, layout, &mut findings),
+        // Bytes that came out of gzip or C text go with this function: the blob keeps copies.
         Cow::Owned(bytes) => Blob::read(&bytes, layout, &mut findings).map(Blob::into_owned),
     };
     let blob = blob.map_err(|broken| broken.shifted(embedded.offset.unwrap_or(0)))?;

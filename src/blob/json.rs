@@ -41,6 +41,7 @@ impl Blob<'static> {
             .get("layout")
             .and_then(Value::as_str)
             .ok_or_else(|| wrong("`layout` must be text"))?;
+        // By its name: a release between is no layout, although it writes one.
         let layout = layout.parse().map_err(|error: String| wrong(&error))?;
         let modules = value
             .get("modules")
@@ -61,6 +62,7 @@ impl Blob<'static> {
                     words("indptr").ok_or_else(|| wrong("`indptr` must be a list of integers"))?;
                 let indices = words("indices")
                     .ok_or_else(|| wrong("`indices` must be a list of integers"))?;
+                // Findings go nowhere: a description was never a file whose oddities a report could show.
                 Some(ImportTree::new(
                     &indptr,
                     &indices,
@@ -77,6 +79,7 @@ impl Blob<'static> {
 }
 
 impl StoredModule<'_> {
+    /// `kind`, and the payload as base64 where there is one.
     fn to_json(&self) -> Value {
         let mut object = Map::new();
         object.insert("kind".into(), self.kind.as_ref().into());
@@ -89,6 +92,11 @@ impl StoredModule<'_> {
 }
 
 impl StoredModule<'static> {
+    /// The module of an object with `kind` and perhaps `payload`.
+    ///
+    /// # Errors
+    ///
+    /// BLOB-17 of kind type for another form, and for text that is no base64.
     fn from_json(value: &Value) -> Result<StoredModule<'static>, Violation> {
         let kind = value
             .get("kind")
@@ -108,11 +116,13 @@ impl StoredModule<'static> {
         Ok(StoredModule {
             kind: Cow::Owned(kind.to_owned()),
             payload,
+            // It was never in a file.
             offset: 0,
         })
     }
 }
 
+/// BLOB-17, kind type, for a description that is not of the form.
 fn wrong(message: &str) -> Violation {
     BLOB_17.refused(Kind::Type, format!("not a blob in JSON form: {message}"))
 }

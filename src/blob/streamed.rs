@@ -1,4 +1,7 @@
 //! Layouts 0.2, 0.7 and 0.21: a count, then keys and payloads without lengths.
+//!
+//! A payload has no length here: it ends where the grammar of its kind does (BLOB-05). So reading one module needs all before it, an
+//! unknown kind ends the reading (BLOB-06), and a payload that is read to a wrong end shows as a key that is none.
 
 use super::{
     BLOB_03, BLOB_04, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob,
@@ -12,6 +15,11 @@ use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
 /// Reads the body: the count, and that many entries, one of them the tree (BLOB-03, BLOB-07).
+///
+/// # Errors
+///
+/// BLOB-03 for the count; BLOB-04, BLOB-06, BLOB-12 and BLOB-14 at the key of an entry; BLOB-07 to BLOB-09 for the tree; the rules of
+/// payloads and of the tree itself.
 pub(super) fn read<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -58,6 +66,10 @@ pub(super) fn read<'a>(
 }
 
 /// Reads one entry. Returns whether it was the import tree.
+///
+/// # Errors
+///
+/// BLOB-04, BLOB-06, BLOB-12 and BLOB-14 at its key; the rule that its payload, or the tree, breaks.
 fn read_entry<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -124,6 +136,10 @@ fn read_entry<'a>(
 }
 
 /// BLOB-07 to BLOB-09: in 0.7 and 0.21 the tree stands last and has a row for every module.
+///
+/// # Errors
+///
+/// BLOB-09 of kind missing, BLOB-08, and TREE-13 for another number of rows.
 fn check_tree(
     blob: &Blob<'_>,
     count: u64,
@@ -160,11 +176,17 @@ fn check_tree(
 }
 
 /// Whether `kind` has a grammar in `layout`, so that its end can be found.
+/// A kind may have one in some layouts only: `c` and `static_library` are stored from 0.14 on.
 fn is_known(kind: &str, layout: Layout) -> bool {
     payload::kind_info(kind).is_some_and(|info| info.forms_in(layout).next().is_some())
 }
 
 /// Writes the body: the inverse of [`read`].
+///
+/// # Errors
+///
+/// BLOB-17 of kind unsupported, for a kind without a grammar and for what 0.2 does not store; of kind
+/// missing or malformed, as in any layout.
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
     let refused = |message: String| Err(BLOB_17.refused(Kind::Unsupported, message));
     let entries = blob

@@ -39,16 +39,22 @@ const TIMES: u64 = 4;
 /// What is left of the limits of one file, with all that lies in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
+    /// Bytes that may still come out of gzip.
     inflated: u64,
+    /// Bytes out of gzip that may still be kept at a time.
     kept: u64,
+    /// Bytes of names that may still be read.
     names: u64,
+    /// Bytes of library binaries that may still be found.
     blobs: u64,
+    /// Bytes that the report may still take.
     listed: u64,
 }
 
 impl Allowance {
     /// That of a file of `length` bytes.
     pub(super) fn of(length: usize) -> Allowance {
+        // BLOB-57, BLOB-68: for each byte of the outermost file, because archives inside of it bring no bytes of their own.
         let times = |factor: u64, free| (length as u64).saturating_mul(factor).saturating_add(free);
         Allowance {
             inflated: times(MAX_INFLATION, FREE),
@@ -84,6 +90,7 @@ impl Allowance {
 
     /// `count` bytes that were kept are dropped.
     pub(super) fn release(&mut self, count: u64) {
+        // BLOB-57: only what is kept at a time is bounded; members are inflated one behind the other.
         self.kept = self.kept.saturating_add(count);
     }
 
@@ -98,6 +105,7 @@ impl Allowance {
 
     /// A library binary of `length` bytes was found.
     pub(super) fn blob(&mut self, length: usize, offset: u64) -> Result<(), Violation> {
+        // BLOB-68: a report lists the fields of each, which take more than their bytes.
         self.list(BLOB, offset)?;
         spend(&mut self.blobs, length as u64, BLOB_68, offset, || {
             format!(
@@ -117,6 +125,7 @@ impl Allowance {
     }
 
     /// `count` bytes of the list of what was found.
+    /// A few bytes may name what takes kilobytes to report (BLOB-68).
     fn list(&mut self, count: u64, offset: u64) -> Result<(), Violation> {
         spend(&mut self.listed, count, BLOB_68, offset, || {
             format!(

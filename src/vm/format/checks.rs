@@ -1,4 +1,7 @@
 //! What a reader checks so that the machine need not look while it runs (VM-01 to VM-05).
+//!
+//! Released readers check none of it: a broken executable fails, crashes or hangs when the place is reached. Here the machine takes
+//! jumps, registers and counts as they are, because no executable that breaks a rule gets that far.
 
 use crate::payload::relax_vm::{
     self, FunctionKind, RelaxFunction, RelaxInstruction, VM_REGISTER, VOID_REGISTER,
@@ -7,6 +10,11 @@ use crate::rule::{Kind, Violation};
 use crate::vm::{VM_01, VM_02, VM_03, VM_04, VM_05};
 
 /// VM-01 to VM-05 for a function of kind `vm`, at the bytes of its instructions.
+///
+/// # Errors
+///
+/// VM-04 and VM-01 of the function, then VM-05, VM-02 or VM-03 of the first instruction that breaks one; the PAY rule of an instruction
+/// that cannot be decoded.
 pub(super) fn check_function(
     code: &relax_vm::RelaxExecutable<'_>,
     function: &RelaxFunction<'_>,
@@ -21,6 +29,7 @@ pub(super) fn check_function(
             function.name, function.num_args
         )
     })?;
+    // VM-01: of a function without instructions the one in front of `start` is another function's.
     let last = range.end.checked_sub(1).filter(|last| *last >= range.start);
     let ends = match last {
         Some(last) => matches!(
@@ -44,6 +53,10 @@ pub(super) fn check_function(
 }
 
 /// VM-02, VM-03 and VM-05 for instruction `index`, which PAY rules have let through.
+///
+/// # Errors
+///
+/// VM-02, VM-03 (kind type) and VM-05, at the first word of the instruction; the PAY rule of one that cannot be decoded.
 fn check_instruction(
     code: &relax_vm::RelaxExecutable<'_>,
     function: &RelaxFunction<'_>,
@@ -51,6 +64,7 @@ fn check_instruction(
 ) -> Result<(), Violation> {
     let at = offset(code, index);
     let plain = |register: i64, what: &str| {
+        // VM-05: the void register may be returned, as None, and only a test of it has no meaning.
         let special = register == VM_REGISTER || (register == VOID_REGISTER && what == "tests");
         // VM-05: a release fails where it tests the machine, and returns the machine's address as a value.
         VM_05.require(!special, at, || {
@@ -62,6 +76,7 @@ fn check_instruction(
     };
     match code.instruction(index)? {
         RelaxInstruction::Ret { register } => plain(register, "returns"),
+        // PAY-94 has held the target inside the function.
         RelaxInstruction::Goto { .. } => Ok(()),
         RelaxInstruction::If {
             condition,
@@ -101,6 +116,7 @@ fn check_instruction(
 }
 
 /// Byte offset of instruction `index`.
+/// For an index behind the table it is that of the first word: a function without instructions may start there (PAY-90).
 fn offset(code: &relax_vm::RelaxExecutable<'_>, index: usize) -> u64 {
     let word = code
         .offsets

@@ -33,6 +33,7 @@ impl<'a> Executable<'a> {
     /// cannot be decoded.
     pub fn new(code: relax_vm::RelaxExecutable<'a>) -> Result<Executable<'a>, Violation> {
         for function in &code.functions {
+            // VM-12: a compiled function has its code in a library, and a packed one has none: nothing is followed there.
             if function.kind == FunctionKind::Vm {
                 check_function(&code, function)?;
             }
@@ -56,6 +57,7 @@ impl<'a> Executable<'a> {
 
 /// The names that packed functions are looked up by, each once, in the order of the table.
 pub(super) fn packed_names<'c>(code: &'c relax_vm::RelaxExecutable<'_>) -> Vec<&'c str> {
+    // PAY-95: names may repeat, and one lookup serves all of a name.
     let mut seen = std::collections::HashSet::new();
     code.functions
         .iter()

@@ -28,15 +28,21 @@ use std::iter;
 
 impl Executable<'_> {
     /// The whole executable as text.
+    ///
+    /// A line for each constant and instruction, and each ends with a newline. The form is that of this crate; releases have another,
+    /// without numbers.
     pub fn disassemble(&self) -> String {
         let mut text = String::new();
         for line in Listing::of(self.code()).lines() {
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "{line}");
         }
         text
     }
 
     /// Functions with their code, constants, and counts; the JSON form of this chapter.
+    ///
+    /// Members are `functions`, `constants` and `counts`; `spec/schema/vm.json` is their schema.
     pub fn to_json(&self) -> Value {
         let listing = Listing::of(self.code());
         let functions = self.code().functions.iter().map(|function| {
@@ -74,6 +80,7 @@ impl Executable<'_> {
                 .count() as u64
         };
         let bytes = code.constants.iter().map(|constant| match constant {
+            // TEN-35: what is stored, which may be less than the tensor takes; only the machine rejects that.
             RelaxConstant::Tensor(record) => record.data().len() as u64,
             _ => 0,
         });
@@ -103,6 +110,7 @@ impl Executable<'_> {
 
     /// Instruction `index` as text, of a length for messages; empty when there is none.
     pub(crate) fn instruction_text(&self, index: usize) -> String {
+        // PAY-88: a call has as many operands as the file has words for; a message must end before that.
         const LONGEST: usize = 4096;
         let (mut text, whole) =
             crate::payload::line::bounded(&InstructionText::of(self.code(), index), LONGEST);
@@ -133,6 +141,7 @@ pub(crate) struct Listing<'c> {
 impl<'c> Listing<'c> {
     /// The lines of `code`.
     pub(crate) fn of(code: &'c relax_vm::RelaxExecutable<'c>) -> Listing<'c> {
+        // PAY-85: code of the older magic has no list of scopes.
         let listed = code.memory_scopes.as_deref().unwrap_or_default();
         let scopes = listed.iter().map(|(constant, scope)| (*constant, &**scope));
         Listing {
@@ -146,6 +155,7 @@ impl<'c> Listing<'c> {
         let constants = 0..self.code.constants.len();
         let title = (!constants.is_empty()).then_some(ListingPart::Constants);
         let own = self.code.functions.iter();
+        // Packed functions are names without code, and come last: a table may have one for each kernel.
         let own = own.filter(|function| function.kind != FunctionKind::Packed);
         let functions = own.flat_map(|function| {
             let code = instructions(function).map(ListingPart::Instruction);
@@ -183,8 +193,11 @@ enum ListingPart<'l> {
     ConstantRow(usize),
     /// A constant alone.
     Constant(usize),
+    /// The head of a function with code, or of a compiled one: name, parameters, registers.
     Function(&'l RelaxFunction<'l>),
+    /// An instruction behind its number in the table.
     Instruction(usize),
+    /// The name of one packed function or more.
     Packed(&'l str),
 }
 
@@ -201,8 +214,10 @@ impl fmt::Display for ListingLine<'_> {
             ListingPart::Function(function) => {
                 let word = match function.kind {
                     FunctionKind::Vm => "function",
+                    // Packed functions are lines of their own kind, and never get here.
                     FunctionKind::VmTir | FunctionKind::Packed => "compiled",
                 };
+                // Names are any text of the file. Escaped, none of them makes a line of its own.
                 write!(out, "{word} {}(", function.name.escape_debug())?;
                 joined(out, function.params.iter().map(|name| name.escape_debug()))?;
                 write!(out, "), {} registers", function.registers)
@@ -226,6 +241,7 @@ impl ListingLine<'_> {
                     .ok()
                     .and_then(|index| self.listing.scopes.get(&index));
                 match scope {
+                    // VM-13: `global` is the default scope, in which constants without one are as well.
                     Some(scope) if *scope != "global" => {
                         write!(out, " in `{}`", scope.escape_debug())
                     }
@@ -235,6 +251,7 @@ impl ListingLine<'_> {
             Some(RelaxConstant::Shape(extents)) => write!(out, "shape {extents:?}"),
             Some(RelaxConstant::Text(text)) => write!(out, "\"{}\"", text.escape_debug()),
             Some(RelaxConstant::Int(value)) => write!(out, "{value}"),
+            // `Debug` always writes a point or an exponent: by `Display` 7.0 would read back as an integer.
             Some(RelaxConstant::Float(value)) => write!(out, "{value:?}"),
             Some(RelaxConstant::Dtype(dtype)) => write!(out, "{dtype}"),
             None => Ok(()),
@@ -245,6 +262,7 @@ impl ListingLine<'_> {
 /// An instruction, without its number.
 struct InstructionText<'c> {
     code: &'c relax_vm::RelaxExecutable<'c>,
+    /// Its number in the instructions of the whole table, from 0.
     index: usize,
 }
 
@@ -265,6 +283,7 @@ impl<'c> InstructionText<'c> {
 
 impl fmt::Display for InstructionText<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // VM-22: lines name the target itself, so that a reader need not count.
         let target = |offset: i64| i128::from(offset).saturating_add(self.index as i128);
         match self.code.instruction(self.index) {
             Ok(RelaxInstruction::Call {
@@ -293,6 +312,7 @@ impl fmt::Display for InstructionText<'_> {
                 let condition = RegisterText(condition);
                 write!(out, "if {condition} else goto {}", target(false_offset))
             }
+            // What is in the table has been decoded before (PAY-88, PAY-89): there is no instruction of this number.
             Err(_) => Ok(()),
         }
     }

@@ -42,8 +42,10 @@ const PAGE: usize = 4096;
 
 /// A device of a machine, with its allocator.
 pub(super) struct VmDevice {
+    /// Type and id, as `vm_initialization` takes them (VM-30).
     pub(super) device: Device,
     pub(super) api: &'static dyn DeviceApi,
+    /// Shared with all storage that is taken from it, which returns there when it goes.
     pub(super) allocator: Arc<VmAllocator>,
 }
 
@@ -61,6 +63,7 @@ impl VmDevice {
             pool: (kind == AllocatorKind::Pooled).then(Mutex::default),
         });
         let mut known = allocators();
+        // A process that makes many machines would otherwise keep an entry for each.
         known.retain(|allocator| allocator.upgrade().is_some());
         known.push(Arc::downgrade(&allocator));
         Ok(VmDevice {
@@ -90,6 +93,7 @@ pub(super) fn clear_pools() {
 pub(super) struct VmAllocator {
     device: Device,
     pub(super) api: &'static dyn DeviceApi,
+    /// Blocks that came back, by their size in bytes; `None` for the naive allocator.
     pool: Option<Mutex<HashMap<usize, Vec<Space>>>>,
 }
 
@@ -101,6 +105,10 @@ impl VmAllocator {
     }
 
     /// Memory of at least `nbytes` in the flat scope; how much it is.
+    ///
+    /// # Errors
+    ///
+    /// What the device answers; with a pool, only after everything in the pool went back to the device (VM-32).
     pub(super) fn take(&self, nbytes: usize, hint: Dtype) -> Result<(Space, usize), Error> {
         let Some(mut lists) = self.free_lists() else {
             return Ok((self.alloc(nbytes, hint)?, nbytes));
@@ -129,6 +137,7 @@ impl VmAllocator {
 
     /// Returns space that `take` took: to the pool where it is `pooled` and there is one, else to the device.
     pub(super) fn put_back(&self, space: Space, nbytes: usize, pooled: bool) {
+        // VM-32: whole pages of plain memory can serve any storage of their size. Memory of a scope has a shape, and serves one.
         if pooled && let Some(mut lists) = self.free_lists() {
             lists.entry(nbytes).or_default().push(space);
             return;
@@ -151,6 +160,7 @@ impl VmAllocator {
 
 impl Drop for VmAllocator {
     fn drop(&mut self) {
+        // VM-32: a pool ends with its machine here. Those of the releases belong to the process, and keep their blocks.
         self.clear();
     }
 }

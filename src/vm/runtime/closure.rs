@@ -18,9 +18,11 @@ use std::sync::{Arc, OnceLock};
 #[repr(C)]
 pub(super) struct VmClosure {
     header: Header,
+    /// For messages: that of the function, or the name under which `save_function` keeps it.
     pub(super) name: String,
     /// Index into the function table of `of`.
     function: usize,
+    /// The executable whose function it is; its machines alone can call it.
     of: Arc<LoadedExecutable>,
     /// The last arguments.
     last: Vec<Any>,
@@ -81,15 +83,21 @@ impl VmClosure {
     }
 
     /// Calls it on `machine`, which must run the same executable.
+    ///
+    /// # Errors
+    ///
+    /// VM-28 of kind type on a machine of another executable; VM-60 for another number of arguments; what the function raises.
     pub(super) fn call(
         &self,
         machine: &dyn CallingMachine,
         args: &[AnyView<'_>],
     ) -> Result<Any, Error> {
+        // VM-28: the index has a meaning in one table alone.
         if Arc::as_ptr(&self.of) != Arc::as_ptr(machine.loaded()) {
             let message = format!("closure `{}` belongs to another executable", self.name);
             return Err(VM_28.refused(Kind::Type, message).into());
         }
+        // Functions of the table have nothing bound. They are most of all calls, and need no list of their own.
         let result = if self.last.is_empty() {
             machine.run(self.function, args)?
         } else {
@@ -105,6 +113,10 @@ impl VmClosure {
 }
 
 /// Calls a closure or a plain function on `machine` (VM-29).
+///
+/// # Errors
+///
+/// VM-29 of kind type for anything else; what the callee raises.
 pub(super) fn invoke(
     machine: &dyn CallingMachine,
     closure: AnyView<'_>,
@@ -115,6 +127,7 @@ pub(super) fn invoke(
         .clone()
         .and_then(|object| Function::from_object(object).ok())
     {
+        // VM-29: a plain function is called with the arguments alone: it knows no machine.
         return function.call(args);
     }
     match object.map(|object| object.downcast::<VmClosure>()) {

@@ -34,27 +34,36 @@ pub(super) struct DecodedCode {
 /// Where a function begins and how large its frame is; nothing for functions without instructions.
 #[derive(Clone, Copy, Default)]
 pub(super) struct FrameLayout {
+    /// Number of its first instruction in the table.
     pub(super) start: u32,
+    /// Registers of a call, the arguments among them (PAY-91).
     pub(super) registers: u32,
+    /// How many arguments a call passes (VM-60).
     pub(super) arguments: u32,
 }
 
 /// An instruction with absolute targets. Numbers are of 32 bits, for a file has fewer words than that counts (PAY-88, `decode`).
 pub(super) enum DecodedInstruction {
     Call {
+        /// Register of the result; [`NOWHERE`] drops it.
         destination: u32,
+        /// Entry of the function table.
         callee: u32,
+        /// Its operands are `count` of [`DecodedCode::operands`], from here on.
         first: u32,
         count: u32,
     },
     Return {
+        /// [`NOWHERE`] returns None (VM-05).
         register: u32,
     },
     Goto {
+        /// Number of an instruction of the whole table.
         target: u32,
     },
     If {
         condition: u32,
+        /// Where it goes on if the condition is 0 or false (VM-21).
         otherwise: u32,
     },
 }
@@ -68,11 +77,16 @@ pub(super) enum DecodedOperand {
 }
 
 /// No register (the void register of PAY-92): the result is dropped, or None is returned.
+/// No frame has a register of this number (PAY-97).
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 impl DecodedCode {
     /// Decodes `loaded`. Cells of `constants` and `functions` are borrowed: both must stay as they are while the code is
     /// used.
+    ///
+    /// # Errors
+    ///
+    /// PAY-88 and PAY-97, of kind limit, for numbers that 32 bits do not hold; the PAY rule of an instruction that cannot be decoded.
     pub(super) fn decode(
         loaded: &LoadedExecutable,
         constants: &[Any],
@@ -105,6 +119,7 @@ impl DecodedCode {
         constants: &[Any],
         functions: &[Any],
     ) -> DecodedInstruction {
+        // VM-22: an offset counts from the jump itself. PAY-94 has held it inside the function, so that nothing is cut off.
         let target = |offset: i64| (index as i64 + offset) as u32;
         match instruction {
             RelaxInstruction::Ret { register } => DecodedInstruction::Return {
@@ -125,15 +140,18 @@ impl DecodedCode {
                 function,
                 operands,
             } => {
+                // One list for all calls: a run reads it from front to back, and a call has no memory of its own.
                 let first = self.operands.len() as u32;
                 let count = operands.len() as u32;
                 let cell = |list: &[Any], at: i64| {
+                    // PAY-93 has seen that the index is in its table.
                     list.get(at as usize)
                         .map_or(RawAny::NONE, |value| *value.as_raw())
                 };
                 self.operands
                     .extend(operands.into_iter().map(|operand| match operand {
                         relax_vm::RelaxOperand::Register(VM_REGISTER) => DecodedOperand::Machine,
+                        // VM-20: the void register as an operand is None.
                         relax_vm::RelaxOperand::Register(VOID_REGISTER) => {
                             DecodedOperand::Fixed(RawAny::NONE)
                         }
@@ -171,6 +189,7 @@ impl FrameLayout {
     /// PAY-90, PAY-91 and PAY-97 have seen that the numbers are sizes of things in the file.
     fn of(function: &relax_vm::RelaxFunction<'_>) -> Result<FrameLayout, Violation> {
         if function.kind != FunctionKind::Vm {
+            // Only functions of kind `vm` have a frame; the numbers of others mean something else, like the -2 of PAY-84.
             return Ok(FrameLayout::default());
         }
         let number = |count: i64, what: &str| {

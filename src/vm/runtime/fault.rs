@@ -15,6 +15,7 @@ const PLACES: usize = 12;
 /// `error` with the instruction that was running behind its message, so that every frontend shows it: innermost first.
 #[cold]
 pub(super) fn located(error: Error, function: &str, instruction: usize, text: &str) -> Error {
+    // VM-25: recursion may fail a thousand calls deep, and each of them adds a line.
     if error.message().matches(PLACE).count() >= PLACES {
         return error;
     }

@@ -9,7 +9,9 @@ use std::cell::Cell;
 /// The registers and arguments of one running function.
 #[derive(Default)]
 pub(super) struct VmFrame {
+    /// By their numbers: the arguments, then None (VM-24).
     pub(super) registers: Vec<Any>,
+    /// The cells of the call that is being made, borrowed from registers, constants and the machine.
     pub(super) arguments: Vec<RawAny>,
 }
 
@@ -27,7 +29,9 @@ thread_local! {
 /// What is running on a thread.
 #[derive(Clone, Copy)]
 struct Running {
+    /// All that run, the outermost among them.
     functions: u32,
+    /// Of all but the outermost (VM-25).
     registers: usize,
 }
 

@@ -19,6 +19,11 @@ use std::time::Instant;
 
 impl VirtualMachineImpl {
     /// Runs function `function` of the executable on `args` (VM-20 to VM-25).
+    ///
+    /// # Errors
+    ///
+    /// VM-60 for another number of arguments; VM-25 for calls that nest too deep; a RuntimeError beyond
+    /// `VirtualMachine::limit`; what the instructions raise.
     pub(super) fn run_function(&self, function: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         let frames = self.code.functions[function];
         if args.len() != frames.arguments as usize {
@@ -26,6 +31,7 @@ impl VirtualMachineImpl {
         }
         let _depth = CallDepth::enter(frames.registers)?;
         self.spend()?;
+        // The lock ends with this line: the function calls others, and other threads run on the same machine.
         let mut frame = self.frames().pop().unwrap_or_default();
         frame
             .registers
@@ -45,6 +51,10 @@ impl VirtualMachineImpl {
     }
 
     /// Follows the instructions of `function` from `start` on, until one returns (VM-20 to VM-23).
+    ///
+    /// # Errors
+    ///
+    /// VM-21 for a condition of another type, and what a callee raises, each with the instruction where it happened.
     fn follow(
         &self,
         function: usize,
@@ -97,9 +107,11 @@ impl VirtualMachineImpl {
                 }
                 DecodedInstruction::Return { register: NOWHERE } => return Ok(Any::none()),
                 DecodedInstruction::Return { register } => {
+                    // VM-23: the frame is done with the register, so that the value moves out of it.
                     return Ok(frame.registers[*register as usize].take());
                 }
                 DecodedInstruction::Goto { target } => {
+                    // Only jumps and calls of functions count: code without either comes to its end.
                     self.spend()?;
                     at = *target as usize;
                 }
@@ -122,6 +134,10 @@ impl VirtualMachineImpl {
     }
 
     /// Calls entry `callee` of the function table.
+    ///
+    /// # Errors
+    ///
+    /// VM-60, where a function of the VM takes another number; what the callee raises.
     #[inline]
     pub(super) fn call_index(&self, callee: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         match &self.callees[callee] {
@@ -135,6 +151,12 @@ impl VirtualMachineImpl {
     }
 
     /// A call with the observer and the instrument around it.
+    ///
+    /// Observer and instrument are cloned first, so that the callee may change them. A call that fails is reported to neither of them.
+    ///
+    /// # Errors
+    ///
+    /// What the instrument or the callee raises.
     #[cold]
     fn call_watched(
         &self,
@@ -152,6 +174,7 @@ impl VirtualMachineImpl {
                 return Ok(Any::none());
             }
         }
+        // Behind the instrument: its time is not that of the call.
         let started = Instant::now();
         let result = self.call_index(callee, args)?;
         let took = started.elapsed();
@@ -172,6 +195,7 @@ impl VirtualMachineImpl {
     }
 
     /// Calls the instrument: function, name, whether it is about to run, its result, its arguments.
+    /// The arguments of the call follow, as many as there are (VM-66).
     fn notify(
         &self,
         instrument: &Function,

@@ -30,6 +30,11 @@ pub(super) enum Origin {
 }
 
 /// Every entry of the function table as a value, or VM-11 with all names that are nowhere.
+///
+/// # Errors
+///
+/// VM-11 of kind missing, with all names that are nowhere; VM-12 of kind unsupported for a compiled function; what a lookup in an
+/// import raises.
 pub(super) fn resolve(
     loaded: &Arc<LoadedExecutable>,
     imports: &[Module],
@@ -76,6 +81,10 @@ pub(super) fn resolve(
 }
 
 /// VM-11: the imports in order, then the registry.
+///
+/// # Errors
+///
+/// What the lookup in an import raises.
 fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Function>, Error> {
     for import in imports {
         // Each import with all that it imports, before the next one.
@@ -96,6 +105,8 @@ fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Functio
 
 /// What calling entry `index` of the table does, whose value is `value`. A function of this executable is run
 /// directly, without its closure.
+///
+/// `origin` decides how builtins that work on memory in place are called: directly only for trusted code.
 pub(super) fn callee(index: usize, value: &Any, origin: Origin) -> Callee {
     let function = value
         .as_object()
@@ -113,10 +124,15 @@ pub(super) fn callee(index: usize, value: &Any, origin: Origin) -> Callee {
 }
 
 /// The constant pool as values; tensors are copied once, to the first device, aligned as kernels want them (VM-13).
+///
+/// # Errors
+///
+/// TEN-35 for a tensor that is not stored whole; VM-31 for one whose size does not fit; what the device answers.
 pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Result<Vec<Any>, Error> {
     let code = loaded.executable().code();
     let mut scopes: HashMap<usize, &str> = HashMap::new();
     for (constant, scope) in code.memory_scopes.as_deref().unwrap_or_default() {
+        // PAY-87 has held the index to the constants, and each to one scope.
         scopes.insert(*constant as usize, scope);
     }
     let first = &places[0];

@@ -12,7 +12,9 @@ use std::sync::Arc;
 /// An executable that owns, or keeps mapped, the bytes that it borrows from. Constants stay where they are until a
 /// machine wants them.
 pub struct LoadedExecutable {
+    /// Borrows from `bytes`: the lifetime is one that this type alone keeps to.
     executable: Executable<'static>,
+    /// Index into the function table; of functions of one name that of the last (PAY-95).
     by_name: HashMap<String, usize>,
     layout: Layout,
     bytes: &'static [u8],
@@ -21,6 +23,7 @@ pub struct LoadedExecutable {
 
 /// What keeps the bytes in place.
 enum BytesOwner {
+    /// The library that the bytes are mapped with.
     Library(#[allow(dead_code)] Arc<dyn Symbols>),
     // No box: moving one claims that no other pointer reads its contents.
     Memory(#[allow(dead_code)] Vec<u8>),
@@ -78,11 +81,16 @@ impl LoadedExecutable {
     }
 
     /// The executable in `bytes`, which `owner` keeps in place.
+    ///
+    /// # Errors
+    ///
+    /// A rule of chapter payload, or VM-01 to VM-05.
     fn new(
         bytes: &'static [u8],
         layout: Layout,
         owner: BytesOwner,
     ) -> Result<LoadedExecutable, Violation> {
+        // Findings go nowhere: what loads an executable is no tool that reports.
         let mut cursor = Cursor::new(bytes);
         let executable = Executable::read(layout, &mut cursor, &mut Findings::default())?;
         // Of two functions with one name the last one counts (PAY-95).

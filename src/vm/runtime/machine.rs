@@ -37,25 +37,35 @@ pub(super) struct VirtualMachineImpl {
     // Before what it borrows from.
     pub(super) code: DecodedCode,
     pub(super) loaded: Arc<LoadedExecutable>,
+    /// In the order of `vm_initialization`: the first holds constants (VM-13), -1 is the last (VM-14).
     places: Vec<VmDevice>,
+    /// Kept for `code`, which borrows their cells.
     _constants: Vec<Any>,
+    /// What each entry of the function table calls, found when the machine was made (VM-11).
     pub(super) callees: Vec<Callee>,
     /// The function table as values.
     pub(super) functions: Vec<Any>,
+    /// Frames of calls that are over, for those to come.
     pub(super) frames: Mutex<Vec<VmFrame>>,
+    /// What `set_input`, `invoke_stateful` and `save_function` keep.
     state: Mutex<MachineState>,
     watchers: RwLock<Watchers>,
+    /// Whether there is any of `watchers`: it is read for each function that starts, and takes no lock.
     watched: AtomicBool,
     /// Jumps and calls that are left; [`UNLIMITED`] where there is no limit.
     left: AtomicU64,
+    /// Kept loaded: their code is what `callees` call.
     _imports: Vec<Module>,
 }
 
 /// What lives from one call of a module function to the next, by the name of the function; saved functions by their own (VM-64).
 #[derive(Default)]
 pub(super) struct MachineState {
+    /// Arguments of `set_input`, on the first device (VM-62).
     pub(super) inputs: HashMap<String, Vec<Any>>,
+    /// Results of `invoke_stateful`, which may be tuples (VM-63).
     pub(super) outputs: HashMap<String, Any>,
+    /// Closures of `save_function`, under the names that they were saved as (VM-65).
     pub(super) saved: HashMap<String, Ref<VmClosure>>,
 }
 
@@ -65,7 +75,9 @@ const UNLIMITED: u64 = u64::MAX;
 /// What sees the calls of a machine: both are rare, so that one flag says whether there is any.
 #[derive(Clone, Default)]
 struct Watchers {
+    /// Of the embedder, in Rust.
     observer: Option<Observer>,
+    /// Of a frontend, through `set_instrument` (VM-66).
     instrument: Option<Function>,
 }
 
@@ -84,12 +96,17 @@ impl VirtualMachine {
     }
 
     /// [`VirtualMachine::new`] with exactly these devices and allocators, at least one, for code of which more or less is known.
+    ///
+    /// # Errors
+    ///
+    /// DEV-04; VM-11 and VM-12; TEN-35 for a constant; PAY-88 and PAY-97 of kind limit; what a device answers.
     pub(super) fn make(
         loaded: Arc<LoadedExecutable>,
         imports: Vec<Module>,
         devices: &[(Device, AllocatorKind)],
         origin: Origin,
     ) -> Result<VirtualMachine, Error> {
+        // VM-11: the registry is searched next, and an embedder need not have filled it.
         builtin::provide();
         let places = devices
             .iter()
@@ -102,6 +119,7 @@ impl VirtualMachine {
             .enumerate()
             .map(|(index, value)| callee(index, value, origin))
             .collect();
+        // Behind the functions: a machine that is not made copies no constant to a device.
         let constants = constants(&loaded, &places)?;
         let code = DecodedCode::decode(&loaded, &constants, &functions)?;
         let machine = Arc::new(VirtualMachineImpl {
@@ -156,6 +174,10 @@ impl VirtualMachine {
     }
 
     /// [`VirtualMachine::call`] with borrowed arguments.
+    ///
+    /// # Errors
+    ///
+    /// As [`VirtualMachine::call`].
     pub(crate) fn call_views(&self, function: &str, args: &[AnyView<'_>]) -> Result<Any, Error> {
         self.0.closure(function)?.call(&*self.0, args)
     }
@@ -195,11 +217,13 @@ impl VirtualMachine {
         let mut timer = DefaultTimer::new(place.api, place.device);
         let mut failed = None;
         let times = how.run(place.api, place.device, &mut timer, || {
+            // The measurement cannot be stopped half way: what is left of it calls nothing.
             if failed.is_none() {
                 failed = self.call(function, args).err();
             }
             Ok(())
         });
+        // The error of the call, and not that of the timer: it has the instructions that led there.
         match failed {
             Some(fault) => Err(fault),
             None => Ok(times?),
@@ -219,6 +243,7 @@ pub(super) fn pooled(devices: &[Device]) -> Vec<(Device, AllocatorKind)> {
         .iter()
         .map(|device| (*device, AllocatorKind::Pooled))
         .collect();
+    // VM-14: compilers expect the host as the last device: shape heaps are there (VM-48).
     if !devices.iter().any(|device| device.kind == Device::CPU.kind) {
         pooled.push((Device::CPU, AllocatorKind::Pooled));
     }
@@ -268,6 +293,7 @@ impl CallingMachine for VirtualMachineImpl {
 
 impl Drop for VirtualMachineImpl {
     fn drop(&mut self) {
+        // From here on a handle of it that compiled code kept is no machine (`with_machine`).
         builtin::forget(std::ptr::from_ref(self).addr());
     }
 }
@@ -276,6 +302,7 @@ impl VirtualMachineImpl {
     /// Counts a jump or a call of a VM function against [`VirtualMachine::limit`].
     #[inline]
     pub(super) fn spend(&self) -> Result<(), Error> {
+        // Relaxed: only the number counts, and nothing else is published by it.
         if self.left.load(Ordering::Relaxed) == UNLIMITED {
             return Ok(());
         }
@@ -283,6 +310,10 @@ impl VirtualMachineImpl {
     }
 
     /// [`VirtualMachineImpl::spend`] where there is a limit.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError when none is left.
     #[cold]
     fn spend_one(&self) -> Result<(), Error> {
         // Where another thread just ended the limit, one less than all there is is no limit either.
@@ -327,11 +358,16 @@ impl VirtualMachineImpl {
     }
 
     /// Index of the function `name` (VM-61).
+    ///
+    /// # Errors
+    ///
+    /// VM-61 of kind missing, with the names that there are.
     pub(super) fn index(&self, name: &str) -> Result<usize, Error> {
         let code = self.loaded.executable().code();
         let index = self
             .loaded
             .function(name)
+            // VM-61: the name of a packed function is that of what the executable calls, and no function of its own.
             .filter(|index| code.functions[*index].kind != FunctionKind::Packed);
         index.ok_or_else(|| {
             let known: Vec<&str> = self
@@ -346,6 +382,10 @@ impl VirtualMachineImpl {
     }
 
     /// The closure of `name`: what was saved under it, else the function (VM-64).
+    ///
+    /// # Errors
+    ///
+    /// VM-61 of kind missing.
     pub(super) fn closure(&self, name: &str) -> Result<Ref<VmClosure>, Error> {
         // VM-64: a saved function may have the name of one of the executable, which is then hidden.
         let saved = self.state().saved.get(name).cloned();
@@ -380,6 +420,7 @@ impl VirtualMachineImpl {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         change(&mut watchers);
+        // Still under the lock: the flag is that of the change that was made last.
         let any = watchers.observer.is_some() || watchers.instrument.is_some();
         self.watched.store(any, Ordering::Release);
     }

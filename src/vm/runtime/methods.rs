@@ -15,6 +15,7 @@ pub(super) struct VmMethod {
     pub(super) name: &'static str,
     /// How many arguments it has at least, and what they are.
     least: usize,
+    /// In the words of the message of VM-60.
     takes: &'static str,
     body: fn(&VirtualMachine, &[AnyView<'_>]) -> VmResult,
 }
@@ -30,6 +31,8 @@ impl VmMethod {
 }
 
 /// The functions of a machine's module besides those of its executable; they come first.
+///
+/// A function of the executable with one of these names is called by other functions alone.
 pub(super) const METHODS: [VmMethod; 10] = [
     VmMethod {
         name: "set_input",
@@ -69,6 +72,7 @@ pub(super) const METHODS: [VmMethod; 10] = [
         least: 1,
         takes: "the name of a function",
         body: |machine, args| {
+            // VM-04: the number of names, as in releases: 0 where the executable names none, whatever the function takes.
             let names = machine.parameters(&cast::<String>(args[0])?)?.len();
             Ok((names as i64).into())
         },
@@ -89,6 +93,7 @@ pub(super) const METHODS: [VmMethod; 10] = [
         name: "invoke_closure",
         least: 1,
         takes: "a closure and its arguments",
+        // VM-29: the machine is that of the module. The caller has no handle to pass.
         body: |machine, args| invoke(&*machine.0, args[0], &args[1..]),
     },
     VmMethod {
@@ -106,8 +111,13 @@ fn set_input(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(function, arguments..., module)`: what `get_params` of the module returns is the last argument of the function (VM-62).
+///
+/// # Errors
+///
+/// A TypeError where the last argument is no module; an error where it has no `get_params`; as `set_input`.
 fn set_input_with_param_module(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let mut args = args.to_vec();
+    // VM-60: `least` is 2, so that the last argument is never the name.
     let module = args.pop().unwrap_or(AnyView::none());
     let params = cast::<Module>(module)?.require("get_params")?.call(&[])?;
     args.push(params.view());
@@ -115,8 +125,13 @@ fn set_input_with_param_module(machine: &VirtualMachine, args: &[AnyView<'_>]) -
 }
 
 /// `(function, index...)`: the kept result, or an element of it that is no tuple (VM-63): RPC passes none.
+///
+/// # Errors
+///
+/// VM-63: kind missing without a result or element, kind type for a tuple.
 fn output(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let value = machine.0.output(&cast::<String>(args[0])?, &args[1..])?;
+    // VM-63: a tuple is no value that RPC sends, so that none is returned on this side of it either.
     VM_63.demand(Kind::Type, value.type_index() != index::ARRAY, || {
         "`get_output` cannot return a tuple for RPC compatibility. Please specify another index argument.".into()
     })?;
@@ -124,6 +139,10 @@ fn output(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(function, index...)`: how many elements the kept result has there (VM-63).
+///
+/// # Errors
+///
+/// VM-63 of kind missing.
 fn output_arity(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let value = machine.0.output(&cast::<String>(args[0])?, &args[1..])?;
     // VM-63: -1 is what no tuple has.
@@ -132,6 +151,7 @@ fn output_arity(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(function, n)`: the name of argument n (VM-62). An executable may name none (VM-04).
+/// For frontends that take arguments by name.
 fn parameter_name(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let (name, at) = (cast::<String>(args[0])?, cast::<i64>(args[1])?);
     let names = machine.parameters(&name)?;
@@ -143,8 +163,13 @@ fn parameter_name(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(function, name, with result, arguments...)`: binds the last arguments and keeps that under the name (VM-65).
+///
+/// # Errors
+///
+/// VM-61 for an unknown function; what the first device answers to a copy.
 fn save_function(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let (name, save_as) = (cast::<String>(args[0])?, cast::<String>(args[1])?);
+    // VM-65: a remote caller that measures a function does not want its result sent.
     let returns = cast::<bool>(args[2])?;
     machine.0.save(&name, &save_as, returns, &args[3..])?;
     Ok(Any::none())
@@ -153,6 +178,7 @@ fn save_function(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
 /// A function that is called around every call; or the name of one that makes it of the other arguments; None ends it.
 fn set_instrument(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     // VM-66: None, which ends it, is of this crate alone.
+    // A text is the name of a global function that makes the instrument of the arguments behind it.
     let instrument = match String::try_from(args[0]) {
         Ok(name) => cast(registry::require(&name)?.call(&args[1..])?.view())?,
         Err(_) => cast::<Option<Function>>(args[0])?,

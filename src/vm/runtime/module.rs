@@ -22,12 +22,14 @@ const KINDS: [&str; 2] = ["relax.Executable", "relax.VMExecutable"];
 /// Provides the loaders of libraries and files with VM executables, and the builtins.
 pub(crate) fn provide() {
     builtin::provide();
+    // One loader for both: the kinds differ in name alone, and the layout is the library's.
     for kind in KINDS {
         provide_loader(kind, load);
         let name = format!("ffi.Module.load_from_file.{kind}");
         registry::provide(&name, from_file(kind));
     }
     let from_file = from_file("relax.VMExecutable");
+    // The Python package loads files by this name.
     registry::provide("relax.ExecutableLoadFromFile", from_file);
 }
 
@@ -60,6 +62,7 @@ fn module_of(loaded: LoadedExecutable, kind: &str) -> Module {
 }
 
 /// The executable behind a module of this chapter.
+/// `None` for a module of another kind, and for one of another runtime.
 fn loaded_of(module: &Module) -> Option<Arc<LoadedExecutable>> {
     let kind = module.implementation()?;
     let kind: &dyn std::any::Any = kind;
@@ -76,6 +79,7 @@ impl VirtualMachine {
     /// A RuntimeError when no module is an executable, which lists the kinds that there are; what [`VirtualMachine::new`]
     /// rejects: devices without an API (DEV-04), functions that are missing (VM-11) or not run (VM-12).
     pub fn of(module: &Module, devices: &[Device]) -> Result<VirtualMachine, Error> {
+        // A library imports its executable, at whatever depth; the module of a file is one.
         let all = module.walk();
         let found = all
             .iter()
@@ -117,10 +121,12 @@ impl ModuleKind for ExecutableModule {
                     "`has_function` takes a name".into()
                 })?;
                 Ok(loaded
+                    // A packed function counts as well, as in releases, although it cannot be called from outside.
                     .function(&String::try_from(args[0])?)
                     .is_some()
                     .into())
             }),
+            // Without devices, which come by `vm_initialization` (VM-30). Each call makes another machine.
             "vm_load_executable" => Function::from_packed(move |_| {
                 Ok(Module::new(MachineModule(Arc::new(LazyMachine {
                     loaded: Arc::clone(&loaded),
@@ -144,12 +150,18 @@ struct MachineModule(Arc<LazyMachine>);
 /// What the functions of such a module keep.
 struct LazyMachine {
     loaded: Arc<LoadedExecutable>,
+    /// What the executable imports: the libraries that have its kernels (VM-11).
     imports: Vec<Module>,
+    /// Made by `vm_initialization`, once.
     machine: OnceLock<VirtualMachine>,
 }
 
 impl LazyMachine {
     /// The machine, once it has devices (VM-30).
+    ///
+    /// # Errors
+    ///
+    /// VM-30 of kind missing.
     fn machine(&self) -> VmResult<&VirtualMachine> {
         self.machine.get().ok_or_else(|| {
             let message = "the machine has no devices yet: call vm_initialization first";
@@ -158,6 +170,10 @@ impl LazyMachine {
     }
 
     /// Triplets of device type, device id and allocator (VM-30).
+    ///
+    /// # Errors
+    ///
+    /// VM-30: kind type for the arguments, kind duplicate for a second call; what making the machine rejects.
     fn initialize(&self, args: &[AnyView<'_>]) -> VmResult<()> {
         let machine = VirtualMachine::make(
             Arc::clone(&self.loaded),
@@ -165,6 +181,7 @@ impl LazyMachine {
             &triplets(args)?,
             Origin::Trusted,
         )?;
+        // VM-30: two threads may both get here; the machine of the first stays.
         self.machine.set(machine).map_err(|_| {
             let message = "the machine has its devices already";
             VM_30.refused(Kind::Duplicate, message).into()
@@ -173,6 +190,10 @@ impl LazyMachine {
 }
 
 /// The devices of a machine, from the arguments of `vm_initialization`.
+///
+/// # Errors
+///
+/// VM-30 of kind type, for any other number of arguments, or numbers that are no device or allocator.
 fn triplets(args: &[AnyView<'_>]) -> VmResult<Vec<(Device, AllocatorKind)>> {
     // VM-30: without a device a release makes the machine, and crashes when it needs one.
     if args.is_empty() || !args.len().is_multiple_of(3) {
@@ -186,6 +207,7 @@ fn triplets(args: &[AnyView<'_>]) -> VmResult<Vec<(Device, AllocatorKind)>> {
         .map(|chunk| {
             let half = |at: usize| {
                 let number = cast::<i64>(chunk[at])?;
+                // Types and ids of devices have 32 bits in the C interface.
                 i32::try_from(number).map_err(|_| {
                     let message = format!("{number} is no type or id of a device");
                     Error::from(VM_30.refused(Kind::Type, message))
@@ -210,6 +232,7 @@ impl ModuleKind for MachineModule {
                 Ok(Any::none())
             })));
         }
+        // VM-30: found without devices, too: the call then says what is missing.
         if let Some(method) = METHODS.iter().find(|method| method.name == name) {
             return Ok(Some(Function::from_packed(move |args| {
                 method.call(shared.machine()?, args)
@@ -217,6 +240,7 @@ impl ModuleKind for MachineModule {
         }
         let machine = match self.0.machine() {
             Ok(machine) => machine.clone(),
+            // VM-30: a function of the executable misses its devices; any other name is none (VM-61).
             Err(fault) if self.0.loaded.function(name).is_some() => return Err(fault),
             Err(_) => return Ok(None),
         };

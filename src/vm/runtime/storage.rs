@@ -16,9 +16,12 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct VmStorage {
     header: Header,
     space: Space,
+    /// As large as it was taken: rounded up where it is pooled (VM-32), which is what tensors are held to (VM-33).
     nbytes: usize,
+    /// Whether it returns to the pool. Memory of a scope and of constants does not.
     pooled: bool,
     device: Device,
+    /// Where it returns to, kept alive until then.
     allocator: Arc<VmAllocator>,
 }
 
@@ -45,6 +48,10 @@ impl Drop for VmStorage {
 
 impl VmStorage {
     /// Memory for `shape` elements of `dtype` in `scope` (VM-31).
+    ///
+    /// # Errors
+    ///
+    /// VM-31 of kind limit, for a negative extent or a size that does not fit; what the device answers.
     pub(super) fn take(
         place: &VmDevice,
         shape: &[i64],
@@ -57,6 +64,7 @@ impl VmStorage {
             place.allocator.take(nbytes, dtype)?
         } else {
             let space = place
+                // VM-32: pools have plain memory alone: the shape of other memory is for the device to lay out.
                 .api
                 .alloc_scoped(place.device, shape, dtype, Some(scope))?;
             (space, nbytes)
@@ -77,6 +85,10 @@ impl VmStorage {
     }
 
     /// A tensor that begins `offset` bytes into the storage and keeps it (VM-33).
+    ///
+    /// # Errors
+    ///
+    /// VM-33 of kind limit, where it does not lie inside.
     #[inline]
     pub(super) fn tensor(
         this: &Ref<VmStorage>,
@@ -119,6 +131,10 @@ impl VmStorage {
 }
 
 /// A fresh tensor of its own on `place`, not from the pool: what lives as long as the machine.
+///
+/// # Errors
+///
+/// VM-31 of kind limit, for a negative extent or a size that does not fit; what the device answers.
 pub(super) fn lasting(
     place: &VmDevice,
     shape: &[i64],
@@ -150,6 +166,10 @@ pub(super) fn lasting(
 
 /// Bytes that any release may write to a tensor: compiled code of TVM up to 0.20 has whole bytes for each element, and that of 0.21
 /// to 0.25 for each `uint1` (DEV-15).
+///
+/// # Errors
+///
+/// VM-31 of kind limit.
 fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Error> {
     let bytes = Packing::Each.bytes(dtype, shape);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
@@ -173,9 +193,13 @@ fn outside(offset: i64, shape: &[i64], dtype: DLDataType, nbytes: usize) -> Erro
 #[repr(C)]
 struct InStorage {
     header: Header,
+    /// Where every reader of a tensor object looks for it (OBJ-11).
     dl: DLTensor,
+    /// VM-33: the memory returns to its allocator with the last tensor in it.
     _storage: Ref<VmStorage>,
+    /// Extents, then strides, of a tensor of up to [`INLINE`] dimensions.
     inline: [i64; 2 * INLINE],
+    /// The same of a tensor of more.
     _more: Option<Box<[i64]>>,
 }
 
@@ -191,6 +215,7 @@ unsafe impl Object for InStorage {
         index::TENSOR
     }
 
+    // The index is that of every tensor, and only few of them are this type: it is never looked for by its index.
     fn matches(_: i32) -> bool {
         false
     }

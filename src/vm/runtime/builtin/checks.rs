@@ -13,6 +13,8 @@ use crate::vm::{VM_40, VM_41, VM_42, VM_43, VM_44, VM_57};
 use std::ffi::c_void;
 
 /// Nothing where the first argument is `kept`, under a rule of this chapter; else an error that says what was expected.
+///
+/// In front of the message is the text that the compiler passes last, which says where in the model the value comes from.
 fn check(
     rule: Rule,
     kept: bool,
@@ -28,6 +30,10 @@ fn check(
 
 /// `(value, rank, type, text)` or `(value, rank, text)`: a tensor, rank -1 and type None being any (VM-40). A borrowed tensor is one,
 /// as from 0.21 on.
+///
+/// # Errors
+///
+/// VM-40 of kind type, with rank and type of the tensor that was passed; a TypeError for a rank or type of another form.
 pub(super) fn tensor_info(args: &[AnyView<'_>]) -> VmResult {
     let rank = cast::<i64>(arg(args, 1))?;
     // VM-40: the type is None or left out altogether. The text is last in both forms, so that their length tells them apart.
@@ -65,12 +71,17 @@ pub(super) fn shape_info(args: &[AnyView<'_>]) -> VmResult {
 pub(super) fn tuple_info(args: &[AnyView<'_>]) -> VmResult {
     let size = int(args, 1)?;
     let found = item_count(arg(args, 0)).map(|count| count as i64);
+    // VM-42: exactly that many. No number means any size, as -1 does for the ranks of VM-40 and VM-41.
     check(VM_42, found == Some(size), args, || {
         format!("a Tuple with {size} elements (of {found:?})")
     })
 }
 
 /// `(value, type, text)`: a value that converts to the type (VM-43).
+///
+/// # Errors
+///
+/// VM-43 of kind type.
 pub(super) fn prim_value_info(args: &[AnyView<'_>]) -> VmResult {
     let value = arg(args, 0);
     let dtype = Dtype::from(cast::<DLDataType>(arg(args, 1))?);
@@ -79,6 +90,7 @@ pub(super) fn prim_value_info(args: &[AnyView<'_>]) -> VmResult {
         Dtype::INT | Dtype::UINT | Dtype::BOOL => {
             matches!(value.type_index(), index::INT | index::BOOL)
         }
+        // VM-43: integers and bools are floats as well, and no float is one of them.
         Dtype::FLOAT => matches!(value.type_index(), index::INT | index::BOOL | index::FLOAT),
         // A handle of no bits is `void`, which no value is.
         Dtype::HANDLE if dtype.bits != 0 => cast::<*mut c_void>(value).is_ok(),

@@ -100,6 +100,7 @@ const ALL: &[(&str, Builtin)] = &[
         Builtin::Plain(closures::make_closure),
     ),
     (
+        // VM-47: reads a cell of the heap, which safe code may hold as a tensor.
         "vm.builtin.make_prim_value",
         Builtin::InPlace {
             trusted: shapes::make_prim_value,
@@ -107,6 +108,7 @@ const ALL: &[(&str, Builtin)] = &[
         },
     ),
     (
+        // VM-46: reads cells, as `make_prim_value` does.
         "vm.builtin.make_shape",
         Builtin::InPlace {
             trusted: shapes::make_shape,
@@ -115,6 +117,7 @@ const ALL: &[(&str, Builtin)] = &[
     ),
     ("vm.builtin.make_tuple", Builtin::Plain(tuples::make_tuple)),
     (
+        // VM-47: reads or writes a cell.
         "vm.builtin.match_prim_value",
         Builtin::InPlace {
             trusted: shapes::match_prim_value,
@@ -122,6 +125,7 @@ const ALL: &[(&str, Builtin)] = &[
         },
     ),
     (
+        // VM-45: writes cells, which safe code may read meanwhile.
         "vm.builtin.match_shape",
         Builtin::InPlace {
             trusted: shapes::match_shape,
@@ -134,6 +138,7 @@ const ALL: &[(&str, Builtin)] = &[
     ),
     ("vm.builtin.null_value", Builtin::Plain(tensors::null_value)),
     (
+        // VM-53: a flag on the host is read where it is, without a copy.
         "vm.builtin.read_if_cond",
         Builtin::InPlace {
             trusted: tensors::read_if_cond,
@@ -151,16 +156,21 @@ const ALL: &[(&str, Builtin)] = &[
         "vm.builtin.tuple_getitem",
         Builtin::Plain(tuples::tuple_getitem),
     ),
+    // VM-58: writes into the tuple itself. `link` takes another function where the tuple may be shared.
     (RESET, Builtin::Plain(tuples::tuple_reset_item)),
 ];
 
 /// Calls `body` while no other safe code reads the memory of tensors or writes to it.
+///
+/// A machine of trusted code calls the body without this: the contract of `module::load` is that no other thread uses that memory.
 fn alone(body: PlainBuiltin, args: &[AnyView<'_>]) -> VmResult {
     let _alone = crate::object::container::tensor::copying();
     body(args)
 }
 
 /// Names of the builtins of this crate, sorted.
+///
+/// They have `vm.builtin.` in front, as in the registry.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|(name, _)| *name).collect()
 }
@@ -192,6 +202,7 @@ pub(super) fn provide() {
 impl Builtin {
     /// The builtin that `function` is, if it is one of ours.
     pub(super) fn of(function: &Function) -> Option<Builtin> {
+        // By address and not by name: the registry or a library may have another function of the name (VM-11).
         let address = function.as_object().as_ptr();
         let all = INSTALLED.get()?;
         let found = all
@@ -212,6 +223,7 @@ fn alive() -> MutexGuard<'static, BTreeMap<usize, Weak<dyn CallingMachine>>> {
 }
 
 /// Makes `machine` known by its address.
+/// The list holds it weakly: it keeps no machine alive.
 pub(super) fn announce(machine: &Arc<dyn CallingMachine>) {
     alive().insert(Arc::as_ptr(machine).addr(), Arc::downgrade(machine));
 }
@@ -228,6 +240,7 @@ pub(super) fn forget(address: usize) {
 /// A TypeError where the first argument is no handle, a RuntimeError where no machine is at that address.
 fn with_machine(args: &[AnyView<'_>], body: MachineBuiltin) -> crate::function::Result {
     let handle = cast::<*mut c_void>(args.first().copied().unwrap_or(AnyView::none()))?;
+    // The lock ends with this line: what is called may make and drop machines, which take it.
     let known = alive().get(&handle.addr()).and_then(Weak::upgrade);
     let machine = known.ok_or_else(|| {
         Error::new(

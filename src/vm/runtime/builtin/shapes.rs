@@ -25,7 +25,12 @@ pub(super) fn alloc_shape_heap(machine: &dyn CallingMachine, args: &[AnyView<'_>
 ///
 /// Upstream reads and writes through whatever address the tensor has. Here the heap is held to VM-48 first: a compact row of int64 on
 /// the host, on a multiple of eight bytes.
+///
+/// # Errors
+///
+/// VM-48 of kind type, for anything but None and that row.
 fn heap<'a>(view: AnyView<'a>) -> VmResult<ShapeHeap<'a>> {
+    // Compilers make no heap for a function that stores no extent, and pass None in its place.
     if view.is_none() {
         let cells = &[][..];
         return Ok(ShapeHeap { cells, view });
@@ -50,6 +55,7 @@ fn heap<'a>(view: AnyView<'a>) -> VmResult<ShapeHeap<'a>> {
 
 /// The cells of a shape heap.
 struct ShapeHeap<'a> {
+    /// Cells, because a heap is reached through its tensor as well while they are borrowed.
     cells: &'a [Cell<i64>],
     /// What they are the cells of.
     view: AnyView<'a>,
@@ -57,6 +63,10 @@ struct ShapeHeap<'a> {
 
 impl ShapeHeap<'_> {
     /// Cell `at` (VM-48).
+    ///
+    /// # Errors
+    ///
+    /// VM-48 of kind missing. Releases read and write whatever lies there.
     fn cell(&self, at: i64) -> VmResult<&Cell<i64>> {
         let found = usize::try_from(at).ok().and_then(|at| self.cells.get(at));
         found.ok_or_else(|| {
@@ -67,6 +77,10 @@ impl ShapeHeap<'_> {
     }
 
     /// Stores `value` in cell `at`, unless the tensor is read-only (OBJ-12).
+    ///
+    /// # Errors
+    ///
+    /// VM-48 of kind missing; OBJ-12 for a read-only tensor.
     fn store(&self, at: i64, value: i64) -> VmResult<()> {
         let cell = self.cell(at)?;
         if let Ok(tensor) = cast::<Tensor>(self.view) {
@@ -108,6 +122,11 @@ fn match_one(
 }
 
 /// `(value, heap, n, code, operand, ..., text)`: the value has n extents, and each is as its code says (VM-45).
+///
+/// # Errors
+///
+/// VM-45: kind malformed where an extent differs, kind type for another value, number of extents or code; VM-48 for a cell that is
+/// not there.
 pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
     let [value, row, size, rest @ ..] = args else {
         return wrong_type(VM_45, "match_shape takes a value, a heap, a size".into());
@@ -131,6 +150,7 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
     };
     let row = heap(*row)?;
     let (size, codes) = codes(VM_45, *size, rest)?;
+    // VM-45: another number of extents is of the wrong type; only extents that differ are malformed.
     if shape.len() != size {
         return wrong_type(
             VM_45,
@@ -141,6 +161,7 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
             ),
         );
     }
+    // VM-45: in order: a later extent may be compared with a cell that an earlier one was stored in.
     for (at, (extent, pair)) in shape.iter().zip(codes.chunks_exact(2)).enumerate() {
         let pair = (cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
         match_one(VM_45, *extent, &row, pair, || {
@@ -157,6 +178,7 @@ fn codes<'a, 'v>(
     rest: &'a [AnyView<'v>],
 ) -> VmResult<(usize, &'a [AnyView<'v>])> {
     let size = cast::<i64>(size)?;
+    // The size is any integer of the code: neither -1 nor 2^63 - 1 may get as far as an index.
     let extents = usize::try_from(size).ok();
     let found = extents.and_then(|extents| Some((extents, rest.get(..extents.checked_mul(2)?)?)));
     match found {
@@ -176,6 +198,10 @@ pub(super) fn match_prim_value(args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// A value by code: 0 is the operand itself, 1 a cell of the heap (VM-46). Another code breaks `rule`.
+///
+/// # Errors
+///
+/// `rule` of kind type for another code; VM-48 of kind missing for a cell that is not there.
 fn make_one(rule: Rule, heap: &ShapeHeap<'_>, code: i64, operand: i64) -> VmResult<i64> {
     match code {
         0 => Ok(operand),

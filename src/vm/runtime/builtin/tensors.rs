@@ -18,6 +18,10 @@ use crate::value::{Any, AnyView, DLDataType, DLTensor, cast, index};
 use crate::vm::{VM_31, VM_33, VM_50, VM_51, VM_52, VM_53, VM_55};
 
 /// `(machine, shape, device, type[, scope])`: memory of the product of the extents times the bytes of the type (VM-31).
+///
+/// # Errors
+///
+/// VM-31: kind type for another shape, kind limit for a size that does not fit; VM-14 for a device; what the device answers.
 pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     let [_, shape, place, dtype, rest @ ..] = args else {
         return wrong_type(
@@ -46,6 +50,10 @@ pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) 
 
 /// `(storage, offset, shape, type[, scope])`: a tensor at that byte of the storage, which it keeps (VM-33). The scope is passed from 0.23
 /// on.
+///
+/// # Errors
+///
+/// VM-33: kind type for another storage or shape, kind limit outside of the storage, kind unsupported for a scope of another device.
 pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
     let [storage, offset, shape, dtype, rest @ ..] = args else {
         return wrong_type(
@@ -90,12 +98,18 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `memory_manager.clear`: what the pools of all machines keep goes back to the devices (VM-32).
+///
+/// It takes no machine, so that it means all of the process, as in releases.
 pub(super) fn clear(_: &[AnyView<'_>]) -> VmResult {
     clear_pools();
     Ok(Any::none())
 }
 
 /// `(tensor)`: its extents (VM-51). A borrowed tensor has them too, as from 0.24 on.
+///
+/// # Errors
+///
+/// VM-51 of kind type, for anything but a tensor.
 pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
     match tensor(arg(args, 0)) {
         Some(dl) => Ok(Shape::new(extents(dl)).into()),
@@ -110,6 +124,10 @@ pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(tensor, shape)`: a view of the same bytes, which covers no more of them (VM-50).
+///
+/// # Errors
+///
+/// VM-50 of kind type, for another shape, a tensor with gaps, and a shape that takes more bytes or has a negative extent.
 pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
     let value = cast::<Tensor>(arg(args, 0))?;
     let Some(shape) = extents_of(arg(args, 1)) else {
@@ -155,12 +173,17 @@ pub(super) fn ensure_zero_offset(args: &[AnyView<'_>]) -> VmResult {
     if dl.byte_offset == 0 {
         return Ok(value.into());
     }
+    // Naive: this allocator ends with the call, so that what it pooled would serve none.
     let place = VmDevice::new(Device::from(dl.device), AllocatorKind::Naive)?;
     // SAFETY: the memory of `value`, which lives for the call.
     unsafe { copied(dl, &place) }
 }
 
 /// `(tensor, device type, device id[, scope])`: a copy, complete when the call returns, also where the tensor is there already (VM-55).
+///
+/// # Errors
+///
+/// VM-55 of kind type for numbers that are no device; DEV-04 for one without a backend; what either device answers.
 pub(super) fn to_device(args: &[AnyView<'_>]) -> VmResult {
     let value = cast::<Tensor>(arg(args, 0))?;
     let number = |at: usize| {
@@ -180,7 +203,11 @@ pub(super) fn to_device(args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// The integers of a compact tensor on the host, or of a copy of it there.
+///
+/// `None` for elements that are no integers or bools of one lane, and for other widths than 1, 8, 16, 32 and 64 bits. Bytes of 8 bits are
+/// read without their sign.
 fn integers(dl: &DLTensor) -> VmResult<Option<Vec<i64>>> {
+    // The codes of DLPack for int, uint and bool.
     if !matches!(dl.dtype.code, 0 | 1 | 6) || dl.dtype.lanes != 1 {
         return Ok(None);
     }
@@ -217,6 +244,7 @@ fn integers(dl: &DLTensor) -> VmResult<Option<Vec<i64>>> {
 /// `(tensor)`: a shape of a row of int16, int32 or int64, on any device (VM-52).
 pub(super) fn tensor_to_shape(args: &[AnyView<'_>]) -> VmResult {
     let found = tensor(arg(args, 0))
+        // VM-52: signed ones alone. Flags of other types are for VM-53, which reads by the same function.
         .filter(|dl| dl.ndim == 1 && dl.dtype.code == 0 && matches!(dl.dtype.bits, 16 | 32 | 64));
     let read = found.map(integers).transpose()?.flatten();
     match read {
@@ -230,6 +258,10 @@ pub(super) fn tensor_to_shape(args: &[AnyView<'_>]) -> VmResult {
 
 /// `(value)`: whether a bool, an integer, or the first element of a tensor is not 0 (VM-53). Releases accept a bool that is no tensor from
 /// 0.18 on.
+///
+/// # Errors
+///
+/// VM-53 of kind type, for another value, and for a tensor of floats or without elements.
 pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
     truth(args, byte_in_place)
 }
@@ -274,6 +306,7 @@ fn truth(args: &[AnyView<'_>], byte: impl FnOnce(&DLTensor) -> Option<u8>) -> Vm
 }
 
 /// A scalar of one byte on the host, read where it is, without a copy. The `uint1` of releases up to 0.22 is that byte, too.
+/// `None` for any other tensor, of which `integers` makes a copy.
 fn byte_in_place(dl: &DLTensor) -> Option<u8> {
     let plain = Device::from(dl.device) == Device::CPU
         && matches!(
