@@ -1,4 +1,4 @@
-//! The contract.
+//! The contract: what a device does for executors, compiled code and remote calls (DEV-12 to DEV-24, DEV-36 to DEV-46).
 
 use crate::device::error::refuse;
 use crate::device::{
@@ -50,6 +50,7 @@ impl Space {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stream {
+    /// What the driver returned for it; null for the default stream.
     handle: *mut c_void,
     /// Type of the devices that follow the handle; 0 for the default stream.
     kind: i32,
@@ -73,6 +74,7 @@ impl Stream {
     ///
     /// The handle is one of a stream of this type of device, which is not freed as long as this is used.
     pub const unsafe fn from_handle(device: Device, handle: *mut c_void) -> Stream {
+        // Null is the default stream of every type, so the type is dropped and all of them are equal.
         if handle.is_null() {
             return Stream::DEFAULT;
         }
@@ -241,6 +243,7 @@ pub trait DeviceApi: Send + Sync {
             scope,
             "Device does not support allocate data space with specified memory scope",
         )?;
+        // DEV-14: bits are divided before lanes count, so that an element of fewer than eight bits asks for 64 whatever its lanes.
         let element = usize::from(dtype.bits) / 8 * usize::from(dtype.lanes);
         let alignment = element.max(ALIGNMENT);
         self.alloc(device, flat_size(shape, dtype)?, alignment, dtype)
@@ -262,6 +265,7 @@ pub trait DeviceApi: Send + Sync {
         to: &TensorRef<'_>,
         stream: Stream,
     ) -> Result<()> {
+        // DEV-16: sizes first: of a copy that breaks both rules the size is reported.
         let nbytes = flat_size(from.shape, from.dtype)?;
         let room = flat_size(to.shape, to.dtype)?;
         DEV_16.demand(Kind::Type, nbytes == room, || {
@@ -272,6 +276,7 @@ pub trait DeviceApi: Send + Sync {
             from.is_contiguous() && to.is_contiguous(),
             || "CopyDataFromTo only support contiguous array for now".into(),
         )?;
+        // With a `usize` of 32 bits an offset may not fit; the largest number is outside of every space (DEV-41).
         let byte_offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let copy = CopyRequest {
             from: from.data,
@@ -367,13 +372,13 @@ pub trait DeviceApi: Send + Sync {
         false
     }
 
-    /// Whether host code may add to a [`Space`] of this device.
+    /// Whether host code may add to a [`Space`] of this device: true where it is an address. Upstream has the question since 0.18.
     fn supports_pointer_arithmetic(&self) -> bool {
         false
     }
 }
 
-/// Whether `scope` is one of the flat ones (DEV-13).
+/// Accepts the flat scopes alone (DEV-13). `refusal` is upstream's text, which differs between an allocation and a size.
 fn flat_scope(scope: Option<&str>, refusal: &str) -> Result<()> {
     let scope = scope.unwrap_or_default();
     DEV_13.demand(Kind::Unsupported, matches!(scope, "" | "global"), || {
@@ -382,6 +387,7 @@ fn flat_scope(scope: Option<&str>, refusal: &str) -> Result<()> {
     Ok(())
 }
 
+/// Bytes of a tensor as the newest release counts them; DEV-15 where there is no such number.
 fn flat_size(shape: &[i64], dtype: Dtype) -> Result<usize> {
     let Some(nbytes) = super::byte_size(shape, dtype, crate::release::Release::LAST) else {
         return refuse(

@@ -20,7 +20,7 @@ pub enum Attribute {
     ComputeVersion,
     /// Text.
     DeviceName,
-    /// kHz.
+    /// Highest clock rate in kHz, whatever unit the driver counts in.
     MaxClockRate,
     /// Multiprocessors or compute units.
     MultiProcessorCount,
@@ -38,7 +38,7 @@ pub enum Attribute {
     L2CacheSizeBytes,
     /// Bytes.
     TotalGlobalMemory,
-    /// Bytes free right now.
+    /// Bytes that are free at the time of the question.
     AvailableGlobalMemory,
     /// Alignment of the rows of an image, in pixels.
     ImagePitchAlignment,
@@ -73,6 +73,8 @@ impl Attribute {
 
     /// The number in `release`; `None` where that release does not know the attribute (DEV-09).
     pub fn number_in(self, release: Release) -> Option<i32> {
+        // The first release that has it; then, for the two that were renumbered (DEV-09), the last one of the other number, and that.
+        // 0.3 put max_shared_memory_per_block where compute_version was, and 0.7 max_registers_per_block where gcn_arch was.
         let (since, renumbered) = match self {
             Attribute::ComputeVersion => (2, Some((2, 3))),
             Attribute::GcnArch => (6, Some((6, 9))),
@@ -98,7 +100,7 @@ impl Attribute {
         }
     }
 
-    /// The attribute that the newest release calls `number`.
+    /// The attribute that the newest release calls `number`; `None` for a number of none, which is answered with null (DEV-08).
     pub(crate) fn from_number(number: i32) -> Option<Attribute> {
         let at = usize::try_from(number).ok()?;
         Attribute::ALL.get(at).copied()
@@ -173,6 +175,7 @@ impl AttributeValue {
     pub(crate) fn dimensions(axes: [Option<i64>; 3]) -> AttributeValue {
         match axes {
             [Some(x), Some(y), Some(z)] => AttributeValue::Text(format!("[{x}, {y}, {z}]")),
+            // DEV-10: three extents or no answer: a list with a hole is no list of integers.
             _ => AttributeValue::None,
         }
     }

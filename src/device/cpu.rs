@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 /// The CPU device. There is one; [`cpu`] returns it.
 pub struct Cpu {
+    /// Workspace, pooled by thread (DEV-25 to DEV-35).
     pools: WorkspacePools,
 }
 
@@ -30,6 +31,7 @@ impl DeviceApi for Cpu {
     fn attribute(&self, _: Device, attribute: Attribute) -> Result<AttributeValue> {
         match attribute {
             Attribute::Exist => Ok(AttributeValue::Int(1)),
+            // DEV-08: all that upstream's CPU answers since 0.20, and -1 where it cannot be found out.
             Attribute::TotalGlobalMemory => {
                 Ok(AttributeValue::Int(total_memory().unwrap_or(UNKNOWN)))
             }
@@ -51,6 +53,7 @@ impl DeviceApi for Cpu {
     }
 
     unsafe fn copy(&self, copy: &CopyRequest, _: Stream) -> Result<()> {
+        // DEV-40: upstream copies with `memcpy`, whose result depends on sizes where ranges overlap; this one moves.
         let nbytes = copy.nbytes;
         let from = copy.from.0.cast::<u8>().wrapping_add(copy.from_offset);
         let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);
@@ -80,7 +83,7 @@ impl DeviceApi for Cpu {
     }
 }
 
-/// Aligned memory of the process.
+/// Aligned memory of the process. Its bytes are not initialized.
 struct Heap;
 
 impl SpaceSource for Heap {
@@ -114,6 +117,7 @@ mod aligned {
         fn libc_free(data: *mut c_void);
     }
 
+    /// `nbytes` at a multiple of `alignment`, a power of two; none where there is no memory.
     pub(super) fn alloc(nbytes: usize, alignment: usize) -> Option<*mut c_void> {
         let mut data = std::ptr::null_mut();
         // SAFETY: `data` is a place for the result; the alignment is a power of two and a multiple of a pointer.
@@ -135,10 +139,12 @@ mod aligned {
     use super::c_void;
 
     unsafe extern "C" {
+        // Windows has no `posix_memalign`, and its `free` cannot free what this one returns.
         fn _aligned_malloc(nbytes: usize, alignment: usize) -> *mut c_void;
         fn _aligned_free(data: *mut c_void);
     }
 
+    /// `nbytes` at a multiple of `alignment`, a power of two; none where there is no memory.
     pub(super) fn alloc(nbytes: usize, alignment: usize) -> Option<*mut c_void> {
         // SAFETY: the alignment is a power of two.
         let data = unsafe { _aligned_malloc(nbytes, alignment) };
@@ -161,6 +167,7 @@ const UNKNOWN: i64 = -1;
 #[cfg(target_os = "linux")]
 fn total_memory() -> Option<i64> {
     use std::ffi::{c_int, c_long};
+    // `_SC_PAGESIZE` and `_SC_PHYS_PAGES` of Linux, in glibc and musl alike.
     const PAGE_SIZE: c_int = 30;
     const PHYSICAL_PAGES: c_int = 85;
     unsafe extern "C" {

@@ -11,7 +11,7 @@ use std::sync::{PoisonError, RwLock};
 /// Types from here on are remote: session `kind / 128 - 1` and the type there `kind % 128` (DEV-57).
 pub(crate) const REMOTE: i32 = 128;
 
-/// One name of one number, and the releases in which it is so.
+/// One name of one number, and the releases in which it is so: number, name, the first minor release and the last.
 struct DeviceTypeName(i32, &'static str, u8, u8);
 
 /// The names under which the manager looks into the registry (DEV-01). A last release of 27 means: to this day.
@@ -19,6 +19,7 @@ const NAMES: &[DeviceTypeName] = &[
     DeviceTypeName(1, "cpu", 2, 27),
     DeviceTypeName(2, "gpu", 2, 7),
     DeviceTypeName(2, "cuda", 8, 27),
+    // DLPack has 3 from the start; up to 0.6 TVM has no name for it.
     DeviceTypeName(3, "cpu_pinned", 7, 7),
     DeviceTypeName(3, "cuda_host", 8, 27),
     DeviceTypeName(4, "opencl", 2, 27),
@@ -28,6 +29,7 @@ const NAMES: &[DeviceTypeName] = &[
     DeviceTypeName(8, "metal", 2, 27),
     DeviceTypeName(9, "vpi", 2, 27),
     DeviceTypeName(10, "rocm", 2, 27),
+    // 0.11 left 11, 13 and 14 to the types of DLPack and moved its own to 32 and above.
     DeviceTypeName(11, "opengl", 2, 6),
     DeviceTypeName(11, "rocm_host", 11, 27),
     DeviceTypeName(12, "ext_dev", 2, 27),
@@ -37,10 +39,12 @@ const NAMES: &[DeviceTypeName] = &[
     DeviceTypeName(14, "oneapi", 11, 27),
     DeviceTypeName(15, "webgpu", 7, 27),
     DeviceTypeName(16, "hexagon", 11, 27),
+    // 17 is `maia` in DLPack; no release has a name for it.
     DeviceTypeName(18, "trn", 25, 27),
     DeviceTypeName(32, "aocl", 11, 19),
     DeviceTypeName(33, "sdaccel", 11, 19),
     DeviceTypeName(34, "opengl", 11, 19),
+    // No underscore any more, unlike 13 of 0.6 and 0.7.
     DeviceTypeName(35, "microdev", 11, 19),
 ];
 
@@ -68,6 +72,7 @@ pub(crate) fn name_in(kind: i32, release: Release) -> Result<&'static str> {
 /// Names of this process for numbers of its own. Up to 0.27 a name is compiled into the runtime.
 static ADDED: RwLock<Vec<(i32, &'static str)>> = RwLock::new(Vec::new());
 
+/// The name that this process added for `kind`. No older release has it.
 fn added(kind: i32, release: Release) -> Option<&'static str> {
     if release != Release::LAST {
         return None;
@@ -78,7 +83,7 @@ fn added(kind: i32, release: Release) -> Option<&'static str> {
         .find_map(|(number, name)| (*number == kind).then_some(*name))
 }
 
-/// Gives `name` to a number that no release has: greater than 18 and below 128, or 5, 6 and 17, which are free again.
+/// Adds `name` for a number that no release has: greater than 18 and below 128, or 5, 6 and 17, which are free again.
 ///
 /// # Errors
 ///
@@ -98,6 +103,7 @@ pub fn add(kind: i32, name: &'static str) -> Result<()> {
 
 /// The number of `name` in the newest release.
 pub fn number_of(name: &str) -> Option<i32> {
+    // A name whose last release is older means nothing now, and may be added anew.
     let last = Release::LAST.minor();
     let is_named = |row: &DeviceTypeName| {
         let DeviceTypeName(number, text, _, until) = *row;
@@ -142,6 +148,7 @@ impl Device {
 
     /// Whether this is memory of the host, pinned or not, that any device may copy with (DEV-20).
     pub(crate) fn is_host(self) -> bool {
+        // `cpu`, `cuda_host`, `rocm_host`. `cuda_managed` (13) is not among those that upstream names.
         matches!(self.kind, 1 | 3 | 11)
     }
 
@@ -151,7 +158,7 @@ impl Device {
         (self.kind >= REMOTE).then_some(self.kind / REMOTE - 1)
     }
 
-    /// The same device as session `session` knows it; refuses a device that is remote already (DEV-57).
+    /// The same device in session `session`; rejects a device that is remote already (DEV-57).
     #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn in_session(self, session: i32) -> Result<Device> {
         if let Some(there) = self.session() {
@@ -161,6 +168,7 @@ impl Device {
                 format!("the device is of session {there} already"),
             );
         }
+        // DEV-57: upstream's table of sessions has 32 places.
         if !(0..32).contains(&session) {
             return refuse(
                 DEV_57,

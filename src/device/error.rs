@@ -3,13 +3,13 @@
 use crate::function::{Error, ErrorKind};
 use crate::rule::{Kind, Rule};
 
-/// A rejection by `rule`, for callers that got something wrong.
+/// A rejection by `rule`, for callers that got something wrong. Always an error, of any result type.
 #[cold]
 pub(crate) fn refuse<T>(rule: Rule, kind: Kind, message: impl Into<String>) -> Result<T, Error> {
     Err(rule.refused(kind, message).into())
 }
 
-/// There is no memory for `nbytes` bytes: `by` is the call of the driver that failed, or why.
+/// A MemoryError (DEV-07): there is no memory for `nbytes` bytes; `by` is the call of the driver that failed, or why.
 #[cold]
 pub(crate) fn out_of_memory(nbytes: usize, by: impl std::fmt::Display) -> Error {
     Error::new(
@@ -18,7 +18,7 @@ pub(crate) fn out_of_memory(nbytes: usize, by: impl std::fmt::Display) -> Error 
     )
 }
 
-/// The driver or its library failed in `call`, with its own number, and its text for it where it has one.
+/// A RuntimeError (DEV-07): the driver or its library failed in `call`, with its own number, and its text for it where it has one.
 #[cold]
 pub(crate) fn driver_error(
     backend: &str,
@@ -34,7 +34,7 @@ pub(crate) fn driver_error(
     Error::new(ErrorKind::Runtime, message)
 }
 
-/// A driver, its library or its hardware is not here.
+/// A RuntimeError (DEV-07): a driver, its library or its hardware is not here. No rule is broken by that.
 #[cold]
 pub(crate) fn absent(why: impl AsRef<str>) -> Error {
     Error::new(ErrorKind::Runtime, why.as_ref())

@@ -31,16 +31,20 @@ pub(crate) fn provide() {
     workspace::provide(&DeviceWorkspace);
 }
 
+/// The functions around devices: attributes, the current device, and streams, which frontends hold as integers.
 fn functions() {
+    // FUN-11: they yield to those of a C++ runtime in the same process, whichever comes first.
     let put = registry::provide;
     put("runtime.GetDeviceAttr", Function::from_packed(device_attr));
     put(
+        // DEV-42, DEV-43: compiled host code calls it before it launches.
         "__tvm_set_device",
         Function::named(None, |kind: i32, id: i32| {
             Manager::global().set_device(Device::new(kind, id))
         }),
     );
     put(
+        // The older of two: type, index and a pointer, where `runtime.Device_SetStream` takes a device and an integer.
         "runtime.TVMSetStream",
         Function::named(None, |kind: i32, id: i32, stream: *mut c_void| {
             let device = Device::new(kind, id);
@@ -107,6 +111,7 @@ fn functions() {
 ///
 /// As for [`Stream::from_handle`].
 unsafe fn stream_of_handle(device: Device, stream: i64) -> Stream {
+    // The integer is what `runtime.Device_StreamCreate` made of a pointer.
     let handle = std::ptr::with_exposed_provenance_mut(stream as usize);
     // SAFETY: as for this function.
     unsafe { Stream::from_handle(device, handle) }
@@ -127,6 +132,7 @@ fn device_attr(args: &[AnyView<'_>]) -> function::Result {
     };
     match Attribute::from_number(number) {
         Some(attribute) => Ok(Manager::global().attribute(device, attribute)?.into()),
+        // DEV-08: a number that no release has is a question without an answer.
         None => Ok(Any::none()),
     }
 }
@@ -149,6 +155,7 @@ impl workspace::WorkspaceSource for DeviceWorkspace {
         let space = Manager::global()
             .workspace(&request)
             .map_err(|error| text(&error))?;
+        // DEV-35: compiled code takes null for a failure, so a device that returns null has failed.
         NonNull::new(space.0).ok_or_else(|| "the device returned a null workspace".to_owned())
     }
 

@@ -63,6 +63,7 @@ impl WorkSizes {
     }
 }
 
+/// `extent`, or the largest number of 32 bits, which no driver launches: it is the driver that rejects it, as upstream (DEV-47).
 #[cfg(any(feature = "cuda", feature = "hip", feature = "vulkan"))]
 fn extent_u32(extent: usize) -> u32 {
     u32::try_from(extent).unwrap_or(u32::MAX)
@@ -71,17 +72,23 @@ fn extent_u32(extent: usize) -> u32 {
 /// What a launch tag means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tag {
+    /// `blockIdx`: blocks along an axis.
     Grid(usize),
+    /// `threadIdx`: threads of a block along an axis.
     Block(usize),
+    /// `clusterCtaIdx`: blocks of a cluster along an axis.
     Cluster(usize),
     /// Carries an argument that no device needs: virtual threads, the preferred cluster.
     Ignored,
+    /// Carries bytes of dynamic shared memory (DEV-48).
     Shared,
+    /// Carries no argument: see [`WorkSizes::cooperative`].
     Cooperative,
+    /// Carries no argument: see [`WorkSizes::programmatic`].
     Programmatic,
 }
 
-/// The launch tags of a kernel, understood.
+/// The launch tags of a kernel, in the order of their arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LaunchTags {
     tags: Vec<Tag>,
@@ -107,7 +114,11 @@ impl LaunchTags {
         self.with_argument().count()
     }
 
-    /// The launch that these arguments ask for (DEV-47): a missing axis is 1, and so is 0 or less.
+    /// The launch of these arguments (DEV-47): a missing axis is 1, and so is 0 or less.
+    ///
+    /// # Errors
+    ///
+    /// DEV-47 for another number of arguments; DEV-48 for a negative number of bytes.
     pub(crate) fn sizes(&self, arguments: &[i64]) -> Result<WorkSizes> {
         let wanted = self.arguments();
         DEV_47.demand(Kind::Type, arguments.len() == wanted, || {
@@ -133,6 +144,7 @@ impl LaunchTags {
                 Tag::Block(axis) => sizes.block[axis] = extent,
                 Tag::Cluster(axis) => sizes.cluster[axis] = extent,
                 Tag::Shared => {
+                    // DEV-48: the argument and not `extent`: no shared memory is none, and less is an error.
                     let refused = || {
                         let message = format!("{argument} bytes of shared memory");
                         DEV_48.refused(Kind::Type, message)
@@ -141,6 +153,7 @@ impl LaunchTags {
                 }
                 Tag::Ignored | Tag::Cooperative | Tag::Programmatic => {}
             }
+            // DEV-47: OpenCL's axes are those of the grid and the block; a cluster adds none.
             if let Tag::Grid(axis) | Tag::Block(axis) = *tag {
                 sizes.dimensions = sizes.dimensions.max(axis as u32 + 1);
             }
@@ -148,6 +161,7 @@ impl LaunchTags {
         Ok(sizes)
     }
 
+    /// The tags that take an integer each from the call.
     fn with_argument(&self) -> impl Iterator<Item = &Tag> {
         self.tags.iter().filter(|tag| tag.carries_argument())
     }
@@ -172,6 +186,7 @@ const SCOPES: [(&str, OfAxis); 4] = [
 
 /// One tag; `tir.` became `tirx.` in 0.24, and "programtic" is how it is spelled.
 fn parse_tag(text: &str) -> Result<Tag> {
+    // DEV-49: the whole text counts. Upstream looks at one letter, and takes `blockIdx.x.y` for `blockIdx.x`.
     for (scope, of) in SCOPES {
         match text.strip_prefix(scope) {
             Some("x") => return Ok(of(0)),
@@ -187,6 +202,7 @@ fn parse_tag(text: &str) -> Result<Tag> {
         Some("use_cooperative_launch") => return Ok(Tag::Cooperative),
         _ => {}
     }
+    // DEV-49: upstream's slot of a virtual thread is that of `blockIdx.z`; here its argument goes nowhere.
     if text.starts_with("vthread") || text == "cthread" {
         return Ok(Tag::Ignored);
     }
@@ -251,9 +267,11 @@ impl ArgType {
         match (self, arg) {
             (ArgType::Int64, Arg::Int(value)) => slot = value.to_ne_bytes(),
             (ArgType::Int32 | ArgType::Uint32, Arg::Int(value)) => {
+                // DEV-50: the low half, whatever the upper one holds.
                 slot[..4].copy_from_slice(&(value as i32).to_ne_bytes());
             }
             (ArgType::Float64, Arg::Float(value)) => slot = value.to_ne_bytes(),
+            // DEV-50: an integer for a float is converted; a float for an integer is rejected below.
             (ArgType::Float64, Arg::Int(value)) => slot = (value as f64).to_ne_bytes(),
             (ArgType::Float32, Arg::Float(value)) => {
                 slot[..4].copy_from_slice(&(value as f32).to_ne_bytes())
@@ -277,7 +295,9 @@ impl ArgType {
 /// Arguments one by one, for drivers that want an address or a slice each (CUDA, OpenCL) (DEV-50).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packed {
+    /// Eight bytes for each argument, those behind its type's size zero.
     slots: Vec<[u8; 8]>,
+    /// What each is, which says how many of its bytes count.
     types: Vec<ArgType>,
 }
 
@@ -348,6 +368,7 @@ impl Packed {
             DEV_51.demand(Kind::Unsupported, of.nbytes() <= width, || {
                 "Donot support 64bit argument to device function".into()
             })?;
+            // DEV-51: the rest of a slot is zero.
             scalars.extend_from_slice(slot.get(..width).unwrap_or(slot));
         }
         Ok((handles, scalars))
@@ -359,6 +380,7 @@ impl Packed {
         let mut block = Vec::new();
         for (of, bytes) in self.values() {
             if aligned {
+                // DEV-52: the gap is in front of an argument, so that nothing follows the last one.
                 block.resize(block.len().next_multiple_of(of.nbytes()), 0);
             }
             block.extend_from_slice(bytes);

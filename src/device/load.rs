@@ -44,6 +44,7 @@ pub(crate) const KINDS: &[&str] = &[
 /// What [`payload::read`] rejects; DEV-53 for a kernel with an argument of another type; DEV-54 for a kind that this build does
 /// not launch.
 pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<DeviceModule>> {
+    // A SHOULD that the payload breaks is no reason not to run its kernels.
     let mut findings = Findings::new(Strictness::Lenient);
     let payload = payload::read(kind, layout, &mut Cursor::new(bytes), &mut findings)?;
     let code = code(kind, &payload)?;
@@ -69,6 +70,7 @@ fn code(kind: &str, payload: &Payload<'_>) -> Result<Box<dyn ModuleCode>> {
         #[cfg(feature = "hip")]
         ("hip" | "hsaco", Some(data)) => Ok(formatted::<crate::device::hip::Hip>(payload, data)),
         #[cfg(feature = "vulkan")]
+        // A payload of this kind has shaders in the place of data.
         ("vulkan", _) => Ok(shaders(payload)),
         _ => refuse(
             DEV_54,
@@ -78,6 +80,7 @@ fn code(kind: &str, payload: &Payload<'_>) -> Result<Box<dyn ModuleCode>> {
     }
 }
 
+/// Code that is one run of bytes with the name of its format.
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "hip"))]
 fn formatted<D: KernelDriver<Code = FormattedCode>>(
     payload: &Payload<'_>,
@@ -88,6 +91,7 @@ fn formatted<D: KernelDriver<Code = FormattedCode>>(
     Box::new(BackendCode::<D>(FormattedCode { format, data }))
 }
 
+/// The shaders of a payload. SPIR-V is stored as little-endian words; the driver takes numbers.
 #[cfg(feature = "vulkan")]
 fn shaders(payload: &Payload<'_>) -> Box<dyn ModuleCode> {
     use crate::device::vulkan::{SpirvShader, Vulkan};
@@ -108,7 +112,9 @@ fn shaders(payload: &Payload<'_>) -> Box<dyn ModuleCode> {
 
 /// A device module as the module chapter sees it.
 struct DeviceKind {
+    /// Its kernels.
     module: Arc<DeviceModule>,
+    /// What it was read from, byte for byte: saving returns this.
     payload: Vec<u8>,
 }
 
@@ -118,11 +124,13 @@ impl module::ModuleKind for DeviceKind {
     }
 
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>> {
+        // DEV-56: the lookup goes on elsewhere.
         let Some(kernel) = self.module.kernel(name) else {
             return Ok(None);
         };
         let keep = module.clone();
         Ok(Some(Function::from_packed(move |args| {
+            // A function that a caller still has keeps its module loaded, as upstream.
             let _module_stays = &keep;
             let types = &kernel.info().arg_types;
             let args: Vec<Arg> = args.iter().map(argument).collect::<Result<_>>()?;
@@ -148,12 +156,17 @@ impl module::ModuleKind for DeviceKind {
     }
 }
 
-/// A value as an argument of a kernel: numbers, pointers, and tensors for their memory.
+/// A value as an argument of a kernel: numbers, pointers, and tensors for their memory (without their byte offset).
+///
+/// # Errors
+///
+/// DEV-53 for any other type.
 fn argument(view: &AnyView<'_>) -> Result<Arg> {
     let raw = view.as_raw();
     match view.type_index() {
         index::INT | index::BOOL => Ok(Arg::Int(raw.int())),
         index::FLOAT => Ok(Arg::Float(raw.float())),
+        // DEV-53: None is the null handle.
         index::NONE => Ok(Arg::Handle(std::ptr::null_mut())),
         index::OPAQUE => Ok(Arg::Handle(raw.ptr())),
         index::DLTENSOR_PTR | index::TENSOR => {

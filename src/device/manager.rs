@@ -27,7 +27,9 @@ pub type ApiFactory = Box<dyn FnOnce() -> Result<&'static dyn DeviceApi>>;
 
 /// Finds the API of a device and remembers it.
 pub struct Manager {
+    /// What was found, by type; all remote types have one place (DEV-03).
     table: RwLock<SmallMap<i32, &'static dyn DeviceApi>>,
+    /// Where the factory of a name comes from.
     lookup: Lookup,
 }
 
@@ -107,7 +109,7 @@ impl Manager {
         self.api(device.kind)?.attribute(device, attribute)
     }
 
-    /// Copies between tensors of this process: calls the device that is not the CPU (DEV-19), and refuses a copy between
+    /// Copies between tensors of this process: calls the device that is not the CPU (DEV-19), and rejects a copy between
     /// two types of devices (DEV-20).
     ///
     /// # Safety
@@ -127,6 +129,7 @@ impl Manager {
                 source.kind, target.kind
             )
         })?;
+        // DEV-19: the CPU cannot reach a device's memory, so that it copies only where both sides are its own.
         let source_decides = source.kind != Device::CPU.kind;
         let api = self.api(if source_decides {
             source.kind
@@ -137,7 +140,7 @@ impl Manager {
         unsafe { api.copy_tensor(from, to, stream) }
     }
 
-    /// Workspace as compiled code asks for it: the hint is a type of one lane (DEV-34).
+    /// Workspace as compiled code requests it: the hint is a type of one lane (DEV-34).
     pub(crate) fn workspace(&self, request: &Request) -> Result<Space> {
         let device = Device::new(request.device_type, request.device_id);
         let hint = Dtype {
@@ -145,6 +148,7 @@ impl Manager {
             bits: request.hint.1 as u8,
             lanes: 1,
         };
+        // The request has 64 bits on every machine; more than the address space is memory that is not there.
         let Ok(nbytes) = usize::try_from(request.bytes) else {
             return Err(out_of_memory(
                 usize::MAX,
@@ -169,6 +173,7 @@ impl Manager {
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub(crate) fn needs_set_device(kind: i32, release: Release) -> bool {
     let micro = match release.minor() {
+        // DEV-43: also from 0.8 on, where 13 has no name.
         7..=10 => Some(13),
         11..=19 => Some(35),
         _ => None,
@@ -176,10 +181,12 @@ pub(crate) fn needs_set_device(kind: i32, release: Release) -> bool {
     kind != Device::CPU.kind && Some(kind) != micro
 }
 
+/// The lock for reading. A thread that panicked with it left the table whole.
 fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The name that the registry has a type under: `rpc` for every remote one (DEV-03), else that of DEV-01.
 fn name_of(kind: i32) -> Result<&'static str> {
     if kind >= REMOTE {
         Ok("rpc")

@@ -81,7 +81,7 @@ pub use manager::Manager;
 pub use own::timer;
 pub use shape::{TensorRef, byte_size, is_contiguous};
 
-/// Alignment of ordinary allocations in bytes: 64 (128 in 0.7 to 0.9).
+/// Alignment of ordinary allocations in bytes (DEV-14): 64 (128 in 0.7 to 0.9).
 pub(crate) const ALIGNMENT: usize = 64;
-/// Alignment of workspace in bytes: the same.
+/// Alignment of workspace in bytes (DEV-24): the same.
 pub(crate) const WORKSPACE_ALIGNMENT: usize = 64;

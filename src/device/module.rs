@@ -64,9 +64,13 @@ pub(crate) trait LoadedCode: Send + Sync {
 
 /// A module of device code.
 pub struct DeviceModule {
+    /// What the module chapter calls it: `cuda`, ...
     kind: String,
+    /// What a device loads at its first launch.
     code: Box<dyn ModuleCode>,
+    /// In the order of the payload.
     kernels: Vec<Arc<KernelInfo>>,
+    /// By the index of the device: each loads once, whichever thread comes first (DEV-54).
     loaded: Mutex<HashMap<i32, Arc<dyn LoadedCode>>>,
 }
 
@@ -104,8 +108,8 @@ impl DeviceModule {
         })
     }
 
-    /// The code on device `id`, loaded now if it never was. Loading one device holds up launches on no other thread that
-    /// has its code already for longer than a look into the table.
+    /// The code on device `id`, loaded now if it never was. The table is locked meanwhile, so that two threads do not load the same
+    /// device twice (DEV-54); once loaded, a launch holds it for the look alone.
     fn on(&self, id: i32) -> Result<Arc<dyn LoadedCode>> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(there) = loaded.get(&id) {
@@ -129,7 +133,9 @@ impl fmt::Debug for DeviceModule {
 /// A kernel that can be called. It keeps its module alive.
 #[derive(Clone)]
 pub struct Kernel {
+    /// Keeps the code loaded.
     module: Arc<DeviceModule>,
+    /// Types and tags, shared with the module.
     info: Arc<KernelInfo>,
 }
 
@@ -155,6 +161,7 @@ impl Kernel {
     /// The kernel is compiled code: its arguments are those that it was compiled for, with memory of that device that is large enough and
     /// stays until the launch is done.
     pub unsafe fn call(&self, args: &[Arg]) -> Result<()> {
+        // Too few arguments are for `Packed::new` to reject (DEV-53); the split must not panic on them.
         let own = self.info.arg_types.len().min(args.len());
         let (own, launch) = args.split_at(own);
         let launch: Vec<i64> = launch
@@ -167,6 +174,7 @@ impl Kernel {
             .collect();
         let mut packed = Packed::new(&self.info.arg_types, own)?;
         let sizes = self.info.tags.sizes(&launch)?;
+        // DEV-54: arguments are checked first, so that a call that is wrong loads no driver.
         let kind = self.module.code.device_kind();
         let id = current_device(kind);
         let stream = stream::current(Device::new(kind, id));

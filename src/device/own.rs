@@ -5,6 +5,7 @@ use crate::device::backend::events::EventTimer;
 use crate::device::timer::{DefaultTimer, Timer};
 use crate::device::{Device, DeviceApi, Result, cpu};
 
+/// Returns a device API without loading its driver.
 pub(super) type Api = fn() -> &'static dyn DeviceApi;
 
 /// The devices of this build, by name. No driver is loaded by naming them.

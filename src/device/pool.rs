@@ -45,9 +45,12 @@ pub struct WorkspacePool {
     taken: Vec<PoolBlock>,
 }
 
+/// Whole pages of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PoolBlock {
+    /// The handle, which the caller gets as well.
     space: Space,
+    /// A multiple of [`PAGE`].
     nbytes: usize,
 }
 
@@ -82,6 +85,7 @@ impl WorkspacePool {
         let block = match kept {
             Some(block) => block,
             None => PoolBlock {
+                // DEV-25: as bytes, whatever the workspace is for.
                 space: source.alloc(device, nbytes, WORKSPACE_ALIGNMENT, Dtype::UINT8)?,
                 nbytes,
             },
@@ -90,7 +94,7 @@ impl WorkspacePool {
         Ok(block.space)
     }
 
-    /// Takes a block back. Blocks may come back in any order (DEV-32); one that was never handed out is refused (DEV-31).
+    /// Takes a block back. Blocks may come back in any order (DEV-32); one that was never handed out is rejected (DEV-31).
     ///
     /// # Errors
     ///
@@ -105,6 +109,7 @@ impl WorkspacePool {
                 "trying to free things that has not been allocated",
             );
         };
+        // DEV-31: a block that is no longer taken is found by no second free.
         let block = self.taken.remove(at);
         let place = self.place(block.nbytes);
         self.free.insert(place, block);
@@ -124,12 +129,14 @@ impl WorkspacePool {
         }
     }
 
+    /// What serves a request of `nbytes`, in whole pages (DEV-26 to DEV-29).
     fn choose(&self, nbytes: usize) -> PoolChoice {
         // DEV-27 to DEV-29 are one search: free blocks ascend, so the first that fits is the smallest and the last is the largest.
         let fits = |block: &PoolBlock| block.nbytes >= nbytes;
         match self.free.iter().position(fits) {
             Some(smallest) => PoolChoice::Take(smallest),
             None if self.free.is_empty() => PoolChoice::Fresh,
+            // DEV-27, DEV-29: the last is the single one, or the largest.
             None => PoolChoice::Replace(self.free.len() - 1),
         }
     }
@@ -149,9 +156,13 @@ impl WorkspacePool {
     }
 }
 
+/// Where the block of a request comes from; numbers are places in the free list.
 enum PoolChoice {
+    /// The device: nothing is free.
     Fresh,
+    /// This free block, which fits.
     Take(usize),
+    /// The device, after this free block, which is too small, went back there.
     Replace(usize),
 }
 
@@ -169,17 +180,21 @@ fn pages(nbytes: usize) -> Result<usize> {
 
 /// The pools of a device API: one per thread and device id (DEV-33). When a thread ends, its free blocks go back.
 pub(crate) struct WorkspacePools {
+    /// The device's own memory. Its address is what tells these pools from those of other devices of the thread.
     source: Arc<dyn SpaceSource>,
 }
 
 thread_local! {
+    /// The pools of this thread, of all device APIs. Few: a search is as fast as a table.
     static POOLS: RefCell<Vec<OwnedPool>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A pool that frees its free blocks when its thread ends.
 struct OwnedPool {
     pool: WorkspacePool,
+    /// The device whose memory the blocks are.
     device: Device,
+    /// Weak: a device may end before a thread that used it does.
     source: Weak<dyn SpaceSource>,
 }
 
@@ -230,6 +245,7 @@ impl WorkspacePools {
 
     /// Whether `pool` is one of these, and of `device`.
     fn is_of(&self, pool: &OwnedPool, device: Device) -> bool {
+        // The source has devices of one type, whatever type a caller's number names.
         self.fill(pool) && pool.device.id == device.id
     }
 

@@ -35,7 +35,7 @@ impl TensorRef<'_> {
 /// Bytes of a tensor in `release`; `None` for a negative extent or more than a `usize` holds (DEV-15).
 ///
 /// Up to 0.20 every element is rounded up to bytes, from 0.21 on the whole: three `int4` take 3 bytes, then 2.
-/// 0.21 to 0.25 still give each one-bit `uint` a byte.
+/// 0.21 to 0.25 still count a byte for each one-bit `uint` of one lane.
 pub fn byte_size(shape: &[i64], dtype: Dtype, release: Release) -> Option<usize> {
     // DEV-15: a size beyond the address space is rejected, so nothing may wrap before that is seen.
     let mut elements: u128 = 1;
@@ -68,6 +68,7 @@ pub fn is_contiguous(shape: &[i64], strides: Option<&[i64]>, release: Release) -
     if at >= 25 && shape.contains(&0) {
         return true;
     }
+    // DEV-17: an axis of extent 1 is never stepped along, so that its stride means nothing; up to 0.10 it counts all the same.
     let exempt = at >= 11;
     let mut expected: i64 = 1;
     for (&extent, &stride) in shape.iter().zip(strides).rev() {

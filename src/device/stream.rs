@@ -8,6 +8,7 @@ use crate::value::SmallMap;
 use std::cell::RefCell;
 
 thread_local! {
+    /// This thread's streams by type and index; what is not there is the default stream. Few: a search is as fast as a table.
     static CURRENT: RefCell<SmallMap<(i32, i32), Stream>> = const { RefCell::new(SmallMap::new()) };
 }
 
@@ -32,6 +33,7 @@ fn key(device: Device) -> (i32, i32) {
 }
 
 thread_local! {
+    /// This thread's current device of each type. What drivers keep themselves is set beside it (`Driver::enter`).
     static DEVICE: RefCell<SmallMap<i32, i32>> = const { RefCell::new(SmallMap::new()) };
 }
 

@@ -31,9 +31,12 @@ pub trait Timer {
 /// The timer of devices that have none of their own: it waits for the device before it reads the host's clock, so what it
 /// measures includes the wait.
 pub(crate) struct DefaultTimer<'a> {
+    /// Whose default stream is waited for.
     api: &'a dyn DeviceApi,
     device: Device,
+    /// When the stretch began.
     started: Instant,
+    /// How long it took; zero before `stop`.
     elapsed: Duration,
 }
 
@@ -51,12 +54,14 @@ impl<'a> DefaultTimer<'a> {
 
 impl Timer for DefaultTimer<'_> {
     fn start(&mut self) -> Result<()> {
+        // DEV-44: work that was queued before is not part of the stretch.
         self.api.sync(self.device, Stream::DEFAULT)?;
         self.started = Instant::now();
         Ok(())
     }
 
     fn stop(&mut self) -> Result<()> {
+        // DEV-44: and the work of the stretch is, to its end.
         self.api.sync(self.device, Stream::DEFAULT)?;
         self.elapsed = self.started.elapsed();
         Ok(())
@@ -71,6 +76,7 @@ impl Timer for DefaultTimer<'_> {
 /// `runtime.timer.<name>` since (DEV-44).
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub(crate) fn timer_name(device_kind: i32, release: Release) -> Result<String> {
+    // DEV-44: the name that is looked for. 0.8 registers CUDA's as `gpu`, and so does not find it.
     let name = device_type::name_in(device_kind, release)?;
     let prefix = if release.minor() >= 24 {
         "runtime"
@@ -80,7 +86,7 @@ pub(crate) fn timer_name(device_kind: i32, release: Release) -> Result<String> {
     Ok(format!("{prefix}.timer.{name}"))
 }
 
-/// How often to call, and when to be content.
+/// How often to call, and how long a measurement is at least (DEV-45).
 #[derive(Clone, Copy, Debug)]
 pub struct Evaluator {
     /// Calls per measurement, at first.
@@ -112,7 +118,7 @@ impl Default for Evaluator {
 
 impl Evaluator {
     /// Seconds per call, one number per measurement (DEV-45): one call to warm up, then `repeat` times `number` calls,
-    /// more where `min_repeat` asks for them.
+    /// more where `min_repeat` needs them.
     ///
     /// # Errors
     ///
@@ -124,6 +130,7 @@ impl Evaluator {
         timer: &mut dyn Timer,
         mut call: impl FnMut() -> Result<()>,
     ) -> Result<Vec<f64>> {
+        // DEV-45: the first call is not measured: it may load code (DEV-54).
         call()?;
         api.sync(device, Stream::DEFAULT)?;
         let mut number = self.number.max(1);
@@ -144,9 +151,11 @@ impl Evaluator {
                 {
                     break taken;
                 }
+                // The larger number stays for the measurements that follow.
                 number = more(number, taken, self.min_repeat);
             };
             seconds.push(taken as f64 / 1e9 / number as f64);
+            // DEV-45: after the measurements 0, n, 2n and so on; with an n of 0 there is no pause.
             if self.repeats_to_cooldown > 0 && repeat.is_multiple_of(self.repeats_to_cooldown) {
                 std::thread::sleep(self.cooldown);
             }
@@ -155,7 +164,7 @@ impl Evaluator {
     }
 }
 
-/// The calls of the next try: as many as the last pace asks for and one more, or the golden ratio, whichever is larger.
+/// The calls of the next try: as many as the last pace needs and one more, or the golden ratio, whichever is larger.
 fn more(number: u64, taken: u64, wanted: Duration) -> u64 {
     let per_call = taken as f64 / number as f64;
     let by_pace = wanted.as_nanos() as f64 / per_call + 1.0;

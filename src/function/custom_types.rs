@@ -3,30 +3,35 @@
 use super::{Error, registry};
 use crate::value::{Any, Argument, CustomNames, cast, know_custom_names};
 
-/// From 0.21 on, and as 0.6 to 0.20 call it.
+/// The function that returns the code of a name: as it is called from 0.21 on, and in 0.6 to 0.20.
 const CODE_OF: [&str; 2] = [
     "dtype.get_custom_type_code",
     "runtime._datatype_get_type_code",
 ];
+/// The function that returns the name of a code, likewise.
 const NAME_OF: [&str; 2] = [
     "dtype.get_custom_type_name",
     "runtime._datatype_get_type_name",
 ];
 
-/// Lets the texts of data types ask the registry.
+/// Connects the texts of data types with the registry, which chapter value knows nothing of.
 pub(super) fn serve() {
     know_custom_names(CustomNames { code_of, name_of });
 }
 
+/// The code of a custom type; the error is the text of what went wrong.
 fn code_of(name: &str) -> Result<i64, String> {
     ask(CODE_OF, &Any::from(name))
 }
 
+/// The name of a custom type; the error is the text of what went wrong.
 fn name_of(code: u8) -> Result<String, String> {
     ask(NAME_OF, &Any::from(i64::from(code)))
 }
 
+/// Calls the first of `names` that is registered, with `about` alone.
 fn ask<T: Argument>(names: [&str; 2], about: &Any) -> Result<T, String> {
+    // VAL-21: a library for older releases registers the older name only.
     let function = names.into_iter().find_map(registry::lookup);
     let function = function.ok_or_else(|| format!("no global function `{}`", names[0]))?;
     let answer = function.call(&[about.view()]);

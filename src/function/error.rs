@@ -47,6 +47,7 @@ impl Error {
         Error::make(kind, message, backtrace, [cause, context], None)
     }
 
+    /// All parts of an error; `objects` are its cause and its context.
     fn make(
         kind: &[u8],
         message: &[u8],
@@ -57,7 +58,7 @@ impl Error {
         Error(OwnError::make(kind, message, backtrace, objects, broken))
     }
 
-    /// The same error, caused by `cause`. Its texts need not be UTF-8: they cross as bytes.
+    /// The same error, caused by `cause`, as an object of its own (FUN-04). Its texts need not be UTF-8: they cross as bytes.
     #[must_use]
     pub fn caused_by(self, cause: Error) -> Error {
         let message = Error::bytes(&self.0.cell.message);
@@ -81,7 +82,9 @@ impl Error {
         self.again(message.as_bytes(), [cause, self.context()])
     }
 
+    /// A copy with another message and other objects; kind, backtrace and broken rule stay.
     fn again(&self, message: &[u8], objects: [Option<ObjectRef>; 2]) -> Error {
+        // FUN-04: as bytes, because an error of another library may hold what is no UTF-8.
         let kind = Error::bytes(&self.0.cell.kind);
         let backtrace = self.backtrace_bytes();
         let broken = self.violation().cloned().map(Box::new);
@@ -106,6 +109,7 @@ impl Error {
         }
     }
 
+    /// A text of the error as it is.
     fn bytes(part: &ByteArray) -> &[u8] {
         // SAFETY: kind and message live while the error does.
         unsafe { part.as_slice() }
@@ -120,16 +124,17 @@ impl Error {
         self.again(&message, [cause, self.context()])
     }
 
+    /// A text of the error for Rust, which has texts in UTF-8 alone.
     fn text(part: &ByteArray) -> &str {
         std::str::from_utf8(Error::bytes(part)).unwrap_or("(not UTF-8)")
     }
 
-    /// The kind.
+    /// The kind (FUN-04); one that is no UTF-8 reads as `(not UTF-8)`.
     pub fn kind(&self) -> ErrorKind<'_> {
         Error::text(&self.0.cell.kind).into()
     }
 
-    /// The message.
+    /// The message (FUN-04); one that is no UTF-8 reads as `(not UTF-8)`.
     pub fn message(&self) -> &str {
         Error::text(&self.0.cell.message)
     }
@@ -139,7 +144,9 @@ impl Error {
         String::from_utf8(self.backtrace_bytes()).unwrap_or_else(|_| "(not UTF-8)".to_owned())
     }
 
+    /// A copy of the backtrace, since a change frees what the public part points to.
     fn backtrace_bytes(&self) -> Vec<u8> {
+        // In this order everywhere: an error that is made here takes the second lock inside of the first.
         let _updates = updates();
         let _held = changes();
         // SAFETY: errors made here change it under `changes`, others under `updates` (see `Sync`).
@@ -148,7 +155,7 @@ impl Error {
         unsafe { backtrace.as_slice() }.to_vec()
     }
 
-    /// The error behind this one.
+    /// The error that caused this one (FUN-04, from tvm-ffi 0.1.8 on); none where that is no error.
     pub fn cause(&self) -> Option<Error> {
         let cause = self.0.cell.cause_chain;
         if cause.is_null() {
@@ -183,7 +190,7 @@ impl Error {
         let _ended = unsafe { ObjectRef::from_nullable(before) };
     }
 
-    /// Adds a line to the backtrace.
+    /// Adds a line to the end of the backtrace, in the form of FUN-05.
     pub fn add_frame(&self, file: &str, line: u32, function: &str) {
         self.update_backtrace(
             &format!("  File \"{file}\", line {line}, in {function}\n"),
@@ -191,8 +198,9 @@ impl Error {
         );
     }
 
-    /// Replaces the backtrace (mode 0) or adds to it (mode 1).
+    /// Replaces the backtrace (mode 0) or adds to it (mode 1), by the function of the library that made the error (FUN-05).
     pub fn update_backtrace(&self, text: &str, mode: i32) {
+        // FUN-05: never null; a library that breaks that keeps its backtrace as it is.
         if let Some(update) = self.0.cell.update_backtrace {
             let bytes = ByteArray::of(text.as_bytes());
             let _updates = updates();
@@ -253,6 +261,7 @@ impl From<Violation> for Error {
     fn from(broken: Violation) -> Error {
         let kind = match broken.kind() {
             Kind::Type => ErrorKind::Type,
+            // What is wrong with bytes is a ValueError, as Python has it; a limit or a missing thing is of the runtime.
             Kind::Truncated | Kind::Trailing | Kind::Malformed | Kind::Cycle => ErrorKind::Value,
             _ => ErrorKind::Runtime,
         };
@@ -262,6 +271,7 @@ impl From<Violation> for Error {
 
 #[cfg(feature = "suite")]
 thread_local! {
+    /// Beside the error, because an error that crosses the C interface arrives there without its rule.
     static LAST_BROKEN: Cell<Option<Violation>> = const { Cell::new(None) };
 }
 
@@ -310,6 +320,7 @@ impl Argument for Error {
 }
 
 thread_local! {
+    /// The slot of this thread (FUN-06).
     static RAISED: Cell<Option<Error>> = const { Cell::new(None) };
 }
 
@@ -319,7 +330,7 @@ pub(crate) fn set_raised(error: Error) {
     let _ = RAISED.try_with(|slot| slot.set(Some(error)));
 }
 
-/// Takes the error that was left on this thread.
+/// Takes the error that was left on this thread, and empties the slot (FUN-06).
 pub(crate) fn take_raised() -> Option<Error> {
     RAISED.try_with(Cell::take).ok().flatten()
 }

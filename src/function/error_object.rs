@@ -58,6 +58,7 @@ unsafe impl Send for ErrorObj {}
 // error is updated and read from here under `updates`, and the ABI leaves what that library does with it to the library.
 unsafe impl Sync for ErrorObj {}
 
+/// An error that was made here: the public part, and what its texts point to.
 #[repr(C)]
 pub(super) struct OwnError {
     public: ErrorObj,
@@ -81,6 +82,7 @@ impl OwnError {
         [cause, context]: [Option<ObjectRef>; 2],
         broken: Option<Box<Violation>>,
     ) -> Ref<ErrorObj> {
+        // FUN-04: both texts in one allocation, with no zero behind them: their lengths are in the public part.
         let texts = NonNull::from(Box::leak([kind, message].concat().into_boxed_slice()));
         let start: *const u8 = texts.as_ptr().cast();
         let backtrace = backtrace.to_vec();

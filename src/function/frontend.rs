@@ -29,9 +29,12 @@ pub(crate) unsafe fn register(name: &[u8], address: *mut c_void) -> Result<()> {
     }
 }
 
+/// `Py_IncRef` and `Py_DecRef`.
 type Count = unsafe extern "C-unwind" fn(*mut c_void);
 
+/// `Py_IncRef` of the interpreter; null before it is registered.
 static INC_REF: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// `Py_DecRef` of the interpreter; null before it is registered.
 static DEC_REF: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 thread_local! {
@@ -62,12 +65,14 @@ unsafe fn register_count(name: &[u8], address: *mut c_void) -> bool {
 ///
 /// `error` must be null or an object of the frontend that is alive.
 pub(crate) unsafe fn hold(error: *mut c_void) -> bool {
+    // FUN-25: with one of the two missing, a reference could be taken and never ended, or the other way round.
     let both = [&INC_REF, &DEC_REF].map(|place| place.load(Ordering::Acquire));
     let can_count = !error.is_null() && both.iter().all(|address| !address.is_null());
     if can_count {
         // SAFETY: `error` is an object that is alive, as the contract says.
         unsafe { count(&INC_REF, error) };
     }
+    // The new object is counted before the old one ends: they may be the same.
     release();
     if can_count {
         HELD.set(error);
@@ -103,17 +108,23 @@ unsafe fn count(by: &AtomicPtr<c_void>, object: *mut c_void) {
     with_interpreter(|| unsafe { by(object) });
 }
 
+/// `PyErr_CheckSignals`: 0, or -1 with an error. `PyGILState_Ensure` has the same form: a state that is handed back.
 type Check = unsafe extern "C-unwind" fn() -> i32;
+/// `PyGILState_Release`, with the state of `PyGILState_Ensure`.
 type ReleaseLock = unsafe extern "C-unwind" fn(i32);
 
 /// The hooks of a Python frontend, which are CPython's functions.
 #[derive(Clone, Copy)]
 struct PythonHooks {
+    /// `PyErr_CheckSignals`.
     check_signals: Option<Check>,
+    /// `PyGILState_Ensure`.
     ensure: Option<Check>,
+    /// `PyGILState_Release`.
     release: Option<ReleaseLock>,
 }
 
+/// The hooks of the one interpreter of this process.
 static HOOKS: RwLock<PythonHooks> = RwLock::new(PythonHooks {
     check_signals: None,
     ensure: None,
@@ -151,8 +162,9 @@ pub(crate) unsafe fn register_hook(name: &[u8], symbol: *mut c_void) -> Result<(
     Ok(())
 }
 
-/// Asks the frontend whether a signal is pending: 0, or -1 with the error left in the frontend.
+/// Lets the frontend look for a pending signal: 0, or -1 with the error left in the frontend (FUN-14).
 pub(crate) fn check_signals() -> i32 {
+    // Copied out: the interpreter runs code of its own below, which may register again and would wait for this lock.
     let hooks = *HOOKS.read().unwrap_or_else(PoisonError::into_inner);
     let Some(check) = hooks.check_signals else {
         return 0;

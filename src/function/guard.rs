@@ -29,8 +29,10 @@ pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(panic)))
 }
 
+/// The return code of `error`, which waits on this thread unless the frontend holds it.
 #[cold]
 fn fail(error: Error) -> i32 {
+    // FUN-01: the slot stays empty, and a caller returns to the frontend without an error of its own.
     if error.kind() == ErrorKind::Frontend {
         return -2;
     }
@@ -38,7 +40,7 @@ fn fail(error: Error) -> i32 {
     -1
 }
 
-/// The error that stands for a caught panic.
+/// The error of a caught panic, of kind `InternalError` (FUN-07), with the text that the panic has.
 #[cold]
 #[inline(never)]
 fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
@@ -67,6 +69,7 @@ pub(crate) fn raised(code: i32) -> Error {
             "the frontend holds the error of this call",
         );
     }
+    // FUN-01: a callee that fails and leaves no error breaks the convention; its caller fails all the same.
     take_raised().unwrap_or_else(|| {
         Error::new(
             ErrorKind::Runtime,

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A driver that launches kernels.
+/// A driver that launches kernels (DEV-47 to DEV-56).
 pub(crate) trait KernelDriver: Driver {
     /// What the payload of a module has for it.
     type Code: Send + Sync;
@@ -79,11 +79,13 @@ impl<D: KernelDriver> ModuleCode for BackendCode<D> {
     }
 }
 
-/// A module on one device.
+/// A module on one device, which [`LoadedCode::launch`] starts kernels of.
 struct CodeOnDevice<D: KernelDriver> {
+    /// Which device of the driver's type.
     id: i32,
     /// Dropped before the program that they are of.
     kernels: Mutex<HashMap<String, Arc<D::Kernel>>>,
+    /// What [`KernelDriver::load`] returned.
     program: D::Program,
 }
 
@@ -103,7 +105,7 @@ impl<D: KernelDriver> LoadedCode for CodeOnDevice<D> {
 }
 
 impl<D: KernelDriver> CodeOnDevice<D> {
-    /// The kernel of this name. The table is locked for the look alone: a driver that waits in a launch must not hold up
+    /// The kernel of this name. The table is locked to find or make it, not to launch: a driver that waits in a launch must not hold up
     /// the launches of other threads.
     fn kernel(&self, on: &D::Opened, info: &KernelInfo) -> Result<Arc<D::Kernel>> {
         let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,6 +131,10 @@ impl<D: KernelDriver> Drop for CodeOnDevice<D> {
 }
 
 /// The name of a kernel for C.
+///
+/// # Errors
+///
+/// DEV-54 for a name with a zero in it, which no driver can have a kernel of.
 pub(crate) fn c_name(info: &KernelInfo) -> Result<CString> {
     match CString::new(info.name.as_str()) {
         Ok(name) => Ok(name),

@@ -113,6 +113,7 @@ pub(crate) trait Driver: Sized + 'static {
         (target, to): (&Self::Opened, SpacePart<Self>),
         stream: *mut c_void,
     ) -> Result<()> {
+        // Two devices need not see each other's memory; the host can copy with either.
         let mut bytes = vec![0u8; from.nbytes];
         // SAFETY: `bytes` holds as many, and lives beyond the sync.
         unsafe { Self::download(source, from, bytes.as_mut_ptr().cast(), stream) }?;
@@ -122,6 +123,7 @@ pub(crate) trait Driver: Sized + 'static {
             std::mem::forget(bytes);
             return Err(error);
         }
+        // The calls below are for the device that this thread entered last.
         Self::enter(target)?;
         // SAFETY: `bytes` holds as many, and lives unchanged beyond the sync, or for good.
         unsafe { Self::upload(target, bytes.as_ptr().cast(), to, stream) }?;
@@ -174,9 +176,12 @@ pub(crate) trait Driver: Sized + 'static {
     }
 }
 
-/// Bytes of a space.
+/// Bytes of a space: one side of a copy, on a device.
 pub(crate) struct SpacePart<D: Driver> {
+    /// What the driver knows the whole space by.
     pub(crate) memory: D::Memory,
+    /// Bytes from its beginning to the first one.
     pub(crate) offset: usize,
+    /// How many, one at least: a copy of no bytes does not reach a driver (DEV-39).
     pub(crate) nbytes: usize,
 }

@@ -52,6 +52,7 @@ pub(crate) unsafe fn order<D: EventDriver>(
     before: *mut c_void,
     after: *mut c_void,
 ) -> Result<()> {
+    // Only the order counts here: CUDA and HIP document that waits are cheapest for an event without timing.
     let event = D::create_event(on, false)?;
     // SAFETY: the event was just made; the stream is as for this function.
     let recorded = unsafe { D::record(on, event, before) };
@@ -61,13 +62,16 @@ pub(crate) unsafe fn order<D: EventDriver>(
     });
     // SAFETY: no other code has the event, and it is not used below.
     unsafe { D::destroy(on, event) };
+    // DEV-38: nothing waited here; the driver keeps what it needs of the event until the queued wait has ended.
     waits
 }
 
-/// Two events on this thread's stream.
+/// Two events on this thread's stream, and the device's own clock between them (DEV-44).
 pub(crate) struct EventTimer<D: EventDriver> {
     id: i32,
+    /// The mark in front of the work.
     start: D::Event,
+    /// The mark behind it.
     stop: D::Event,
 }
 
@@ -87,6 +91,7 @@ impl<D: EventDriver> EventTimer<D> {
         Ok(EventTimer { id, start, stop })
     }
 
+    /// Queues the mark on the stream that this thread has for the device now (DEV-22), where the work goes too.
     fn record(&self, event: D::Event) -> Result<()> {
         let on = D::backend().enter(self.id)?;
         let stream = stream::current(Device::new(D::DEVICE.kind, self.id));
@@ -109,6 +114,7 @@ impl<D: EventDriver> Timer for EventTimer<D> {
         let on = D::backend().enter(self.id)?;
         // SAFETY: both events are of `new`, with timing, and live as long as the timer.
         let milliseconds = unsafe { D::elapsed(on, self.start, self.stop) }?;
+        // A timer answers in nanoseconds; drivers in a float of milliseconds, exact to about half a microsecond.
         Ok((f64::from(milliseconds) * 1e6) as u64)
     }
 }

@@ -30,11 +30,14 @@ use std::sync::{Arc, OnceLock};
 
 /// A device API over the calls of a driver. Its devices are opened when the first question comes.
 pub(crate) struct Backend<D: Driver> {
+    /// Shared with the pools, which take their blocks there.
     devices: Arc<OpenedDevices<D>>,
+    /// Workspace, pooled by thread and device (DEV-25 to DEV-35).
     pools: WorkspacePools,
 }
 
 impl<D: Driver> Backend<D> {
+    /// A backend of no device yet. No library is loaded.
     pub(crate) fn new() -> Backend<D> {
         let devices = Arc::new(OpenedDevices {
             opened: OnceLock::new(),
@@ -136,6 +139,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         let stream = Self::handle(stream)?;
         let nbytes = copy.nbytes;
+        // DEV-39: several drivers reject a copy of no bytes.
         if nbytes == 0 {
             return Ok(());
         }
@@ -162,11 +166,13 @@ impl<D: Driver> DeviceApi for Backend<D> {
             (false, false) => {
                 let ((from_id, from), (to_id, to)) = (source()?, target()?);
                 if from_id != to_id {
+                    // The source is entered last, as `Driver::across` expects.
                     let target = self.enter(to_id)?;
                     let source = self.enter(from_id)?;
                     // SAFETY: both spaces hold the bytes (`DeviceApi::copy`).
                     return unsafe { D::across((source, from), (target, to), stream) };
                 }
+                // DEV-40: no driver here defines the result of an overlapping copy within a device, so none is queued.
                 if Self::overlaps(copy) {
                     let message = format!(
                         "{nbytes} bytes from {:#x} + {} to {:#x} + {} overlap",
@@ -193,6 +199,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
+        // DEV-21: without streams, creating one returns the default one, and freeing and ordering do nothing.
         if !D::HAS_STREAMS {
             return Ok(Stream::DEFAULT);
         }
@@ -223,6 +230,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
     }
 
     fn alloc_workspace(&self, device: Device, nbytes: usize, _: Dtype) -> Result<Space> {
+        // DEV-25: pools take bytes from the device, so the hint is dropped.
         self.pools.alloc(device, nbytes)
     }
 
@@ -243,10 +251,12 @@ impl<D: Driver> DeviceApi for Backend<D> {
 struct OpenedDevices<D: Driver> {
     /// All of the start is behind this one lock: some OpenCL platforms do not survive two threads in it.
     opened: OnceLock<Result<Vec<D::Opened>>>,
+    /// The memory that is alive, by the handles that callers have.
     spaces: D::Spaces,
 }
 
 impl<D: Driver> OpenedDevices<D> {
+    /// Every device of the driver, opened by the first call; a driver that is missing stays missing in this process.
     fn all(&self) -> Result<&[D::Opened]> {
         let opened = self.opened.get_or_init(|| {
             let opened = D::open_all()?;
@@ -261,6 +271,7 @@ impl<D: Driver> OpenedDevices<D> {
             .map_err(|error| error.with_message(error.message()))
     }
 
+    /// Device `id`, made this thread's in the driver; DEV-42 for an index without a device.
     fn enter(&self, id: i32) -> Result<&D::Opened> {
         let all = self.all()?;
         let Some(opened) = usize::try_from(id).ok().and_then(|id| all.get(id)) else {
@@ -291,6 +302,7 @@ impl<D: Driver> SpaceSource for OpenedDevices<D> {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
+        // DEV-41: forgotten before it is freed, so that a second free finds no memory, even where the first one failed.
         let (id, memory) = self.spaces.remove(device, space)?;
         // SAFETY: the memory is of `alloc`, and the caller frees its space once (`SpaceSource::free`).
         unsafe { D::free(self.enter(id)?, memory) }

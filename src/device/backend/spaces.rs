@@ -40,6 +40,7 @@ mod addresses {
         }
 
         fn insert(&self, _: i32, memory: usize) -> Space {
+            // An address of the device, behind which the host has no memory: hence no provenance.
             Space(std::ptr::without_provenance_mut(memory))
         }
 
@@ -62,14 +63,19 @@ mod handles {
     use std::collections::HashMap;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// What is alive, by handle. A handle that is not here is refused, and none comes twice.
+    /// What is alive, by handle. A handle that is not here is rejected (DEV-41), and none comes twice.
     pub(crate) struct Handles<M> {
+        /// The driver's name, for messages.
         backend: &'static str,
+        /// Behind a lock: any thread may allocate and free at any time.
         alive: Mutex<AliveHandles<M>>,
     }
 
+    /// What [`Handles`] locks.
     struct AliveHandles<M> {
+        /// The id of the device and its memory, by handle.
         memory: HashMap<usize, (i32, M)>,
+        /// The newest handle; the next one is 64 more.
         last: usize,
     }
 
@@ -81,6 +87,7 @@ mod handles {
             self.alive.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
+        /// What was `found` behind `space`, or DEV-41 for a handle that is not alive.
         fn known<R>(&self, space: Space, found: Option<R>) -> Result<R> {
             match found {
                 Some(memory) => Ok(memory),
@@ -107,6 +114,7 @@ mod handles {
 
         fn insert(&self, id: i32, memory: M) -> Space {
             let mut alive = self.alive();
+            // Freed handles are not used again: one that a caller kept for too long must not be a newer space.
             alive.last += 64;
             let handle = alive.last;
             alive.memory.insert(handle, (id, memory));

@@ -7,10 +7,11 @@ use crate::device::{
 };
 use std::ffi::{CStr, c_int};
 
-/// A device API that a caller filled in as a table.
+/// A device API that a caller filled in as a table. A function that returns another number than 0 failed (DEV-02).
 pub(super) struct DeviceOfC(pub(super) &'static DeviceTable);
 
 impl DeviceOfC {
+    /// Turns the code of `call` into a result: an error has its name, the number and the text of `last_error` (DEV-02).
     fn checked(&self, call: &'static str, code: c_int) -> Result<()> {
         if code == 0 {
             return Ok(());
@@ -60,11 +61,13 @@ impl DeviceApi for DeviceOfC {
                 // SAFETY: the text of an answer ends, and stays until the next call of the table on this thread.
                 AttributeValue::text(unsafe { CStr::from_ptr(answer.text) }.to_string_lossy())
             }
+            // DEV-08: a tag of no meaning, and a text that is null, are no answer.
             _ => Ok(AttributeValue::None),
         }
     }
 
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
+        // A table has no place for the hint of an allocation.
         let mut space = std::ptr::null_mut();
         // SAFETY: the table's own function with its own context, and a place for the handle.
         let code = unsafe {
@@ -114,6 +117,7 @@ impl DeviceApi for DeviceOfC {
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
+        // DEV-21: a table without the function has no streams, and null is the default one.
         let mut stream = std::ptr::null_mut();
         if let Some(create) = self.0.create_stream {
             // SAFETY: the table's own function with its own context, and a place for the handle.
@@ -125,6 +129,7 @@ impl DeviceApi for DeviceOfC {
     }
 
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
+        // DEV-21: without streams, freeing one does nothing.
         let Some(free) = self.0.free_stream else {
             return Ok(());
         };
@@ -135,6 +140,7 @@ impl DeviceApi for DeviceOfC {
     }
 
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
+        // DEV-21: nor does ordering two.
         let Some(order) = self.0.sync_streams else {
             return Ok(());
         };

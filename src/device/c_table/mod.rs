@@ -18,7 +18,8 @@ use from_c::DeviceOfC;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
-/// What every table starts with, so that a pointer to something else is noticed.
+/// What every table starts with, so that a pointer to something else is noticed (DEV-02): in memory the text `tvmspDEV` on a
+/// little-endian machine, which is above any address that a C++ object of x86-64 can begin with.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tvmspDEV");
 
 /// An answer to [`DeviceTable::attribute`].
@@ -108,7 +109,9 @@ unsafe impl Sync for DeviceTable {}
 /// A table of a device API of this crate.
 #[repr(C)]
 struct TableOfApi {
+    /// First, so that the address of the table, which is its context, is that of the whole.
     table: DeviceTable,
+    /// The API that the functions of `to_c` call.
     api: &'static dyn DeviceApi,
 }
 
@@ -151,6 +154,7 @@ pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
 /// `table` is null, or points to eight bytes at least, and to a whole [`DeviceTable`] that lives for ever if they are
 /// [`MAGIC`].
 pub unsafe fn to_api(table: *mut DeviceTable) -> Option<&'static dyn DeviceApi> {
+    // A table of this crate that comes back is not wrapped a second time.
     let ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = ours.find(&(table as usize)).copied();
     if known.is_some() || table.is_null() {
@@ -163,8 +167,10 @@ pub unsafe fn to_api(table: *mut DeviceTable) -> Option<&'static dyn DeviceApi> 
     }
     // SAFETY: behind the magic is a whole table that lives for ever, by the second clause.
     let table: &'static DeviceTable = unsafe { &*table };
+    // A shorter table was filled in by an older header, and lacks functions that are called.
     if table.size < size_of::<DeviceTable>() as u64 {
         return None;
     }
+    // DEV-02: what a factory returned is kept for the life of the process.
     Some(Box::leak(Box::new(DeviceOfC(table))))
 }

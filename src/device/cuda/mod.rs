@@ -25,7 +25,9 @@ pub(crate) struct Cuda;
 
 /// A device and its primary context.
 pub(crate) struct CudaDevice {
+    /// What the driver knows the device by.
     device: sys::CUdevice,
+    /// Retained for the life of the process: other libraries of the process share it.
     context: sys::CUcontext,
 }
 
@@ -35,6 +37,7 @@ unsafe impl Send for CudaDevice {}
 unsafe impl Sync for CudaDevice {}
 
 impl CudaDevice {
+    /// The device of this number in the order of the driver, with its primary context.
     fn open(ordinal: i32) -> Result<CudaDevice> {
         let device = Cuda::checked("cuDeviceGet", result::device::get(ordinal))?;
         // SAFETY: the driver just returned this device. The context is kept for ever.
@@ -90,6 +93,7 @@ impl Driver for Cuda {
                 "CUDA is here, but no device: {call} returned {code:?}"
             ))
         };
+        // A machine with the driver and no card fails in one of these calls: a device that is missing, not a failed call (DEV-07).
         result::init().map_err(|code| no_device("cuInit", code))?;
         let count = result::device::get_count();
         let count = count.map_err(|code| no_device("cuDeviceGetCount", code))?;
@@ -159,6 +163,7 @@ impl Driver for Cuda {
     fn alloc(_: &CudaDevice, nbytes: usize) -> Result<usize> {
         // SAFETY: a context is current.
         let data = unsafe { result::malloc_sync(nbytes.max(1)) };
+        // The one failure that is a MemoryError (DEV-07).
         let data = data.map_err(|failure| match failure.0 {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => out_of_memory(nbytes, "cuMemAlloc"),
             _ => Cuda::failure("cuMemAlloc", failure),
@@ -214,6 +219,7 @@ impl Driver for Cuda {
         (target, to): (&CudaDevice, SpacePart<Cuda>),
         stream: *mut c_void,
     ) -> Result<()> {
+        // Both contexts are named, so that the driver connects the devices, or goes through the host itself.
         let (nbytes, stream) = (to.nbytes, stream.cast());
         let (to, from) = (start(&to), start(&from));
         let (into, out_of) = (target.context, source.context);

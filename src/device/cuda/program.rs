@@ -21,7 +21,9 @@ unsafe impl Sync for CudaModule {}
 
 /// A function of a module, and the dynamic shared memory that it may use.
 pub(crate) struct CudaFunction {
+    /// What the driver knows the function by; its module keeps it.
     function: sys::CUfunction,
+    /// Bytes of dynamic shared memory that the driver lets it use so far (DEV-48).
     allowed: Mutex<usize>,
 }
 
@@ -41,6 +43,7 @@ impl KernelDriver for Cuda {
     fn load(on: &CudaDevice, code: &FormattedCode) -> Result<CudaModule> {
         let mut image = match code.format.as_str() {
             "ptx" | "cubin" | "fatbin" => code.data.clone(),
+            // Upstream leaves source to a callback of its frontend (`tvm_callback_cuda_compile`); there is none here.
             "cuda" | "cu" => compile(&code.data, on.device)?,
             other => {
                 return refuse(
@@ -76,6 +79,7 @@ impl KernelDriver for Cuda {
         sizes: &WorkSizes,
         stream: Stream,
     ) -> Result<()> {
+        // DEV-47: `cuLaunchKernel` has no clusters; they need the extended launch.
         if sizes.cluster != [1; 3] {
             return refuse(
                 DEV_47,
@@ -87,6 +91,7 @@ impl KernelDriver for Cuda {
         let mut addresses = args.addresses();
         let (grid, block) = (sizes.grid_u32(), sizes.block_u32());
         let shared = sizes.shared_u32();
+        // A programmatic launch may begin early and need not: the tag changes nothing here.
         let launch = if sizes.cooperative {
             result::launch_cooperative_kernel
         } else {
@@ -158,6 +163,7 @@ fn compile(source: &[u8], device: sys::CUdevice) -> Result<Vec<u8>> {
     };
     let major = version(Question::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
     let minor = version(Question::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    // Sources of TVM include headers of the toolkit, such as `cuda_fp16.h`, which NVRTC finds only in named directories.
     let toolkit = ["CUDA_HOME", "CUDA_PATH"]
         .into_iter()
         .filter_map(|name| std::env::var(name).ok());
@@ -166,6 +172,7 @@ fn compile(source: &[u8], device: sys::CUdevice) -> Result<Vec<u8>> {
         include_paths: toolkit.map(|root| format!("{root}/include")).collect(),
         ..CompileOptions::default()
     };
+    // NVRTC takes a text of C, which a zero would end.
     let ptx = compile_ptx_with_opts(source.replace('\0', " "), options);
     let ptx = ptx.map_err(|error| {
         driver_error(Cuda::KEY, "nvrtcCompileProgram", -1, format!("{error:?}"))

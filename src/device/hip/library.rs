@@ -79,6 +79,7 @@ macro_rules! functions {
                     $($field: {
                         // SAFETY: the function of this name has this type, by the header of ROCm.
                         let symbol = unsafe { library.get(concat!($name, "\0").as_bytes()) };
+                        // A library that lacks one is rejected now, and not at some later call.
                         *symbol.map_err(|error| {
                             absent(format!("no HIP here: the driver library lacks {}: {error}", $name))
                         })?
@@ -163,6 +164,7 @@ impl HipLibrary {
         &self,
         device: c_int,
     ) -> std::result::Result<Option<String>, HipFailure> {
+        // DEV-08: no answer is null, not an error.
         let Some(PropertiesFunction { call, arch_name }) = self.properties else {
             return Ok(None);
         };
@@ -194,6 +196,7 @@ impl HipLibrary {
             // SAFETY: loading a library runs its initialisers; the system's HIP is trusted with that.
             unsafe { Library::new(*name) }.ok()
         });
+        // The first that loads decides: one that lacks a function is reported, not passed over for the next name.
         match libraries.into_iter().next() {
             Some(library) => HipLibrary::of(library),
             None => Err(absent(

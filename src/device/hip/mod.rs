@@ -24,17 +24,22 @@ pub(crate) struct Hip;
 
 /// A device: the driver knows it by its number.
 pub(crate) struct HipDevice {
+    /// Its number in the order of the driver.
     id: c_int,
+    /// The functions of the driver, loaded for the life of the process.
     library: &'static HipLibrary,
 }
 
 /// What a call of the driver failed with, and its name for that.
 pub(crate) struct HipFailure {
+    /// `hipError_t`.
     code: HipCode,
+    /// `hipErrorNoDevice`, ...; empty where the driver has no name for it.
     meaning: String,
 }
 
 impl HipLibrary {
+    /// Nothing for `hipSuccess`, else the failure with its name.
     fn ok(&self, code: HipCode) -> std::result::Result<(), HipFailure> {
         if code == SUCCESS {
             return Ok(());
@@ -45,6 +50,7 @@ impl HipLibrary {
 }
 
 impl HipDevice {
+    /// [`HipLibrary::ok`] as an error that names the call.
     fn checked(&self, call: &str, code: HipCode) -> Result<()> {
         Hip::checked(call, self.library.ok(code))
     }
@@ -124,7 +130,7 @@ impl Driver for Hip {
     }
 
     fn enter(on: &HipDevice) -> Result<()> {
-        // SAFETY: takes any number, and refuses one that is no device.
+        // SAFETY: takes any number, and rejects one that is no device.
         on.checked("hipSetDevice", unsafe { (on.library.set_device)(on.id) })
     }
 
@@ -183,6 +189,7 @@ impl Driver for Hip {
     }
 
     fn alloc(on: &HipDevice, nbytes: usize) -> Result<usize> {
+        // `hipMalloc` answers 0 bytes with null, and a space of no bytes is a space all the same: one byte at least.
         let mut memory = ptr::null_mut();
         // SAFETY: `memory` is a place for the address, and the device is this thread's (`Driver::enter`).
         let code = unsafe { (on.library.malloc)(&raw mut memory, nbytes.max(1)) };
@@ -237,6 +244,7 @@ impl Driver for Hip {
         (target, to): (&HipDevice, SpacePart<Hip>),
         stream: *mut c_void,
     ) -> Result<()> {
+        // Both devices are named, so that the driver connects them, or goes through the host itself.
         let (into, out_of, nbytes) = (target.id, source.id, to.nbytes);
         let (to, from) = (start(&to), start(&from));
         // SAFETY: both spaces hold the bytes (`Driver::across`).

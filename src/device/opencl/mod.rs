@@ -39,8 +39,11 @@ pub(crate) struct OpenCl;
 
 /// A device with a context and a queue of its own.
 pub(crate) struct OpenClDevice {
+    /// `cl_device_id`.
     id: *mut c_void,
+    /// `cl_context`, of this device alone.
     context: *mut c_void,
+    /// `cl_command_queue`, in order (DEV-37).
     queue: *mut c_void,
 }
 
@@ -57,6 +60,7 @@ pub(crate) struct OpenClBuffer(*mut c_void);
 unsafe impl Send for OpenClBuffer {}
 
 impl OpenClDevice {
+    /// Makes a context and a queue for a device.
     fn open(id: *mut c_void) -> Result<OpenClDevice> {
         let context = create_context(&[id], ptr::null(), None, ptr::null_mut());
         let context = OpenCl::checked("clCreateContext", context)?;
@@ -83,6 +87,7 @@ impl OpenClDevice {
         (number > 0).then_some(number)
     }
 
+    /// A text without the zeros and blanks at its end; none where it is empty (DEV-08).
     fn text(&self, name: u32) -> Option<String> {
         let bytes = self.info(name)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -90,6 +95,7 @@ impl OpenClDevice {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
+    /// The largest block as DEV-10 writes it. OpenCL answers with a `size_t` for each axis.
     fn dimensions(&self) -> AttributeValue {
         let bytes = self.info(CL_DEVICE_MAX_WORK_ITEM_SIZES).unwrap_or_default();
         let (words, _) = bytes.as_chunks();
@@ -106,6 +112,7 @@ fn forget(event: *mut c_void) {
     }
 }
 
+/// The result of a call that queues work, whose event is not needed.
 fn queued(call: &str, event: std::result::Result<*mut c_void, i32>) -> Result<()> {
     forget(OpenCl::checked(call, event)?);
     Ok(())
@@ -133,6 +140,7 @@ impl Driver for OpenCl {
     fn open_all() -> Result<Vec<OpenClDevice>> {
         let platforms = get_platform_ids()
             .map_err(|code| absent(format!("no OpenCL here: {} ({code})", error_text(code))))?;
+        // Kinds outside, platforms inside: index 0 is a GPU wherever one is there.
         let mut devices = Vec::new();
         for kind in [
             CL_DEVICE_TYPE_GPU,
@@ -192,6 +200,7 @@ impl Driver for OpenCl {
                 ptr::null_mut(),
             )
         };
+        // Context and flags are right, so that whatever fails is for want of memory, or of a buffer as large.
         let memory = created.map_err(|code| {
             out_of_memory(
                 nbytes,
@@ -215,6 +224,7 @@ impl Driver for OpenCl {
         to: SpacePart<OpenCl>,
         _: *mut c_void,
     ) -> Result<()> {
+        // 0 behind the buffer: the call returns when the copy is queued, not when it is done (DEV-36).
         let (memory, offset, nbytes) = (to.memory.0, to.offset, to.nbytes);
         // SAFETY: the host's side stays until a sync (`Driver::upload`); OpenCL checks the ends of buffers.
         let event = unsafe {
@@ -229,6 +239,7 @@ impl Driver for OpenCl {
         to: *mut c_void,
         _: *mut c_void,
     ) -> Result<()> {
+        // As for an upload, the call does not block.
         let (memory, offset, nbytes) = (from.memory.0, from.offset, from.nbytes);
         // SAFETY: the host's side stays until a sync (`Driver::download`); OpenCL checks the ends of buffers.
         let event =

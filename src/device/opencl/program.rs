@@ -70,7 +70,9 @@ impl KernelDriver for OpenCl {
                 created,
             )?
         });
+        // A binary is built too: until then OpenCL makes no kernel of it.
         if let Err(code) = build_program(program.0, &[on.id], c"", None, ptr::null_mut()) {
+            // The number says only that it failed; the log says why.
             let log = get_program_build_data(program.0, on.id, CL_PROGRAM_BUILD_LOG);
             let log = log.unwrap_or_default();
             let log = String::from_utf8_lossy(&log);
@@ -109,7 +111,9 @@ impl KernelDriver for OpenCl {
 }
 
 impl OpenClKernel {
+    /// Sets argument `at` to `bytes`, which are those of a handle or of a number.
     fn set_argument(&mut self, at: usize, of: ArgType, bytes: &[u8]) -> Result<()> {
+        // Null stays null, which OpenCL takes for a buffer that is not there.
         let mut memory = ptr::null_mut();
         let (nbytes, value) = if of == ArgType::Handle {
             let address = bytes.try_into().map_or(0, usize::from_ne_bytes);
@@ -127,11 +131,13 @@ impl OpenClKernel {
         set.map_err(|code| OpenCl::failure(format!("clSetKernelArg {at}"), code))
     }
 
+    /// Queues the kernel with the arguments that were set last.
     fn enqueue(&mut self, on: &OpenClDevice, info: &KernelInfo, sizes: &WorkSizes) -> Result<()> {
         let local = sizes.block;
         // The global size of OpenCL is blocks times threads.
         let mut global = sizes.block;
         for (global, grid) in global.iter_mut().zip(sizes.grid) {
+            // DEV-47: what is too large for the machine is for the driver to reject.
             *global = global.saturating_mul(grid);
         }
         // SAFETY: sizes have three axes, of which `dimensions` are in use.

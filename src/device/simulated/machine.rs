@@ -59,28 +59,43 @@ pub enum Hazard {
 
 /// A piece of queued work.
 pub(super) enum Work {
+    /// Moves bytes.
     Copy(CopyRequest, Snapshot),
+    /// Runs a closure over the device's memory.
     Kernel(Box<dyn FnOnce(&mut SimulatedMemory) + Send>),
+    /// Marks an event, by its number, as reached.
     Record(usize),
+    /// Holds its queue up until the event of this number is reached.
     Wait(usize),
 }
 
-/// What a host source held when the copy was queued.
+/// What a host source held when the copy was queued, to see whether it changed before the copy ran; none for a device source.
 pub(super) struct Snapshot(Option<Vec<u8>>);
 
+/// A queue by the index of its device and its stream.
 type QueueKey = (i32, Stream);
 
+/// Everything of the simulated device that changes, behind one lock.
 pub(super) struct SimulatedMachine {
+    /// The memory of all devices.
     pub(super) memory: SimulatedMemory,
+    /// Every call so far; their number also makes streams and events differ.
     pub(super) calls: Vec<SimulatedCall>,
+    /// What callers did wrong so far, in order.
     pub(super) hazards: Vec<Hazard>,
+    /// How many more allocations succeed before one fails.
     pub(super) fail_alloc: Option<usize>,
+    /// How many more copies succeed before one fails.
     pub(super) fail_copy: Option<usize>,
     /// Workspace that [`Bug::WorkspaceTwice`] will hand out again.
     pub(super) handed_out: Vec<Space>,
+    /// Work that has not run, oldest first. Ordered, so that equal seeds pick equal queues.
     queues: BTreeMap<QueueKey, VecDeque<Work>>,
+    /// Events that were reached.
     recorded: BTreeSet<usize>,
+    /// The state of the generator that decides when work runs by itself (`tick`).
     clock: u64,
+    /// The defect that was planted.
     bug: Option<Bug>,
 }
 
@@ -95,11 +110,13 @@ impl SimulatedMachine {
             handed_out: Vec::new(),
             queues: BTreeMap::new(),
             recorded: BTreeSet::new(),
+            // A generator of this kind stays at 0 for ever; an odd number is none.
             clock: seed | 1,
             bug,
         }
     }
 
+    /// Notes a call, before it is checked: one that fails reached the device too.
     pub(super) fn log(&mut self, call: SimulatedCall) {
         self.calls.push(call);
     }
@@ -169,6 +186,7 @@ impl SimulatedMachine {
             // SAFETY: the source of a copy holds its bytes.
             unsafe { host_bytes(copy.from, copy.from_offset, copy.nbytes) }.to_vec()
         }));
+        // A caller that reads before a sync sees that it is too early.
         if to_host {
             let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);
             // SAFETY: the destination of a copy holds its bytes, and is not read before a sync.
@@ -177,6 +195,7 @@ impl SimulatedMachine {
         self.push(id, stream, Work::Copy(copy, snapshot))
     }
 
+    /// Queues work; DEV-42 for a stream that this device does not have.
     pub(super) fn push(&mut self, id: i32, stream: Stream, work: Work) -> Result<()> {
         let queue = (id, stream);
         if stream != Stream::DEFAULT && !self.queues.contains_key(&queue) {
@@ -186,6 +205,7 @@ impl SimulatedMachine {
                 format!("{stream:?} is not a stream of device {id}"),
             );
         }
+        // The default stream needs no making: it is there with its first work.
         let pending = self.queues.entry(queue).or_default();
         if self.bug == Some(Bug::StreamRunsBackwards) {
             pending.push_front(work);
@@ -196,6 +216,7 @@ impl SimulatedMachine {
         Ok(())
     }
 
+    /// A new stream, whose handle no other one of this device has had.
     pub(super) fn create_stream(&mut self, device: Device) -> Stream {
         let id = device.id;
         // Another number for every stream, as calls are only added, and never null.
@@ -207,6 +228,7 @@ impl SimulatedMachine {
         stream
     }
 
+    /// Runs what is left on a stream and forgets it.
     pub(super) fn free_stream(&mut self, id: i32, stream: Stream) {
         self.log(SimulatedCall::FreeStream(id, stream));
         self.drain(id, stream);
@@ -218,6 +240,7 @@ impl SimulatedMachine {
         self.log(SimulatedCall::SyncStreams(id, before, after));
         // The number of this call, which no other event has.
         let event = self.calls.len();
+        // DEV-38: the caller does not wait; the second queue does, when it comes to the mark.
         self.push(id, before, Work::Record(event))?;
         self.push(id, after, Work::Wait(event))
     }
@@ -231,6 +254,7 @@ impl SimulatedMachine {
         {}
     }
 
+    /// What is wrong at the end: queues with work, spaces that are alive.
     pub(super) fn leftovers(&self) -> Vec<Hazard> {
         let queued = self.queues.iter().filter(|(_, work)| !work.is_empty());
         let never_synced = queued.map(|((_, stream), _)| Hazard::NeverSynced(*stream));
@@ -238,16 +262,18 @@ impl SimulatedMachine {
         never_synced.chain(never_freed).collect()
     }
 
+    /// Runs everything on every queue.
     fn drain_all(&mut self) {
         while self.step_any() {}
     }
 
+    /// Runs one piece of work of the first queue that can; false where none can.
     fn step_any(&mut self) -> bool {
         let queues: Vec<QueueKey> = self.queues.keys().copied().collect();
         queues.into_iter().any(|queue| self.step(queue))
     }
 
-    /// Now and then something runs by itself.
+    /// Now and then something runs by itself, by a clock that `spec/device.md` fixes: every implementation runs a script alike.
     fn tick(&mut self) {
         self.clock ^= self.clock << 13;
         self.clock ^= self.clock >> 7;
@@ -280,6 +306,7 @@ impl SimulatedMachine {
         true
     }
 
+    /// Moves the bytes of a copy, those of the host as they are now.
     fn run_copy(&mut self, copy: &CopyRequest, snapshot: Snapshot) {
         let from_host = copy.from_device.kind == Device::CPU.kind;
         let to_host = copy.to_device.kind == Device::CPU.kind;
@@ -313,6 +340,7 @@ impl SimulatedMachine {
         }
     }
 
+    /// The copy of [`Bug::OverlapSmears`]: byte by byte from the front.
     fn smear(&mut self, copy: &CopyRequest) {
         let bytes = self.memory.bytes(copy.from).unwrap_or_default();
         for at in 0..copy.nbytes {
@@ -373,6 +401,7 @@ unsafe fn host_bytes<'a>(space: Space, offset: usize, nbytes: usize) -> &'a [u8]
     unsafe { std::slice::from_raw_parts(first, nbytes) }
 }
 
+/// Whether both sides are one space and have a byte in common.
 fn overlaps(copy: &CopyRequest) -> bool {
     copy.from == copy.to
         && copy.from_offset < copy.to_offset + copy.nbytes

@@ -14,12 +14,17 @@ const FIRST: usize = 1 << 44;
 /// The memory of the device: spaces at addresses that mean nothing to the host.
 #[derive(Default)]
 pub struct SimulatedMemory {
+    /// Every space that ever was, by its address: a freed one still shows what it holds.
     blocks: BTreeMap<usize, SimulatedBlock>,
+    /// Where the next new space begins at the earliest.
     next: usize,
 }
 
+/// A space, alive or freed.
 struct SimulatedBlock {
+    /// What it holds.
     bytes: Vec<u8>,
+    /// Whether it is allocated.
     alive: bool,
 }
 
@@ -82,6 +87,7 @@ impl SimulatedMemory {
     }
 }
 
+/// The handle of an address. The host has no memory there, hence no provenance.
 pub(super) fn space_at(address: usize) -> Space {
     Space(std::ptr::without_provenance_mut::<c_void>(address))
 }

@@ -78,11 +78,15 @@ const KIND: i32 = Device::ext_dev(0).kind;
 
 /// The simulated device. Two devices by default, ids 0 and 1, of whatever type the caller names.
 pub struct Simulated {
+    /// What the pools take their blocks from as well.
     shared: Arc<SimulatedState>,
+    /// Workspace, pooled by thread and device (DEV-25 to DEV-35).
     pools: WorkspacePools,
+    /// How many there are, with indices from 0.
     devices: i32,
 }
 
+/// What a simulated device and its pools share.
 struct SimulatedState {
     machine: Mutex<SimulatedMachine>,
     bug: Option<Bug>,
@@ -168,6 +172,7 @@ impl Simulated {
         self.shared.machine()
     }
 
+    /// The index of `device`; DEV-42 where there is no device of that index.
     fn here(&self, device: Device) -> Result<i32> {
         let id = device.id;
         if (0..self.devices).contains(&id) {
@@ -267,6 +272,7 @@ impl DeviceApi for Simulated {
 
     fn alloc_workspace(&self, device: Device, nbytes: usize, _: Dtype) -> Result<Space> {
         self.here(device)?;
+        // Filled by `Bug::WorkspaceTwice` alone.
         let twice = self.machine().handed_out.pop();
         if let Some(space) = twice {
             return Ok(space);
@@ -282,6 +288,7 @@ impl DeviceApi for Simulated {
         let freed = self.pools.free(device, space);
         if freed.is_err() {
             if self.shared.bug == Some(Bug::WorkspaceTwice) {
+                // The second owner of the block frees it again, which the pool rejects (DEV-31); the defect is not to show that way.
                 return Ok(());
             }
             let hazard = Hazard::WorkspaceNotTaken(space);

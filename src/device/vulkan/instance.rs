@@ -17,15 +17,22 @@ const MOST_DEVICES: usize = 8;
 
 /// A device with what is needed to compute on it.
 pub(crate) struct VulkanDevice {
+    /// Lives as long as the process.
     pub(super) device: ash::Device,
+    /// Names, versions and limits.
     pub(super) properties: vk::PhysicalDeviceProperties,
+    /// The width in which invocations run in lockstep.
     pub(super) subgroup: vk::PhysicalDeviceSubgroupProperties<'static>,
+    /// Empty where the driver has none (Vulkan 1.1 and before).
     pub(super) driver_name: String,
     pub(super) features: Features,
+    /// Its heaps and the types of memory in them.
     pub(super) memory: vk::PhysicalDeviceMemoryProperties,
-    /// Memory types: for buffers of the device, and for staging.
+    /// The index of the memory type of buffers.
     pub(super) device_memory: u32,
+    /// The index of the memory type of staging.
     pub(super) host_memory: u32,
+    /// What is recorded and not yet submitted. Vulkan leaves it to callers that no two threads use a queue at once.
     queue: Mutex<VulkanQueue>,
 }
 
@@ -51,6 +58,7 @@ pub(super) struct Features {
 }
 
 impl VulkanDevice {
+    /// The queue, for this thread alone until the guard ends.
     pub(super) fn queue(&self) -> MutexGuard<'_, VulkanQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,6 +100,7 @@ pub(super) fn open_all() -> Result<Vec<VulkanDevice>> {
 fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option<VulkanDevice>> {
     // SAFETY: the instance is alive and the physical device is one of its.
     let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
+    // The first family will do: one queue is all that is used.
     let computes = families
         .iter()
         .position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE));
@@ -114,6 +123,7 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
     let mut has11 = vk::PhysicalDeviceVulkan11Features::default();
     let mut has12 = vk::PhysicalDeviceVulkan12Features::default();
     let mut has = vk::PhysicalDeviceFeatures2::default();
+    // A device of an older version must not see structs of a newer one in the chain.
     let newer = properties.api_version >= vk::API_VERSION_1_2;
     if newer {
         has = has.push_next(&mut has11).push_next(&mut has12);
@@ -202,6 +212,7 @@ fn memory_types(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<(u32, u32
     };
     let host =
         with(vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT)?;
+    // A device that shares the memory of the host may have none of its own.
     let device = with(vk::MemoryPropertyFlags::DEVICE_LOCAL).unwrap_or(host);
     Some((device, host))
 }

@@ -10,8 +10,11 @@ use std::ffi::c_void;
 /// A buffer with memory of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VulkanBuffer {
+    /// What commands name.
     pub(super) handle: vk::Buffer,
+    /// An allocation of its own for each buffer.
     memory: vk::DeviceMemory,
+    /// Bytes that were requested; the buffer has one at least.
     pub(super) nbytes: usize,
     /// Where the host sees it; null where it does not.
     mapped: *mut c_void,
@@ -47,6 +50,7 @@ impl VulkanBuffer {
         })?;
         // SAFETY: the buffer was just made.
         let needs = unsafe { device.get_buffer_memory_requirements(handle) };
+        // A driver may keep buffers of this use out of a memory type; then any that it accepts will do.
         let fits = |of: u32| needs.memory_type_bits & (1 << of) != 0;
         let memory_type = if fits(memory_type) {
             memory_type

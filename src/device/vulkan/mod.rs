@@ -94,6 +94,7 @@ impl Driver for Vulkan {
         to: SpacePart<Vulkan>,
         _: *mut c_void,
     ) -> Result<()> {
+        // The bytes are copied now, so that the caller's may change before the recorded copy runs.
         let staging = on.staging(to.nbytes)?;
         // SAFETY: staging memory is mapped and has these bytes; the source is valid for them (`Driver::upload`).
         unsafe { std::ptr::copy_nonoverlapping(from.cast(), staging.mapped_bytes(), to.nbytes) };

@@ -19,16 +19,21 @@ pub(crate) struct SpirvShader {
     pub name: String,
     /// Bit 0: scalars come through a uniform buffer instead of push constants.
     pub flags: u32,
-    /// SPIR-V.
+    /// SPIR-V, as numbers of the host.
     pub words: Vec<u32>,
 }
 
 /// A shader, compiled for a device.
 pub(crate) struct VulkanPipeline {
+    /// The shader with its entry point.
     pipeline: vk::Pipeline,
+    /// The one set of descriptors, and the push constants.
     layout: vk::PipelineLayout,
+    /// Which binding is a buffer of what kind.
     set_layout: vk::DescriptorSetLayout,
+    /// Kept to be destroyed with the rest.
     shader: vk::ShaderModule,
+    /// Whether scalars come through a uniform buffer.
     uniform: bool,
 }
 
@@ -73,6 +78,7 @@ impl KernelDriver for Vulkan {
         for handle in handles {
             let space = Space(std::ptr::without_provenance_mut(handle as usize));
             let (id, buffer) = Vulkan::backend().memory(space)?;
+            // DEV-51: a descriptor can name a buffer of its own device alone, and Vulkan does not look.
             if id != own {
                 return refuse(
                     DEV_51,
@@ -97,6 +103,7 @@ impl KernelDriver for Vulkan {
             queue.keep(uniform);
             buffers.push(uniform);
         }
+        // A fresh set for each launch: one that recorded work names must not change before it has run.
         let set = queue.descriptor_set(&on.device, pipeline.set_layout)?;
         let infos: Vec<[vk::DescriptorBufferInfo; 1]> = buffers
             .iter()
@@ -162,6 +169,7 @@ impl KernelDriver for Vulkan {
     }
 }
 
+/// Bindings below `storage` are the kernel's buffers; the one behind them has the scalars.
 fn descriptor_type(binding: usize, storage: usize) -> vk::DescriptorType {
     if binding < storage {
         vk::DescriptorType::STORAGE_BUFFER
@@ -179,6 +187,7 @@ fn make(on: &VulkanDevice, kernel: &KernelInfo, shader: &SpirvShader) -> Result<
         .take_while(|of| **of == ArgType::Handle)
         .count();
     let scalars = kernel.arg_types.len() - storage;
+    // A flag without scalars means nothing: a buffer of no bytes cannot be bound.
     let uniform = shader.flags & 1 != 0 && scalars > 0;
     let bindings: Vec<vk::DescriptorSetLayoutBinding<'_>> = (0..storage + usize::from(uniform))
         .map(|binding| {
@@ -199,6 +208,7 @@ fn make(on: &VulkanDevice, kernel: &KernelInfo, shader: &SpirvShader) -> Result<
     } else {
         &ranges[..]
     };
+    // DEV-51: the compiler sets the flag where push constants are too few on its device; this one may have fewer.
     let most = on.properties.limits.max_push_constants_size;
     if !pushes.is_empty() && (scalars * SLOT) as u32 > most {
         let message = format!(

@@ -4,6 +4,7 @@ use super::instance::VulkanDevice;
 use crate::device::{Attribute, AttributeValue};
 use ash::vk;
 
+/// The answer to an attribute, from what the device stated when it was opened (DEV-08).
 pub(super) fn attribute(on: &VulkanDevice, attribute: Attribute) -> AttributeValue {
     let limits = &on.properties.limits;
     match attribute {
@@ -21,6 +22,7 @@ pub(super) fn attribute(on: &VulkanDevice, attribute: Attribute) -> AttributeVal
         Attribute::DriverVersion => version(on.properties.driver_version),
         Attribute::TotalGlobalMemory => {
             let types = on.memory.memory_types_as_slice();
+            // The size of the heap that buffers come from, and not of all heaps together.
             let heap = types
                 .get(on.device_memory as usize)
                 .map(|of| of.heap_index as usize);
@@ -88,10 +90,12 @@ pub(super) fn target_property(on: &VulkanDevice, property: &str) -> AttributeVal
     }
 }
 
+/// A number of Vulkan as an answer.
 fn int(number: u32) -> AttributeValue {
     AttributeValue::Int(number.into())
 }
 
+/// The device's name; null where it is no text that ends.
 fn name(on: &VulkanDevice) -> AttributeValue {
     let name = on.properties.device_name_as_c_str();
     name.map_or(AttributeValue::None, |name| {
@@ -99,6 +103,7 @@ fn name(on: &VulkanDevice) -> AttributeValue {
     })
 }
 
+/// `major.minor.patch` of a version that Vulkan packs into 32 bits (DEV-11). Drivers pack their own as they like.
 fn version(packed: u32) -> AttributeValue {
     let (major, minor, patch) = (
         vk::api_version_major(packed),

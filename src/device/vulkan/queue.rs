@@ -8,15 +8,21 @@ use ash::vk;
 
 /// The queue of a device, what is recorded for it, and what recorded work needs.
 pub(super) struct VulkanQueue {
+    /// Of the family that was chosen when the device was opened.
     queue: vk::Queue,
+    /// The one command buffer, recorded again after each wait.
     commands: vk::CommandBuffer,
+    /// Signalled when what was submitted is done.
     fence: vk::Fence,
+    /// Whether the command buffer holds anything that was not submitted.
     recording: bool,
     /// What a wait failed with. What was submitted may still run then, so nothing of it is used or freed any more.
     lost: Option<vk::Result>,
     /// How much is recorded; beyond a limit it is run, so that staging does not pile up.
     recorded: usize,
+    /// Host-visible buffers that recorded work reads or writes.
     staging: Vec<VulkanBuffer>,
+    /// Pools of the sets that recorded work names; only the last one has room.
     descriptors: Vec<vk::DescriptorPool>,
 }
 
@@ -26,6 +32,7 @@ const MOST_RECORDED: usize = 512;
 const MOST_STAGING: usize = 256 << 20;
 
 impl VulkanQueue {
+    /// The first queue of `family`, with nothing recorded.
     pub(super) fn new(device: &ash::Device, family: u32) -> Result<VulkanQueue> {
         // SAFETY: the device is alive, and was created with one queue of this family.
         let queue = unsafe { device.get_device_queue(family, 0) };
@@ -100,6 +107,7 @@ impl VulkanQueue {
             })?;
             self.recording = true;
         }
+        // DEV-37: one barrier between any two pieces of work. What depends on what is not known here, since kernels name no accesses.
         let both = vk::PipelineStageFlags::TRANSFER
             | vk::PipelineStageFlags::COMPUTE_SHADER
             | vk::PipelineStageFlags::HOST;
@@ -200,10 +208,12 @@ impl VulkanQueue {
         }
     }
 
+    /// Submits what is recorded and waits for it. Returns at once where nothing is.
     fn submit(&mut self, device: &ash::Device) -> Result<()> {
         if !self.recording {
             return Ok(());
         }
+        // DEV-36: a fence alone does not make what the device wrote visible to the host.
         let to_host = [vk::MemoryBarrier::default()
             .src_access_mask(vk::AccessFlags::TRANSFER_WRITE | vk::AccessFlags::SHADER_WRITE)
             .dst_access_mask(vk::AccessFlags::HOST_READ)];
@@ -244,6 +254,7 @@ impl VulkanQueue {
     }
 }
 
+/// A pool of 256 sets, of eight buffers each on average; a set that does not fit gets a new pool.
 fn descriptor_pool(device: &ash::Device) -> Result<vk::DescriptorPool> {
     const SETS: u32 = 256;
     let sizes = [

@@ -17,7 +17,7 @@ pub(crate) struct PackedArguments {
     pub(crate) values: Vec<TVMValue>,
     /// Their codes.
     pub(crate) codes: Vec<c_int>,
-    /// Where bytes are.
+    /// What the handles of bytes point to; never read here.
     _arrays: Vec<ByteArray>,
 }
 
@@ -40,6 +40,7 @@ impl PackedArguments {
                         data: bytes.as_ptr().cast(),
                         size: bytes.len(),
                     });
+                    // VAL-19: bytes are passed as the address of a length and a pointer.
                     let v_handle = array.cast();
                     (TVMValue { v_handle }, code::BYTES)
                 }

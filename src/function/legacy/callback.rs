@@ -27,6 +27,7 @@ pub type TVMPackedCFuncFinalizer = unsafe extern "C-unwind" fn(resource: *mut c_
 /// `callback` must be callable with `resource` from any thread until `finish` is called, which happens once.
 pub(crate) unsafe fn from_callback(
     callback: TVMPackedCFunc,
+    /// Passed to every call; its meaning is the callback's.
     resource: *mut c_void,
     finish: Option<TVMPackedCFuncFinalizer>,
 ) -> Function {
@@ -57,8 +58,10 @@ pub(crate) unsafe fn from_callback(
     })
 }
 
+/// What a callback was made with; ends with the function (FUN-20).
 struct Resource {
     resource: *mut c_void,
+    /// FUN-20: a null finaliser is not called.
     finish: Option<TVMPackedCFuncFinalizer>,
 }
 
@@ -130,7 +133,7 @@ pub(crate) unsafe fn own_argument(
     pass_result(owned, &mut unused)
 }
 
-/// Whether results of this type are borrowed from the thread.
+/// Whether results of this type are borrowed from the thread (FUN-16).
 fn is_borrowed(value: &Any) -> bool {
     let kinds = [
         index::SMALL_STR,

@@ -11,8 +11,11 @@ thread_local! {
     static LAST: RefCell<LastError> = const { RefCell::new(LastError { text: None, fresh: false }) };
 }
 
+/// The text, and whether it is news (FUN-15).
 struct LastError {
+    /// Stays after a success, and after it was taken.
     text: Option<CString>,
+    /// Whether no caller has taken it since it was set.
     fresh: bool,
 }
 

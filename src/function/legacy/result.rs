@@ -12,6 +12,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 
 thread_local! {
+    /// What the last results of this thread point to.
     static RESULTS: RefCell<ThreadResults> = RefCell::new(ThreadResults::default());
 }
 
@@ -49,10 +50,15 @@ pub(crate) fn global_names() -> (usize, *const *const c_char) {
 
 /// What results point to: this convention has no owner for text and bytes, so the thread keeps them.
 struct ThreadResults {
+    /// The text or the bytes of the last result that is borrowed (FUN-16).
     result: Any,
+    /// Its bytes at an address of their own.
     bytes: Box<[u8]>,
+    /// The byte array whose address is the result.
     array: ByteArray,
+    /// The last listing (FUN-24).
     names: Vec<CString>,
+    /// The array of it that the caller reads.
     pointers: Vec<*const c_char>,
 }
 
@@ -133,6 +139,7 @@ pub(crate) fn pass_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_in
         index::FUNCTION => code::FUNCTION,
         index::MODULE => code::MODULE,
         index::TENSOR => {
+            // A tensor's handle is the address of its description, behind the header.
             let handle = result
                 .into_raw()
                 .ptr()
@@ -160,6 +167,7 @@ pub(crate) fn pass_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_in
     ))
 }
 
+/// The string that `kept` holds as a C string, which a cell ends with a zero; bytes have no form here (VAL-19).
 fn text_result(kept: &Any) -> Result<(TVMValue, c_int)> {
     match kept.type_index() {
         index::SMALL_STR | index::STR => {
