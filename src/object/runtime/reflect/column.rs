@@ -1,4 +1,7 @@
-//! The type attributes that this library itself looks at.
+//! The type attributes that this library itself looks at: hooks and marks that a type registers under a name (VAL-15).
+//!
+//! In the signatures below `object` is of the type itself. A hook that compares, hashes or prints gets a function as its last argument,
+//! which does the same for a part of the object and knows what is open already.
 
 use crate::value::types::{self, Column};
 use crate::value::{Any, AnyView};
@@ -6,11 +9,14 @@ use std::sync::OnceLock;
 
 /// One attribute by name, made on first use so that its address is known before a type registers into it.
 pub(crate) struct TypeAttribute {
+    /// As types register it: `__any_hash__` and its like.
     name: &'static str,
+    /// The column of the process, once it was looked for: looking needs the name, and a hash is computed for each key.
     column: OnceLock<&'static Column>,
 }
 
 impl TypeAttribute {
+    /// The attribute `name`, whose column is not made yet.
     const fn new(name: &'static str) -> TypeAttribute {
         TypeAttribute {
             name,
@@ -33,13 +39,14 @@ impl TypeAttribute {
         })
     }
 
-    /// The attribute of a type.
+    /// The attribute of a type itself; `None` where it did not register any.
     #[inline]
     pub(crate) fn value(&self, type_index: i32) -> Option<AnyView<'static>> {
         self.column().value(type_index)
     }
 }
 
+/// Declares attributes, and the list of them all.
 macro_rules! attributes {
     ($($(#[$doc:meta])* $name:ident $text:literal)*) => {
         $($(#[$doc])* pub(crate) static $name: TypeAttribute = TypeAttribute::new($text);)*
@@ -50,42 +57,42 @@ macro_rules! attributes {
 }
 
 attributes! {
-    /// Hash in containers.
+    /// Hash in containers: `(object) -> int`, or a bare C function (OBJ-01, OBJ-38).
     ANY_HASH "__any_hash__"
-    /// Equality in containers.
+    /// Equality in containers: `(key, key) -> bool`, or a bare C function (OBJ-02, OBJ-38).
     ANY_EQUAL "__any_equal__"
-    /// To the `data` of a JSON graph node.
+    /// To the `data` of a JSON graph node (OBJ-18): `(object) -> any`.
     DATA_TO_JSON "__data_to_json__"
-    /// From the `data` of a JSON graph node.
+    /// From the `data` of a JSON graph node (OBJ-18): `(any) -> object`.
     DATA_FROM_JSON "__data_from_json__"
-    /// Conversion of a value to the type.
+    /// Conversion of a value to the type: `(any) -> object`. Frontends call it for fields and parameters.
     CONVERT "__ffi_convert__"
-    /// Three-way comparison.
+    /// Three-way comparison by contents (OBJ-14): `(object, object, compare) -> int`, below, equal to or above 0.
     COMPARE "__ffi_compare__"
-    /// Equality.
+    /// Equality by contents (OBJ-14): `(object, object, equal) -> bool`. Without it `COMPARE` says so.
     EQ "__ffi_eq__"
-    /// Hash.
+    /// Hash by contents (OBJ-14): `(object, hash) -> int`.
     HASH "__ffi_hash__"
-    /// Constructor.
+    /// Constructor (OBJ-15): `(arguments) -> object`, with names and values behind the object of `ffi.GetKwargsObject`.
     INIT "__ffi_init__"
-    /// Makes an object with empty fields.
+    /// Makes an object with empty fields: `() -> object`, for a type without a creator in its metadata.
     NEW "__ffi_new__"
-    /// Text form.
+    /// Text form (OBJ-13): `(object, repr) -> str`.
     REPR "__ffi_repr__"
-    /// Copy of the object that shares its fields.
+    /// Copy of the object that shares its fields: `(object) -> object`.
     SHALLOW_COPY "__ffi_shallow_copy__"
-    /// No type may derive from it.
+    /// A bool: no type may derive from it.
     TYPE_FINAL "__ffi_type_final__"
-    /// Members of an enumeration.
+    /// Members of an enumeration, an `ffi.EnumState`.
     ENUM "__ffi_enum__"
-    /// Structural equality.
+    /// Structural equality: `(object, object, equal) -> bool`.
     S_EQUAL "__s_equal__"
-    /// Structural hash.
+    /// Structural hash: `(object, hash so far, hash) -> int`.
     S_HASH "__s_hash__"
-    /// Structural visit.
+    /// Structural visit: `(visitor, object)`, or a bare C function.
     S_VISIT "__s_visit__"
-    /// Structural mutation.
+    /// Structural mutation: `(mutator, object)`, or a bare C function (OBJ-35).
     S_MUTATE "__s_mutate__"
-    /// Structural mutation that may change the object itself.
+    /// Structural mutation that may change the object itself, in the same form (OBJ-35).
     S_MAYBE_INPLACE "__s_maybe_inplace_mutate__"
 }

@@ -10,6 +10,11 @@ use crate::value::header::{Header, ObjectRef};
 use crate::value::types::{self, FieldInfo, TypeInfo, flag};
 use crate::value::{Any, AnyView, Argument, cast, index};
 
+/// The description of a type.
+///
+/// # Errors
+///
+/// A RuntimeError for an index that no type has: a frontend passes it as a number.
 fn info(type_index: i32) -> Result<&'static TypeInfo> {
     types::info(type_index).ok_or_else(|| {
         Error::new(
@@ -19,19 +24,24 @@ fn info(type_index: i32) -> Result<&'static TypeInfo> {
     })
 }
 
-/// The parameters of a constructor, `__ffi_init__` (OBJ-15).
+/// The parameters of a constructor, `__ffi_init__` (OBJ-15). Made once for a type, when its constructor is registered: a field that is
+/// registered later is no parameter.
 struct InitParameters {
+    /// Key of the type, for errors.
     key: &'static str,
+    /// The type itself.
     info: &'static TypeInfo,
-    /// Of `info` and its ancestors.
+    /// Fields of `info` and its ancestors, the root's first.
     fields: Vec<&'static FieldInfo>,
-    /// Fields that positional arguments fill: those without a default first.
+    /// Positions in `fields` of those that positional arguments fill: those without a default first, each group in the order of fields.
     positional: Vec<usize>,
 }
 
 impl InitParameters {
+    /// The parameters of a type's constructor, from the flags of its fields.
     fn of(info: &'static TypeInfo) -> InitParameters {
         let fields: Vec<&'static FieldInfo> = info.all_fields().collect();
+        // As parameters of Python, one with a default never comes before one without: a derived type may add a field that needs a value.
         let (mut positional, mut optional): (Vec<usize>, Vec<usize>) = (0..fields.len())
             .filter(|&at| fields[at].flags & (flag::INIT_OFF | flag::KEYWORD_ONLY) == 0)
             .partition(|&at| fields[at].flags & flag::HAS_DEFAULT == 0);
@@ -44,13 +54,14 @@ impl InitParameters {
         }
     }
 
-    /// The last field of that name that a constructor takes.
+    /// The last field of that name that a constructor takes: a derived type's hides that of an ancestor.
     fn named(&self, name: &str) -> Option<usize> {
         (0..self.fields.len()).rev().find(|&at| {
             self.fields[at].name() == name && self.fields[at].flags & flag::INIT_OFF == 0
         })
     }
 
+    /// An error of this constructor: a TypeError with OBJ-15, whose text begins with the type.
     fn refuse(&self, message: impl std::fmt::Display) -> Error {
         let message = format!("{}.__ffi_init__() {message}", self.key);
         Error::of_violation(
@@ -59,8 +70,9 @@ impl InitParameters {
         )
     }
 
-    /// The error of a setter, with the name of the field.
+    /// The error of a setter, with the name of the field: of the same kind and backtrace, and with the setter's error as its cause.
     fn at_field(&self, what: &str, field: &FieldInfo, error: Error) -> Error {
+        // Upstream indents every line of the text that it nests.
         let inner = error.message().replace('\n', "\n  ");
         let message = format!(
             "{}.__ffi_init__() {what} '{}':\n  {inner}",
@@ -78,6 +90,11 @@ impl InitParameters {
     }
 
     /// Sets the fields of a new object: by position, behind the mark for names by name, the rest to their defaults.
+    ///
+    /// # Errors
+    ///
+    /// A TypeError with OBJ-15 for too many arguments, a name that is no parameter, a name without a value, a field with two values and one
+    /// without any; the error of a setter with the name of its field. The object is dropped then, with the fields that are set.
     fn bind(&self, object: &ObjectRef, args: &[AnyView<'_>]) -> Result<()> {
         let mut bound = vec![false; self.fields.len()];
         let set = |at: usize, value: AnyView<'_>, bound: &mut Vec<bool>| -> Result<()> {
@@ -87,6 +104,7 @@ impl InitParameters {
             bound[at] = true;
             Ok(())
         };
+        // By address: an equal object is none, and a text could be an argument.
         let marker = args.iter().position(|arg| {
             arg.as_object()
                 .is_some_and(|object| object.as_ptr() == kwargs().as_ptr())
@@ -125,12 +143,20 @@ impl InitParameters {
     }
 
     /// Field `at` of an object that was made for this constructor.
+    ///
+    /// # Errors
+    ///
+    /// A TypeError with OBJ-15 where the maker of the type returned an object without the field.
     fn own<'a>(&self, object: &'a ObjectRef, at: usize) -> Result<OwnField<'a>> {
         OwnField::of(object, self.info, |_| self.fields.get(at).copied())
             .ok_or_else(|| self.refuse("made an object of another type"))
     }
 
-    /// Sets the fields that no argument names to their defaults.
+    /// Sets the fields that no argument names to their defaults; those without one that are no parameters stay as they were made.
+    ///
+    /// # Errors
+    ///
+    /// A TypeError with OBJ-15 for a parameter without an argument and a default; what a factory or a setter raises.
     fn fill(&self, object: &ObjectRef, bound: &[bool]) -> Result<()> {
         for at in (0..self.fields.len()).filter(|&at| !bound[at]) {
             let field = self.fields[at];
@@ -161,6 +187,7 @@ impl InitParameters {
 pub(crate) fn register_init(type_index: i32) -> Result<()> {
     let info = info(type_index)?;
     let parameters = InitParameters::of(info);
+    // The object first, since its fields are set in place; an error drops it.
     let init = Function::from_packed(move |args| {
         let object = create(info)?;
         parameters.bind(&object, args)?;
@@ -169,6 +196,11 @@ pub(crate) fn register_init(type_index: i32) -> Result<()> {
     set_attr(type_index, &column::INIT, init)
 }
 
+/// Sets an attribute of a type to a function.
+///
+/// # Errors
+///
+/// A RuntimeError where the type has the attribute already, as upstream's.
 fn set_attr(type_index: i32, attribute: &column::TypeAttribute, function: Function) -> Result<()> {
     types::set_attr(type_index, attribute.name(), function.into())
         .map_err(|broken| Error::new(ErrorKind::Runtime, broken.message()))
@@ -183,6 +215,7 @@ fn set_attr(type_index: i32, attribute: &column::TypeAttribute, function: Functi
 pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
     let size = usize::try_from(size)
         .map_err(|_| Error::new(ErrorKind::Value, "an object has no negative size"))?;
+    // Before anything is registered: a type that fails here may be registered again with another size.
     check_record(info(type_index)?, size)?;
     register_init(type_index)?;
     let make = Function::named(None, move || allocate_record(type_index, size));
@@ -193,7 +226,12 @@ pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
     set_attr(type_index, &column::SHALLOW_COPY, copy)
 }
 
-/// Whether zeroed memory of `size` bytes can be an object of a type. From then on it can.
+/// Checks that zeroed memory of `size` bytes can be an object of a type; from then on it can, and no Rust type is laid out under its key.
+///
+/// # Errors
+///
+/// A ValueError for a size that does not hold all fields, or is less than that of an ancestor; a TypeError where a Rust type is behind
+/// the type or an ancestor.
 fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
     let refuse = |kind: ErrorKind<'_>, why: String| {
         let message = format!("Type `{}` cannot be a record: {why}", info.key());
@@ -265,6 +303,7 @@ pub fn make_object(args: &[AnyView<'_>]) -> Result {
     }
     let info = info(type_index)?;
     let object = create(info)?;
+    // All names are read before the first field is set.
     let names: Result<Vec<String>> = pairs
         .iter()
         .step_by(2)

@@ -1,4 +1,8 @@
-//! Describing Rust types to reflection.
+//! Describing Rust types to reflection: what C++ does with `refl::ObjectDef` in every library that has types.
+//!
+//! Names, documentation, flags and schemas are upstream's, letter by letter: stubs of Python are made of them, and a Rust type of this
+//! library takes the place of the C++ type of its key. Results of registrations are dropped, since a type that has the part keeps it
+//! (VAL-15).
 
 use super::column;
 use super::storage::{read_field, write_field};
@@ -9,7 +13,8 @@ use crate::value::{Any, Argument, ByteArray, RawAny};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-/// Adds the field `member` of the Rust type that is described.
+/// Adds the field `member` of the Rust type that is described: its name, documentation, declared type index, flags and JSON schema. A
+/// macro, since only that can name a member of a struct.
 macro_rules! field {
     (
         $describe:expr, $object:ty, $member:ident: $type:ty,
@@ -25,14 +30,18 @@ macro_rules! field {
 }
 pub(crate) use field;
 
-/// Describes the Rust type `T`, or an abstract one, to reflection.
+/// Describes the Rust type `T` to reflection, or with `()` a type whose objects only begin with what is known here.
 pub(crate) struct Describe<T = ()> {
+    /// The index that everything is registered under.
     type_index: i32,
+    /// The Rust type, without owning one: a description may go to any thread.
     of: PhantomData<fn(&T)>,
 }
 
 impl Describe {
-    /// An abstract type of another size.
+    /// A type of `size` bytes that reflection does not make: an object of it comes from a function. `structural_kind` says how it
+    /// is compared (0 not at all, 1 tree, 2 free variable, 3 node of a graph, 4 constant tree, 5 by identity). No type derives from
+    /// it.
     pub(crate) fn opaque(type_index: i32, size: usize, structural_kind: i32) -> Describe {
         let describe = Describe::<()> {
             type_index,
@@ -45,14 +54,17 @@ impl Describe {
 }
 
 impl<T: Object + Clone + Default> Describe<T> {
-    /// A type that can be made empty and copied.
+    /// A type that can be made empty and copied: its creator and `__ffi_new__` return `T::default()`, `__ffi_shallow_copy__` a
+    /// clone. The size is that of `T`, `structural_kind` as for [`Describe::opaque`]. No type derives from it, in Python either.
     pub(crate) fn whole(structural_kind: i32) -> Describe<T> {
+        /// The creator of the type: writes an owned object, and returns 0.
         unsafe extern "C-unwind" fn create<T: Object + Default>(out: *mut *mut Header) -> i32 {
             let object = Ref::new(T::default()).into_object();
             // SAFETY: a creator is called with a place for the handle.
             unsafe { out.write(object.into_raw()) }
             0
         }
+        // Upstream registers both, too: `__ffi_new__` wraps the creator.
         let describe = Describe::<T> {
             type_index: T::type_index(),
             of: PhantomData,
@@ -76,6 +88,7 @@ impl<T: Object + Clone + Default> Describe<T> {
 }
 
 impl<T> Describe<T> {
+    /// Registers size, structural kind and creator of the type.
     fn metadata(
         &self,
         size: usize,
@@ -93,13 +106,14 @@ impl<T> Describe<T> {
         let _ = unsafe { types::set_metadata(self.type_index, metadata) };
     }
 
-    /// Sets an attribute.
+    /// Sets an attribute of the type; one that it has already stays.
     pub(crate) fn attr(&self, column: &column::TypeAttribute, value: Any) -> &Describe<T> {
         let _ = types::set_attr(self.type_index, column.name(), value);
         self
     }
 
-    /// Adds a field of Rust type `F`.
+    /// Adds a field of Rust type `F`, `offset` bytes behind the beginning of the header. `static_type_index` is the index that it
+    /// is declared with, -1 for any value; `flags` are bits of [`flag`]; `schema` is a type schema as JSON.
     ///
     /// # Safety
     /// Objects of the type have an `F` at `offset`.
@@ -125,6 +139,7 @@ impl<T> Describe<T> {
             alignment: align_of::<F>() as i64,
             offset: offset as i64,
             getter: Some(read_field::<F>),
+            // Without the flag for writable fields Python shows it as read-only; the setter is there for what makes objects.
             setter: write_field::<F> as *mut c_void,
             default: RawAny::NONE,
             static_type_index,
@@ -135,7 +150,7 @@ impl<T> Describe<T> {
         self
     }
 
-    /// Adds a method, or a static method.
+    /// Adds a method, or a static method, with the metadata of the types of `body`. The first parameter of a method is the object.
     pub(crate) fn method<P: 'static, F: TypedFn<P>>(
         &self,
         name: &'static str,
@@ -146,6 +161,7 @@ impl<T> Describe<T> {
         self.push_method(name, doc, is_static, Code::of(body))
     }
 
+    /// [`Describe::method`] without its type parameters, so that it is compiled once for each described type.
     fn push_method(
         &self,
         name: &'static str,
@@ -168,7 +184,7 @@ impl<T> Describe<T> {
     }
 }
 
-/// `{"type_schema":"<schema as JSON text>"}`.
+/// `{"type_schema":"<schema as JSON text>"}`: upstream keeps the schema as a text inside of the JSON, not as an object.
 fn schema_json(schema: &str) -> String {
     format!(
         "{{\"type_schema\":\"{}\"}}",

@@ -1,4 +1,7 @@
 //! The environment of a thread: streams and the tensor allocator.
+//!
+//! Python's frontend sets both to those of PyTorch before it calls a function with its tensors: kernels run on that stream, and new tensors
+//! come from that allocator. They are the thread's, since two threads may compute on two streams at once.
 
 use crate::function::{Error, ErrorKind, Result, set_raised, take_raised};
 use crate::object::container::tensor::{Tensor, TensorAllocator};
@@ -8,14 +11,21 @@ use std::ffi::{CStr, c_char, c_void};
 use std::sync::{PoisonError, RwLock};
 
 thread_local! {
+    /// By device type and number; a device that no stream was set for has the default one, null.
     static STREAMS: RefCell<SmallMap<(i32, i32), *mut c_void>> = const { RefCell::new(SmallMap::new()) };
+    /// The allocator that this thread has set.
     static ALLOCATOR: Cell<Option<TensorAllocator>> = const { Cell::new(None) };
 }
 
 /// The allocator that threads without their own use.
 static GLOBAL_ALLOCATOR: RwLock<Option<TensorAllocator>> = RwLock::new(None);
 
-/// Sets the current stream of a device for this thread and returns the one before; null is the default stream.
+/// Sets the current stream of a device for this thread and returns the one before; null is the default stream. The stream stays the
+/// caller's: nothing here counts or frees it.
+///
+/// # Errors
+///
+/// A ValueError for a negative device type or number.
 ///
 /// # Safety
 /// `stream` is null or a stream of that device, until another is set.
@@ -35,7 +45,7 @@ pub(crate) unsafe fn set_stream(
     Ok(before.unwrap_or(std::ptr::null_mut()))
 }
 
-/// The current stream of a device for this thread.
+/// The current stream of a device for this thread; null, the default stream, for a device without one and for numbers that name none.
 pub(crate) fn stream(device_type: i32, device_id: i32) -> *mut c_void {
     let key = (device_type, device_id);
     STREAMS
@@ -52,6 +62,7 @@ pub(crate) unsafe fn set_allocator(
     allocator: Option<TensorAllocator>,
     for_all: bool,
 ) -> Option<TensorAllocator> {
+    // The result is the thread's own in either case, as upstream: who restores it does not restore that of all threads.
     if for_all {
         let mut global = GLOBAL_ALLOCATOR
             .write()
@@ -73,6 +84,8 @@ pub(crate) fn allocator() -> Option<TensorAllocator> {
 
 /// # Safety
 /// `kind` and `message` are C strings.
+/// What an allocator calls to report why it failed: leaves an error of that kind and message on this thread (FUN-06).
+///
 unsafe extern "C-unwind" fn report(_: *mut c_void, kind: *const c_char, message: *const c_char) {
     // SAFETY: a C string, by this contract.
     let kind = unsafe { CStr::from_ptr(kind) };
@@ -81,7 +94,13 @@ unsafe extern "C-unwind" fn report(_: *mut c_void, kind: *const c_char, message:
     set_raised(Error::new(&*kind.to_string_lossy(), message.to_bytes()));
 }
 
-/// A tensor like `prototype` from the allocator in force.
+/// A tensor of the device, data type and shape of `prototype` from the allocator in force; its memory is the allocator's, and is released
+/// through the deleter that came with it.
+///
+/// # Errors
+///
+/// A RuntimeError where no allocator is set, and where it fails without a report; the error that it reports; OBJ-12 for a tensor that is
+/// not imported.
 ///
 /// # Safety
 /// `prototype` has a readable shape.
@@ -92,6 +111,7 @@ pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
             "TVMFFIEnvTensorAlloc: allocator is nullptr, likely because no allocator was set in the environment",
         ));
     };
+    // `report` needs no context: it leaves the error on this thread, where it is taken below.
     let mut out = std::ptr::null_mut();
     // SAFETY: an allocator may be called (the contract of `set_allocator`), with a prototype as it stands in this contract.
     let code = unsafe { allocator(prototype, &mut out, std::ptr::null_mut(), report) };

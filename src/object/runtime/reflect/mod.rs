@@ -1,6 +1,8 @@
 //! Reflection: what types say about their fields, methods and hooks, and objects that are made, read and changed by it (OBJ-15).
-//! [`builtin`] registers the types and functions of this library; [`env`] and [`opaque`] hold what a frontend
-//! such as Python's brings.
+//! The table of types itself is in the chapter `value` (VAL-14, VAL-15). [`describe`] fills it for Rust types, [`column`] names the
+//! attributes that are looked at here, [`native`] calls hooks that are C functions; [`record`] reads and writes fields, [`storage`]
+//! knows how they lie in memory, [`construct`] makes whole objects. [`builtin`] registers the types and functions of this library;
+//! [`env`] and [`opaque`] hold what a frontend such as Python's brings.
 
 pub(crate) mod builtin;
 pub(crate) mod column;

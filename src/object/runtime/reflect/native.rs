@@ -10,7 +10,9 @@ use crate::value::{Any, AnyView, RawAny, index};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// A hash as it is called here: a cell's 16 bytes cover the results of both forms.
 type HashHook = unsafe extern "C-unwind" fn(*const RawAny) -> RawAny;
+/// An equality as it is called here, like [`HashHook`].
 type EqualHook = unsafe extern "C-unwind" fn(*const RawAny, *const RawAny) -> RawAny;
 
 /// The hash that `__any_hash__` of a type returns for `value`, called in the form that the hook answers in (OBJ-38).
@@ -29,6 +31,7 @@ pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
     let answer = unsafe { hook(cell) };
     // The first register: a whole hash, or the tag of a cell and its zero padding.
     let word = u64::from(answer.type_index.cast_unsigned()) | u64::from(answer.aux) << 32;
+    // OBJ-38: 1 and 67 are hashes of the older form as well as first words of cells; any other word is no cell.
     let is_tag = word == index::INT as u64 || word == index::ERROR as u64;
     if !is_tag || answers_bare(value) {
         return Ok(word);
@@ -61,6 +64,7 @@ pub(crate) fn equal(hook: AnyView<'_>, left: AnyView<'_>, right: AnyView<'_>) ->
 /// lowest byte of the register, where a cell has the tag of a bool or of an error. Called only when a hash looks like the tag
 /// of a cell: for hooks of 0.1.15 on, until the answer is known of the type.
 fn answers_bare(value: AnyView<'_>) -> bool {
+    // Only "cells" is remembered: a type's hooks stay as they are, and the answer is needed once for each type (`CELLS`).
     let known = usize::try_from(value.type_index()).ok();
     let known = known.and_then(|index| Some((CELLS.get(index / 64)?, 1u64 << (index % 64))));
     if known.is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0) {
@@ -84,11 +88,12 @@ fn answers_bare(value: AnyView<'_>) -> bool {
     false
 }
 
-/// Types whose hooks are known to answer with cells, a bit for each index.
+/// Types whose hooks are known to answer with cells, a bit for each index below 4096; a type beyond is called each time.
 static CELLS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
 /// The answer of an equality of tvm-ffi 0.1.9 to 0.1.14; `None` for a cell.
 fn bare_bool(answer: &RawAny) -> Option<bool> {
+    // Above the lowest byte a register that returns a C++ bool holds anything. The tags of a bool and an error are 2 and 67.
     let low = answer.type_index & 0xff;
     matches!(low, 0 | 1).then_some(low != 0)
 }
@@ -96,6 +101,8 @@ fn bare_bool(answer: &RawAny) -> Option<bool> {
 /// # Safety
 ///
 /// `hook` is what a type registered as its `__any_equal__`.
+/// Calls a bare equality, and returns its two registers as they are: a bool in the lowest byte, or a cell.
+///
 unsafe fn ask_equal(hook: *mut c_void, left: AnyView<'_>, right: AnyView<'_>) -> RawAny {
     let cells: [*const RawAny; 2] = [left.as_raw(), right.as_raw()];
     // SAFETY: the address is a type's equality, by this contract, and such a hook takes two cells in both forms (OBJ-38).
@@ -105,6 +112,10 @@ unsafe fn ask_equal(hook: *mut c_void, left: AnyView<'_>, right: AnyView<'_>) ->
 }
 
 /// The address of a hook that is a C function; `None` for a function object.
+///
+/// # Errors
+///
+/// A TypeError for any other value, and for a null address.
 fn bare(hook: AnyView<'_>) -> Result<Option<*mut c_void>> {
     match hook.type_index() {
         index::FUNCTION => Ok(None),
@@ -116,7 +127,11 @@ fn bare(hook: AnyView<'_>) -> Result<Option<*mut c_void>> {
     }
 }
 
-/// An error object in an answer is the error of the call.
+/// An error object in an answer is the error of the call: bare functions of the newer form have no other way to fail (OBJ-38).
+///
+/// # Errors
+///
+/// That error; an InternalError for an object of the index that is no error.
 pub(crate) fn settle(answer: Any) -> Result {
     if answer.type_index() != index::ERROR {
         return Ok(answer);
@@ -131,11 +146,19 @@ pub(crate) fn settle(answer: Any) -> Result {
 }
 
 /// The function in a hook.
+///
+/// # Errors
+///
+/// A TypeError for any other value.
 pub(crate) fn function(hook: AnyView<'_>) -> Result<Function> {
     Ok(crate::value::cast::<Function>(hook)?)
 }
 
-/// The integer or bool that a hook must answer.
+/// The integer or bool that a hook must answer, a bool as 0 or 1.
+///
+/// # Errors
+///
+/// A TypeError for any other value.
 pub(crate) fn expect_int(answer: &Any) -> Result<i64> {
     Ok(crate::value::cast::<i64>(answer.view())?)
 }

@@ -1,14 +1,23 @@
-//! Objects of a frontend language: a handle and what ends it.
+//! Objects of a frontend language: a handle and what ends it (`ffi.OpaquePyObject`). A value of Python that has no form of this ABI passes
+//! through functions and containers in one, and comes back as the same value.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 24..32 | the handle, which C++ and Python read |
+//! | 32..40 | what ends it, known here alone |
 
 use crate::function::{Error, ErrorKind, Result};
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::index;
 use std::ffi::c_void;
 
+/// The memory of such an object.
 #[repr(C)]
 struct OpaqueObj {
     header: Header,
+    /// What the frontend knows its value by; of Python the address of the object.
     handle: *mut c_void,
+    /// Called with the handle when the object ends; `None` for a handle that needs no end.
     finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 }
 
@@ -18,6 +27,7 @@ unsafe impl Object for OpaqueObj {
         index::OPAQUE_PY
     }
 
+    // Objects of this index that another library made have another end, so none is taken for one of these.
     fn matches(_: i32) -> bool {
         false
     }
@@ -32,8 +42,11 @@ impl Drop for OpaqueObj {
     }
 }
 
-/// Wraps `handle`; `finish` is called with it when the last reference goes. Only the type index of frontend objects is
-/// allowed.
+/// Wraps `handle`; `finish` is called with it when the last reference goes, on whichever thread that happens.
+///
+/// # Errors
+///
+/// A RuntimeError for another type index than that of objects of Python, as upstream; `finish` is not called then.
 ///
 /// # Safety
 /// `finish` may be called once with `handle`, from any thread.
@@ -42,12 +55,14 @@ pub(crate) unsafe fn wrap(
     type_index: i32,
     finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 ) -> Result<ObjectRef> {
+    // The text is upstream's.
     if type_index != index::OPAQUE_PY {
         return Err(Error::new(
             ErrorKind::Runtime,
             "Only kTVMFFIOpaquePyObject is supported for now",
         ));
     }
+    // Only until `Ref::new` writes the deleter of the type.
     unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
     Ok(Ref::new(OpaqueObj {
         header: Header::new(type_index, nothing),

@@ -41,7 +41,9 @@ pub fn field(object: &ObjectRef, name: &str) -> Result {
 /// A field of an object: what reflection knows of it, and an object that has it.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnField<'a> {
+    /// The object that has the field: it lives while its field is read or written.
     object: &'a ObjectRef,
+    /// Name, flags, offset, getter and setter.
     info: &'static FieldInfo,
 }
 
@@ -53,14 +55,15 @@ impl Deref for OwnField<'_> {
     }
 }
 
-/// The fields of an object, those of its ancestors first.
+/// The fields of an object, those of its ancestors first; none for an object whose type does not describe itself.
 pub(crate) fn fields_of(object: &ObjectRef) -> impl Iterator<Item = OwnField<'_>> {
     let info = types::info(object.type_index());
     let fields = info.into_iter().flat_map(TypeInfo::all_fields);
     fields.map(move |info| OwnField { object, info })
 }
 
-/// The fields of two objects of one type, side by side; none where they are not of one type.
+/// The fields of two objects of one type, side by side; none where they are not of one type. Only of one type do the same offsets lead
+/// to the same fields.
 pub(crate) fn fields_of_both<'a>(
     left: &'a ObjectRef,
     right: &'a ObjectRef,
@@ -92,12 +95,12 @@ impl<'a> OwnField<'a> {
         field(info).map(|info| OwnField { object, info })
     }
 
-    /// Where it lies.
+    /// Where it lies: its offset behind the object's header.
     pub(super) fn address(self) -> *mut c_void {
         address(self.object.as_ptr(), self.info)
     }
 
-    /// Reads it.
+    /// Reads it: a value of its own, counted once more.
     ///
     /// # Errors
     ///
@@ -113,6 +116,7 @@ impl<'a> OwnField<'a> {
         // SAFETY: the object is of a type that has the field, which the getter reads (the contract of `types::push_field`).
         let code = unsafe { getter(self.address(), &mut out) };
         if code != 0 {
+            // The getter left the error on this thread; -2 says that the frontend has one of its own.
             return Err(raised(code));
         }
         // SAFETY: a getter that answers 0 has written an owned value.
@@ -126,6 +130,7 @@ impl<'a> OwnField<'a> {
     /// A RuntimeError for a field without a setter; what the setter fails with, such as a TypeError for another type.
     pub(crate) fn set(self, value: AnyView<'_>) -> Result<()> {
         let field = self.info;
+        // A field without the flag for "writable" may have a setter, for constructors; nothing here looks at that flag.
         if field.setter.is_null() {
             return Err(Error::new(
                 ErrorKind::Runtime,
@@ -149,7 +154,8 @@ impl<'a> OwnField<'a> {
         if code == 0 { Ok(()) } else { Err(raised(code)) }
     }
 
-    /// Sets it to its default, or to what the factory of its default returns; false when it has none.
+    /// Sets it to its default, or to what the factory of its default returns; false when it has none. A factory is called for each
+    /// object, so that no two share the list or dict that is their default.
     ///
     /// # Errors
     ///
@@ -169,7 +175,7 @@ impl<'a> OwnField<'a> {
     }
 }
 
-/// Where a field of `object` lies.
+/// Where a field of `object` lies. Offsets count from the header, which an object's address is.
 pub(super) fn address(object: *mut Header, field: &FieldInfo) -> *mut c_void {
     object.wrapping_byte_offset(field.offset as isize).cast()
 }
@@ -181,6 +187,7 @@ pub(super) fn address(object: *mut Header, field: &FieldInfo) -> *mut c_void {
 /// A RuntimeError for a type that has neither; a TypeError where `__ffi_new__` returns an object of another type; what either fails
 /// with.
 pub(crate) fn create(info: &'static TypeInfo) -> Result<ObjectRef> {
+    // A type of C++ has a creator, one that a frontend defines has the attribute alone.
     if let Some(creator) = info.metadata().and_then(|metadata| metadata.creator) {
         let mut out = std::ptr::null_mut();
         // SAFETY: a creator writes an owned handle (the contract of `types::set_metadata`).
@@ -217,7 +224,7 @@ pub(crate) fn create(info: &'static TypeInfo) -> Result<ObjectRef> {
     ))
 }
 
-/// Whether [`create`] has a chance.
+/// Whether [`create`] has a way to make an object of the type, which may still fail.
 pub(crate) fn can_create(info: &'static TypeInfo) -> bool {
     info.metadata()
         .is_some_and(|metadata| metadata.creator.is_some())

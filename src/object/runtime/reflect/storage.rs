@@ -13,11 +13,16 @@ use std::ffi::c_void;
 /// How a field lies in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FieldStorage {
+    /// Bytes that refer to nothing: a number, a bool, a data type, a device, a pointer.
     Plain,
+    /// A value of any type, 16 bytes.
     Cell,
+    /// A reference of an object, 8 bytes; null where it is absent.
     Object,
 }
 
+/// How a field lies in memory, by its declared type index and, where that is not fixed, its size. Upstream's C++ tells these apart in the
+/// same way.
 fn storage(field: &FieldInfo) -> FieldStorage {
     match field.static_type_index {
         // A field without a fixed type is a cell, or a bare reference when it is only that wide.
@@ -28,7 +33,8 @@ fn storage(field: &FieldInfo) -> FieldStorage {
     }
 }
 
-/// A zeroed object of `size` bytes whose fields only reflection knows.
+/// A zeroed object of `size` bytes whose fields only reflection knows: cells are None, references absent, numbers 0. A size below that of a
+/// header is that of a header.
 pub(crate) fn allocate_record(type_index: i32, size: usize) -> ObjectRef {
     let object = allocate_zeroed(size.max(size_of::<Header>())).cast::<Header>();
     let header = Header {
@@ -56,6 +62,7 @@ unsafe extern "C-unwind" fn end_record(object: *mut Header, flags: i32) {
     if flags & DELETE_STRONG != 0 {
         // SAFETY: the header is readable until the memory goes.
         let type_index = unsafe { (*object).type_index };
+        // As the type describes itself now: a field that was registered after the object was made is zero in it, and ends as such.
         let info = types::info(type_index);
         for field in info.into_iter().flat_map(TypeInfo::all_fields) {
             let at = address(object, field);
@@ -77,6 +84,10 @@ unsafe extern "C-unwind" fn end_record(object: *mut Header, flags: i32) {
 }
 
 /// A copy of a record that shares what the fields refer to. `source` was made by [`allocate_record`] with that type and size.
+///
+/// # Errors
+///
+/// A TypeError for an object of another type, one that is derived from it among them: it has more fields than the copy would.
 pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> Result<ObjectRef> {
     if source.type_index() != type_index {
         return Err(Error::new(
@@ -118,7 +129,7 @@ pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> R
     Ok(copy)
 }
 
-/// Reads a field of type `F`.
+/// Getter of a field of type `F`, in the form of `TVMFFIFieldInfo`: writes an owned value to `out`, and returns 0.
 ///
 /// # Safety
 /// `field` is the address of an `F`, `out` is writable.
@@ -136,7 +147,8 @@ where
     0
 }
 
-/// Writes a field of type `F`.
+/// Setter of a field of type `F`, in the form of `TVMFFIFieldInfo`: converts the value, and puts it in the place of the old one. Returns 0,
+/// or -1 with a TypeError raised for a value that does not convert; the field is as it was then.
 ///
 /// # Safety
 /// `field` is the address of an `F` that is only read and written in here, `value` that of a cell.
@@ -190,11 +202,16 @@ unsafe extern "C-unwind" fn read_pointer(field: *mut c_void, out: *mut RawAny) -
     0
 }
 
-/// The C function that reads fields declared with a type index.
+/// The C function that reads fields declared with a type index, for `ffi.MakeFieldGetter`.
+///
+/// # Errors
+///
+/// A ValueError for an index that no field is declared with, such as that of a borrowed view.
 pub(crate) fn getter_for(field_type: i32) -> Result<Getter> {
     Ok(match field_type {
         index::INT => read_field::<i64>,
         index::FLOAT => read_field::<f64>,
+        // One byte, as in C++: it may hold anything but 0 for true, which a Rust `bool` must not.
         index::BOOL => read_bool,
         index::OPAQUE => read_pointer,
         index::DATA_TYPE => read_field::<DLDataType>,
@@ -210,7 +227,11 @@ pub(crate) fn getter_for(field_type: i32) -> Result<Getter> {
     })
 }
 
-/// Writes an already converted value to a field of a record.
+/// Writes an already converted value to a field of a record; the old value ends afterwards.
+///
+/// # Errors
+///
+/// A ValueError as for [`getter_for`]; a TypeError where the value is not what `field_type` says, and the field is as it was.
 ///
 /// # Safety
 /// `at` is the address of an initialised field stored as `field_type` says, and only read and written in here.

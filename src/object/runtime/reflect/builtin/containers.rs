@@ -1,4 +1,8 @@
 //! `ffi.Array`, `ffi.List`, `ffi.Map`, `ffi.Dict`, `ffi.Shape` and their accessors.
+//!
+//! A frontend reaches containers by these functions alone, so each of them is part of the interface: its name, the types in its
+//! metadata and the kind of its errors (OBJ-03 to OBJ-09). Python counts a negative index from the end before it calls one; here
+//! it is outside of the sequence (OBJ-04).
 
 use super::{def, def_packed, missing};
 use crate::function::{Error, ErrorKind, Function, Param, Parameter, Result};
@@ -8,16 +12,19 @@ use crate::object::{Array, Dict, List, Map, Shape, VisitedObjects, pairs_of, seq
 use crate::value::{Any, AnyView, Argument, DLDevice, Schema, cast, index};
 use std::sync::{Mutex, PoisonError};
 
+/// Registers the functions of this file.
 pub(super) fn register() {
     sequences();
     maps();
     def_packed("ffi.Shape", |args| {
+        // Packed, so that any number of extents goes without an array around them; hence the check of each argument is made here.
         let extents: Result<Vec<i64>> = args
             .iter()
             .enumerate()
             .map(|(at, &arg)| {
                 cast::<i64>(arg).map_err(|_| {
                     Error::new(
+                        // A ValueError, where a typed parameter of another type is a TypeError: upstream checks these by hand as well.
                         ErrorKind::Value,
                         format!(
                             "Expect shape to take list of int arguments: argument {at} is `{}`",
@@ -29,6 +36,7 @@ pub(super) fn register() {
             .collect();
         Ok(Shape::new(&extents?).into())
     });
+    // The CPU where none is found: the result is a device and never None.
     def(
         "ffi.ContainerFindFirstNonCPUDevice",
         |value: AnyView<'_>| first_device(value).unwrap_or(DLDevice::CPU),
@@ -57,11 +65,16 @@ where
     }
 }
 
+/// The arguments with a reference of their own each, as a list keeps them beyond the call.
 fn owned(args: &[AnyView<'_>]) -> Vec<Any> {
     args.iter().map(|arg| arg.to_any()).collect()
 }
 
 /// The arguments as keys and values, for the function `name`.
+///
+/// # Errors
+///
+/// An InternalError for an odd number of arguments, before any of them is looked at.
 fn pairs(name: &str, args: &[AnyView<'_>]) -> Result<impl Iterator<Item = (Any, Any)>> {
     let pairs = args.chunks_exact(2);
     if !pairs.remainder().is_empty() {
@@ -70,6 +83,12 @@ fn pairs(name: &str, args: &[AnyView<'_>]) -> Result<impl Iterator<Item = (Any, 
     Ok(pairs.map(|pair| (pair[0].to_any(), pair[1].to_any())))
 }
 
+/// Whether `value` is equal to one of `items` as keys of maps are (OBJ-02): 1, 1.0 and true are three values. The element is the
+/// left side, as the hook of a type sees it (OBJ-38).
+///
+/// # Errors
+///
+/// What the equality of an element's own type raises.
 fn contains(items: &[Any], value: AnyView<'_>) -> Result<bool> {
     for item in items {
         if any_equal(item.view(), value)? {
@@ -79,6 +98,8 @@ fn contains(items: &[Any], value: AnyView<'_>) -> Result<bool> {
     Ok(false)
 }
 
+/// Registers the functions of arrays and lists. Those that look into one take it as it is (`Exactly`); those that change a list take a
+/// list by reference, which an array converts to: the change of that copy is lost, as it is upstream.
 fn sequences() {
     def_packed("ffi.Array", |args| Ok(Array::of_views(args).into()));
     def(
@@ -105,6 +126,7 @@ fn sequences() {
     });
     def(
         "ffi.ListContains",
+        // A copy: the equality of an element may change the list, which must not be held meanwhile.
         |Exactly(list): Exactly<'_, List>, value: AnyView<'_>| contains(&list.to_vec(), value),
     );
     def("ffi.ListAppend", |list: &List, value: Any| list.push(value));
@@ -118,6 +140,7 @@ fn sequences() {
         Ok::<Any, Error>(gone.pop().unwrap_or_default())
     });
     def("ffi.ListErase", |list: &List, at: i64| {
+        // OBJ-04: as above, before `at + 1` is computed.
         list.at(at)?;
         list.remove(at, at + 1).map(drop)
     });
@@ -128,6 +151,7 @@ fn sequences() {
     def(
         "ffi.ListReplaceSlice",
         |list: &List, start: i64, stop: i64, by: List| {
+            // A copy first, so that a list may replace a slice of itself, as upstream allows.
             list.replace_slice(start, stop, by.to_vec()).map(drop)
         },
     );
@@ -139,6 +163,7 @@ fn sequences() {
     });
 }
 
+/// The error for keys without a value. Upstream checks the count by an assertion, hence the kind.
 fn odd(name: &str) -> Error {
     Error::new(
         ErrorKind::Internal,
@@ -147,13 +172,22 @@ fn odd(name: &str) -> Error {
 }
 
 /// The iterator function of a map: 0 returns the key, 1 the value, 2 steps on.
+///
+/// Fresh, it is at the first pair; a map without pairs has none, so a caller looks at the size first. A number above 2 steps on,
+/// a negative one returns the value.
+///
+/// # Errors
+///
+/// The function raises an IndexError for the key or the value behind the last pair, where upstream reads memory that is no pair.
 fn iterator(cursor: MapCursor) -> Function {
+    // Functions are called from any thread, and through a shared reference.
     let cursor = Mutex::new(cursor);
     Function::named(None, move |command: i64| {
         let mut cursor = cursor.lock().unwrap_or_else(PoisonError::into_inner);
         if command > 1 {
             return Ok(Any::from(cursor.advance()));
         }
+        // The lock is still held; it protects a cursor, and reading a pair calls no hook.
         let found = match command {
             0 => cursor.key(),
             _ => cursor.value(),
@@ -162,10 +196,12 @@ fn iterator(cursor: MapCursor) -> Function {
     })
 }
 
+/// The value that was found, or the object of [`missing`]: None cannot say so, since it may be the value of a key.
 fn or_missing(found: Option<Any>) -> Any {
     found.unwrap_or_else(|| missing().clone().into())
 }
 
+/// Registers the functions of maps and dicts. None changes a map, which is immutable to a frontend.
 fn maps() {
     def_packed("ffi.Map", |args| {
         Ok(Map::grown(&mut pairs("ffi.Map", args)?)?.into())
@@ -226,6 +262,7 @@ fn maps() {
 /// The device of the first tensor, depth first, that the CPU does not own. It walks without recursion, so that nesting
 /// costs no stack, and looks into a container once: one may be in many places, and a list in itself.
 fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
+    // Upstream recurses and visits what occurs twice again: deep or shared containers cost it the stack, or exponential time.
     let seen = VisitedObjects::new();
     let mut open = vec![value.as_object()?.clone()];
     while let Some(object) = open.pop() {
@@ -233,6 +270,7 @@ fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
         if view.type_index() == index::TENSOR {
             let tensor = cast::<crate::object::Tensor>(view).ok();
             let device = tensor.map(|tensor| tensor.dl().device);
+            // 1 is the CPU. Memory that the CPU merely reaches, pinned memory of CUDA (3) for one, counts as another device.
             match device.filter(|device| device.device_type != 1) {
                 None => continue,
                 found => return found,
@@ -241,6 +279,7 @@ fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
         if !seen.add(&object).ok()? {
             continue;
         }
+        // What is no object holds no tensor.
         let inner = |item: &Any| item.view().as_object().cloned();
         let before = open.len();
         if let Some(items) = sequence_of(view) {
@@ -250,6 +289,7 @@ fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
         } else {
             continue;
         }
+        // The last of the list comes next, and the first part is the one that comes first.
         open[before..].reverse();
     }
     None

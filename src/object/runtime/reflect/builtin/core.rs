@@ -1,4 +1,13 @@
 //! Registry functions, sentinels, conversions to the builtin types, enumerations, big integers.
+//!
+//! | names | what they are for |
+//! |---|---|
+//! | `ffi.GetRegisteredTypeKeys`, `ffi.Function...`, `ffi.GetGlobalFuncMetadata` | what is registered, and functions of C addresses |
+//! | `ffi.GetInvalidObject`, `ffi.GetKwargsObject` | the two sentinels, known by their identity |
+//! | `ffi.String`, `ffi.Bytes` | a text or bytes as a value of its own |
+//! | attribute `__ffi_convert__` | how a declared field or parameter of Python takes a value of another type |
+//! | `ffi.EnumState`, `ffi.Enum`, `ffi.IntEnum`, `ffi.StrEnum` | enumerations: OBJ-18 saves a member by its name or number |
+//! | hooks of `ffi.BigInt` | integers beyond 64 bits as keys, in comparison and in the JSON graph (OBJ-10, OBJ-18) |
 
 use super::path::dynamic_object;
 use super::{ArrayOf, def, kwargs, missing};
@@ -12,7 +21,11 @@ use crate::value::types::{self, flag};
 use crate::value::{Any, AnyView, Argument, Bytes, Schema, Str, index};
 use std::ffi::c_void;
 
+/// Registers the types and functions of this file, after `start` has allocated the indices of the types.
+///
+/// Results of registrations are dropped: a type that has a part already keeps it (VAL-15).
 pub(super) fn register() {
+    // The root has a size and no way to make it: a bare object is only a sentinel.
     let root = types::TypeMetadata {
         doc: crate::value::ByteArray::EMPTY,
         creator: None,
@@ -22,10 +35,12 @@ pub(super) fn register() {
     // SAFETY: no documentation and no creator; every object has a header.
     let _ = unsafe { types::set_metadata(index::OBJECT, root) };
     let module = Describe::opaque(index::MODULE, 48, 0);
+    // Python reads a module's imports as a field, not by a function.
     let imports = "{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}";
     let behind = size_of::<Header>();
     // SAFETY: a module has the array of its imports behind its header, in this library as in C++ of every release.
     unsafe { module.field::<Array>("imports_", "", behind, index::ARRAY, 0, imports) };
+    // The metadata name the type of the elements, which `Array` alone does not have.
     def("ffi.GetRegisteredTypeKeys", || {
         let keys = types::keys().into_iter();
         ArrayOf::<Str>::new(keys.map(Any::from).collect())
@@ -38,6 +53,7 @@ pub(super) fn register() {
         registry::remove(name)
     });
     def("ffi.FunctionListGlobalNamesFunctor", list_names);
+    // Borrowed C strings and byte arrays become values of their own by the conversion of the argument; there is no more to it.
     def("ffi.String", |value: Str| value);
     def("ffi.Bytes", |value: Bytes| value);
     def("ffi.GetGlobalFuncMetadata", |name: &str| {
@@ -53,6 +69,7 @@ pub(super) fn register() {
     def(
         "ffi.FunctionFromExternC",
         |context: *mut c_void, call: *mut c_void, finish: *mut c_void| {
+            // Upstream makes the function all the same, and the process ends when it is called.
             if call.is_null() {
                 return Err(Error::new(
                     ErrorKind::Value,
@@ -73,7 +90,16 @@ pub(super) fn register() {
     big_integers();
 }
 
+/// `ffi.FunctionListGlobalNamesFunctor`: a function over the names as they are now. A negative number returns how many there are,
+/// any other the name at that position.
+///
+/// Upstream returns a function and no array, so that a frontend can list names before it knows how to read arrays.
+///
+/// # Errors
+///
+/// The function raises an IndexError for a position behind the last name.
 fn list_names() -> Function {
+    // A snapshot: positions stay what they are while functions are registered.
     let names = registry::names();
     Function::named(None, move |at: i64| match usize::try_from(at) {
         Err(_) => Ok(Any::from(names.len())),
@@ -85,6 +111,8 @@ fn list_names() -> Function {
 }
 
 /// The attribute that converts any value to a type.
+///
+/// The function takes one value and raises a TypeError that names both types where there is no conversion.
 pub(super) fn convert_to<T: Argument + 'static>() -> Any
 where
     Any: From<T>,
@@ -92,6 +120,7 @@ where
     converter(|value| T::try_from_view(value).map(Any::from), T::schema)
 }
 
+/// The function of [`convert_to`], without its type parameter, so that it is compiled once.
 fn converter(convert: fn(AnyView<'_>) -> Option<Any>, schema: fn() -> Schema) -> Any {
     let body = move |args: &[AnyView<'_>]| {
         let [value] = args else {
@@ -102,6 +131,7 @@ fn converter(convert: fn(AnyView<'_>) -> Option<Any>, schema: fn() -> Schema) ->
     Function::from_packed(body).into()
 }
 
+/// The TypeError of a conversion, in upstream's words.
 #[cold]
 fn no_conversion(from: i32, schema: fn() -> Schema) -> Error {
     let (from, to) = (types::key_of(from), schema().text());
@@ -111,6 +141,7 @@ fn no_conversion(from: i32, schema: fn() -> Schema) -> Error {
     )
 }
 
+/// Registers `__ffi_convert__` of the types with a fixed index. Upstream leaves out modules and opaque objects of a frontend, too.
 fn conversions() {
     let list: [(i32, Any); 11] = [
         (index::OBJECT, convert_to::<ObjectRef>()),
@@ -130,16 +161,22 @@ fn conversions() {
     }
 }
 
+/// `ffi.EnumState`: the members of an enumeration, which the attribute `__ffi_enum__` of its type holds. Its three containers are
+/// shared by all copies, and filled by the library that defines the enumeration.
 #[repr(C)]
 struct EnumState {
     header: Header,
+    /// The members, in the order of registration.
     entries: List,
+    /// The members by number and by name, which are keys of one dict: an int never equals a string (OBJ-02).
     indexes: Dict,
+    /// Further values of members: by name of the attribute, a dict from the member to its value.
     attrs: Dict,
 }
 
 dynamic_object!(EnumState, "ffi.EnumState");
 
+/// A header for a value that is not on the heap yet; [`Ref::new`] overwrites it with that of the type.
 fn blank() -> Header {
     Header::new(index::OBJECT, delete_plain)
 }
@@ -166,6 +203,8 @@ impl Clone for EnumState {
     }
 }
 
+/// Declares the Rust type of members of an enumeration: a number and a name behind the header. Those of numbered and of named
+/// enumerations have the same layout, and differ in what their field `value` shows.
 macro_rules! enumeration {
     ($name:ident, $key:literal, $parent:expr) => {
         #[repr(C)]
@@ -209,24 +248,27 @@ enumeration!(Enum, "ffi.Enum", || index::OBJECT);
 enumeration!(IntEnum, "ffi.IntEnum", Enum::type_index);
 enumeration!(StrEnum, "ffi.StrEnum", Enum::type_index);
 
-/// Index of `ffi.Enum`.
+/// Type index of `ffi.Enum`, below which every enumeration lies.
 pub(crate) fn enum_index() -> i32 {
     Enum::type_index()
 }
 
-/// Name of an enumeration's member.
+/// Name of an enumeration's member; `None` for an object of another type.
 pub(crate) fn enum_name(member: &ObjectRef) -> Option<Str> {
     member.get::<Enum>().map(|member| member.str_index.clone())
 }
 
-/// Number of an enumeration's member.
+/// Number of an enumeration's member; `None` for an object of another type.
 pub(crate) fn enum_number(member: &ObjectRef) -> Option<i64> {
     member.get::<Enum>().map(|member| member.int_index)
 }
 
+/// Describes the four types of enumerations to reflection. Names, texts and flags of the fields are those of upstream: stubs and
+/// `TVMFFIGetTypeInfo` show them.
 fn enumerations() {
     const INT: &str = "{\"type\":\"int\"}";
     const STR: &str = "{\"type\":\"ffi.String\"}";
+    // Fields that no constructor takes, as upstream marks them.
     const HIDDEN: i64 = flag::INIT_OFF;
     let state = Describe::<EnumState>::whole(0);
     field!(state, EnumState, entries: List,
@@ -248,7 +290,9 @@ fn enumerations() {
         );
     let numbers = "Canonical integer index.";
     let names = "Canonical string index.";
+    // `value` shows one of the fields of `ffi.Enum` once more, so it takes no part in structural comparison and hash.
     let hidden = HIDDEN | flag::EQ_HASH_IGNORE;
+    // 5: compared by identity, since each member is one object.
     let any = Describe::<Enum>::whole(5);
     field!(any, Enum, int_index: i64, "_int_index", numbers, index::INT, flag::EQ_HASH_IGNORE, INT);
     field!(any, Enum, str_index: Str, "_str_index", names, index::ANY, 0, STR);
@@ -260,6 +304,11 @@ fn enumerations() {
     named.attr(&column::CONVERT, convert_to::<Ref<StrEnum>>());
 }
 
+/// The words of an int or a big integer, least significant first.
+///
+/// # Errors
+///
+/// A TypeError for any other value.
 fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
     big_int::words_of(&value)
         .map(<[i64]>::to_vec)
@@ -274,6 +323,8 @@ fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
         })
 }
 
+/// Sets the hooks of `ffi.BigInt`: two objects of one number are the same key, equal, and of the same hash, although they are two
+/// objects (OBJ-10, OBJ-14).
 fn big_integers() {
     Describe::opaque(index::BIG_INT, 32, 0)
         // Function objects: C++ of every tvm-ffi calls these alike, bare functions it does not (OBJ-38).
@@ -292,6 +343,7 @@ fn big_integers() {
             .into(),
         )
         .attr(
+            // The third argument compares parts, of which a number has none.
             &column::EQ,
             Function::named(
                 None,
@@ -320,6 +372,7 @@ fn big_integers() {
             .into(),
         )
         .attr(
+            // Decimal digits as a text (OBJ-18): numbers of JSON are read as int or float, and lose what is beyond 64 bits.
             &column::DATA_TO_JSON,
             Function::named(None, |value: AnyView<'_>| {
                 Ok::<String, Error>(big_int::to_decimal(&words(value)?))

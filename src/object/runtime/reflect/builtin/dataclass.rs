@@ -1,4 +1,7 @@
-//! Copy, text, comparison and hash by contents, and constructors.
+//! Copy, text, comparison and hash by contents, and constructors (OBJ-13 to OBJ-15): what Python's dataclasses are made with.
+//!
+//! Addresses travel as ints through `ffi.MakeFieldSetter` and `ffi.MakeFieldGetter`, as upstream has it: Python passes the addresses of
+//! functions of its extension module that way.
 
 use super::{def, def_packed};
 use crate::function::{Error, ErrorKind, Function, raised};
@@ -9,6 +12,8 @@ use crate::object::{recursive, repr};
 use crate::value::{Any, RawAny, cast};
 use std::ffi::c_void;
 
+/// Registers the functions of this file. Hashes are 64 bits as an int; the four orders raise a TypeError between values that have none
+/// (OBJ-14).
 pub(super) fn register() {
     def("ffi._RegisterFFIInit", construct::register_init);
     def(
@@ -24,6 +29,7 @@ pub(super) fn register() {
     def("ffi.RecursiveHash", |value: Any| {
         recursive::hash(value.view()).map(|hash| hash as i64)
     });
+    // The address of a C function: `TVMFFIFieldInfo` has a place for one, and no place for a function object.
     def("ffi.MakeFieldGetter", |field_type: i32| {
         getter_for(field_type).map(|getter| getter as usize as i64)
     });
@@ -42,7 +48,15 @@ pub(super) fn register() {
 }
 
 /// A setter that lets the frontend convert the value, then stores it.
+///
+/// `field_type` is the type index that the field is declared with, `converter` a context for `convert`, and `convert` the address of a
+/// `fn(context, value, result) -> code`. The setter takes the address of the field and the value.
+///
+/// # Errors
+///
+/// A ValueError for a null `convert`. The setter raises what the conversion raises, and a TypeError for other arguments than two.
 fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function, Error> {
+    /// Converts a borrowed value into an owned one: 0, or a code with the error raised on this thread.
     type Convert = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny, *mut RawAny) -> i32;
     if convert == 0 {
         return Err(Error::new(
@@ -50,6 +64,7 @@ fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function
             "the conversion function is null",
         ));
     }
+    // As numbers, so that the function may go to another thread: what the context may be used for there is the frontend's affair.
     let (converter, convert) = (converter as usize, convert as usize);
     Ok(Function::from_packed(move |args| {
         let [at, value] = args else {

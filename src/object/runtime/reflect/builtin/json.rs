@@ -1,12 +1,16 @@
-//! JSON and the JSON graph by name.
+//! JSON and the JSON graph by name (OBJ-16 to OBJ-20).
+//!
+//! A graph is read and written as a value, of arrays and maps, or as a text.
 
 use super::def;
 use crate::object::{graph, json};
 use crate::value::{Any, Str};
 
+/// Registers the functions of this file.
 pub(super) fn register() {
     def("ffi.json.Parse", |text: Str| json::parse(text.as_bytes()));
     def("ffi.json.Stringify", |value: Any, indent: Option<i64>| {
+        // None and 0 both are compact (OBJ-17).
         json::stringify(value.view(), indent.unwrap_or(0))
     });
     def("ffi.ToJSONGraph", |value: Any, metadata: Any| {

@@ -1,4 +1,7 @@
 //! What every library of this ABI registers when it comes up: types, attributes, global functions.
+//!
+//! Frontends find these by name alone, so names, metadata and kinds of errors are part of the interface. A build without the feature
+//! `frontend` has what the runtime itself needs: `core`, `containers`, and the types of paths.
 
 mod containers;
 mod core;
@@ -28,7 +31,9 @@ use std::sync::Once;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Whether [`start`] has ended. Apart from [`INIT`], so that the entries that look cost one load and no call.
 static READY: AtomicBool = AtomicBool::new(false);
+/// Lets one thread register while the others wait for it.
 static INIT: Once = Once::new();
 
 /// Registers types and functions, once. Every C entry that looks at the tables calls this; Rust users call it before
@@ -40,12 +45,15 @@ pub fn init() {
     }
 }
 
+/// Allocates the indices of the types, makes the columns of attributes, then registers functions and fields.
 #[cold]
 fn start() {
     INIT.call_once(|| {
+        // In upstream's order, before all else: the indices of these types, from 128 on, come out as those of upstream's library.
         for key in ["ffi.EnumState", "ffi.Enum"] {
             let _ = types::register(key, index::OBJECT);
         }
+        // A parent has the lower index (VAL-14), so it comes first.
         let enumeration = types::index_of("ffi.Enum").unwrap_or(index::OBJECT);
         let _ = types::register("ffi.IntEnum", enumeration);
         let _ = types::register("ffi.StrEnum", enumeration);
@@ -59,6 +67,7 @@ fn start() {
         ] {
             let _ = types::register(key, index::OBJECT);
         }
+        // Before any type registers into one: C++ looks a column's address up once, and keeps what it finds, a null address too.
         for column in super::column::ALL {
             column.column();
         }
@@ -70,7 +79,7 @@ fn start() {
     });
 }
 
-/// What only frontends call.
+/// What only frontends call: a Rust program has functions of its own for it.
 #[cfg(feature = "frontend")]
 fn frontend() {
     path::register();
@@ -86,9 +95,11 @@ pub(crate) fn def<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) {
 }
 
 /// An array that a function returns, whose metadata name the type of the elements.
+/// Converts to a plain array; nothing checks the elements.
 pub(crate) struct ArrayOf<T>(pub(crate) Array, PhantomData<T>);
 
 impl<T> ArrayOf<T> {
+    /// `array`, whose elements are each a `T`.
     pub(crate) const fn new(array: Array) -> ArrayOf<T> {
         ArrayOf(array, PhantomData)
     }
@@ -106,8 +117,10 @@ impl<T: Argument> Named for ArrayOf<T> {
     }
 }
 
-/// Registers a builtin over any arguments.
+/// Registers a builtin over any arguments, whose metadata name no parameters. `body` checks how many arguments
+/// there are: upstream's packed functions read behind their end.
 pub(crate) fn def_packed(name: &'static str, body: fn(&[AnyView<'_>]) -> Result) {
+    // A schema as JSON text inside of JSON, as the metadata of every function have it.
     let details = registry::Details {
         metadata: "{\"type_schema\":\"{\\\"type\\\":\\\"ffi.Function\\\"}\"}".to_owned(),
         flags: types::flag::STATIC_METHOD,
@@ -118,13 +131,15 @@ pub(crate) fn def_packed(name: &'static str, body: fn(&[AnyView<'_>]) -> Result)
     let _ = unsafe { registry::register_with(name.as_bytes(), function, false, details) };
 }
 
-/// The object that stands for "no value" where None is one. Only itself is equal to it.
+/// The object that means "no value" where None is a value: one for the process, a bare `ffi.Object` that is equal to itself alone.
+/// Frontends compare its address with what `ffi.GetInvalidObject` returns.
 pub fn missing() -> &'static ObjectRef {
     static MISSING: OnceLock<ObjectRef> = OnceLock::new();
     MISSING.get_or_init(BareObject::new)
 }
 
-/// The object between positional and named arguments of a constructor.
+/// The object between positional and named arguments of a constructor: names and values in turn follow it (OBJ-15). One for the process,
+/// known by its address.
 pub(crate) fn kwargs() -> &'static ObjectRef {
     static KWARGS: OnceLock<ObjectRef> = OnceLock::new();
     KWARGS.get_or_init(BareObject::new)

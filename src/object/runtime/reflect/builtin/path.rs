@@ -1,4 +1,15 @@
 //! Where in an object something is: steps and paths.
+//!
+//! | type | bytes | field |
+//! |---|---|---|
+//! | `ffi.reflection.AccessStep` | 24..28 | kind, i32: the number of an `AccessKind` |
+//! | | 32..48 | key: the name of an attribute, the index of an item, the key of a pair |
+//! | `ffi.reflection.AccessPath` | 24..32 | the path before; null at the root |
+//! | | 32..40 | the last step; null at the root |
+//! | | 40..44 | number of steps, i32 |
+//!
+//! A path leads to its parent and not to its children, so that paths with a common beginning share it. Comparison returns paths to the
+//! first difference, and errors of visits lead to where they happened.
 
 use crate::function::{Error, Function, Result};
 use crate::object::hash::any_equal;
@@ -9,15 +20,22 @@ use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::heap::delete_plain;
 use crate::value::{Any, AnyView, Str, cast, index};
 
-/// What a step goes through; the `Missing` ones say what was not there.
+/// What a step goes through; the `Missing` ones say what was not there. In the order of upstream's enumeration: the number is part of the
+/// ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum AccessKind {
+    /// Field of an object, by its name.
     Attr,
+    /// Element of a sequence, by its index from 0.
     ArrayItem,
+    /// Value of a map, by its key.
     MapItem,
+    /// A field that this side does not have.
     AttrMissing,
+    /// An element behind the end of this side.
     ArrayItemMissing,
+    /// A key that this side does not have.
     MapItemMissing,
 }
 
@@ -25,7 +43,9 @@ pub(crate) enum AccessKind {
 #[repr(C)]
 pub(crate) struct AccessStepObj {
     header: Header,
+    /// Number of an [`AccessKind`]; another number is possible, since reflection writes the field.
     kind: i32,
+    /// Name, index or key. An attribute's name is a string, an index an int.
     key: Any,
 }
 
@@ -33,18 +53,24 @@ pub(crate) struct AccessStepObj {
 #[repr(C)]
 pub(crate) struct AccessPathObj {
     header: Header,
+    /// The path before the last step, an untyped reference as in C++; `None` at the root.
     parent: Option<ObjectRef>,
+    /// The last step; `None` at the root.
     step: Option<Ref<AccessStepObj>>,
+    /// Number of steps; 0 at the root.
     depth: i32,
 }
 
 const _: () = assert!(size_of::<AccessStepObj>() == 48 && size_of::<AccessPathObj>() == 48);
 
+/// A header for a value that is not on the heap yet.
 fn blank() -> Header {
     // Overwritten when the object is made.
     Header::new(index::OBJECT, delete_plain)
 }
 
+/// Makes `$type` the Rust type of objects of the key `$key`, a child of `ffi.Object`. The index is allocated when it is first used: it
+/// differs from process to process, and is never saved.
 macro_rules! dynamic_object {
     ($type:ty, $key:literal) => {
         // SAFETY: `#[repr(C)]` with the header first; the key is registered for this layout.
@@ -112,7 +138,7 @@ pub(crate) fn root() -> AccessPath {
     Ref::new(AccessPathObj::default())
 }
 
-/// A path one step longer.
+/// A path one step longer; `path` stays as it is, and is the parent of the new one.
 pub(crate) fn extend(path: &AccessPath, kind: AccessKind, key: Any) -> AccessPath {
     let step = Ref::new(AccessStepObj {
         header: blank(),
@@ -122,6 +148,7 @@ pub(crate) fn extend(path: &AccessPath, kind: AccessKind, key: Any) -> AccessPat
     extend_by(path, step)
 }
 
+/// [`extend`] by a step that is an object already.
 fn extend_by(path: &AccessPath, step: Ref<AccessStepObj>) -> AccessPath {
     Ref::new(AccessPathObj {
         header: blank(),
@@ -132,6 +159,10 @@ fn extend_by(path: &AccessPath, step: Ref<AccessStepObj>) -> AccessPath {
 }
 
 /// The steps of a path, the first one first.
+///
+/// # Errors
+///
+/// A TypeError where a parent is no path: the field is any object to reflection.
 fn steps(path: &AccessPath) -> Result<Vec<Any>> {
     let mut steps = Vec::new();
     let mut at = path.clone();
@@ -157,12 +188,21 @@ fn same_steps(left: &[Any], right: &[Any]) -> Result<bool> {
     Ok(true)
 }
 
+/// Whether `long` begins with the steps of `short`; each path is a prefix of itself.
+///
+/// # Errors
+///
+/// As [`steps`]; what the equality of a key's own type raises.
 fn is_prefix(short: &AccessPath, long: &AccessPath) -> Result<bool> {
     let (short, long) = (steps(short)?, steps(long)?);
     Ok(short.len() <= long.len() && same_steps(&short, &long)?)
 }
 
 /// The text of a step: `.name`, `[0]`, `["key"]`, or `[<missing:..>]` where that side has no such part.
+///
+/// # Errors
+///
+/// A TypeError where the key is not what the kind says; what `repr` raises.
 fn step_text(step: &AccessStepObj, repr: &Function) -> Result<String> {
     let plain = || -> Result<String> { Ok(cast::<i64>(step.key.view())?.to_string()) };
     let shown = || -> Result<String> { Ok(cast::<String>(repr.call(&[step.key.view()])?.view())?) };
@@ -176,6 +216,9 @@ fn step_text(step: &AccessStepObj, repr: &Function) -> Result<String> {
     })
 }
 
+/// Describes steps and paths to reflection: fields, methods by upstream's names, and their text form. 4 is the structural kind of a
+/// constant tree. Steps and paths have no constructor of their own: `_root` and `_extend` make paths, and
+/// `ffi.MakeObjectFromPackedArgs` makes a step from its fields.
 pub(super) fn register() {
     const INT: &str = "{\"type\":\"int\"}";
     const ANY: &str = "{\"type\":\"Any\"}";
@@ -240,6 +283,7 @@ pub(super) fn register() {
             "",
             false,
             |left: AccessPath, right: AccessPath| {
+                // Of paths of one length the one is a prefix only where it is the other.
                 Ok::<bool, Error>(left.depth == right.depth && is_prefix(&left, &right)?)
             },
         )

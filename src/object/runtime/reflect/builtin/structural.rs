@@ -1,4 +1,7 @@
 //! Structural equality and hash by name, and the key type that uses them.
+//!
+//! The two flags of these functions are upstream's: `map_free_vars` takes two free variables for the same where each meets only the other,
+//! `skip` leaves the contents of tensors out. Hashes are 64 bits that travel as an int, so half of them are negative.
 
 use super::def;
 use super::path::{AccessPath, dynamic_object};
@@ -11,10 +14,17 @@ use crate::value::heap::delete_plain;
 use crate::value::{Any, AnyView, Argument, Schema, cast, index, types};
 
 /// A value with its structural hash, for use as a map key.
+///
+/// | bytes | field |
+/// |---|---|
+/// | 24..40 | the value |
+/// | 40..48 | its structural hash, as i64 |
 #[repr(C)]
 struct Key {
     header: Header,
+    /// The value that is compared.
     key: Any,
+    /// Its structural hash when the key was made: a value that changes afterwards is not found again.
     hash: i64,
 }
 
@@ -22,6 +32,7 @@ const _: () = assert!(size_of::<Key>() == 48);
 
 dynamic_object!(Key, "ffi.StructuralKey");
 
+/// A header for a value that is not on the heap yet; [`Ref::new`] overwrites it.
 fn blank() -> Header {
     Header::new(index::OBJECT, delete_plain)
 }
@@ -46,6 +57,11 @@ impl Clone for Key {
     }
 }
 
+/// A key of `value`, whose structural hash is computed here, once.
+///
+/// # Errors
+///
+/// What the structural hash raises.
 fn key_of(value: Any) -> Result<Ref<Key>> {
     let hash = structural::hash(value.view(), false, false)? as i64;
     Ok(Ref::new(Key {
@@ -55,6 +71,11 @@ fn key_of(value: Any) -> Result<Ref<Key>> {
     }))
 }
 
+/// Whether two keys hold structurally equal values. The hashes are compared first: most unequal values differ there.
+///
+/// # Errors
+///
+/// A TypeError for a value that is no key; what structural equality raises.
 fn same_key(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let (left, right) = (cast::<Ref<Key>>(left)?, cast::<Ref<Key>>(right)?);
     Ok(left.as_ptr() == right.as_ptr()
@@ -62,7 +83,8 @@ fn same_key(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
             && structural::equal(left.key.view(), right.key.view(), false, false)?))
 }
 
-/// The paths to the first difference, if there is one.
+/// The paths to the first difference on the left and on the right, as the pair that `ffi.GetFirstStructuralMismatch` returns; None where
+/// there is none.
 struct Mismatch(Option<(AccessPath, AccessPath)>);
 
 impl From<Mismatch> for Any {
@@ -71,6 +93,7 @@ impl From<Mismatch> for Any {
     }
 }
 
+// An array of two is the tuple of C++, whose metadata name the types of its places.
 impl Named for Mismatch {
     fn named() -> Schema {
         let pair = || Schema::with("Tuple", &[AccessPath::schema, AccessPath::schema]);
@@ -78,6 +101,7 @@ impl Named for Mismatch {
     }
 }
 
+/// Registers the functions of this file and describes `ffi.StructuralKey`: a key of maps whose hash and equality are structural.
 pub(super) fn register() {
     def(
         "ffi.StructuralEqual",

@@ -1,4 +1,13 @@
-//! Structural visits and rewrites by name, and their types.
+//! Structural visits and rewrites by name, and their types (OBJ-34, OBJ-35).
+//!
+//! | functions | what they do |
+//! |---|---|
+//! | `ffi.StructuralWalk`, `ffi.StructuralMap` | call one callback for each value, and go on by themselves |
+//! | `ffi.StructuralVisit`, `ffi.StructuralMutate` | call a callback with the visitor or mutator, which goes on from there |
+//! | `ffi.StructuralVisitor...`, `ffi.StructuralMutator...` | what a callback does with the visitor or mutator that it has |
+//! | `ffi.VisitErrorContext.FindAccessPaths` | where below a root a visit failed |
+//!
+//! Kinds of regions are the numbers of upstream: 0 none, 1 pattern, 2 simple.
 
 use super::path::AccessPath;
 use super::{ArrayOf, def};
@@ -15,16 +24,25 @@ use crate::object::walk::visit::{Interrupt, Visitor, VisitorObj, children};
 use crate::value::header::{Object, ObjectRef, Ref};
 use crate::value::{Any, cast, index, types};
 
+/// What ended a visit early; None where nothing did.
 type WalkInterrupt = Option<Ref<Interrupt>>;
 
+/// The two lists of callbacks of `ffi.StructuralWalk` and `ffi.StructuralMap`: those that take the value alone, and those that take the
+/// kind of the region as well.
 fn links(plain: Callbacks, with_region: Callbacks) -> Links {
     Links { plain, with_region }
 }
 
+/// The result of a visit as its declared type.
+///
+/// # Errors
+///
+/// What the visit raised; a TypeError for a result that is neither None nor an interrupt (OBJ-34).
 fn stop(answer: Result) -> Result<WalkInterrupt> {
     Ok(cast(answer?.view())?)
 }
 
+/// Registers the types, the hooks of builtin types and the functions of this file.
 pub(super) fn register() {
     register_types();
     children::register();
@@ -38,6 +56,7 @@ pub(super) fn register() {
     );
 }
 
+/// Registers what reads: `ffi.VisitInterrupt` and the functions of visitors.
 fn register_visits() {
     def("ffi.VisitInterrupt", |value: Any| {
         Ref::new(Interrupt::new(value))
@@ -76,10 +95,12 @@ fn register_visits() {
     });
 }
 
+/// Registers what rewrites: the functions of mutators.
 fn register_rewrites() {
     def(
         "ffi.StructuralMutatorMutate",
         |mutator: Ref<MutatorObj>, value: Any| {
+            // Not in place: the caller holds the value, since it passed it (OBJ-35). The tag for "unchanged" stays inside the library.
             let after = Mutator::of(&mutator).mutate(value.view(), false)?;
             Ok::<Any, Error>(resolve(after, value.view()))
         },
@@ -126,6 +147,8 @@ fn register_rewrites() {
     def("ffi.StructuralMutate", rewrite::mutate);
 }
 
+/// Describes interrupts and contexts of errors by their fields, and visitors and mutators as types of which only the beginning is public:
+/// behind it each library keeps what its own table needs.
 fn register_types() {
     let interrupt = Describe::<Interrupt>::whole(0);
     field!(interrupt, Interrupt, value: Any,
@@ -135,6 +158,7 @@ fn register_types() {
         "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}");
     field!(context, ErrorContext, before: Option<ObjectRef>, "prev_error_context", "", index::ANY, 0,
         "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}");
+    // A copy takes more than the public part: what is behind it is known only to the library that made the visitor.
     let copy_visitor = |source: Ref<VisitorObj>| walk::copy(&source);
     Describe::opaque(VisitorObj::type_index(), size_of::<VisitorObj>(), 0).attr(
         &column::SHALLOW_COPY,
