@@ -49,6 +49,7 @@ impl<'a> Payload<'a> {
 
     /// The device functions, in file order, by name. Empty for kinds that have none.
     pub fn functions(&self) -> impl Iterator<Item = (&str, &FunctionInfo<'a>)> {
+        // PAY-02: no form has more than one function map.
         let list = self.fields().iter().find_map(|field| match field {
             Field::Functions(list) => Some(list.as_slice()),
             _ => None,
@@ -75,6 +76,7 @@ impl<'a> Payload<'a> {
 
     /// The format: `ptx`, `cl`, `metallib`, ... `None` for kinds without one.
     pub fn format(&self) -> Option<&str> {
+        // PAY-11: every form that has a format has it in a slot of this name; `c` has one, too (PAY-30).
         match self.field("format") {
             Some(Field::Text(format)) => Some(format),
             _ => None,
@@ -101,6 +103,7 @@ impl<'a> Payload<'a> {
     /// One text or binary per kernel, where the payload stores them apart.
     pub fn kernels(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields().iter().flat_map(|field| {
+            // PAY-14, PAY-18, PAY-20: a form has either shaders or other code of its kernels.
             let (kernels, shaders) = match field {
                 Field::Kernels(list) => (list.as_slice(), [].as_slice()),
                 Field::Shaders(list) => ([].as_slice(), list.as_slice()),
@@ -133,6 +136,7 @@ impl<'a> Payload<'a> {
     /// The Relax VM executable inside, if it is one.
     pub fn relax_vm(&self) -> Option<&relax_vm::RelaxExecutable<'a>> {
         match self.fields().first() {
+            // PAY-81: it is the only slot of its form.
             Some(Field::Relax(executable)) => Some(executable),
             _ => None,
         }
@@ -141,6 +145,7 @@ impl<'a> Payload<'a> {
     /// The Relay VM executable inside, if it is one.
     pub fn relay_vm(&self) -> Option<&relay_vm::RelayExecutable<'a>> {
         match self.fields().first() {
+            // PAY-60: it is the only slot of its form.
             Some(Field::Relay(executable)) => Some(executable),
             _ => None,
         }

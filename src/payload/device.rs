@@ -34,24 +34,32 @@ const fn code(formats: &'static [&'static str], functions: FieldShape) -> [FormS
     ]
 }
 
+/// What `cuda` stores: PTX, a binary of CUDA, or source.
 const CUDA_CODE: &[FormSlot] = &code(
     &["ptx", "cubin", "fatbin", "cuda", "cu"],
     FieldShape::Functions,
 );
+/// What `opencl`, `sdaccel` and `aocl` store: source, or a binary for a device.
 const OPENCL_CODE: &[FormSlot] = &code(
     &["cl", "clbin", "xclbin", "awsxclbin", "aocx"],
     FieldShape::Functions,
 );
 // PAY-09: forms that no release after 0.23 writes have functions that do not repeat their names. A payload of 0.24 that is cut
 // off would read as one of them otherwise.
+/// What form 0.2 of `metal` stores.
 const METAL_CODE: &[FormSlot] = &code(METAL_FORMATS, FieldShape::SilentFunctions);
+/// The formats of `metal`: source, or a library of Metal.
 const METAL_FORMATS: &[&str] = &["metal", "metallib"];
+/// What `hip` and `hsaco` store: a code object of ROCm, or source.
 const HIP_CODE: &[FormSlot] = &code(&["hsaco", "hip"], FieldShape::Functions);
+/// What `nki` stores.
 const NKI_CODE: &[FormSlot] = &code(&["Trainium", "Trainiumlib"], FieldShape::Functions);
 // PAY-12: endings of files: a library, LLVM IR, an object, assembly; and the kind itself.
+/// What `hexagon` and `hex` store.
 const HEXAGON_CODE: &[FormSlot] = &code(&["so", "ll", "o", "s", "hexagon"], FieldShape::Functions);
 
 // PAY-10: one form since 0.2: what changed are the functions in it (PAY-03), and those follow the layout.
+/// The form of `cuda`.
 pub(super) const CUDA: &[PayloadForm] = &[PayloadForm::new("0.2", Releases::ALL, CUDA_CODE)];
 
 /// PAY-13: the SPIR-V form has no format. 0.13 to 0.23 write it, and no release reads it.
@@ -68,6 +76,7 @@ pub(super) const OPENCL: &[PayloadForm] = &[
 ];
 
 // PAY-99: written under these kinds, which no release ever registered a loader for.
+/// The form of `sdaccel` and `aocl`.
 pub(super) const FPGA: &[PayloadForm] = &[PayloadForm::new(
     "0.4",
     Releases::between(4, 19),
@@ -99,17 +108,22 @@ pub(super) const METAL: &[PayloadForm] = &[
     PayloadForm::new("0.2", Releases::between(2, 23), METAL_CODE),
 ];
 
+/// The form of `hip`.
 pub(super) const HIP: &[PayloadForm] = &[PayloadForm::new("0.2", Releases::ALL, HIP_CODE)];
 
 // PAY-99: written by a compiler without ROCm up to 0.23, and loaded in every release.
+/// The form of `hsaco`, the same as that of `hip`.
 pub(super) const HSACO: &[PayloadForm] =
     &[PayloadForm::new("0.3", Releases::between(3, 23), HIP_CODE)];
 
+/// The form of `nki`.
 pub(super) const NKI: &[PayloadForm] = &[PayloadForm::new("0.25", Releases::from(25), NKI_CODE)];
 
 // PAY-12: one word only, and yet every payload has it (PAY-19).
+/// The format of `vulkan`.
 const VULKAN_FORMATS: &[&str] = &["vulkan"];
 
+/// The forms of `vulkan`, newest first. They differ in the length in front of each shader (PAY-15).
 pub(super) const VULKAN: &[PayloadForm] = &[
     PayloadForm::new(
         "0.24",
@@ -132,6 +146,7 @@ pub(super) const VULKAN: &[PayloadForm] = &[
 ];
 
 // PAY-20: no format in front: there is WGSL only.
+/// The form of `webgpu`.
 pub(super) const WEBGPU: &[PayloadForm] = &[PayloadForm::new(
     "0.12",
     Releases::from(12),
@@ -141,6 +156,7 @@ pub(super) const WEBGPU: &[PayloadForm] = &[PayloadForm::new(
     ],
 )];
 
+/// The form of `opengl`.
 pub(super) const OPENGL: &[PayloadForm] = &[PayloadForm::new(
     "0.2",
     Releases::between(2, 6),
@@ -152,10 +168,12 @@ pub(super) const OPENGL: &[PayloadForm] = &[PayloadForm::new(
     ],
 )];
 
+/// The form of `hexagon`.
 pub(super) const HEXAGON: &[PayloadForm] =
     &[PayloadForm::new("0.7", Releases::from(7), HEXAGON_CODE)];
 
 // PAY-99: a kind of its own, up to 0.23, for a compiler without Hexagon. No release loads it.
+/// The form of `hex`, the same as that of `hexagon`.
 pub(super) const HEX: &[PayloadForm] = &[PayloadForm::new(
     "0.7",
     Releases::between(7, 23),
@@ -183,6 +201,10 @@ pub struct Shader<'a> {
 }
 
 /// PAY-17: what distinguishes form 0.13 of metal from the others is that it starts with a version.
+///
+/// # Errors
+///
+/// PAY-17 of kind malformed at the length of the string; the rules of [`wire`](crate::wire).
 pub(super) fn read_version<'a>(
     cursor: &mut Cursor<'a>,
     field: &str,
@@ -203,7 +225,11 @@ pub(super) fn read_version<'a>(
     Ok(version)
 }
 
-/// PAY-11 and PAY-12.
+/// A format: a word (PAY-11), and one of those that its kind has (PAY-12).
+///
+/// # Errors
+///
+/// PAY-11 of kind malformed at the length of the string; under strict findings PAY-12 of kind unknown-kind.
 pub(super) fn read_format<'a>(
     cursor: &mut Cursor<'a>,
     field: &str,
@@ -230,7 +256,7 @@ pub(super) fn read_format<'a>(
     Ok(format)
 }
 
-/// A map from name to code.
+/// A map from name to code: u64 count, and two strings each. Names are not compared: a map may have one twice.
 pub(super) fn read_kernels<'a>(
     cursor: &mut Cursor<'a>,
     field: &'static str,
@@ -314,6 +340,10 @@ pub(super) fn write_shaders(list: &[Shader<'_>], framed: bool, out: &mut Writer)
 }
 
 /// PAY-22: from 0.8 on OpenCL source is cut into kernels at its delimiter lines.
+///
+/// # Errors
+///
+/// Under strict findings, PAY-22 of kind malformed at the source.
 fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<(), Violation> {
     const DELIMITER: &[u8] = b"// Function: ";
     let Some((Field::Text(format), _)) = checked.field("format") else {

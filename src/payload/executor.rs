@@ -17,6 +17,7 @@ use crate::rule::{Findings, Rule, Violation};
 use crate::tensor::{Sizing, TensorRecord};
 use crate::wire::{Cursor, Writer};
 
+/// What both names of the graph executor store (PAY-40).
 const GRAPH: &[FormSlot] = &[
     FormSlot::new("graph_json", FieldShape::Text, PAY_40),
     FormSlot::new("params", FieldShape::Params, PAY_40),
@@ -26,10 +27,12 @@ const GRAPH: &[FormSlot] = &[
 /// PAY-99: 0.7 writes this kind. 0.8 renamed it, and runtimes up to 0.19 load both.
 pub(super) const GRAPH_RUNTIME: &[PayloadForm] =
     &[PayloadForm::new("0.7", Releases::between(7, 7), GRAPH)];
+/// The form of `GraphExecutorFactory`, from 0.8 on.
 pub(super) const GRAPH_EXECUTOR: &[PayloadForm] =
     &[PayloadForm::new("0.8", Releases::between(8, 19), GRAPH)];
 
 // PAY-41: the graph of PAY-40 is compiled into the host code, so only parameters and the name are left.
+/// The form of `AotExecutorFactory`.
 pub(super) const AOT: &[PayloadForm] = &[PayloadForm::new(
     "0.9",
     Releases::between(9, 19),
@@ -40,6 +43,10 @@ pub(super) const AOT: &[PayloadForm] = &[PayloadForm::new(
 )];
 
 /// A number, that many names (PAY-42), that many tensors.
+///
+/// # Errors
+///
+/// PAY-42 of kind malformed at the count; the rules of tensor records; under strict findings PAY-43 for a name that repeats.
 pub(super) fn read_params<'a>(
     cursor: &mut Cursor<'a>,
     rule: Rule,
@@ -76,6 +83,7 @@ pub(super) fn read_params<'a>(
 
 /// The inverse of [`read_params`].
 pub(super) fn write_params(list: &[(Text<'_>, TensorRecord<'_>)], out: &mut Writer) {
+    // PAY-42: the count in front, and then that of the vector of names.
     out.count(list.len());
     out.vector(list, |out, (name, _)| out.str(name));
     for (_, tensor) in list {

@@ -37,6 +37,7 @@ pub enum Field<'a> {
     Symbols(Vec<(Text<'a>, Vec<Text<'a>>)>),
     /// [`FieldShape::Networks`].
     Networks(Vec<Network<'a>>),
+    // Boxed: an executable is many times as large as any other field, and every field would take as much.
     /// [`FieldShape::Relay`].
     Relay(Box<relay_vm::RelayExecutable<'a>>),
     /// [`FieldShape::Relax`].
@@ -49,6 +50,10 @@ pub enum Field<'a> {
 
 impl FormSlot {
     /// Reads what the slot holds, as `layout` stores it. What is wrong with it is blamed on the field of the slot.
+    ///
+    /// # Errors
+    ///
+    /// The rules of the shape, of [`wire`](crate::wire) and of tensor records, at the byte of the field.
     pub(super) fn read<'a>(
         &self,
         layout: Layout,
@@ -57,6 +62,7 @@ impl FormSlot {
     ) -> Result<Field<'a>, Violation> {
         let (name, rule) = (self.name, self.rule);
         Ok(match self.shape {
+            // PAY-98: held to base64 when all fields are there: it may then still be the kind of the next module.
             FieldShape::Text | FieldShape::Base64 => Field::Text(text(cursor, name, rule)?),
             FieldShape::Version => Field::Text(device::read_version(cursor, name, rule)?),
             FieldShape::Format(known) => {
@@ -115,6 +121,7 @@ impl FormSlot {
             (FieldShape::Code | FieldShape::Binary, Field::Bytes(bytes)) => out.bytes(bytes),
             (FieldShape::Int, Field::Int(value)) => out.i32(*value),
             (FieldShape::Names, Field::Names(names)) => write_names(names, out),
+            // PAY-09: whether names may repeat is for readers, who have to tell forms apart: both are written alike.
             (FieldShape::Functions | FieldShape::SilentFunctions, Field::Functions(list)) => {
                 return function_info::write(list, layout, out);
             }

@@ -20,6 +20,7 @@ use crate::tensor::{Sizing, TensorRecord};
 use crate::wire::{Cursor, Writer};
 
 // PAY-30, PAY-32: host code was exported as files alone before 0.14, and linked. From then on it can be stored as well.
+/// The form of `c`.
 pub(super) const C: &[PayloadForm] = &[PayloadForm::new(
     "0.14",
     Releases::from(14),
@@ -33,6 +34,7 @@ pub(super) const C: &[PayloadForm] = &[PayloadForm::new(
 )
 .checked(check_c)];
 
+/// The form of `static_library`.
 pub(super) const STATIC_LIBRARY: &[PayloadForm] = &[PayloadForm::new(
     "0.14",
     Releases::from(14),
@@ -44,19 +46,26 @@ pub(super) const STATIC_LIBRARY: &[PayloadForm] = &[PayloadForm::new(
 )
 .checked(check_object)];
 
+/// What both names of the kind with constants store (PAY-34).
 const CONSTANTS: &[FormSlot] = &[
     FormSlot::new("variables", FieldShape::Variables, PAY_34),
     FormSlot::new("symbols", FieldShape::Symbols, PAY_34),
 ];
 
 // PAY-34: renamed to `const_loader` in 0.9, with the same bytes. Runtimes up to 0.19 load both.
+/// The form of `metadata`, without the check of PAY-38: up to 0.8 a function with a missing variable fails when it is called.
 pub(super) const METADATA: &[PayloadForm] =
     &[PayloadForm::new("0.7", Releases::between(7, 8), CONSTANTS)];
 
+/// The form of `const_loader`.
 pub(super) const CONST_LOADER: &[PayloadForm] =
     &[PayloadForm::new("0.9", Releases::from(9), CONSTANTS).checked(check_listed)];
 
 /// PAY-34: names, how many (PAY-35), and a tensor for each.
+///
+/// # Errors
+///
+/// PAY-35 of kind malformed for the count, PAY-36 of kind duplicate at a name that repeats; the rules of tensor records.
 pub(super) fn read_variables<'a>(
     cursor: &mut Cursor<'a>,
     rule: Rule,
@@ -95,6 +104,10 @@ pub(super) fn write_variables(list: &[(Text<'_>, TensorRecord<'_>)], out: &mut W
 }
 
 /// PAY-34: names of functions, how many (PAY-35), and the variables of each.
+///
+/// # Errors
+///
+/// PAY-35 of kind malformed for the count; under strict findings PAY-37 for a name that repeats.
 pub(super) fn read_symbols<'a>(
     cursor: &mut Cursor<'a>,
     rule: Rule,

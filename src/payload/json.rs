@@ -54,6 +54,7 @@ impl Payload<'_> {
         let object = In::new(value, "payload");
         // PAY-01: the kind first: it decides which other members there are.
         let kind = object.text("kind")?;
+        // Before the table: a kind whose grammar layout 0.22 does not have is opaque there as well.
         if let Some(bytes) = value.get("opaque") {
             return Ok(Payload::Opaque {
                 kind,
@@ -84,6 +85,7 @@ impl Payload<'_> {
 /// Adds what `slot` holds to the members of `object`, under the name of the slot; code under `source` or `data`.
 fn put_field(slot: &FormSlot, field: &Field<'_>, object: &mut Map<String, Value>) {
     let value = match field {
+        // Not under the name of the slot: the name of the member says whether it is text or base64.
         Field::Bytes(bytes) if slot.shape == FieldShape::Code => {
             put_code(bytes, object);
             return;
@@ -113,6 +115,10 @@ fn put_field(slot: &FormSlot, field: &Field<'_>, object: &mut Map<String, Value>
 }
 
 /// The inverse of [`put_field`], by the shape of the slot.
+///
+/// # Errors
+///
+/// PAY-01 of kind type, with the path of what is missing or wrong; the rule that a tensor breaks.
 fn take_field(slot: &FormSlot, object: &In<'_>) -> Result<Field<'static>, Violation> {
     let name = slot.name;
     Ok(match slot.shape {
@@ -123,11 +129,13 @@ fn take_field(slot: &FormSlot, object: &In<'_>) -> Result<Field<'static>, Violat
         FieldShape::Binary => Field::Bytes(object.at(name)?.base64()?),
         FieldShape::Int => Field::Int(object.at(name)?.i32()?),
         FieldShape::Names => Field::Names(object.texts(name)?),
+        // PAY-09: only reading has to tell forms apart, so that a name which repeats is no error here.
         FieldShape::Functions | FieldShape::SilentFunctions => {
             Field::Functions(object.list(name, function_from)?)
         }
         FieldShape::Kernels => Field::Kernels(object.list(name, kernel_from)?),
         FieldShape::Shaders { .. } => Field::Shaders(object.list(name, shader_from)?),
+        // PAY-34, PAY-40: both came with 0.7, and with them one way to count the bytes of a tensor (TEN-31).
         FieldShape::Variables | FieldShape::Params => {
             Field::Tensors(object.list(name, |item| {
                 Ok((item.text("name")?, tensor_from(&item, Sizing::V0_7)?))
@@ -136,6 +144,7 @@ fn take_field(slot: &FormSlot, object: &In<'_>) -> Result<Field<'static>, Violat
         FieldShape::Symbols => Field::Symbols(object.list(name, |item| {
             Ok((item.text("name")?, item.texts("variables")?))
         })?),
+        // PAY-48: with sizes where the value has them; whether the form has is for the writer.
         FieldShape::Networks { .. } => Field::Networks(object.list(name, network_from)?),
         FieldShape::Relay => Field::Relay(Box::new(json_vm::relay_from(&object.at(name)?)?)),
         FieldShape::Relax => Field::Relax(Box::new(json_vm::relax_from(&object.at(name)?)?)),
@@ -241,6 +250,7 @@ fn network_to(network: &Network<'_>) -> Value {
         "name": network.name, "compiled": base64(&network.compiled),
         "inputs": network.inputs, "outputs": network.outputs,
     });
+    // PAY-49: inputs are never empty, so that a network without sizes is one of form 0.7.
     if let (false, Some(object)) = (network.input_sizes.is_empty(), value.as_object_mut()) {
         object.insert("input_sizes".into(), json!(network.input_sizes));
         object.insert("output_sizes".into(), json!(network.output_sizes));
@@ -300,6 +310,10 @@ fn named_tensor(name: &str, tensor: &TensorRecord<'_>) -> Value {
 }
 
 /// A tensor in the form of the chapter `tensor`.
+///
+/// # Errors
+///
+/// PAY-01 of kind type for a member that is missing or wrong; a rule of chapter `tensor` for a shape that its data does not fill.
 pub(super) fn tensor_from(
     item: &In<'_>,
     sizing: Sizing,
@@ -307,6 +321,7 @@ pub(super) fn tensor_from(
     let dtype = item.at("dtype")?.dtype()?;
     let shape = item.list("shape", |item| item.i64())?;
     let data = item.at("data")?.base64()?;
+    // Held to its rules again: shape and data are apart in JSON, and may have been edited apart.
     let tensor = TensorRecord::new(dtype, &shape, data, sizing)?;
     let reserved = item.maybe("reserved").map(|word| word.u64()).transpose()?;
     Ok(tensor
@@ -326,7 +341,9 @@ fn wrong(message: String) -> Violation {
 
 /// A JSON value that is read by a known form, and where it stands.
 pub(super) struct In<'v> {
+    /// The value.
     pub(super) value: &'v Value,
+    /// Its path from the payload, as messages show it.
     path: String,
 }
 
@@ -347,12 +364,20 @@ impl<'v> In<'v> {
     }
 
     /// The member `name`.
+    ///
+    /// # Errors
+    ///
+    /// PAY-01 of kind type where it is absent.
     pub(super) fn at(&self, name: &str) -> Result<In<'v>, Violation> {
         self.maybe(name)
             .ok_or_else(|| wrong(format!("{} has no `{name}`", self.path)))
     }
 
     /// Every element through `read`.
+    ///
+    /// # Errors
+    ///
+    /// PAY-01 of kind type where this is no list; the first that `read` returns.
     pub(super) fn all<T>(
         &self,
         mut read: impl FnMut(In<'v>) -> Result<T, Violation>,
@@ -390,6 +415,10 @@ impl<'v> In<'v> {
     }
 
     /// This value, bytes in base64.
+    ///
+    /// # Errors
+    ///
+    /// PAY-01 of kind type for another value, and for base64 without its padding or with other letters.
     pub(super) fn base64(&self) -> Result<Binary<'static>, Violation> {
         let bytes = self
             .value
@@ -400,6 +429,7 @@ impl<'v> In<'v> {
 
     /// The bytes of `source`, where it is there, or of `data`.
     fn code(&self) -> Result<Binary<'static>, Violation> {
+        // A text is the bytes of its UTF-8, whatever JSON escaped in it.
         if let Some(source) = self.maybe("source") {
             let text = source.as_text()?.into_owned();
             return Ok(Cow::Owned(text.into_bytes()));
@@ -423,6 +453,7 @@ impl<'v> In<'v> {
 
     /// This value, from -2^31 to 2^31 - 1.
     pub(super) fn i32(&self) -> Result<i32, Violation> {
+        // By way of 64 bits: a number that does not fit is an error, not another number.
         i32::try_from(self.i64()?).map_err(|_| self.wrong("a 32-bit integer"))
     }
 
@@ -432,6 +463,10 @@ impl<'v> In<'v> {
     }
 
     /// This value, a dtype as text or as `[code, bits, lanes]`.
+    ///
+    /// # Errors
+    ///
+    /// PAY-01 of kind type for another value.
     pub(super) fn dtype(&self) -> Result<Dtype, Violation> {
         to_dtype(self.value).map_err(|_| self.wrong("a dtype"))
     }

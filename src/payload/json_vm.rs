@@ -22,6 +22,7 @@ pub(super) fn relax_to(executable: &relax_vm::RelaxExecutable<'_>) -> Value {
     let signed = |words: &Words<'_>| -> Vec<i64> { words.iter().map(u64::cast_signed).collect() };
     let functions: Vec<Value> = executable.functions.iter().map(relax_function_to).collect();
     let constants: Vec<Value> = executable.constants.iter().map(relax_constant_to).collect();
+    // PAY-85: null is the older magic, and an empty list the newer one without scopes.
     let scopes = executable.memory_scopes.as_ref().map(|scopes| {
         let rows = scopes.iter();
         rows.map(|(constant, scope)| json!({"constant": constant, "scope": scope}))
@@ -38,6 +39,10 @@ pub(super) fn relax_to(executable: &relax_vm::RelaxExecutable<'_>) -> Value {
 }
 
 /// The inverse of [`relax_to`]. `memory_scopes` that is absent or null is the older magic (PAY-82).
+///
+/// # Errors
+///
+/// PAY-01 of kind type for a member that is missing or wrong; a rule of chapter `tensor` for a constant.
 pub(super) fn relax_from(object: &In<'_>) -> Result<relax_vm::RelaxExecutable<'static>, Violation> {
     let words = |name: &str| -> Result<Words<'static>, Violation> {
         let words = object.list(name, |item| item.i64().map(i64::cast_unsigned))?;
@@ -66,10 +71,15 @@ fn relax_function_to(function: &relax_vm::RelaxFunction<'_>) -> Value {
 }
 
 /// The inverse of [`relax_function_to`].
+///
+/// # Errors
+///
+/// PAY-01 of kind type, for a kind of another word, too.
 fn relax_function_from(item: In<'_>) -> Result<relax_vm::RelaxFunction<'static>, Violation> {
     let kind = item.at("kind")?;
     let mut kinds = relax_vm::FunctionKind::ALL.into_iter();
     Ok(relax_vm::RelaxFunction {
+        // PAY-84: the word and not the number: another is a mistake in the JSON, not a kind that no release has.
         kind: kinds
             .find(|known| kind.value == known.name())
             .ok_or_else(|| kind.wrong("packed, vm or vmtir"))?,
@@ -99,6 +109,10 @@ fn relax_constant_to(constant: &relax_vm::RelaxConstant<'_>) -> Value {
 }
 
 /// The inverse of [`relax_constant_to`].
+///
+/// # Errors
+///
+/// PAY-01 of kind type where no member names a type; a rule of chapter `tensor` for a tensor.
 fn relax_constant_from(item: In<'_>) -> Result<relax_vm::RelaxConstant<'static>, Violation> {
     use relax_vm::RelaxConstant;
     if let Some(tensor) = item.maybe("tensor") {
@@ -137,12 +151,14 @@ pub(super) fn relay_to(executable: &relay_vm::RelayExecutable<'_>) -> Value {
         .iter()
         .map(|constant| match constant {
             relay_vm::RelayConstant::Tensor(tensor) => json!({"tensor": from_record(tensor)}),
+            // PAY-66: the member says which tag it is; before 0.9 there is none in the file.
             relay_vm::RelayConstant::Late(name) => json!({"late": name}),
         })
         .collect();
     let attrs: Vec<Value> = executable
         .primitive_attrs
         .iter()
+        // Pairs in a list: in a JSON object the order of the file would be lost, and a repeated name.
         .map(|(primitive, attrs)| json!({"primitive": primitive, "attrs": attrs}))
         .collect();
     let functions: Vec<Value> = executable.functions.iter().map(relay_function_to).collect();
@@ -160,6 +176,11 @@ pub(super) fn relay_to(executable: &relay_vm::RelayExecutable<'_>) -> Value {
 }
 
 /// The inverse of [`relay_to`].
+/// The code is not checked: that is for reading what is written of it.
+///
+/// # Errors
+///
+/// PAY-01 of kind type for a member that is missing or wrong; a rule of chapter `tensor` for a constant.
 pub(super) fn relay_from(object: &In<'_>) -> Result<relay_vm::RelayExecutable<'static>, Violation> {
     let version = object.text("version")?;
     // PAY-66: code of 0.6 counts the bytes of a constant as TEN-30 states.
@@ -176,6 +197,7 @@ pub(super) fn relay_from(object: &In<'_>) -> Result<relay_vm::RelayExecutable<'s
                 scope: item.text("scope")?,
             })
         })?,
+        // PAY-65: not compared with the devices: reading the written bytes does.
         host_device: object.at("host_device")?.i32()?,
         globals: object.texts("globals")?,
         constants: object.list("constants", |item| {
@@ -206,6 +228,7 @@ fn relay_function_to(function: &relay_vm::RelayFunction<'_>) -> Value {
     let code: Vec<Value> = function
         .code
         .iter()
+        // PAY-71: without the hash, so that an edit of a field is no broken instruction.
         .map(|instruction| json!({"opcode": instruction.opcode, "fields": instruction.fields}))
         .collect();
     json!({
@@ -215,6 +238,7 @@ fn relay_function_to(function: &relay_vm::RelayFunction<'_>) -> Value {
 }
 
 /// The inverse of [`relay_function_to`].
+/// Registers, jumps and indices are any numbers.
 fn relay_function_from(item: In<'_>) -> Result<relay_vm::RelayFunction<'static>, Violation> {
     Ok(relay_vm::RelayFunction {
         name: item.text("name")?,

@@ -42,6 +42,7 @@ const STORED: &[(Releases, u8)] = &[(Releases::from(12), 1)];
 // MOD-15, PAY-30: until 0.13 code of the host went into the library and nowhere else, so that it was not serializable.
 const OBJECT_CODE: &[(Releases, u8)] = &[(range(12, 13), 4), (Releases::from(14), 5)];
 
+/// Every kind, by family: device code, host code, executors, VMs, StackVM, vendors. [`kind_info`] finds a row by its name.
 pub(super) const KINDS: &[KindInfo] = &[
     row(
         "cuda",
@@ -115,6 +116,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         STORED,
     ),
     row(
+        // MOD-15: gone with 0.6, before there were masks.
         "opengl",
         "OpenGL shaders",
         device::OPENGL,
@@ -166,6 +168,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         9,
     ),
     row(
+        // PAY-38: the bytes of `metadata`, and the check of its names is new.
         "const_loader",
         "named constants",
         host::CONST_LOADER,
@@ -193,6 +196,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         8,
     ),
     row(
+        // PAY-40: the bytes of `GraphRuntimeFactory`. Both names are loaded up to 0.19.
         "GraphExecutorFactory",
         "a graph and its parameters",
         executor::GRAPH_EXECUTOR,
@@ -243,6 +247,7 @@ pub(super) const KINDS: &[KindInfo] = &[
     ),
     json_runtime("dnnl_json", vendor::JSON_7, &[Releases::from(7)], RUNNABLE),
     json_runtime(
+        // PAY-99: loader and mask end with the kind, in 0.23.
         "arm_compute_lib",
         vendor::JSON_7_23,
         &[range(7, 23)],
@@ -265,6 +270,7 @@ pub(super) const KINDS: &[KindInfo] = &[
     ),
     json_runtime("clml", vendor::JSON_9, &[Releases::from(9)], RUNNABLE),
     json_runtime(
+        // MOD-15: younger than masks, as the kinds of 0.16 and later are: the mask begins with the kind.
         "cublas_json",
         vendor::JSON_16,
         &[Releases::from(16)],
@@ -346,6 +352,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(16, 23), 3)],
     ),
     row(
+        // PAY-53: a kind beside the simulator, with the binary as bytes and not as base64.
         "mrvl_hw",
         "a model for Marvell hardware",
         vendor::MRVL_HW,
@@ -376,6 +383,7 @@ pub fn kinds() -> &'static [KindInfo] {
 }
 
 /// The row of `kind`.
+/// `None` for a kind that no release stored. A search from the front: there are some forty rows, and a library has few modules.
 pub fn kind_info(kind: &str) -> Option<&'static KindInfo> {
     KINDS.iter().find(|info| info.kind == kind)
 }

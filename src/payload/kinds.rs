@@ -33,6 +33,7 @@ pub struct PayloadForm {
     pub releases: Releases,
     /// Its fields, in file order.
     pub slots: &'static [FormSlot],
+    /// The rules that span several of its fields, if there are any.
     pub(super) check: Option<FormCheck>,
 }
 
@@ -89,12 +90,14 @@ impl PayloadForm {
 }
 
 impl PartialEq for PayloadForm {
+    // By name and fields: a check is a function, and comparing addresses of functions means nothing.
     fn eq(&self, other: &PayloadForm) -> bool {
         self.name == other.name && self.is_like(other)
     }
 }
 
 impl PartialEq for KindInfo {
+    // A kind has one row in the table, so its name decides.
     fn eq(&self, other: &KindInfo) -> bool {
         self.kind == other.kind
     }

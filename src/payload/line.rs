@@ -13,6 +13,7 @@ pub(crate) fn short(name: &str) -> std::str::EscapeDebug<'_> {
 
 /// The characters that lie in the first `most` bytes.
 fn head(text: &str, most: usize) -> &str {
+    // A character has at most four bytes, so that this goes back by three at most.
     let mut ends = (0..=most.min(text.len())).rev();
     ends.find_map(|end| text.get(..end)).unwrap_or_default()
 }
@@ -37,13 +38,16 @@ pub(crate) fn bounded(line: &impl fmt::Display, most: usize) -> (String, bool) {
         text: String::new(),
         most,
     };
+    // The only error is that of `Bounded`, and it ends the writing: a line may be as long as the file.
     let whole = write!(text, "{line}").is_ok();
     (text.text, whole)
 }
 
 /// A text that takes what fits and rejects what follows.
 struct Bounded {
+    /// What fits, so far.
     text: String,
+    /// The most bytes that it may have.
     most: usize,
 }
 

@@ -92,8 +92,11 @@ pub enum Payload<'a> {
 /// A payload that was read by its grammar: one field for every slot of its form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownPayload<'a> {
+    /// The kind's row in the table.
     info: &'static KindInfo,
+    /// The form's row, one of those of the kind.
     form: &'static PayloadForm,
+    /// One field for every slot of the form, in the order of the file.
     fields: Vec<Field<'a>>,
 }
 
@@ -119,6 +122,7 @@ pub fn read<'a>(
         if layout >= Layout::V0_22 {
             let bytes = cursor.skip_rest("payload", PAY_01);
             return Ok(Payload::Opaque {
+                // The kind stands in another part of the library than the bytes, and need not live as long.
                 kind: Cow::Owned(kind.to_owned()),
                 bytes: Cow::Borrowed(bytes),
             });
@@ -146,6 +150,10 @@ pub(crate) fn is_opaque(kind: &str, layout: Layout) -> bool {
 }
 
 /// PAY-09: the newest form that reads without a violation and, where the window is known, to its end.
+///
+/// # Errors
+///
+/// Where none reads, the violation with the largest offset, of equal ones that of the newest form.
 fn choose(
     info: &'static KindInfo,
     layout: Layout,
@@ -166,6 +174,8 @@ fn choose(
         match read_form(form, layout, &mut trial, &mut scratch) {
             // PAY-09: before 0.22 the window goes on with the next module, so that an end proves nothing.
             Ok(_) if layout < Layout::V0_22 || trial.is_at_end() => return Ok(form),
+            // PAY-09: it reads and does not end the window. If no older form does, this one is taken, and the rest is trailing
+            // (WIRE-08).
             Ok(_) => reads = reads.or(Some(form)),
             Err(broken) => {
                 if furthest
@@ -186,6 +196,10 @@ fn choose(
 }
 
 /// Reads every slot of `form` in turn, then holds the form to the rules that span its fields.
+///
+/// # Errors
+///
+/// The first rule that a slot or the check of the form finds broken.
 fn read_form<'a>(
     form: &'static PayloadForm,
     layout: Layout,
@@ -220,9 +234,13 @@ fn read_form<'a>(
 
 /// What the check of a form sees: its fields and where each starts.
 pub(crate) struct Checked<'c, 'a> {
+    /// The form, whose slots name the fields.
     pub(crate) form: &'static PayloadForm,
+    /// The layout of the library: some rules hold in one and not in another.
     pub(crate) layout: Layout,
+    /// One field for every slot.
     fields: &'c [Field<'a>],
+    /// The offset at which each field starts.
     starts: &'c [u64],
 }
 

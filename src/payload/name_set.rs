@@ -27,6 +27,7 @@ impl<'n> NameSet<'n> {
     /// Places whose name is at an earlier one already, ascending.
     pub(super) fn repeats(&self) -> Vec<usize> {
         let mut places = Vec::new();
+        // Sorted, equal names are neighbours.
         for pair in self.0.windows(2) {
             if let [(before, _), (name, place)] = pair
                 && before == name
@@ -34,6 +35,7 @@ impl<'n> NameSet<'n> {
                 places.push(*place);
             }
         }
+        // They come by name here; findings are in the order of the bytes.
         places.sort_unstable();
         places
     }

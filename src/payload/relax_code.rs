@@ -71,6 +71,7 @@ pub enum RelaxOperand {
 
 impl RelaxOperand {
     /// From a word of the code; `None` when the top byte is no kind.
+    /// Any value of 56 bits is kept, whatever it names (PAY-89).
     pub fn decode(word: u64) -> Option<RelaxOperand> {
         // PAY-89: the kind is the top byte.
         // The value is the low 56 bits with their sign.
@@ -87,6 +88,7 @@ impl RelaxOperand {
 
 /// The code of an executable, with what its operands name.
 pub(super) struct RelaxCode<'c, 'a> {
+    /// The function table.
     pub(super) functions: &'c [RelaxFunction<'a>],
     /// How many constants there are.
     pub(super) constants: usize,
@@ -98,6 +100,10 @@ pub(super) struct RelaxCode<'c, 'a> {
 
 impl RelaxCode<'_, '_> {
     /// Instruction `index` of the table.
+    ///
+    /// # Errors
+    ///
+    /// At the word: PAY-88 where it does not lie inside the words, PAY-89 for an unknown opcode or kind of operand.
     pub(super) fn instruction(&self, index: usize) -> Result<RelaxInstruction, Violation> {
         let (at, start) = self.start_of(index)?;
         // PAY-88: each word is looked for: an instruction may be cut anywhere.
@@ -149,6 +155,10 @@ impl RelaxCode<'_, '_> {
     }
 
     /// Index of the first word of instruction `index`, and that word's offset in the file.
+    ///
+    /// # Errors
+    ///
+    /// PAY-88 of kind malformed at the entry of `instr_offset`.
     fn start_of(&self, index: usize) -> Result<(usize, u64), Violation> {
         let listed = self.offsets.offset_of(index);
         let at = self
@@ -169,6 +179,11 @@ impl RelaxCode<'_, '_> {
     }
 
     /// The `count` operands behind the four first words of the call at word `at` (PAY-88, PAY-89).
+    ///
+    /// # Errors
+    ///
+    /// PAY-88 of kind truncated at the count, where more operands are counted than words are left; PAY-89 of kind unknown-kind at
+    /// the operand.
     fn operands(
         &self,
         index: usize,
@@ -197,6 +212,7 @@ impl RelaxCode<'_, '_> {
     }
 
     /// PAY-88 to PAY-97: everything that the VM follows without looking.
+    /// `function_starts` has the offset of each row of the function table, which rules about functions are blamed on.
     pub(super) fn check(&self, function_starts: &[u64]) -> Result<(), Violation> {
         self.check_tiling()?;
         self.check_bounds(function_starts)?;
@@ -211,6 +227,7 @@ impl RelaxCode<'_, '_> {
 
     /// PAY-96: the instructions follow each other without gap or overlap. Also decodes each of them once.
     fn check_tiling(&self) -> Result<(), Violation> {
+        // PAY-96: the first instruction starts at word 0.
         let mut expected = 0_usize;
         for index in 0..self.offsets.len() {
             let instruction = self.instruction(index)?;
@@ -223,6 +240,7 @@ impl RelaxCode<'_, '_> {
             let at = usize::try_from(listed).unwrap_or(usize::MAX);
             expected = at.saturating_add(instruction.length());
         }
+        // PAY-96: words behind the last instruction belong to none.
         let end = self.words.offset_of(self.words.len().min(expected));
         PAY_96.require(expected == self.words.len(), end, || {
             format!(
@@ -265,6 +283,10 @@ impl RelaxCode<'_, '_> {
     }
 
     /// Holds a function of the VM, whose row is at `at`, to PAY-91 and PAY-97, and each of its instructions to PAY-92 to PAY-94.
+    ///
+    /// # Errors
+    ///
+    /// PAY-91 of kind malformed and PAY-97 of kind limit at the row; PAY-92 to PAY-94 at the first word of the instruction.
     fn check_function(&self, function: &RelaxFunction<'_>, at: u64) -> Result<(), Violation> {
         let fits = 0 <= function.num_args && function.num_args <= function.registers;
         PAY_91.require(fits, at, || {

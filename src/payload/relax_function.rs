@@ -24,6 +24,7 @@ pub struct RelaxFunction<'a> {
     pub start: i64,
     /// Index behind its last instruction.
     pub end: i64,
+    // i64 as in the file: numbers that break a rule are held, so that a violation can name them.
     /// How many arguments it takes; -2 for a packed function, which takes any.
     pub num_args: i64,
     /// How many registers its frame has. Arguments are in the first ones.
@@ -72,6 +73,7 @@ impl<'a> RelaxFunction<'a> {
     /// Reads a row (PAY-84), and rejects a kind of another number than 0, 1 and 2.
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<RelaxFunction<'a>, Violation> {
         let start = cursor.offset();
+        // PAY-84: readers of all releases accept any kind.
         let code = cursor.i32("kind", PAY_84)?;
         let kind = FunctionKind::ALL
             .into_iter()
@@ -84,8 +86,10 @@ impl<'a> RelaxFunction<'a> {
         Ok(RelaxFunction {
             kind,
             name: text(cursor, "name", PAY_84)?,
+            // PAY-90: the table of instructions that these two point into comes later in the file, and so does their check.
             start: cursor.i64("start", PAY_84)?,
             end: cursor.i64("end", PAY_84)?,
+            // PAY-91, PAY-97: only functions of the VM have a frame; a packed one may take -2 arguments, for any number.
             num_args: cursor.i64("num_args", PAY_84)?,
             registers: cursor.i64("registers", PAY_84)?,
             params: names(cursor, "params", PAY_84)?,

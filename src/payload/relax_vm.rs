@@ -27,10 +27,13 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Dtype, Sizing, TensorRecord};
 use crate::wire::{Cursor, Words, Writer};
 
+/// The one slot of both names of the kind (PAY-81).
 const SLOTS: &[FormSlot] = &[FormSlot::new("executable", FieldShape::Relax, PAY_81)];
 
+/// The form of `relax.Executable`.
 pub(super) const OLD_FORMS: &[PayloadForm] =
     &[PayloadForm::new("0.16", Releases::between(16, 19), SLOTS)];
+/// The form of `relax.VMExecutable`, of the same bytes.
 pub(super) const FORMS: &[PayloadForm] = &[PayloadForm::new("0.20", Releases::from(20), SLOTS)];
 
 /// The magic of 0.16 to 0.22, which has no memory scopes.
@@ -39,6 +42,7 @@ pub const MAGIC: u64 = 0xD225_DE2F_4214_151D;
 pub const MAGIC_WITH_SCOPES: u64 = 0xD225_DE2F_4214_151E;
 
 // PAY-83: never changed, although the format did four times.
+/// The version that every release writes and expects.
 const VERSION: &str = "0.14";
 
 /// A Relax VM executable. Offsets and words are the file's own bytes.
@@ -133,6 +137,7 @@ impl<'a> RelaxExecutable<'a> {
         let mut scope_starts = Vec::new();
         // PAY-85: absent under the old magic, which is not the same as an empty list: the file is written back as it was.
         let memory_scopes = if with_scopes {
+            // WIRE-06: an index and the length of a string.
             Some(cursor.vector(16, "memory_scopes", |cursor| {
                 scope_starts.push(cursor.offset());
                 let constant = cursor.i64("constant", PAY_85)?;
@@ -141,6 +146,7 @@ impl<'a> RelaxExecutable<'a> {
         } else {
             None
         };
+        // WIRE-06: a tag and the shortest value, a dtype.
         let constants = cursor.vector(8, "constants", |cursor| {
             RelaxConstant::read(layout, cursor, findings)
         })?;
@@ -233,6 +239,11 @@ impl<'a> RelaxExecutable<'a> {
 }
 
 /// Magic and version; whether memory scopes follow the functions.
+///
+/// # Errors
+///
+/// PAY-82 of kind malformed for another magic, the newer one before layout 0.22 among them; PAY-83 of kind unsupported for another
+/// version.
 fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violation> {
     let start = cursor.offset();
     let magic = cursor.u64("magic", PAY_82)?;
@@ -263,6 +274,7 @@ fn check_scopes(
     constants: usize,
     cursor: &Cursor<'_>,
 ) -> Result<(), Violation> {
+    // PAY-87: a mark for each constant, so that a list of scopes is read once, however long.
     let mut scoped = vec![false; if scopes.is_empty() { 0 } else { constants }];
     for (index, ((constant, scope), start)) in scopes.iter().zip(starts).enumerate() {
         let at = usize::try_from(*constant).ok();

@@ -165,11 +165,17 @@ pub const OPCODES: &[Opcode] = &[
 
 /// What an instruction is checked against.
 pub(super) struct RelayFrame {
+    /// The minor number of the release whose opcodes the code has.
     pub(super) era: u8,
+    /// Registers of the function at hand (PAY-75).
     pub(super) registers: u64,
+    /// Instructions of the function at hand, which jumps stay in (PAY-76).
     pub(super) instructions: u64,
+    /// Constants of the pool (PAY-77).
     pub(super) constants: usize,
+    /// Globals, which name the functions (PAY-77).
     pub(super) functions: usize,
+    /// Primitives (PAY-77).
     pub(super) primitives: usize,
 }
 
@@ -182,6 +188,7 @@ impl RelayInstruction {
     }
 
     /// The hash: the opcode, mixed with each field in turn, in 64 bits that wrap around.
+    /// PAY-71. The seed is the opcode, so that an instruction without fields hashes to its opcode.
     pub fn hash(&self) -> u64 {
         let mix = |key: u64, field: &i64| {
             let field = field.cast_unsigned();
@@ -196,6 +203,11 @@ impl RelayInstruction {
     }
 
     /// Reads instruction `index` of a function and holds it to PAY-71 to PAY-77.
+    ///
+    /// # Errors
+    ///
+    /// At the word: PAY-71 of kind malformed for fewer than two words or another hash, PAY-72 of kind unknown-kind, PAY-73 and
+    /// PAY-75 to PAY-77 of kind malformed.
     pub(super) fn read(
         cursor: &mut Cursor<'_>,
         frame: &RelayFrame,

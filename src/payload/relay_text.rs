@@ -23,6 +23,7 @@ impl RelayExecutable<'_> {
     pub fn disassemble(&self) -> String {
         let mut text = String::new();
         for line in self.lines() {
+            // Writing into a string does not fail.
             let _ = writeln!(text, "{line}");
         }
         text
@@ -35,6 +36,7 @@ impl RelayExecutable<'_> {
             let code = code.map(|(index, instruction)| RelayPart::Instruction(index, instruction));
             iter::once(RelayPart::Function(function)).chain(code)
         });
+        // Inside of instructions names are cut, so each is whole in a line of its own.
         let packed = self.primitives.iter().map(|name| RelayPart::Packed(name));
         functions.chain(packed).map(|part| RelayLine {
             executable: self,
@@ -45,14 +47,19 @@ impl RelayExecutable<'_> {
 
 /// A line, which is text only where it is written.
 pub(crate) struct RelayLine<'c> {
+    /// The executable, for the names that fields refer to and the release of the code.
     executable: &'c RelayExecutable<'c>,
+    /// What the line is about.
     part: RelayPart<'c>,
 }
 
 /// What a line shows.
 enum RelayPart<'c> {
+    /// The head of a function.
     Function(&'c RelayFunction<'c>),
+    /// An instruction, by its index in its function.
     Instruction(usize, &'c RelayInstruction),
+    /// The whole name of a primitive, once, behind all functions.
     Packed(&'c str),
 }
 
@@ -91,6 +98,7 @@ impl RelayLine<'_> {
             }
             return joined(out, fields);
         };
+        // PAY-73: behind the fixed fields come as many as the count states, all of one meaning.
         let kinds = || opcode.fields.iter().chain(iter::repeat(&opcode.tail));
         let counts = |field: &(&i64, &RelayOperand)| *field.1 == RelayOperand::Count;
         let shaped = fields
@@ -129,6 +137,7 @@ impl RelayLine<'_> {
             RelayOperand::Constant => write!(out, "c{value}"),
             RelayOperand::Function => match function() {
                 Some(function) => write!(out, "@{}", short(&function.name)),
+                // PAY-77: code that was built and not read may name what is not there.
                 None => write!(out, "{value}"),
             },
             RelayOperand::Primitive => match primitive() {

@@ -23,12 +23,14 @@ pub enum FieldShape {
     Text,
     /// A version string (PAY-17).
     Version,
+    // Apart from `Text` as it is what tells two forms of a kind apart.
     /// A string of base64 (PAY-98).
     Base64,
     /// A format word (PAY-11), with the words that are known (PAY-12).
     Format(&'static [&'static str]),
     /// A string of any bytes: source text or binary; JSON has it under `source` or `data`.
     Code,
+    // Apart from `Code` for JSON alone: source is shown there as it is, an object file or a model never.
     /// A string of any bytes that is never text.
     Binary,
     /// i32.
@@ -50,6 +52,7 @@ pub enum FieldShape {
     Variables,
     /// Names of functions, their number again, then the variables of each.
     Symbols,
+    // Apart from `Variables` in the bytes alone: the count stands in front of the names, not behind them (PAY-34, PAY-40).
     /// A number, that many names, that many tensors.
     Params,
     /// The compiled networks of ethos-n, with or without buffer sizes.

@@ -18,6 +18,7 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
 
 // PAY-55: no magic in front. What the file is follows from its name, or from how its first fields look (BLOB-69).
+/// The form of `stackvm`.
 pub(super) const FORMS: &[PayloadForm] = &[PayloadForm::new(
     "0.4",
     Releases::between(4, 19),

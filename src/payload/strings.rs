@@ -5,7 +5,11 @@ use crate::rule::{Rule, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
-/// A string of UTF-8.
+/// A string of UTF-8, borrowed from the file.
+///
+/// # Errors
+///
+/// `rule` where the length or a byte is missing (WIRE-01, WIRE-04), and WIRE-05 for what is not UTF-8.
 pub(super) fn text<'a>(
     cursor: &mut Cursor<'a>,
     field: &str,
@@ -14,12 +18,17 @@ pub(super) fn text<'a>(
     cursor.str(field, rule).map(Cow::Borrowed)
 }
 
-/// A vector of strings.
+/// A vector of strings: u64 count, and each string with its own length.
+///
+/// # Errors
+///
+/// As [`text`]; WIRE-06 for a count that the bytes have no room for.
 pub(super) fn names<'a>(
     cursor: &mut Cursor<'a>,
     field: &'static str,
     rule: Rule,
 ) -> Result<Vec<Text<'a>>, Violation> {
+    // WIRE-06: each has a length of 8 bytes, even when it is empty.
     cursor.vector(8, field, |cursor| text(cursor, field, rule))
 }
 

@@ -34,40 +34,52 @@ const JSON_RUNTIME: &[FormSlot] = &[
     FormSlot::new("const_names", FieldShape::Names, PAY_45),
 ];
 
+// One constant for each range of releases: the fields are the same in all, but a form has the releases of its kinds (PAY-99).
+/// PAY-45: JSON runtimes from 0.7 on.
 pub(super) const JSON_7: &[PayloadForm] =
     &[PayloadForm::new("0.7", Releases::from(7), JSON_RUNTIME)];
+/// PAY-45: JSON runtimes of 0.7 to 0.23.
 pub(super) const JSON_7_23: &[PayloadForm] = &[PayloadForm::new(
     "0.7",
     Releases::between(7, 23),
     JSON_RUNTIME,
 )];
+/// PAY-45: JSON runtimes from 0.8 on.
 pub(super) const JSON_8: &[PayloadForm] =
     &[PayloadForm::new("0.8", Releases::from(8), JSON_RUNTIME)];
+/// PAY-45: JSON runtimes of 0.8 to 0.23.
 pub(super) const JSON_8_23: &[PayloadForm] = &[PayloadForm::new(
     "0.8",
     Releases::between(8, 23),
     JSON_RUNTIME,
 )];
+/// PAY-45: JSON runtimes of 0.8 to 0.19.
 pub(super) const JSON_8_19: &[PayloadForm] = &[PayloadForm::new(
     "0.8",
     Releases::between(8, 19),
     JSON_RUNTIME,
 )];
+/// PAY-45: JSON runtimes from 0.9 on.
 pub(super) const JSON_9: &[PayloadForm] =
     &[PayloadForm::new("0.9", Releases::from(9), JSON_RUNTIME)];
+/// PAY-45: JSON runtimes from 0.16 on.
 pub(super) const JSON_16: &[PayloadForm] =
     &[PayloadForm::new("0.16", Releases::from(16), JSON_RUNTIME)];
+/// PAY-45: JSON runtimes of 0.16 to 0.23.
 pub(super) const JSON_16_23: &[PayloadForm] = &[PayloadForm::new(
     "0.16",
     Releases::between(16, 23),
     JSON_RUNTIME,
 )];
+/// PAY-45: JSON runtimes from 0.18 on.
 pub(super) const JSON_18: &[PayloadForm] =
     &[PayloadForm::new("0.18", Releases::from(18), JSON_RUNTIME)];
+/// PAY-45: JSON runtimes from 0.24 on.
 pub(super) const JSON_24: &[PayloadForm] =
     &[PayloadForm::new("0.24", Releases::from(24), JSON_RUNTIME)];
 
 // PAY-46: without symbol and constants, which came with 0.7.
+/// The form of `examplejson`.
 pub(super) const EXAMPLE_JSON: &[PayloadForm] = &[PayloadForm::new(
     "0.6",
     Releases::between(6, 6),
@@ -75,6 +87,7 @@ pub(super) const EXAMPLE_JSON: &[PayloadForm] = &[PayloadForm::new(
 )];
 
 // PAY-47: the model is carried: only Core ML reads it.
+/// The form of `coreml`.
 pub(super) const COREML: &[PayloadForm] = &[PayloadForm::new(
     "0.7",
     Releases::from(7),
@@ -84,6 +97,7 @@ pub(super) const COREML: &[PayloadForm] = &[PayloadForm::new(
     ],
 )];
 
+/// The forms of `ethos-n`, newest first.
 pub(super) const ETHOS_N: &[PayloadForm] = &[
     PayloadForm::new(
         // PAY-48: sizes have no count of their own: there are as many as buffers.
@@ -106,10 +120,12 @@ pub(super) const ETHOS_N: &[PayloadForm] = &[
     ),
 ];
 
+/// The form of `VitisAIRuntime`.
 pub(super) const VITIS_AI: &[PayloadForm] = &[PayloadForm::new(
     "0.8",
     Releases::between(8, 19),
     &[
+        // PAY-50: bytes of the vendor's own, of which no text is expected.
         FormSlot::new("runtime_module", FieldShape::Binary, PAY_50),
         FormSlot::new("export_path", FieldShape::Text, PAY_50),
         FormSlot::new("symbol", FieldShape::Text, PAY_50),
@@ -118,6 +134,7 @@ pub(super) const VITIS_AI: &[PayloadForm] = &[PayloadForm::new(
 )];
 
 // PAY-51: the archive is a zip that TorchScript wrote.
+/// The form of `torch`.
 pub(super) const TORCH: &[PayloadForm] = &[PayloadForm::new(
     "0.9",
     Releases::between(9, 19),
@@ -128,6 +145,7 @@ pub(super) const TORCH: &[PayloadForm] = &[PayloadForm::new(
 )];
 
 // PAY-52: 0.17 added a string at the end, under the same kind.
+/// The forms of `mrvl_sim`, newest first.
 pub(super) const MRVL_SIM: &[PayloadForm] = &[
     PayloadForm::new(
         "0.17",
@@ -157,6 +175,10 @@ const DIGITS: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// PAY-98: what stands where 0.17 has the binary is, in 0.16, the kind of the next module.
+///
+/// # Errors
+///
+/// PAY-98 of kind malformed at the string.
 fn check_simulator(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Violation> {
     let Some((Field::Text(binary), start)) = checked.field("binary") else {
         return Ok(());
@@ -172,12 +194,14 @@ fn check_simulator(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Vi
         .map_err(|broken| broken.in_field("binary"))
 }
 
+/// The form of `mrvl_hw`.
 pub(super) const MRVL_HW: &[PayloadForm] = &[PayloadForm::new(
     "0.19",
     Releases::between(19, 23),
     &[
         FormSlot::new("symbol", FieldShape::Text, PAY_53),
         FormSlot::new("nodes_json", FieldShape::Text, PAY_53),
+        // PAY-53: as bytes, where the simulator has base64 (PAY-98).
         FormSlot::new("binary", FieldShape::Binary, PAY_53),
         FormSlot::new("inputs", FieldShape::Int, PAY_53),
         FormSlot::new("outputs", FieldShape::Int, PAY_53),
@@ -203,11 +227,16 @@ pub struct Network<'a> {
 }
 
 /// PAY-48: a count, and the networks. Sizes have no count of their own.
+///
+/// # Errors
+///
+/// PAY-49 of kind missing for a network without inputs or outputs; the rules of [`wire`](crate::wire).
 pub(super) fn read_networks<'a>(
     cursor: &mut Cursor<'a>,
     rule: Rule,
     sizes: bool,
 ) -> Result<Vec<Network<'a>>, Violation> {
+    // WIRE-06: the lengths of name and code, and the counts of both vectors; neither has to have an element here.
     cursor.vector(32, "networks", |cursor| {
         let name = text(cursor, "name", rule)?;
         let compiled = Cow::Borrowed(cursor.bytes("compiled", rule)?);
@@ -253,6 +282,10 @@ fn read_buffers(
 }
 
 /// The inverse of [`read_networks`].
+///
+/// # Errors
+///
+/// PAY-48 of kind malformed for sizes that are not as many as their buffers, or that the form does not have.
 pub(super) fn write_networks(
     list: &[Network<'_>],
     sizes: bool,
