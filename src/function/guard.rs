@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// `result` is null or can be written to.
 #[inline]
 pub(super) unsafe fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -> i32 {
+    // FUN-02: the place is written after the body has returned, and not at all where it failed.
     match caught(body) {
         Ok(value) => {
             // SAFETY: null, or can be written to, by this contract; what is there need not be a value.

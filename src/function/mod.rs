@@ -95,6 +95,7 @@ const _: () = assert!(size_of::<FunctionObj>() == 40);
 static_object!(FunctionObj, index::FUNCTION);
 
 impl FunctionObj {
+    /// The public part of a function of this crate: null for C++, which would expect exceptions to come out of it (FUN-03).
     fn new(safe_call: SafeCall) -> FunctionObj {
         FunctionObj {
             header: Header::new(index::FUNCTION, crate::value::heap::delete_plain),
@@ -117,6 +118,7 @@ pub struct Function(Ref<FunctionObj>);
 /// The result of a call.
 pub type Result<T = Any> = std::result::Result<T, Error>;
 
+/// A function with what it captured behind the public part.
 #[repr(C)]
 struct Closure<F: 'static> {
     public: FunctionObj,
@@ -168,20 +170,24 @@ impl Function {
         made(name, body)
     }
 
+    /// [`Function::named`] of a body of no bytes.
     fn of_nothing_captured<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
         Function::plain(name, Code::of(body))
     }
 
+    /// [`Function::named`] where arguments may have to be converted before the body borrows them.
     fn settling<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
         Function::from_packed(move |args| {
             F::SIGNATURE.settle(name, args, |args| body.invoke(name, args))
         })
     }
 
+    /// [`Function::named`] where the body converts each argument as it reads it.
     fn reading<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
         Function::from_packed(move |args| body.invoke(name, args))
     }
 
+    /// A function of code without captures. `name` is for its error messages (FUN-08).
     pub(crate) fn plain(name: Option<&'static str>, code: Code) -> Function {
         let object = Ref::new(Plain {
             public: FunctionObj::new(call_plain),
@@ -198,10 +204,12 @@ impl Function {
     /// # Safety
     /// From any thread, `call` follows the convention for `context` until `finish` is called, which happens once at most.
     pub(crate) unsafe fn from_c(
+        /// What the callee gets in the place of its object.
         context: *mut c_void,
         call: SafeCall,
         finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
     ) -> Function {
+        // As in the reference, so that the callee is called with its own object: `itself` of the suite looks for that.
         if context.is_null() && finish.is_none() {
             return Function(Ref::new(FunctionObj::new(call)));
         }
@@ -227,9 +235,11 @@ impl Function {
     /// What the function raises; and more arguments than an `i32` counts (FUN-01).
     #[inline]
     pub fn call(&self, args: &[AnyView<'_>]) -> Result {
+        // The convention counts arguments in an i32 (FUN-01); more would arrive as another number.
         let Ok(count) = i32::try_from(args.len()) else {
             return Err(too_many(args.len()));
         };
+        // The place of the result holds no object, so that a failed call leaves nothing to release (FUN-02).
         let mut result = RawAny::NONE;
         // SAFETY: the object is a live function, which follows the convention (FUN-01) for itself; `args` is `count` cells
         // that live for the call, `result` holds None.
@@ -282,6 +292,7 @@ impl Function {
     }
 }
 
+/// A ValueError; apart, since no call that can be made gets here.
 #[cold]
 #[inline(never)]
 fn too_many(count: usize) -> Error {
@@ -297,6 +308,7 @@ impl std::fmt::Debug for Function {
     }
 }
 
+/// The `safe_call` of a [`Closure`] (FUN-01).
 unsafe extern "C-unwind" fn call_closure<F>(
     this: *mut c_void,
     args: *const RawAny,
@@ -317,6 +329,7 @@ where
 /// A function that captured nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Code {
+    /// Its types, for metadata and messages (FUN-09).
     pub(crate) signature: &'static Signature,
     /// What it does, given the name that its errors use.
     body: fn(Option<&'static str>, &[AnyView<'_>]) -> Result,
@@ -335,6 +348,7 @@ impl Code {
     }
 }
 
+/// A function that captured nothing, behind the public part.
 #[repr(C)]
 struct Plain {
     public: FunctionObj,
@@ -346,7 +360,7 @@ struct Plain {
 own_object!(unsafe Plain, index::FUNCTION);
 
 impl Plain {
-    /// The call where an argument is converted first, or refused.
+    /// The call where an argument is converted first, or rejected (FUN-09).
     #[cold]
     #[inline(never)]
     fn settle(&self, args: &[AnyView<'_>]) -> Result {
@@ -355,12 +369,14 @@ impl Plain {
     }
 }
 
+/// The body of a [`Code`]: an `F` of no bytes, called with converted arguments.
 fn invoke_plain<P, F: TypedFn<P>>(name: Option<&'static str>, args: &[AnyView<'_>]) -> Result {
     // SAFETY: `Code::of` comes here only with an `F` of no bytes, and has kept one from being dropped.
     let body = unsafe { std::ptr::NonNull::<F>::dangling().as_ref() };
     body.invoke(name, args)
 }
 
+/// The `safe_call` of a [`Plain`] function (FUN-01): one for all of them, where each closure has its own.
 unsafe extern "C-unwind" fn call_plain(
     this: *mut c_void,
     args: *const RawAny,
@@ -379,10 +395,12 @@ unsafe extern "C-unwind" fn call_plain(
     unsafe { guard(result, settled) }
 }
 
+/// A function of C with a context, behind the public part.
 #[repr(C)]
 struct External {
     public: FunctionObj,
     context: *mut c_void,
+    /// The C function.
     call: SafeCall,
     finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 }
@@ -399,6 +417,7 @@ impl Drop for External {
     }
 }
 
+/// The `safe_call` of an [`External`] function: the same call with the context in front (FUN-01).
 unsafe extern "C-unwind" fn call_external(
     this: *mut c_void,
     args: *const RawAny,

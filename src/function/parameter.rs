@@ -174,6 +174,7 @@ impl Parameter for AnyView<'static> {
     const PARAM: &'static Param = &Param {
         schema: <Any as Argument>::schema,
         lent: Some(Lent {
+            // A view of what lives for the call alone becomes a value of its own, so that the body may keep it.
             as_it_is: AsItIs::Owned,
             convert: |view| Some(view.to_any()),
         }),

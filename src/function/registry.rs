@@ -18,7 +18,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// A name, for the life of the process: one that is removed keeps its entry, and a reader in it never loses its footing.
 struct RegistryEntry {
+    /// Any bytes: C registers names that need not be UTF-8.
     name: &'static [u8],
     /// Whether the name is one of [`RAW`].
     raw: bool,
@@ -37,12 +39,15 @@ static BUCKETS: [AtomicPtr<RegistryEntry>; 1 << 14] =
 struct Ledger {
     /// In the order of the last registration of each name; an overridden name moves to the end.
     listed: Vec<ListedName>,
+    /// Functions that were replaced or removed while a reader was busy. They end with a later writer.
     retired: Vec<ObjectRef>,
 }
 
 /// A name with a function.
 struct ListedName {
+    /// Its name and function.
     entry: &'static RegistryEntry,
+    /// What goes with the function; replaced with it.
     details: Details,
     /// Whether the function is a default.
     default: bool,
@@ -60,7 +65,7 @@ pub struct Details {
 }
 
 /// Names whose functions load code, take addresses as numbers, or change what others may be looking at: what they do is as
-/// safe as what they are given, which they cannot check. [`lookup`] does not give them.
+/// safe as their arguments, which they cannot check. [`lookup`] does not return them (FUN-10).
 const RAW: [&str; 11] = [
     "ffi.FunctionFromExternC",
     "ffi.MakeFieldSetter",
@@ -75,7 +80,7 @@ const RAW: [&str; 11] = [
     "vm.builtin.tuple_reset_item",
 ];
 
-/// Whether only [`lookup_raw`] gives the function of this name.
+/// Whether only [`lookup_raw`] returns the function of this name (FUN-10).
 pub(crate) fn is_raw(name: &[u8]) -> bool {
     RAW.iter().any(|raw| raw.as_bytes() == name)
 }
@@ -84,7 +89,9 @@ pub(crate) fn is_raw(name: &[u8]) -> bool {
 /// devices with `device::manager::register`, which makes the table.
 const TABLES: &str = "device_api.";
 
+/// How many threads are between reading an entry and counting its function up.
 static READERS: AtomicUsize = AtomicUsize::new(0);
+/// The one lock of writers. Readers do not take it (FUN-10).
 static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
     listed: Vec::new(),
     retired: Vec::new(),
@@ -103,6 +110,7 @@ fn first(bucket: &AtomicPtr<RegistryEntry>) -> Option<&'static RegistryEntry> {
     unsafe { bucket.load(Ordering::Acquire).as_ref() }
 }
 
+/// The entry of `name`, with or without a function.
 #[inline]
 fn find(name: &[u8]) -> Option<&'static RegistryEntry> {
     let mut entry = first(bucket(name));
@@ -117,8 +125,8 @@ fn find(name: &[u8]) -> Option<&'static RegistryEntry> {
 
 /// The function registered under `name`.
 ///
-/// Functions that cannot check what they are given, such as `ffi.ModuleLoadFromFile` and `runtime.TVMSetStream`, are not
-/// among them: [`lookup_raw`] gives those.
+/// Functions that cannot check their arguments, such as `ffi.ModuleLoadFromFile` and `runtime.TVMSetStream`, are not
+/// among them (FUN-10): [`lookup_raw`] returns those.
 #[inline]
 pub fn lookup(name: &str) -> Option<Function> {
     lookup_bytes(name.as_bytes())
@@ -156,8 +164,11 @@ pub unsafe fn lookup_raw(name: &[u8]) -> Option<Function> {
 }
 
 impl RegistryEntry {
+    /// The function that is here now, counted up; none after a removal.
     #[inline]
     fn function(&self) -> Option<Function> {
+        // Announced before the load, both in one order with the writer's swap and its look at the counter: a writer that sees no reader
+        // knows that a later one sees the new function.
         READERS.fetch_add(1, Ordering::SeqCst);
         let object = self.function.load(Ordering::SeqCst);
         let function = if object.is_null() {
@@ -168,6 +179,7 @@ impl RegistryEntry {
             // SAFETY: only functions are entered.
             Some(unsafe { std::mem::transmute::<ObjectRef, Function>(object) })
         };
+        // After the function was counted: a writer that sees the counter at zero sees that reference too.
         READERS.fetch_sub(1, Ordering::Release);
         function
     }
@@ -185,6 +197,7 @@ fn find_any(name: &[u8]) -> Option<&'static RegistryEntry> {
     }
 }
 
+/// [`find_any`] of a name that is not there yet: enters what the chapters bring, then searches again.
 #[cold]
 fn find_default(name: &[u8]) -> Option<&'static RegistryEntry> {
     crate::install();
@@ -210,6 +223,7 @@ enum Claim {
 }
 
 impl Claim {
+    /// As `TVMFFIFunctionSetGlobal` has it: a flag (FUN-11).
     const fn of(override_existing: bool) -> Claim {
         match override_existing {
             true => Claim::Override,
@@ -218,17 +232,18 @@ impl Claim {
     }
 }
 
+/// The ledger. A writer that panicked has left it whole: nothing of a caller runs under the lock.
 fn lock() -> MutexGuard<'static, Ledger> {
     LEDGER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// With what the chapters bring.
+/// The ledger with what the chapters bring, for whatever lists or removes names (FUN-12).
 fn ledger() -> MutexGuard<'static, Ledger> {
     crate::install();
     lock()
 }
 
-/// Registers `function` under `name`. A name that is taken is refused unless `override_existing` (FUN-11).
+/// Registers `function` under `name`. A name that is taken is rejected unless `override_existing` (FUN-11).
 ///
 /// # Errors
 ///
@@ -238,6 +253,7 @@ pub fn register(name: &str, function: Function, override_existing: bool) -> Resu
     enter_safely(name, function, Claim::of(override_existing), plain())
 }
 
+/// Registers for safe code: not under a name of a device (FUN-10).
 fn enter_safely(name: &str, function: Function, claim: Claim, details: Details) -> Result<()> {
     if name.starts_with(TABLES) {
         let message = format!(
@@ -302,12 +318,13 @@ pub(crate) unsafe fn register_with(
 ///
 /// As for [`register_with`].
 unsafe fn enter(name: &[u8], function: Function, claim: Claim, details: Details) -> Result<()> {
-    // Before the first function is registered nothing can know a custom type.
+    // VAL-21: custom types are functions of the registry, so that before the first one is registered there are none.
     custom_types::serve();
     // What it replaced ends behind the lock: a destructor may come back here.
     replaced(name, function, claim, details).map(drop)
 }
 
+/// Registers, and returns what ended by that, for the caller to drop.
 fn replaced(
     name: &[u8],
     function: Function,
@@ -320,9 +337,11 @@ fn replaced(
         None => (add(name), None),
     };
     if let Some(place) = place {
+        // FUN-11: a default yields to any registration, and to a later default as well.
         if claim != Claim::Override && !ledger.listed[place].default {
             return Err(already_registered(name));
         }
+        // FUN-12: an overridden name moves to the end.
         ledger.listed.remove(place);
     }
     ledger.listed.push(ListedName {
@@ -342,6 +361,7 @@ fn add(name: &[u8]) -> &'static RegistryEntry {
         function: AtomicPtr::new(std::ptr::null_mut()),
         next: first(bucket),
     }));
+    // Whole before it is seen, with the rest of its bucket behind it: a reader meets the old list or the new one.
     bucket.store(entry, Ordering::Release);
     entry
 }
@@ -376,6 +396,7 @@ impl Ledger {
 /// How often a writer looks whether readers are done.
 const PATIENCE: Range<u32> = 0..10_000;
 
+/// FUN-11, in upstream's words.
 #[cold]
 fn already_registered(name: &[u8]) -> Error {
     FUN_11
@@ -389,12 +410,13 @@ fn already_registered(name: &[u8]) -> Error {
         .into()
 }
 
-/// Removes `name`; false when it was not there.
+/// Removes `name`; false when it was not there (FUN-12, FUN-23).
 pub fn remove(name: &str) -> bool {
     // What is removed ends behind the lock: a destructor may come back here.
     removed(name.as_bytes()).is_some()
 }
 
+/// Removes `name`, and returns what ended by that, for the caller to drop.
 fn removed(name: &[u8]) -> Option<Vec<ObjectRef>> {
     let mut ledger = ledger();
     let place = ledger.place(name)?;
@@ -403,7 +425,7 @@ fn removed(name: &[u8]) -> Option<Vec<ObjectRef>> {
     Some(ledger.replace(entry, std::ptr::null_mut()))
 }
 
-/// All names, in the order of their (last) registration.
+/// All names, in the order of their last registration (FUN-12); one that is no UTF-8 as a text that says so.
 pub fn names() -> Vec<&'static str> {
     ledger()
         .listed
@@ -414,7 +436,7 @@ pub fn names() -> Vec<&'static str> {
         .collect()
 }
 
-/// Documentation and metadata of `name`.
+/// Documentation and metadata of `name`; none for a name that is not registered.
 pub fn details(name: &str) -> Option<Details> {
     let ledger = ledger();
     let place = ledger.place(name.as_bytes())?;
@@ -425,7 +447,7 @@ pub fn details(name: &str) -> Option<Details> {
 ///
 /// # Errors
 ///
-/// FUN-10, also for a function that only [`lookup_raw`] gives.
+/// FUN-10, also for a function that only [`lookup_raw`] returns.
 pub fn require(name: &str) -> Result<Function> {
     lookup(name).ok_or_else(|| {
         FUN_10

@@ -42,7 +42,9 @@ pub trait TypedFn<P>: Send + Sync + 'static {
 /// The types of a function, before their names are needed.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature {
+    /// What is known of each parameter.
     params: &'static [&'static Param],
+    /// Makes the schema of the result.
     result: fn() -> Schema,
     /// The type that the first parameter is borrowed as, such as the list of a method of lists.
     first: Option<i32>,
@@ -54,6 +56,7 @@ pub struct Signature {
 const FLEETING: RangeInclusive<i32> = index::RAW_STR..=index::RVALUE_REF;
 
 impl Signature {
+    /// Sorts the parameters into what `is_ready` looks at, when the function is compiled.
     const fn new(params: &'static [&'static Param], result: fn() -> Schema) -> Signature {
         let mut first = None;
         let mut asks = false;
@@ -153,9 +156,11 @@ impl Signature {
     /// The first argument that is not what it should be, where one that may not be touched before is among them; none of
     /// them where their number is wrong, which [`refused`] states instead.
     fn mismatch(&self, args: &[AnyView<'_>]) -> Option<usize> {
+        // FUN-08: the number is wrong before any argument is.
         if args.len() != self.params.len() {
             return Some(args.len());
         }
+        // FUN-09: without an r-value reference reading takes nothing, and the body finds the first that does not convert.
         if !args.iter().any(|arg| arg.type_index() == index::RVALUE_REF) {
             return None;
         }
@@ -163,6 +168,7 @@ impl Signature {
         pairs.position(|(param, arg)| !param.accepts(*arg))
     }
 
+    /// The arguments that have to be values of their own before they are borrowed; none where one is borrowed as it is.
     fn converted(&self, args: &[AnyView<'_>]) -> Vec<Option<Any>> {
         let mut params = self.params.iter();
         args.iter()
@@ -202,6 +208,7 @@ impl Typed {
 /// The metadata of a function of known types: JSON text whose `type_schema` is JSON text again.
 pub(crate) fn signature_json(typed: &Typed) -> String {
     let params: Vec<String> = typed.params.iter().map(Schema::json).collect();
+    // FUN-09: the schema is JSON text inside JSON text, so its quotes are escaped once more.
     let inner = format!(
         "{{\"type\":\"ffi.Function\",\"named_args\":{{\"return\":[{}],\"params\":[{}]}}}}",
         typed.result.json(),
@@ -220,6 +227,7 @@ pub(crate) fn signature_json(typed: &Typed) -> String {
 fn refused(name: Option<&str>, args: &[AnyView<'_>], signature: &Signature, at: usize) -> Result {
     let signature = signature.typed();
     let called = signature.text(name);
+    // FUN-08 before FUN-09: where the number is wrong, positions mean nothing.
     let (rule, text) = match (signature.params.get(at), args.get(at)) {
         (Some(wanted), Some(given)) if args.len() == signature.params.len() => (
             FUN_09,

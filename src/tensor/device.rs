@@ -38,7 +38,7 @@ impl Device {
         })
     }
 
-    /// Writes both numbers.
+    /// Writes both numbers, each a little-endian i32 (TEN-10).
     pub fn write(&self, out: &mut Writer) {
         out.i32(self.kind);
         out.i32(self.id);

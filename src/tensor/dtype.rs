@@ -62,7 +62,7 @@ impl Dtype {
         lanes: 0,
     };
 
-    /// Reads the four bytes (TEN-01).
+    /// Reads the four bytes (TEN-01): any are a dtype, with a meaning or without.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl Dtype {
         })
     }
 
-    /// Writes the four bytes.
+    /// Writes the four bytes: code, bits, and lanes as a little-endian u16 (TEN-01).
     pub fn write(&self, out: &mut Writer) {
         out.u8(self.code);
         out.u8(self.bits);

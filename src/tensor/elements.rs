@@ -15,6 +15,7 @@ pub enum Packing {
 impl Packing {
     /// Bytes that a tensor takes in memory, all lanes included; `None` for a negative extent and for more than 64 bits count.
     pub fn bytes(self, dtype: Dtype, shape: &[i64]) -> Option<u64> {
+        // 128 bits hold any product that 64 can count in bytes, so that only a size that is too large is `None`.
         let bits = u128::from(dtype.bits).saturating_mul(u128::from(dtype.lanes));
         // TEN-35: bits, because an element of 4 has no whole byte of its own.
         let unit = match self {
@@ -42,8 +43,11 @@ impl Packing {
 /// There is no other way to one than [`TensorRecord::elements`]: who holds one may copy all of the tensor.
 #[derive(Clone, Debug)]
 pub struct Elements<'r> {
+    /// The type of each, all lanes included.
     dtype: Dtype,
+    /// The dimensions of the record.
     shape: &'r [i64],
+    /// The first bytes of the record: as many as the tensor takes.
     bytes: &'r [u8],
 }
 

@@ -17,6 +17,7 @@ pub(crate) fn from_params(params: &Params<'_>) -> Value {
     });
     let mut form = Map::new();
     form.insert("tensors".into(), tensors.collect());
+    // TEN-42: a word that no release writes is shown, so that the file can be written back to the same bytes.
     if params.reserved() != 0 {
         form.insert("reserved".into(), params.reserved().into());
     }
@@ -44,11 +45,17 @@ pub fn from_device(device: Device) -> Value {
 /// A tensor that owns its data, as read from JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedTensor {
+    /// Empty for a tensor that is not of a parameter file.
     name: String,
+    /// Element type (TEN-01).
     dtype: Dtype,
+    /// Dimensions, outermost first.
     shape: Vec<i64>,
+    /// The device that is stored; the CPU unless the form has another.
     device: Device,
+    /// The reserved word (TEN-22).
     reserved: u64,
+    /// The elements, out of base64.
     data: Vec<u8>,
 }
 
@@ -58,6 +65,7 @@ impl OwnedTensor {
         let make = |sizing| TensorRecord::new(self.dtype, &self.shape, &self.data, sizing);
         let record = match sizing {
             Some(sizing) => make(sizing),
+            // TEN-45: newest first, and the rejection is that of the newest.
             None => make(Sizing::V0_7).or_else(|newest| {
                 make(Sizing::V0_4)
                     .or_else(|_| make(Sizing::V0_2))
@@ -155,6 +163,7 @@ pub fn to_device(value: &Value) -> Result<Device, String> {
     }
 }
 
+/// The members that a record has alone and in a parameter file.
 fn fields(record: &TensorRecord<'_>) -> Map<String, Value> {
     let mut tensor = Map::new();
     tensor.insert("dtype".into(), from_dtype(record.dtype()));
@@ -167,6 +176,7 @@ fn fields(record: &TensorRecord<'_>) -> Map<String, Value> {
     tensor
 }
 
+/// The word under `reserved`, 0 where there is none.
 fn reserved(value: &Value) -> Result<u64, String> {
     let Some(word) = value.get("reserved") else {
         return Ok(0);

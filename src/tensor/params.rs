@@ -17,7 +17,9 @@ use std::collections::HashSet;
 /// Named tensors, in the order of the file. Names and data are the file's own bytes: nothing is copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params<'a> {
+    /// 0 in every file that a release wrote (TEN-42).
     reserved: u64,
+    /// Names and records in the order of the file; a name may be there twice (TEN-44).
     tensors: Vec<(Cow<'a, str>, TensorRecord<'a>)>,
 }
 
@@ -170,6 +172,7 @@ impl<'a> Params<'a> {
     }
 }
 
+/// The names, each at the offset of its own length where it is a duplicate (TEN-44).
 fn read_names<'a>(
     cursor: &mut Cursor<'a>,
     findings: &mut Findings,

@@ -112,10 +112,15 @@ impl FromStr for Sizing {
 /// The fields agree with each other; that is why there is no way to change them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorRecord<'a> {
+    /// 0 in every record that a release wrote (TEN-22).
     reserved: u64,
+    /// As stored: the CPU from 0.4 on (TEN-23).
     device: Device,
+    /// Element type (TEN-01).
     dtype: Dtype,
+    /// Dimensions, outermost first (TEN-21).
     shape: Vec<i64>,
+    /// As many bytes as the sizing counts, which need not be all of a tensor (TEN-35).
     data: Cow<'a, [u8]>,
 }
 
@@ -123,7 +128,7 @@ impl<'a> TensorRecord<'a> {
     /// The first eight bytes of every record, as a little-endian integer.
     pub const MAGIC: u64 = 0xDD5E_40F0_96B4_A13F;
 
-    /// Bytes of the smallest record: a scalar without data.
+    /// Bytes of the smallest record: a scalar without data (TEN-21): magic 8, reserved 8, device 8, ndim 4, dtype 4, size 8.
     pub(crate) const SMALLEST: usize = 40;
 
     /// A record on the CPU for `data`, which is as many bytes as `sizing` counts for the shape.
@@ -230,6 +235,7 @@ impl<'a> TensorRecord<'a> {
         out.u64(TensorRecord::MAGIC);
         out.u64(self.reserved);
         self.device.write(out);
+        // TEN-25: `new` and `read` accept no more dimensions than an i32 counts.
         out.i32(i32::try_from(self.shape.len()).unwrap_or(i32::MAX));
         self.dtype.write(out);
         for &dim in &self.shape {
@@ -280,6 +286,7 @@ impl<'a> TensorRecord<'a> {
     }
 }
 
+/// The device of a record: type 1 from 0.4 on (TEN-23); another id than 0 is a finding (TEN-24).
 fn read_device(
     cursor: &mut Cursor<'_>,
     sizing: Sizing,
@@ -307,6 +314,7 @@ fn read_device(
     Ok(device)
 }
 
+/// The number of dimensions, as many as can follow (TEN-25).
 fn read_ndim(cursor: &mut Cursor<'_>) -> Result<u64, Violation> {
     let at = cursor.offset();
     let ndim = cursor.i32("ndim", TEN_21)?;
@@ -326,6 +334,7 @@ fn read_ndim(cursor: &mut Cursor<'_>) -> Result<u64, Violation> {
     })
 }
 
+/// The element type: one of some width (TEN-28); one of no meaning (TEN-33) or of several lanes (TEN-34) is a finding.
 fn read_dtype(
     cursor: &mut Cursor<'_>,
     sizing: Sizing,
@@ -380,6 +389,7 @@ fn read_shape(cursor: &mut Cursor<'_>, ndim: u64) -> Result<(Vec<i64>, u64), Vio
     Ok((shape, start))
 }
 
+/// The size, which is the one that `sizing` counts, and that many bytes (TEN-27 to TEN-32). `shape_at` is for a shape of no size.
 fn read_data<'a>(
     cursor: &mut Cursor<'a>,
     sizing: Sizing,

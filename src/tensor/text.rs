@@ -9,16 +9,21 @@ use std::str::FromStr;
 
 /// One line of the table in TEN-02.
 struct DtypeName {
+    /// What the text of a dtype begins with.
     text: &'static str,
+    /// The code that it names.
     code: u8,
     /// The width where the text has no digits (TEN-03).
     bits: u8,
+    /// The first minor release that has it.
     since: u8,
+    /// The last.
     until: u8,
     /// Whether the width is part of the name and never follows it (TEN-06).
     fixed: bool,
 }
 
+/// A name that digits may follow.
 const fn name(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> DtypeName {
     DtypeName {
         text,
@@ -30,6 +35,7 @@ const fn name(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> D
     }
 }
 
+/// A name that states its width (TEN-06).
 const fn small(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> DtypeName {
     DtypeName {
         fixed: true,
@@ -37,6 +43,7 @@ const fn small(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> 
     }
 }
 
+/// The table of TEN-02. A code that several releases name differently has a row for each.
 const NAMES: &[DtypeName] = &[
     name("int", Dtype::INT, 32, 2, 27),
     name("uint", Dtype::UINT, 32, 2, 27),
@@ -96,6 +103,7 @@ impl Dtype {
         if self == Dtype::VOID && release >= VOID_SINCE {
             return Ok(String::new());
         }
+        // TEN-04: (1, 1, 1) alone; four of them are `uint1x4`.
         if self == old_bool() && OLD_BOOL.contains(&release.minor()) {
             return Ok("bool".into());
         }
@@ -144,6 +152,7 @@ impl Dtype {
         let best = names(release)
             .filter(|name| text.starts_with(name.text))
             .filter(|name| {
+                // TEN-04: 0.22 writes `bool8` and reads none of its texts but `bool`, which is taken above.
                 name.code != Dtype::BOOL || name.text != "bool" || release >= BOOL_READ_SINCE
             })
             .max_by_key(|name| name.text.len());
@@ -169,9 +178,11 @@ impl Dtype {
     pub fn exact_text(self) -> Option<String> {
         let text = self.text(Release::LAST).ok()?;
         let back = Dtype::parse(&text, Release::LAST).ok()?;
+        // Void reads back from the empty text; its numbers say more.
         (back == self && !text.is_empty()).then_some(text)
     }
 
+    /// TEN-02 for a code that `release` has no name for: custom types are unsupported, all others unknown.
     fn unnamed(self, release: Release) -> Violation {
         if self.code >= Dtype::CUSTOM {
             let message = format!(
@@ -225,19 +236,25 @@ impl FromStr for Dtype {
     }
 }
 
+/// TEN-05: the empty text.
 const VOID_SINCE: Release = Release::of(5);
+/// TEN-05: the word `void`, which is read and never written.
 const VOID_NAME_SINCE: Release = Release::of(12);
+/// TEN-07.
 const SCALABLE_SINCE: Release = Release::of(16);
 /// 0.22 writes code 6 under this name, and reads only the old bool.
 const BOOL_READ_SINCE: Release = Release::of(23);
+/// TEN-08.
 const SHORT_SINCE: Release = Release::of(26);
 /// The releases in which an unsigned integer of one bit is the bool.
 const OLD_BOOL: std::ops::RangeInclusive<u8> = 5..=22;
 
+/// The bool of 0.5 to 0.22 (TEN-04).
 const fn old_bool() -> Dtype {
     Dtype::scalar(Dtype::UINT, 1)
 }
 
+/// The rows of [`NAMES`] that `release` has.
 fn names(release: Release) -> impl Iterator<Item = &'static DtypeName> {
     let holds = move |name: &&DtypeName| (name.since..=name.until).contains(&release.minor());
     NAMES.iter().filter(holds)
@@ -255,6 +272,7 @@ fn written_out(text: &str, release: Release) -> Option<String> {
     })
 }
 
+/// The bits at the start of `rest`, or `default`, and what follows them. `text` is the whole, for messages.
 fn read_bits<'t>(rest: &'t str, default: u8, text: &str) -> Result<(u8, &'t str), Violation> {
     // TEN-09: digits only. Readers up to 0.22 use `strtoul`, which takes signs and blanks, and keep the low 8 bits: `int264` is
     // an `int8` for them.
@@ -270,6 +288,7 @@ fn read_bits<'t>(rest: &'t str, default: u8, text: &str) -> Result<(u8, &'t str)
     }
 }
 
+/// The lanes that `rest` is, one where it is empty; TEN-09 for anything else.
 fn read_lanes(
     rest: &str,
     name: &DtypeName,
@@ -290,6 +309,7 @@ fn read_lanes(
         Some(digits) if scales => (true, digits),
         _ => (false, rest.strip_prefix('x').unwrap_or("not lanes")),
     };
+    // TEN-09: digits alone: Rust parses a plus sign as well, which no release writes.
     let lanes = digits
         .bytes()
         .all(|digit| digit.is_ascii_digit())
@@ -297,6 +317,7 @@ fn read_lanes(
         .flatten()
         .filter(|lanes| *lanes != 0);
     match lanes {
+        // TEN-07: stored as their negative.
         Some(lanes) if scaled && lanes <= 1 << 15 => Ok(lanes.wrapping_neg()),
         Some(lanes) if !scaled => Ok(lanes),
         _ => Err(odd(
@@ -306,6 +327,7 @@ fn read_lanes(
     }
 }
 
+/// The decimal digits at the start, and the rest.
 fn split_digits(text: &str) -> (&str, &str) {
     let end = text
         .find(|next: char| !next.is_ascii_digit())
@@ -313,6 +335,7 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
+/// TEN-09, with the reason.
 fn odd(text: &str, why: &str) -> Violation {
     let message = format!("`{}` is not an element type: {why}", show(text.as_bytes()));
     TEN_09.refused(Kind::Malformed, message)

@@ -12,10 +12,15 @@ use crate::rule::{Findings, Kind, Rule, Violation};
 /// nothing.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
+    /// All that may be read (WIRE-01).
     window: &'a [u8],
+    /// The next byte, counted from the start of the window.
     pub(super) position: usize,
+    /// Where the window begins in the input.
     base: u64,
+    /// The names in front of that of a field.
     path: FieldPath,
+    /// Gets every field that is read, for a dump.
     pub(super) trace: Option<&'a dyn Record>,
 }
 
@@ -48,6 +53,7 @@ impl<'a> Cursor<'a> {
 
     /// Absolute offset of the next byte.
     pub fn offset(&self) -> u64 {
+        // Saturates: `at` takes any base, and an offset that is too large is still only a number in a message.
         self.base.saturating_add(self.position as u64)
     }
 
@@ -120,7 +126,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// A 16-bit unsigned integer.
+    /// A 16-bit unsigned integer, little endian (WIRE-02).
     ///
     /// # Errors
     ///
@@ -131,7 +137,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// A 32-bit unsigned integer.
+    /// A 32-bit unsigned integer, little endian (WIRE-02).
     ///
     /// # Errors
     ///
@@ -142,7 +148,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// A 32-bit signed integer.
+    /// A 32-bit signed integer in two's complement, little endian (WIRE-02).
     ///
     /// # Errors
     ///
@@ -153,7 +159,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// A 64-bit unsigned integer.
+    /// A 64-bit unsigned integer, little endian (WIRE-02).
     ///
     /// # Errors
     ///
@@ -162,7 +168,7 @@ impl<'a> Cursor<'a> {
         self.number(field, rule, u64::from_le_bytes, TraceValue::Unsigned)
     }
 
-    /// A 64-bit signed integer.
+    /// A 64-bit signed integer in two's complement, little endian (WIRE-02).
     ///
     /// # Errors
     ///
@@ -171,7 +177,7 @@ impl<'a> Cursor<'a> {
         self.number(field, rule, i64::from_le_bytes, TraceValue::Signed)
     }
 
-    /// A 64-bit IEEE float.
+    /// A 64-bit IEEE 754 float, little endian (WIRE-02).
     ///
     /// # Errors
     ///
@@ -270,6 +276,7 @@ impl<'a> Cursor<'a> {
     ///
     /// WIRE-01 when there are fewer bytes.
     pub fn split(&mut self, length: u64, field: &str) -> Result<Cursor<'a>, Violation> {
+        // Taken before this cursor goes on: the window begins here.
         let inner = self.clone();
         let window = self.advance(length, field)?;
         // Offsets count from the start of the input at any depth, so that a violation names a byte of the file.
@@ -340,6 +347,7 @@ impl<'a> Cursor<'a> {
     fn cut_run(&self, field: &str) -> Violation {
         let mut behind = self.clone();
         match behind.length(field, WIRE_04) {
+            // The length was there and is recorded by now: a dump of a cut file shows the number that is too large.
             Ok(length) => {
                 behind.position = behind.position.saturating_add(8);
                 behind.short(length, field)
@@ -408,6 +416,7 @@ impl<'a> Cursor<'a> {
     #[cold]
     pub(super) fn short(&self, length: u64, field: &str) -> Violation {
         let message = format!("{field} needs {length} bytes, {} remain", self.remaining());
+        // WIRE-01: at the first byte of the field, not at the end of the window.
         let broken = WIRE_01.broken(Kind::Truncated, self.offset(), message);
         self.blame(field, broken)
     }

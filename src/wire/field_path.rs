@@ -5,7 +5,9 @@ use std::fmt;
 /// Where in the structure a cursor is, without allocation: deeper segments than it holds are left out of names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FieldPath {
+    /// The outermost first; only the first `length` count.
     segments: [PathSegment; FieldPath::DEPTH],
+    /// How many are in use. Setting it back leaves a level.
     pub(super) length: usize,
 }
 

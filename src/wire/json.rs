@@ -19,6 +19,8 @@ use std::str::FromStr;
 
 /// An object of these members, in their order. Smaller than what `json!` makes of the same.
 pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    // One function for all lengths: only the array outside of it differs.
+    // One function for all lengths: only the array around it differs.
     fn of(members: &mut [(&str, Value)]) -> Value {
         let mut object = Map::new();
         for (name, value) in members {
@@ -94,6 +96,7 @@ impl WireType {
             WireType::U64 => cursor.u64(field, WIRE_02)?.into(),
             WireType::I32 => cursor.i32(field, WIRE_02)?.into(),
             WireType::I64 => cursor.i64(field, WIRE_02)?.into(),
+            // JSON has no number for a float that is not finite: its bits take its place.
             WireType::F64 => float(cursor.f64(field, WIRE_02)?),
             WireType::Bool => cursor.bool(field, WIRE_03)?.into(),
             WireType::String => cursor.str(field, WIRE_05)?.into(),
@@ -111,6 +114,7 @@ impl WireType {
                 let smallest = key.smallest().saturating_add(value.smallest());
                 Value::Array(cursor.map(smallest, field, |cursor| {
                     Ok(json!([
+                        // The names that chapter wire has for parts without names of their own.
                         key.read(cursor, "key")?,
                         value.read(cursor, "item")?
                     ]))
@@ -173,6 +177,7 @@ impl WireType {
                 let values = value
                     .as_array()
                     .filter(|values| values.len() == members.len());
+                // As many values as members: no count in the bytes could say otherwise.
                 for (member, value) in members.iter().zip(values.ok_or_else(wrong)?) {
                     member.write(value, out)?;
                 }

@@ -46,7 +46,9 @@ pub use writer::Writer;
 
 /// Text of bytes that need not be UTF-8, for messages: printable ASCII as it is, the rest escaped, long text shortened.
 pub fn show(bytes: &[u8]) -> String {
+    // A name in a file may have any length, and a message is one line.
     const LONGEST: usize = 48;
+    // Escaped, so that control characters of a file reach no terminal.
     let shown = bytes.get(..LONGEST).unwrap_or(bytes).escape_ascii();
     if bytes.len() > LONGEST {
         format!("{shown}...")

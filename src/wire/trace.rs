@@ -26,15 +26,20 @@ pub(super) trait Record: fmt::Debug {
     /// Whether a field that ends at `end` would be kept: its name and value are made up only then.
     fn wants(&self, end: u64) -> bool;
 
+    /// Keeps the field of bytes `start` to `end`, absolute offsets.
     fn record(&self, start: u64, end: u64, field: String, rule: Rule, value: TraceValue<'_>);
 }
 
 /// What was read.
 #[derive(Clone, Copy)]
 pub(super) enum TraceValue<'a> {
+    /// An integer or a bool.
     Unsigned(u64),
+    /// An integer with a sign.
     Signed(i64),
+    /// A 64-bit float.
     Float(f64),
+    /// The content of a string or a byte run, shown shortened.
     Bytes(&'a [u8]),
     /// That many bytes of which nothing is known.
     Run(usize),
@@ -58,6 +63,7 @@ impl fmt::Display for TraceValue<'_> {
 /// Collects the [`Span`] of every field that traced cursors read, in the order of the bytes.
 #[derive(Debug)]
 pub struct Trace {
+    /// What was kept. A cell: cursors that are cloned share one trace.
     spans: RefCell<Vec<Span>>,
     /// Fields that end here or before are not kept.
     from: u64,
@@ -126,6 +132,7 @@ impl Trace {
 /// What a count under `rule` counts.
 pub(super) fn unit(rule: Rule) -> &'static str {
     match rule {
+        // Counts of vectors and maps are recorded under their own rule; a length of bytes under that of the string.
         WIRE_06 => "elements",
         WIRE_07 => "entries",
         _ => "bytes",

@@ -16,6 +16,7 @@ impl<'a> Cursor<'a> {
         self.counted(smallest, field, WIRE_06)
     }
 
+    /// [`Cursor::count`], shown by a trace as what `rule` counts.
     fn counted(&mut self, smallest: usize, field: &str, rule: Rule) -> Result<usize, Violation> {
         let count = self.length(field, rule)?;
         let room = self.remaining().saturating_sub(8);
@@ -28,6 +29,7 @@ impl<'a> Cursor<'a> {
                 format!("{field} counts {count} elements of at least {smallest} bytes, {room} bytes follow")
             })
             .map_err(|broken| self.blame(field, broken))?;
+        // Only now: a count that is rejected leaves the cursor in front of it, which is the offset of the violation (WIRE-06).
         self.position = self.position.saturating_add(8);
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }

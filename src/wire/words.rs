@@ -7,6 +7,7 @@ use std::borrow::Cow;
 pub struct Words<'a> {
     // Bytes and not u64: nothing aligns a vector in a file (chapter wire), which stands behind strings of any length.
     bytes: Cow<'a, [u8]>,
+    /// Absolute offset of the first one.
     start: u64,
 }
 
@@ -28,14 +29,14 @@ impl<'a> Words<'a> {
         self.bytes.len() / 8
     }
 
-    /// Element `index`.
+    /// Element `index`; none where there are fewer.
     pub fn get(&self, index: usize) -> Option<u64> {
         let start = index.checked_mul(8)?;
         let word = self.bytes.get(start..start.checked_add(8)?)?;
         word.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// The last element.
+    /// The last element; none of an empty vector.
     pub fn last(&self) -> Option<u64> {
         self.get(self.len().checked_sub(1)?)
     }
@@ -75,6 +76,7 @@ impl<'a> Words<'a> {
 /// Words that were never in a file.
 impl From<&[u64]> for Words<'_> {
     fn from(words: &[u64]) -> Self {
+        // In the form of a file, so that all words are read in one way.
         let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         Words {
             bytes: Cow::Owned(bytes),

@@ -167,7 +167,7 @@ pub(crate) fn pass_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_in
     ))
 }
 
-/// The string that `kept` holds as a C string, which a cell ends with a zero; bytes have no form here (VAL-19).
+/// The string in `kept` as a C string: short ones end with a zero in the cell itself. Bytes have no form here (VAL-19).
 fn text_result(kept: &Any) -> Result<(TVMValue, c_int)> {
     match kept.type_index() {
         index::SMALL_STR | index::STR => {
