@@ -1,4 +1,8 @@
-//! Arrays in files: .npy and .npz, as numpy reads and writes them.
+//! Arrays in files: `.npy`, one array, and `.npz`, a zip of them, as numpy reads and writes them.
+//!
+//! The files come from users and may be hostile: a header or a compressed member of a few bytes can declare an array
+//! of any size. Every read therefore has a bound (`Bound`), which is compared before memory is taken. What is written
+//! is decoded again and compared with the tensor before the file appears.
 
 use super::npy::{self, NpyHeader};
 use super::output::{self, Content};
@@ -16,16 +20,25 @@ pub(super) enum Bound<'t> {
     /// As many as the file justifies: as it has, or, of a compressed member, [`MAX_INFLATION`] for each of its own.
     File,
     /// As many as this tensor of the model, which is what input `name` goes to.
+    // GRF-33: only the size is compared here. The executor compares data type and shape when it sets the input.
     Like(&'t str, DLDataType, &'t [i64]),
 }
 
-/// What members of an archive may inflate to together, for each byte of the file, where nothing says what a model asks for.
+/// What members of an archive may inflate to together, for each byte of the file, where the size that a model takes is
+/// not known.
+// Deflate shrinks zeros a thousandfold, so that the size of an archive alone bounds nothing.
 const MAX_INFLATION: u64 = 16;
 
-/// And in any case.
+/// The bytes that members of an archive may inflate to in any case: a small archive of zeros shrinks further than
+/// sixteenfold, and 16 MiB cost little.
 const FREE: u64 = 16 << 20;
 
 /// A tensor from an .npy file, in row-major order.
+///
+/// # Errors
+///
+/// The file is not a regular one or cannot be read, it is not an `.npy` array of a type that a tensor has, or its data
+/// is larger than `bound` allows.
 pub(super) fn read(path: &Path, bound: Bound<'_>) -> Result<Tensor, CliError> {
     let (file, length) = input::regular(path)?;
     let most = match bound {
@@ -37,19 +50,26 @@ pub(super) fn read(path: &Path, bound: Bound<'_>) -> Result<Tensor, CliError> {
 
 /// An .npz file: arrays by name.
 pub(super) struct Archive {
+    /// For messages.
     path: PathBuf,
+    /// The members; opened, and read one by one.
     zip: zip::ZipArchive<BufReader<File>>,
-    /// How many bytes may still be read of it without knowing what a model asks for.
+    /// How many bytes of data may still be read of it by [`Bound::File`].
     left: u64,
 }
 
 impl Archive {
     /// Reads the list of members.
+    ///
+    /// # Errors
+    ///
+    /// The file is not a regular one or cannot be read, or two of its members have the same name.
     pub(super) fn open(path: &Path) -> Result<Archive, CliError> {
         let (file, length) = input::regular(path)?;
         let zip = zip::ZipArchive::new(BufReader::new(file));
         let zip = zip.map_err(|error| cannot_read(&path.display(), &error))?;
         let (listed, start) = (zip.len(), zip.central_directory_start());
+        // The file is opened again, because the archive owns the first handle and its position.
         // Of two members of one name the reader shows one.
         let (mut file, _) = input::regular(path)?;
         let counted = file
@@ -84,10 +104,15 @@ impl Archive {
         names.collect()
     }
 
-    /// The array `name`.
+    /// Reads the array `name`, which is stored as `name.npy` or, by writers other than numpy, as `name`.
+    ///
+    /// # Errors
+    ///
+    /// There is no member of this name, it is not an array, or `bound` does not allow its size.
     pub(super) fn read(&mut self, name: &str, bound: Bound<'_>) -> Result<Tensor, CliError> {
         let what = format!("{}, {name}", self.path.display());
         let file_name = format!("{name}.npy");
+        // `names` leaves `.npy` out; numpy always writes it, and other programs need not.
         let stored = match self.zip.index_for_name(&file_name) {
             Some(_) => file_name.as_str(),
             None => name,
@@ -95,6 +120,8 @@ impl Archive {
         let member = self.zip.by_name(stored);
         let member = member.map_err(|error| cannot_read(&what, &error))?;
         let tensor = decode(member, &what, self.left, bound)?;
+        // An array that is bound by a tensor of the model takes no more memory than the model does, and is not
+        // counted.
         if let Bound::File = bound {
             self.left = self.left.saturating_sub(tensor.nbytes() as u64);
         }
@@ -102,8 +129,16 @@ impl Archive {
     }
 }
 
-/// How many members the central directory of a zip has that starts here.
+/// Counts the members in the central directory of a zip, at whose start `directory` is.
+///
+/// Reads no more of an entry than the lengths of what follows it: all integers of a zip are little endian, and an
+/// entry has 46 bytes.
+///
+/// # Errors
+///
+/// The directory cannot be read, or ends inside an entry.
 fn members(directory: &mut impl Read) -> io::Result<usize> {
+    // The signature of an entry, 0x02014b50.
     const MEMBER: [u8; 4] = *b"PK\x01\x02";
     let mut count = 0;
     loop {
@@ -124,7 +159,12 @@ fn members(directory: &mut impl Read) -> io::Result<usize> {
     }
 }
 
-/// Writes one array as .npy.
+/// Writes one array as `.npy`, and makes the folder of `path` where it is missing.
+///
+/// # Errors
+///
+/// numpy has no word for the data type or no header of so many dimensions, the bytes of the tensor cannot be read
+/// (OBJ-11), or the file cannot be written.
 pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), CliError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -134,7 +174,11 @@ pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), CliError> {
     output::write(path, &bytes, Content::Binary)
 }
 
-/// Writes arrays as .npz, uncompressed.
+/// Writes arrays as `.npz`, uncompressed as `numpy.savez` does.
+///
+/// # Errors
+///
+/// As `write`; a message about a member names it.
 pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), CliError> {
     let wrong = |error: &dyn Display| {
         CliError::Message(format!("cannot write {}: {error}", path.display()))
@@ -160,9 +204,11 @@ pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), 
     output::write(path, &bytes, Content::Binary)
 }
 
-/// What was encoded is what is read back.
+/// Rejects an encoding that does not decode to the tensor again: shape, numpy's word for the data type, and bytes.
 fn same(tensor: &Tensor, encoded: impl Read, what: &str) -> Result<(), CliError> {
     let back = decode(encoded, what, tensor.nbytes() as u64, Bound::File)?;
+    // TEN-04: numpy has one word for both booleans, (1, 1, 1) and (6, 8, 1), so data types are compared by their
+    // words.
     let words = [tensor, &back].map(|tensor| npy::word_of(tensor.dl().dtype));
     let bytes = [tensor, &back].map(|tensor| tensor.to_bytes().ok());
     if tensor.shape() == back.shape() && words[0] == words[1] && bytes[0] == bytes[1] {
@@ -173,12 +219,21 @@ fn same(tensor: &Tensor, encoded: impl Read, what: &str) -> Result<(), CliError>
     )))
 }
 
+/// The error for a file or a member that is not a readable array.
 fn cannot_read(what: &dyn Display, error: &dyn Display) -> CliError {
     CliError::Message(format!("cannot read {what}: {error}"))
 }
 
-/// The array that `from` starts with: `most` bytes of data, and no more than `bound` allows. Memory is spent on what really
-/// comes, or on what the caller has anyway.
+/// Decodes the array that `from` starts with: at most `most` bytes of data where `bound` is [`Bound::File`], else as
+/// many as the tensor of the model takes. `what` names file and member in messages.
+///
+/// Memory grows with the bytes that really come, whatever the header declares; the tensor is allocated only when all
+/// of them are there.
+///
+/// # Errors
+///
+/// A header that `NpyHeader::read` rejects, a shape whose bytes have no 64-bit count, more data than allowed, or less
+/// than declared.
 fn decode(
     mut from: impl Read,
     what: &str,
@@ -216,6 +271,7 @@ fn decode(
     if (data.len() as u64) < length {
         return Err(wrong(&"it ends before its data does"));
     }
+    // Turned into little endian, which `fill` copies as it is. An element of one byte has no order.
     if is_big_endian && dtype.bits > 8 {
         data.chunks_exact_mut(usize::from(dtype.bits) / 8)
             .for_each(<[u8]>::reverse);
@@ -230,7 +286,8 @@ fn type_name(dtype: DLDataType) -> String {
     dtype_to_text(dtype).unwrap_or_else(|broken| broken.to_string())
 }
 
-/// How many bytes the elements take.
+/// How many bytes the elements take, each rounded up to whole bytes as in an `.npy` file; `None` for a negative extent
+/// or a product beyond 64 bits.
 fn nbytes(dtype: DLDataType, shape: &[i64]) -> Option<u64> {
     let elements = shape.iter().try_fold(1u64, |product, extent| {
         product.checked_mul(u64::try_from(*extent).ok()?)
@@ -239,6 +296,11 @@ fn nbytes(dtype: DLDataType, shape: &[i64]) -> Option<u64> {
     elements.checked_mul(bits.div_ceil(8))
 }
 
+/// The array as the bytes of an `.npy` file.
+///
+/// # Errors
+///
+/// See [`write`].
 fn encode(tensor: &Tensor) -> Result<Vec<u8>, CliError> {
     let dtype = tensor.dl().dtype;
     let word = npy::word_of(dtype)
@@ -253,6 +315,7 @@ fn encode(tensor: &Tensor) -> Result<Vec<u8>, CliError> {
 mod tests {
     use super::*;
 
+    /// An `.npy` file of any header, also of one that numpy would not write; `length` overrides the header's own.
     fn array(version: u8, header: &str, length: Option<u32>, data: &[u8]) -> Vec<u8> {
         let mut bytes = b"\x93NUMPY".to_vec();
         bytes.extend([version, 0]);
@@ -270,6 +333,7 @@ mod tests {
         format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n")
     }
 
+    /// The message with which the bytes are rejected.
     fn rejected(bytes: &[u8]) -> String {
         match decode(bytes, "a.npz, x", bytes.len() as u64, Bound::File) {
             Err(CliError::Message(message)) => message,

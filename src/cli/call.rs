@@ -1,4 +1,7 @@
 //! `tvmspec call`: run one function of a compiled library.
+//!
+//! The command starts itself a second time and calls in that process. Compiled code checks few of its arguments: one
+//! of a wrong type can end the process, which the first process survives and explains.
 
 use super::input::listed;
 use super::numpy_text::{array_text, float_text};
@@ -37,10 +40,19 @@ pub(crate) struct CallArgs {
     save: Option<PathBuf>,
 }
 
-/// Set in the process that really calls.
+/// The environment variable that is set in the process that really calls. It is no option: the arguments pass
+/// unchanged.
 const INNER: &str = "TVMSPEC_CALL_INNER";
 
-/// Calls in a process of its own: compiled code does not check everything, and what it does to its process stays there.
+/// Calls in a process of its own: compiled code does not check everything, and what it does to its process stays
+/// there.
+///
+/// Returns [`Exit::Bad`] where the function fails or its process is ended by a signal; ends with the exit code of that
+/// process where it is any other.
+///
+/// # Errors
+///
+/// The process cannot be started. In the inner process, the errors of `call`.
 pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
     if std::env::var_os(INNER).is_some() {
         return call(args);
@@ -67,8 +79,14 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
     }
 }
 
-/// Loads, calls, prints the result and every out tensor.
+/// Loads the library, calls the function, prints the result and every out tensor, and saves those (`--save`).
+///
+/// # Errors
+///
+/// The device is not here, the library does not load, it has no function of this name, or an argument cannot be made
+/// of its text. An error that the function itself returns is [`Exit::Bad`].
 fn call(args: CallArgs) -> Result<Exit, CliError> {
+    // Before the library: loading one runs its initialisers.
     let device = device_from_text(&args.device).map_err(CliError::new)?;
     let device = Device::from(device);
     // SAFETY: who calls a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
@@ -98,7 +116,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
     let result = match function.call(&views) {
         Ok(result) => result,
         Err(error) => {
-            // The function ran and refused: that is an answer, not a failure of ours.
+            // The function ran and returned an error: that is an answer, not a failure of ours.
             output::note(error);
             return Ok(Exit::Bad);
         }
@@ -112,6 +130,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
         .iter()
         .filter_map(|passed| passed.out.as_ref())
         .collect();
+    // Kernels return None and write to their last arguments: a "None" above those would tell nothing.
     if !result.is_none() || outs.is_empty() {
         writeln!(out, "{}", text_of(&result))?;
     }
@@ -129,7 +148,12 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
     Ok(Exit::Good)
 }
 
-/// The function, or a message that names those that there are.
+/// Finds the function in the library or its imports (MOD-08).
+///
+/// # Errors
+///
+/// There is none of this name. The message has the names that there are, or the nearest of many, and what keeps a
+/// module from running.
 fn find(root: &Module, name: &str) -> Result<Function, CliError> {
     if let Some(found) = root.function(name, true).map_err(CliError::new)? {
         return Ok(found);
@@ -150,7 +174,7 @@ fn find(root: &Module, name: &str) -> Result<Function, CliError> {
     Err(CliError::Message(message))
 }
 
-/// The functions that a library exports; none for a module that is no library, whose names are known to its loader alone.
+/// The functions that a library exports; none for a module of another kind, whose names are known to its loader alone.
 fn functions(module: &Module) -> Vec<String> {
     Library::of(module)
         .map(Library::functions)
@@ -159,13 +183,19 @@ fn functions(module: &Module) -> Vec<String> {
 
 /// One argument, and the tensor in it if it is an output.
 struct Passed {
+    /// What the function is called with, unless the tensor is on a device.
     value: Any,
+    /// The same tensor as in `value`, which is counted and shared: what the function writes is seen here.
     out: Option<Tensor>,
 }
 
 impl Passed {
-    /// An argument from its text. What is marked (`@`, `str:`, `out:`) goes before what looks like a number or a word, so that
-    /// `str:42` is a text.
+    /// Makes an argument of its text. What is marked (`@`, `str:`, `out:`) goes before what looks like a number or a
+    /// word, so that `str:42` is a text.
+    ///
+    /// # Errors
+    ///
+    /// A text of none of the forms that the help lists, an integer beyond 64 bits, or a file that is not an array.
     fn parse(text: &str) -> Result<Passed, CliError> {
         let plain = |value: Any| Ok(Passed { value, out: None });
         if let Some(path) = text.strip_prefix('@') {
@@ -206,6 +236,7 @@ impl Passed {
         if let Some(device) = text.strip_prefix("dev:") {
             return plain(device_from_text(device).map_err(CliError::new)?.into());
         }
+        // Last, because Rust also reads `inf`, `infinity` and `nan` as floats; they are floats here, too.
         match text.parse::<f64>() {
             Ok(number) => plain(number.into()),
             Err(_) => Err(CliError::Message(format!(
@@ -216,7 +247,11 @@ impl Passed {
 }
 
 impl Passed {
-    /// The argument on `device`, if it is a tensor and the device is not the CPU.
+    /// Copies the argument to `device` if it is a tensor; `None` for any other value, and where the device is the CPU.
+    ///
+    /// # Errors
+    ///
+    /// The device is not here, or has no memory for the tensor.
     fn on(&self, device: Device) -> Result<Option<OnDevice>, CliError> {
         if device.kind == Device::CPU.kind {
             return Ok(None);
@@ -228,7 +263,11 @@ impl Passed {
     }
 }
 
-/// A tensor of zeros from `float32[2,3]`.
+/// Makes a tensor of zeros of the form `float32[2,3]`; `float32[]` is a scalar.
+///
+/// # Errors
+///
+/// Another form, a data type that no tensor has (TEN-28), or a shape that no memory holds (OBJ-11).
 fn empty(form: &str) -> Result<Tensor, CliError> {
     let wrong = || {
         CliError::Message(format!(
@@ -263,9 +302,10 @@ pub(super) fn tensor_text(tensor: &Tensor) -> String {
     }
 }
 
-/// A result as Python prints it.
+/// The result as Python prints it; an object that is neither tensor nor sequence as the name of its type.
 fn text_of(value: &Any) -> String {
     let view = value.view();
+    // Each arm reads the part of the value that its type index selects (VAL-01).
     let raw = value.as_raw();
     match value.type_index() {
         index::NONE => "None".to_owned(),

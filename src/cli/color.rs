@@ -27,7 +27,7 @@ pub(crate) fn choose(choice: ColorChoice) {
     PAINTS.store(paints, Ordering::Relaxed);
 }
 
-/// Whether stdout is painted.
+/// Whether stdout is painted; false until [`choose`] has run.
 pub(crate) fn paints() -> bool {
     PAINTS.load(Ordering::Relaxed)
 }
@@ -45,13 +45,18 @@ pub(crate) fn paint(line: &str, out: &mut String) {
     }
 }
 
+/// How serious a painted word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
+    /// A broken rule, a failure: what a reader must not miss.
     Bad,
+    /// Tolerated, or not known.
     Odd,
+    /// Everything is in order.
     Good,
 }
 
+/// Turns any style off.
 const END: &str = "\x1b[0m";
 
 impl Style {
@@ -80,7 +85,7 @@ const FIRST: [(&str, Style); 11] = [
     ("SKIPPED", Style::Odd),
 ];
 
-/// What `explain` says behind a range of releases.
+/// What `explain` prints behind a range of releases.
 const LOADS: [(&str, Style); 4] = [
     ("loads it", Style::Good),
     ("SILENT TRAP", Style::Bad),
@@ -88,12 +93,16 @@ const LOADS: [(&str, Style); 4] = [
     ("unknown", Style::Odd),
 ];
 
-/// Where `explain` begins to say it.
+/// The byte at which `explain` begins to print it: two blanks, the column of 16 characters for releases, and one
+/// blank.
 const BEHIND_RELEASES: usize = 19;
 
 /// Which part of a line is painted, and how.
+///
+/// Returns a range of bytes, which may lie inside a character of a hostile line; `None` where nothing is painted.
 fn style(line: &str) -> Option<(Range<usize>, Style)> {
     if line.starts_with("  tvm ") {
+        // A range of releases that is longer than its column ends behind that byte; none is.
         let load = line.get(BEHIND_RELEASES..)?;
         let (word, style) = LOADS.iter().find(|(word, _)| is_first(load, word))?;
         return Some((BEHIND_RELEASES..BEHIND_RELEASES + word.len(), *style));
@@ -102,7 +111,7 @@ fn style(line: &str) -> Option<(Range<usize>, Style)> {
         return Some(counts);
     }
     let (word, style) = FIRST.iter().find(|(word, _)| is_first(line, word))?;
-    // With the rule that stands behind it.
+    // Up to the colon, with the id of the rule.
     let end = match *word {
         "error" | "finding" => line.find(':').unwrap_or(word.len()),
         _ => word.len(),
@@ -116,9 +125,11 @@ fn is_first(text: &str, words: &str) -> bool {
         .is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '-'))
 }
 
-/// The line of counts that ends what `verify` says: `1 violation, 2 findings`, behind the name of the file where there are several.
+/// The line of counts at the end of a report of `verify`: `1 violation, 2 findings`, behind the name of the file where
+/// there are several. Returns the bytes of the counts, without the name.
 fn counts(line: &str) -> Option<(Range<usize>, Style)> {
     let line = line.trim_end();
+    // The last colon: the name of a file may have others.
     let start = line.rfind(": ").map_or(0, |at| at + 2);
     let (violations, findings) = line.get(start..)?.split_once(", ")?;
     let count = |text: &str, one: &str| -> Option<u64> {
@@ -138,6 +149,7 @@ fn counts(line: &str) -> Option<(Range<usize>, Style)> {
 mod tests {
     use super::*;
 
+    /// What `paint` makes of the line.
     fn painted(line: &str) -> String {
         let mut out = String::new();
         paint(line, &mut out);

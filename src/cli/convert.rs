@@ -29,6 +29,13 @@ pub(crate) struct ConvertArgs {
     packaging: Packaging,
 }
 
+/// Reads the library binary, rewrites it in the layout of `--layout`, and writes the file of `-o`. Warns of each
+/// module that no release of that layout loads, which is no failure: the file may be meant for another reader.
+///
+/// # Errors
+///
+/// The file has no library binary, or several and no `--blob`; the layout cannot hold it (BLOB-17); the output cannot
+/// be written. A broken library binary is [`Exit::Bad`], with its place on stderr.
 pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
     let choice = LibraryChoice {
         file: &args.file,
@@ -60,6 +67,8 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
 /// Why no release of `layout` loads the module, as of the last of them; `None` where one does.
 fn unreadable(module: &StoredModule<'_>, layout: Layout) -> Option<String> {
     let payload = module.decode(layout, &mut Findings::default()).ok()??;
+    // A payload that does not decode above, or of an unknown kind, has no form to compare: nothing is claimed about
+    // it.
     let mut why = None;
     // One release that reads it is enough: forms changed inside a layout (PAY-09), and the file may be meant for that one.
     for release in Release::all().filter(|release| layout.releases().contains(*release)) {

@@ -15,9 +15,14 @@ pub(crate) struct DevicesArgs {
 
 /// The device types that are looked for, in the order of their numbers.
 const NAMES: [&str; 6] = ["cpu", "cuda", "opencl", "vulkan", "metal", "rocm"];
-/// Devices of one type at most, should a driver answer for ever.
+/// The most devices of one type that are looked for, should a driver answer for ever.
 const MOST: i32 = 64;
 
+/// Prints the devices and, for each type without one, why.
+///
+/// # Errors
+///
+/// Stdout cannot be written. A device that is not here is no error.
 pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
     let (mut devices, mut absent) = (Vec::new(), Vec::new());
     for name in NAMES {
@@ -36,11 +41,17 @@ pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
 
 /// A device and what it answers.
 struct Found {
+    /// The type and the number: `cuda:0`.
     name: String,
+    /// In the order of [`Attribute::ALL`], each attribute once, which the columns of the table rely on.
     answers: Vec<(Attribute, AttributeValue)>,
 }
 
-/// The devices of a type, or why there are none.
+/// Looks for the devices of a type, numbered from 0 without gaps.
+///
+/// # Errors
+///
+/// Why there are none: no API of the type (DEV-04), no driver, or a driver without a device.
 fn look(name: &str) -> Result<Vec<Found>, String> {
     let of = device_type::number_of(name).ok_or("no release has such a device")?;
     let api = Manager::global().api(of).map_err(|error| match name {
@@ -71,6 +82,8 @@ fn look(name: &str) -> Result<Vec<Found>, String> {
         });
     }
     if found.is_empty() {
+        // DEV-08: existence is answered by 0, without a reason. A driver that fails answers any other attribute with
+        // its reason.
         let why = api.attribute(Device::new(of, 0), Attribute::DeviceName);
         return Err(why
             .err()

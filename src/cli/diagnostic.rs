@@ -17,9 +17,10 @@ use tvmspec::rule::{Finding, Rule, Violation};
 use tvmspec::wire::Span;
 
 /// How many fields are shown in front of the one that is wrong.
+// A broken field mostly contradicts one just before it: a count, a start, a length.
 const BEFORE: usize = 2;
 
-/// Where the bytes are that something is said about.
+/// The bytes that a diagnostic is about, and what is known of them.
 pub(crate) struct DiagnosedBytes<'a> {
     /// The file, and what inside it: `model.so, symbol __tvm_dev_mblob`.
     pub(crate) name: &'a str,
@@ -52,6 +53,8 @@ impl DiagnosedBytes<'_> {
     }
 
     /// The file, the offset and the field, and the rows around them where fields are known.
+    ///
+    /// `field` may be empty: the name is then that of the field that covers the offset, where one does.
     fn location(&self, out: &mut String, offset: u64, field: &str) {
         let field = if field.is_empty() {
             field_at(self.spans, offset)
@@ -66,6 +69,7 @@ impl DiagnosedBytes<'_> {
         if self.spans.is_empty() {
             return;
         }
+        // Without marks: the message is above, and `around` points at the row.
         let dump = Hexdump {
             bytes: self.bytes,
             spans: self.spans,
@@ -80,7 +84,9 @@ impl DiagnosedBytes<'_> {
     }
 }
 
-/// The rule's own words: what it asks, and what released implementations make of a breach.
+/// The rule's own words: what it requires, and what released implementations make of a breach.
+///
+/// Writes nothing for a rule that the book does not have.
 fn explain(out: &mut String, rule: Rule) {
     let Some(text) = rule.text() else { return };
     if text.text.is_empty() {
@@ -99,7 +105,7 @@ fn explain(out: &mut String, rule: Rule) {
     }
 }
 
-/// `1 violation, 2 findings`.
+/// Both counts in words: `1 violation, 2 findings`. `color` recognises this form.
 pub(crate) fn count(violations: usize, findings: usize) -> String {
     let plural = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),

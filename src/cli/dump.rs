@@ -38,6 +38,10 @@ pub(crate) struct DumpArgs {
 }
 
 /// An offset as the dump writes it, 0x1f8, or in decimal.
+///
+/// # Errors
+///
+/// Any other text; clap prints the message behind the name of the option.
 fn offset(text: &str) -> Result<u64, String> {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -46,6 +50,14 @@ fn offset(text: &str) -> Result<u64, String> {
     number.map_err(|_| "it is no offset: write 0x1f8 or 504".to_owned())
 }
 
+/// Prints the fields of every unit of the file, or those of one payload (`--kind`).
+///
+/// Returns [`Exit::Bad`] if a rule is broken. Without `--json` a unit is printed before the next is read, since the
+/// record of the fields is many times the size of the bytes.
+///
+/// # Errors
+///
+/// The file cannot be read, its container is broken, nothing in it has fields, or no payload of the kind is known.
 pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     let subject;
@@ -66,6 +78,7 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
             for unit in &units {
                 let reading = unit.trace_from(args.from);
                 broken |= reading.broken.is_some();
+                // A single unit that is the whole file needs no name: the user has just typed it.
                 let headed = units.len() > 1
                     || matches!(&unit.format, Format::Library { symbol, .. } if !symbol.is_empty());
                 if headed {
@@ -81,6 +94,10 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
 }
 
 /// The units of a file; none for compiled code without a library binary, which is noted.
+///
+/// # Errors
+///
+/// The file is nothing that rules are about.
 fn units_of<'s>(subject: &'s Subject<'_>) -> Result<Vec<Unit<'s>>, CliError> {
     let units = subject.units();
     if units.is_empty() {
@@ -94,6 +111,10 @@ fn units_of<'s>(subject: &'s Subject<'_>) -> Result<Vec<Unit<'s>>, CliError> {
 }
 
 /// The whole input as the payload of a module of `kind`.
+///
+/// # Errors
+///
+/// No payload of the kind is known; the message has the nearest kind that is.
 fn payload_of<'i>(
     input: &'i Input,
     kind: &str,

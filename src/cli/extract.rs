@@ -47,6 +47,12 @@ pub(crate) struct ExtractArgs {
     blob: Option<usize>,
 }
 
+/// Writes what one module of the library binary stores.
+///
+/// # Errors
+///
+/// The file has no library binary, or several and no `--blob`; it has no module of that number or kind; the module has
+/// not what the options ask for; the output cannot be written.
 pub(crate) fn run(args: ExtractArgs) -> Result<Exit, CliError> {
     let choice = LibraryChoice {
         file: &args.file,
@@ -56,7 +62,10 @@ pub(crate) fn run(args: ExtractArgs) -> Result<Exit, CliError> {
     choice.partial(|input, _, partial| extract(&args, input, &partial))
 }
 
-/// A broken rule behind the module is no hindrance: `partial` holds what was read before it.
+/// Writes what the options select: the stored bytes (`--raw`), the JSON form (`--json`), one field, or the code.
+///
+/// A broken rule behind the module is no hindrance: `partial` holds what was read before it (BLOB-06). Where the
+/// module is not in it, the message names the rule that ended the reading.
 fn extract(args: &ExtractArgs, input: &Input, partial: &Partial<'_>) -> Result<Exit, CliError> {
     let modules = &partial.blob.modules;
     let (index, module) = find(&args.module, modules).map_err(|message| match &partial.broken {
@@ -76,6 +85,7 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &Partial<'_>) -> Result<E
     let payload = module
         .decode(partial.blob.layout, &mut Findings::default())
         .map_err(|broken| CliError::new(format!("{broken}; --raw writes the bytes as they are")))?;
+    // Only `_lib` has no payload, which is rejected above.
     let Some(payload) = payload else {
         return Ok(Exit::Good);
     };
@@ -90,11 +100,17 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &Partial<'_>) -> Result<E
     code(args, index, &payload)
 }
 
-/// The module of this number or of this kind, with its number.
+/// Finds the module of this number, counted from 0, or of this kind, and returns its number with it.
+///
+/// # Errors
+///
+/// None or several are of that kind, or the number is too large: the message has the kinds or the count that there
+/// are.
 fn find<'m, 'a>(
     wanted: &str,
     modules: &'m [StoredModule<'a>],
 ) -> Result<(usize, &'m StoredModule<'a>), String> {
+    // A number first: no kind of a release is all digits.
     if let Ok(index) = wanted.parse::<usize>() {
         let module = modules.get(index);
         return module.map(|module| (index, module)).ok_or_else(|| {
@@ -123,7 +139,12 @@ fn find<'m, 'a>(
     }
 }
 
-/// Writes the code: one piece, one kernel of several, or every kernel into a folder.
+/// Writes the code: one piece, one kernel of several, or every kernel into a folder. `index` is that of the module,
+/// for messages.
+///
+/// # Errors
+///
+/// The module stores no code, has no kernel of that name, or has several for one file.
 fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit, CliError> {
     let kernels: Vec<(&str, &[u8])> = payload.kernels().collect();
     if let Some(name) = &args.kernel {
@@ -167,7 +188,11 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
     }
 }
 
-/// The bytes of a field that is text or bytes.
+/// Returns the bytes of a field that is text or bytes.
+///
+/// # Errors
+///
+/// The payload has no field of this name, or it is a number, a list or a map.
 fn field<'p>(payload: &'p Payload<'_>, name: &str) -> Result<&'p [u8], CliError> {
     match payload.field(name) {
         Some(Field::Text(text)) => Ok(text.as_bytes()),
@@ -194,14 +219,17 @@ fn fields(payload: &Payload<'_>) -> String {
     }
 }
 
+/// The names of the kernels, for a message.
 fn names(kernels: &[(&str, &[u8])]) -> String {
     let names: Vec<&str> = kernels.iter().map(|(name, _)| *name).collect();
     names.join(", ")
 }
 
-/// What a file of one kernel ends in.
+/// The extension of a file of one kernel, without the dot: the format that the payload states, which names the usual
+/// extension (`ptx`, `cl`, `metal`).
 fn extension<'p>(payload: &'p Payload<'_>) -> &'p str {
     match (payload.kind(), payload.format()) {
+        // The payloads of these two state no format that is an extension: theirs are SPIR-V and WGSL.
         ("vulkan", _) => "spv",
         ("webgpu", _) => "wgsl",
         (_, Some(format)) => format,
@@ -209,7 +237,7 @@ fn extension<'p>(payload: &'p Payload<'_>) -> &'p str {
     }
 }
 
-/// Writes code. Source may go to a terminal, machine code may not.
+/// Writes code. Source may go to a terminal, machine code may not. Source is UTF-8 without NUL: PTX, for example.
 fn write(path: &Path, code: &[u8]) -> Result<Exit, CliError> {
     let text = std::str::from_utf8(code).is_ok_and(|text| !text.contains('\0'));
     let content = if text { Content::Text } else { Content::Binary };

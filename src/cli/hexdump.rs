@@ -1,22 +1,30 @@
 //! Bytes beside what they mean: one row for every eight bytes of a field.
+//!
+//! ```text
+//! 0000  34 00 00 00 00 00 00 00   nbytes = 52  WIRE-02
+//! ```
+//!
+//! `dump` prints all fields in this form, `diagnostic` the few around a broken rule. A field begins a row of its own,
+//! so that its bytes are alone beside its name.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use tvmspec::wire::Span;
 
 /// Fields longer than this many rows lose their middle.
+// Code and parameters are fields of megabytes, of which a reader wants the place.
 const LONGEST_FIELD: usize = 4;
 /// Values longer than this many characters are cut.
 const LONGEST_VALUE: usize = 32;
 /// Runs of like fields longer than this lose their middle.
 const LONGEST_RUN: usize = 12;
 
-/// Something to say at an offset: a broken rule, a finding.
+/// A remark at an offset: a broken rule, a finding.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     /// Offset into the dumped bytes.
     pub(crate) offset: u64,
-    /// What is said: `TREE-03 broken: row 1 ends at 1, before its start 2`.
+    /// The remark: `TREE-03 broken: row 1 ends at 1, before its start 2`.
     pub(crate) text: String,
 }
 
@@ -26,7 +34,7 @@ pub(crate) struct Hexdump<'a> {
     pub(crate) bytes: &'a [u8],
     /// Every field, by offset.
     pub(crate) spans: &'a [Span],
-    /// What is said where, by offset.
+    /// The remarks, ascending by offset.
     pub(crate) marks: &'a [Mark],
     /// Whether nothing is left out.
     pub(crate) whole: bool,
@@ -36,20 +44,32 @@ pub(crate) struct Hexdump<'a> {
     pub(crate) to: Option<u64>,
 }
 
-/// One field, or bytes that no field covers.
+/// One field, or bytes that no field covers: its bytes are those from offset `start` to before offset `end`.
 struct HexdumpField<'a> {
+    // As `usize`, unlike those of a `Span`: both lie inside `bytes`.
     start: usize,
     end: usize,
+    /// `unread` where no field covers the bytes.
     name: &'a str,
+    /// For people; a colon in front marks a length or a count.
     value: &'a str,
+    /// The id of the rule that puts the field there.
     rule: &'a str,
 }
 
 impl Hexdump<'_> {
     /// Writes the dump, a line for each row. Bytes that no field covers are rows named `unread`.
+    ///
+    /// A rule is named at the first of the fields that it is about. Fields with a mark are printed also inside a run
+    /// whose middle is left out. Marks at the end of the bytes, where a field is missing, have a row of their own.
+    ///
+    /// # Errors
+    ///
+    /// `out` fails.
     pub(crate) fn render(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         let length = self.bytes.len() as u64;
         let fields = self.fields(self.spans, self.from, self.to.unwrap_or(length));
+        // What is broken must not be what is left out.
         let keep: Vec<bool> = fields
             .iter()
             .map(|field| !self.marks_in(field).is_empty())
@@ -80,6 +100,7 @@ impl Hexdump<'_> {
             index += 1;
         }
         for mark in self.marks {
+            // WIRE-01: a field that is not there at all begins where the bytes end.
             if mark.offset >= length {
                 writeln!(
                     out,
@@ -117,6 +138,7 @@ impl Hexdump<'_> {
         let to = here.map_or(fields.len(), |here| here + 1);
         let shown = fields.get(to.saturating_sub(before + 1)..to);
         let shown = shown.unwrap_or_default();
+        // A diagnostic has named its rule already: the column would repeat it.
         let widths = Widths {
             rule: 0,
             ..Widths::of(shown, self.bytes.len())
@@ -172,6 +194,7 @@ impl Hexdump<'_> {
 
     /// How many fields from `index` on differ only in numbers of their names: elements of one vector.
     fn run(&self, fields: &[HexdumpField<'_>], index: usize) -> usize {
+        // A name without an index is its own stem: such a field is no element.
         let first = stem(fields[index].name);
         if first.len() == fields[index].name.len() {
             return 1;
@@ -182,7 +205,7 @@ impl Hexdump<'_> {
             .count()
     }
 
-    /// What there is to say inside a field; marks ascend by offset.
+    /// The marks inside a field. Binary search, since there may be as many marks as fields.
     fn marks_in(&self, field: &HexdumpField<'_>) -> &[Mark] {
         let before = |offset: usize| {
             self.marks
@@ -193,6 +216,8 @@ impl Hexdump<'_> {
             .unwrap_or_default()
     }
 
+    /// Writes the rows of a field with its rule and its marks. `rule` is that of the field before and becomes that of
+    /// this one.
     fn row<'a>(
         &self,
         out: &mut dyn fmt::Write,
@@ -200,7 +225,7 @@ impl Hexdump<'_> {
         widths: &Widths,
         rule: &mut &'a str,
     ) -> fmt::Result {
-        // A rule is named where it begins to hold; the rows below it say no more.
+        // A rule is named where it begins to hold, and not in the rows below.
         let named = if field.rule == *rule { "" } else { field.rule };
         *rule = field.rule;
         let marks: Vec<String> = self
@@ -211,6 +236,7 @@ impl Hexdump<'_> {
         self.lines(out, field, widths, named, &marks.join("; "))
     }
 
+    /// Writes the rows of a field: the offset, up to eight bytes, and in the first row name, value, `rule` and `mark`.
     fn lines(
         &self,
         out: &mut dyn fmt::Write,
@@ -237,6 +263,7 @@ impl Hexdump<'_> {
                 let value = match field.value.strip_prefix(':') {
                     Some(size) => format!(":{size}"),
                     None if field.value.is_empty() => String::new(),
+                    // Specifications and hex editors show magic numbers in hexadecimal.
                     None if field.name.ends_with("magic") => match field.value.parse::<u64>() {
                         Ok(magic) => format!("= {magic:#x}"),
                         Err(_) => format!("= {}", field.value),
@@ -253,11 +280,12 @@ impl Hexdump<'_> {
     }
 }
 
+/// Whether the byte at `offset` is one of the field.
 fn covers(field: &HexdumpField<'_>, offset: u64) -> bool {
     (field.start as u64) <= offset && offset < field.end as u64
 }
 
-/// Long values end in dots: the bytes stand beside them.
+/// The value, cut to [`LONGEST_VALUE`] characters with dots behind them: its bytes are beside it anyway.
 fn shortened(value: &str) -> Cow<'_, str> {
     match value.char_indices().nth(LONGEST_VALUE) {
         Some((cut, _)) => format!("{}...", value[..cut].trim_end_matches('.')).into(),
@@ -296,6 +324,7 @@ struct Widths {
 }
 
 impl Widths {
+    /// The widths that hold the columns of `fields`; `length` is that of all bytes, which the last offset counts to.
     fn of(fields: &[HexdumpField<'_>], length: usize) -> Widths {
         // One name of a thousand letters would push every value out of sight: longer ones than the limit stick out alone.
         let widest = |length: fn(&HexdumpField<'_>) -> usize, limit: usize| {
@@ -320,6 +349,7 @@ mod tests {
     use super::*;
     use tvmspec::wire::WIRE_02;
 
+    /// A field of rule WIRE-02.
     fn span(start: u64, end: u64, field: &str, value: &str) -> Span {
         Span {
             start,
@@ -330,6 +360,7 @@ mod tests {
         }
     }
 
+    /// The whole dump.
     fn text(dump: &Hexdump<'_>) -> String {
         let mut text = String::new();
         dump.render(&mut text).expect("a String takes everything");

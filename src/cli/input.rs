@@ -1,4 +1,8 @@
 //! Files as the subcommands see them: mapped, read, or taken from stdin; never executed.
+//!
+//! [`Input`] is for the file of a command, which may be a pipe or stdin; [`regular`] and [`read`] are for files that
+//! other files or options name, which must have an end. Messages about names that are not there have the nearest one
+//! that is.
 
 use super::CliError;
 use memmap2::Mmap;
@@ -10,22 +14,30 @@ use std::path::{Path, PathBuf};
 const SMALL: u64 = 64 * 1024;
 
 /// How much is read of what is no file. A library of this size is a file.
+// Its bytes are all in memory, where those of a map are read page by page.
 const LONGEST_STREAM: u64 = 1 << 28;
 
 /// An opened input: its name for messages, and its bytes.
 pub(crate) struct Input {
-    /// The path as it was given; `<stdin>` for `-`.
+    /// The path as on the command line; `<stdin>` for `-`.
     pub(crate) name: String,
     bytes: Bytes,
 }
 
+/// Where the content lies.
 enum Bytes {
+    /// In the page cache of the system.
     Mapped(Mmap),
+    /// In memory of this process.
     Read(Vec<u8>),
 }
 
 impl Input {
     /// Opens `path`, or stdin for `-`.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot open or read it, it is a directory, or it is a stream that has no end within 256 MiB.
     pub(crate) fn open(path: &Path) -> Result<Input, CliError> {
         let input = if path.as_os_str() == "-" {
             Input {
@@ -42,7 +54,7 @@ impl Input {
         Ok(input)
     }
 
-    /// The content.
+    /// The content. A mapped file may change below it, which every reader of untrusted bytes tolerates.
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.bytes {
             Bytes::Mapped(map) => map,
@@ -58,6 +70,7 @@ fn open(path: &Path) -> io::Result<Bytes> {
     if metadata.is_dir() {
         return Err(io::Error::other("it is a directory; give a file in it"));
     }
+    // A pipe or a device has no length and cannot be mapped.
     if !metadata.is_file() || metadata.len() < SMALL {
         return drain(file).map(Bytes::Read);
     }
@@ -70,6 +83,7 @@ fn open(path: &Path) -> io::Result<Bytes> {
 /// What comes through a pipe, a device or stdin, which may have no end.
 fn drain(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    // One byte more, which tells a stream of exactly that length from a longer one.
     from.take(LONGEST_STREAM + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST_STREAM {
         let most = LONGEST_STREAM >> 20;
@@ -80,12 +94,12 @@ fn drain(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens the file at `path`, and says how long it is. A device, a pipe or a folder is none: a list of files, such as a manifest,
-/// could name one that has no end, or waits for ever.
+/// Opens the file at `path`, and returns its length in bytes with it. A device, a pipe or a folder is none: a list of
+/// files, for example a manifest, could name one that has no end, or waits for ever.
 ///
 /// # Errors
 ///
-/// What the system says, and what is no regular file.
+/// The system cannot find or open it, or it is no regular file.
 pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
     // Before it is opened: opening a pipe that no process writes to waits.
     let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
@@ -107,6 +121,7 @@ pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     let (file, length) = regular(path)?;
     let mut bytes = Vec::new();
+    // The length of before, because a file that grows while it is read would have no end.
     file.take(length)
         .read_to_end(&mut bytes)
         .map_err(|error| cannot_read(path, &error))?;
@@ -135,6 +150,7 @@ fn nearest(path: &Path) -> Option<PathBuf> {
     names
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .map(|name| (distance(wanted, &name), name))
+        // A name that differs more is another file, not a slip of the fingers.
         .filter(|(distance, _)| *distance <= wanted.len() / 3)
         .min()
         .map(|(_, name)| folder.map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name)))
@@ -162,7 +178,10 @@ pub(crate) fn listed<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> 
     )
 }
 
-/// How many single-character edits lie between two names.
+/// How many single-character edits (insertions, deletions, replacements) lie between two names: their Levenshtein
+/// distance.
+///
+/// Time is the product of both lengths; memory is one row of the table.
 pub(crate) fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

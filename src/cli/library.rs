@@ -9,10 +9,12 @@ use tvmspec::examine::{Format, Nothing, Subject, Unit};
 use tvmspec::release::Layout;
 
 /// Which file, and which library binary in it.
+///
+/// `convert`, `extract` and `unpack` work on one library binary, where `inspect` and `verify` report on all.
 pub(crate) struct LibraryChoice<'c> {
     /// The file, or `-` for stdin.
     pub(crate) file: &'c Path,
-    /// Overrides what symbols and bytes say.
+    /// Overrides what symbols and bytes indicate (BLOB-18).
     pub(crate) layout: Option<Layout>,
     /// Its number, where the file has several.
     pub(crate) blob: Option<usize>,
@@ -20,6 +22,11 @@ pub(crate) struct LibraryChoice<'c> {
 
 impl LibraryChoice<'_> {
     /// Reads the library binary as far as it is good, and hands it to `work`, with the file and the place in it.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, its container is broken, it has no library binary, or several and no number; or what
+    /// `work` returns.
     pub(crate) fn partial(
         self,
         work: impl FnOnce(&Input, &Unit<'_>, Partial<'_>) -> Result<Exit, CliError>,
@@ -35,6 +42,10 @@ impl LibraryChoice<'_> {
     }
 
     /// [`LibraryChoice::partial`] for work that needs all of it: where a rule is broken, the command shows the place and fails.
+    ///
+    /// # Errors
+    ///
+    /// See [`LibraryChoice::partial`]. A broken rule is [`Exit::Bad`].
     pub(crate) fn whole(
         self,
         work: impl FnOnce(&Unit<'_>, Blob<'_>) -> Result<Exit, CliError>,
@@ -45,6 +56,7 @@ impl LibraryChoice<'_> {
                 let place = DiagnosedBytes {
                     name: &unit.name,
                     bytes: &unit.bytes,
+                    // Read a second time, with a record of the fields: only the diagnostic needs one.
                     spans: &unit.trace().spans,
                 };
                 eprint!("{}", place.violation(&broken));
@@ -54,13 +66,24 @@ impl LibraryChoice<'_> {
     }
 }
 
-/// The file, for commands to which a broken container is an input that they cannot read.
+/// Opens the container in the input, for commands to which a broken container is an input that they cannot read.
+/// `layout` overrides what symbols and bytes indicate (BLOB-18).
+///
+/// # Errors
+///
+/// The container breaks a rule: the message points to `verify`, which shows the place.
 pub(crate) fn subject(input: &Input, layout: Option<Layout>) -> Result<Subject<'_>, CliError> {
     Subject::open(&input.name, input.bytes(), layout)
         .map_err(|broken| CliError::new(Nothing::broken(&input.name, &broken)))
 }
 
-/// The library binary that a command is about: the only one, or number `wanted`.
+/// Picks the library binary that a command is about: the only one, or number `wanted`, counted from 0 in the order of
+/// the file.
+///
+/// # Errors
+///
+/// There is none, or none of this number, or several and no number: the message lists them with the option that
+/// selects each.
 fn pick<'u, 'a>(
     subject: &Subject<'_>,
     units: &'u [Unit<'a>],

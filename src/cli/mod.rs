@@ -1,5 +1,16 @@
 //! The command line: one file per subcommand, each with its arguments and a `run` of them.
 //!
+//! A `run` takes its arguments and returns an [`Exit`], or a [`CliError`] where it could not do its work. It computes
+//! nothing about TVM itself: what is known of a file comes from `tvmspec::examine`, and the commands turn it into
+//! text, JSON or files. What several of them share is in files that are no subcommands:
+//!
+//! * `input`, `library` and `array` read: files and stdin, the one library binary of a file, arrays of numpy;
+//! * `output` writes: stdout, and files that appear when they are complete;
+//! * `diagnostic`, `hexdump`, `table`, `color` and `numpy_text` are how things look;
+//! * `several` is for commands that take several files, `package` for those that write a library binary.
+//!
+//! What comes out of a file is escaped before it reaches a terminal, since it may be hostile.
+//!
 //! Exit codes: 0 good, 1 violations or failed cases, 2 usage or I/O. A closed pipe ends the program quietly.
 
 mod array;
@@ -111,6 +122,8 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// That of two pieces of work.
+    ///
+    /// The larger exit code counts: a file that cannot be read hides what was found in another.
     pub(crate) fn or(self, other: Exit) -> Exit {
         match (self, other) {
             (Exit::Failed, _) | (_, Exit::Failed) => Exit::Failed,
@@ -130,7 +143,7 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
-    /// An error that says `message`.
+    /// An error with this message.
     pub(crate) fn new(message: impl Display) -> CliError {
         CliError::Message(message.to_string())
     }
@@ -144,6 +157,8 @@ impl CliError {
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> CliError {
         match error.kind() {
+            // `tvmspec dump FILE | head` is not to end with a message. Rust ignores SIGPIPE, so that the write fails
+            // instead.
             ErrorKind::BrokenPipe => CliError::ClosedPipe,
             _ => CliError::new(error),
         }
@@ -180,6 +195,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Worker(args) => testee::run_worker(args),
     };
     match outcome {
+        // A reader that has closed the pipe has what it wanted.
         Ok(Exit::Good) | Err(CliError::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Exit::Bad) => ExitCode::from(1),
         Ok(Exit::Failed) => ExitCode::from(2),

@@ -1,4 +1,14 @@
-//! The header of an .npy file: a Python dictionary of type, order and shape.
+//! The header of an `.npy` file: a Python dictionary of type, order and shape.
+//!
+//! | offset | bytes | what |
+//! |---|---|---|
+//! | 0 | 6 | `\x93NUMPY` |
+//! | 6 | 2 | the version, major and minor: 1.0, 2.0 or 3.0 |
+//! | 8 | 2, from version 2 on 4 | the length of the text, little endian |
+//! | 10 or 12 | that length | the text of the dictionary, blanks, an end of line |
+//!
+//! The data follows at once.
+//!
 //!
 //! Written by hand: what a parser of any Python literal brings (npyz has 21 crates below it) is a dictionary of three keys here, which
 //! is read without recursion. The tests of the models read theirs by npyz.
@@ -14,13 +24,19 @@ const LONGEST: usize = 10_000;
 pub(super) struct NpyHeader {
     /// The extent of each axis.
     pub(super) shape: Vec<i64>,
+    /// The data type of an element, in one lane.
     pub(super) dtype: DLDataType,
     /// Whether the bytes of an element have the most significant first.
     pub(super) is_big_endian: bool,
 }
 
 impl NpyHeader {
-    /// Reads a header, up to the first byte of the data. An error says what is wrong with the file.
+    /// Reads a header, up to the first byte of the data.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the file, as the end of a sentence that begins with its name: it is no `.npy` file or ends
+    /// too early, its version or a key is unknown, or its elements are of a type or an order that no tensor has.
     pub(super) fn read(from: &mut impl Read) -> Result<NpyHeader, String> {
         let mut start = [0; 10];
         from.read_exact(&mut start)
@@ -28,6 +44,7 @@ impl NpyHeader {
         if !start.starts_with(b"\x93NUMPY") {
             return Err("it is no .npy array: it does not begin with \\x93NUMPY".into());
         }
+        // The minor version is not looked at: there is none but 0.
         let length = match start[6] {
             1 => u32::from(u16::from_le_bytes([start[8], start[9]])),
             // Since version 2 the length has four bytes.
@@ -40,6 +57,7 @@ impl NpyHeader {
             version => return Err(format!("unsupported version {version} of .npy")),
         };
         let length = usize::try_from(length).unwrap_or(usize::MAX);
+        // Before any memory is taken for it: the length of version 2 goes up to 4 GiB.
         if length > LONGEST {
             return Err(format!(
                 "its header has {length} bytes, an array takes {LONGEST} at most"
@@ -48,10 +66,17 @@ impl NpyHeader {
         let mut text = vec![0; length];
         from.read_exact(&mut text)
             .map_err(|_| "it ends inside its header")?;
+        // Versions 1 and 2 are Latin-1, version 3 is UTF-8: what differs is in names of record fields, which are
+        // rejected.
         NpyHeader::parse(&String::from_utf8_lossy(&text))
     }
 
-    /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, the keys in any order.
+    /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, the keys in any order. Of a key that is
+    /// repeated the last counts, as in Python.
+    ///
+    /// # Errors
+    ///
+    /// See [`NpyHeader::read`].
     fn parse(text: &str) -> Result<NpyHeader, String> {
         let (mut word, mut is_column_major, mut shape) = (None, None, None);
         let mut literal = Literal { rest: text };
@@ -60,6 +85,7 @@ impl NpyHeader {
             let key = literal.string()?;
             literal.expect(":")?;
             match key {
+                // A list of names and types is a structured type.
                 "descr" if literal.starts_with("[") => {
                     return Err("it holds records, not numbers".into());
                 }
@@ -86,6 +112,7 @@ impl NpyHeader {
                     .into(),
             );
         }
+        // Pickled objects are programs: reading them runs code, which no reader here does.
         if word.trim_start_matches('|') == "O" {
             return Err(
                 "it holds pickled Python objects, not numbers: save x.astype(numpy.float32) or the like"
@@ -102,9 +129,11 @@ impl NpyHeader {
     }
 }
 
-/// A header of version 1, up to the first byte of the data; `None` where it would be longer than numpy reads.
+/// Makes a header of version 1, up to the first byte of the data; `None` where it would be longer than numpy reads.
+/// `word` is that of [`word_of`].
 pub(super) fn header(word: &str, shape: &[i64]) -> Option<Vec<u8>> {
     const PREFIX: usize = 10;
+    // A comma behind each extent: a tuple of one needs it, and more may have it.
     let shape: Vec<String> = shape.iter().map(|extent| format!("{extent},")).collect();
     let mut text = format!(
         "{{'descr': '{word}', 'fortran_order': False, 'shape': ({}), }}",
@@ -124,6 +153,7 @@ pub(super) fn header(word: &str, shape: &[i64]) -> Option<Vec<u8>> {
 
 /// The data type of numpy's `<f4`, `|b1`, ...; `None` for what no tensor has: texts, times, complex numbers.
 pub(super) fn dtype_of(word: &str) -> Option<DLDataType> {
+    // The byte order, which `NpyHeader::read` looks at itself; `=` is that of the machine.
     let word = word.strip_prefix(['<', '>', '|', '=']).unwrap_or(word);
     let (code, bytes): (u8, u8) = match word.split_at_checked(1)? {
         ("i", bytes @ ("1" | "2" | "4" | "8")) => (0, bytes.parse().ok()?),
@@ -142,6 +172,7 @@ pub(super) fn dtype_of(word: &str) -> Option<DLDataType> {
 /// numpy's word for a data type; `None` for types that it does not have.
 pub(super) fn word_of(dtype: DLDataType) -> Option<String> {
     let bytes = dtype.bits.div_ceil(8);
+    // One byte has no order, which numpy writes as `|`.
     let end = if bytes == 1 { '|' } else { '<' };
     let kind = match (dtype.code, dtype.bits, dtype.lanes) {
         (0, 8 | 16 | 32 | 64, 1) => 'i',
@@ -154,7 +185,8 @@ pub(super) fn word_of(dtype: DLDataType) -> Option<String> {
     Some(format!("{end}{kind}{bytes}"))
 }
 
-/// What is left of a Python literal.
+/// What is left of a Python literal: a parser of dictionaries of strings, truth values and tuples, without recursion,
+/// so that nesting cannot exhaust the stack.
 struct Literal<'t> {
     rest: &'t str,
 }
@@ -175,6 +207,11 @@ impl<'t> Literal<'t> {
         starts
     }
 
+    /// Goes on behind `text`.
+    ///
+    /// # Errors
+    ///
+    /// Something else comes next.
     fn expect(&mut self, text: &str) -> Result<(), String> {
         match self.skip(text) {
             true => Ok(()),
@@ -182,7 +219,8 @@ impl<'t> Literal<'t> {
         }
     }
 
-    /// Nothing that names a key or a type has a backslash in it.
+    /// Reads a text in single or double quotes. One with a backslash is rejected: nothing that names a key or a type
+    /// has one.
     fn string(&mut self) -> Result<&'t str, String> {
         for quote in ["'", "\""] {
             if !self.skip(quote) {
@@ -200,7 +238,7 @@ impl<'t> Literal<'t> {
         Err(self.wrong("a text in quotes"))
     }
 
-    /// `True` or `False`.
+    /// Reads `True` or `False`.
     fn truth(&mut self) -> Result<bool, String> {
         match self.skip("True") {
             true => Ok(true),
@@ -209,7 +247,7 @@ impl<'t> Literal<'t> {
         }
     }
 
-    /// Integers in parentheses. One of them has a comma behind it, or it would be no tuple.
+    /// Reads integers from 0 on in parentheses. One alone has a comma behind it, or it would be no tuple.
     fn tuple(&mut self) -> Result<Vec<i64>, String> {
         let (mut items, mut has_comma) = (Vec::new(), true);
         self.expect("(")?;
@@ -235,6 +273,7 @@ impl<'t> Literal<'t> {
         }
     }
 
+    /// The message that `wanted` was expected, with the next 20 characters of what is there.
     fn wrong(&self, wanted: &str) -> String {
         let found: String = self.rest.trim_start().chars().take(20).collect();
         format!("its header has {found:?} where {wanted} is expected")
@@ -245,10 +284,12 @@ impl<'t> Literal<'t> {
 mod tests {
     use super::*;
 
+    /// The header, which must be accepted.
     fn parsed(text: &str) -> NpyHeader {
         NpyHeader::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
+    /// The header must be rejected, with these words in the message.
     fn rejected(text: &str, words: &str) {
         let error = NpyHeader::parse(text).expect_err(text);
         assert!(error.contains(words), "{text}: {error}");

@@ -1,4 +1,6 @@
 //! A tensor of the command line on another device than the CPU.
+//!
+//! Tensors of files are on the CPU. `call` copies them to the device, passes the copies, and copies them back.
 
 use super::CliError;
 use tvmspec::device::{CopyRequest, Device, DeviceApi, Dtype, Manager, Space, Stream};
@@ -7,20 +9,30 @@ use tvmspec::value::{AnyView, DLDevice, DLTensor};
 
 /// Memory of a device with what a tensor of the host holds. Freed when dropped.
 pub(crate) struct OnDevice {
+    /// The backend of the device, which allocates, copies and frees.
     api: &'static dyn DeviceApi,
     device: Device,
+    /// The memory on the device; as many bytes as `host` has.
     space: Space,
+    /// The tensor on the CPU, which is copied from and back to. It is kept alive here.
     host: Tensor,
     /// The shape, which `dl` points to.
     _shape: Vec<i64>,
+    /// The description of the memory that is passed as an argument.
     dl: DLTensor,
 }
 
 impl OnDevice {
     /// Copies `host` to `device`.
+    ///
+    /// # Errors
+    ///
+    /// There is no API for the type of the device (DEV-04) or no device of this number (DEV-42), it has no memory
+    /// left, or the copy fails.
     pub(crate) fn new(host: &Tensor, device: Device) -> Result<OnDevice, CliError> {
         let api = Manager::global().api(device.kind).map_err(CliError::of)?;
         api.set_device(device).map_err(CliError::of)?;
+        // A copy of its own, to which `dl` points: the heap block keeps its address when this value moves.
         let mut shape = host.shape().to_vec();
         let of = host.dl().dtype;
         let dtype = Dtype::from(of);
@@ -31,10 +43,12 @@ impl OnDevice {
             data: space.0,
             device: DLDevice::from(device),
             shape: shape.as_mut_ptr(),
+            // Null strides mean a compact tensor in row-major order, which is what `host` is.
             strides: std::ptr::null_mut(),
             byte_offset: 0,
             ..*host.dl()
         };
+        // Made before the copy: where that fails, dropping it frees the memory.
         let tensor = OnDevice {
             api,
             device,
@@ -54,11 +68,19 @@ impl OnDevice {
     }
 
     /// Copies what the device has now to the tensor of the host.
+    ///
+    /// # Errors
+    ///
+    /// The copy fails, or what the function had queued on the device does: drivers report that at the next sync.
     pub(crate) fn fetch(&self) -> Result<(), CliError> {
         self.copy(false)
     }
 
     /// Copies all bytes in one direction, and waits for them.
+    ///
+    /// # Errors
+    ///
+    /// The driver fails.
     fn copy(&self, to_device: bool) -> Result<(), CliError> {
         let dl = self.host.dl();
         let host = CopyRequest {
@@ -84,6 +106,7 @@ impl OnDevice {
                 ..host
             }
         };
+        // DEV-37: the copy is behind what the function queued on the same stream.
         let stream = Stream::DEFAULT;
         // SAFETY: both sides have the bytes of the tensor, and live beyond the sync.
         unsafe { self.api.copy(&copy, stream) }.map_err(CliError::of)?;

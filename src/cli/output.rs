@@ -1,4 +1,14 @@
 //! Where results go: stdout, or a file that is there whole or not at all.
+//!
+//! | function | for | escaped | painted |
+//! |---|---|---|---|
+//! | [`print`] | texts of our own | no | no |
+//! | [`show`], [`stream`] | texts with names and values of files | yes | no |
+//! | [`report`] | the same, whole lines that begin with our words | yes | yes |
+//! | [`json`], [`json_text`] | programs, and people who look | DEL and C1 controls | no |
+//! | [`note`] | stderr | yes | no |
+//!
+//! Escaping is for terminals: they obey control characters, and a hostile file could hide or rewrite what was printed.
 
 use super::{CliError, color};
 use serde_core::Serialize;
@@ -17,7 +27,8 @@ pub(crate) enum Content {
     Library,
 }
 
-/// Writes `text` to stdout as it is. A closed pipe is [`CliError::ClosedPipe`], which says nothing.
+/// Writes `text` to stdout as it is: texts of our own alone, with nothing from a file. A closed pipe is
+/// [`CliError::ClosedPipe`], which has no message.
 pub(crate) fn print(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -38,6 +49,7 @@ pub(crate) fn report(text: &str) -> Result<(), CliError> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut painted = String::new();
     for line in text.split_inclusive('\n') {
+        // Escaped first: the escapes of colours must stay as they are.
         color::paint(&plain(line), &mut painted);
         out.write_all(painted.as_bytes())?;
         painted.clear();
@@ -55,7 +67,7 @@ pub(crate) fn stream(
         failed: Ok(()),
     };
     let written = write(&mut out);
-    // `fmt::Error` says nothing: what really failed, such as a closed pipe, was kept aside.
+    // `fmt::Error` has no cause: what really failed, a closed pipe for example, was kept aside.
     out.failed?;
     written.map_err(CliError::new)?;
     out.out.flush()?;
@@ -64,13 +76,16 @@ pub(crate) fn stream(
 
 /// Stdout for people: what a terminal obeys is escaped.
 pub(crate) struct TerminalWriter<'a> {
+    /// Buffered, because a dump writes several pieces for each line.
     out: BufWriter<StdoutLock<'a>>,
+    /// The error that made a write fail, which `fmt::Error` cannot carry.
     failed: io::Result<()>,
 }
 
 impl fmt::Write for TerminalWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for line in text.split_inclusive('\n') {
+            // Most lines have nothing to escape, and are written without a copy.
             let written = match line.trim_end_matches('\n').contains(is_unseen) {
                 true => self.out.write_all(plain(line).as_bytes()),
                 false => self.out.write_all(line.as_bytes()),
@@ -96,6 +111,7 @@ pub(crate) fn json_text<T: Serialize + ?Sized>(value: &T) -> Result<String, CliE
     String::from_utf8(text).map_err(CliError::new)
 }
 
+/// Writes `value` to `out`, indented by two blanks, with an end of line behind it.
 fn write_json<T: Serialize + ?Sized>(out: impl Write, value: &T) -> Result<(), CliError> {
     let mut out = Escaped { out, held: false };
     serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
@@ -104,10 +120,12 @@ fn write_json<T: Serialize + ?Sized>(out: impl Write, value: &T) -> Result<(), C
     Ok(())
 }
 
-/// JSON with DEL and the characters from U+0080 to U+009F as escapes: they may stand raw in a string, and terminals obey
-/// them.
+/// JSON with DEL and the characters from U+0080 to U+009F as escapes: JSON allows them raw in a string, and terminals
+/// obey them.
 struct Escaped<W> {
+    /// Where the escaped text goes.
     out: W,
+    // serde_json writes a text in pieces, which may end inside a character.
     /// Whether the byte 0xc2 came last, which those characters start with.
     held: bool,
 }
@@ -117,11 +135,13 @@ impl<W: Write> Write for Escaped<W> {
         let mut start = 0;
         for (at, byte) in bytes.iter().copied().enumerate() {
             if std::mem::take(&mut self.held) {
+                // In UTF-8 they are 0xc2 and their own number: U+0080 to U+009F are the bytes c2 80 to c2 9f.
                 if (0x80..=0x9f).contains(&byte) {
                     write!(self.out, "\\u{byte:04x}")?;
                     start = at + 1;
                     continue;
                 }
+                // A character from U+00A0 to U+00BF, which starts with the same byte.
                 self.out.write_all(&[0xc2])?;
             }
             if byte == 0x7f || byte == 0xc2 {
@@ -157,6 +177,7 @@ pub(crate) fn line_of(text: &str) -> String {
     escaped(text, is_unseen)
 }
 
+/// `text` with the selected characters as Rust escapes them: `\u{1b}`, `\t`.
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -168,8 +189,11 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Control characters; what ends a line or turns its direction; what has no width.
+/// Control characters; what ends a line or turns its direction; what has no width. A name with one of them could look
+/// like another name.
 fn is_unseen(letter: char) -> bool {
+    // C0, DEL and C1; behind it soft hyphens, marks of direction, separators of lines, joiners, the byte order mark
+    // and tags.
     letter.is_control()
         || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
@@ -178,6 +202,11 @@ fn is_unseen(letter: char) -> bool {
 /// Writes `bytes` to `path`, or to stdout for `-`. Binary never goes to a terminal.
 ///
 /// A file appears under its name only when it is complete; an interrupted run leaves the old one.
+///
+/// # Errors
+///
+/// `content` is binary and stdout is a terminal; the path is a directory; the folder or the disk does not take the
+/// file.
 pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), CliError> {
     if path.as_os_str() == "-" {
         let mut out = io::stdout().lock();
@@ -199,6 +228,8 @@ pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), C
 }
 
 /// Writes a new file beside the old one and renames it. In the same folder: a rename does not cross file systems.
+///
+/// A failure before the rename removes the new file and leaves the old one.
 fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
     // A device or a pipe cannot be replaced, only written to.
     let existing = std::fs::metadata(path).ok();
@@ -212,9 +243,11 @@ fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let mut builder = tempfile::Builder::new();
+    // Hidden, because an interrupted run leaves it behind.
     builder.prefix(".tvmspec-");
     let permissions = permissions(content);
     if let Some(permissions) = permissions {
+        // A temporary file is private to its user by default; this one becomes an ordinary file.
         builder.permissions(permissions);
     }
     let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
@@ -229,7 +262,8 @@ fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether `file` has these bytes from here on, and no more.
+/// Whether `file` has these bytes from its position on, and no more. Reads 64 KiB at a time, so that no second copy of
+/// the bytes is in memory.
 fn holds(file: &mut impl Read, bytes: &[u8]) -> io::Result<bool> {
     let mut rest = bytes;
     let mut room = [0; 1 << 16];
@@ -253,6 +287,7 @@ fn permissions(content: Content) -> Option<std::fs::Permissions> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
+        // Before the umask: what linkers and editors pass to `open`.
         let mode = if content == Content::Library {
             0o777
         } else {

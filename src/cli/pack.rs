@@ -1,4 +1,7 @@
 //! `tvmspec pack MANIFEST -o OUT`: a library binary from a list of modules.
+//!
+//! The way: [`read`] the manifest, a [`ManifestEntry`] for each module, then a [`Blob`] with the tree of the manifest
+//! ([`as_listed`]) or with that of a release ([`ordered`]), which [`Packaging`] writes.
 
 use super::package::Packaging;
 use super::{CliError, Exit};
@@ -13,6 +16,7 @@ use tvmspec::release::Layout;
 use tvmspec::rule::{Findings, Violation};
 use tvmspec::wire::Writer;
 
+/// Behind the options in `--help`: the manifest by example.
 const HELP: &str = "\
 The manifest is TOML or JSON:
 
@@ -54,6 +58,13 @@ pub(crate) struct PackArgs {
     packaging: Packaging,
 }
 
+/// Packs the manifest. Options go before what the manifest states.
+///
+/// # Errors
+///
+/// The manifest cannot be read or is not of its form, a payload cannot be read or encoded, the modules have no order
+/// (TREE-24, TREE-25), the layout cannot hold them (BLOB-17), or the output cannot be written. Messages about the
+/// manifest begin with its name.
 pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     let (manifest, folder) = read(&args.manifest)?;
     let named = |error: String| CliError::new(format!("{}: {error}", args.manifest.display()));
@@ -88,8 +99,11 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
                 .map_err(|error| format!("module {index}: {error}"))
         })
         .collect();
+    // BLOB-14: it is packed in layout 0.7 and converted at the end, which rejects a tree that layout 0.2 cannot hold
+    // (BLOB-17).
     let entries = read.map_err(named)?;
     let blob = match manifest.get("import_tree").filter(|tree| !tree.is_null()) {
+        // An explicit tree numbers the modules as they are listed: they must not move.
         Some(tree) => as_listed(entries, tree, first).map_err(named)?,
         None => ordered(entries, algorithm, first).map_err(|broken| {
             let hint = match broken.rule() {
@@ -109,6 +123,10 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
 }
 
 /// The manifest as a JSON value, and the folder that its file names start from.
+///
+/// # Errors
+///
+/// The file cannot be read, is not UTF-8, or is neither TOML nor JSON.
 fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
     let input = super::input::Input::open(path)?;
     let text = std::str::from_utf8(input.bytes()).map_err(|_| {
@@ -117,6 +135,7 @@ fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
             input.name
         ))
     })?;
+    // By the text and not by the name, which stdin has not. No TOML begins with a brace.
     let value = if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|error| error.to_string())
     } else {
@@ -128,16 +147,28 @@ fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
     Ok((value, folder))
 }
 
+/// A module of the manifest, with its payload read.
 struct ManifestEntry {
+    /// `_lib` for the host library.
     kind: String,
+    /// The bytes as they are stored; `None` for the host library alone.
     payload: Option<Vec<u8>>,
+    /// Positions in the list of modules, in the order of import, which counts (TREE-21).
     imports: Vec<usize>,
 }
 
 impl ManifestEntry {
+    /// Reads a module of the manifest. A decoded payload is encoded in the form of `layout`; file names start from
+    /// `folder`.
+    ///
+    /// # Errors
+    ///
+    /// A key that there is not, no kind, not exactly one source of the payload (none for `_lib`), or a source that
+    /// cannot be read.
     fn read(value: &Value, layout: Layout, folder: &Path) -> Result<ManifestEntry, String> {
         const KEYS: [&str; 5] = ["kind", "file", "payload", "decoded", "imports"];
         let object = value.as_object().ok_or("it is not a table")?;
+        // A misspelt `imports` would otherwise be a module without imports.
         if let Some(unknown) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return Err(format!(
                 "there is no key `{unknown}`; there are {}",
@@ -183,6 +214,7 @@ impl ManifestEntry {
         })
     }
 
+    /// The module as a blob stores it; its offset is 0, since it was never in one.
     fn into_module(self) -> StoredModule<'static> {
         StoredModule {
             kind: Cow::Owned(self.kind),
@@ -192,12 +224,16 @@ impl ManifestEntry {
     }
 }
 
-/// The position of a module in the manifest.
+/// The position of a module in the manifest, from 0; `None` for anything but an integer from 0 on.
 fn position(value: &Value) -> Option<usize> {
     value.as_u64().and_then(|index| usize::try_from(index).ok())
 }
 
-/// The content of a file that the manifest names, from its own folder on.
+/// Reads a file that the manifest names, from its own folder on.
+///
+/// # Errors
+///
+/// The name is not a text, or it is not that of a regular file that can be read.
 fn load(folder: &Path, name: &Value) -> Result<Vec<u8>, String> {
     let name = name.as_str().ok_or("`file` is not a file name")?;
     let path = folder.join(name);
@@ -207,7 +243,11 @@ fn load(folder: &Path, name: &Value) -> Result<Vec<u8>, String> {
     })
 }
 
-/// The payload of its decoded form, which stands in the manifest or in a file beside it.
+/// Encodes a payload from its decoded form, which is in the manifest or in a file beside it, as `layout` stores it.
+///
+/// # Errors
+///
+/// The file cannot be read, the form is not that of a payload of this kind, or the layout has none of it (PAY-01).
 fn encode(kind: &str, decoded: &Value, layout: Layout, folder: &Path) -> Result<Vec<u8>, String> {
     let loaded;
     let decoded = match decoded {
@@ -221,6 +261,7 @@ fn encode(kind: &str, decoded: &Value, layout: Layout, folder: &Path) -> Result<
     };
     let mut decoded: Value = decoded.clone();
     if let Some(object) = decoded.as_object_mut() {
+        // The entry has the kind already, and need not repeat it in the form.
         object.entry("kind").or_insert_with(|| kind.into());
     }
     let payload = Payload::from_json(&decoded).map_err(|error| error.to_string())?;
@@ -234,7 +275,11 @@ fn encode(kind: &str, decoded: &Value, layout: Layout, folder: &Path) -> Result<
     Ok(out.into_bytes())
 }
 
-/// The modules as they stand, with the tree that the manifest gives.
+/// The modules in the order of the manifest, with its tree. Nothing is merged.
+///
+/// # Errors
+///
+/// A module has `imports` as well, or the tree breaks a rule of its own (TREE-01 to TREE-09).
 fn as_listed(
     entries: Vec<ManifestEntry>,
     tree: &Value,
@@ -243,6 +288,7 @@ fn as_listed(
     if entries.iter().any(|entry| !entry.imports.is_empty()) {
         return Err("`imports` and `import_tree` say the same thing; leave one out".into());
     }
+    // What is odd in the tree is what the user wants to be packed, and is not noted here.
     let mut findings = Findings::default();
     let tree = tvmspec::import_tree::json::to_tree(tree, &mut findings)?;
     let tree = tree.map_err(|broken| broken.to_string())?;
@@ -256,7 +302,13 @@ fn as_listed(
     })
 }
 
-/// The modules in the order in which a release stores them, and their tree.
+/// The modules in the order in which a release stores them, and their tree: those of the host code are one entry
+/// (TREE-20).
+///
+/// # Errors
+///
+/// TREE-24 and TREE-25 for a graph that cannot be stored in this order, TREE-09 for a cycle in the tree, and what else
+/// `order` rejects.
 fn ordered(
     entries: Vec<ManifestEntry>,
     algorithm: Algorithm,

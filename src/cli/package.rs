@@ -1,4 +1,7 @@
-//! What `pack` and `convert` share: a library binary goes into the file that its name asks for.
+//! What `pack` and `convert` share: a library binary goes into a file of the form that its extension names.
+//!
+//! Every form is read back before the file appears. A library that a loader rejects, or silently reads differently, is
+//! noticed long after it was written.
 
 use super::output::{self, Content};
 use super::{CliError, Exit};
@@ -29,20 +32,32 @@ pub(crate) struct Packaging {
     with: Vec<PathBuf>,
 }
 
+/// The form of the file, which the extension of its name selects.
 enum PackageForm {
+    /// The library binary alone (`.bin`), also for stdout.
     Bin,
+    /// C text that spells it out (BLOB-58, BLOB-59).
     C,
+    /// An object file that defines its symbol (BLOB-66).
     Object,
+    /// A shared library, linked by the C compiler of this system.
     Shared,
 }
 
 impl Packaging {
     /// Writes `blob` in its layout. A layout that cannot hold it is a message, not a violation of a file.
+    ///
+    /// # Errors
+    ///
+    /// An extension without a form or an option that does not fit it, a blob that its layout cannot hold (BLOB-17), a
+    /// prefix without a system library (BLOB-61), a machine without an object file (BLOB-66), a linker that fails, or
+    /// an output that reads back differently or cannot be written.
     pub(crate) fn write(&self, blob: &Blob<'_>) -> Result<Exit, CliError> {
         let form = self.form()?;
         let bytes = blob
             .write()
             .map_err(|broken| CliError::new(format!("cannot be written: {broken}")))?;
+        // `Blob::write` takes payloads as they are: one in the form of another layout is noticed only when it is read.
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let naming = self.naming(blob.layout)?;
         match form {
@@ -70,6 +85,7 @@ impl Packaging {
                     inputs: self.with.clone(),
                     ..LinkOptions::default()
                 };
+                // It links beside the output, reads that back and renames it: nothing is left to check here.
                 pack::shared(&bytes, &naming, &with, &self.output).map_err(|error| {
                     CliError::new(format!("cannot link {}: {error}", self.output.display()))
                 })?;
@@ -78,7 +94,12 @@ impl Packaging {
         Ok(Exit::Good)
     }
 
-    /// The file around the library binary is one in which it is found, by its symbol and in its layout.
+    /// Reads the file around the library binary back: it must be found there by its symbol, as it was and in its
+    /// layout (BLOB-18, BLOB-52).
+    ///
+    /// # Errors
+    ///
+    /// It is not found, or the file breaks a rule of its container.
     fn found_again(&self, file: &[u8], bytes: &[u8], layout: Layout) -> Result<(), CliError> {
         let again = container::open(file).map_err(|broken| self.not_written(&broken))?;
         let found = again.blobs().any(|(_, found)| {
@@ -90,6 +111,7 @@ impl Packaging {
         Ok(())
     }
 
+    /// The error for an output that does not read back.
     fn not_written(&self, why: &dyn Display) -> CliError {
         CliError::new(format!(
             "{} is not written, because reading it back fails: {why}",
@@ -97,6 +119,12 @@ impl Packaging {
         ))
     }
 
+    /// The form that the name of the output selects.
+    ///
+    /// # Errors
+    ///
+    /// No form has this extension, or an option is for another form: an option that has no effect would hide a
+    /// mistake.
     fn form(&self) -> Result<PackageForm, CliError> {
         let form = match extension(&self.output) {
             _ if self.output.as_os_str() == "-" => PackageForm::Bin,
@@ -122,6 +150,12 @@ impl Packaging {
         Ok(form)
     }
 
+    /// The symbol of the library binary, and whether it registers itself, as the release of `--release` or the last of
+    /// `layout` has it.
+    ///
+    /// # Errors
+    ///
+    /// The release writes another layout, or has no prefix of this form (BLOB-61).
     fn naming(&self, layout: Layout) -> Result<Naming, CliError> {
         let release = self.release.unwrap_or(layout.releases().until);
         if Layout::of(release) != layout {
@@ -134,6 +168,11 @@ impl Packaging {
         Naming::of(release, self.system_lib.is_some(), prefix).map_err(CliError::new)
     }
 
+    /// The machine of an object file: that of `--target`, or this one.
+    ///
+    /// # Errors
+    ///
+    /// No object file is written for the machine (BLOB-66).
     fn machine(&self) -> Result<Target, CliError> {
         match &self.target {
             Some(triple) => Target::from_triple(triple).map_err(CliError::new),
@@ -144,11 +183,17 @@ impl Packaging {
     }
 }
 
-/// Holds the written bytes to the rules of their layout, and to what they were written from.
+/// Reads the written bytes back, by the rules of their layout, and compares kinds, payloads and tree with those of
+/// `blob`.
+///
+/// # Errors
+///
+/// The rule that they break, or the first difference.
 fn read_back(bytes: &[u8], blob: &Blob<'_>) -> Result<(), String> {
     let mut findings = Findings::default();
     let again =
         Blob::read(bytes, blob.layout, &mut findings).map_err(|broken| broken.to_string())?;
+    // Not the offsets: a module of another file or of a manifest has its own, or none.
     let same = |(one, other): (&StoredModule<'_>, &StoredModule<'_>)| {
         one.kind == other.kind && one.payload == other.payload
     };
@@ -181,6 +226,7 @@ fn extension(path: &Path) -> &str {
 mod tests {
     use super::*;
 
+    /// `-o` and no other option.
     fn packaging(output: PathBuf) -> Packaging {
         Packaging {
             output,
@@ -191,7 +237,7 @@ mod tests {
         }
     }
 
-    /// What `convert` would give if it forgot to rewrite the payloads of 0.6 for 0.22.
+    /// What `convert` would write if it forgot to rewrite the payloads of 0.6 for 0.22.
     #[test]
     fn what_does_not_read_back_is_not_written() {
         let old = include_bytes!("../../golden/blob/opencl-0.6.bin");

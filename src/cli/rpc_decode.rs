@@ -1,4 +1,7 @@
 //! `tvmspec rpc-decode`: what client and server of a connection wrote, message by message.
+//!
+//! The input is one file for each direction, as a capture of the connection has them: the bytes of a direction have no
+//! mark of their own, and both are needed to tell the release.
 
 use super::input::Input;
 use super::{CliError, Exit, output};
@@ -31,6 +34,11 @@ pub(crate) struct RpcDecodeArgs {
     json: bool,
 }
 
+/// Reads both sides and prints the messages. Returns [`Exit::Bad`] if a side breaks a rule, RPC-16 included.
+///
+/// # Errors
+///
+/// A file cannot be read, or there is no second one of the name.
 pub(crate) fn run(args: RpcDecodeArgs) -> Result<Exit, CliError> {
     let (client, server) = match args.server {
         Some(server) => (args.client, server),
@@ -47,8 +55,14 @@ pub(crate) fn run(args: RpcDecodeArgs) -> Result<Exit, CliError> {
     Ok(if whole { Exit::Good } else { Exit::Bad })
 }
 
-/// Both files of a capture by the name that they share.
+/// Finds both files of a capture by the name that they share: `.c2s.bin` and `.s2c.bin`, as in `golden/rpc`, or
+/// `.client.bin` and `.server.bin`.
+///
+/// # Errors
+///
+/// Neither pair is there.
 fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
+    // Pushed and not set as an extension: the name may have dots of its own.
     let with = |end: &str| {
         let mut file = name.as_os_str().to_owned();
         file.push(end);
@@ -65,6 +79,12 @@ fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
     )))
 }
 
+/// Writes the connection for people: the releases that speak like that, why the others do not, then the messages of
+/// both sides in turn, with their fields unless `brief`, then findings and broken rules.
+///
+/// # Errors
+///
+/// `out` fails.
 fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool) -> fmt::Result {
     let (first, last) = connection.releases;
     writeln!(out, "spoken as in {}", range(first, last))?;
@@ -81,6 +101,7 @@ fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool)
             }
         }
     }
+    // RPC-10: a packet has no number of the request that it answers, so their order is all there is.
     // The nth message of the server answers the nth of the client.
     let most = connection
         .client
@@ -130,7 +151,7 @@ fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool)
     Ok(())
 }
 
-/// `0.22 to 0.27`, `0.21`.
+/// A range of releases in words: `0.22 to 0.27`, or `0.21` for one alone.
 fn range(first: Release, last: Release) -> String {
     match first == last {
         true => first.to_string(),
@@ -138,7 +159,8 @@ fn range(first: Release, last: Release) -> String {
     }
 }
 
-/// A message on one line.
+/// A message on one line of at most 160 characters: what it is, and its content in the JSON form; of copies the size
+/// alone.
 fn line(message: &ConnectionMessage<'_>) -> String {
     const LONGEST: usize = 160;
     let mut text = match message {
@@ -147,8 +169,10 @@ fn line(message: &ConnectionMessage<'_>) -> String {
         ConnectionMessage::Answer(HelloAnswer::Duplicate) => "duplicate key".to_owned(),
         ConnectionMessage::Answer(HelloAnswer::Mismatch) => "no server of this key".to_owned(),
         ConnectionMessage::Packet(packet) => {
+            // RPC-11: a packet of nothing has no code.
             let code = packet.code().map_or("nothing", RpcCode::name);
             match packet {
+                // Their JSON form has all bytes in base64.
                 Packet::CopyToRemote(_, data) | Packet::CopyAck(data) => {
                     format!("{code} of {} bytes", data.len())
                 }
@@ -163,6 +187,7 @@ fn line(message: &ConnectionMessage<'_>) -> String {
     text
 }
 
+/// The JSON form of `--json`, as its help shows it: the releases, why not others, and both sides.
 fn form_of(connection: &Connection<'_>) -> Value {
     let range = |first: Release, last: Release| json!([first.to_string(), last.to_string()]);
     let others = connection.others.iter().map(|(first, last, broken)| {
@@ -179,6 +204,8 @@ fn form_of(connection: &Connection<'_>) -> Value {
     })
 }
 
+/// The JSON form of a side: its messages with their offsets, its fields, and the broken rule or null. Offsets count
+/// the bytes of that side alone.
 fn side_of(side: &ConnectionSide<'_>) -> Value {
     let messages = side.messages.iter().map(|(start, end, message)| {
         let message = match message {

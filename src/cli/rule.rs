@@ -12,7 +12,8 @@ use tvmspec::release::{Release, Releases};
 use tvmspec::rule::Kind;
 use tvmspec::spec::{self, Evidence, RuleText};
 
-/// The eras in whose files each rule was read, as `tests/foreign/eras.rs` writes it.
+/// The releases in whose files each rule was read, as `tests/foreign/eras.rs` writes it: an object of lists by rule
+/// id.
 const ERAS: &str = include_str!("../../golden/eras/rules.json");
 
 #[derive(clap::Args)]
@@ -28,9 +29,15 @@ pub(crate) struct RuleArgs {
     list: bool,
 }
 
+/// Prints the rules that match, in the order of the ids on the command line, then of the book.
+///
+/// # Errors
+///
+/// No rule has one of the ids.
 pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
     let mut rules: Vec<&RuleText> = Vec::new();
     for id in &args.ids {
+        // Ids are upper case; people type them as they like.
         let wanted = id.to_ascii_uppercase();
         let before = rules.len();
         rules.extend(spec::rules().iter().filter(|rule| glob(&wanted, &rule.id)));
@@ -39,6 +46,7 @@ pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
         }
     }
     if args.list {
+        // Not escaped: the book is ours.
         output::print(&rules.iter().map(|rule| line(rule)).collect::<String>())?;
     } else if args.json {
         output::json(&rules.iter().map(|rule| as_json(rule)).collect::<Vec<_>>())?;
@@ -49,7 +57,7 @@ pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
     Ok(Exit::Good)
 }
 
-/// The message for an id that no rule has.
+/// The error for an id that no rule has, with the prefixes that there are.
 fn unknown(id: &str) -> CliError {
     let prefixes: BTreeSet<&str> = spec::rules()
         .iter()
@@ -73,7 +81,8 @@ fn line(rule: &RuleText) -> String {
     )
 }
 
-/// The cases that show a rule; what is derived of one is not listed beside it.
+/// The cases that show a rule. The suite derives an encoding case of each decoding case (`#encode`), which is not
+/// listed beside it.
 fn cases(rule: &RuleText) -> impl Iterator<Item = &'static Case> + '_ {
     Suite::embedded()
         .cases
@@ -81,7 +90,7 @@ fn cases(rule: &RuleText) -> impl Iterator<Item = &'static Case> + '_ {
         .filter(|case| case.rules.contains(&rule.id) && !case.id.ends_with("#encode"))
 }
 
-/// The files below `golden/` that its cases read.
+/// The files that the cases of the rule read, by their paths below `golden/`.
 fn goldens(rule: &RuleText) -> BTreeSet<&'static str> {
     cases(rule)
         .filter_map(|case| match &case.input {
@@ -91,14 +100,16 @@ fn goldens(rule: &RuleText) -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// The releases of golden/eras in whose files the rule says what bytes are.
+/// The releases of `golden/eras` in whose files the rule was read; empty for most rules.
 fn eras(rule: &RuleText) -> &'static [String] {
+    // Parsed once, and only where a rule is printed.
     static ALL: LazyLock<BTreeMap<String, Vec<String>>> =
         LazyLock::new(|| serde_json::from_str(ERAS).expect("a test writes this file"));
     ALL.get(&rule.id).map_or(&[], Vec::as_slice)
 }
 
-/// Who is known to fail a case of the rule: the file of known failures, the case, and the entry.
+/// The known failures of cases of the rule: the file of known failures, the case, and the entry. An entry may be about
+/// many cases.
 fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, &'static known::KnownFailure)> {
     let mut found = Vec::new();
     for (file, known) in known::embedded() {
@@ -110,12 +121,13 @@ fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, &'static known:
     found
 }
 
+/// The elements with commas between them.
 fn words<T: std::fmt::Display>(list: &[T]) -> String {
     let words: Vec<String> = list.iter().map(ToString::to_string).collect();
     words.join(", ")
 }
 
-/// All that is known of a rule, for people.
+/// All that is known of a rule, for people: title, level and releases, the text, then the sections that are not empty.
 fn page(rule: &RuleText) -> String {
     let mut page = format!("{} {}\n", rule.id, rule.title);
     let mut obliged = format!(
@@ -167,7 +179,7 @@ fn page(rule: &RuleText) -> String {
     page
 }
 
-/// The releases in which a rule holds, in words.
+/// The releases in which a rule holds, in words: `in every release`, `since 0.22`, `up to 0.6`, `from 0.7 to 0.21`.
 fn held(rule: &RuleText) -> String {
     let (since, until) = (rule.releases.since, rule.releases.until);
     let all = Releases::ALL;
@@ -180,6 +192,7 @@ fn held(rule: &RuleText) -> String {
     }
 }
 
+/// Appends a heading and its lines, indented; nothing where there are no lines.
 fn section(page: &mut String, name: &str, lines: Vec<String>) {
     if lines.is_empty() {
         return;
@@ -190,7 +203,8 @@ fn section(page: &mut String, name: &str, lines: Vec<String>) {
     }
 }
 
-/// The lines of its evidence: where it is documented, in which source it was found, in which releases it was observed.
+/// The lines of the evidence: where the rule is documented, in which source it was found, in which releases it was
+/// observed, which passed or failed its cases, and why it is taken to hold where nothing of this is known.
 fn evidence(evidence: Option<&Evidence>) -> Vec<String> {
     let Some(evidence) = evidence else {
         return Vec::new();
@@ -217,7 +231,7 @@ fn evidence(evidence: Option<&Evidence>) -> Vec<String> {
     lines
 }
 
-/// A case as a line: id, operation, what is expected.
+/// A case as a line: id, operation, and what is expected of an implementation.
 fn about(case: &Case) -> String {
     let expected = match &case.expect {
         Expect::Accept(_) => "accepts".to_owned(),
@@ -227,11 +241,12 @@ fn about(case: &Case) -> String {
     format!("{:<44} {:<20} {expected}", case.id, case.op)
 }
 
+/// The releases as JSON has them: `"0.22"`.
 fn texts(releases: &[Release]) -> Vec<String> {
     releases.iter().map(ToString::to_string).collect()
 }
 
-/// The form of `spec/schema/rule.json`.
+/// An element of the list that `spec/schema/rule.json` describes.
 fn as_json(rule: &RuleText) -> Json {
     let evidence = spec::evidence(&rule.id).cloned().unwrap_or_default();
     let failures = failures(rule).into_iter();

@@ -1,4 +1,5 @@
-//! Commands about several files: one that cannot be read does not keep the others from being looked at.
+//! Commands about several files: one that cannot be read does not keep the others from being looked at. `inspect` and
+//! `verify` are those.
 
 use super::{CliError, Exit, output};
 use serde_json::{Value, json};
@@ -32,10 +33,12 @@ pub(crate) fn each(
         return Ok(exit);
     }
     let mut exit = Exit::Good;
+    // The list is written piece by piece: the report of one file may take megabytes.
     let mut between = if is_json { "[\n  " } else { "" };
     for file in files {
         let (of_file, of_exit) = match answer(file) {
             Ok((of_file, exit)) => (Some(of_file), exit),
+            // No reader is left for the other files.
             Err(CliError::ClosedPipe) => return Err(CliError::ClosedPipe),
             Err(CliError::Message(message)) => {
                 output::note(format_args!("error: {message}"));

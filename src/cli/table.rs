@@ -1,4 +1,4 @@
-//! Text in columns and lines.
+//! Text in columns and lines, as wide as the terminal or as `COLUMNS` in the environment states; and sizes in words.
 
 use comfy_table::{ContentArrangement, Table, presets};
 use terminal_size::{Width, terminal_size};
@@ -14,11 +14,13 @@ const LEAST: usize = 20;
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table
+        // No rules between cells: rows are copied, searched and cut by other programs.
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(header.iter().copied())
         .add_rows(rows);
     if let Some(columns) = columns() {
+        // One less for the blank that each line begins with below.
         let width = u16::try_from(columns.max(LEAST) - 1).unwrap_or(u16::MAX);
         table
             .set_content_arrangement(ContentArrangement::Dynamic)
@@ -53,13 +55,18 @@ fn stated(columns: &str) -> Option<usize> {
     columns.parse().ok().filter(|columns| *columns > 0)
 }
 
-/// `text` in lines of at most `width` characters, broken at blanks; fewer where the terminal is narrower than [`FULL`].
+/// Breaks `text` at blanks into lines of at most `width` characters; fewer where the terminal is narrower than
+/// [`FULL`].
+///
+/// Callers pass the width that is left beside their own indent on a line of [`FULL`] characters: what the terminal
+/// lacks is taken off it.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let narrower = FULL.saturating_sub(columns().unwrap_or(FULL));
     lines_of(text, width.saturating_sub(narrower).max(LEAST))
 }
 
-/// `text` in lines of at most `width` characters. A longer word has a line of its own: names and paths are copied from it whole.
+/// Breaks `text` into lines of at most `width` characters. A longer word has a line of its own: names and paths are
+/// copied from it whole.
 fn lines_of(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -74,7 +81,7 @@ fn lines_of(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A size for people: `485 B`, `12.3 KiB`, `1.0 GiB`.
+/// A size for people, in powers of 1,024 with one digit behind the point: `485 B`, `12.3 KiB`, `1.0 GiB`.
 pub(crate) fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {

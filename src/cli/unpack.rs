@@ -27,6 +27,12 @@ pub(crate) struct UnpackArgs {
     blob: Option<usize>,
 }
 
+/// Writes the manifest and the payloads of the library binary into the folder of `-o`.
+///
+/// # Errors
+///
+/// The file has no library binary, or several and no `--blob`; the folder cannot be written. A broken library binary
+/// is [`Exit::Bad`].
 pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
     let choice = LibraryChoice {
         file: &args.file,
@@ -41,6 +47,11 @@ pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
     choice.whole(|_, blob| write_out(blob, &args.output))
 }
 
+/// Writes the files of `unpack` into `folder`, the manifest last.
+///
+/// # Errors
+///
+/// The folder cannot be made, or a file in it not be written; the folder then has no manifest.
 fn write_out(blob: Blob<'_>, folder: &Path) -> Result<Exit, CliError> {
     let unpacked = unpack(blob).map_err(CliError::new)?;
     let failed = |error| CliError::new(format!("cannot write to {}: {error}", folder.display()));

@@ -31,10 +31,21 @@ pub(crate) struct VerifyArgs {
     json: bool,
 }
 
+/// Verifies each file and prints what was found.
+///
+/// # Errors
+///
+/// The only file cannot be read or has nothing that rules are about. Of several, each of those is printed and counts
+/// as exit code 2.
 pub(crate) fn run(args: VerifyArgs) -> Result<Exit, CliError> {
     several::each(&args.files, args.json, |path| verify(path, &args))
 }
 
+/// Verifies one file. The text ends with the line of counts, behind the name of the file where there are several.
+///
+/// # Errors
+///
+/// The file cannot be read, or nothing in it has rules.
 fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
@@ -43,6 +54,7 @@ fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError
     let each = |judged: &Judged<'_>| show(&mut text, &mut left, judged);
     let found = match Subject::open(name, bytes, args.layout) {
         Ok(subject) => verify::verify(&subject, each).map_err(CliError::new)?,
+        // A container that breaks a rule has no parts, and is a violation like any other.
         Err(broken) => verify::broken(name, bytes, broken, each),
     };
     let bad = !found.violations.is_empty() || args.strict && found.found() > 0;
@@ -55,6 +67,7 @@ fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError
     }
     if found.found() > MOST {
         let more = found.found() - MOST;
+        // Readers keep that many findings and count the rest.
         let listed = match found.found() > Findings::MOST {
             true => format!("--json lists the first {}", Findings::MOST),
             false => "--json lists all".to_owned(),
@@ -69,7 +82,10 @@ fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError
     Ok((FileAnswer::Text(format!("{text}{of}{counts}\n")), exit))
 }
 
-/// Thousands of findings of the same kind tell a person nothing more than the first `left`.
+/// Appends the diagnostics of one unit: its first `left` findings, which is lowered by their count, and every
+/// violation.
+///
+/// Thousands of findings of the same kind tell a person nothing more than the first.
 fn show(text: &mut String, left: &mut usize, judged: &Judged<'_>) {
     let place = DiagnosedBytes {
         name: judged.place,
@@ -85,7 +101,7 @@ fn show(text: &mut String, left: &mut usize, judged: &Judged<'_>) {
     }
 }
 
-/// What is said of compiled code that has nothing else.
+/// The note about compiled code that has nothing else. `dump` prints it, too.
 pub(super) fn host_only(name: &str) -> String {
     format!(
         "{name} has no library binary: it imports no module, and its host code has no fields to read"

@@ -10,11 +10,16 @@ use tvmspec::blob::container::{self, File, FileForm, Linkage, foreign, linkage};
 use tvmspec::examine::explain::{Here, is_image};
 use tvmspec::examine::loading::{elf, exported};
 
-/// Looks for what an image needs, as the loader of this system would.
+/// Looks for what an image needs, as the loader of this system would. `path` is that of the file, from which `$ORIGIN`
+/// counts.
+///
+/// Empty for a file that no loader opens, for images of other systems than Linux, and where this system finds
+/// libraries in a way that is not known here.
 pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> Here {
     if !is_image(file.form) {
         return Here::default();
     }
+    // A loader rejects another machine before it looks for any library.
     if let Some(foreign) = foreign(bytes) {
         return Here {
             foreign: Some(foreign),
@@ -55,9 +60,10 @@ const USUAL: [&str; 7] = [
 ];
 
 /// How many of the functions that are missing are listed.
+// Names come from the file: a hostile one has many, and long ones.
 const MOST_NAMED: usize = 64;
 
-/// How many bytes of each.
+/// How many bytes of each name are listed.
 const MOST_LETTERS: usize = 128;
 
 /// Conversions of float16 that runtimes of TVM define for the code of LLVM.
@@ -69,13 +75,14 @@ const HALVES: [&str; 5] = [
     "__truncsfhf2",
 ];
 
-/// How many libraries are read for what they define.
+/// How many libraries are read for what they define, of those that the file needs and those that they need.
 const MOST_READ: usize = 64;
 
 /// What `bytes` calls and neither the libraries that it needs, theirs included, nor the usual ones define. Functions of TVM are judged
-/// by release. Nothing is said where one of the libraries cannot be read: what it defines is not known.
+/// by release. Empty where one of the libraries cannot be read: what it defines is not known.
 fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<String> {
     let mut wanted = elf::wanted(bytes);
+    // A runtime of TVM defines these, and `explain` names the releases whose runtimes do: here they are not missing.
     wanted.retain(|name| match str::from_utf8(name) {
         Ok(name) => exported(name).is_empty() && !HALVES.contains(&name),
         Err(_) => true,
@@ -95,9 +102,11 @@ fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<Str
             .iter()
             .map(|folder| folder.join(&queue[next]))
             .find(|path| path.is_file());
+        // Behind the bound a library counts as one that cannot be read.
         let path = path.filter(|_| next < MOST_READ);
         let Some(content) = path.and_then(|path| Input::open(&path).ok()) else {
             // One of the usual ones may be absent: on musl and since glibc 2.34 `libdl` and others are part of `libc`.
+            // The queue has three parts: what the file needs, the usual libraries, and what any of those need.
             if next < needed || next >= needed + USUAL.len() {
                 return Vec::new();
             }
@@ -128,6 +137,7 @@ fn is_here(name: &str, folders: &[PathBuf], cache: &[u8]) -> bool {
     {
         return true;
     }
+    // As the loader does: a name with a slash is a path, and no folder is searched for it.
     if name.contains('/') {
         return Path::new(name).exists();
     }
@@ -141,6 +151,7 @@ fn is_here(name: &str, folders: &[PathBuf], cache: &[u8]) -> bool {
 
 /// How many folders of a file's own are looked in, and how long their names may be. A hostile file has more; nothing real does.
 const MOST_FOLDERS: usize = 128;
+/// How long the name of one of those folders may be, in bytes.
 const LONGEST_FOLDER: usize = 1024;
 
 /// Where the loader of Linux looks, in order: the file's own paths, the environment, the system's folders.
@@ -154,11 +165,14 @@ fn folders(linkage: &Linkage<'_>, path: &Path) -> Vec<PathBuf> {
         path.replace("$ORIGIN", &origin)
             .replace("${ORIGIN}", &origin)
     });
+    // The loader looks into `DT_RUNPATH` only behind the environment. Whether there is a library at all does not
+    // depend on that order.
     let named = env::var("LD_LIBRARY_PATH").ok();
     let named = named
         .iter()
         .flat_map(|paths| paths.split(':'))
         .map(str::to_owned);
+    // The folders of Debian are named by the machine, those of other distributions are not.
     let arch = env::consts::ARCH;
     let system = [
         "/lib".to_owned(),

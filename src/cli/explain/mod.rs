@@ -35,6 +35,15 @@ pub(crate) struct ExplainArgs {
     json: bool,
 }
 
+/// Prints, for each library binary of the file, which releases load it.
+///
+/// Returns [`Exit::Bad`] only with `--release`, where that release does not load the file for certain; without it the
+/// report is the answer.
+///
+/// # Errors
+///
+/// The file cannot be read, or there is nothing in it that any release loads. A broken container is no error: it is
+/// explained, too.
 pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
@@ -44,6 +53,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
             if !args.elsewhere {
                 let here = here::here(&subject.file, bytes, &args.file);
                 for account in &mut accounts {
+                    // What is missing on this machine keeps every library binary of the file from being loaded.
                     account.here = here.clone();
                 }
             }

@@ -1,13 +1,15 @@
-//! How an account is printed.
+//! How an account is printed: the columns of `explain`. `color` paints the lines by the words that they begin with.
 
 use crate::cli::table::wrap;
 use std::fmt::Write as _;
 use tvmspec::examine::explain::{Account, Here};
 use tvmspec::release::Releases;
 
-/// What is said, for people.
+/// The account for people: why it is not loadable as it is, each range of releases with what happens there, what the
+/// machine lacks, and what each module needs.
 pub(super) fn text(account: &Account) -> String {
     let mut out = format!("{}\n", account.title);
+    // First, because nothing below holds until the file is linked or unpacked.
     if let Some(raw) = account.raw {
         out.push('\n');
         for line in wrap(&format!("NOT LOADABLE AS IT IS: {raw}"), 96) {
@@ -63,7 +65,7 @@ pub(super) fn text(account: &Account) -> String {
     out
 }
 
-/// What stands in the way, in lines; empty if nothing does.
+/// What keeps this machine from loading the file, in lines; empty if nothing does.
 fn here(here: &Here) -> String {
     let mut out = String::new();
     let missing = here.libraries.iter().filter(|(_, found)| !found);
@@ -82,6 +84,8 @@ fn here(here: &Here) -> String {
             "NOT ON THIS MACHINE: it needs {}, which cannot be found here. Install it, or name its folder in LD_LIBRARY_PATH.",
             missing.join(", ")
         ));
+    // A library that is missing may define the functions that are: only where none is missing is anything known of
+    // them.
     } else if !here.absent.is_empty() {
         let names: Vec<String> = here
             .absent
@@ -97,7 +101,7 @@ fn here(here: &Here) -> String {
     out
 }
 
-/// `tvm 0.7 to 0.20`, in the width of the left column.
+/// A range of releases for the left column: `tvm 0.7 to 0.20`, or `tvm 0.21` for one alone.
 fn range(releases: Releases) -> String {
     let Releases { since, until } = releases;
     if since == until {

@@ -1,15 +1,18 @@
-//! The report as one page that needs nothing else.
+//! The report as one page that needs nothing else: no script, no font, no other file. It can be sent by mail and
+//! opened without a network.
 
 use serde_json::Value;
 use std::fmt::Write as _;
 
+/// The style of the page: light or dark as the reader's system is, lines that are too long scroll by themselves.
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;\
 color:#1b1f24;background:#fff}h1{font-size:1.3rem;overflow-wrap:anywhere}h2{font-size:1.05rem;margin-top:2rem}\
 pre{background:#f4f5f7;padding:1rem;overflow-x:auto;border-radius:6px;font:13px/1.45 ui-monospace,monospace}\
 .bad{border-left:4px solid #c62828}details{margin-top:2rem}\
 @media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#15181c}pre{background:#22262c}}";
 
-/// The page: the same lines that a terminal shows, and the JSON below them to fold out.
+/// The page: the same lines that a terminal shows, and the JSON below them to fold out. `broken` has the diagnostics,
+/// or is empty.
 pub(super) fn page(report: &Value, broken: &str) -> String {
     let file = report["file"].as_str().unwrap_or_default();
     let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n");
@@ -19,6 +22,8 @@ pub(super) fn page(report: &Value, broken: &str) -> String {
         escape(file)
     );
     let text = super::text::render(report);
+    // Texts of the report are on one line each (`line_of`), so that an empty line is always one of ours and ends a
+    // section.
     let mut sections = text.split("\n\n");
     let head = sections.next().unwrap_or_default();
     let (title, rest) = head.split_once('\n').unwrap_or((head, ""));
@@ -48,8 +53,9 @@ pub(super) fn page(report: &Value, broken: &str) -> String {
     out
 }
 
-/// Text for HTML: a name in a file must not become markup.
+/// Escapes text for HTML: a name in a file must not become markup. For content and quoted attributes.
 fn escape(text: &str) -> String {
+    // First, or it would escape what the others write.
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

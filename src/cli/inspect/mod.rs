@@ -40,6 +40,12 @@ pub(crate) struct InspectArgs {
     layout: Option<Layout>,
 }
 
+/// Prints or writes the report about each file.
+///
+/// # Errors
+///
+/// `--html` with several files; the only file cannot be read or is nothing of TVM. Of several, each of those is
+/// printed and counts as exit code 2.
 pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
     if let ([_, _, ..], Some(path)) = (args.files.as_slice(), &args.html) {
         let message = format!("{} is a page about one file", path.display());
@@ -48,6 +54,12 @@ pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
     several::each(&args.files, args.json, |path| inspect(path, &args))
 }
 
+/// Makes the report about one file, in the form that the options select; with `--html` it writes the page and returns
+/// no text.
+///
+/// # Errors
+///
+/// The file cannot be read, is nothing of TVM, or the page cannot be written.
 fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
     let options = InspectOptions {
@@ -75,6 +87,7 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     let report = inspection.report;
     let answer = if let Some(path) = &args.html {
         output::write(path, html::page(&report, &broken).as_bytes(), Content::Text)?;
+        // Nothing is printed: the page has it all.
         FileAnswer::Text(String::new())
     } else if args.json {
         FileAnswer::Json(report)
@@ -84,6 +97,7 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     Ok((answer, exit))
 }
 
+/// The place of a rule that is broken by the file as a whole, of whose container no fields are recorded.
 fn whole<'a>(name: &'a str, bytes: &'a [u8]) -> DiagnosedBytes<'a> {
     DiagnosedBytes {
         name,
@@ -92,11 +106,13 @@ fn whole<'a>(name: &'a str, bytes: &'a [u8]) -> DiagnosedBytes<'a> {
     }
 }
 
-/// The rules that were broken, each with the fields before the place.
+/// The diagnostics of the rules that were broken, each with the fields before the place; empty if none was.
 fn broken(subject: &Subject<'_>, inspection: &Inspection) -> String {
     if inspection.broken.is_empty() {
         return String::new();
     }
+    // Looked into a second time, only here: the report keeps numbers of units, whose bytes may have been unpacked from
+    // an archive.
     let units = subject.units();
     let shown = inspection.broken.iter().map(|(unit, broken)| {
         let text = match unit.and_then(|index| units.get(index)) {

@@ -1,11 +1,13 @@
-//! Models, parameters and saved objects, in the report for people at a terminal.
+//! Models, parameters and saved objects, in the report for people at a terminal. Each function appends a section, with
+//! an empty line in front; a report without the member has no section.
 
 use super::words::{count, list, names, number, plain, releases_of, rows, shape, text};
 use crate::cli::table::size;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// An executable of either VM: functions, what they call, constants, code.
+/// An executable of either VM, Relax or Relay: functions, what they call, constants, and the code where `--code` put
+/// it into the report.
 pub(super) fn vm(out: &mut String, title: &str, vm: &Value) {
     let _ = writeln!(out, "\n{title}: {}", text(&vm["version"]));
     let functions = list(&vm["functions"]);
@@ -20,6 +22,7 @@ pub(super) fn vm(out: &mut String, title: &str, vm: &Value) {
         ]
     });
     if !functions.is_empty() {
+        // Members that one VM does not have are empty cells.
         let header = [
             "function",
             "kind",
@@ -49,7 +52,7 @@ pub(super) fn vm(out: &mut String, title: &str, vm: &Value) {
     }
 }
 
-/// A table of tensors; nothing where the report has none.
+/// A table of tensors, with their count and size in the title; nothing where the report has none.
 pub(super) fn params(out: &mut String, title: &str, tensors: &Value) {
     let Some(tensors) = tensors.as_array() else {
         return;
@@ -77,6 +80,7 @@ pub(super) fn objects(out: &mut String, objects: &Value) {
     }
     let _ = writeln!(out, "\nobjects: {}", count(&objects["nodes"], "node"));
     let _ = writeln!(out, "  root     {}", text(&objects["root"]));
+    // Files of some releases state their writer; of others the form alone bounds it, as a range of releases.
     if let Some(version) = objects["written_by"].as_str() {
         let _ = writeln!(out, "  written  by tvm {version}");
     }
@@ -92,6 +96,7 @@ pub(super) fn objects(out: &mut String, objects: &Value) {
         .flatten()
         .map(|(key, nodes)| (key, number(nodes)))
         .collect();
+    // By name where they are equally frequent: the same file makes the same text.
     types.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(right.0)));
     for (key, nodes) in types.iter().take(MOST) {
         let _ = writeln!(out, "  {nodes:>5}  {key}");
@@ -119,6 +124,7 @@ pub(super) fn graph(out: &mut String, graph: &Value) {
         count(&graph["storage"]["blocks"], "block"),
     );
     let both = [&graph["inputs"], &graph["outputs"]];
+    // The column is as wide as the widest name below 40 bytes: a longer one sticks out alone.
     let names = both.iter().flat_map(|entries| list(entries));
     let width = names
         .map(|entry| text(&entry["name"]).len())

@@ -1,4 +1,5 @@
-//! The report for people at a terminal.
+//! The report for people at a terminal. It is made of the JSON report alone: a member of it is a line or a section
+//! here.
 
 use super::models::{graph, objects, params, vm};
 use super::tree;
@@ -9,8 +10,9 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use tvmspec::blob::container::FileForm;
 
-/// The report as text. The names that a file holds stay on their lines.
+/// The report as text, in sections with an empty line between them. The names that a file holds stay on their lines.
 pub(super) fn render(report: &Value) -> String {
+    // First of all: below, texts are set between words of ours, and a line end in a name could pass for one.
     let report = &of_lines(report);
     let mut out = format!(
         "{}: {}, {}\n",
@@ -19,6 +21,7 @@ pub(super) fn render(report: &Value) -> String {
         size(number(&report["bytes"])),
     );
     names(&mut out, "links", &report["links"]);
+    // A runtime has exports by the hundred, of which none is a function of a model.
     if let Some(functions) = report["runtime"].as_u64() {
         let _ = writeln!(
             out,
@@ -48,7 +51,7 @@ pub(super) fn render(report: &Value) -> String {
     out
 }
 
-/// `value` with every text of it on one line.
+/// A copy of `value` with every text and every member name on one line, control characters escaped.
 fn of_lines(value: &Value) -> Value {
     match value {
         Value::String(text) => line_of(text).into(),
@@ -63,7 +66,8 @@ fn of_lines(value: &Value) -> Value {
     }
 }
 
-/// `alone`: no other part has the library binary of this one.
+/// Appends what is known of one part of the file: itself, or a member of an archive. `alone`: no part of the file has
+/// a library binary.
 fn part_lines(out: &mut String, part: &Value, alone: bool) {
     let member = text(&part["member"]);
     if !member.is_empty() {
@@ -71,6 +75,7 @@ fn part_lines(out: &mut String, part: &Value, alone: bool) {
     }
     if part["machine"].is_object() {
         let machine = &part["machine"];
+        // Little endian is what nearly every machine is, and is not named.
         let order = match machine["little_endian"].as_bool() {
             Some(false) => ", big endian",
             _ => "",
@@ -82,11 +87,12 @@ fn part_lines(out: &mut String, part: &Value, alone: bool) {
             machine["bits"]
         );
     }
+    // Code that TVM compiled has one or the other; where neither is there, a missing library binary means nothing.
     let symbols = ["functions", "slots"]
         .iter()
         .any(|name| !list(&part[*name]).is_empty());
     if text(&part["form"]) == "raw-blob" {
-        // What follows says it all.
+        // A raw blob has no symbols, and the section of its library binary names the releases.
     } else if let Some(releases) = part["releases"].as_str() {
         let _ = writeln!(out, "  era        tvm {}", releases_of(releases));
     } else if part["machine"].is_object() {
@@ -144,6 +150,7 @@ fn library_lines(out: &mut String, library: &Value) {
     }
     if !library["import_tree"].is_null() && !modules.is_empty() {
         out.push_str("\nimport tree\n");
+        // The report has them by module; a module behind a broken rule is not in it, and has none.
         let imports = |index: usize| -> Vec<usize> {
             let imports = modules.get(index).map(|module| list(&module["imports"]));
             imports
@@ -159,6 +166,7 @@ fn library_lines(out: &mut String, library: &Value) {
             format!("{index} {kind}")
         };
         out.push_str(&tree::draw(0, &imports, &label));
+    // BLOB-14: layout 0.2 has no tree. A lone `_lib` needs none.
     } else if modules.iter().any(|module| text(&module["kind"]) != "_lib") {
         let _ = writeln!(
             out,
@@ -181,6 +189,7 @@ fn module_row(module: &Value) -> Vec<String> {
     let functions = match functions.as_slice() {
         [] => String::new(),
         [one] => (*one).to_owned(),
+        // A module may have hundreds of kernels: all are listed below the table.
         [first, rest @ ..] => format!("{first} and {} more", rest.len()),
     };
     vec![
@@ -250,6 +259,7 @@ fn details(out: &mut String, module: &Value) {
         let width = fields.keys().map(String::len).max().unwrap_or(0);
         for (name, value) in fields {
             let shown = match value {
+                // Bytes, whose content the report leaves out.
                 Value::Object(_) => size(number(&value["bytes"])),
                 Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(", "),
                 other => plain(other),
@@ -282,7 +292,7 @@ fn findings(out: &mut String, value: &Value) {
     }
 }
 
-/// What a form of this name is called in sentences.
+/// What the form of a file is called in sentences; the name itself for a form that is not known.
 fn form_name(name: &str) -> &str {
     let form = FileForm::ALL.into_iter().find(|form| form.name() == name);
     match form {

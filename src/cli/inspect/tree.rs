@@ -1,11 +1,21 @@
-//! The import tree, drawn.
+//! The import tree, drawn with the lines of boxes:
+//!
+//! ```text
+//! 0 _lib
+//! ├─ 1 opencl
+//! └─ 2 cuda
+//! ```
+//!
+//! A file decides how the tree looks, and a hostile one has cycles, chains and modules that all others import: the
+//! drawing is bounded.
 
 use std::collections::HashSet;
 
 /// How deep is drawn. Every level indents all below it, so a chain of `n` modules would take `n` squared characters.
 const DEEPEST: usize = 100;
 
-/// How many lines are drawn.
+/// How many lines are drawn. Modules are drawn once, but what they import is a line each time: `n` modules can take
+/// `n` squared lines.
 const MOST: usize = 4_000;
 
 /// Draws which module imports which from `root` down, one module a line: its `label`, indented below its importer.
@@ -32,6 +42,7 @@ pub(super) fn draw(
         let mut children = imports(module);
         // Those behind are not reached.
         children.truncate(MOST);
+        // A module without imports is a line anyway, and needs no note.
         let again = drawn.contains(&module) && !children.is_empty();
         let deep = depth >= DEEPEST && !children.is_empty();
         let note = if again {
@@ -46,6 +57,7 @@ pub(super) fn draw(
             continue;
         }
         drawn.insert(module);
+        // Backwards, so that the first is on top of the stack and drawn next.
         for (position, child) in children.iter().enumerate().rev() {
             let (own, next) = match position + 1 == children.len() {
                 true => ("└─ ", "   "),

@@ -7,11 +7,12 @@ use crate::cli::table::{table, wrap};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// A table of the first rows: a person reads no more.
+/// A table of the first 1,000 rows, and the count of the others: a person reads no more.
 pub(super) fn rows(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     const MOST: usize = 1_000;
     let mut rows = rows.peekable();
     let mut shown = table(header, rows.by_ref().take(MOST).collect());
+    // Counted without making their text.
     let more = rows.count();
     if more > 0 {
         let _ = writeln!(shown, "  and {more} more (--json has all)");
@@ -19,7 +20,8 @@ pub(super) fn rows(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> 
     shown
 }
 
-/// `  slots      a, b, c`, in lines of a readable length.
+/// Appends a list of names behind a word, `  slots      a, b, c`, in lines of a readable length: the first 24 and the
+/// count of the others; nothing for an empty list.
 pub(super) fn names(out: &mut String, what: &str, names: &Value) {
     const MOST: usize = 24;
     let names: Vec<&str> = list(names).iter().map(text).collect();
@@ -41,7 +43,7 @@ pub(super) fn names(out: &mut String, what: &str, names: &Value) {
     }
 }
 
-/// `0.7..0.20` as people say it.
+/// A range of releases, `0.7..0.20`, in words. An open end is the first or the last release that there is.
 pub(super) fn releases_of(range: &str) -> String {
     match range.split_once("..") {
         Some(("", "")) => "0.2 to 0.27".into(),
@@ -53,6 +55,7 @@ pub(super) fn releases_of(range: &str) -> String {
     }
 }
 
+/// A count with its noun: `1 node`, `2 nodes`. The plural is made with an `s`.
 pub(super) fn count(count: &Value, what: &str) -> String {
     match number(count) {
         1 => format!("1 {what}"),
@@ -60,11 +63,13 @@ pub(super) fn count(count: &Value, what: &str) -> String {
     }
 }
 
+/// A shape as Python writes a list: `[2, 3]`.
 pub(super) fn shape(shape: &Value) -> String {
     let extents: Vec<String> = list(shape).iter().map(ToString::to_string).collect();
     format!("[{}]", extents.join(", "))
 }
 
+/// The value of a cell: texts without quotes, nothing for null, anything else as JSON.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -73,14 +78,17 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
+/// The text; empty for any other value.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+/// The number; 0 for any other value.
 pub(super) fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_default()
 }
 
+/// The elements; none for any other value.
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }

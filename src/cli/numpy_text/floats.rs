@@ -2,16 +2,22 @@
 
 use half::f16;
 
+/// How many digits numpy prints behind the point at most, in arrays: its `precision`.
 const PRECISION: usize = 8;
 
+/// How wide a float is, which decides how many digits tell it from its neighbours.
 #[derive(Clone, Copy)]
 pub(super) enum Width {
+    /// float16.
     Half,
+    /// float32, and bfloat16, whose digits are those of the float32 of the same value.
     Single,
+    /// float64.
     Double,
 }
 
-/// A float alone, as Python prints it.
+/// A float alone, as Python prints it: the shortest digits that read back, with an exponent below 1e-4 and from 1e16
+/// on.
 pub(crate) fn float_text(value: f64) -> String {
     if value.is_nan() {
         return "nan".to_owned();
@@ -21,6 +27,7 @@ pub(crate) fn float_text(value: f64) -> String {
     }
     let magnitude = value.abs();
     if magnitude != 0.0 && !(1e-4..1e16).contains(&magnitude) {
+        // Rust prints the shortest digits, too, but writes `1e-7` where Python has `1e-07`.
         let text = format!("{value:e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         return format!("{digits}e{}", exponent_text(exponent));
@@ -33,7 +40,7 @@ pub(crate) fn float_text(value: f64) -> String {
     }
 }
 
-/// Exponents have a sign and two digits at least.
+/// The exponent with its sign and two digits at least, as C and Python write it.
 fn exponent_text(exponent: &str) -> String {
     let (sign, digits) = match exponent.strip_prefix('-') {
         Some(digits) => ('-', digits),
@@ -64,6 +71,7 @@ pub(super) fn short_scalar(value: f64, width: Width) -> String {
 fn shortest(value: f64, width: Width) -> String {
     match width {
         Width::Half => shortest_half(value),
+        // The narrow float has the shortest digits; those of the double would tell apart values that it does not have.
         Width::Single => format!("{}", value as f32),
         Width::Double => format!("{value}"),
     }
@@ -84,7 +92,8 @@ fn shortest_half(value: f64) -> String {
     format!("{near}")
 }
 
-/// Digits with a point, and the exponent.
+/// The shortest digits, with a point where there are several, and the exponent as Rust writes it: without a plus sign
+/// or zeros in front.
 fn shortest_scientific(value: f64, width: Width) -> (String, String) {
     let text = match width {
         Width::Half => format!("{:e}", shortest_half(value).parse::<f64>().unwrap_or(value)),
@@ -95,6 +104,8 @@ fn shortest_scientific(value: f64, width: Width) -> (String, String) {
     (digits.to_owned(), exponent.to_owned())
 }
 
+/// The words of the elements of an array, all equally long: with exponents where one element is large or small or the
+/// elements differ much, plain otherwise. One that is not finite does not take part in that choice.
 pub(super) fn float_words(values: &[f64], width: Width) -> Vec<String> {
     let finite: Vec<f64> = values
         .iter()
@@ -124,6 +135,7 @@ pub(super) fn float_words(values: &[f64], width: Width) -> Vec<String> {
     } else {
         plain(values, width)
     };
+    // `nan` and `inf` are shorter, and aligned at their ends.
     let room = texts.iter().map(String::len).max().unwrap_or(0);
     texts
         .into_iter()
@@ -131,7 +143,7 @@ pub(super) fn float_words(values: &[f64], width: Width) -> Vec<String> {
         .collect()
 }
 
-/// Digits before and behind the point, both padded to the longest.
+/// Digits before and behind the point, both padded to the longest with blanks, as numpy does: `[1.   2.25]`.
 fn plain(values: &[f64], width: Width) -> Vec<String> {
     let parts: Vec<Option<(String, String)>> = values
         .iter()
@@ -160,7 +172,7 @@ fn split(value: f64, width: Width) -> (String, String) {
     (whole.to_owned(), part.trim_end_matches('0').to_owned())
 }
 
-/// One digit before the point, as many behind it as the longest needs.
+/// One digit before the point, as many behind it as the longest needs, padded with zeros, and exponents of one length.
 fn with_exponents(values: &[f64], width: Width) -> Vec<String> {
     let parts: Vec<Option<(String, String)>> = values
         .iter()

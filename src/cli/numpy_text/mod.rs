@@ -1,4 +1,5 @@
-//! Arrays as numpy prints them: `print(array)` with its default options.
+//! Arrays as numpy prints them: `print(array)` with its default options, so that a result compares with that of a
+//! Python script.
 //!
 //! Eight digits at most, columns aligned, lines of 75 characters, the middle left out beyond 1,000 elements.
 
@@ -10,13 +11,17 @@ use floats::{Width, float_words, short_scalar};
 use half::{bf16, f16};
 use tvmspec::value::{DLDataType, dtype_to_text};
 
+/// How many characters a line has: numpy's `linewidth`.
 const LINE: usize = 75;
+/// How many elements are printed at each end of an axis whose middle is left out: `edgeitems`.
 const EDGE: usize = 3;
+/// The most elements of an array that is printed whole: `threshold`.
 const THRESHOLD: usize = 1000;
 
 /// The text of a compact array of `shape`, its elements little endian in `bytes`.
 ///
-/// A type that numpy does not have is printed as the floats that it stands for (`bfloat16`) or as its bytes.
+/// `bfloat16`, which numpy does not have, is printed as floats. Of any other type without a form here, and where
+/// `bytes` are fewer than the shape takes, only type, shape and number of bytes are printed.
 pub(crate) fn array_text(dtype: DLDataType, shape: &[i64], bytes: &[u8]) -> String {
     let shape: Vec<usize> = shape
         .iter()
@@ -46,6 +51,7 @@ pub(crate) fn array_text(dtype: DLDataType, shape: &[i64], bytes: &[u8]) -> Stri
     let summary = count > THRESHOLD;
     let mut shown = Vec::new();
     leaves(&shape, summary, 0, &mut shown);
+    // Only the elements that are printed decide the width of all, as in numpy.
     let words = elements.format(&shown);
     let mut words = shown
         .into_iter()
@@ -59,7 +65,8 @@ pub(crate) fn array_text(dtype: DLDataType, shape: &[i64], bytes: &[u8]) -> Stri
     print.axis(0, 0, " ", LINE)
 }
 
-/// Which elements are printed, in order.
+/// Appends the positions of the elements that are printed, in order. `start` is that of the first element of this part
+/// of the array, whose extents are `shape`.
 fn leaves(shape: &[usize], summary: bool, start: usize, out: &mut Vec<usize>) {
     let Some((&extent, rest)) = shape.split_first() else {
         out.push(start);
@@ -71,7 +78,7 @@ fn leaves(shape: &[usize], summary: bool, start: usize, out: &mut Vec<usize>) {
     }
 }
 
-/// The positions of an axis that are printed; `None` stands for the dots.
+/// The positions of an axis that are printed; `None` is for the dots between its ends.
 fn shown(extent: usize, summary: bool) -> Vec<Option<usize>> {
     if !summary || extent <= 2 * EDGE {
         return (0..extent).map(Some).collect();
@@ -82,14 +89,19 @@ fn shown(extent: usize, summary: bool) -> Vec<Option<usize>> {
         .collect()
 }
 
-/// The elements of an array: floats, which are aligned at their points, and words, which are aligned at their ends.
+/// The elements of an array in row-major order: floats, which are aligned at their points, and words, which are
+/// aligned at their ends.
 enum NumpyElements {
+    /// Every narrow float is a double as well; `width` tells how many digits it needs.
     Floats { values: Vec<f64>, width: Width },
+    /// Integers and truth values.
     Words(Vec<String>),
 }
 
 impl NumpyElements {
+    /// Reads `count` elements of `bytes`, little endian; `None` for a type without a form, or where there are fewer.
     fn read(dtype: DLDataType, bytes: &[u8], count: usize) -> Option<NumpyElements> {
+        // numpy has no vectors.
         if dtype.lanes != 1 {
             return None;
         }
@@ -132,6 +144,7 @@ impl NumpyElements {
                 Width::Single,
             ),
             (2, 64) => floats(each(bytes, count, f64::from_le_bytes)?, Width::Double),
+            // bfloat16: its values are those of float32 with the low half cut off.
             (4, 16) => floats(
                 each(bytes, count, |b| f64::from(bf16::from_le_bytes(b)))?,
                 Width::Single,
@@ -181,13 +194,19 @@ fn python_bool(value: bool) -> String {
     if value { "True" } else { "False" }.to_owned()
 }
 
+/// The state of printing an array.
 struct Print<'a> {
+    /// The extents, outermost first.
     shape: &'a [usize],
+    /// Whether the middle of long axes is left out.
     summary: bool,
+    /// The words that are printed, by the position of their element.
     words: &'a mut std::collections::HashMap<usize, String>,
 }
 
 impl Print<'_> {
+    /// Prints one axis and those inside it, in brackets. `start` is the position of its first element, `indent` the
+    /// blanks that lines below the first begin with, and `width` how many characters are left for a line.
     fn axis(&mut self, axis: usize, start: usize, indent: &str, width: usize) -> String {
         let rest = &self.shape[axis + 1..];
         let step: usize = rest.iter().product();
@@ -195,6 +214,7 @@ impl Print<'_> {
         let text = if rest.is_empty() {
             self.row(start, &positions, indent, width)
         } else {
+            // Matrices have an empty line between them, cubes two, and so on.
             let separator = "\n".repeat(rest.len());
             let inner = format!("{indent} ");
             let rows: Vec<String> = positions
@@ -220,6 +240,7 @@ impl Print<'_> {
         indent: &str,
         width: usize,
     ) -> String {
+        // Room for the bracket that closes this axis.
         let width = width - 1;
         let mut text = String::new();
         let mut line = indent.to_owned();
@@ -228,6 +249,7 @@ impl Print<'_> {
                 Some(at) => self.words.remove(&(start + at)).unwrap_or_default(),
                 None => "...".to_owned(),
             };
+            // A word that is longer than a line has one of its own.
             if line.len() + word.len() > width && line.len() > indent.len() {
                 text.push_str(line.trim_end());
                 text.push('\n');
@@ -253,6 +275,7 @@ mod tests {
         lanes: 1,
     };
 
+    /// The text of an array of float32.
     fn floats(shape: &[i64], values: &[f32]) -> String {
         let bytes: Vec<u8> = values
             .iter()

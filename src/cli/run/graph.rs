@@ -1,4 +1,5 @@
-//! Graphs: from one library, or from graph, parameters and kernels.
+//! Graphs: from one library, or from graph, parameters and kernels. Up to 0.6 models are three files, which `--graph`
+//! reads for every release.
 
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, load, read_bytes, report, statistics, timed, write_outputs};
@@ -12,7 +13,13 @@ use tvmspec::rule::Findings;
 use tvmspec::tensor::Params;
 use tvmspec::wire::Cursor;
 
-/// The executor of --graph, --lib and --params.
+/// Makes the executor of `--graph`, `--lib` and `--params`. Functions are looked up in the library and its imports
+/// (GRF-31).
+///
+/// # Errors
+///
+/// A file cannot be read, graph or parameters break a rule, a function of the graph is missing (GRF-31), or a
+/// parameter does not fit its input (GRF-33).
 pub(super) fn from_parts(
     args: &RunArgs,
     places: Vec<ExecutorDevice>,
@@ -37,6 +44,7 @@ pub(super) fn from_parts(
     .map_err(CliError::new)?;
     if let Some(path) = &args.params {
         let bytes = read_bytes(path)?;
+        // TEN-45: the release of a parameter file is not known, and counts of bytes differ between releases.
         let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())
             .map_err(|broken| CliError::new(format!("{}: {broken}", path.display())))?;
         let set = executor.load_params(&params).map_err(CliError::new)?;
@@ -53,6 +61,11 @@ pub(super) fn from_parts(
 }
 
 /// Sets the inputs, runs the graph, and writes outputs, times, profile and dump as the arguments want them.
+///
+/// # Errors
+///
+/// An input that the graph has not (GRF-32) or that does not fit (GRF-33), a kernel that fails, or an output that
+/// cannot be written.
 pub(super) fn run(
     args: &RunArgs,
     mut executor: Executor,
@@ -60,6 +73,8 @@ pub(super) fn run(
 ) -> Result<Exit, CliError> {
     let names: Vec<String> = inputs.names().map(str::to_owned).collect();
     for name in &names {
+        // GRF-32: the function `set_input` of an executor passes over an unknown name. One on the command line is a
+        // mistake.
         let index = executor.require_input(name).map_err(CliError::new)?;
         let entry = executor.input(index).map_err(CliError::new)?;
         let (dtype, shape) = (entry.as_dltensor().dtype, entry.shape().to_vec());
@@ -72,6 +87,7 @@ pub(super) fn run(
     let times = timed(args.repeat, || {
         executor
             .run()
+            // A device runs asynchronously: without the sync only the launches would be measured.
             .and_then(|()| executor.sync())
             .map_err(CliError::new)
     })?;
@@ -96,7 +112,12 @@ pub(super) fn run(
     Ok(Exit::Good)
 }
 
-/// A model can be measured without inputs. Their memory holds anything until it is set.
+/// Fills the inputs that were not set with zeros, and names them on stderr. A model can be measured without inputs,
+/// whose memory holds anything until it is set.
+///
+/// # Errors
+///
+/// The device fails.
 fn fill_with_zeros(executor: &mut Executor) -> Result<(), CliError> {
     let names: Vec<String> = executor
         .unset_inputs()
@@ -116,7 +137,12 @@ fn fill_with_zeros(executor: &mut Executor) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Every call by itself: the mean of ten runs.
+/// Measures every call by itself and reports: three repetitions of ten runs, of which the last counts, since the first
+/// ones warm up caches.
+///
+/// # Errors
+///
+/// A call fails, or the report cannot be written.
 fn profile(args: &RunArgs, executor: &mut Executor) -> Result<(), CliError> {
     let repetitions = debug::run_individual(executor, 10, 3, 0).map_err(CliError::new)?;
     let seconds = repetitions.last().cloned().unwrap_or_default();
@@ -124,6 +150,7 @@ fn profile(args: &RunArgs, executor: &mut Executor) -> Result<(), CliError> {
     let mut operators = Vec::new();
     let mut started = Duration::ZERO;
     for (index, (node, seconds)) in graph.nodes.iter().zip(&seconds).enumerate() {
+        // An input takes no time (GRF-42), and is no row of the report.
         let Some(call) = &node.call else { continue };
         let entry = |id: usize| -> String {
             let entry = &graph.entries[id];
@@ -135,6 +162,7 @@ fn profile(args: &RunArgs, executor: &mut Executor) -> Result<(), CliError> {
             .iter()
             .filter_map(|input| graph.entry_id(*input));
         let inputs: Vec<String> = inputs.map(entry).collect();
+        // GRF-12: the entries of a node follow each other from there.
         let first = graph.node_row_ptr[index];
         let outputs: Vec<String> = (first..first + call.num_outputs).map(entry).collect();
         let took = Duration::from_secs_f64(*seconds);
@@ -144,6 +172,7 @@ fn profile(args: &RunArgs, executor: &mut Executor) -> Result<(), CliError> {
             took,
             shapes: format!("{} -> {}", inputs.join(", "), outputs.join(", ")),
         });
+        // As if the calls followed each other without a gap: each was measured alone, so they have no common clock.
         started += took;
     }
     report(args, operators)

@@ -1,4 +1,4 @@
-//! What a model is given: arrays by name, read when the model has asked for them.
+//! The inputs of a model: arrays by name, read one by one when their bound is known.
 
 use super::RunArgs;
 use crate::cli::CliError;
@@ -9,7 +9,9 @@ use tvmspec::object::Tensor;
 
 /// The inputs by name, none of them read yet.
 pub(super) struct Inputs {
+    /// Where each input lies, by the name that the model has for it.
     named: BTreeMap<String, InputSource>,
+    /// The file of `--inputs`.
     archive: Option<Archive>,
 }
 
@@ -26,7 +28,7 @@ impl Inputs {
     ///
     /// # Errors
     ///
-    /// A name that is given twice in one of the two ways, and an archive that cannot be read.
+    /// A name that is there twice in one of the two ways, and an archive that cannot be read.
     pub(super) fn of(args: &RunArgs) -> Result<Inputs, CliError> {
         let mut named = BTreeMap::new();
         let archive = args.inputs.as_deref().map(Archive::open).transpose()?;
@@ -49,6 +51,7 @@ impl Inputs {
             let (name, path) = text.split_once('=').ok_or_else(|| {
                 CliError::Message(format!("`{text}`: write --input NAME=FILE.npy"))
             })?;
+            // Behind the members of the archive, which it replaces.
             let before = named.insert(name.to_owned(), InputSource::File(path.into()));
             if let Some(InputSource::File(_)) = before {
                 return Err(CliError::Message(format!("--input names `{name}` twice")));
@@ -57,12 +60,16 @@ impl Inputs {
         Ok(Inputs { named, archive })
     }
 
-    /// Their names.
+    /// The names, in alphabetical order.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.named.keys().map(String::as_str)
     }
 
-    /// Reads input `name`, no more of it than `bound` says; `None` where it is not given.
+    /// Reads input `name`, no more of it than `bound` allows; `None` where there is none of this name.
+    ///
+    /// # Errors
+    ///
+    /// See [`array::read`] and [`Archive::read`].
     pub(super) fn read(
         &mut self,
         name: &str,

@@ -1,4 +1,12 @@
 //! `tvmspec run`: run a whole model.
+//!
+//! | the model | runs by | releases |
+//! |---|---|---|
+//! | a library with a graph factory at its root (GRF-49) | `graph` | 0.7 to 0.19 |
+//! | `--graph`, `--params` and `--lib` | `graph` | 0.2 to 0.19 |
+//! | a library with a Relax VM executable among its modules | `vm` | 0.16 and later |
+//!
+//! Outputs go to stdout or to `--output`; times and notes go to stderr.
 
 mod graph;
 mod inputs;
@@ -68,6 +76,12 @@ pub(crate) struct RunArgs {
     repeat: usize,
 }
 
+/// Runs the model and writes its outputs and what else the options select.
+///
+/// # Errors
+///
+/// A device is not here, the library does not load or is no model, an input does not fit, the model fails, or an
+/// output cannot be written.
 pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
     let places = args
         .device
@@ -79,10 +93,12 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
         return graph::run(&args, graph::from_parts(&args, places)?, inputs);
     };
     let module = load(library)?;
+    // A factory is the root of its library. A VM executable may be below the root, which is then the host code.
     if let Some(factory) = GraphExecutorFactory::of(&module) {
         let executor = factory.create(&module, places).map_err(CliError::new)?;
         return graph::run(&args, executor, inputs);
     }
+    // The kind was renamed in 0.20.
     let is_vm = |kind: &str| matches!(kind, "relax.VMExecutable" | "relax.Executable");
     if module.walk().iter().any(|module| is_vm(&module.kind())) {
         let devices: Vec<Device> = places.iter().map(ExecutorDevice::device).collect();
@@ -97,16 +113,25 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
 
 /// One call of a profile.
 struct Operator {
+    /// The function of a VM, or the node of a graph.
     name: String,
     /// Since the first call.
     started: Duration,
+    /// Wall time of the call, or the mean of several.
     took: Duration,
     /// Types and shapes of the arguments.
     shapes: String,
 }
 
-/// The table of --profile, most expensive first, and the trace of --trace.
+/// Prints the table of `--profile`, most expensive first, and writes the trace of `--trace`, in the order of the
+/// calls.
+///
+/// # Errors
+///
+/// The trace or stdout cannot be written.
 fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> {
+    // Before the operators are sorted. Two events for each, its begin and its end, in microseconds: the format of
+    // chrome://tracing.
     if let Some(path) = &args.trace {
         let mut events = Vec::new();
         for operator in &operators {
@@ -153,7 +178,11 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
     ))
 }
 
-/// Writes the outputs to --output, or prints them.
+/// Writes the outputs to `--output`, or prints them as numpy does.
+///
+/// # Errors
+///
+/// See [`array::write_all`].
 fn write_outputs(args: &RunArgs, outputs: &[(String, Tensor)]) -> Result<(), CliError> {
     match &args.output {
         Some(path) => array::write_all(outputs, path),
@@ -164,6 +193,10 @@ fn write_outputs(args: &RunArgs, outputs: &[(String, Tensor)]) -> Result<(), Cli
 }
 
 /// How long each of `repeat` runs took; one run at least, since its outputs are wanted.
+///
+/// # Errors
+///
+/// The first of `once`, which ends the runs.
 fn timed(
     repeat: usize,
     mut once: impl FnMut() -> Result<(), CliError>,
@@ -177,7 +210,8 @@ fn timed(
     Ok(times)
 }
 
-/// On stderr, so that outputs can be piped.
+/// Prints the times of several runs, on stderr, so that outputs can be piped. A single run has no distribution, and
+/// nothing is printed.
 fn statistics(times: &[Duration]) {
     if times.len() < 2 {
         return;
@@ -186,6 +220,7 @@ fn statistics(times: &[Duration]) {
     micros.sort_by(f64::total_cmp);
     let mean = micros.iter().sum::<f64>() / micros.len() as f64;
     let spread =
+        // The deviation of the runs that were made, not an estimate for others: divided by their number.
         (micros.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / micros.len() as f64).sqrt();
     eprintln!(
         "{} runs: median {:.1} us, mean {mean:.1} us, min {:.1} us, max {:.1} us, deviation {spread:.1} us",
@@ -196,12 +231,17 @@ fn statistics(times: &[Duration]) {
     );
 }
 
-/// Loads a library, and notes what is odd about it.
+/// Loads a library, and notes what is odd about it on stderr.
+///
+/// # Errors
+///
+/// The file cannot be read, the system's loader rejects it, or its library binary breaks a rule.
 fn load(path: &Path) -> Result<Module, CliError> {
     let busy = spinner(path);
     // SAFETY: who runs a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
     busy.finish_and_clear();
+    // Cleared before any message, which the spinner would overwrite.
     let loaded = loaded.map_err(CliError::of)?;
     for finding in &loaded.findings {
         output::note(format_args!("note: {finding}"));
@@ -209,7 +249,7 @@ fn load(path: &Path) -> Result<Module, CliError> {
     Ok(loaded.module)
 }
 
-/// Shown while a large file is read, on a terminal.
+/// Makes the spinner that is shown while a file of 64 MiB or more is read, on a terminal; a hidden one otherwise.
 fn spinner(path: &Path) -> ProgressBar {
     const LARGE: u64 = 64 << 20;
     let size = std::fs::metadata(path).map_or(0, |file| file.len());
@@ -227,6 +267,10 @@ fn spinner(path: &Path) -> ProgressBar {
 }
 
 /// The content of a file, with a spinner where that takes a while.
+///
+/// # Errors
+///
+/// See [`input::read`].
 fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
     let busy = spinner(path);
     let bytes = input::read(path);
@@ -234,7 +278,11 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
     bytes
 }
 
-/// A device that is here, by its text: `cuda:0`.
+/// Finds a device by its text, `cuda:0`, and checks that it is here.
+///
+/// # Errors
+///
+/// The text is not that of a device (DEV-58), or there is no API for it or no device of this number.
 fn place(text: &str) -> Result<ExecutorDevice, CliError> {
     let device = device_from_text(text).map_err(CliError::new)?;
     ExecutorDevice::of(Device {

@@ -1,4 +1,4 @@
-//! Executables of the Relax VM.
+//! Executables of the Relax VM: one function of theirs is called, with an input for each parameter (VM-04).
 
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, report, statistics, timed, write_outputs};
@@ -15,6 +15,11 @@ use tvmspec::value::{Any, AnyView, DLTensor, cast, dtype_to_text};
 use tvmspec::vm::VirtualMachine;
 
 /// Calls --func with its parameters, and writes outputs, times and profile as the arguments want them.
+///
+/// # Errors
+///
+/// `--dump`, which is for graphs; no function of that name (VM-61); inputs that are missing or are no parameters; what
+/// the function fails with; outputs that cannot be written.
 pub(super) fn run(
     args: &RunArgs,
     module: &Module,
@@ -26,6 +31,7 @@ pub(super) fn run(
             "--dump writes the tensors of a graph; a VM executable has --profile and --trace",
         ));
     }
+    // VM-11: here, before any input is read, it turns out that a function is missing.
     let machine = VirtualMachine::of(module, devices).map_err(CliError::new)?;
     let func = &args.func;
     let params = machine.parameters(func).map_err(CliError::of)?;
@@ -45,8 +51,14 @@ pub(super) fn run(
     Ok(Exit::Good)
 }
 
-/// Every parameter is an input by its name; `NAME.0`, `NAME.1`, ... are the elements of a tuple.
+/// Makes the arguments of a call: every parameter is an input by its name; `NAME.0`, `NAME.1`, ... are the elements of
+/// a tuple.
+///
+/// # Errors
+///
+/// An input that is no parameter, parameters without an input (all are listed), or an array that cannot be read.
 fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any>, CliError> {
+    // A set, and a pass over the names: a model may have thousands of parameters, its weights.
     let known: HashSet<&str> = params.iter().copied().collect();
     let names: Vec<String> = inputs.names().map(str::to_owned).collect();
     // The elements of each tuple, by its name.
@@ -68,11 +80,13 @@ fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any
     let mut values = Vec::new();
     let mut missing = Vec::new();
     for param in params {
+        // An executable has no types of its parameters: only the file bounds what is read.
         if let Some(tensor) = inputs.read(param, Bound::File)? {
             values.push(Any::from(tensor));
             continue;
         }
         let mut tuple = tuples.remove(param).unwrap_or_default();
+        // By number: `NAME.10` comes behind `NAME.9`.
         tuple.sort();
         if tuple.is_empty() {
             missing.push(*param);
@@ -92,7 +106,8 @@ fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any
     )))
 }
 
-/// The tensors of a result, tuples taken apart.
+/// Appends the tensors of a result, tuples taken apart: `out_0`, `out_1`, ... in order, however deep they are. What is
+/// no tensor is noted on stderr.
 fn leaves(value: &Any, outputs: &mut Vec<(String, Tensor)>) {
     if let Some(items) = sequence_of(value.view()) {
         items.iter().for_each(|item| leaves(item, outputs));
@@ -104,12 +119,18 @@ fn leaves(value: &Any, outputs: &mut Vec<(String, Tensor)>) {
     }
 }
 
-/// One run with an observer. What VM functions take is in what they call.
+/// Runs the function once more with an observer, and returns its calls in the order in which they ended. What VM
+/// functions take is in what they call.
+///
+/// # Errors
+///
+/// What the function fails with.
 fn profile(
     machine: &VirtualMachine,
     func: &str,
     values: &[Any],
 ) -> Result<Vec<Operator>, CliError> {
+    // Shared, because the machine keeps the observer and may call it on any thread.
     let seen: Arc<Mutex<Vec<Operator>>> = Arc::default();
     let (list, origin) = (Arc::clone(&seen), Instant::now());
     let own: HashSet<String> = machine.functions().into_iter().map(str::to_owned).collect();
@@ -132,13 +153,14 @@ fn profile(
             });
     })));
     let ran = machine.call(func, values);
+    // Also where the call failed: the observer holds the list.
     machine.observe(None);
     ran.map_err(CliError::of)?;
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(std::mem::take(&mut *seen))
 }
 
-/// `float32[2,3]`, of a tensor.
+/// The type and shape of a tensor, `float32[2,3]`; `None` for any other argument.
 fn described(arg: AnyView<'_>) -> Option<String> {
     let tensor = cast::<*mut DLTensor>(arg).ok()?;
     // SAFETY: an argument of a call that has just ended; its maker still holds it.
