@@ -1,4 +1,5 @@
-//! Integers beyond 64 bits: two's complement words, least significant first, as few as possible.
+//! Integers beyond 64 bits: two's complement words, least significant first, as few as possible. A frontend passes them through; nothing
+//! computes with them here beyond comparison, hash and text.
 //!
 //! | bytes  | field                  | rule   |
 //! |--------|------------------------|--------|
@@ -13,9 +14,11 @@ use crate::value::heap::{allocate, delete_plain};
 use crate::value::{Any, AnyPayload, AnyView, RawAny, index};
 use std::cmp::Ordering;
 
+/// The fixed part of a big integer. The words follow in the same block, whose size is therefore that of the number.
 #[repr(C)]
 struct BigIntObj {
     header: Header,
+    /// Number of words, at least 2 (OBJ-10).
     count: usize,
 }
 
@@ -23,10 +26,12 @@ const _: () = assert!(size_of::<BigIntObj>() == 32);
 
 /// Whether `words` has a last word that only repeats the sign of the one before.
 fn is_padded(words: &[i64]) -> bool {
+    // An arithmetic shift: 0 for a word that is not negative, else -1.
     matches!(words, [.., before, last] if *last == *before >> 63)
 }
 
-/// The value of two's complement `words`; what fits 64 bits becomes a plain int (OBJ-10).
+/// The value of two's complement `words`, least significant first; what fits 64 bits becomes a plain int, and words that only repeat
+/// the sign are left out (OBJ-10). No words are 0.
 pub fn from_words(words: &[i64]) -> Any {
     let mut words = words;
     while is_padded(words) {
@@ -82,7 +87,8 @@ pub fn from_bytes(bytes: &[u8]) -> Result {
     Ok(from_words(&words))
 }
 
-/// The words of an int or big int; a plain int is one word inside the cell.
+/// The words of an int or big int, least significant first; a plain int, or a bool, is one word inside the cell. `None` for any other
+/// value.
 pub fn words_of<'a>(view: &'a AnyView<'_>) -> Option<&'a [i64]> {
     let raw = view.as_raw();
     match raw.type_index {
@@ -103,7 +109,7 @@ pub fn words_of<'a>(view: &'a AnyView<'_>) -> Option<&'a [i64]> {
     }
 }
 
-/// Order of two integers of any size.
+/// Order of two integers of any size, each of as few words as possible (OBJ-10).
 pub fn compare(left: &[i64], right: &[i64]) -> Ordering {
     let negative = |words: &[i64]| words.last().is_some_and(|last| *last < 0);
     match (negative(left), negative(right)) {
@@ -111,6 +117,7 @@ pub fn compare(left: &[i64], right: &[i64]) -> Ordering {
         (false, true) => return Ordering::Greater,
         _ => {}
     }
+    // OBJ-10: no word is too many, so of two numbers of one sign the longer one is further from zero.
     let by_length = left.len().cmp(&right.len());
     if by_length != Ordering::Equal {
         return if negative(left) {
@@ -119,15 +126,17 @@ pub fn compare(left: &[i64], right: &[i64]) -> Ordering {
             by_length
         };
     }
+    // Of one sign and length, two's complement numbers are in the order of their words as unsigned ones.
     let unsigned = |words: &[i64]| words.iter().rev().map(|w| *w as u64).collect::<Vec<_>>();
     unsigned(left).cmp(&unsigned(right))
 }
 
-/// Decimal text.
+/// Decimal text of two's complement `words`, with a minus where the number is negative. Takes time with the square of their number.
 pub fn to_decimal(words: &[i64]) -> String {
     let negative = words.last().is_some_and(|last| *last < 0);
     let mut digits: Vec<u64> = words.iter().map(|word| *word as u64).collect();
     if negative {
+        // The magnitude: every bit the other way round, plus one.
         let mut carry = true;
         for digit in &mut digits {
             let (sum, over) = (!*digit).overflowing_add(u64::from(carry));
@@ -135,6 +144,7 @@ pub fn to_decimal(words: &[i64]) -> String {
             carry = over;
         }
     }
+    // Nineteen digits at a time: 10^19 is the greatest power of ten in a word. The least significant group comes first.
     let mut groups = Vec::new();
     loop {
         let mut rest = 0u128;
@@ -158,13 +168,14 @@ pub fn to_decimal(words: &[i64]) -> String {
     };
     let mut groups = groups.iter().rev();
     text.push_str(&groups.next().map(u64::to_string).unwrap_or_default());
+    // Only the first group may be short.
     for group in groups {
         text.push_str(&format!("{group:019}"));
     }
     text
 }
 
-/// The value of decimal text: an optional sign and digits, nothing else.
+/// The value of decimal text: an optional sign and digits, nothing else. Takes time with the square of their number.
 ///
 /// # Errors
 ///
@@ -182,6 +193,7 @@ pub fn from_decimal(text: &str) -> Result {
         ));
     }
     let mut words: Vec<u64> = Vec::new();
+    // The magnitude times ten plus the digit, word by word.
     for digit in digits {
         let mut carry = u128::from(digit - b'0');
         for word in &mut words {
@@ -193,6 +205,7 @@ pub fn from_decimal(text: &str) -> Result {
             words.push(carry as u64);
         }
     }
+    // Room for the sign, which `from_words` leaves out where it is not needed.
     words.push(0);
     if negative {
         let mut carry = true;
@@ -206,7 +219,7 @@ pub fn from_decimal(text: &str) -> Result {
     Ok(from_words(&words))
 }
 
-/// Hash of a big int: the byte hash of its words.
+/// Hash of a big int: the byte hash of its words, each in little-endian order on every machine (OBJ-01). Its type's hooks return it.
 pub fn hash(words: &[i64]) -> u64 {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     super::hash::hash_bytes(&bytes)

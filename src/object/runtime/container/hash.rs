@@ -1,4 +1,7 @@
 //! Hash and equality of values, as containers use them. Both are part of the ABI: inlined C++ probes the same tables.
+//!
+//! They are not those by contents (OBJ-14): an array is the same key as itself alone, unless its type has hooks (OBJ-38). Equal keys
+//! have equal hashes.
 
 use crate::function::Result;
 pub(crate) use crate::object::format::key_hash::combine;
@@ -15,17 +18,19 @@ use crate::value::{AnyView, bytes_bytes, index, str_bytes};
 #[inline]
 pub fn any_hash(value: AnyView<'_>) -> Result<u64> {
     let raw = value.as_raw();
+    // None, numbers, pointers, data types and devices: tags below that of a C string have their payload in the word.
     if raw.type_index < index::RAW_STR {
         return Ok(combine(raw.type_index as u64, raw.bits()));
     }
     hash_of_more(value)
 }
 
-/// [`any_hash`] of what is more than its word.
+/// [`any_hash`] of what is more than its word: text and bytes by their content, objects by their hook or their address.
 fn hash_of_more(value: AnyView<'_>) -> Result<u64> {
     let raw = value.as_raw();
     match raw.type_index {
         index::SMALL_STR | index::STR | index::RAW_STR => {
+            // OBJ-01: one tag for all forms, so that a short string finds the key that another library put on the heap.
             let bytes = str_bytes(&value).unwrap_or_default();
             Ok(combine(index::STR as u64, hash_bytes(bytes)))
         }
@@ -46,9 +51,11 @@ fn hash_of_more(value: AnyView<'_>) -> Result<u64> {
 #[inline]
 pub(crate) fn any_equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let (a, b) = (left.as_raw(), right.as_raw());
+    // The same object equals itself without its hook being called. `aux` holds the length of a short string.
     if a.type_index == b.type_index && a.bits() == b.bits() && a.aux == b.aux {
         return Ok(true);
     }
+    // OBJ-02: other words are other keys: 0.0 and -0.0 too, while a NaN has the same words as itself.
     if a.type_index < index::RAW_STR && b.type_index < index::RAW_STR {
         return Ok(false);
     }
@@ -56,6 +63,10 @@ pub(crate) fn any_equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
 }
 
 /// [`any_equal`] of what is more than its word.
+///
+/// # Errors
+///
+/// What the equality of the common type raises.
 fn equal_in_more(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let (a, b) = (left.as_raw(), right.as_raw());
     if let (Some(a), Some(b)) = (str_bytes(&left), str_bytes(&right)) {
@@ -64,6 +75,7 @@ fn equal_in_more(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     if let (Some(a), Some(b)) = (bytes_bytes(&left), bytes_bytes(&right)) {
         return Ok(a == b);
     }
+    // OBJ-02: a hook is called for a common type only, so the two sides never have hooks that disagree.
     if a.type_index != b.type_index || a.type_index < index::OBJECT_BEGIN {
         return Ok(false);
     }

@@ -1,4 +1,7 @@
 //! Chains of keys with one home: where a key goes, and room for it (OBJ-07, OBJ-39).
+//!
+//! A chain begins in its home slot and goes on by the marks: each says how far its next slot is. Where it runs through the home of a
+//! key that is inserted, it moves out of that slot first.
 
 use super::layout::{BODY, EMPTY, JUMPS, PROTECTED};
 use super::table::MapTable;
@@ -23,8 +26,11 @@ pub(super) enum KeyPosition {
 
 /// One step of [`MapTable::move_intruder`]: slots, and the marks that they had before it.
 struct MovedItem {
+    /// Where the item was, and its mark.
     from: (u64, u8),
+    /// The slot that the chain had been moved to before, and its mark.
     last: (u64, u8),
+    /// Where the item went.
     free: u64,
 }
 
@@ -67,6 +73,7 @@ impl MapTable {
             }
             passed += 1;
         }
+        // OBJ-39: only a key that is not there makes the chain longer, so that one that is may be set again.
         if passed >= longest {
             return Err(chain_too_long(longest));
         }
@@ -140,12 +147,15 @@ impl MapTable {
     /// Whether one pair more is more than 99 in 100 slots.
     #[inline]
     fn is_full(self) -> bool {
+        // OBJ-07: upstream does not look at this for a key whose home is empty, either: both grow at the same pair.
         // A number that overflows here is that of no memory.
         self.size().wrapping_add(1).wrapping_mul(100) > self.slots().wrapping_mul(99)
     }
 
     /// # Safety
     /// The slot is a filled one of this dense map, which the caller has alone.
+    /// Writes how far the next slot of a chain is, as an index into [`JUMPS`], and leaves the bit for the body of a chain alone.
+    ///
     pub(super) unsafe fn set_jump(self, slot: u64, jump: u8) {
         // SAFETY: a slot of this dense map, by this contract.
         let mark = unsafe { self.mark_of(slot) };
@@ -159,6 +169,7 @@ impl MapTable {
     /// The map is dense.
     unsafe fn free_after(self, slot: u64) -> Option<(u8, u64)> {
         let wrapped = self.wrapping();
+        // In the order of the table, 126 at most: where none is free the table grows, however empty it is.
         (1..JUMPS.len()).find_map(|jump| {
             let candidate = wrapped(slot.wrapping_add(JUMPS[jump]));
             // SAFETY: a dense map, by this contract, and one of its slots by the remainder.
@@ -244,6 +255,7 @@ impl MapTable {
         let hash = any_hash(unsafe { self.key_of(slot) })?;
         // SAFETY: the map is dense, by this contract.
         let mut at = unsafe { self.home(hash) };
+        // Bounded: a chain that another library wrote wrongly may have no end.
         for _ in 0..=self.slots() {
             // SAFETY: a slot of this dense map: a home, or what `after` returns.
             match self.after(at, unsafe { self.mark_of(at) }) {
@@ -258,6 +270,7 @@ impl MapTable {
     }
 }
 
+/// The error for a key that would make a chain of keys of a file longer than `longest` (OBJ-39).
 #[cold]
 fn chain_too_long(longest: u64) -> Error {
     let message = format!("more than {longest} keys of one map share a chain of its table");

@@ -1,4 +1,7 @@
 //! Tables that take the place of another: copies, and tables of more slots (OBJ-06, OBJ-07).
+//!
+//! Pairs go over in the order of insertion, one by one, as when upstream grows a table: its marks depend on that order, and are the same
+//! in every library.
 
 use super::chain::KeyPosition;
 use super::insert::Holders;
@@ -10,6 +13,7 @@ use crate::object::hash::any_hash;
 
 /// A table that takes the place of another.
 pub(super) struct Successor {
+    /// The new table, with one reference, which is the caller's.
     pub(super) table: MapTable,
     /// The pairs are those of the other bit for bit, so that the other has to forget them.
     pub(super) moved: bool,
@@ -30,7 +34,11 @@ impl MapTable {
         copy
     }
 
-    /// A dense map with the pairs of this one.
+    /// A dense map with the pairs of this one, of 8 slots for four pairs.
+    ///
+    /// # Errors
+    ///
+    /// What the hash or the equality of a key's own type raises.
     pub(super) fn dense_copy(self) -> Result<MapTable> {
         let (slots, shift) = table_size(self.size().max(SMALL_MAX));
         self.copied(slots, shift)
@@ -45,6 +53,7 @@ impl MapTable {
         // SAFETY: a dense map, by this contract.
         let shift = unsafe { self.fib_shift() };
         let (slots, shift) = (self.slots() * 2, shift - 1);
+        // `None` where a key equals another one now, or a chain finds no slot: copies are inserted then, which replaces and grows.
         // SAFETY: a dense map, by this contract. One of the two forgets the pairs: the larger one here where the insertion fails, this
         // one in `replace_by` or `replace_in`.
         let (larger, moved) = match unsafe { self.moved(slots, shift) }? {
@@ -121,7 +130,11 @@ impl MapTable {
         Ok(Some(larger))
     }
 
-    /// [`MapTable::moved`] with copies of the pairs.
+    /// [`MapTable::moved`] with copies of the pairs: for maps that keep theirs.
+    ///
+    /// # Errors
+    ///
+    /// What the hash or the equality of a key's own type raises.
     pub(super) fn copied(self, slots: u64, shift: u32) -> Result<MapTable> {
         let mut copy = MapTable::dense(self.type_index(), slots, shift);
         let mut at = self.first();

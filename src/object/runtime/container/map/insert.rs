@@ -55,6 +55,7 @@ impl MapTable {
             // SAFETY: `inserted` is of that fresh map.
             return unsafe { dense.succeeded(inserted) };
         }
+        // Before the turn is taken: this may call a hook, and none runs under a lock.
         let known = self.find(fresh.key.view())?;
         if known.is_some() || !full {
             let _turn = holders.turn(self);
@@ -62,6 +63,7 @@ impl MapTable {
             unsafe { self.put_small(known, fresh) };
             return Ok(None);
         }
+        // OBJ-06: 2 slots become 4; a map that was made of three pairs has 3, and gets 4.
         let grown = self.small_copy((self.slots() * 2).clamp(2, SMALL_MAX));
         // SAFETY: a fresh map.
         let inserted = unsafe { grown.insert(longest, fresh, Holders::One) };
@@ -125,6 +127,7 @@ impl MapTable {
         let home = unsafe { self.home(hash) };
         // SAFETY: a home is a slot of this dense map (OBJ-07).
         let mark = unsafe { self.mark_of(home) };
+        // The key there would have to move, which hashes it, to find the slot before it: only a plain one calls no hook.
         if mark & BODY != 0 && mark != EMPTY {
             // SAFETY: a slot in the body of a chain is filled (OBJ-07), and this thread is alone with the map.
             let other = unsafe { self.key_of(home) };

@@ -1,4 +1,5 @@
-//! What a map is in memory: the fixed part, pairs, items, marks, and how far a mark jumps (OBJ-05 to OBJ-07).
+//! What a map is in memory: the fixed part, pairs, items, marks, and how far a mark jumps (OBJ-05 to OBJ-07). Inlined C++ of other
+//! libraries reads and writes all of it, so nothing here may move.
 
 use crate::value::header::{Header, static_object};
 use crate::value::heap::release;
@@ -11,21 +12,23 @@ pub(super) const SMALL: u64 = 1 << 63;
 pub(super) const SMALL_MAX: u64 = 4;
 /// No slot: before the first and behind the last in the order of insertion.
 pub(super) const NOWHERE: u64 = u64::MAX;
-/// Mark of an empty slot.
+/// Mark of an empty slot. Its low seven bits are beyond [`JUMPS`], so no chain goes on from it.
 pub(super) const EMPTY: u8 = 0xff;
 /// Mark of a slot that is kept free while the chain that ran through it moves.
 pub(super) const PROTECTED: u8 = 0xfe;
-/// Bit of a mark: the slot is not the first of its chain.
+/// Bit of a mark: the slot is not the first of its chain. Set in [`EMPTY`] and [`PROTECTED`] too, so that no search begins there.
 pub(super) const BODY: u8 = 0x80;
-/// Bytes of a block: 16 marks, then 16 items.
+/// Bytes of a block: 16 marks, then 16 items. A table of fewer slots has a whole block, too.
 pub(super) const BLOCK: usize = 16 + 16 * size_of::<MapItem>();
-/// For keys that a program chose.
+/// The longest chain for keys that a program chose: any (OBJ-39).
 pub(super) const ANY_CHAIN: u64 = u64::MAX;
 
-/// The fixed part of both maps.
+/// The fixed part of both maps, of which a small map has all but the last field.
 #[repr(C)]
 pub(crate) struct MapObj {
+    /// Counts, index and deleter.
     pub(super) header: Header,
+    /// Apart from the header, whose counts others change at any time.
     pub(super) body: MapBody,
     // Only in a dense map; a small one has its pairs there.
     pub(super) order: MapOrder,
@@ -35,9 +38,13 @@ pub(crate) struct MapObj {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct MapBody {
+    /// The pairs of a small map, the blocks of a dense one; null for a map that was emptied.
     pub(super) data: *mut u8,
+    /// Number of pairs.
     pub(super) size: u64,
+    /// Number of slots, with [`SMALL`] for a small map.
     pub(super) slots: u64,
+    /// Frees `data`, with the allocator of the library that made it; `None` where the pairs lie in the object itself.
     pub(super) data_deleter: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 }
 
@@ -55,9 +62,12 @@ impl MapBody {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct MapOrder {
+    /// Shift of the product that makes a hash a slot: 64 minus the binary logarithm of the number of slots.
     pub(super) fib_shift: u32,
     pub(super) padding: u32,
+    /// Slot of the first pair in the order of insertion.
     pub(super) head: u64,
+    /// Slot of the last pair.
     pub(super) tail: u64,
 }
 
@@ -95,7 +105,7 @@ impl Pair {
         Pair::of(self.key.clone(), self.value.clone())
     }
 
-    /// Leaves nothing behind.
+    /// The pair itself; two Nones stay, which drop nothing.
     pub(super) fn moved_out(&mut self) -> Pair {
         std::mem::replace(self, Pair::of(Any::none(), Any::none()))
     }
@@ -105,7 +115,9 @@ impl Pair {
 #[repr(C)]
 pub(super) struct MapItem {
     pub(super) pair: Pair,
+    /// Slot of the pair before it in the order of insertion, or [`NOWHERE`].
     pub(super) prev: u64,
+    /// Slot of the pair behind it, or [`NOWHERE`].
     pub(super) next: u64,
 }
 
@@ -121,10 +133,13 @@ pub(crate) struct DictKind(Header);
 static_object!(MapKind, index::MAP);
 static_object!(DictKind, index::DICT);
 
-/// How far each mark jumps: 0 to 15, triangular numbers up to 2628, then about 2.25 times further each time.
+/// How far each mark jumps (OBJ-07): 0 to 15, triangular numbers up to 2628, then about 2.25 times further each time. 0 ends a chain. The
+/// same numbers as in TVM's maps before tvm-ffi.
 pub(super) static JUMPS: [u64; 126] = jumps();
 
+/// Makes [`JUMPS`] when the crate is compiled.
 const fn jumps() -> [u64; 126] {
+    // Triangular numbers as well, but each about 1.5 times the root of the one before: upstream's choice, so a list.
     const FAR: [u64; 43] = [
         8515,
         19110,
@@ -177,6 +192,7 @@ const fn jumps() -> [u64; 126] {
         at += 1;
     }
     while at < 83 {
+        // From the triangular number of 6, which is 21, on: those before it are among the first sixteen.
         let side = at as u64 - 10;
         table[at] = side * (side + 1) / 2;
         at += 1;
@@ -188,14 +204,15 @@ const fn jumps() -> [u64; 126] {
     table
 }
 
-/// Deleter of the memory behind the address of a map (OBJ-05).
+/// Deleter of the memory behind the address of a map (OBJ-05). The map carries it, so that another library that grows the map frees this
+/// memory with the allocator that it is from.
 pub(super) unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
     // SAFETY: the deleter of the tables that `MapTable::dense` and `become_table` make with `allocate`; called once, with the
     // map's last use of one (`MapTable::reset`).
     unsafe { release(data.cast()) }
 }
 
-/// Blocks that so many slots take.
+/// Blocks of 16 that so many slots take.
 pub(super) fn blocks(slots: u64) -> usize {
     slots.div_ceil(16) as usize
 }
