@@ -33,6 +33,7 @@ impl From<Violation> for GraphFault {
 /// The first rule that is broken: OBJ-16, OBJ-39 or OBJ-40 for the text, OBJ-18 for its members, OBJ-19 for a container inside itself,
 /// OBJ-20 for an index that names no node.
 pub fn check(text: &[u8]) -> Result<(), GraphFault> {
+    // The text first: what is wrong with it comes before any rule about the graph.
     let tree = Tree::read(text)?;
     let missing = |what: &str| OBJ_18.refused(Kind::Missing, format!("the graph has no `{what}`"));
     let root = tree.member(tree.root, "root_index");
@@ -43,6 +44,7 @@ pub fn check(text: &[u8]) -> Result<(), GraphFault> {
         let message = "`nodes` of the graph is no array";
         return Err(OBJ_18.refused(Kind::Malformed, message).into());
     };
+    // OBJ-18: nodes that the root does not reach are not looked at, as a reader does not decode them.
     let mut state = vec![NodeState::New; nodes.len()];
     // A stack of its own: a graph may be as deep as it has nodes, and a check makes no objects whose nesting OBJ-41 would bound.
     let mut open: Vec<(usize, std::slice::Iter<'_, JsonRef>)> = Vec::new();
@@ -52,6 +54,7 @@ pub fn check(text: &[u8]) -> Result<(), GraphFault> {
             && let (Some(state), Some(node)) = (state.get_mut(at), nodes.get(at))
         {
             match state {
+                // A node that two others refer to is followed once, so that the time is linear.
                 NodeState::Done => {}
                 NodeState::Open => {
                     let message = format!("node {at} contains itself");
@@ -93,6 +96,10 @@ enum NodeState {
 }
 
 /// The node that an index names.
+///
+/// # Errors
+///
+/// OBJ-18 of kind malformed for what is no integer, OBJ-20 for an integer that names no node.
 fn slot(
     named: Option<i64>,
     count: usize,
@@ -102,6 +109,7 @@ fn slot(
         let message = format!("{} holds what is no index", place());
         return Err(OBJ_18.refused(Kind::Malformed, message).into());
     };
+    // OBJ-20: a negative index names no node.
     let slot = usize::try_from(named).ok().filter(|slot| *slot < count);
     slot.ok_or_else(|| GraphFault {
         violation: OBJ_20.refused(
@@ -132,6 +140,7 @@ pub(crate) fn summary(text: &[u8], version: &str) -> Option<Summary> {
     let root = tree.int(tree.member(tree.root, "root_index")?)?;
     let root = usize::try_from(root).ok()?;
     let key = |node: &JsonRef| tree.text(tree.member(*node, "type")?);
+    // OBJ-18: may be absent; what stands in it is the writer's own.
     let metadata = tree.member(tree.root, "metadata");
     Some(Summary {
         root: nodes.get(root).and_then(key),
@@ -242,11 +251,17 @@ impl<'a> Tree<'a> {
     }
 
     /// The indices in a container; nothing for any other node.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-18: kind missing for a node without `type` or `data`, kind malformed for `data` of a container that is no array, or has
+    /// a key without a value.
     fn children(&self, node: JsonRef, at: usize) -> Result<&[JsonRef], Violation> {
         let missing =
             |what: &str| OBJ_18.refused(Kind::Missing, format!("node {at} has no {what}"));
         let key = self.member(node, "type").and_then(|key| self.bytes(key));
         let key = key.ok_or_else(|| missing("text `type`"))?;
+        // OBJ-18: None has no `data`; upstream ignores any.
         if *key == *b"None" {
             return Ok(&[]);
         }
@@ -255,6 +270,7 @@ impl<'a> Tree<'a> {
         let pairs = match &*key {
             b"ffi.Array" | b"ffi.List" => false,
             b"ffi.Map" | b"ffi.Dict" => true,
+            // Data of any other type is followed by a reader that has the type.
             _ => return Ok(&[]),
         };
         let wrong =
@@ -270,9 +286,11 @@ impl<'a> Tree<'a> {
     /// free slot is not counted: at most every second of its slots is taken.
     fn collide(&self, pairs: &[(JsonRef, JsonRef)]) -> bool {
         let count = pairs.len() as u64;
+        // OBJ-39: fewer names than a chain may have need no hash.
         if count <= UNTRUSTED_CHAIN {
             return false;
         }
+        // The table that this many pairs get at once (OBJ-06): the reader makes the map of all of them.
         let (_, shift) = table_size(count);
         let home = |(name, _): &(JsonRef, JsonRef)| {
             let bytes = self.bytes(*name).unwrap_or_default();
@@ -303,6 +321,7 @@ impl Build for &mut Tree<'_> {
     type Value = JsonRef;
 
     fn null(&mut self) -> JsonRef {
+        // A value that no rule of a graph is about is 0, which is no shape.
         JsonRef::default()
     }
 
@@ -324,6 +343,7 @@ impl Build for &mut Tree<'_> {
 
     fn array(&mut self, items: Vec<JsonRef>) -> JsonRef {
         if items.is_empty() {
+            // All empty containers share the length at 0: a text of `[]` alone would otherwise cost a word for each.
             return JsonRef::new(JsonShape::Array, 0);
         }
         let array = self.container(JsonShape::Array, items.len());

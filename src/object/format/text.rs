@@ -31,6 +31,11 @@ pub(crate) trait Build {
 }
 
 /// Reads a text to its end.
+///
+/// # Errors
+///
+/// OBJ-16 of kind malformed at the byte that is no JSON; OBJ-40 where it nests too deep, at the first byte inside; OBJ-39 at the
+/// brace of an object whose names collide.
 pub(crate) fn read<B: Build>(text: &[u8], build: B) -> Result<B::Value, Violation> {
     let mut reader = JsonReader { text, at: 0, build };
     reader.document().map_err(|wrong| {
@@ -106,10 +111,15 @@ impl<'a, B: Build> JsonReader<'a, B> {
     }
 
     /// Reads a value, and nothing but space behind it.
+    ///
+    /// # Errors
+    ///
+    /// "Extra data" at the first byte behind the value; what the value breaks.
     fn document(&mut self) -> Result<B::Value, JsonError> {
         let value = self.value()?;
         self.skip_space();
         if self.at < self.text.len() {
+            // At the first byte that is too much, as Python's reader has it.
             return self.wrong("Extra data");
         }
         Ok(value)
@@ -120,6 +130,8 @@ impl<'a, B: Build> JsonReader<'a, B> {
         let mut open: Vec<OpenContainer<B::Value>> = Vec::new();
         loop {
             self.skip_space();
+            // A value by its first byte; an empty container is a value at once and is never open, so that it does not count in
+            // OBJ-40.
             let mut done = match self.peek() {
                 None => return self.wrong(VALUE),
                 Some(b'{') => {
@@ -156,10 +168,12 @@ impl<'a, B: Build> JsonReader<'a, B> {
                 Some(b'-') if self.rest().get(1) == Some(&b'I') => {
                     self.literal("-Infinity", |build| build.float(f64::NEG_INFINITY))?
                 }
+                // Anything else begins a number or nothing.
                 Some(_) => self.number()?,
             };
             // Hand the value to what is open around it, as long as that ends.
             loop {
+                // Nothing is open: this was the outermost value.
                 let Some(around) = open.last_mut() else {
                     return Ok(done);
                 };
@@ -173,6 +187,8 @@ impl<'a, B: Build> JsonReader<'a, B> {
                         self.step(1);
                         break;
                     }
+                    // The next name is read here, and so a comma with no name behind it is an error: the standard has no trailing
+                    // comma.
                     (Some(b','), OpenContainer::Object(_, key)) => {
                         self.step(1);
                         self.skip_space();
@@ -219,6 +235,10 @@ impl<'a, B: Build> JsonReader<'a, B> {
     }
 
     /// Reads a name and its colon.
+    ///
+    /// # Errors
+    ///
+    /// Where no quote begins the name, and where no colon follows it.
     fn key(&mut self) -> Result<B::Value, JsonError> {
         if self.peek() != Some(b'"') {
             return self.wrong(NAME);
@@ -233,6 +253,10 @@ impl<'a, B: Build> JsonReader<'a, B> {
     }
 
     /// Reads `word`, which the cursor is expected to be at.
+    ///
+    /// # Errors
+    ///
+    /// At the first letter, where the text has another word.
     fn literal(
         &mut self,
         word: &str,
@@ -248,11 +272,13 @@ impl<'a, B: Build> JsonReader<'a, B> {
     /// Reads a number (OBJ-16). What is wrong with it is blamed on its first byte.
     fn number(&mut self) -> Result<B::Value, JsonError> {
         let start = self.at;
+        // All bytes that a number can have, and then one parser: `1-2` is one wrong number and not two.
         let text = self.figures();
         let wrong = Err(JsonError {
             what: VALUE,
             at: start,
         });
+        // A byte that begins no value at all.
         if text.is_empty() {
             return wrong;
         }
@@ -301,6 +327,7 @@ impl<'a, B> JsonReader<'a, B> {
 
     /// Goes on behind what the standard calls space, and no other.
     fn skip_space(&mut self) {
+        // JSON has these four; other space, as a form feed, is an error.
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.step(1);
         }
@@ -320,6 +347,11 @@ impl<'a, B> JsonReader<'a, B> {
     }
 
     /// A string, its escapes resolved.
+    /// Borrowed where it has none.
+    ///
+    /// # Errors
+    ///
+    /// At its quote where it does not end, at a control character, at what is wrong with an escape.
     fn characters(&mut self) -> Result<Cow<'a, [u8]>, JsonError> {
         let start = self.at;
         self.step(1);
@@ -350,6 +382,7 @@ impl<'a, B> JsonReader<'a, B> {
                     return Ok(text.into());
                 }
                 Some(b'\\') => self.escape(&mut text)?,
+                // A line may not end inside a string, nor any other control character stand there.
                 Some(byte) if byte < b' ' => return self.wrong("Invalid control character at"),
                 Some(byte) => {
                     text.push(byte);
@@ -363,6 +396,7 @@ impl<'a, B> JsonReader<'a, B> {
     /// backslash.
     fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), JsonError> {
         self.step(1);
+        // The letter is looked at before it is read, so that an unknown one is where the error is.
         let byte = match self.peek() {
             Some(plain @ (b'"' | b'\\' | b'/')) => plain,
             Some(b'b') => 8,
@@ -387,6 +421,7 @@ impl<'a, B> JsonReader<'a, B> {
         // A second escape that makes no pair is blamed where it stands, a first one without a second where that stands.
         let mut wrong = start;
         let mut units = vec![first];
+        // Beyond U+FFFF an escape has two halves, as in UTF-16.
         if (0xd800..0xdc00).contains(&first) && self.rest().starts_with(b"\\u") {
             self.step(1);
             wrong = self.at.saturating_add(1);
@@ -402,7 +437,12 @@ impl<'a, B> JsonReader<'a, B> {
     }
 
     /// Four hexadecimal digits after the `u` at the cursor.
+    ///
+    /// # Errors
+    ///
+    /// At `blame`, where there are fewer or other letters.
     fn four_digits(&mut self, blame: usize) -> Result<u16, JsonError> {
+        // The cursor is at the `u`. `from_str_radix` accepts a sign, so the digits are looked at first.
         let digits = self.rest().get(1..5);
         let code = digits
             .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))

@@ -24,6 +24,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 /// The form of a value.
+/// A text that is not UTF-8 has its bytes replaced; an object of another type than those of the table is shown by its key alone.
 pub fn to_json(value: AnyView<'_>) -> Value {
     let raw = value.as_raw();
     if let Some(text) = str_bytes(&value) {
@@ -35,11 +36,13 @@ pub fn to_json(value: AnyView<'_>) -> Value {
     match raw.type_index {
         index::NONE => Value::Null,
         index::BOOL => json!(raw.int() != 0),
+        // JSON of cases is read with 64-bit integers, so that these need no form of their own.
         index::INT => json!(raw.int()),
         // Apart from integers: 1 and 1.0 are one number in JSON and two keys here (OBJ-02).
         index::FLOAT => json!({"float": float_form(raw.float())}),
         index::DATA_TYPE => json!({"dtype": dtype_to_text(raw.dtype()).unwrap_or_default()}),
         index::DEVICE => json!({"device": [raw.device().device_type, raw.device().device_id]}),
+        // As text: JSON readers make floats of numbers beyond 64 bits.
         index::BIG_INT => {
             json!({"int": big_int::to_decimal(big_int::words_of(&value).unwrap_or_default())})
         }
@@ -52,6 +55,7 @@ pub fn to_json(value: AnyView<'_>) -> Value {
             Ok(Ok(error)) => json!({"error": [error.kind().as_str(), error.message()]}),
             _ => Value::Null,
         },
+        // By its key alone: what an object holds is the business of the operations that look into it.
         own => json!({"object": types::key_of(own)}),
     }
 }
@@ -142,6 +146,7 @@ fn mapping(fixed: bool, pairs: &[Value]) -> Result<Any, String> {
             return Err(format!("a pair is not {pair}"));
         };
         let (key, value) = (from_json(key)?, from_json(value)?);
+        // In turn, and not as pairs at once: a map that is made of four pairs at once is dense from the start (OBJ-06).
         let set = if fixed {
             map.set(key, value)
         } else {

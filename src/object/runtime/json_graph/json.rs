@@ -93,6 +93,7 @@ pub(crate) fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
         open: Vec::new(),
     };
     writer.value(value)?;
+    // JSON is UTF-8: bytes of a string that are not are replaced.
     Ok(String::from_utf8(writer.text)
         .unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned()))
 }
@@ -155,6 +156,10 @@ struct JsonWriter {
 
 impl JsonWriter {
     /// Writes any value.
+    ///
+    /// # Errors
+    ///
+    /// A ValueError with OBJ-17, kind unsupported, for a value that has no JSON; as [`stringify`].
     fn value(&mut self, value: AnyView<'_>) -> Result<()> {
         let raw = value.as_raw();
         match raw.type_index {
@@ -184,6 +189,10 @@ impl JsonWriter {
     }
 
     /// Writes an array, a list or a map, one level further in.
+    ///
+    /// # Errors
+    ///
+    /// A ValueError for a container inside itself and for a key that is no string; OBJ-40 where it nests too deep.
     fn container(&mut self, value: AnyView<'_>) -> Result<()> {
         let at = value.as_raw().ptr() as usize;
         // OBJ-17: only a list can come to hold itself, directly or further down, and without this its text has no end.
@@ -198,6 +207,7 @@ impl JsonWriter {
             return Err(OBJ_40.refused(Kind::Limit, message).into());
         }
         depth::check_stack()?;
+        // Only what is on the way: a value that occurs twice side by side is written twice.
         self.open.push(at);
         self.level += self.indent;
         if let Some(items) = sequence_of(value) {
@@ -245,6 +255,10 @@ impl JsonWriter {
     }
 
     /// A new line with its indent, in indented text; in any text this is where its length is checked.
+    ///
+    /// # Errors
+    ///
+    /// A ValueError with OBJ-17, kind limit, for a text of more than [`MAX_TEXT`] bytes.
     fn line(&mut self) -> Result<()> {
         // Before the line is written: the spaces alone may be most of the text.
         if self.text.len() + self.level > MAX_TEXT {

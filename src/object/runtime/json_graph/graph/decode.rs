@@ -31,6 +31,7 @@ pub fn decode(graph: AnyView<'_>) -> Result {
     }
     let root = part(graph, "root_index", index::INT, "integer")?;
     let nodes = part(graph, "nodes", index::ARRAY, "array")?;
+    // OBJ-18: other members of a graph or a node are left alone, as upstream does.
     let nodes = sequence_of(nodes.view()).unwrap_or_default().into_owned();
     let mut decoder = GraphDecoder {
         done: vec![None; nodes.len()],
@@ -44,6 +45,10 @@ pub fn decode(graph: AnyView<'_>) -> Result {
 }
 
 /// A member that every graph has.
+///
+/// # Errors
+///
+/// A ValueError with OBJ-18: kind missing where it is absent, kind malformed where it is of another type.
 fn part(graph: AnyView<'_>, name: &str, type_index: i32, words: &str) -> Result {
     let message = format!("Invalid JSON Object Graph, expected `{name}` {words} field");
     match member_of(graph, name)? {
@@ -85,7 +90,13 @@ struct GraphDecoder {
 
 impl GraphDecoder {
     /// The value of node `at`, read once: what two nodes refer to is one object.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-20 for an index that names no node, OBJ-19 for a node below itself, OBJ-41 where it nests too deep; what the node
+    /// breaks.
     fn node(&mut self, at: i64) -> Result {
+        // OBJ-20: a negative index names no node, and is no large one.
         let slot = usize::try_from(at)
             .ok()
             .filter(|&slot| slot < self.nodes.len());
@@ -106,8 +117,10 @@ impl GraphDecoder {
         })?;
         depth::check_saved(self.depth + 1)?;
         depth::check_stack()?;
+        // Not closed again where reading fails: the error ends the whole graph.
         self.open[slot] = true;
         self.depth += 1;
+        // Children of this node count from 0; its siblings read so far count again when it is done.
         let beside = std::mem::take(&mut self.below);
         let node = self.nodes[slot].clone();
         let value = self.decode(node.view())?;
@@ -123,6 +136,10 @@ impl GraphDecoder {
     }
 
     /// The value of a node by its type key (OBJ-18).
+    ///
+    /// # Errors
+    ///
+    /// OBJ-18 of kind missing for an absent member, of kind malformed for another form; a TypeError for `data` of another type.
     fn decode(&mut self, node: AnyView<'_>) -> Result {
         if node.type_index() != index::MAP {
             let message = format!(
@@ -135,6 +152,7 @@ impl GraphDecoder {
             ));
         }
         let key = cast::<String>(data_of(node, "type")?.view())?;
+        // An InternalError and no rule: which types there are depends on what the process has loaded.
         let type_index = types::index_of(&key)
             .ok_or_else(|| Error::new(ErrorKind::Internal, format!("Cannot find type `{key}`")))?;
         // OBJ-18: `None` has no `data`.
@@ -145,6 +163,7 @@ impl GraphDecoder {
         let data = data_of(node, "data")?.clone();
         let data = data.view();
         Ok(match type_index {
+            // Casts are those of arguments (VAL-10), as upstream: an int is a float, too, and a bool an int.
             index::BOOL => cast::<bool>(data)?.into(),
             index::INT => cast::<i64>(data)?.into(),
             index::FLOAT => cast::<f64>(data)?.into(),
@@ -155,11 +174,13 @@ impl GraphDecoder {
                 let text = cast::<String>(data)?;
                 let bytes = BASE64_STANDARD
                     .decode(text.as_bytes())
+                    // Kind and message are those of upstream.
                     .map_err(|_| Error::new(ErrorKind::Internal, "invalid base64 encoding"))?;
                 Bytes::new(&bytes).into()
             }
             index::ARRAY => Array::new(self.list(data)?).into(),
             index::LIST => List::new(self.list(data)?).into(),
+            // OBJ-18: of keys that are equal the last value counts, as in the map that upstream fills.
             index::MAP => {
                 let mut map = Map::new();
                 for (key, value) in self.pairs(data)? {
@@ -181,6 +202,10 @@ impl GraphDecoder {
     }
 
     /// The values of the nodes that `data` names.
+    ///
+    /// # Errors
+    ///
+    /// A TypeError for `data` that is no array of integers; what a node breaks.
     fn list(&mut self, data: AnyView<'_>) -> Result<Vec<Any>> {
         let items = cast::<Array>(data)?;
         items
@@ -191,6 +216,10 @@ impl GraphDecoder {
     }
 
     /// The pairs of a map or dict: keys and values in turn (OBJ-18).
+    ///
+    /// # Errors
+    ///
+    /// A ValueError with OBJ-18, kind malformed, for a key without a value; as [`GraphDecoder::list`].
     fn pairs(&mut self, data: AnyView<'_>) -> Result<Vec<(Any, Any)>> {
         let count = cast::<Array>(data)?.len();
         let paired = OBJ_18.demand(Kind::Malformed, count.is_multiple_of(2), || {
@@ -198,6 +227,7 @@ impl GraphDecoder {
                 "Invalid JSON Object Graph: Map/Dict data must contain an even number of [key, value] entries, got {count}"
             )
         });
+        // A ValueError, as upstream raises it: a violation by itself would be of another kind.
         paired.map_err(|broken| Error::of_violation(ErrorKind::Value, broken))?;
         let mut items = self.list(data)?.into_iter();
         let mut pairs = Vec::with_capacity(count / 2);
@@ -208,14 +238,21 @@ impl GraphDecoder {
     }
 
     /// An entry of an enumeration, what the hook of the type makes of `data`, or an object field by field (OBJ-18).
+    ///
+    /// # Errors
+    ///
+    /// A TypeError where a field without a default is absent; what the hook, the creator or a setter of the type fails with.
     fn object(&mut self, type_index: i32, data: AnyView<'_>) -> Result {
         if types::is_instance(type_index, enum_index()) {
             return enum_member(type_index, data);
         }
+        // OBJ-18: such a type keeps its data in a form of its own; what it makes of `data` is not looked into.
         if let Some(hook) = column::DATA_FROM_JSON.value(type_index) {
             return cast::<Function>(hook)?.call(&[data]);
         }
         let info = described(type_index)?;
+        // Upstream ends the process for a node of `ffi.Object`, which has no creator; here it is an error like that of any type
+        // without one.
         let object = create(info)?;
         // After `create`: a type that cannot be made is the error, whatever its data is.
         if data.type_index() != index::MAP {
@@ -264,6 +301,10 @@ impl GraphDecoder {
 }
 
 /// A device from type and number.
+///
+/// # Errors
+///
+/// A ValueError with OBJ-18 for another number of parts, a TypeError for one that is no integer of 32 bits.
 fn device(parts: &Array) -> Result<DLDevice> {
     let [device_type, device_id] = parts.as_slice() else {
         return Err(refuse(format!(
@@ -278,6 +319,10 @@ fn device(parts: &Array) -> Result<DLDevice> {
 }
 
 /// The member of an enumeration that has this number or name.
+///
+/// # Errors
+///
+/// A ValueError where there is none.
 fn enum_member(type_index: i32, data: AnyView<'_>) -> Result {
     // OBJ-18: by its number where the type is numbered. The type has no index of its own in the ABI, so it is looked up by its key.
     let numbered = types::index_of("ffi.IntEnum")
@@ -287,6 +332,7 @@ fn enum_member(type_index: i32, data: AnyView<'_>) -> Result {
     } else {
         Any::from(cast::<Str>(data)?)
     };
+    // The entries of a type are in one of its attributes, by name or number.
     let found = match column::ENUM
         .value(type_index)
         .and_then(|state| state.as_object().cloned())

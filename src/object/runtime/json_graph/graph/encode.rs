@@ -50,7 +50,12 @@ struct GraphEncoder {
 impl GraphEncoder {
     /// The index of the node of a value. Equal plain values, and the same object, are one node; children come before parents
     /// (OBJ-18).
+    ///
+    /// # Errors
+    ///
+    /// OBJ-19 for an object inside itself, OBJ-41 where it nests too deep; as [`encode`].
     fn node(&mut self, value: AnyView<'_>) -> Result<i64> {
+        // Equal as keys of a map (OBJ-02): 1, true and 1.0 are three nodes, and two empty arrays are two.
         if let Some(known) = self.known.get(value)? {
             return Ok(cast(known.view())?);
         }
@@ -78,11 +83,16 @@ impl GraphEncoder {
         }
         let at = self.nodes.len() as i64;
         self.nodes.push(node);
+        // The value is held in the dict, so that no other object takes its address meanwhile.
         self.known.set(value.to_any(), at)?;
         Ok(at)
     }
 
     /// The node of a value that has none yet.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError for a value that has no node, such as a bare pointer; as [`encode`].
     fn encode(&mut self, value: AnyView<'_>) -> Result {
         let raw = value.as_raw();
         let key = types::key_of(raw.type_index);
@@ -93,6 +103,7 @@ impl GraphEncoder {
             index::DATA_TYPE => Any::from(dtype_to_text(raw.dtype())?),
             index::DEVICE => {
                 let device = raw.device();
+                // OBJ-18: by its numbers, which are the same in every process, and not by its name.
                 let parts = [device.device_type, device.device_id];
                 Any::from(Array::new(parts.map(Any::from).to_vec()))
             }
@@ -160,6 +171,7 @@ impl GraphEncoder {
             return cast::<Function>(hook)?.call(&[AnyView::from(object)]);
         }
         let info = described(own)?;
+        // Found by the writer, so that no object is written that cannot be made again.
         if !can_create(info) {
             return Err(Error::new(
                 ErrorKind::Type,

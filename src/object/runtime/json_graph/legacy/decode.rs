@@ -76,8 +76,14 @@ fn wrong(node: &LegacyNode, what: impl AsRef<str>) -> Error {
 
 impl LegacyDecoder<'_> {
     /// The value of node `at`, read once: what two nodes refer to is one object.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-23 for an index that names no node, OBJ-27 for a node below itself, OBJ-41 where it nests too deep; what the node
+    /// breaks.
     fn node(&mut self, at: usize) -> Result {
         let graph = self.graph;
+        // OBJ-23: upstream takes the number of nodes itself for an index, and reads what is behind the list.
         let Some(node) = graph.nodes.get(at) else {
             let message = format!("node {at} of {}", graph.nodes.len());
             return Err(OBJ_23.refused(Kind::Malformed, message).into());
@@ -110,11 +116,13 @@ impl LegacyDecoder<'_> {
     /// Short, as what it calls by recursion is: a thread may have little stack.
     fn decode(&mut self, node: &LegacyNode) -> Result {
         match node.container() {
+            // Before the types of the process: `ffi.Array` has a type there, and no fields.
             Some(Container::Array) => Ok(Array::new(self.children(node)?).into()),
             Some(_) => {
                 let children = self.children(node)?;
                 map(node, children)
             }
+            // OBJ-33: by the type key alone, in whatever release the type had these fields.
             None => match described(&node.type_key) {
                 Some(info) => self.object(node, info),
                 None => plain(node),
@@ -132,7 +140,12 @@ impl LegacyDecoder<'_> {
     }
 
     /// An object of a type that this process describes, field by field (OBJ-33).
+    ///
+    /// # Errors
+    ///
+    /// OBJ-33 of kind missing for an absent attribute; what [`LegacyDecoder::field`] or a setter fails with.
     fn object(&mut self, node: &LegacyNode, info: &'static TypeInfo) -> Result {
+        // Extra attributes are left alone, as releases do: a type may have lost a field since.
         let object = create(info)?;
         for field in fields_of(&object) {
             // OBJ-33: an attribute that a field needs and that is absent is `missing`; one with a default is not needed.
@@ -146,6 +159,10 @@ impl LegacyDecoder<'_> {
     }
 
     /// The value of a field, from the attribute of its name.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-36 for a number, VAL-18 for a data type, OBJ-33 for a tensor that is not there; what a node breaks.
     fn field(&mut self, node: &LegacyNode, field: &FieldInfo) -> Result {
         let text = attribute(node, field.name())?;
         // OBJ-33: an absent field is `null` in 0.21, and the index of the null node before.
@@ -154,6 +171,7 @@ impl LegacyDecoder<'_> {
         }
         Ok(match field.static_type_index {
             index::NONE => Any::none(),
+            // OBJ-36: a number to its end, where releases take what the text begins with: `3abc` is 3 to them.
             index::BOOL => truth(node, text)?.into(),
             index::INT => parse::<i64>(node, text)?.into(),
             index::FLOAT => float(node, text)?.into(),
@@ -185,8 +203,13 @@ impl LegacyDecoder<'_> {
 }
 
 /// The text of an attribute. Absent it is `missing` (OBJ-33).
+///
+/// # Errors
+///
+/// OBJ-33: kind missing where it is absent, kind malformed where it is not UTF-8.
 fn attribute<'n>(node: &'n LegacyNode, name: &str) -> Result<&'n str> {
     let text = node.attrs.get(name).map(Vec::as_slice);
+    // OBJ-33: what no attribute has may be a field that came later, and is still an error: only a default says what it would be.
     let text = text.ok_or_else(|| {
         let message = format!("a `{}` has no attribute `{name}`", node.type_key);
         Error::from(OBJ_33.refused(Kind::Missing, message))
@@ -198,6 +221,7 @@ fn attribute<'n>(node: &'n LegacyNode, name: &str) -> Result<&'n str> {
 fn record(node: &LegacyNode) -> Result {
     let mut map = Map::new();
     map.set("type_key", node.type_key.as_str())?;
+    // Empty members are not in the file either (OBJ-31), so that an absent one and an empty one are the same.
     if !node.repr.is_empty() {
         map.set("repr", Str::new(&node.repr))?;
     }
@@ -215,14 +239,23 @@ fn record(node: &LegacyNode) -> Result {
 }
 
 /// The representation of a node, itself base64 of bytes (OBJ-33).
+///
+/// # Errors
+///
+/// OBJ-33 of kind malformed for what is no base64 of the standard alphabet, padded.
 fn decode_base64(node: &LegacyNode) -> Result<Vec<u8>> {
     let bytes = BASE64_STANDARD.decode(&node.repr);
     bytes.map_err(|_| wrong(node, "is represented by base64"))
 }
 
 /// Base64 of a count, u64, and that many i64.
+///
+/// # Errors
+///
+/// OBJ-33 of kind malformed where there are not as many extents as counted.
 fn shape(node: &LegacyNode) -> Result<Shape> {
     let bytes = decode_base64(node)?;
+    // Chunks and not a cursor: a rest of fewer than 8 bytes is no word, and makes the count wrong.
     let mut words = bytes
         .chunks(8)
         .map(|word| word.try_into().map(i64::from_le_bytes));
@@ -243,6 +276,7 @@ fn numbers(key: &str) -> NumberFields {
             index::INT => Number::Int,
             // A field that is a device is written by its halves, each an i32.
             index::DEVICE => Number::Half,
+            // Any other field is a node or a text.
             index::FLOAT => Number::Float,
             _ => return None,
         };
@@ -268,6 +302,7 @@ fn map(node: &LegacyNode, children: Vec<Any>) -> Result {
             map.set_untrusted(key, value)?;
         }
     } else {
+        // OBJ-24: as many keys as values, in a graph that was read.
         for (key, value) in node.keys.iter().zip(children) {
             map.set_untrusted(Str::new(key), value)?;
         }
@@ -276,6 +311,10 @@ fn map(node: &LegacyNode, children: Vec<Any>) -> Result {
 }
 
 /// A node that refers to no other.
+///
+/// # Errors
+///
+/// OBJ-33 for a representation or attributes that the type does not have, OBJ-36 for a number; the rules of tensor records.
 fn plain(node: &LegacyNode) -> Result {
     let text =
         || std::str::from_utf8(&node.repr).map_err(|_| wrong(node, "is represented by text"));
@@ -290,6 +329,7 @@ fn plain(node: &LegacyNode) -> Result {
         "runtime.BoxFloat" => float(node, text()?)?.into(),
         "runtime.BoxBool" => match text()? {
             "true" => true.into(),
+            // OBJ-36: words in this type alone; a bool in an attribute is 0 or 1.
             "false" => false.into(),
             other => return Err(wrong(node, format!("is `{other}`"))),
         },
@@ -306,6 +346,7 @@ fn plain(node: &LegacyNode) -> Result {
         "runtime.NDArray" | "ffi.NDArray" => {
             let bytes = decode_base64(node)?;
             let mut cursor = Cursor::new(&bytes);
+            // OBJ-33: the node came with 0.9, and with it one way to count the bytes (TEN-31).
             let record = TensorRecord::read(&mut cursor, Sizing::V0_7, &mut Findings::default())?;
             Tensor::from_record(&record)?.into()
         }

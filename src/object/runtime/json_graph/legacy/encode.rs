@@ -35,6 +35,7 @@ impl LegacyGraph {
             kept: Vec::new(),
             open: Vec::new(),
         };
+        // OBJ-30: None is node 0, and then the graph has no other.
         let root = encoder.node(value)?;
         Ok(LegacyGraph {
             root,
@@ -86,6 +87,10 @@ impl LegacyEncoder {
     }
 
     /// Which node a value is, and whether it was one before. If not, it is open now.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-27 for an object that is open, OBJ-41 where it nests too deep.
     fn place(&mut self, value: AnyView<'_>) -> Result<(usize, bool)> {
         let address = value.as_object().map(|object| object.as_ptr() as usize);
         if let Some(known) = self.known(value, address)? {
@@ -123,6 +128,10 @@ impl LegacyEncoder {
     }
 
     /// A type key before 0.21, the releases that can save it, and its key in 0.21.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-33 of kind unsupported for a release before `since`.
     fn key(&self, value: AnyView<'_>, old: &str, since: u8, new: &str) -> Result<String> {
         match self.release.minor() {
             21.. => Ok(new.to_owned()),
@@ -181,6 +190,7 @@ impl LegacyEncoder {
                 if self.new_era() {
                     attr("v_int64", i64::from(set).to_string());
                 } else {
+                    // OBJ-36: in words here, where an attribute has 0 or 1.
                     node.repr = set.to_string().into();
                 }
             }
@@ -242,6 +252,7 @@ impl LegacyEncoder {
         let pairs = pairs_of(value);
         let pairs = || pairs.iter().flatten();
         // Without pairs there are no keys that are not strings.
+        // OBJ-24: one key of another type makes all pairs take turns: `keys` has text alone.
         let named = pairs().all(|(key, _)| str_bytes(&key.view()).is_some());
         for (key, item) in pairs() {
             // OBJ-32: nodes have `keys` from 0.4 on; a map with another key than text has keys and values in turn (OBJ-24).
@@ -300,6 +311,10 @@ impl LegacyEncoder {
 }
 
 /// The record of a tensor, as TEN-20 has it from 0.7 on.
+///
+/// # Errors
+///
+/// OBJ-11 for a tensor that is not compact on the CPU; the rules of tensor records.
 fn tensor_record(value: AnyView<'_>) -> Result<Vec<u8>> {
     let tensor = cast::<Tensor>(value)?;
     let dtype = tensor.dl().dtype;
