@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A TVM release `0.minor`, from [`Release::FIRST`] to [`Release::LAST`].
+/// Patch releases are not distinguished: rules are about minor releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release(u8);
 
@@ -14,6 +15,7 @@ impl Release {
     pub const LAST: Release = Release(27);
 
     /// Release `0.minor`; `None` outside 0.2 to 0.27.
+    /// Constant, so that tables of releases are checked when the crate is compiled.
     pub const fn new(minor: u8) -> Option<Release> {
         if minor >= Release::FIRST.0 && minor <= Release::LAST.0 {
             Some(Release(minor))
@@ -55,7 +57,11 @@ impl FromStr for Release {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        /// # Errors
+        ///
+        /// A text with the releases that are covered.
         let wrong = || format!("`{text}` is not a TVM release: 0.2 to 0.27 are covered");
+        // Tags are accepted as well: `v0.8.0`. What stands behind the second number makes no difference.
         let mut parts = text.trim_start_matches('v').split('.');
         if parts.next() != Some("0") {
             return Err(wrong());
@@ -108,6 +114,7 @@ impl Releases {
 
 impl fmt::Display for Releases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // An end is written where it says something: a range to the newest release is open for those to come.
         if self.since > Release::FIRST {
             write!(f, "{}", self.since)?;
         }
@@ -122,7 +129,11 @@ impl fmt::Display for Releases {
 impl FromStr for Releases {
     type Err = String;
 
+    /// # Errors
+    ///
+    /// A text: an end that is no release, or a range that runs backwards.
     fn from_str(text: &str) -> Result<Self, String> {
+        // One release is a range, too.
         let Some((since, until)) = text.split_once("..") else {
             let release = text.parse()?;
             return Ok(Releases {
@@ -140,6 +151,7 @@ impl FromStr for Releases {
         } else {
             until.parse()?
         };
+        // No release is in it: a slip, where a rule or a kind states its releases.
         if since > until {
             Err(format!("`{text}` runs backwards"))
         } else {
@@ -179,6 +191,7 @@ impl Layout {
     /// The releases that write it.
     pub const fn releases(self) -> Releases {
         match self {
+            // BLOB-50: the symbol of 0.2 is that of 0.7 as well: it alone tells neither range.
             Layout::V0_2 => Releases::between(2, 6),
             Layout::V0_7 => Releases::between(7, 20),
             Layout::V0_21 => Releases::between(21, 21),
@@ -193,6 +206,7 @@ impl Layout {
             7..=20 => Layout::V0_7,
             // One release: between the move to tvm-ffi and the new layout of the library binary.
             21 => Layout::V0_21,
+            // BLOB-10: the tree moved to the front, and no release has changed the order since.
             22.. => Layout::V0_22,
         }
     }
@@ -207,7 +221,11 @@ impl fmt::Display for Layout {
 impl FromStr for Layout {
     type Err = String;
 
+    /// # Errors
+    ///
+    /// A text with the layouts that there are.
     fn from_str(text: &str) -> Result<Self, String> {
+        // By name alone: `0.8` is a release and no layout. `Layout::of` has that of a release.
         let known = Layout::ALL.into_iter().find(|layout| layout.name() == text);
         known.ok_or_else(|| {
             let [first, second, third, last] = Layout::ALL.map(Layout::name);

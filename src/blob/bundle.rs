@@ -57,6 +57,7 @@ pub fn open(bytes: &[u8]) -> Result<Vec<Bundle<'_>>, Violation> {
     let mut bundles = Vec::new();
     for mut part in file.parts {
         let blobs = std::mem::take(&mut part.blobs);
+        // Members without a blob are code alone, of which an archive may have thousands.
         if blobs.is_empty() {
             continue;
         }

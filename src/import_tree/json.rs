@@ -61,12 +61,18 @@ pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<Module
 /// `{"order": [[0], [1, 2], ...], "indptr": [...], "indices": [...]}`.
 pub(crate) fn from_order(order: &Order) -> Value {
     json!({
+        // Groups of numbers of modules, as the request counts them.
         "order": order.groups,
         "indptr": order.indptr,
         "indices": order.indices,
     })
 }
 
+/// The member `name`, an array of u64.
+///
+/// # Errors
+///
+/// A text: the array is missing, or what in it is no u64.
 fn words(value: &Value, name: &str) -> Result<Vec<u64>, String> {
     let list = value
         .get(name)

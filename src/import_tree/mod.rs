@@ -139,6 +139,11 @@ impl<'a> ImportTree<'a> {
             .map_err(|broken| broken.in_field("indptr"))
     }
 
+    /// Holds the tree to TREE-02 to TREE-12.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that is broken, at its word.
     fn check(&self, findings: &mut Findings) -> Result<(), Violation> {
         self.check_rows(findings)?;
         // One row that lists all others, as most libraries have: it can have no cycle, and looking takes no memory.
@@ -151,6 +156,11 @@ impl<'a> ImportTree<'a> {
         walk::check_shape(self, named_by, findings)
     }
 
+    /// TREE-02 to TREE-06: what `indptr` says of itself and of the number of children.
+    ///
+    /// # Errors
+    ///
+    /// The first of them that is broken, at its word; TREE-05 and TREE-06 where findings are strict.
     fn check_rows(&self, findings: &mut Findings) -> Result<(), Violation> {
         let indices = self.indices.len() as u64;
         let count_at = self.indptr.offset_of(0).saturating_sub(8);
@@ -231,6 +241,7 @@ impl<'a> ImportTree<'a> {
         self.start_of(parent)..self.start_of(parent.saturating_add(1))
     }
 
+    /// Where the row of `parent` begins, inside `indices` whatever the word is.
     fn start_of(&self, parent: usize) -> usize {
         let word = self.indptr.get(parent).unwrap_or(0);
         usize::try_from(word)

@@ -132,6 +132,11 @@ pub fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Violati
 }
 
 impl ModuleGraph {
+    /// Holds the graph to what the walks rely on.
+    ///
+    /// # Errors
+    ///
+    /// TREE-02 without a module, TREE-28 for an import of none.
     fn check(&self) -> Result<(), Violation> {
         TREE_02.demand(Kind::Malformed, !self.modules.is_empty(), || {
             "there is no module to store".into()
@@ -147,16 +152,19 @@ impl ModuleGraph {
         Ok(())
     }
 
+    /// The imports of `module`, in order.
     fn imports(&self, module: usize) -> &[usize] {
         self.modules
             .get(module)
             .map_or(&[], |node| node.imports.as_slice())
     }
 
+    /// Whether `module` is merged into `_lib` (TREE-20).
     fn is_dso(&self, module: usize) -> bool {
         self.modules.get(module).is_some_and(|node| node.dso)
     }
 
+    /// What messages call a group: its first module, by kind and number.
     fn name_of(&self, group: &[usize]) -> String {
         let first = group.first().copied().unwrap_or(0);
         match self.modules.get(first) {
@@ -168,6 +176,7 @@ impl ModuleGraph {
 }
 
 impl Order {
+    /// These groups, with `rows` in compressed form: the children of each, by number of group.
     fn of(groups: Vec<Vec<usize>>, rows: Vec<Vec<usize>>) -> Order {
         let mut indptr = vec![0];
         let mut indices = Vec::new();
@@ -185,11 +194,13 @@ impl Order {
 
 /// The walk of every release: a stack, and a module is seen when it is put there, not when it is taken (TREE-21).
 struct Stack {
+    /// Whether a module was ever put on the stack.
     seen: Vec<bool>,
     stack: Vec<usize>,
 }
 
 impl Stack {
+    /// With the root on it alone.
     fn new(graph: &ModuleGraph) -> Stack {
         let mut stack = Stack {
             seen: vec![false; graph.modules.len()],
@@ -199,6 +210,7 @@ impl Stack {
         stack
     }
 
+    /// Puts `module` on the stack, unless it ever was there.
     fn push(&mut self, module: usize) {
         if let Some(seen) = self.seen.get_mut(module)
             && !*seen
@@ -209,6 +221,7 @@ impl Stack {
         }
     }
 
+    /// Puts what `module` imports on the stack in the order of import, so that the last is followed first (TREE-21).
     fn push_imports(&mut self, graph: &ModuleGraph, module: usize) {
         for child in graph.imports(module) {
             self.push(*child);
@@ -263,6 +276,7 @@ fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
     walk.stack = boundary;
     while let Some(module) = walk.stack.pop() {
         if graph.is_dso(module) {
+            // TREE-20: it has no number of its own: the one of `_lib` is taken.
             library.push(module);
         } else {
             groups.push(vec![module]);
@@ -305,6 +319,10 @@ fn rows(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
 }
 
 /// Rejects what the releases reject: a group whose first child does not stand behind it (TREE-24, TREE-25).
+///
+/// # Errors
+///
+/// TREE-24 where no order would do, TREE-25 where another one would; kind cycle in both.
 fn check_descent(
     graph: &ModuleGraph,
     groups: &[Vec<usize>],
@@ -337,6 +355,10 @@ fn check_descent(
 }
 
 /// The groups of 0.8 in an order where every parent stands before its children (TREE-27).
+///
+/// # Errors
+///
+/// TREE-24 of kind cycle.
 fn topological(graph: &ModuleGraph) -> Result<Order, Violation> {
     let groups = merged_groups(graph);
     let children = rows(graph, &groups);

@@ -54,10 +54,12 @@ pub(super) fn check_shape(
     )
 }
 
+/// A walk in depth, whose stack is a list.
 struct TreeWalk<'t, 'a> {
     tree: &'t ImportTree<'a>,
     /// The longest chain of imports below each finished module; others are [`UNSEEN`] or [`OPEN`].
     below: Vec<usize>,
+    /// The modules from the start of the walk to here: those that are [`OPEN`].
     path: Vec<OpenModule>,
 }
 
@@ -71,22 +73,30 @@ struct OpenModule {
 }
 
 impl OpenModule {
+    /// Takes note of a finished child, below which a chain of `below` imports hangs.
     fn deepen(&mut self, below: usize) {
         self.depth = self.depth.max(below.saturating_add(1));
     }
 }
 
 impl TreeWalk<'_, '_> {
+    /// The word of `module`.
     fn below(&self, module: usize) -> usize {
         self.below.get(module).copied().unwrap_or(0)
     }
 
+    /// Sets the word of `module`.
     fn set(&mut self, module: usize, below: usize) {
         if let Some(slot) = self.below.get_mut(module) {
             *slot = below;
         }
     }
 
+    /// Walks over everything that `start` reaches and that was not walked before.
+    ///
+    /// # Errors
+    ///
+    /// TREE-09, at the import that closes the cycle.
     fn from(&mut self, start: usize) -> Result<(), Violation> {
         self.open(start, self.tree.row(start));
         while let Some(step) = self.path.last_mut() {
@@ -115,6 +125,7 @@ impl TreeWalk<'_, '_> {
         Ok(())
     }
 
+    /// Puts `module` at the end of the path.
     fn open(&mut self, module: usize, row: Range<usize>) {
         if let Some(slot) = self.below.get_mut(module) {
             *slot = OPEN;
@@ -126,21 +137,25 @@ impl TreeWalk<'_, '_> {
         }
     }
 
+    /// Finishes the last module of the path, whose row is walked.
     fn close(&mut self) {
         if let Some(OpenModule { module, depth, .. }) = self.path.pop() {
             self.set(module, depth);
+            // TREE-12: only now is the whole chain below it known.
             if let Some(parent) = self.path.last_mut() {
                 parent.deepen(depth);
             }
         }
     }
 
+    /// The path from `again` on, in numbers, as far as a message goes.
     fn describe_cycle(&self, again: usize) -> String {
         const SHOWN: usize = 8;
         let mut names: Vec<String> = self
             .path
             .iter()
             .map(|step| step.module)
+            // What leads to the cycle is no part of it.
             .skip_while(|module| *module != again)
             .map(|module| module.to_string())
             .collect();

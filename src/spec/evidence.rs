@@ -29,12 +29,14 @@ pub(super) const JUDGED: &str = include_str!("../../spec/evidence/tables/judged.
 ///
 /// A text: which rule has what in a wrong form.
 pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, String> {
+    // Without a schema in types: the same tables hold the probes of a test, whose keys are not known here.
     let file: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
     let mut all = BTreeMap::new();
     for (id, of) in &file {
         let of = of
             .as_table()
             .ok_or_else(|| format!("{id} is not a table"))?;
+        // Most rules have evidence of one sort or two: a missing list is empty.
         let list = |name: &str| match of.get(name) {
             None => Ok(Vec::new()),
             Some(list) => list

@@ -45,6 +45,7 @@ pub fn rule(id: &str) -> Option<&'static RuleText> {
 }
 
 /// The prose of a chapter: the text of `spec/<chapter>.md`.
+/// `None` for a name that is no chapter.
 pub fn chapter(name: &str) -> Option<&'static str> {
     SPEC.iter()
         .find(|(file, _)| file.strip_suffix(".md") == Some(name))
@@ -53,12 +54,15 @@ pub fn chapter(name: &str) -> Option<&'static str> {
 
 /// Everything parsed out of `spec/`, for the life of the process.
 struct Book {
+    /// Of all chapters, in the order of their files.
     rules: Vec<RuleText>,
     /// Where in `rules` each id is.
     by_id: HashMap<String, usize>,
+    /// By the id of the rule.
     evidence: BTreeMap<String, Evidence>,
 }
 
+/// What is built in, parsed.
 fn book() -> &'static Book {
     // Parsed at the first use: a program that rejects a file without printing the rule never pays for the prose.
     static BOOK: OnceLock<Book> = OnceLock::new();
@@ -78,6 +82,7 @@ fn book() -> &'static Book {
             .iter()
             .flat_map(|(_, text)| parse_evidence(text).unwrap_or_default())
             .collect();
+        // Verdicts of a rule that has gone since are left out: a test holds the table to the rules.
         for (id, judged) in parse_judged(JUDGED).unwrap_or_default() {
             if let Some(evidence) = evidence.get_mut(&id) {
                 [evidence.passed, evidence.failed] = judged;

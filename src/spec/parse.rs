@@ -1,4 +1,6 @@
 //! From the prose of a chapter to its rules.
+//!
+//! The form is that of `spec/README.md`. Prose outside of rules is not read.
 
 use super::{Party, RuleText};
 use crate::release::{Release, Releases};
@@ -37,6 +39,7 @@ pub fn parse(chapter: &str, prose: &str) -> Result<Vec<RuleText>, String> {
         }
     }
     for rule in &mut rules {
+        // The empty lines around the text belong to the layout of the file.
         rule.text = rule.text.trim().to_owned();
     }
     Ok(rules)
@@ -55,6 +58,10 @@ fn heading(line: &str) -> Option<(&str, &str)> {
 
 /// The attributes of a rule, and nothing else of it: `level`, `who`, `since`, `until`, `kind`, four spaces apart, lists with commas.
 /// Unknown and missing ones are errors, so that a slip of the pen is no rule without a level.
+///
+/// # Errors
+///
+/// A text: which attribute is unknown or missing, or has an unknown value.
 fn attributes_of(line: &str) -> Result<RuleText, String> {
     let (mut level, mut since, mut until) = (None, None, None);
     let (mut who, mut kinds) = (Vec::new(), Vec::new());
@@ -72,6 +79,7 @@ fn attributes_of(line: &str) -> Result<RuleText, String> {
                     party.name()
                 })?;
             }
+            // A rule that rejects nothing has no kinds: this one may be missing.
             "kind" => kinds = words(value, "a kind", Kind::ALL, |kind| kind.name())?,
             _ => return Err(format!("there is no attribute `{name}`")),
         }
@@ -96,6 +104,10 @@ fn attributes_of(line: &str) -> Result<RuleText, String> {
 }
 
 /// A list of words out of `all`, each once.
+///
+/// # Errors
+///
+/// A text: which word is none of them, or is there twice.
 fn words<T: Copy + PartialEq>(
     list: &str,
     what: &str,
@@ -119,6 +131,10 @@ fn words<T: Copy + PartialEq>(
 }
 
 /// The level that a word names.
+///
+/// # Errors
+///
+/// A text with the word, where it is no level.
 fn level_of(word: &str) -> Result<Level, String> {
     match word {
         "MUST" => Ok(Level::Must),

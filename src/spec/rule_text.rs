@@ -120,6 +120,7 @@ impl RuleText {
                 .unwrap_or(self.text.len())
         };
         let part = match label {
+            // A rule that is only what upstream or this crate does has no norm.
             None if [UPSTREAM, HERE]
                 .iter()
                 .any(|label| starts(label) == Some(0)) =>
@@ -137,6 +138,7 @@ impl RuleText {
         let is_row = |line: &&str| line.starts_with('|');
         let mut paragraphs = self.text.split("\n\n");
         let first = paragraphs.next().unwrap_or_default();
+        // A table in one line is no text: its rows are returned beside it.
         let prose = first.lines().filter(|line| !is_row(line));
         let words = prose.flat_map(str::split_whitespace).collect::<Vec<_>>();
         let line = match words.join(" ") {

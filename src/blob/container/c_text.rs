@@ -13,6 +13,10 @@ use crate::wire::show;
 use std::borrow::Cow;
 
 /// Reads every byte array whose name is that of a blob, and what the text defines besides.
+///
+/// # Errors
+///
+/// BLOB-58: kind malformed for a number that is no byte or another count, kind truncated for a text that ends inside; BLOB-68.
 pub(super) fn read<'a>(
     text: &'a [u8],
     part: &mut Part<'a>,
@@ -77,6 +81,7 @@ fn next_array<'t>(text: &'t [u8], at: &mut usize) -> Option<(&'t str, Option<u64
 }
 
 /// Name, length and place of the numbers of the array whose name begins at `start`, if it is one.
+/// `None` for any other use of `char`: a cast, a parameter, a declaration without numbers.
 fn array(text: &[u8], start: usize) -> Option<(&str, Option<u64>, usize)> {
     let rest = text.get(start..)?;
     let (name, rest) = identifier(rest.trim_ascii_start())?;
@@ -116,6 +121,10 @@ fn identifier(text: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 /// The numbers from `start` to the closing brace. Both forms are read: `0x3b,0x3` and `0x3b,0x03,`.
+///
+/// # Errors
+///
+/// BLOB-58, at the number that is no byte, or at the end of a text that ends inside.
 fn numbers(text: &[u8], start: usize, at: &mut usize) -> Result<Vec<u8>, Violation> {
     let body = text.get(start..).unwrap_or_default();
     let end = body.iter().position(|byte| *byte == b'}').ok_or_else(|| {
@@ -128,6 +137,7 @@ fn numbers(text: &[u8], start: usize, at: &mut usize) -> Result<Vec<u8>, Violati
     let body = body.get(..end).unwrap_or_default();
     *at = start.saturating_add(end);
     // Each number takes two characters at least.
+    // Four where they are written as releases do; a text of shorter numbers makes the list grow.
     let mut bytes = Vec::with_capacity(body.len() / 4);
     let mut position = start;
     for item in body.split(|byte| *byte == b',') {

@@ -204,11 +204,16 @@ impl fmt::Display for FileForm {
     }
 }
 
+/// The first word of a parameter file.
 const PARAMS: u64 = 0xF7E5_8D4F_0504_9CB7;
+/// The first word of a tensor.
 const TENSOR: u64 = 0xDD5E_40F0_96B4_A13F;
+/// The magics of VM code: the older of Relay and Relax alike, the newer of Relax from 0.23 on (PAY-61, PAY-82).
 const VM: [u64; 2] = [0xD225_DE2F_4214_151D, 0xD225_DE2F_4214_151E];
 
 /// The forms that begin with a magic, in the order of BLOB-69.
+///
+/// `None` where none fits, and for gzip that holds no tar.
 fn magic(bytes: &[u8]) -> Option<FileForm> {
     if bytes.starts_with(b"\x7fELF") {
         return Some(elf_type(bytes));
@@ -238,7 +243,9 @@ fn magic(bytes: &[u8]) -> Option<FileForm> {
 }
 
 /// The word at `e_type`; refined by the reader, which knows the byte order for sure.
+/// A file that ends before it is a shared object (BLOB-69).
 fn elf_type(bytes: &[u8]) -> FileForm {
+    // Byte 5 of ELF is its byte order, 2 for big endian; `e_type` is in that order.
     let little = bytes.get(5) != Some(&2);
     let kind = bytes
         .get(16..18)
@@ -292,6 +299,7 @@ fn pe(bytes: &[u8]) -> Option<FileForm> {
     if !header.starts_with(b"PE\0\0") {
         return None;
     }
+    // The flag 0x2000 of the characteristics, of which byte 23 behind the signature's start is the upper half.
     const IMAGE_FILE_DLL: u8 = 0x20;
     let dll = header
         .get(23)
@@ -307,6 +315,7 @@ fn pe(bytes: &[u8]) -> Option<FileForm> {
 fn coff(bytes: &[u8]) -> bool {
     // BLOB-69: x86-64, i386, AArch64, ARM64EC, ARM.
     const MACHINES: [u16; 5] = [0x8664, 0x014c, 0xaa64, 0xa641, 0x01c4];
+    // COFF is little endian on each of these machines.
     let half = |at: usize| {
         let two: [u8; 2] = bytes.get(at..at.saturating_add(2))?.try_into().ok()?;
         Some(u16::from_le_bytes(two))
@@ -337,6 +346,8 @@ fn vm(bytes: &[u8], version: usize) -> FileForm {
 }
 
 /// BLOB-69: a library binary, by its header or by the shape of its first fields.
+///
+/// The header alone is enough where it counts what follows; a wrong one needs fields that look like those of a blob.
 fn raw_blob(bytes: &[u8]) -> bool {
     let (Some(nbytes), Some(second)) = (word(bytes, 0), word(bytes, 8)) else {
         return false;
@@ -363,6 +374,7 @@ fn stack_vm(bytes: &[u8]) -> bool {
 }
 
 /// Whether a name of `length` printable bytes, `longest` at most, stands at `start`.
+/// Printable without blanks, as names of functions and kinds are: other binary files rarely have that behind a small number.
 fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
     // The length is any u64 of a file that may be something else.
     let end = usize::try_from(length.min(longest))
@@ -375,6 +387,7 @@ fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
 }
 
 /// BLOB-69: text, by words that stand near its ends.
+/// Only the first and the last 64 KiB are looked at, but for JSON that names its form nowhere there.
 fn text(bytes: &[u8]) -> Option<FileForm> {
     let head = bytes.get(..FileForm::WINDOW).unwrap_or(bytes);
     // BLOB-69: a source may have a long licence in front, and a graph its lists.

@@ -50,6 +50,10 @@ fn inflate(
 
 impl<'a> FileWalk<'a> {
     /// Every regular file of a tar under gzip.
+    ///
+    /// # Errors
+    ///
+    /// BLOB-56 for a damaged stream or header, or a member that ends early; BLOB-57 and BLOB-68; what its members break.
     pub(super) fn gzip_tar(
         &mut self,
         bytes: &'a [u8],
@@ -67,6 +71,10 @@ impl<'a> FileWalk<'a> {
     }
 
     /// The next member; false at the end.
+    ///
+    /// # Errors
+    ///
+    /// As `gzip_tar`, at offsets into what was inflated.
     fn gzip_member(
         &mut self,
         stream: &mut GzipStream<'_>,
@@ -121,11 +129,16 @@ impl<'a> FileWalk<'a> {
             TarEntry::LongName => names.next = Some(text_of(&content)),
             TarEntry::Other => {}
         }
+        // The member is dropped. What was found in it is a copy, which `detached` has counted.
         self.allowance.release(held);
         Ok(true)
     }
 
     /// Visits bytes that do not live as long as the file.
+    ///
+    /// # Errors
+    ///
+    /// BLOB-57 where more is kept than the file may have kept; what the member breaks.
     fn detached(&mut self, bytes: &[u8], place: MemberPlace, at: u64) -> Result<(), Violation> {
         let mut walk = FileWalk {
             parts: Vec::new(),
@@ -146,6 +159,7 @@ impl<'a> FileWalk<'a> {
 }
 
 /// What a part takes in memory, roughly.
+/// Names and bytes are counted, which a file decides on; what else there is has a fixed size.
 fn weight(part: &Part<'_>) -> u64 {
     let blobs = part.blobs.iter().map(|blob| blob.bytes.len());
     let names = part.symbols.iter().map(|symbol| symbol.name.len());
@@ -157,8 +171,11 @@ fn weight(part: &Part<'_>) -> u64 {
 
 /// A gzip stream that stops when what it may inflate to is used up.
 struct GzipStream<'a> {
+    /// Several streams, one behind the other, are one file to gzip.
     decoder: MultiGzDecoder<&'a [u8]>,
+    /// What comes out goes through here, so that what is skipped takes no memory.
     room: [u8; 8192],
+    /// How many bytes came out so far: offsets of members count from there.
     taken: u64,
 }
 
@@ -185,6 +202,10 @@ impl<'a> GzipStream<'a> {
     }
 
     /// Puts the next `size` bytes behind `kept`, and returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// BLOB-56: kind truncated for a stream that ends early, kind malformed for one that is damaged; BLOB-57 beyond the limit.
     fn advance(
         &mut self,
         size: u64,

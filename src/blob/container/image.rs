@@ -68,6 +68,10 @@ pub(super) enum Defined {
 }
 
 /// Reads the tables of an object file of this form (BLOB-55), as far as `allowance` goes (BLOB-68).
+///
+/// # Errors
+///
+/// BLOB-55 for tables that do not lie inside or that the parser rejects; BLOB-68 for names that take too much.
 pub(super) fn read<'a>(
     form: FileForm,
     bytes: &'a [u8],
@@ -130,6 +134,10 @@ struct SymbolNames<'a, 'w> {
 
 impl<'a> SymbolNames<'a, '_> {
     /// The name, where it is text and new.
+    ///
+    /// # Errors
+    ///
+    /// BLOB-68 of kind limit.
     fn take(
         &mut self,
         name: Option<&'a [u8]>,
@@ -237,6 +245,10 @@ impl<'a> ObjectTables<'a> {
     }
 
     /// What a PE image exports by name.
+    ///
+    /// # Errors
+    ///
+    /// BLOB-55 for a table that cannot be read; BLOB-68.
     fn exports(
         &mut self,
         file: &object::File<'a>,
@@ -263,10 +275,12 @@ impl<'a> ObjectTables<'a> {
             let (ExportTarget::Address(address), Some(name)) = (target, name) else {
                 continue;
             };
+            // Any number of the file: where no segment has the address, that is for BLOB-52.
             let address = base.wrapping_add(address.into());
             self.symbols.push(ObjectSymbol {
                 name,
                 address,
+                // An export has no size: its blob is bounded by what comes next (BLOB-53).
                 size: 0,
                 place: Defined::Image,
                 text: code.iter().any(|range| range.contains(&address)),
@@ -278,7 +292,12 @@ impl<'a> ObjectTables<'a> {
 
 /// BLOB-55: whether the tables of an ELF file lie inside it, which those of a download that broke off do not, and have entries of
 /// the size of their format.
+///
+/// # Errors
+///
+/// BLOB-55: kind truncated for a table that does not lie inside, kind malformed for entries of another size.
 fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
+    // Byte 4 of ELF is its width, 2 for 64 bits; byte 5 the byte order, 2 for big endian.
     let wide = bytes.get(4) == Some(&2);
     let little = bytes.get(5) != Some(&2);
     let number = |at: u64, size: usize| number(bytes, at, size, little);
@@ -354,7 +373,12 @@ fn inside(offset: u64, size: u64, length: u64, at: u64) -> Result<(), Violation>
 
 /// Whether the load commands and the symbol table of a Mach-O file lie inside it. Its parser takes commands that are cut off for
 /// the end of them.
+///
+/// # Errors
+///
+/// BLOB-55 of kind truncated.
 fn mach_o_tables(bytes: &[u8]) -> Result<(), Violation> {
+    // The magic ends in `cf` for 64 bits and in `ce` for 32, and begins with `fe` where the file is big endian.
     let wide = matches!(bytes, [0xcf, ..] | [_, _, _, 0xcf, ..]);
     let little = bytes.first() != Some(&0xfe);
     let number = |at: u64| number(bytes, at, 4, little);
@@ -388,6 +412,10 @@ fn mach_o_tables(bytes: &[u8]) -> Result<(), Violation> {
 }
 
 /// Whether the section headers and the symbol table of a COFF object file lie inside it.
+///
+/// # Errors
+///
+/// BLOB-55 of kind truncated.
 fn coff_tables(bytes: &[u8]) -> Result<(), Violation> {
     let number = |at: u64, size: usize| number(bytes, at, size, true);
     let length = bytes.len() as u64;
@@ -399,6 +427,7 @@ fn coff_tables(bytes: &[u8]) -> Result<(), Violation> {
         (20, number(2, 2), number(8, 4), number(12, 4), 18)
     };
     if let Some(sections) = sections {
+        // A section header has 40 bytes, in either kind of file.
         inside(header, sections.saturating_mul(40), length, 0)?;
     }
     if let Some((table, count)) = table.zip(count) {
@@ -408,6 +437,7 @@ fn coff_tables(bytes: &[u8]) -> Result<(), Violation> {
 }
 
 /// The number of `size` bytes at `at`.
+/// `None` where the bytes end before it.
 fn number(bytes: &[u8], at: u64, size: usize, little: bool) -> Option<u64> {
     let at = usize::try_from(at).ok()?;
     let field = bytes.get(at..at.checked_add(size)?)?;

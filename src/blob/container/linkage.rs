@@ -44,8 +44,10 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
         | FileForm::PeShared
         | FileForm::PeExecutable => false,
         FileForm::MachOShared | FileForm::MachOExecutable => true,
+        // Object files and archives are for a linker: no loader opens one.
         _ => return linkage,
     };
+    // That the file is broken is for `open` to report (BLOB-55).
     let Ok(file) = object::File::parse(bytes) else {
         return linkage;
     };
@@ -57,6 +59,7 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
         .filter(|name| !name.is_empty() && name.len() <= MOST)
         .collect();
     match &file {
+        // Search paths and the time of binding are tags of the dynamic table, which ELF alone has.
         object::File::Elf32(file) => linkage.dynamic(file),
         object::File::Elf64(file) => linkage.dynamic(file),
         _ => {}
@@ -67,6 +70,7 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
         // A name without an end was looked for up to the end of its table.
         // BLOB-68: names may share their bytes, as in any table of strings.
         scanned = scanned.saturating_add(name.map_or(bytes.len() / 16, <[u8]>::len));
+        // What was found so far stands: the answer is a help for messages, and no verdict.
         if scanned > SCANNED {
             break;
         }
@@ -88,6 +92,7 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
         }
     }
     for list in [&mut linkage.calls, &mut linkage.defines] {
+        // The static table of ELF has the names of the dynamic one again.
         list.sort_unstable();
         list.dedup();
     }
@@ -99,6 +104,7 @@ fn is_interface(name: &str) -> bool {
     let behind = name
         .strip_prefix("TVM")
         .and_then(|rest| rest.bytes().next());
+    // A capital behind the three letters: `TVM` may be the beginning of a name of anything.
     name.len() <= 128 && behind.is_some_and(|byte| byte.is_ascii_uppercase())
 }
 
@@ -138,7 +144,9 @@ impl<'a> Linkage<'a> {
     }
 }
 
+/// The bit of `DT_FLAGS` that demands binding at once.
 const DF_BIND_NOW: u64 = 8;
+/// The same of `DT_FLAGS_1`.
 const DF_1_NOW: u64 = 1;
 
 /// What an image is made for.
@@ -153,6 +161,7 @@ pub(crate) struct MadeFor {
 /// What the image that begins with `head` is made for; `None` for what is no image.
 pub(crate) fn made_for(head: &[u8]) -> Option<MadeFor> {
     let (system, machine) = match FileKind::parse(head).ok()? {
+        // By the magic, which every system of that family has in common.
         FileKind::Elf64 => {
             let header = elf::FileHeader64::<Endianness>::parse(head).ok()?;
             (
@@ -168,6 +177,7 @@ pub(crate) fn made_for(head: &[u8]) -> Option<MadeFor> {
             )
         }
         FileKind::MachO64 | FileKind::MachO32 | FileKind::MachOFat32 | FileKind::MachOFat64 => {
+            // A file for several machines has the loader choose its own.
             ("macOS", None)
         }
         FileKind::Pe32 | FileKind::Pe64 => ("Windows", None),

@@ -228,6 +228,7 @@ struct MemberPlace {
     member: String,
     /// Offset of the first byte in the opened file; `None` behind a decompressor.
     base: Option<u64>,
+    /// How many archives lie around the bytes (BLOB-57).
     depth: u8,
 }
 
@@ -254,6 +255,7 @@ impl MemberPlace {
     /// member, which it names.
     fn blame(&self, broken: Violation) -> Violation {
         let broken = broken.shifted(self.base.unwrap_or(0));
+        // A field that is named already is nearer to the place than the member is.
         if broken.field().is_empty() && !self.member.is_empty() {
             broken.in_field(self.member.clone())
         } else {
@@ -264,6 +266,10 @@ impl MemberPlace {
 
 impl<'a> FileWalk<'a> {
     /// Looks into bytes of any form, archives included, and adds a part for each file that is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`], at offsets into the opened file.
     fn visit(&mut self, bytes: &'a [u8], place: MemberPlace) -> Result<FileForm, Violation> {
         let form = FileForm::of(bytes);
         // BLOB-57: each level costs a frame of this recursion, and gzip in gzip multiplies what a byte inflates to.
@@ -291,6 +297,10 @@ impl<'a> FileWalk<'a> {
     }
 
     /// The part of a file that is no archive: its blobs and its symbols.
+    ///
+    /// # Errors
+    ///
+    /// BLOB-52 to BLOB-55 and BLOB-58, at offsets into `bytes`; BLOB-68.
     fn leaf(
         &mut self,
         bytes: &'a [u8],
@@ -306,6 +316,7 @@ impl<'a> FileWalk<'a> {
         };
         match form {
             FileForm::CText => c_text::read(bytes, &mut part, &mut self.allowance)?,
+            // BLOB-18: nothing but the bytes tells the layout, and reading them is not for the container.
             FileForm::RawBlob => part.blobs.push(Embedded {
                 symbol: String::new(),
                 prefix: String::new(),
@@ -319,6 +330,7 @@ impl<'a> FileWalk<'a> {
                 let (findings, allowance) = (&mut self.findings, &mut self.allowance);
                 object::read(bytes, place, &mut part, findings, allowance)?;
             }
+            // Parameters, tensors, graphs and VM code carry no blob, whatever bytes are in them.
             _ => {}
         }
         Ok(part)
@@ -327,6 +339,10 @@ impl<'a> FileWalk<'a> {
 
 /// Bounds a blob by its own header (BLOB-53, BLOB-54): `room` is what the container grants from `offset` on, `known`
 /// whether that is the blob's size or merely a bound.
+///
+/// # Errors
+///
+/// BLOB-53 of kind truncated; BLOB-54 where findings are strict.
 fn bounded<'a>(
     room: &'a [u8],
     known: bool,
@@ -334,6 +350,7 @@ fn bounded<'a>(
     findings: &mut Findings,
 ) -> Result<(&'a [u8], Size), Violation> {
     let granted = room.len() as u64;
+    // BLOB-01: little endian on every machine, whatever the order of the object file.
     let header = room.first_chunk().map(|header| u64::from_le_bytes(*header));
     BLOB_53.require_as(Kind::Truncated, header.is_some(), offset, || {
         format!("the blob has {granted} bytes, its header alone takes 8")

@@ -9,6 +9,11 @@ use crate::rule::{Findings, Kind, Violation};
 use std::borrow::Cow;
 
 /// Reads the object file `bytes` into `part`.
+///
+/// # Errors
+///
+/// BLOB-55 for tables that do not lie in the file; BLOB-52 and BLOB-53, with the symbol as the field; BLOB-54 where
+/// findings are strict; BLOB-68.
 pub(super) fn read<'a>(
     bytes: &'a [u8],
     place: &MemberPlace,
@@ -18,6 +23,7 @@ pub(super) fn read<'a>(
 ) -> Result<(), Violation> {
     let image = image::read(part.form, bytes, allowance)?;
     let table = &image.symbols;
+    // Undefined ones as well: which functions of the runtime the code calls is known by them (BLOB-65).
     let raw = table.iter().map(|entry| Raw {
         name: entry.name,
         address: entry.address,
@@ -58,6 +64,7 @@ pub(super) fn read<'a>(
 struct Starts(Vec<(Defined, u64)>);
 
 impl Starts {
+    /// Those of every symbol, undefined ones as well, which are in a place of their own.
     fn of(table: &[ObjectSymbol<'_>]) -> Starts {
         let mut starts: Vec<_> = table
             .iter()
@@ -87,6 +94,10 @@ struct SymbolExtent<'a> {
 }
 
 /// The bytes of a symbol (BLOB-52): its own size of them, or up to the next symbol.
+///
+/// # Errors
+///
+/// BLOB-52: kind missing for a symbol without bytes in the file, kind truncated for one that goes past its section or the file.
 fn extent<'a>(
     image: &ObjectTables<'a>,
     bytes: &'a [u8],
@@ -139,6 +150,10 @@ fn extent<'a>(
 }
 
 /// Where the symbol begins in the file, and where its section ends.
+///
+/// # Errors
+///
+/// BLOB-52: kind missing where the section has no bytes, kind truncated where the symbol begins behind them.
 fn in_section(
     image: &ObjectTables<'_>,
     entry: &ObjectSymbol<'_>,
@@ -163,6 +178,10 @@ fn in_section(
 }
 
 /// Where the symbol begins in the file, and where its segment ends.
+///
+/// # Errors
+///
+/// BLOB-52: kind missing where the file does not fill the segment that far, kind truncated where no segment has the address.
 fn in_segment(image: &ObjectTables<'_>, entry: &ObjectSymbol<'_>) -> Result<(u64, u64), Violation> {
     // BLOB-52: by address, as the loader of the system maps it: images are stripped of sections.
     for segment in &image.segments {

@@ -15,6 +15,7 @@ use super::{FileWalk, MemberPlace};
 use crate::blob::BLOB_56;
 use crate::rule::{Kind, Violation};
 
+/// Bytes of a block: headers are one, and contents end on one.
 pub(super) const BLOCK: usize = 512;
 
 /// Whether the file starts with a tar header.
@@ -83,6 +84,10 @@ pub(super) enum TarEntry {
 
 impl TarHeader {
     /// The header at the start of `rest`; `None` at the end-of-archive mark.
+    ///
+    /// # Errors
+    ///
+    /// BLOB-56: kind truncated for less than a block, kind malformed for another checksum or a size that is no number.
     pub(super) fn read(rest: &[u8], offset: u64) -> Result<Option<TarHeader>, Violation> {
         let Some(block) = rest.first_chunk::<BLOCK>() else {
             let message = format!("a tar header takes {BLOCK} bytes, {} follow", rest.len());

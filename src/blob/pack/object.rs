@@ -64,6 +64,10 @@ pub fn object(blob: &[u8], naming: &Naming, target: Target) -> Result<Vec<u8>, V
 }
 
 /// An object file without sections and symbols, or BLOB-66 where the format has no such machine.
+///
+/// # Errors
+///
+/// BLOB-66 of kind unsupported.
 fn empty<'a>(target: Target) -> Result<Object<'a>, Violation> {
     let architecture = match target.arch {
         Arch::X86_64 => Architecture::X86_64,
@@ -114,6 +118,7 @@ fn empty<'a>(target: Target) -> Result<Object<'a>, Violation> {
 }
 
 /// Linkers reject objects whose calling convention differs from the rest, even where they call nothing.
+/// BLOB-66 has the values.
 fn elf_flags(target: Target) -> elf::FileFlags {
     const RISCV_COMPRESSED_DOUBLE: u32 = 0x5;
     const ARM_EABI_5: u32 = 0x0500_0000;
@@ -128,6 +133,7 @@ fn elf_flags(target: Target) -> elf::FileFlags {
 }
 
 /// BLOB-66: the section of ELF for data that x86-64 code does not reach over.
+/// `SHF_X86_64_LARGE` has the linker put it behind everything that code reaches in 32 bits.
 fn large(file: &mut Object<'_>) -> SectionId {
     const ALLOC: u64 = 2;
     const X86_64_LARGE: u64 = 0x1000_0000;
@@ -161,6 +167,10 @@ fn define(file: &mut Object<'_>, name: &str, kind: SymbolKind, scope: SymbolScop
 }
 
 /// A constructor that calls `register(name, blob)` (BLOB-67).
+///
+/// # Errors
+///
+/// BLOB-67 of kind unsupported, where no constructor is written for the machine.
 fn announce(
     file: &mut Object<'_>,
     blob: SymbolId,
@@ -229,6 +239,10 @@ fn announce(
 }
 
 /// Has the linker put the address of `symbol` at `offset`.
+///
+/// # Errors
+///
+/// BLOB-67 of kind unsupported, for a relocation that the format has not.
 fn relocate(
     file: &mut Object<'_>,
     section: SectionId,
@@ -250,15 +264,21 @@ fn relocate(
 /// What a place in the code of a constructor refers to.
 #[derive(Clone, Copy)]
 enum ConstructorOperand {
+    /// The text of the symbol's name, the first argument.
     Name,
+    /// The blob itself, by way of the GOT: a linker may place it anywhere.
     Blob,
+    /// The function of the runtime (BLOB-60).
     Register,
 }
 
 /// The code of a constructor: offset, operand, relocation type and addend of each place.
 struct Constructor {
+    /// Position-independent, with zeros where the linker fills in addresses.
     code: &'static [u8],
+    /// Which address goes where in `code`.
     relocations: &'static [(u64, ConstructorOperand, elf::RelocationType, i64)],
+    /// The relocation of a pointer in data: that of `.init_array`.
     absolute: elf::RelocationType,
 }
 

@@ -70,6 +70,10 @@ pub fn shared(blob: &[u8], naming: &Naming, with: &LinkOptions, output: &Path) -
 }
 
 /// The library that was linked is one in which the library binary is found: a linker may leave out what nothing refers to.
+///
+/// # Errors
+///
+/// A library that cannot be read, that breaks a rule, or that has no blob of these bytes.
 fn read_back(made: &Path, blob: &[u8]) -> io::Result<()> {
     let bytes = std::fs::read(made)?;
     let file = container::open(&bytes).map_err(|broken| {
@@ -85,9 +89,11 @@ fn read_back(made: &Path, blob: &[u8]) -> io::Result<()> {
 
 /// The blob as a file that the compiler takes: an object file where one can be written, otherwise C.
 fn part(blob: &[u8], naming: &Naming) -> io::Result<(&'static str, Vec<u8>)> {
+    // The object file first: a compiler takes far longer to read the bytes as text.
     let written = Target::host().map(|target| object(blob, naming, target));
     match written {
         Some(Ok(file)) => Ok(("devc.o", file)),
+        // BLOB-67: no object file announces itself on this machine; the text does, as C++ (BLOB-60).
         _ if naming.register().is_some() => Ok(("devc.cc", c_text(blob, naming).into_bytes())),
         _ => Ok(("devc.c", c_text(blob, naming).into_bytes())),
     }
@@ -120,6 +126,7 @@ impl Scratch {
         let folder = output
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
+        // Process and count keep runs at the same time apart; a folder that is there all the same is an error.
         let name = format!(".tvmspec-{}-{count}", std::process::id());
         let path = folder.unwrap_or(Path::new(".")).join(name);
         std::fs::create_dir(&path)?;

@@ -132,17 +132,21 @@ impl Target {
             "riscv64" | "riscv64gc" => (Arch::Riscv64, true),
             "riscv32" | "riscv32gc" => (Arch::Riscv32, true),
             "powerpc64le" | "ppc64le" => (Arch::PowerPc64, true),
+            // Without `le` the machine is big endian.
             "powerpc64" | "ppc64" => (Arch::PowerPc64, false),
             "s390x" => (Arch::S390x, false),
+            // In front of the names that begin with `arm`, as it does.
             "armeb" => (Arch::Arm, false),
             arm if arm.starts_with("arm") || arm.starts_with("thumb") => (Arch::Arm, true),
             _ => {
+                // A guess would make a file that no linker of that machine takes.
                 let message = format!(
                     "no object file can be written for the machine `{machine}`; write C text and compile it there"
                 );
                 return Err(BLOB_66.refused(Kind::Unsupported, message));
             }
         };
+        // Anywhere behind the machine: vendor and system are parts of their own, or one, with a version behind.
         let has = |what: &str| triple.contains(what);
         let format = if has("apple") || has("darwin") || has("macos") || has("-ios") {
             ObjectFormat::MachO

@@ -17,6 +17,10 @@ pub struct NodeEntry {
 }
 
 /// GRF-08: an entry is two or three numbers.
+///
+/// # Errors
+///
+/// GRF-08 of kind malformed, at the entry, with `what` as its field.
 pub(super) fn read_entry_list(list: JsonText<'_>, what: &str) -> Result<Vec<NodeEntry>, Violation> {
     let mut entries = Vec::new();
     for item in list.elements(GRF_08, what)? {
@@ -49,12 +53,17 @@ pub(super) fn read_entry_list(list: JsonText<'_>, what: &str) -> Result<Vec<Node
 }
 
 /// A list of indices of nodes or entries, each from 0 on; what is no such list breaks `rule`.
+///
+/// # Errors
+///
+/// `rule` of kind malformed, at the element, with `what` as its field.
 pub(super) fn read_indices(
     list: JsonText<'_>,
     rule: Rule,
     what: &str,
 ) -> Result<Vec<usize>, Violation> {
     list.elements(rule, what)?
+        // Only whether it is a number: which ones there are is for GRF-09 to GRF-12, when all of the graph is read.
         .iter()
         .map(|item| item.index(rule, what))
         .collect()

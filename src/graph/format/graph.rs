@@ -63,6 +63,7 @@ impl Graph {
         let nodes = read_nodes(top.nodes, findings)?;
         let arg_nodes = read_indices(top.arg_nodes, GRF_11, "arg_nodes")?;
         let node_row_ptr = read_indices(top.node_row_ptr, GRF_12, "node_row_ptr")?;
+        // GRF-15: the lists of `attrs` are held to this count, so that it comes first, wherever it stands in the text.
         let count = check_rows(&nodes, &node_row_ptr, top.node_row_ptr)?;
         let entries = read_attrs(top.attrs, count, findings)?;
         let heads = read_entry_list(top.heads, "heads")?;
@@ -73,6 +74,7 @@ impl Graph {
             heads,
             entries,
         };
+        // Last: what refers to a node may stand in front of it in the text.
         graph.check_references(&top)?;
         Ok(graph)
     }
@@ -120,6 +122,7 @@ impl Graph {
     #[cfg(feature = "graph")]
     pub(in crate::graph) fn check_members(&self) -> Result<(), Violation> {
         let rows = rows_of(&self.nodes);
+        // First: `entry_of`, on which all that follows relies, adds to these numbers.
         GRF_12.demand(Kind::Malformed, self.node_row_ptr == rows, || {
             format!("node_row_ptr is {:?}, not {rows:?}", self.node_row_ptr)
         })?;
@@ -151,6 +154,10 @@ impl Graph {
     }
 
     /// GRF-09 to GRF-11: every reference leads to something, and a node reads entries of earlier nodes alone.
+    ///
+    /// # Errors
+    ///
+    /// GRF-09, GRF-10 and GRF-11, at the reference.
     fn check_references(&self, top: &Top<'_>) -> Result<(), Violation> {
         for (index, node) in self.nodes.iter().enumerate() {
             for (nth, input) in node.inputs.iter().enumerate() {
@@ -284,6 +291,10 @@ impl<'a> Top<'a> {
 }
 
 /// GRF-12: `node_row_ptr` counts the entries of each node. Returns how many there are.
+///
+/// # Errors
+///
+/// GRF-12, at the list.
 fn check_rows(nodes: &[Node], rows: &[usize], list: JsonText<'_>) -> Result<usize, Violation> {
     let counted = rows_of(nodes);
     let count = counted.last().copied().unwrap_or(0);

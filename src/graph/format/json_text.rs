@@ -15,11 +15,16 @@ use std::borrow::Cow;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JsonText<'a> {
     text: &'a str,
+    /// Bytes of the document in front of it.
     offset: u64,
 }
 
 impl<'a> JsonText<'a> {
     /// The whole document; anything that is not JSON breaks GRF-01.
+    ///
+    /// # Errors
+    ///
+    /// GRF-01 at the byte where reading stopped: kind truncated at the end of the text, else kind malformed.
     pub(super) fn document(text: &'a str) -> Result<JsonText<'a>, Violation> {
         let mut scan = Scan { text, at: 0 };
         if let Some(value) = scan.value() {
@@ -59,6 +64,10 @@ impl<'a> JsonText<'a> {
     }
 
     /// The members of an object, in order, repetitions included.
+    ///
+    /// # Errors
+    ///
+    /// `rule` of kind malformed for another value, and for the name of a member with half of a surrogate pair.
     pub(super) fn members(
         &self,
         rule: Rule,
@@ -67,6 +76,7 @@ impl<'a> JsonText<'a> {
         let parts = self.parts(b'{');
         let parts = parts.ok_or_else(|| self.wrong(rule, what, "an object"))?;
         let mut members = Vec::new();
+        // `document` has seen that every name has a value.
         for pair in parts.chunks_exact(2) {
             let [key, value] = pair else { continue };
             let name = unescaped(key.text);
@@ -78,6 +88,10 @@ impl<'a> JsonText<'a> {
     }
 
     /// The elements of an array.
+    ///
+    /// # Errors
+    ///
+    /// `rule` of kind malformed for another value.
     pub(super) fn elements(&self, rule: Rule, what: &str) -> Result<Vec<JsonText<'a>>, Violation> {
         let elements = self.parts(b'[');
         elements.ok_or_else(|| self.wrong(rule, what, "a list"))
@@ -95,18 +109,31 @@ impl<'a> JsonText<'a> {
     }
 
     /// A string.
+    ///
+    /// # Errors
+    ///
+    /// `rule` of kind malformed for another value, and for half of a surrogate pair.
     pub(super) fn string(&self, rule: Rule, what: &str) -> Result<String, Violation> {
         let text = unescaped(self.text).map(Cow::into_owned);
         text.ok_or_else(|| self.wrong(rule, what, "a string"))
     }
 
     /// An integer.
+    ///
+    /// # Errors
+    ///
+    /// `rule` of kind malformed for another value, a fraction, and a number that 64 bits with a sign do not hold.
     pub(super) fn integer(&self, rule: Rule, what: &str) -> Result<i64, Violation> {
         let number = self.text.parse();
+        // `parse` accepts `+1` and `01` as well; neither is JSON, so that `document` has rejected them.
         number.map_err(|_| self.wrong(rule, what, "an integer"))
     }
 
     /// An integer that counts or indexes.
+    ///
+    /// # Errors
+    ///
+    /// `rule` of kind malformed for another value, a fraction, a negative number, and one that memory does not count to.
     pub(super) fn index(&self, rule: Rule, what: &str) -> Result<usize, Violation> {
         let number = self.text.parse();
         number.map_err(|_| self.wrong(rule, what, "an integer from 0 on"))
@@ -128,6 +155,7 @@ impl<'a> JsonText<'a> {
             match scan.peek()? {
                 b',' | b':' => scan.step(),
                 b']' | b'}' => return Some(parts),
+                // A value inside is skipped here, and parsed when it is needed.
                 _ => parts.push(JsonText::within(self.text, self.offset, scan.value()?)),
             }
         }
@@ -136,6 +164,7 @@ impl<'a> JsonText<'a> {
     /// A value of another form than `form`, which breaks `rule` in field `what`.
     #[cold]
     fn wrong(&self, rule: Rule, what: &str, form: &str) -> Violation {
+        // Only its beginning: the value may be a list of megabytes.
         let message = format!("{form} is expected, not `{:.32}`", self.text);
         rule.broken(Kind::Malformed, self.offset, message)
             .in_field(what)
@@ -145,6 +174,7 @@ impl<'a> JsonText<'a> {
 /// Steps through text, value by value. What returns `None` or false stays at the byte that is not expected.
 struct Scan<'a> {
     text: &'a str,
+    /// The byte that comes next.
     at: usize,
 }
 
@@ -226,6 +256,7 @@ impl Scan<'_> {
                     self.step();
                     match self.peek()? {
                         b'u' => {
+                            // Four digits, whatever they mean: half of a pair is an error only where the string is used (GRF-01).
                             self.step();
                             for _ in 0..4 {
                                 self.peek().filter(u8::is_ascii_hexdigit)?;
@@ -236,7 +267,9 @@ impl Scan<'_> {
                         _ => return None,
                     }
                 }
+                // JSON has control characters in strings only as escapes.
                 0..32 => return None,
+                // Bytes of a longer UTF-8 letter too: none of them looks like a quote or a backslash.
                 _ => self.step(),
             }
         }
@@ -295,6 +328,7 @@ impl Scan<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
+    /// Goes on by one byte.
     fn step(&mut self) {
         self.at = self.at.saturating_add(1);
     }
@@ -303,6 +337,7 @@ impl Scan<'_> {
 /// What a string says that is JSON; `None` for another value, and for half of a surrogate pair.
 fn unescaped(text: &str) -> Option<Cow<'_, str>> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    // Hardly any string of a graph has an escape, and without one nothing is copied here.
     let Some((before, _)) = inner.split_once('\\') else {
         return Some(Cow::Borrowed(inner));
     };
@@ -317,6 +352,7 @@ fn unescaped(text: &str) -> Option<Cow<'_, str>> {
                 'r' => '\r',
                 't' => '\t',
                 'u' => {
+                    // Escapes are units of UTF-16: a letter beyond 16 bits is two of them.
                     let first = unit(&mut rest)?;
                     // Looked for only behind the first half of a pair.
                     let second = std::iter::from_fn(|| {
@@ -326,6 +362,7 @@ fn unescaped(text: &str) -> Option<Cow<'_, str>> {
                     let units = std::iter::once(first).chain(second);
                     char::decode_utf16(units).next()?.ok()?
                 }
+                // A quote, a backslash or a slash; `document` has rejected all others.
                 same => same,
             },
             letter => letter,

@@ -52,6 +52,7 @@ impl TvmOpParam {
     /// The node attributes, all of them strings, in the order of the released writers.
     pub(in crate::graph) fn attrs_json(&self) -> Map<String, Value> {
         let mut attrs = Map::new();
+        // GRF-07: numbers are strings, as every release reads them.
         attrs.insert("num_outputs".into(), self.num_outputs.to_string().into());
         attrs.insert("num_inputs".into(), self.num_inputs.to_string().into());
         attrs.insert(
@@ -92,6 +93,10 @@ pub(super) fn read_nodes(
 }
 
 /// One node (GRF-04 to GRF-06).
+///
+/// # Errors
+///
+/// GRF-04 to GRF-08, with the member as the field; GRF-20 where findings are strict.
 fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Violation> {
     let (mut op, mut name, mut inputs, mut attrs) = (None, None, None, None);
     let members = item.members(GRF_04, "")?;
@@ -121,10 +126,12 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
             format!("the node has no `{what}`"),
         )
     };
+    // GRF-04: when all members are read, because they come in any order.
     let op = op.ok_or_else(|| missing("op"))?;
     let name = name.ok_or_else(|| missing("name"))?;
     let inputs = inputs.ok_or_else(|| missing("inputs"))?;
     let call = match (op.as_str(), attrs) {
+        // GRF-06: an input calls nothing, so that what attributes it has means nothing.
         ("null", _) => None,
         ("tvm_op", Some(attrs)) => Some(read_call(&attrs, findings)?),
         ("tvm_op", None) => {
@@ -146,6 +153,10 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
 }
 
 /// GRF-20: the second of two members that mean the same is odd.
+///
+/// # Errors
+///
+/// GRF-20 of kind duplicate where `findings` are strict.
 pub(super) fn once(
     members: &[(Cow<'_, str>, JsonText<'_>)],
     findings: &mut Findings,
@@ -165,6 +176,10 @@ pub(super) fn once(
 }
 
 /// What a `tvm_op` calls (GRF-07): all attributes are strings, numbers too.
+///
+/// # Errors
+///
+/// GRF-07: kind missing without one of the four, kind malformed for a value of another form; GRF-20 where findings are strict.
 fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam, Violation> {
     let mut all = Vec::new();
     let members = attrs.members(GRF_07, "attrs")?;
@@ -197,11 +212,13 @@ fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam
         func_name: find(func_name)?.0.to_owned(),
         num_inputs: number(num_inputs)?,
         num_outputs: number(num_outputs)?,
+        // GRF-07: any number but 0 is true.
         flatten_data: number(flatten_data)? != 0,
         attrs: BTreeMap::new(),
     };
     for (key, text, _) in all {
         if !TVM_OP.contains(&&*key) {
+            // GRF-07: kept, as from 0.8 on. Up to 0.7 releases drop them.
             call.attrs.insert(key.into_owned(), text);
         }
     }

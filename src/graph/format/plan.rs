@@ -55,6 +55,7 @@ impl Plan {
         GRF_52.demand(Kind::Limit, count <= entries, || {
             format!("{count} storage ids in a graph of {entries} entries")
         })?;
+        // GRF-52: no more pools than entries, where the check is switched off, too.
         let mut pools: Vec<Option<StoragePool>> = vec![None; count.min(entries)];
         for (index, entry) in graph.entries.iter().enumerate() {
             let one = StoragePool::of(index, entry)?;
@@ -66,6 +67,7 @@ impl Plan {
                 Some(pool) => pool.add(one, entry.storage_id)?,
             }
         }
+        // GRF-22: ids may leave gaps, whose pools are empty.
         let pools = pools.into_iter().map(Option::unwrap_or_default).collect();
         Ok(Plan { pools })
     }
@@ -95,8 +97,13 @@ impl Plan {
 
 impl StoragePool {
     /// The pool that `entry` alone needs.
+    ///
+    /// # Errors
+    ///
+    /// GRF-23 for a size beyond 64 bits, GRF-53 for an entry that is no image in a scope of images.
     fn of(index: usize, entry: &DataEntry) -> Result<StoragePool, Violation> {
         let scope = entry.scope.clone().unwrap_or_default();
+        // GRF-53: any scope with the word is one of images; one that is not in the table is rejected below.
         let texture = if scope.contains("texture") {
             Some(Texture::of(index, entry, &scope)?)
         } else {
@@ -116,7 +123,12 @@ impl StoragePool {
     }
 
     /// Lets another entry, which needs `one` alone, share pool `id`.
+    ///
+    /// # Errors
+    ///
+    /// GRF-24 for another device, GRF-53 for other texels, GRF-23 for a size beyond 64 bits.
     fn add(&mut self, one: StoragePool, id: usize) -> Result<(), Violation> {
+        // GRF-24: an entry without a device does not share with one that names it: the executor may put them apart (GRF-30).
         GRF_24.demand(Kind::Malformed, self.device == one.device, || {
             format!(
                 "storage {id} is on device types {:?} and {:?}",
@@ -124,6 +136,7 @@ impl StoragePool {
             )
         })?;
         match (&mut self.texture, &one.texture) {
+            // Every entry begins at the first byte of the pool, so that the largest is enough.
             (None, None) => self.bytes = self.bytes.max(one.bytes),
             (Some(pool), Some(texture))
                 if (pool.channel, pool.dtype) == (texture.channel, texture.dtype) =>
@@ -150,11 +163,17 @@ impl StoragePool {
 
 impl Texture {
     /// The image that holds `entry` (GRF-53): the last extent is the texel, the others are rows and columns.
+    ///
+    /// # Errors
+    ///
+    /// GRF-53 for an unknown scope or too few extents, GRF-23 for extents beyond 64 bits.
     fn of(index: usize, entry: &DataEntry, scope: &str) -> Result<Texture, Violation> {
         let rank = entry.shape.len();
+        // GRF-53: how many extents in front make rows.
         let rows = match scope {
             "global.texture" => rank.checked_sub(2),
             "global.texture-weight" => Some(1),
+            // The first of three extents alone, else the first two (GRF-53).
             "global.texture-nhwc" if rank == 3 => Some(1),
             "global.texture-nhwc" => Some(2),
             _ => None,

@@ -16,11 +16,16 @@ use std::time::Instant;
 /// How far a step-by-step run has come (GRF-40).
 #[derive(Debug, Default)]
 pub(crate) struct Stepper {
+    /// The node that ran last; nothing before the first step.
     last: Option<usize>,
 }
 
 impl Stepper {
     /// Runs up to node `index`: on from the last one, or from the start if that is already behind; nothing if it is it.
+    ///
+    /// # Errors
+    ///
+    /// GRF-40 of kind missing, without a node of that number; what a function raises.
     pub(crate) fn execute(&mut self, executor: &mut Executor, index: usize) -> Result<(), Error> {
         let nodes = executor.graph().nodes.len();
         if index >= nodes {
@@ -39,12 +44,17 @@ impl Stepper {
         };
         for node in first..=index {
             executor.run_node(node)?;
+            // After each node: where a later one fails, the next call goes on behind those that ran.
             self.last = Some(node);
         }
         Ok(())
     }
 
     /// Output `output` of node `index`, which must be the node that ran last (GRF-41).
+    ///
+    /// # Errors
+    ///
+    /// GRF-41 of kind missing, where another node ran last, or for an output that the node does not have.
     pub(crate) fn output<'e>(
         &self,
         executor: &'e Executor,
@@ -86,6 +96,7 @@ pub fn run_individual(
     executor.run()?;
     let mut repetitions = Vec::with_capacity(repeat);
     for _ in 0..repeat {
+        // Nodes run while the graph is walked, so that the graph may not be borrowed from the executor.
         let graph = Arc::clone(executor.graph());
         let mut times = Vec::with_capacity(graph.nodes.len());
         for (index, node) in graph.nodes.iter().enumerate() {
@@ -101,6 +112,10 @@ pub fn run_individual(
 }
 
 /// GRF-42: something is run, and repeated.
+///
+/// # Errors
+///
+/// GRF-42 of kind type.
 pub(super) fn check_counts(counts: &[usize]) -> Result<(), Error> {
     GRF_42.demand(Kind::Type, !counts.contains(&0), || {
         "number and repeat must be greater than 0".into()
@@ -109,6 +124,10 @@ pub(super) fn check_counts(counts: &[usize]) -> Result<(), Error> {
 }
 
 /// Mean seconds of one run of node `index`.
+///
+/// # Errors
+///
+/// What a function raises; what a device rejects.
 pub(crate) fn time_node(
     executor: &mut Executor,
     index: usize,
@@ -120,11 +139,13 @@ pub(crate) fn time_node(
         for _ in 0..number {
             executor.run_node(index)?;
         }
+        // Devices queue kernels: without the wait it is their launches that are measured.
         executor.sync()?;
         let taken = start.elapsed();
         if taken.as_millis() as u64 >= min_repeat_ms {
             return Ok(taken.as_secs_f64() / number as f64);
         }
+        // GRF-42: the whole is measured again, for the runs so far were too short to tell.
         number = number.saturating_mul(2);
     }
 }
@@ -168,6 +189,7 @@ pub(crate) fn graph_dump(graph: &Graph) -> Value {
             })
         })
         .collect();
+    // Frontends find the other members as in the graph JSON.
     let mut dump = graph.to_json();
     if let Value::Object(members) = &mut dump {
         members.insert("nodes".into(), nodes.into());
@@ -180,6 +202,7 @@ pub(crate) fn chrome_trace(graph: &Graph, seconds: &[f64]) -> Value {
     let mut now = 0.0;
     let mut events = Vec::new();
     for (node, seconds) in graph.nodes.iter().zip(seconds) {
+        // One process, one thread: nodes run one behind the other.
         let mut event = |at: f64, phase: &str| {
             events.push(json!({ "ts": at, "tid": 1, "pid": 1, "name": node.name, "ph": phase }));
         };
@@ -206,6 +229,7 @@ pub fn dump(executor: &mut Executor, root: &Path) -> Result<PathBuf, Error> {
     for (index, node) in graph.nodes.iter().enumerate() {
         let start = Instant::now();
         stepper.execute(executor, index)?;
+        // A device queues the kernel: its time is that of its end, and its outputs are there only then.
         executor.sync()?;
         // The trace shows inputs, too, as events that take no time.
         seconds.push(if node.call.is_some() {
@@ -241,6 +265,7 @@ pub fn dump(executor: &mut Executor, root: &Path) -> Result<PathBuf, Error> {
             )
         })
     };
+    // Only now: a model that fails leaves no folder.
     std::fs::create_dir_all(&folder).map_err(|error| {
         Error::new(ErrorKind::Runtime, format!("{}: {error}", folder.display()))
     })?;

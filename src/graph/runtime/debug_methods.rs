@@ -35,13 +35,22 @@ const METHODS: [ExecutorMethod; 8] = [
 ];
 
 /// `(node)`: runs up to it (GRF-40).
+///
+/// # Errors
+///
+/// GRF-40 of kind missing, without a node of that number; what a function raises.
 fn execute_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
+    // Taken apart, because the stepper runs the executor beside it.
     let ExecutorState { executor, stepper } = state;
     stepper.execute(executor, position(args[0])?)?;
     Ok(Any::none())
 }
 
 /// `(node, output)`: a host copy of an output of the node that ran last (GRF-41).
+///
+/// # Errors
+///
+/// GRF-41 of kind missing; what the device rejects.
 fn node_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (index, output) = (position(args[0])?, position(args[1])?);
     let found = state.stepper.output(&state.executor, index, output)?;
@@ -49,6 +58,10 @@ fn node_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Res
 }
 
 /// `(node, output)`: the output as it is in memory now.
+///
+/// # Errors
+///
+/// GRF-44 of kind missing, without a node or output of that number.
 fn output_by_layer(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (node, index) = (position(args[0])?, position(args[1])?);
     let entry = state.executor.graph().entry_of(node, index);
@@ -61,11 +74,16 @@ fn output_by_layer(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
 }
 
 /// `(node)`: runs the node alone, and returns the seconds that it took.
+///
+/// # Errors
+///
+/// GRF-44 of kind missing, without a node of that number; what its function raises.
 fn debug_run(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let node = count(args[0])?;
     known_node(&state.executor, node)?;
     let start = Instant::now();
     state.executor.run_node(node)?;
+    // The seconds are those of the kernel, which a device may have queued.
     state.executor.sync()?;
     Ok(start.elapsed().as_secs_f64().into())
 }
@@ -74,6 +92,7 @@ fn debug_run(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Resul
 fn profile(state: &mut ExecutorState, _: &[AnyView<'_>]) -> function::Result {
     let times = debug::run_individual(&mut state.executor, 1, 1, 0)?;
     let nodes = state.executor.graph().nodes.iter();
+    // GRF-44: an input has a time of 0 and is no call of the report.
     let calls = nodes
         .zip(times.iter().flatten())
         .filter_map(|(node, seconds)| {
@@ -122,6 +141,7 @@ fn individual(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Resu
     )?;
     // GRF-42: 0.6 to 0.8 return text, of the last repetition alone; from 0.9 on, with two arguments more, bytes of all of them.
     if rest.is_empty() {
+        // Seconds, as in 0.8; 0.6 and 0.7 return microseconds in the same form.
         let last = times.last().map(Vec::as_slice).unwrap_or_default();
         return Ok(last
             .iter()
@@ -133,6 +153,7 @@ fn individual(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Resu
     let numbered = nodes.iter().enumerate();
     let doubles =
         numbered.flat_map(|(node, _)| times.iter().filter_map(move |times| times.get(node)));
+    // GRF-42: first their number, by which a reader divides the doubles among nodes.
     let mut bytes = (nodes.len() as i64).to_le_bytes().to_vec();
     bytes.extend(doubles.flat_map(|seconds| seconds.to_le_bytes()));
     Ok(Bytes::new(bytes).into())
@@ -169,6 +190,10 @@ fn known_node(executor: &Executor, node: usize) -> function::Result<()> {
 
 /// What follows `min_repeat_ms`: pauses between repetitions, which are not made here, and how many repetitions one
 /// follows, which is above 0 (GRF-42).
+///
+/// # Errors
+///
+/// GRF-42 of kind type, for a negative number, and where pauses follow no repetition.
 fn check_pauses(rest: &[AnyView<'_>]) -> function::Result<()> {
     let Some((repeats, others)) = rest.split_last() else {
         return Ok(());

@@ -17,13 +17,16 @@ pub(super) type ExecutorMethod = (
 
 /// An executor as a module.
 pub(crate) struct GraphExecutor {
+    /// Shared with every function that was looked up.
     pub(super) state: Arc<Mutex<ExecutorState>>,
+    /// Tables of functions, in which a name is looked for in order.
     methods: &'static [&'static [ExecutorMethod]],
 }
 
 /// What the functions of an executor's module work on.
 pub(super) struct ExecutorState {
     pub(super) executor: Executor,
+    /// How far `execute_node` has come; of use in a debug executor alone.
     pub(super) stepper: Stepper,
 }
 
@@ -60,12 +63,14 @@ impl ModuleKind for GraphExecutor {
         let Some(method) = methods.find(|method| method.0 == name) else {
             return Ok(None);
         };
+        // A function may outlive the handle that it was looked up by, and its kernels are in what the module keeps.
         let (state, alive) = (Arc::clone(&self.state), module.clone());
         Ok(Some(Function::from_packed(move |args| {
             let _alive = &alive;
             let (name, least, body) = *method;
             enough(name, least, args)?;
             body(
+                // One call at a time: a run writes to the memory that all other functions show.
                 &mut state.lock().unwrap_or_else(PoisonError::into_inner),
                 args,
             )

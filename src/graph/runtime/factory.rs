@@ -18,7 +18,9 @@ use std::sync::Arc;
 
 /// A model: graph, parameters, and a library that it imports.
 pub struct GraphExecutorFactory {
+    /// As it was stored or passed; read anew for each executor.
     pub(super) graph_json: String,
+    /// The function of this name makes executors (GRF-49).
     pub(super) name: String,
     pub(super) params: ModelParams,
 }
@@ -28,6 +30,7 @@ pub(super) enum ModelParams {
     None,
     /// In the mapped library.
     Mapped {
+        /// All of it, graph and name as well (PAY-40); it lives as long as `_library`.
         payload: &'static [u8],
         _library: Arc<dyn Symbols>,
         kind: String,
@@ -39,6 +42,10 @@ pub(super) enum ModelParams {
 
 impl ModelParams {
     /// Hands every parameter to `visit`.
+    ///
+    /// # Errors
+    ///
+    /// What the payload breaks, and what `visit` raises.
     fn each(
         &self,
         mut visit: impl FnMut(&str, ModelParam<'_>) -> function::Result<()>,
@@ -56,6 +63,7 @@ impl ModelParams {
             } => {
                 let mut cursor = Cursor::new(payload);
                 let read =
+                    // Read again for each executor: what a record takes is then freed, and the elements are in the library.
                     crate::payload::read(kind, *layout, &mut cursor, &mut Findings::default())?;
                 let Some(Field::Tensors(list)) = read.field("params") else {
                     return Ok(());
@@ -94,6 +102,7 @@ impl ModelParam<'_> {
         match self {
             ModelParam::Stored(record) => record_to_object(record),
             ModelParam::Tensor(tensor) => {
+                // The caller may write to what it gets, and this one is what later executors start with.
                 let copy = Tensor::empty(tensor.shape(), tensor.dl().dtype)?;
                 copy.fill(&tensor.to_bytes()?)?;
                 Ok(copy)
@@ -103,6 +112,10 @@ impl ModelParam<'_> {
 }
 
 /// Reads a factory out of a library.
+///
+/// # Errors
+///
+/// What the payload breaks (PAY-40).
 pub(super) fn load_factory(entry: &LoaderEntry<'_>) -> function::Result<Module> {
     let mut cursor = Cursor::new(entry.payload);
     let read = crate::payload::read(
@@ -113,6 +126,7 @@ pub(super) fn load_factory(entry: &LoaderEntry<'_>) -> function::Result<Module> 
     )?;
     let text = |name: &str| match read.field(name) {
         Some(Field::Text(text)) => text.clone().into_owned(),
+        // PAY-40: the grammar of both kinds has both fields.
         _ => String::new(),
     };
     // SAFETY: the payload is a slice that `Symbols::data` returned of the library; `_library`, which is kept beside it, keeps it
@@ -147,6 +161,7 @@ impl GraphExecutorFactory {
         let imports = module.imports();
         let kernels: &Kernels<'_> = &|name| {
             for import in &imports {
+                // A kernel may be in an import of an import (GRF-31).
                 if let Some(found) = import.function(name, true)? {
                     return Ok(Some(found));
                 }
@@ -154,9 +169,11 @@ impl GraphExecutorFactory {
             Ok(None)
         };
         let mut executor = Executor::new(Arc::new(graph), kernels, devices)?;
+        // GRF-43: first what the library links, whose memory takes the place of the pool.
         linked::link(&mut executor, module, None)?;
         self.params
             .each(|name, tensor| match executor.input_index(name) {
+                // GRF-37: a parameter that is no input of the graph is passed over.
                 Some(index) => tensor.set(&mut executor, index),
                 None => Ok(()),
             })?;
@@ -186,6 +203,7 @@ impl ModuleKind for GraphExecutorFactory {
     }
 
     fn function(&self, module: &Module, name: &str) -> function::Result<Option<Function>> {
+        // A function may outlive the handle that it was looked up by.
         let alive = module.clone();
         let with =
             move |body: fn(&GraphExecutorFactory, &Module, &[AnyView<'_>]) -> function::Result| {
@@ -202,6 +220,7 @@ impl ModuleKind for GraphExecutorFactory {
             "debug_create" => with(|factory, module, args| {
                 enough("debug_create", 2, args)?;
                 if String::try_from(args[0])? != factory.name {
+                    // GRF-49: a factory has one model, and the name is only compared with its own.
                     let text = "Currently we only support single model for now.";
                     return Err(GRF_44.refused(Kind::Missing, text).into());
                 }
@@ -217,6 +236,7 @@ impl ModuleKind for GraphExecutorFactory {
             }),
             "remove_params" => with(|factory, module, _| {
                 let (graph_json, name) = (factory.graph_json.clone(), factory.name.clone());
+                // GRF-49: another factory: this one keeps its parameters.
                 let bare = Module::new(GraphExecutorFactory {
                     graph_json,
                     name,
@@ -234,6 +254,7 @@ impl ModuleKind for GraphExecutorFactory {
 
     fn save_to_bytes(&self) -> function::Result<Vec<u8>> {
         if let ModelParams::Mapped { payload, .. } = &self.params {
+            // Nothing in a factory of a library can change, so that its bytes are those that it was read from.
             return Ok(payload.to_vec());
         }
         let mut tensors = Vec::new();
@@ -261,6 +282,10 @@ impl ModuleKind for GraphExecutorFactory {
 
 impl GraphExecutorFactory {
     /// An executor of this model as a module, on these devices (GRF-49).
+    ///
+    /// # Errors
+    ///
+    /// GRF-43 for devices of another form; as [`GraphExecutorFactory::create`].
     fn make(&self, module: &Module, devices: &[AnyView<'_>], debug: bool) -> function::Result {
         let executor = self.create(module, executor_devices(devices)?)?;
         Ok(Module::new(GraphExecutor::new(executor, debug)).into())

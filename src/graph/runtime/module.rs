@@ -37,12 +37,17 @@ pub(crate) fn provide() {
     for name in CREATE_FACTORY {
         registry::provide(name, Function::from_packed(create_factory));
     }
+    // PAY-40: 0.7 has the second name for the same payload.
     for kind in ["GraphExecutorFactory", "GraphRuntimeFactory"] {
         provide_loader(kind, load_factory);
     }
 }
 
 /// `(graph_json, module, [lookup_linked_param,] type0, id0, type1, id1, ...)` (GRF-43).
+///
+/// # Errors
+///
+/// GRF-43 of kind type for other arguments; what the graph breaks; as [`Executor::new`]; what linked parameters break.
 fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> function::Result {
     let few = || {
         let count = args.len();
@@ -75,6 +80,10 @@ fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> function::Result {
 }
 
 /// `(graph_json, module, module_name, name0, tensor0, name1, ...)`.
+///
+/// # Errors
+///
+/// GRF-43 of kind type for fewer arguments, half a pair, and what is no module. The graph is read when an executor is made.
 fn create_factory(args: &[AnyView<'_>]) -> function::Result {
     let [json, module, name, params @ ..] = args else {
         return Err(GRF_43
@@ -89,6 +98,7 @@ fn create_factory(args: &[AnyView<'_>]) -> function::Result {
     })?;
     let mut owned = Vec::new();
     for pair in params.chunks_exact(2) {
+        // A reference, no copy: what the caller writes to the tensor later is what later executors start with.
         let tensor = cast::<crate::object::Tensor>(pair[1])?;
         owned.push((String::try_from(pair[0])?, tensor));
     }
@@ -98,11 +108,16 @@ fn create_factory(args: &[AnyView<'_>]) -> function::Result {
         params: ModelParams::Tensors(owned),
     };
     let made = Module::new(factory);
+    // GRF-49: where the functions of the factory look for kernels.
     made.import(as_module(*module)?)?;
     Ok(made.into())
 }
 
 /// An executor of graph JSON, with what `lookup` or the library links into it (GRF-43).
+///
+/// # Errors
+///
+/// What the graph breaks; GRF-43 for devices of another form; as [`Executor::new`].
 fn executor(
     json: &str,
     module: &Module,

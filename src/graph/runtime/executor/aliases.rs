@@ -53,6 +53,7 @@ fn groups(graph: &Graph, entries: &[PoolTensor]) -> HashMap<usize, Arc<HashSet<u
         if node
             .call
             .as_ref()
+            // GRF-31: `__nop` alone leaves in its outputs what its inputs hold.
             .is_none_or(|call| call.func_name != "__nop")
         {
             continue;
@@ -71,6 +72,7 @@ fn groups(graph: &Graph, entries: &[PoolTensor]) -> HashMap<usize, Arc<HashSet<u
             let other = *first
                 .entry((entry.storage_id, entries[id].nbytes()))
                 .or_insert(id);
+            // Both ways, because either of them may be the one that moves (GRF-48).
             joined.entry(other).or_default().push(id);
             joined.entry(id).or_default().push(other);
         }
@@ -79,6 +81,7 @@ fn groups(graph: &Graph, entries: &[PoolTensor]) -> HashMap<usize, Arc<HashSet<u
     let all: Vec<usize> = joined.keys().copied().collect();
     for id in all {
         // What is joined to `id`, step by step; nothing where an earlier one led here.
+        // A list and no recursion: a chain of `__nop` may be as long as the graph.
         let (mut group, mut next) = (HashSet::new(), vec![id]);
         while let Some(id) = next.pop() {
             if let Some(others) = joined.remove(&id) {

@@ -63,6 +63,7 @@ impl Executor {
         kernels: &Kernels<'_>,
         devices: Vec<ExecutorDevice>,
     ) -> Result<Executor, Error> {
+        // A graph that was read keeps these rules; one that was made member by member may not.
         graph.check_members()?;
         let plan = Plan::of(&graph)?;
         let Some(fallback) = devices.first().copied() else {
@@ -83,6 +84,7 @@ impl Executor {
             .iter()
             .map(|pool| PoolMemory::take(pool, device_of(pool.device)));
         let pools: Vec<Arc<PoolMemory>> = pools.collect::<Result<_, Error>>()?;
+        // None is lost: each has a pool (GRF-52), which was rejected above where it is larger than memory (GRF-23).
         let entries: Vec<PoolTensor> = graph
             .entries
             .iter()
@@ -105,6 +107,7 @@ impl Executor {
             params: HashSet::new(),
             set: HashSet::new(),
         };
+        // Behind the entries: the arguments of a call are descriptions of them.
         executor.steps = executor.find_functions(kernels)?;
         Ok(executor)
     }
@@ -203,6 +206,7 @@ impl Executor {
     ///
     /// What the first device that fails answers.
     pub fn sync(&self) -> Result<(), Error> {
+        // GRF-30: entries may lie on any of them, and a copy between two is queued on one.
         for device in &self.devices {
             device
                 .api
@@ -255,6 +259,7 @@ impl Executor {
 }
 
 /// How many names an error lists.
+/// A model may have thousands of parameters.
 const LISTED: usize = 12;
 
 /// The number of each input by its name. Of several inputs with one name the last one counts, as from 0.6 on (GRF-11); calls

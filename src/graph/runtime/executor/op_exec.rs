@@ -13,8 +13,10 @@ pub(super) enum OpExec {
     /// An input, or `__nop`.
     Nothing,
     /// `__copy`: between devices, by the executor itself.
+    /// `from` and `to` are entries of as many bytes.
     Copy { from: usize, to: usize },
     Call {
+        /// The kernel, found when the executor was made (GRF-31).
         function: Function,
         arguments: OpArgs,
     },
