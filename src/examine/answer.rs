@@ -19,6 +19,7 @@ use serde_json::Value;
 pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String), Nothing> {
     let mut words = command.split_ascii_whitespace();
     let command = words.next().unwrap_or_default();
+    // The options come before the file: `--layout` says how it is opened.
     let options = Options::parse(command, words).map_err(Nothing)?;
     let subject = Subject::open(name, bytes, options.layout);
     let (good, value) = match command {
@@ -30,6 +31,7 @@ pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String),
             };
             let all = match subject {
                 Ok(subject) => of_subject(&subject, wanted)?,
+                // A file whose container is broken has a report too, with the violation in it.
                 Err(broken) => of_broken(name, bytes, broken),
             };
             (all.broken.is_empty(), all.report)
@@ -39,6 +41,7 @@ pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String),
                 Ok(subject) => verify::verify(subject, |_| {})?,
                 Err(broken) => verify::broken(name, bytes, broken.clone(), |_| {}),
             };
+            // An oddity breaks a SHOULD, which readers let pass: it counts only where the caller is strict.
             let odd = options.strict && all.found() > 0;
             (all.violations.is_empty() && !odd, all.to_json())
         }
@@ -47,6 +50,7 @@ pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String),
                 Ok(subject) => explain(subject, options.release)?,
                 Err(broken) => vec![damaged(name, bytes, broken, options.release)],
             };
+            // Hardly any file loads in all releases: without one that is named there is no verdict.
             let good = options.release.is_none() || accounts.iter().all(Account::is_good);
             let accounts: Vec<Value> = accounts.iter().map(Account::to_json).collect();
             (good, accounts.into())
@@ -54,9 +58,11 @@ pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String),
         "dump" => {
             let subject = subject.map_err(|broken| Nothing::broken(name, &broken))?;
             let units = subject.units();
+            // Compiled code without a library binary is sound and has no fields: its list is empty.
             if units.is_empty() && !subject.is_compiled() {
                 return Err(subject.nothing());
             }
+            // The fields are read while they are written, so that `is_broken` is known behind that only.
             let fields = dump(&units, options.from);
             let text =
                 serde_json::to_string(&fields).map_err(|error| Nothing(error.to_string()))?;
@@ -71,13 +77,18 @@ pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String),
     Ok((good, value.to_string()))
 }
 
-/// What a command asks for besides itself.
+/// The options of a command; those that it does not have keep their defaults.
 #[derive(Default)]
 struct Options {
+    /// `verify --strict`: an oddity counts as a violation.
     strict: bool,
+    /// `inspect --code`: the report has the code of executables.
     code: bool,
+    /// `--layout`, of every command: the layout of library binaries and payloads, whatever symbols and bytes say.
     layout: Option<Layout>,
+    /// `explain --release`: the one release that is looked at.
     release: Option<Release>,
+    /// `dump --from`: fields that end at or before this offset, in bytes, are left out.
     from: u64,
 }
 
@@ -106,6 +117,8 @@ impl Options {
                     .ok_or(format!("{word} has no value"))
             };
             match (word, command) {
+                // The answer is JSON in any case, and no library of this machine is looked for: a command line's options pass without
+                // effect.
                 ("--json", _) | ("--elsewhere", "explain") => {}
                 ("--from", "dump") => options.from = offset(value()?)?,
                 ("--code", "inspect") => options.code = true,
@@ -120,6 +133,10 @@ impl Options {
 }
 
 /// A number of bytes, in decimal or behind `0x`.
+///
+/// # Errors
+///
+/// Text that is no number of 64 bits.
 fn offset(text: &str) -> Result<u64, String> {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),

@@ -23,15 +23,20 @@ pub fn read(
 ) -> Option<Result<(), Violation>> {
     let mut cursor = Cursor::new(bytes);
     Some(match form {
+        // Some rules of chapter graph span all nodes: they are checked where the graph is planned, and the plan is dropped.
         FileForm::GraphJson => Graph::read_bytes(bytes, findings)
             .and_then(|graph| Plan::of(&graph))
             .map(drop),
         FileForm::ObjectJson => LegacyGraph::verify(bytes, findings).map(drop),
+        // OBJ-18, OBJ-19, OBJ-20: each is a MUST, so that this form has no findings.
         FileForm::FfiJson => ffi::check(bytes).map_err(|fault| fault.violation),
+        // TEN-45: a parameter file does not say which release counted its bytes.
         FileForm::Params => Params::detect(&mut cursor, findings)
             .and_then(|_| cursor.finish("the parameter file", findings)),
+        // TEN-31: a lone record is read by the newest count; TEN-45 is about parameter files only.
         FileForm::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, findings)
             .and_then(|_| cursor.finish("the tensor", findings)),
+        // PAY-60: the file that `save` returns is the code alone, and only a payload has a length in front.
         FileForm::RelayVm if magic_first(bytes) => {
             relay_vm::RelayExecutable::read_code(&mut cursor, findings)
                 .and_then(|_| cursor.finish("the VM code", findings))
@@ -44,18 +49,27 @@ pub fn read(
 }
 
 /// The kind of module whose payload a file of this form is, and the layout of the era that wrote it.
+///
+/// tags of its constants would tell 0.21 apart (PAY-86), its first bytes do not.
+///
+/// `None` for every form that is read in another way. Relax VM code with its length in front is taken for that of layout 0.7: the
 pub fn payload(form: FileForm, bytes: &[u8]) -> Option<(&'static str, Layout)> {
     Some(match form {
         // The file has what the payload of its era has: the code with its length up to 0.21, the code alone after.
         FileForm::RelaxVm if magic_first(bytes) => ("relax.VMExecutable", Layout::V0_22),
         FileForm::RelaxVm => ("relax.VMExecutable", Layout::V0_7),
         FileForm::RelayVm => ("VMExecutable", Layout::V0_7),
+        // PAY-55: a file of 0.4 to 0.19, whose imports are stored as layout 0.7 stores them (PAY-57).
         FileForm::StackVm => ("stackvm", Layout::V0_7),
         _ => return None,
     })
 }
 
 /// Whether an executable starts with its magic and not with a length.
+///
+/// magics differ in (PAY-82).
+///
+/// A length has zeros in its upper bytes, so that seven bytes tell them apart. The first byte is left out: it is what the two
 pub fn magic_first(bytes: &[u8]) -> bool {
     // The last seven bytes of both executable magics, 0xD225DE2F4214151D and ..1E.
     bytes.get(1..8) == Some(&[0x15, 0x14, 0x42, 0x2f, 0xde, 0x25, 0xd2])

@@ -7,10 +7,15 @@ use serde_json::json;
 use std::cell::Cell;
 
 /// The fields of some units as JSON: `[{"name", "format", "bytes", "fields": [{"start", "end", "field", "value", "rule"}],
-/// "findings": [{"rule", "offset", "message"}], "broken", "broken_at"}]`. They are read while they are written, one unit after the other: only one is in memory at a time.
+/// "findings": [{"rule", "offset", "message"}], "broken", "broken_at"}]`, and `left_out_from` where not all fields are listed. Offsets
+/// count
+/// from the start of the unit. They are read while they are written, one unit after the other: only one is in memory at a time.
 pub struct Dump<'d, 'a> {
+    /// What is dumped, in this order.
     units: &'d [Unit<'a>],
+    /// Fields that end at or before this offset into their unit are left out.
     from: u64,
+    /// Whether a unit that was written broke a rule. A cell, because `serialize` takes a shared reference.
     broken: Cell<bool>,
 }
 
@@ -32,6 +37,7 @@ impl Dump<'_, '_> {
 
 impl Serialize for Dump<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // A unit is read when it is its turn and dropped behind it: its fields take many times the memory of its bytes.
         serializer.collect_seq(self.units.iter().map(|unit| {
             let reading = unit.trace_from(self.from);
             self.broken
@@ -43,7 +49,9 @@ impl Serialize for Dump<'_, '_> {
 
 /// One unit and what was read of it: an element of the list.
 struct UnitFields<'d, 'a> {
+    /// The unit.
     unit: &'d Unit<'a>,
+    /// Its fields and findings.
     reading: Reading,
 }
 
@@ -54,6 +62,7 @@ impl Serialize for UnitFields<'_, '_> {
         map.serialize_entry("format", &self.unit.title())?;
         map.serialize_entry("bytes", &self.unit.bytes.len())?;
         map.serialize_entry("fields", &Spans(&self.reading))?;
+        // A hostile file has a field for each byte: where the list ends early, this member says from where on.
         if let Some(offset) = self.reading.left_out {
             map.serialize_entry("left_out_from", &offset)?;
         }

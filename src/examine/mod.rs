@@ -34,11 +34,15 @@ use serde_json::Value;
 use std::fmt;
 
 /// Why nothing can be said about a file: it has nothing that any rule is about, or not what was asked for.
+///
+/// It displays as one line that names the file and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nothing(String);
 
 impl Nothing {
     /// Of the file of this name, whose container itself is broken.
+    ///
+    /// For commands that read units, of which a file has none then; `verify` and `inspect` report the violation itself.
     pub fn broken(name: &str, broken: &Violation) -> Nothing {
         Nothing(format!(
             "{name}: the container itself is broken, {broken}; `tvmspec verify` shows where"
@@ -54,7 +58,7 @@ impl fmt::Display for Nothing {
 
 impl std::error::Error for Nothing {}
 
-/// The JSON form of a violation.
+/// The JSON form of a violation: `{"rule", "kind", "offset", "field", "message"}`. The offset is null where no byte is at fault.
 pub(crate) fn violation(broken: &Violation) -> Value {
     object([
         ("rule", broken.rule().id().into()),
@@ -65,7 +69,7 @@ pub(crate) fn violation(broken: &Violation) -> Value {
     ])
 }
 
-/// The JSON form of an oddity.
+/// The JSON form of an oddity: `{"rule", "offset", "message"}`.
 fn finding(finding: &Finding) -> Value {
     object([
         ("rule", finding.rule.id().into()),

@@ -8,6 +8,10 @@ use crate::wire::json::object;
 use serde_json::{Map, Value};
 
 /// Sums up the objects of either era; `None` where `text` has none that can be read.
+///
+/// `written_by`, `releases`.
+///
+/// The value is the member `objects` of `inspect.json`, with the same members for both eras: `root`, `nodes`, `tensors`, `types`,
 pub(super) fn summary(text: &[u8], form: FileForm) -> Option<Value> {
     match form {
         FileForm::ObjectJson => legacy(text),
@@ -18,6 +22,7 @@ pub(super) fn summary(text: &[u8], form: FileForm) -> Option<Value> {
 
 /// Objects as releases up to 0.21 save them (OBJ-21 to OBJ-33).
 fn legacy(text: &[u8]) -> Option<Value> {
+    // The oddities are those that `Subject::json` reports: here they are dropped.
     let graph = LegacyGraph::read(text, &mut Findings::default()).ok()?;
     let version = graph.attrs.get(VERSION);
     let keys = graph.nodes.iter().map(|node| named(&node.type_key));
@@ -29,6 +34,7 @@ fn legacy(text: &[u8]) -> Option<Value> {
         ("types", counts(keys.collect())),
         (
             "written_by",
+            // OBJ-21: strings hold every byte as it is, so that this one need not be UTF-8.
             version.map(|text| String::from_utf8_lossy(text)).into(),
         ),
         (
@@ -41,6 +47,7 @@ fn legacy(text: &[u8]) -> Option<Value> {
 /// Objects as tvm-ffi saves them, from 0.22 on (OBJ-18 to OBJ-20).
 fn ffi(text: &[u8]) -> Option<Value> {
     let graph = ffi::summary(text, VERSION)?;
+    // OBJ-18: tensors are nodes here, and no list of their own as in OBJ-26.
     let tensors = graph.keys.iter().filter(|key| *key == "ffi.Tensor").count();
     let keys = graph.keys.iter().map(|key| named(key)).collect();
     Some(object([
@@ -53,13 +60,14 @@ fn ffi(text: &[u8]) -> Option<Value> {
     ]))
 }
 
-/// Null has no type key.
+/// Null has no type key up to 0.21 (OBJ-30); tvm-ffi calls it `None` (OBJ-18), and so do reports of both.
 fn named(key: &str) -> &str {
     if key.is_empty() { "None" } else { key }
 }
 
 /// How often each key is there, by key.
 fn counts(mut keys: Vec<&str>) -> Value {
+    // Equal keys become neighbours, and the members come in the order of their names.
     keys.sort_unstable();
     let mut counts = Map::new();
     for same in keys.chunk_by(|one, next| one == next) {

@@ -80,6 +80,7 @@ pub struct Reading {
 }
 
 impl Reading {
+    /// The reading of bytes whose fields were not recorded.
     fn of(findings: Findings, broken: Option<Violation>) -> Reading {
         Reading {
             omitted: findings.omitted(),
@@ -119,11 +120,16 @@ impl<'a> Subject<'a> {
     }
 
     /// Every unit, in the order of the parts.
+    ///
+    /// the file is no container and shows neither library binary nor payload, all of it is taken for one library binary.
+    ///
+    /// The layout of a library binary is the stated one, otherwise that of its symbol and bytes (BLOB-18). Where a layout is stated and
     pub fn units(&self) -> Vec<Unit<'_>> {
         let mut units = Vec::new();
         for (index, part) in self.file.parts.iter().enumerate() {
             let place = self.place(part);
             for blob in &part.blobs {
+                // BLOB-18: without a symbol, as in a raw blob, all four layouts are possible.
                 let symbol = Some(blob.symbol.as_str()).filter(|symbol| !symbol.is_empty());
                 units.push(Unit {
                     name: match symbol {
@@ -155,6 +161,7 @@ impl<'a> Subject<'a> {
             }
         }
         let form = self.file.form;
+        // BLOB-50: a container has its library binaries under symbols; its own first bytes are no header of one.
         let container = form.is_object() || form.is_archive() || form == FileForm::CText;
         if let Some(layout) = self.layout
             && !container
@@ -207,6 +214,7 @@ impl<'a> Subject<'a> {
     pub fn nothing(&self) -> Nothing {
         let form = self.file.form;
         let hint = match form {
+            // Before the forms: of an empty file the list of forms would tell nothing.
             _ if self.bytes.is_empty() => "it is empty",
             FileForm::Unknown => {
                 "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, state its layout (--layout)"
@@ -233,6 +241,8 @@ impl<'a> Subject<'a> {
 }
 
 /// The format of a file that is no container; `None` for a container, and for JSON, which has no binary fields.
+///
+/// `layout` overrides the layout of payloads; parameter files, tensors and Relay VM code have none.
 fn data(form: FileForm, bytes: &[u8], layout: Option<Layout>) -> Option<Format> {
     Some(match form {
         FileForm::Params => Format::Params,
@@ -268,11 +278,15 @@ impl<'a> Unit<'a> {
 
 impl Unit<'_> {
     /// Reads everything and says what is wrong and odd, without a record of the fields.
+    ///
+    /// [`Reading::spans`] is empty; everything else is as [`Unit::trace`] has it.
     pub fn judge(&self) -> Reading {
         self.read(None)
     }
 
     /// Reads everything and records every field, as far as memory goes.
+    ///
+    /// Where there is no room for all of them, [`Reading::left_out`] says from where on they are missing.
     pub fn trace(&self) -> Reading {
         self.trace_from(0)
     }
@@ -283,6 +297,7 @@ impl Unit<'_> {
         const FREE: usize = 48 << 10;
         /// And one more for each so many bytes.
         const BYTES: usize = 24;
+        // The memory of a trace is bounded by the file's size, however many fields a hostile file has; `left_out` says where it ended.
         let most = (self.bytes.len() / BYTES).saturating_add(FREE);
         let trace = Trace::bounded(from, most);
         let reading = self.read(Some(&trace));
@@ -294,6 +309,8 @@ impl Unit<'_> {
     }
 
     /// The library binary, as far as it is good.
+    ///
+    /// `None` for a unit of another format. Behind a broken rule nothing is read (BLOB-06).
     pub fn library(&self) -> Option<Partial<'_>> {
         match &self.format {
             Format::Library { layout, .. } => Some(Blob::read_partial(
@@ -316,6 +333,7 @@ impl Unit<'_> {
         }
     }
 
+    /// Reads the unit by the rules of its format, with every field recorded in `trace` where there is one.
     fn read(&self, trace: Option<&Trace>) -> Reading {
         let mut findings = Findings::default();
         let bytes: &[u8] = &self.bytes;
@@ -329,6 +347,7 @@ impl Unit<'_> {
                     Some(trace) => Blob::read_traced(bytes, *layout, findings, trace),
                     None => Blob::read_partial(bytes, *layout, findings),
                 };
+                // The reading of a library binary takes the findings and returns them: what stands before a broken rule is kept.
                 findings = partial.findings;
                 partial.broken
             }
@@ -365,5 +384,6 @@ pub(super) fn releases<'u>(
             since: all.since.max(one.since),
             until: all.until.min(one.until),
         })
+        // Objects of several eras can be linked into one file: then no release has them all.
         .filter(|releases| releases.since <= releases.until)
 }

@@ -22,6 +22,7 @@ pub struct Unpacked<'a> {
 ///
 /// A payload of layout 0.2 that layout 0.7 cannot hold.
 pub fn unpack(blob: Blob<'_>) -> Result<Unpacked<'_>, Violation> {
+    // The manifest states the layout of the file, also where the modules are listed as another layout has them.
     let layout = blob.layout;
     let listed = as_listed(blob)?;
     let (mut modules, mut files) = (Vec::new(), Vec::new());
@@ -31,6 +32,7 @@ pub fn unpack(blob: Blob<'_>) -> Result<Unpacked<'_>, Violation> {
         .map(|tree| json!({"indptr": tree.indptr().to_vec(), "indices": tree.indices().to_vec()}));
     for (index, module) in listed.modules.into_iter().enumerate() {
         let name = file_name(index, &module);
+        // BLOB-12: `_lib` has no payload, and so no file.
         let Some(payload) = module.payload else {
             modules.push(json!({"kind": module.kind}));
             continue;
@@ -46,13 +48,19 @@ pub fn unpack(blob: Blob<'_>) -> Result<Unpacked<'_>, Violation> {
 }
 
 /// The library in the form of a manifest: with a host library on top, also where the layout has none to store.
+///
+/// # Errors
+///
+/// A payload of layout 0.2 that layout 0.7 cannot hold (BLOB-17).
 fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
+    // BLOB-14: the exported module is no entry there; a conversion puts the host library on top of the entries.
     if blob.layout == Layout::V0_2 {
         return blob.convert(Layout::V0_7);
     }
     if !blob.modules.is_empty() {
         return Ok(blob);
     }
+    // BLOB-03: a count of 0 is a lone host library.
     let library = StoredModule {
         kind: LIBRARY.into(),
         payload: None,
@@ -64,10 +72,13 @@ fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
     })
 }
 
-/// The number keeps names apart, whatever characters a kind has and however long it is.
+/// The name of a payload's file: the number of the module and its kind. The number keeps names apart, whatever characters a kind has and
+///
+/// however long it is.
 fn file_name(index: usize, module: &StoredModule<'_>) -> String {
     /// Of 255 bytes, as long as names may be, some are for the number, and for what a file is called while it is written.
     const LONGEST: usize = 128;
+    // BLOB-04: a kind may hold anything but NUL, a slash too, and would then name a file outside of the folder.
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let kind: String = module.kind.chars().take(LONGEST).collect();
     let kind = kind.replace(|letter| !plain(letter), "_");

@@ -67,11 +67,14 @@ pub fn verify(
         host_only,
         ..Verification::new(subject.name)
     };
+    // The container was read when the file was opened: only its oddities are left to report, and they come first.
     let container = Reading::noted(&subject.file.findings);
     for reading in std::iter::once(container).chain(json) {
         all.add(subject.name, subject.bytes, reading, &mut each);
     }
     for unit in &units {
+        // there is something to find a field for.
+        // Fields take many times the memory of the bytes, and most files are sound: they are recorded in a second reading, where
         let mut reading = unit.judge();
         if reading.broken.is_some() || !reading.findings.is_empty() {
             reading = unit.trace();
@@ -98,6 +101,7 @@ pub fn broken(
 }
 
 impl Verification {
+    /// That of a file of this name in which nothing is wrong or odd so far.
     fn new(file: &str) -> Verification {
         Verification {
             file: file.to_owned(),
@@ -142,6 +146,7 @@ impl Verification {
             ("violations", violations.collect::<Vec<_>>().into()),
             ("findings", findings.collect::<Vec<_>>().into()),
         ]);
+        // The member is there only where the list of findings is not whole.
         if let (1.., Value::Object(whole)) = (self.omitted, &mut whole) {
             whole.insert("omitted_findings".to_owned(), self.omitted.into());
         }
@@ -161,6 +166,7 @@ impl Verification {
         let (findings, unusable): (Vec<_>, Vec<_>) = reading
             .findings
             .into_iter()
+            // TEN-35: what can be read and not be used is noted as an oddity by readers, and breaks a MUST all the same.
             .partition(|finding| finding.usable);
         let violations: Vec<Violation> = unusable
             .iter()
@@ -176,6 +182,7 @@ impl Verification {
         });
         self.violations.extend(violations.into_iter().map(|broken| {
             let known = broken.field();
+            // Most violations name their field; where one does not, the recorded fields have it by the offset.
             let field = match broken.offset() {
                 Some(offset) if known.is_empty() => field_at(&spans, offset),
                 _ => known,
@@ -188,6 +195,7 @@ impl Verification {
         }));
         self.omitted = self.omitted.saturating_add(reading.omitted);
         for finding in findings {
+            // The bound of one reading is not enough: a file of many units would add them up.
             if self.findings.len() >= Findings::MOST {
                 self.omitted = self.omitted.saturating_add(1);
                 continue;
@@ -203,6 +211,7 @@ impl Verification {
 
 /// The field of `spans` that holds `offset`; empty where none does.
 pub fn field_at(spans: &[Span], offset: u64) -> &str {
+    // Spans ascend, so that the last one that starts at or before the offset is the innermost candidate.
     let behind = spans.partition_point(|span| span.start <= offset);
     let span = behind.checked_sub(1).and_then(|last| spans.get(last));
     span.filter(|span| offset < span.end)

@@ -42,6 +42,8 @@ pub struct Need {
 }
 
 /// What is true of each release, consecutive releases with the same taken together.
+///
+/// With `only`, that release alone. `load` is called once for each release, in their order.
 pub(super) fn loads(
     only: Option<Release>,
     load: impl Fn(Release) -> Load,
@@ -50,6 +52,7 @@ pub(super) fn loads(
     for release in Release::all().filter(|release| only.is_none_or(|only| only == *release)) {
         let load = load(release);
         match all.last_mut() {
+            // The reason is compared too: two releases that fail differently are two entries.
             Some((range, last)) if *last == load => range.until = release,
             _ => all.push((
                 Releases {
@@ -83,6 +86,7 @@ impl Account {
             .loads
             .iter()
             .all(|(_, load)| load.outcome == LoadOutcome::Loads);
+        // `all` holds for no release at all, which is no proof that the file loads.
         self.raw.is_none() && !self.loads.is_empty() && loads && self.here.is_good()
     }
 

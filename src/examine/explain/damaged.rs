@@ -12,6 +12,8 @@ use crate::rule::Violation;
 use std::borrow::Cow;
 
 /// What can be said of a file whose container breaks a rule.
+///
+/// The outcome is unknown for every release, except where the only fault is a header that counts too much (BLOB-53).
 pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Release>) -> Account {
     if let Some(account) = overlong(name, bytes, broken, only) {
         return account;
@@ -42,17 +44,20 @@ fn overlong(
     let mut bytes = whole.to_vec();
     bytes.get_mut(start..)?.first_chunk_mut::<8>()?.fill(0);
     let file = container::open(&bytes).ok()?;
+    // The violation has the offset of the library binary and not its symbol: it is found again by that.
     let (index, part) = file
         .parts
         .iter()
         .enumerate()
         .find(|(_, part)| part.blobs.iter().any(|blob| blob.offset == Some(offset)))?;
     let blob = part.blobs.iter().find(|blob| blob.offset == Some(offset))?;
+    // BLOB-53: where the format has no sizes of symbols, the next symbol or the end of the section is the bound.
     let available = match blob.size {
         Size::Known(size) => size,
         Size::Derived { room } => room,
     };
     let available = usize::try_from(available).ok()?;
+    // From the file as it is: with its own header, which the loaders trust.
     let content = whole.get(start..)?.get(..available)?;
     let unit = Unit {
         name: format!("{name}, symbol {}", blob.symbol),

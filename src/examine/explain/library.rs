@@ -12,6 +12,8 @@ use crate::release::{Layout, Release, Releases};
 use crate::rule::Findings;
 
 /// What each release makes of a library binary, and what it needs.
+///
+/// `unit` is a library binary, and `part` the code around it. Modules behind a broken rule are not in the account.
 pub(super) fn library(
     unit: &Unit<'_>,
     part: &Part<'_>,
@@ -29,11 +31,13 @@ pub(super) fn library(
     else {
         unreachable!("a library binary has a partial reading")
     };
+    // TEN-35: a tensor that can be read and not be used breaks a MUST, as `verify` has it.
     let broken = broken.or_else(|| unusable(findings.as_slice()));
     let payloads: Vec<Option<Payload<'_>>> = blob
         .modules
         .iter()
         .map(|module| {
+            // The oddities of payloads are among those of the library binary already.
             let decoded = module.decode(blob.layout, &mut Findings::default());
             decoded.ok().flatten()
         })
@@ -77,6 +81,7 @@ pub(super) fn bare(
             .to_owned(),
     ];
     remarks.extend(symbol_remarks(part));
+    // MOD-02, MOD-03: both eras export functions under their own names, and without slots nothing tells the convention.
     let both = |releases: Releases| {
         releases.contains(Release::of(20)) && releases.contains(Release::of(21))
     };
@@ -103,6 +108,7 @@ pub(super) fn runtime(
         subject.name,
         subject.file.form.title()
     );
+    // MOD-01: a library without a blob is a single module of its own, so that no release reports a mistake.
     let load = |release| {
         let load = Load::silent(
             "it opens it as a compiled library that imports nothing, and no function in it is a packed one",
@@ -149,11 +155,13 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
             let info = payload::kind_info(&module.kind);
             let mut loaders: Vec<(Releases, String)> = Vec::new();
             for release in Release::all() {
+                // PAY-99: a kind is loaded in the releases of its row only.
                 let Some(name) = info.and_then(|info| info.loader(release)) else {
                     continue;
                 };
                 match loaders.last_mut() {
                     Some((range, last))
+                        // Releases without a loader were skipped, so that the range is extended by its neighbour only.
                         if *last == name
                             && range.until.minor().checked_add(1) == Some(release.minor()) =>
                     {
@@ -171,6 +179,7 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
             let renamed = info
                 .and_then(|info| info.renamed)
                 .map(|(to, since)| format!("`{}` is called `{to}` from {since} on", module.kind));
+            // The table has a renaming at the old name only; from the new one it is looked for.
             let former = payload::kinds()
                 .iter()
                 .find(|other| other.renamed.is_some_and(|(to, _)| to == module.kind))
@@ -208,6 +217,7 @@ fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
         remarks.push("No entry is `_lib`: host functions of this library cannot be reached, and host code that looks for device functions finds no context (it is null up to 0.21, and left as it was from 0.22 on).".into());
     }
     let root = blob.modules.first().map(|root| &root.kind);
+    // TREE-22: device modules above the host code come first, so that one of them can be module 0.
     if let Some(root) = root.filter(|root| *root != LIBRARY)
         && libraries > 0
         && blob.tree.is_some()
@@ -222,12 +232,14 @@ fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
             .symbols
             .iter()
             .any(|symbol| matches!(symbol.role, Role::Context(_)));
+        // BLOB-65: code from LLVM has a slot for the look-up, code from a C host needs the function as a symbol.
         let calls_out = part.symbols.iter().any(|symbol| match &symbol.role {
             Role::Slot(api) | Role::Needs(api) => {
                 api == "TVMBackendGetFuncFromEnv" || api == "TVMFFIEnvModLookupFromImports"
             }
             _ => false,
         });
+        // MOD-06, MOD-13: the context is the module whose imports are looked through, and a loader sets it by this symbol only.
         if imports && calls_out && !context {
             let name = loading::context_symbol(library.layout);
             remarks.push(format!(

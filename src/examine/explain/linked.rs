@@ -22,6 +22,7 @@ pub struct Here {
 }
 
 impl<'a> Linked<'a> {
+    /// Reads what `file`, opened from `bytes`, is linked to. A file that is no image has nothing, and fails nowhere.
     pub(super) fn of(file: &File<'a>, bytes: &'a [u8]) -> Linked<'a> {
         let tables = is_image(file.form).then(|| elf::tables(bytes));
         Linked(linkage(file.form, bytes), tables)
@@ -49,6 +50,7 @@ impl<'a> Linked<'a> {
     /// The releases whose C interface it defines, as far as it knows their functions.
     pub(super) fn releases(&self) -> Option<Releases> {
         let mut known = self.0.defines.iter().map(|name| exported(name));
+        // A function that no release exports says nothing of the release.
         let known: Vec<_> = known.by_ref().filter(|ranges| !ranges.is_empty()).collect();
         let has_all = |release: &Release| {
             let has = |ranges: &&[Releases]| ranges.iter().any(|range| range.contains(*release));
@@ -63,6 +65,7 @@ impl<'a> Linked<'a> {
 
     /// `load`, unless the dynamic loader does not come so far, or functions are called that `release` does not have.
     pub(super) fn judge(&self, release: Release, load: Load) -> Load {
+        // Where TVM itself fails, the file does not load in either case, and TVM's own reason is the more precise one.
         if let Some(Err(stop)) = &self.1
             && matches!(load.outcome, LoadOutcome::Loads | LoadOutcome::Silent)
         {
@@ -99,6 +102,7 @@ impl<'a> Linked<'a> {
 
     /// What is called that no release has.
     pub(super) fn remark(&self) -> Option<String> {
+        // Not an error of a release: a library that is linked beside TVM's may define them.
         let strange = self.0.calls.iter().filter(|name| exported(name).is_empty());
         let strange: Vec<&str> = strange.copied().take(8).collect();
         (!strange.is_empty()).then(|| {
@@ -139,6 +143,8 @@ impl Here {
 }
 
 /// Whether a file of this form is opened by the loader of a system.
+///
+/// Executables are none of them: a loader opens libraries only.
 pub const fn is_image(form: FileForm) -> bool {
     matches!(
         form,

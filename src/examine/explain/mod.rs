@@ -39,6 +39,7 @@ pub fn explain(subject: &Subject<'_>, only: Option<Release>) -> Result<Vec<Accou
     let units = subject.units();
     let linked = Linked::of(file, subject.bytes);
     // The members of an archive are linked into one library: what one lacks another may have.
+    // A fat Mach-O is no such archive: each of its members is a whole library for another machine.
     let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
     let whole = joined.then(|| join(file));
     let mut accounts = Vec::new();
@@ -72,6 +73,8 @@ pub fn explain(subject: &Subject<'_>, only: Option<Release>) -> Result<Vec<Accou
 }
 
 /// Why no release opens a file of this form as it is, and what to do.
+///
+/// `None` for what is opened as it is.
 fn raw(form: FileForm) -> Option<&'static str> {
     Some(match form {
         FileForm::ElfObject | FileForm::MachOObject | FileForm::CoffObject => {
@@ -104,6 +107,7 @@ fn join<'a>(file: &File<'a>) -> Part<'a> {
         symbols: Vec::new(),
     };
     for part in parts.by_ref().filter(|part| part.form.is_object()) {
+        // The joined part counts as code by its form, which is that of its objects and not that of the archive.
         whole.form = part.form;
         whole.blobs.extend(part.blobs.iter().cloned());
         whole.symbols.extend(part.symbols.iter().cloned());
@@ -111,7 +115,7 @@ fn join<'a>(file: &File<'a>) -> Part<'a> {
     whole
 }
 
-/// A compiled part that speaks of TVM but has no library binary.
+/// Whether this is a compiled part that has symbols of TVM but no library binary.
 fn is_bare(part: &Part<'_>) -> bool {
     part.form.is_object() && part.blobs.is_empty() && part.releases().is_some()
 }
@@ -120,6 +124,7 @@ fn is_bare(part: &Part<'_>) -> bool {
 fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
     let reading = unit.judge();
     let broken = reading.broken.or_else(|| unusable(&reading.findings));
+    // A `Reading` keeps fields and findings only: what the loaders look at is the value, which is read once more.
     let payload = match &unit.format {
         Format::Payload { kind, layout } => {
             let mut cursor = Cursor::new(&unit.bytes);
@@ -127,6 +132,7 @@ fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
         }
         _ => None,
     };
+    // PAY-62: a runtime takes code of its own version only, so that the version decides for every release.
     let version = match &unit.format {
         Format::RelayCode => payload::relay_vm::RelayExecutable::read_code(
             &mut Cursor::new(&unit.bytes),
@@ -144,6 +150,7 @@ fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
             payload.as_ref(),
             broken.as_ref(),
         ),
+        // PAY-61: the Relay VM came with 0.6 and ended with 0.19.
         (Format::RelayCode, _) if !Releases::between(6, 19).contains(release) => {
             Load::fails("it has no such executable")
         }
@@ -158,6 +165,7 @@ fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
         format!("{}: {}", unit.name, unit.title()),
         loads(only, load),
     );
+    // TEN-29, TEN-30, TEN-31: the three counts of bytes agree on these tensors.
     if unit.format == Format::Params {
         account.remarks.push("The bytes are the same from 0.2 to 0.27 for tensors of one lane and whole bytes. Vector types are cut to one lane from 0.4 on, and up to 0.6 types below 8 bits lose their data.".into());
     }
@@ -199,6 +207,7 @@ fn other(
             "Objects as tvm-ffi writes them.",
             objects::new(subject.bytes, only),
         ),
+        // BLOB-63: up to 0.21 nothing marks a packed function, so that any function of the file counts as one.
         form if form.is_object() || form.is_archive() => (
             "It holds no TVM library: no symbol in it is one of TVM. Whatever functions it has are taken for packed ones up to 0.21.",
             loads(only, |release| {

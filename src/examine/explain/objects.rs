@@ -9,12 +9,15 @@ use crate::rule::{Findings, Kind, Violation};
 use serde_core::de::IgnoredAny;
 
 /// The graph of 0.2 to 0.21.
+///
+/// Takes what upstream's reader takes, cut-off text included, and says where that differs from the rules.
 pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
     let whole = closed(text);
     let cut = whole.is_some();
     let graph = LegacyGraph::read(whole.as_deref().unwrap_or(text), &mut Findings::default());
     let number = LegacyGraph::verify(text, &mut Findings::default()).err();
     let number = number.filter(|broken| broken.rule().id() == "OBJ-36");
+    // OBJ-21: the C++ reader has five escapes and takes raw bytes, so that a text can be whole for it and no JSON for Python.
     let json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
     loads(only, |release| {
         // OBJ-18: from 0.22 on the text has another form.
@@ -23,6 +26,7 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
         }
         let known = match &graph {
             Ok(graph) => graph.releases(),
+            // OBJ-21 to OBJ-33: not every release checks each of them.
             Err(broken) => return broken_graph(broken, release),
         };
         if !known.is_some_and(|known| known.contains(release)) {
@@ -73,6 +77,7 @@ fn closed(text: &[u8]) -> Option<Vec<u8>> {
     for &byte in text {
         match byte {
             _ if escaped => escaped = false,
+            // A quote behind a backslash does not end the string, and brackets in a string open nothing.
             b'\\' if quoted => escaped = true,
             b'"' => quoted = !quoted,
             _ if quoted => {}
@@ -97,6 +102,8 @@ fn closed(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The graph of 0.22 on.
+///
+/// Its only faults that a release lets pass are negative indices, up to 0.25 (OBJ-20).
 pub(super) fn new(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
     let fault = json_graph::ffi::check(text).err();
     loads(only, |release| {

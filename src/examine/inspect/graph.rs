@@ -22,6 +22,7 @@ pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
     };
     let inputs = graph.arg_nodes.iter().map(|node| NodeEntry {
         node: *node,
+        // GRF-09: an input has one output, number 0.
         index: 0,
         version: 0,
     });
@@ -34,6 +35,7 @@ pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
         *count = count.saturating_add(1);
     }
     let mut counts = Map::new();
+    // The list itself is dropped: `Room` bounds the members of the object by it.
     room.list(functions, |(name, count)| {
         counts.insert(name.to_owned(), count.into());
         json!(name)
@@ -49,7 +51,9 @@ pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
     }))
 }
 
-/// Blocks of storage, and the bytes of all of them: each as large as its largest entry.
+/// Blocks of storage, by the numbers of the plan, and the bytes of all of them: each is as large as its largest entry, whose elements
+///
+/// take whole bytes.
 fn storage(entries: &[DataEntry]) -> Value {
     let mut blocks: BTreeMap<usize, u64> = BTreeMap::new();
     for entry in entries {
@@ -61,7 +65,7 @@ fn storage(entries: &[DataEntry]) -> Value {
             .zip(bits)
             .and_then(|(elements, bits)| elements.checked_mul(bits.div_ceil(8)));
         let block = blocks.entry(entry.storage_id).or_default();
-        // What no number holds no device holds: the graph is refused where it is run.
+        // What no number holds no device holds: the graph is rejected where it is run.
         *block = bytes.unwrap_or(u64::MAX).max(*block);
     }
     let bytes = blocks

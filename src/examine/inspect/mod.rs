@@ -84,6 +84,7 @@ pub fn of_subject(subject: &Subject<'_>, options: InspectOptions) -> Result<Insp
     }
     let room = Room::of(bytes.len(), options);
     let units = subject.units();
+    // With a stated layout, bytes of no known form are a unit too.
     if file.form == FileForm::Unknown && units.is_empty() {
         return Err(subject.nothing());
     }
@@ -100,6 +101,7 @@ pub fn of_subject(subject: &Subject<'_>, options: InspectOptions) -> Result<Insp
         rest = others;
         part_value(part, own, &room, &mut broken)
     });
+    // A file of one format is described under the name of its format: a part of it without symbols would say nothing.
     if file.form.is_object() || file.form.is_archive() || parts.iter().any(has_library) {
         top.insert("parts".into(), parts.into());
     }
@@ -114,6 +116,7 @@ pub fn of_subject(subject: &Subject<'_>, options: InspectOptions) -> Result<Insp
     if let Some(summary) = objects::summary(bytes, file.form) {
         top.insert("objects".into(), summary);
     }
+    // JSON has no unit: its violation belongs to the file as a whole.
     if let Some(reading) = subject.json() {
         let findings = room.list(&reading.findings, finding);
         top.insert("findings".into(), findings.into());
@@ -132,6 +135,8 @@ pub fn of_subject(subject: &Subject<'_>, options: InspectOptions) -> Result<Insp
 }
 
 /// Whether the report of a part lists a library binary.
+///
+/// A part that found no room, or has no such member, lists none: indexing a [`Value`] never panics.
 fn has_library(part: &Value) -> bool {
     part["libraries"]
         .as_array()
@@ -145,6 +150,7 @@ fn part_value(
     room: &Room,
     broken: &mut Vec<(Option<usize>, Violation)>,
 ) -> Value {
+    // Symbols and layouts together: 0.2 and 0.7 share the symbol of their library binaries (BLOB-50).
     let releases = subject::releases(part, units.iter().map(|(_, unit)| *unit));
     let libraries = units
         .iter()
@@ -154,6 +160,7 @@ fn part_value(
         broken.extend(wrong.map(|wrong| (Some(*index), wrong)));
         value
     });
+    // Names are sorted below: the order of a symbol table is the linker's, and means nothing.
     let named = |pick: for<'r> fn(&'r Role<'_>) -> Option<&'r str>| -> Vec<&str> {
         part.symbols
             .iter()
@@ -196,6 +203,8 @@ fn part_value(
 }
 
 /// A library binary, as far as it can be read, and the rule at which reading ends.
+///
+/// An element of `libraries` in `inspect.json`; null for a unit of another format.
 fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
     let (Some(partial), Format::Library { symbol, .. }) = (unit.library(), &unit.format) else {
         return (Value::Null, None);
@@ -210,6 +219,7 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
         let mut value = Map::new();
         value.insert("index".into(), index.into());
         value.insert("kind".into(), module.kind.as_ref().into());
+        // BLOB-12: `_lib` has no payload, and so no place.
         if let Some(bytes) = &module.payload {
             value.insert("offset".into(), module.offset.into());
             value.insert("bytes".into(), bytes.len().into());
@@ -241,6 +251,8 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
 }
 
 /// A file that is no container: its content under the name of its format.
+///
+/// Returns the rule that it breaks. Library binaries are not among these: they are listed with their parts.
 fn data(unit: &Unit<'_>, top: &mut Map<String, Value>, room: &Room) -> Option<Violation> {
     if matches!(unit.format, Format::Library { .. }) {
         return None;

@@ -14,6 +14,8 @@ use serde_json::{Map, Value, json};
 use std::fmt::Display;
 
 /// Adds what is known of `payload` to the value of its module.
+///
+/// Lists that are empty have no member. Of code only the size is shown: `extract` writes it.
 pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, room: &Room) {
     value.insert("format".into(), payload.format().into());
     value.insert("form".into(), payload.form().into());
@@ -36,6 +38,7 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
         value.insert("kernels".into(), kernels.into());
     }
     if let Payload::Known(known) = payload {
+        // A payload has one field for every slot of its form, in the order of the slots.
         for (slot, field) in known.form().slots.iter().zip(payload.fields()) {
             describe_field(slot.name, field, value, room);
         }
@@ -46,16 +49,20 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
 }
 
 /// Adds one field of a payload: a number or a short text as it is, of anything longer its size.
+///
+/// Tensors, symbols and a graph get members of their own; what `describe` has shown already is passed over.
 fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>, room: &Room) {
     /// Longer texts are for `extract`.
     const LONGEST: usize = 200;
     let plain = match field {
+        // PAY-40, PAY-45: a vendor's graph has this name too, and need not be one of chapter graph: then it is left out.
         Field::Text(text) if name == "graph_json" => {
             if let Some(summary) = graph::summary(text.as_bytes(), room) {
                 value.insert("graph".into(), summary);
             }
             return;
         }
+        // `describe` has it, under the same name for all forms.
         Field::Text(_) if name == "format" => return,
         Field::Text(text) if text.len() > LONGEST => json!({ "bytes": text.len() }),
         Field::Text(text) => json!(text),
@@ -68,6 +75,7 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
             return;
         }
         Field::Symbols(list) => {
+            // A list would keep doubles (PAY-37); of two lists of one function the last counts, here as in releases.
             let mut map = Map::new();
             room.list(list, |(function, variables)| {
                 let variables = room.list(variables, |name| json!(name));
@@ -104,12 +112,14 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
     let mut cursor = Cursor::new(&unit.bytes);
     Some(match &unit.format {
         Format::Params => {
+            // TEN-45: the count of bytes that agrees is found again; findings are those of `Unit::judge`.
             let (params, _) = Params::detect(&mut cursor, &mut findings).ok()?;
             let list = room.list(params.iter(), |(name, record)| tensor(name, record, room));
             ("params", list.into())
         }
         Format::Tensor => {
             let record = TensorRecord::read(&mut cursor, Sizing::V0_7, &mut findings).ok()?;
+            // A list of one, so that the member has the form of `params`.
             ("tensor", json!([tensor("", &record, room)]))
         }
         Format::RelayCode => {
@@ -141,6 +151,8 @@ fn vm(payload: &Payload<'_>, room: &Room) -> Value {
 }
 
 /// `value` with as many lines of its code as there is room for, where they are wanted.
+///
+/// `lines` is called only where code is wanted.
 fn with_code<L: Iterator<Item: Display>>(
     mut value: Value,
     lines: impl FnOnce() -> L,
@@ -171,6 +183,7 @@ fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
             },
             "parameters": room.list(&function.params, |name| json!(name)),
             "registers": function.registers,
+            // PAY-90: in code that breaks this rule the end may come before the start.
             "instructions": function.end.saturating_sub(function.start),
         })
     });
@@ -182,6 +195,7 @@ fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
         "constants": constants,
         "instructions": executable.offsets.len(),
     });
+    // PAY-88: instructions that do not lie inside the words are for the listing to show as what they are.
     let listing = Listing::of(executable);
     with_code(value, || listing.lines(), room)
 }

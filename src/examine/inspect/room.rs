@@ -6,23 +6,26 @@ use serde_json::Value;
 use std::cell::Cell;
 use std::fmt::Display;
 
-/// What the report of a small file may take.
+/// What the report of a small file may take, in bytes.
 const FREE: u64 = 16 << 20;
 
-/// And for each byte of the file.
+/// What it may take besides for each byte of the file.
 const TIMES: u64 = 8;
 
 /// The memory that is left for the lists of a report, and how many of their entries found none.
 pub(super) struct Room {
     /// Whether code is shown.
     pub(super) code: bool,
+    /// Bytes that are left, by [`weight`]. A cell, because the closures that make nested lists share the room.
     left: Cell<u64>,
+    /// Entries that found no room.
     left_out: Cell<u64>,
 }
 
 impl Room {
     /// That of a file of `length` bytes.
     pub(super) fn of(length: usize, options: InspectOptions) -> Room {
+        // All copies are in memory at the same time, and share the room.
         let room = (length as u64).saturating_mul(TIMES).saturating_add(FREE);
         Room {
             code: options.code,
@@ -49,6 +52,7 @@ impl Room {
         self.list_while(lines, |line| {
             let room = usize::try_from(self.left.get()).unwrap_or(usize::MAX);
             let (mut text, whole) = bounded(&line, room);
+            // The report keeps the text: spare capacity would be memory that nothing counts.
             text.shrink_to_fit();
             whole.then_some(Value::String(text))
         })
@@ -67,11 +71,13 @@ impl Room {
                 _ => value(item),
             };
             let Some(value) = made else {
+                // A smaller item behind it might fit: it is left out too, so that what is listed is a beginning without gaps.
                 self.left.set(0);
                 self.left_out.set(self.left_out.get().saturating_add(1));
                 continue;
             };
             self.left
+                // The last value may take more than is left: its weight is known only when it is made.
                 .set(self.left.get().saturating_sub(weight(&value)));
             values.push(value);
         }
@@ -84,7 +90,7 @@ impl Room {
     }
 }
 
-/// What a value takes in memory, roughly, and what is written of it.
+/// What a value takes in memory, roughly, and what is written of it, in bytes.
 fn weight(value: &Value) -> u64 {
     /// A value by itself, with what an allocation costs.
     const VALUE: u64 = 64;

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 const TABLE: &str = include_str!("exports.tsv");
 
 /// What [`TABLE`] says, in its order: names ascend.
+///
+/// Parsed when it is first used: most programs never ask which release exports what.
 static EXPORTS: LazyLock<Vec<(&str, Vec<Releases>)>> = LazyLock::new(|| {
     let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
     lines
@@ -16,6 +18,8 @@ static EXPORTS: LazyLock<Vec<(&str, Vec<Releases>)>> = LazyLock::new(|| {
 });
 
 /// `22-27`, minor versions of a first and a last release.
+///
+/// `None` for text of another form, which the table does not have: a test compares the lines.
 fn range(text: &str) -> Option<Releases> {
     let (since, until) = text.split_once('-')?;
     Some(Releases {
@@ -26,6 +30,7 @@ fn range(text: &str) -> Option<Releases> {
 
 /// The releases whose libraries export the C function `name`; empty for a function of no release.
 pub fn exported(name: &str) -> &'static [Releases] {
+    // `exports.py` writes the names sorted by their bytes.
     let found = EXPORTS.binary_search_by(|(known, _)| (*known).cmp(name));
     found
         .ok()

@@ -6,6 +6,14 @@ use crate::release::Release;
 use serde_json::Value;
 
 /// Walks the graph as the loader of `release` reads it.
+///
+/// seen to decide.
+///
+/// The graph is the text of a payload of PAY-45. Members may stand in any order, and none is required.
+///
+/// # Errors
+///
+/// [`Stop::Rejects`] for what is no JSON from 0.24 on, and for an unknown member; [`Stop::Unknown`] for what the readers were not
 pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
     let graph: Value = serde_json::from_slice(graph).map_err(|error| {
         let why = format!("the graph of the subgraph is no JSON: {error}");
@@ -28,6 +36,7 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
             }
             "arg_nodes" | "node_row_ptr" => numbers(value)?,
             "heads" => entries(value)?,
+            // The reader of 0.7 rejects it as unknown, that of 0.16 takes it; between them it was not looked at.
             "symbol" => {
                 return Err(unknown(
                     "the graph has a member `symbol`, which some releases reject",
@@ -45,6 +54,10 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
 }
 
 /// A node: its members by name, each of the type that the reader expects.
+///
+/// # Errors
+///
+/// [`Stop::Rejects`] for an unknown member, [`Stop::Unknown`] for a type that the reader may or may not take.
 fn node(node: &Value) -> Result<(), Stop> {
     let node = node
         .as_object()
@@ -53,6 +66,7 @@ fn node(node: &Value) -> Result<(), Stop> {
         match key.as_str() {
             "op" | "name" if value.is_string() => {}
             "inputs" => entries(value)?,
+            // Readers take both names, and what is inside depends on the vendor's runtime.
             "attr" | "attrs" if value.is_object() => {}
             "op" | "name" | "attr" | "attrs" => {
                 return Err(unknown(&format!("`{key}` of a node is of another type")));
@@ -85,6 +99,7 @@ fn numbers(value: &Value) -> Result<(), Stop> {
     Err(unknown("a list of numbers in the graph is none"))
 }
 
+/// What this reader makes of it was not read.
 fn unknown(why: &str) -> Stop {
     Stop::Unknown(why.to_owned())
 }

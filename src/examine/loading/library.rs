@@ -15,11 +15,13 @@ use crate::release::{Layout, Release};
 /// [`Stop::Rejects`] where it is known to end in an error or a crash, [`Stop::Unknown`] where that depends on what lies
 /// behind the bytes, on memory, or on code that was not read.
 pub(crate) fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
+    // BLOB-01: a loader has an address and no size, so that the header is not missing to it.
     let Some((header, body)) = bytes.split_first_chunk() else {
         return Err(Stop::Unknown(
             "the header is not whole, and it reads on behind it".into(),
         ));
     };
+    // Loaders put the header together byte by byte: it is little endian on every host.
     let counted = u64::from_le_bytes(*header);
     match Layout::of(release) {
         Layout::V0_22 => framed(
@@ -33,7 +35,7 @@ pub(crate) fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
     }
 }
 
-/// 0.22 on.
+/// Walks the body as 0.22 and later read it: the tree, then kind and framed payload of each module (BLOB-10, BLOB-11).
 fn framed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let rows = stream.words("import tree")?;
     let children = stream.words("children of the import tree")?;
@@ -66,12 +68,13 @@ fn framed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     imports(&rows, &children, modules)
 }
 
-/// Up to 0.21.
+/// Walks the body as 0.2 to 0.21 read it: a count, then key and payload of each entry, without a length (BLOB-03, BLOB-05).
 fn streamed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let since = release.minor();
     let count = stream.u64("count")?;
     let (mut rows, mut children) = (Vec::new(), Vec::new());
     let (mut modules, mut libraries) = (0_usize, 0_usize);
+    // BLOB-03: nothing compares the count with what is there. One that is too large ends in an error of the stream.
     for index in 0..count {
         let named = |stop: Stop| stop.of_entry(index);
         let key = stream.string("key").map_err(named)?;
@@ -98,13 +101,18 @@ fn streamed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
         return Ok(());
     }
     imports(&rows, &children, modules)?;
+    // Loaders follow the rows first, and look only then whether there is a module to return.
     if modules == 0 {
         return Err(Stop::Rejects("there is a tree and no module".into()));
     }
     Ok(())
 }
 
-/// The kind as text. One that is not has no loader.
+/// The kind as text.
+///
+/// # Errors
+///
+/// A kind that is no text has no loader (BLOB-04, MOD-11).
 fn name(release: Release, kind: &[u8]) -> Result<&str, Stop> {
     std::str::from_utf8(kind).map_err(|_| {
         let kind = text(kind);
@@ -116,6 +124,10 @@ fn name(release: Release, kind: &[u8]) -> Result<&str, Stop> {
 const STEPS: usize = 1 << 22;
 
 /// Follows the rows of the import tree, as far as they are those of modules: nothing compares their number (TREE-13).
+///
+/// # Errors
+///
+/// [`Stop::Rejects`] for a child that is no module, [`Stop::Unknown`] where a loader reads behind the tree.
 fn imports(rows: &[u64], children: &[u64], modules: usize) -> Result<(), Stop> {
     let behind = || {
         Stop::Unknown(
@@ -150,6 +162,7 @@ fn imports(rows: &[u64], children: &[u64], modules: usize) -> Result<(), Stop> {
                 return Err(Stop::Unknown("it has too many imports to follow".into()));
             }
         }
+        // TREE-04: behind the children that are there, since one of them that is no module ends the load before.
         if end > children.len() {
             return Err(behind());
         }

@@ -1,6 +1,6 @@
 //! What the loader of each release makes of a library, read as that loader reads it.
 //!
-//! A release does not look at everything that the rules ask for: it takes some broken files without a word, and refuses
+//! A release does not look at everything that the rules ask for: it takes some broken files without a word, and rejects
 //! others. `walk` follows its steps over a library binary: the order in which it reads, what its stream does where bytes are
 //! missing, the checks that it makes and no others. The loaders of 0.2 to 0.27 differ in the container
 //! (`library.rs`), in the stream (`stream.rs`) and in what each kind's own loader looks at (`payload.rs`).
@@ -67,6 +67,7 @@ impl Stop {
         self.with(|why| format!("entry {index}: {why}"))
     }
 
+    /// The same outcome, with its reason in other words.
     fn with(self, words: impl FnOnce(String) -> String) -> Stop {
         match self {
             Stop::Rejects(why) => Stop::Rejects(words(why)),
@@ -115,6 +116,7 @@ impl Load {
         Load::new(LoadOutcome::Fails, why)
     }
 
+    /// An outcome and its reason.
     fn new(outcome: LoadOutcome, why: impl Into<String>) -> Load {
         Load {
             outcome,

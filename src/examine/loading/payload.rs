@@ -15,6 +15,12 @@ use crate::wire::Cursor;
 use std::collections::HashSet;
 
 /// Walks the payload of a module of `kind` as the loader of `release` reads it.
+///
+/// where its loader was not read.
+///
+/// # Errors
+///
+/// [`Stop::Rejects`] where that loader is known to fail, and where there is none; [`Stop::Unknown`] for a kind of a user's own, and
 pub(super) fn walk(
     release: Release,
     kind: &str,
@@ -24,6 +30,7 @@ pub(super) fn walk(
     if matches!(kind, LIBRARY | IMPORT_TREE) {
         return Err(Stop::Rejects(format!("it has no loader for `{kind}`")));
     }
+    // MOD-11: any global function of the right name is a loader.
     let Some(info) = payload::kind_info(kind) else {
         return Err(Stop::Unknown(format!(
             "no release has a loader for `{kind}`: it loads where somebody registers one"
@@ -41,6 +48,7 @@ pub(super) fn walk(
             "it is not known what `{loader}` of this release reads"
         )));
     };
+    // One field of this kind is enough: where it ends is known by its grammar only, and what follows it with it.
     if form.slots.iter().any(|slot| is_foreign(slot.shape)) {
         return by_grammar(release, info, stream);
     }
@@ -52,12 +60,12 @@ pub(super) fn walk(
     seen.judge(release, kind)
 }
 
-/// The form of OpenCL with SPIR-V, which its own loader cannot read (PAY-13).
+/// Whether this is the form of OpenCL with SPIR-V, which its own loader cannot read (PAY-13).
 fn is_unread(info: &KindInfo, form: &PayloadForm) -> bool {
     info.kind == "opencl" && form.name == "0.13"
 }
 
-/// What is read by code of its own, and not walked here.
+/// Whether a field of this shape is read by code of its own, and not walked here.
 fn is_foreign(shape: FieldShape) -> bool {
     matches!(
         shape,
@@ -94,6 +102,7 @@ fn by_grammar(
     let layout = Layout::of(release);
     match payload::read(info.kind, layout, &mut cursor, &mut Findings::default()) {
         Ok(_) => {
+            // The cursor ran over the bytes that are left of the stream, which has to follow it.
             let read = stream.rest().len().saturating_sub(cursor.remaining());
             stream.skip(read);
             Ok(())
@@ -109,13 +118,19 @@ fn by_grammar(
 /// What the checks that span several fields need of them.
 #[derive(Default)]
 struct FieldsRead<'a> {
+    /// The format of device code.
     format: &'a [u8],
+    /// The keys of the function map, doubles included.
     functions: Vec<&'a [u8]>,
+    /// The source or the binary of device code.
     code: &'a [u8],
+    /// The names of the stored tensors (PAY-34).
     variables: HashSet<&'a [u8]>,
+    /// Functions, and the variables that each takes, in the order of the bytes (PAY-34).
     listed: Vec<(&'a [u8], Vec<&'a [u8]>)>,
 }
 
+/// Reads one field as the loader of `release` reads it, and keeps in `seen` what later checks need.
 fn field<'a>(
     release: Release,
     slot: &FormSlot,
@@ -142,6 +157,7 @@ fn field<'a>(
         FieldShape::Functions | FieldShape::SilentFunctions => {
             seen.functions = functions(release, stream)?;
         }
+        // A name and code, with a length of 8 bytes each.
         FieldShape::Kernels => {
             for _ in 0..stream.count(16, name)? {
                 stream.string(name)?;
@@ -219,10 +235,12 @@ fn words(stream: &mut LoaderStream<'_>, name: &str) -> Result<(), Stop> {
     stream.elements(4, name).map(drop)
 }
 
-/// The function map; the names of its functions.
+/// Reads a function map and returns the keys of its functions (PAY-02).
 fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<&'a [u8]>, Stop> {
     let mut keys = Vec::new();
+    // Key, name, types and tags have at least a length or count of 8 bytes each.
     for _ in 0..stream.count(32, "functions")? {
+        // PAY-04: both of one name are kept; which one counts differs between releases.
         keys.push(stream.string("name of a function")?);
         stream.string("name of a function")?;
         stream.elements(4, "argument types")?;
@@ -249,6 +267,7 @@ pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     stream.i32("device of a tensor")?;
     let dimensions = stream.i32("rank of a tensor")?;
     let dtype = stream.take(4, "type of a tensor")?;
+    // TEN-23: checked from 0.4 on, and no payload had tensors before 0.6.
     if device != 1 {
         return reject(format!("is on a device of type {device}"));
     }
@@ -295,6 +314,7 @@ pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let elements = u64::try_from(count).ok();
     let reserved =
         elements.and_then(|count| count.checked_mul(u64::from(bits).saturating_mul(lanes)));
+    // TEN-26: two negative dimensions have a positive product, and reserve memory for something else.
     if length > 0 && (negative || reserved.is_none_or(|bits| bits.div_ceil(8) < length)) {
         return Err(Stop::Unknown(
             "a tensor has more bytes than the memory that is reserved for it, and it writes behind that memory".into(),
@@ -346,6 +366,7 @@ impl FieldsRead<'_> {
             rest = behind.get(end..).unwrap_or_default();
         }
         let functions: HashSet<_> = self.functions.iter().collect();
+        // PAY-22: readers compare the numbers only, not the names.
         if kernels.is_empty() || kernels.len() != functions.len() {
             return Err(Stop::Rejects(format!(
                 "the source has {} kernels for {} functions",
@@ -359,6 +380,7 @@ impl FieldsRead<'_> {
     /// 0.10 on: what a function lists is stored (PAY-38). Of a function that is listed twice the last list counts.
     fn all_stored(&self) -> Result<(), Stop> {
         let mut judged = HashSet::new();
+        // PAY-37: readers fill a map, so that the last list of a function is the one that is compared.
         for (symbol, variables) in self.listed.iter().rev() {
             if !judged.insert(symbol) {
                 continue;

@@ -6,18 +6,24 @@ use super::stream::{LoaderStream, Manner, text};
 use crate::payload::relax_vm::{MAGIC, MAGIC_WITH_SCOPES};
 use crate::release::{Layout, Release};
 
-/// Walks the code, with its length in front before 0.22.
+/// Walks the code, with its length in front before 0.22 (PAY-81).
+///
+/// # Errors
+///
+/// Those of the stream, and [`Stop::Rejects`] for another magic, another version and an unknown tag of a constant.
 pub(super) fn walk(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     if Layout::of(release) >= Layout::V0_22 {
         return code(release, stream);
     }
     let inside = stream.string("VM code")?;
+    // The code is a string of its own, and is read through a stream over that string.
     code(release, &mut LoaderStream::new(inside, Manner::Reports))
 }
 
 /// The code: magic, version, functions, memory scopes under the newer magic, constants, instructions (PAY-82 to PAY-88).
 fn code(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let magic = stream.u64("magic")?;
+    // PAY-82: the newer magic came within layout 0.22, so that the layout alone does not decide.
     let scopes = magic == MAGIC_WITH_SCOPES && release >= Release::of(23);
     if magic != MAGIC && !scopes {
         return Err(Stop::Rejects(format!(
@@ -32,18 +38,22 @@ fn code(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
             text(version)
         )));
     }
+    // PAY-84: a kind of 4 bytes, the length of a name, four numbers of 8 bytes and a count of parameters.
     for _ in 0..stream.count(52, "VM functions")? {
+        // PAY-84: readers accept any kind.
         stream.i32("kind of a VM function")?;
         stream.string("name of a VM function")?;
         stream.take(32, "VM function")?;
         stream.strings("parameters of a VM function")?;
     }
     if scopes {
+        // PAY-87: readers accept any index, and of two scopes for one constant the last.
         for _ in 0..stream.count(16, "memory scopes")? {
             stream.i64("memory scope")?;
             stream.string("memory scope")?;
         }
     }
+    // A tag is all that every constant has.
     for _ in 0..stream.count(4, "constants")? {
         constant(release, stream)?;
     }

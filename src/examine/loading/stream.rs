@@ -20,6 +20,7 @@ pub(super) enum Manner {
 #[derive(Clone, Debug)]
 pub(super) struct LoaderStream<'a> {
     bytes: &'a [u8],
+    /// What the stream does at its end.
     manner: Manner,
     /// How many bytes more the header counts than there are: a loader reads on, into whatever lies behind.
     beyond: u64,
@@ -39,6 +40,7 @@ impl<'a> LoaderStream<'a> {
     pub(super) fn counted(body: &'a [u8], counted: u64, manner: Manner) -> LoaderStream<'a> {
         let here = usize::try_from(counted).ok();
         LoaderStream {
+            // BLOB-02: what is behind the count is out of a loader's reach.
             bytes: here.and_then(|here| body.get(..here)).unwrap_or(body),
             manner,
             beyond: counted.saturating_sub(body.len() as u64),
@@ -61,6 +63,10 @@ impl<'a> LoaderStream<'a> {
     }
 
     /// `length` bytes of `what`.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Rejects`] where the stream ends before, [`Stop::Unknown`] where the header counts bytes that are not there.
     pub(super) fn take(&mut self, length: u64, what: &str) -> Result<&'a [u8], Stop> {
         let taken = usize::try_from(length)
             .ok()
@@ -72,6 +78,11 @@ impl<'a> LoaderStream<'a> {
         Ok(taken)
     }
 
+    /// A number of 8 bytes, little endian as the next two.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LoaderStream::take`], as of all that follow.
     pub(super) fn u64(&mut self, what: &str) -> Result<u64, Stop> {
         let bytes = self.take(8, what)?;
         Ok(bytes
@@ -79,6 +90,7 @@ impl<'a> LoaderStream<'a> {
             .map_or(0, |word| u64::from_le_bytes(*word)))
     }
 
+    /// A signed number of 8 bytes.
     pub(super) fn i64(&mut self, what: &str) -> Result<i64, Stop> {
         let bytes = self.take(8, what)?;
         Ok(bytes
@@ -86,6 +98,7 @@ impl<'a> LoaderStream<'a> {
             .map_or(0, |word| i64::from_le_bytes(*word)))
     }
 
+    /// A signed number of 4 bytes.
     pub(super) fn i32(&mut self, what: &str) -> Result<i32, Stop> {
         let bytes = self.take(4, what)?;
         Ok(bytes
@@ -110,9 +123,11 @@ impl<'a> LoaderStream<'a> {
         }
         let left = self.bytes;
         let missing = length.saturating_sub(left.len() as u64);
+        // BLOB-01: with bytes beyond, the stream has not ended for its loader: memory is read, and nothing filled up.
         if missing == 0 || self.beyond > 0 {
             return self.take(length, what).map(Cow::Borrowed);
         }
+        // No byte read is what a failure looks like, and so is memory that cannot be reserved.
         if left.is_empty() || length >= UNADDRESSABLE {
             return Err(Stop::Rejects(format!("the bytes end before the {what}")));
         }
@@ -132,6 +147,7 @@ impl<'a> LoaderStream<'a> {
     /// A count of elements of at least `smallest` bytes each. More than the rest can hold ends in an error in any case.
     pub(super) fn count(&mut self, smallest: u64, what: &str) -> Result<u64, Stop> {
         let count = self.u64(what)?;
+        // A hostile count is rejected at once: reading element after element would end in the same error, later.
         let least = count.saturating_mul(smallest);
         if least > self.bytes.len() as u64 {
             return Err(self.short(least, what));
@@ -184,6 +200,8 @@ const UNADDRESSABLE: u64 = 1 << 47;
 const PADDING: u64 = 1 << 16;
 
 /// Bytes as text for a message.
+///
+/// Text that is long or has control characters, and what is no UTF-8, is shown byte by byte.
 pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if text.len() <= 64 && !text.chars().any(char::is_control) => text.into(),

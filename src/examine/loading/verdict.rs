@@ -29,6 +29,10 @@ pub struct ExaminedLibrary<'l> {
 
 impl ExaminedLibrary<'_> {
     /// What `release` makes of it.
+    ///
+    /// bytes ends early, a rule is broken that this release does not check, or it loads.
+    ///
+    /// The first that applies: its symbol is not looked for, its layout is another, a kind or form has no loader, the walk over the
     pub fn load(&self, release: Release) -> Load {
         let looked_for = symbol(Layout::of(release));
         // BLOB-50, BLOB-51: an exact name. Another era's, and one with a prefix, is no error but an absent library binary.
@@ -41,6 +45,7 @@ impl ExaminedLibrary<'_> {
         if let Some(load) = self.in_another_layout(release, reader) {
             return load;
         }
+        // Before the bytes are walked: what is said of a kind and its form names the cause, a walk only where it shows.
         for (index, module) in self.blob.modules.iter().enumerate() {
             if module.kind == LIBRARY {
                 continue;
@@ -89,6 +94,7 @@ impl ExaminedLibrary<'_> {
             "loads the host code"
         };
         let why = format!("it looks for {looked_for}, finds none and {lost}");
+        // Without functions the convention of functions is no trouble.
         let functions = self.part.functions().next().is_some();
         match foreign_functions(self.part, release).filter(|_| functions) {
             Some(trouble) => Load::silent(format!("{why}, and {trouble}")),
@@ -97,13 +103,14 @@ impl ExaminedLibrary<'_> {
         }
     }
 
-    /// The bytes are of another layout than the one that `release` writes.
+    /// What becomes of bytes of another layout than the one that `release` writes; `None` where it reads them all the same.
     fn in_another_layout(&self, release: Release, reader: Layout) -> Option<Load> {
         let modules = self.blob.modules.is_empty();
         match (self.layout, reader) {
             (written, reader) if written == reader => None,
             // Both have a count and self-delimiting payloads; without a tree all modules go below a new root.
             (Layout::V0_2, Layout::V0_7) => None,
+            // With a count of 0 there is neither key that 0.2 to 0.6 do not know (BLOB-14).
             (Layout::V0_7, Layout::V0_2) if modules => None,
             (Layout::V0_7, Layout::V0_2) => Some(Load::fails(format!(
                 "it knows neither tree nor `_lib`: it looks for a loader `{}_lib`",
@@ -111,6 +118,7 @@ impl ExaminedLibrary<'_> {
             ))),
             // PAY-03: the function information of device code differs.
             (Layout::V0_21, Layout::V0_7) | (Layout::V0_7, Layout::V0_21) => {
+                // Without device functions 0.7 and 0.21 are the same bytes (BLOB-18).
                 let device = self
                     .payloads
                     .iter()
@@ -140,6 +148,7 @@ pub fn bare(part: &Part<'_>, release: Release) -> Load {
 /// Why the functions of `part` cannot be used by `release`; `None` where they can.
 fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
     let prefixed = prefixed(part);
+    // MOD-03: a library that shows nothing is read as the old convention, by every release.
     let written = part.releases()?;
     if written.contains(release) {
         return None;
@@ -178,6 +187,7 @@ pub fn stored(
     payload: Option<&Payload<'_>>,
     broken: Option<&Violation>,
 ) -> Load {
+    // PAY-81: the caller of `load_module` states the kind, by the name that the release has for it.
     let kind = match kind {
         "relax.VMExecutable" if release < Release::of(20) => "relax.Executable",
         kind => kind,
@@ -189,11 +199,13 @@ pub fn stored(
     if let Err(why) = reads_content(release, kind, payload) {
         return Load::fails(why);
     }
+    // Of the other kinds that are files, Relay VM code and StackVM, only the grammar is known and not what a loader lets pass.
     let is_relax = matches!(kind, "relax.Executable" | "relax.VMExecutable");
     if is_relax
         && let Err(stop) = walked::walk(
             release,
             kind,
+            // A loader of files reads them into a string first, and then through a stream over that string.
             &mut LoaderStream::new(bytes, Manner::Reports),
         )
     {
@@ -231,6 +243,7 @@ pub fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Res
         return Ok(());
     };
     let Some(loader) = info.loader(release) else {
+        // PAY-34, PAY-40, PAY-81: three kinds got another name, and the old one is loaded no more.
         let renamed = match info.renamed {
             Some((to, since)) if since <= release => {
                 format!("; the kind is called `{to}` since {since}")
@@ -247,6 +260,7 @@ pub fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Res
         return Ok(());
     };
     let form = known.form();
+    // PAY-13: its writer stores no format, and the reader expects one in front.
     if kind == "opencl" && form.name == "0.13" {
         return Err(format!(
             "it is the SPIR-V form of 0.13 to 0.23, which `{loader}` cannot read in any release"
@@ -261,6 +275,7 @@ pub fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Res
                 .into(),
         );
     }
+    // PAY-16, PAY-18: the forms of Metal have the same fields in three orders, and nothing announces which.
     if kind == "metal" && form.name == "0.2" && release >= Release::of(13) {
         return Err(format!(
             "it is a metal payload of 0.12 or before, or of a compiler without Metal; `{loader}` expects another order of fields"
@@ -299,6 +314,8 @@ fn reads_content(
 }
 
 /// Whether `version`, such as `0.8.0` or `0.9.dev0`, is one of `release`.
+///
+/// Patches and development versions are those of their release.
 fn is_of(release: Release, version: &str) -> bool {
     version.parse::<Release>().is_ok_and(|of| of == release)
 }
@@ -313,6 +330,8 @@ pub(crate) const fn context_symbol(layout: Layout) -> &'static str {
 }
 
 /// The symbol that a loader of `layout` looks for (BLOB-50).
+///
+/// 0.2 and 0.7 share it.
 fn symbol(layout: Layout) -> &'static str {
     crate::blob::detect::symbol(layout)
 }
@@ -320,6 +339,7 @@ fn symbol(layout: Layout) -> &'static str {
 /// What stands before the kind in the name of its loader (MOD-11).
 fn loader_prefix(release: Release) -> &'static str {
     match release.minor() {
+        // The registry's names got `runtime.` in 0.7, and tvm-ffi's order of words in 0.22.
         ..=6 => "module.loadbinary_",
         7..=21 => "runtime.module.loadbinary_",
         22.. => "ffi.Module.load_from_bytes.",

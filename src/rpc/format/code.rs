@@ -4,6 +4,8 @@ use super::protocol::Speaker;
 use crate::release::Release;
 
 /// What a packet is. The number of each differs between the two tables.
+///
+/// Codes up to 0.6 that 0.7 dropped are among them: what they did is a call of a function since, or `FreeHandle`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of the specification")]
 #[non_exhaustive]
@@ -41,9 +43,11 @@ pub enum RpcCode {
 
 use RpcCode as C;
 
-/// Code, name, number up to 0.6, number from 0.7 on with the first release that has it.
+/// A code, its name, its number up to 0.6, and its number from 0.7 on with the minor version that first has it.
 type CodeRow = (RpcCode, &'static str, Option<i32>, Option<(i32, u8)>);
 
+/// the newer one are in neither column: they name where a range starts, or nothing, and no peer writes them.
+/// RPC-20, in the order of the newer table, with the codes behind that only the older one has. The number 8 of the older table and 0 of
 const TABLE: &[CodeRow] = &[
     (C::Shutdown, "Shutdown", Some(4), Some((1, 7))),
     (C::InitServer, "InitServer", None, Some((2, 7))),
@@ -98,6 +102,8 @@ impl RpcCode {
     }
 
     /// The code with this number in `release`.
+    ///
+    /// `None` for a number without a meaning there, which a reader rejects (RPC-20).
     pub fn of(number: i32, release: Release) -> Option<RpcCode> {
         RpcCode::all().find(|code| code.number(release) == Some(number))
     }
@@ -108,6 +114,7 @@ impl RpcCode {
         match (release.minor(), *new) {
             // RPC-20: the array that is freed by its own code came with 0.5.
             (..=4, _) if self == RpcCode::NDArrayFree => None,
+            // A code that came with 0.7 has no older number, and none up to 0.6.
             (..=6, _) => *old,
             (minor, Some((number, since))) if minor >= since => Some(number),
             _ => None,
@@ -115,6 +122,8 @@ impl RpcCode {
     }
 
     /// The name without the `k` of the source: `CallFunc`.
+    ///
+    /// JSON forms use it too.
     pub fn name(self) -> &'static str {
         let row = TABLE.iter().find(|(code, ..)| *code == self);
         row.map_or("", |(_, name, ..)| name)
@@ -128,6 +137,7 @@ impl RpcCode {
     /// Who writes it (RPC-21); `None` for either.
     pub const fn speaker(self) -> Option<Speaker> {
         match self {
+            // Either side ends a session; an endpoint of upstream also writes it when it ends with an error.
             RpcCode::Shutdown => None,
             RpcCode::Return | RpcCode::Exception | RpcCode::CopyAck => Some(Speaker::Server),
             _ => Some(Speaker::Client),
@@ -135,6 +145,8 @@ impl RpcCode {
     }
 
     /// Whether the body is arguments and nothing else, of a call that the session itself answers.
+    ///
+    /// RPC-28 says of these codes from 0.7 on what the arguments are.
     pub const fn is_system_call(self) -> bool {
         !matches!(
             self,

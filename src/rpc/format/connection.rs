@@ -10,6 +10,10 @@ use crate::wire::{Cursor, Span, Trace};
 use std::collections::VecDeque;
 
 /// The first and last release of each form of the protocol, newest first: within one of them all bytes mean the same.
+///
+/// renumbered the objects.
+///
+/// A form begins where packets, codes or values changed (RPC-20, RPC-23, RPC-43, RPC-47): 0.21 and 0.22 are two, because 0.22
 const FORMS: [(u8, u8); 9] = [
     (22, 27),
     (21, 21),
@@ -67,8 +71,12 @@ pub enum ConnectionMessage<'a> {
 impl<'a> Connection<'a> {
     /// Reads a connection by the rules of `release`, and without one by those of the newest form that no byte of it breaks; of
     /// those that all break, the one that is read furthest.
+    ///
+    /// It always returns a connection: what is wrong with a side is in [`ConnectionSide::broken`].
     pub fn read(client: &'a [u8], server: &'a [u8], release: Option<Release>) -> Connection<'a> {
         let forms = FORMS.map(|(first, last)| (Release::of(first), Release::of(last)));
+        // stated release the others are read too, for what they break.
+        // RPC-23: the version that both sides compare did not change with the encoding of values, so that all forms are tried. With a
         let read = forms.map(|(first, last)| {
             let spoken = release.filter(|release| (first..=last).contains(release));
             let (client, server) = sides(client, server, spoken.unwrap_or(last));
@@ -79,10 +87,12 @@ impl<'a> Connection<'a> {
         for (first, last, client, server) in read {
             let wanted = release.is_none_or(|release| (first..=last).contains(&release));
             let broken = first_broken(&client, &server);
+            // Of forms that break something, the one that explains the most bytes of both sides comes nearest.
             let reach = match broken {
                 None => u64::MAX,
                 Some(_) => client.reach().saturating_add(server.reach()),
             };
+            // Only what is read further takes the place of a newer form: of equal ones the newest stays.
             let better = best.as_ref().is_none_or(|(furthest, _)| reach > *furthest);
             if !(wanted && better) {
                 others.push((first, last, broken));
@@ -99,7 +109,9 @@ impl<'a> Connection<'a> {
                 others.push((before.releases.0, before.releases.1, broken));
             }
         }
+        // A form that was the best for a while was put behind older ones.
         others.sort_by_key(|(first, ..)| std::cmp::Reverse(*first));
+        // Every release is of one form, so that there is a best one: this is never computed.
         let (_, mut connection) = best.unwrap_or_else(|| {
             let (client, server) = sides(client, server, Release::LAST);
             let releases = (Release::LAST, Release::LAST);
@@ -120,13 +132,15 @@ impl<'a> Connection<'a> {
 }
 
 impl ConnectionSide<'_> {
-    /// Where the last whole message ends.
+    /// Where the last whole message ends, in bytes from the start of the side; 0 without one.
     fn reach(&self) -> u64 {
         self.messages.last().map_or(0, |(_, end, _)| *end)
     }
 }
 
-/// A capture may end anywhere: a last message that is cut off breaks nothing.
+/// The first rule that a side breaks, the client's before the server's. A capture may end anywhere: a last message that is cut off
+///
+/// breaks nothing (RPC-16).
 fn first_broken(
     client: &ConnectionSide<'_>,
     server: &ConnectionSide<'_>,
@@ -140,6 +154,7 @@ fn first_broken(
     })
 }
 
+/// Reads both sides by the rules of `release`: the client's first, because up to 0.6 the server's needs it (RPC-27).
 fn sides<'a>(
     client: &'a [u8],
     server: &'a [u8],
@@ -163,6 +178,7 @@ fn sides<'a>(
     (client, server)
 }
 
+/// Reads one side to its end or to the first broken rule. `asked` holds how many bytes each copy was asked for, in order.
 fn side<'a>(bytes: &'a [u8], mut spoken: Protocol, mut asked: VecDeque<u64>) -> ConnectionSide<'a> {
     let trace = Trace::new();
     let (mut messages, mut findings) = (Vec::new(), Findings::default());
@@ -176,6 +192,7 @@ fn side<'a>(bytes: &'a [u8], mut spoken: Protocol, mut asked: VecDeque<u64>) -> 
         let _ = message(&mut traced, first, &spoken, &mut Findings::default());
         match message(&mut cursor, first, &spoken, &mut findings) {
             Ok(message) => {
+                // One answer for each request, in their order (RPC-10): this one is answered.
                 if let ConnectionMessage::Packet(Packet::CopyAck(_)) = &message {
                     asked.pop_front();
                 }
@@ -194,6 +211,10 @@ fn side<'a>(bytes: &'a [u8], mut spoken: Protocol, mut asked: VecDeque<u64>) -> 
 }
 
 /// The next message, whole.
+///
+/// # Errors
+///
+/// A rule that the message breaks, and RPC-16 where it is cut off: a capture ends where its bytes do.
 fn message<'b>(
     cursor: &mut Cursor<'b>,
     first: bool,
@@ -201,6 +222,7 @@ fn message<'b>(
     findings: &mut Findings,
 ) -> Result<ConnectionMessage<'b>, Violation> {
     Ok(match (first, spoken.speaker) {
+        // RPC-01, RPC-04: each side writes one message of its own form before the packets.
         (true, Speaker::Client) => ConnectionMessage::Hello(Hello::read(cursor)?.whole(cursor)?),
         (true, Speaker::Server) => {
             let answer = HelloAnswer::read(cursor, spoken.release)?;

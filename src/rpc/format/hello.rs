@@ -22,9 +22,13 @@ pub struct Hello<'a> {
 
 impl<'a> Hello<'a> {
     /// The number that begins a session: `71 f2 0f 00`.
+    ///
+    /// As an answer it is success; the two other answers are the numbers behind it (RPC-04).
     pub const MAGIC: i32 = 0x0ff271;
 
     /// The longest key that is read (RPC-03).
+    ///
+    /// Upstream's servers collect up to 2 GiB before they look at a key.
     pub const LONGEST: i32 = 4096;
 
     /// Reads a hello.
@@ -33,6 +37,7 @@ impl<'a> Hello<'a> {
     ///
     /// RPC-01 for another magic; RPC-02 and RPC-03 for a key that is none.
     pub fn read(cursor: &mut Cursor<'a>) -> Result<Progress<Hello<'a>>, Violation> {
+        // Before the key is waited for: another magic is rejected as soon as it is there (RPC-16).
         if let Progress::Whole(magic) = peeked(cursor) {
             let magic = i32::from_le_bytes(magic);
             RPC_01
@@ -44,6 +49,7 @@ impl<'a> Hello<'a> {
         let key = match whole_key(cursor)? {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(length) => {
+                // All of it is there: only now the cursor moves.
                 cursor.i32("magic", RPC_01)?;
                 read_key(cursor, length)?
             }
@@ -64,6 +70,7 @@ impl<'a> Hello<'a> {
     /// The key that must match: what the first word has behind its first seven letters (RPC-05).
     pub fn match_key(&self) -> &str {
         let first = self.key.split_whitespace().next();
+        // `client:` and `server:` have seven letters both.
         first.and_then(|word| word.get(7..)).unwrap_or_default()
     }
 
@@ -77,11 +84,13 @@ impl<'a> Hello<'a> {
         let stated = self.key.split_whitespace().skip(1);
         let Some(text) = stated
             .filter_map(|word| word.strip_prefix("-timeout="))
+            // RPC-05: of several timeouts the last counts, as in the servers of Python.
             .last()
         else {
             return Ok(None);
         };
         let seconds = text.parse::<f64>().ok();
+        // Rust reads `inf` and `nan` as numbers too; no session takes either time.
         let sound = seconds.is_some_and(|seconds| seconds.is_finite() && seconds > 0.0);
         RPC_05.demand(Kind::Malformed, sound, || {
             format!("-timeout=`{}` is no time", show(text.as_bytes()))
@@ -115,6 +124,7 @@ impl<'a> HelloAnswer<'a> {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(code) => i32::from_le_bytes(code),
         };
+        // The three codes are consecutive; wrapping turns any other into a number that is none of them.
         let answer = match code.wrapping_sub(Hello::MAGIC) {
             // RPC-04: a code that is no success is the last that a server writes.
             1 => HelloAnswer::Duplicate,
@@ -167,6 +177,10 @@ fn has_key(release: Release) -> bool {
 }
 
 /// The length of the key behind four bytes of `cursor`, once all of the key is there. Nothing is read.
+///
+/// # Errors
+///
+/// RPC-02 for a negative length, RPC-03 for one above [`Hello::LONGEST`].
 fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
     let ahead = cursor.rest();
     let Some((_, behind)) = ahead.split_first_chunk::<4>() else {
@@ -181,6 +195,7 @@ fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
     RPC_02
         .require(length >= 0, place, || format!("a key has {length} bytes"))
         .map_err(|broken| cursor.blame("key_length", broken))?;
+    // RPC-03: as soon as the length is there, before any byte of the key is waited for.
     RPC_03
         .require_as(Kind::Limit, length <= Hello::LONGEST, place, || {
             format!("a key of {length} bytes, {} are read", Hello::LONGEST)
@@ -193,10 +208,16 @@ fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
     })
 }
 
+/// Reads the length and the key behind it, `length` bytes, which [`whole_key`] saw.
+///
+/// # Errors
+///
+/// RPC-02 for a key that is not UTF-8.
 fn read_key<'a>(cursor: &mut Cursor<'a>, length: u64) -> Result<Cow<'a, str>, Violation> {
     cursor.i32("key_length", RPC_02)?;
     let start = cursor.offset();
     let bytes = cursor.take(length, "key", RPC_02)?;
+    // It borrows where nothing had to be replaced: that is where the bytes are UTF-8.
     let key = String::from_utf8_lossy(bytes);
     // RPC-02: a key that is not UTF-8 ends the accepting thread of Python's server.
     RPC_02
@@ -207,7 +228,13 @@ fn read_key<'a>(cursor: &mut Cursor<'a>, length: u64) -> Result<Cow<'a, str>, Vi
     Ok(key)
 }
 
+/// Writes the length, an i32, and the key.
+///
+/// # Errors
+///
+/// RPC-03 of kind limit.
 fn write_key(key: &str, out: &mut Writer) -> Result<(), Violation> {
+    // A length that no i32 counts is above the limit all the same.
     let length = i32::try_from(key.len()).unwrap_or(i32::MAX);
     RPC_03.demand(Kind::Limit, length <= Hello::LONGEST, || {
         format!("a key of {} bytes", key.len())

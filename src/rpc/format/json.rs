@@ -11,6 +11,8 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// `{"code": .., ..}`; the code is null for a packet of nothing.
+///
+/// The code is its name (RPC-20); the other members are those of the body. [`to_packet`] is the way back.
 pub fn from_packet(packet: &Packet<'_>) -> Value {
     let code = packet.code().map(RpcCode::name);
     let mut form = Map::new();
@@ -44,10 +46,12 @@ pub fn from_packet(packet: &Packet<'_>) -> Value {
     Value::Object(form)
 }
 
+/// The list of values, in order.
 fn from_values(values: &[PackedValue<'_>]) -> Value {
     values.iter().map(from_value).collect()
 }
 
+/// A value as an object whose first member says what it is; null for none (RPC-43).
 fn from_value(value: &PackedValue<'_>) -> Value {
     match value {
         PackedValue::None => Value::Null,
@@ -56,6 +60,7 @@ fn from_value(value: &PackedValue<'_>) -> Value {
         PackedValue::Bool(value) => object([("bool", json!(value))]),
         PackedValue::Float(value) => object([("float", float_form(*value))]),
         PackedValue::Handle(handle) => object([("handle", json!(handle))]),
+        // RPC-45: padding that is 0, as it should be, has no member.
         PackedValue::Dtype(dtype, 0) => object([("dtype", from_dtype(*dtype))]),
         PackedValue::Dtype(dtype, padding) => {
             object([("dtype", from_dtype(*dtype)), ("padding", json!(padding))])
@@ -66,6 +71,7 @@ fn from_value(value: &PackedValue<'_>) -> Value {
         PackedValue::Bytes(bytes) => object([("bytes", base64(bytes))]),
         PackedValue::Module(handle) => object([("module", json!(handle))]),
         PackedValue::Function(handle) => object([("function", json!(handle))]),
+        // RPC-49: readers go by the inner index; the outer one is kept so that the bytes can be written again.
         PackedValue::Object(handle, index) => {
             object([("object", json!(handle)), ("index", json!(index))])
         }
@@ -78,6 +84,7 @@ fn from_value(value: &PackedValue<'_>) -> Value {
     }
 }
 
+/// A tensor without its data (RPC-30).
 fn from_block(block: &TensorBlock) -> Value {
     object([
         ("data", json!(block.data)),
@@ -88,6 +95,7 @@ fn from_block(block: &TensorBlock) -> Value {
     ])
 }
 
+/// What is copied (RPC-25): a tensor, or up to 0.7 an allocation, told apart by the member `handle`.
 fn from_target(target: &CopyTarget) -> Value {
     match target {
         CopyTarget::Block(block) => from_block(block),
@@ -101,6 +109,8 @@ fn from_target(target: &CopyTarget) -> Value {
 }
 
 /// Text as it is; other bytes as `{"base64": ..}`.
+///
+/// A string on the wire is any bytes (WIRE-04).
 fn text(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => json!(text),
@@ -108,6 +118,7 @@ fn text(bytes: &[u8]) -> Value {
     }
 }
 
+/// Standard base64, with padding.
 fn base64(bytes: &[u8]) -> Value {
     Value::String(BASE64_STANDARD.encode(bytes))
 }
@@ -118,6 +129,7 @@ fn base64(bytes: &[u8]) -> Value {
 ///
 /// Says which member is missing or has another type.
 pub fn to_packet(form: &Value) -> Result<Packet<'static>, String> {
+    // Null is the packet of nothing (RPC-11); an absent code is a mistake.
     let Some(name) = form.get("code").and_then(Value::as_str) else {
         return match form.get("code") {
             Some(Value::Null) => Ok(Packet::KeepAlive),
@@ -125,6 +137,7 @@ pub fn to_packet(form: &Value) -> Result<Packet<'static>, String> {
         };
     };
     let code = RpcCode::named(name).ok_or_else(|| format!("there is no code `{name}`"))?;
+    // Read where a code has arguments only: copies and Shutdown have none.
     let args = || to_values(form.get("args").unwrap_or(&Value::Null));
     Ok(match code {
         RpcCode::Shutdown => Packet::Shutdown,
@@ -139,15 +152,26 @@ pub fn to_packet(form: &Value) -> Result<Packet<'static>, String> {
             Packet::CopyToRemote(to_target(form, "to")?, to_bytes(form, "data")?)
         }
         RpcCode::CopyAck => Packet::CopyAck(to_bytes(form, "data")?),
+        // Whether a release has the code, and these arguments, is for the writer to say (RPC-20, RPC-28).
         code => Packet::SystemCall(code, args()?),
     })
 }
 
+/// The values of a list.
+///
+/// # Errors
+///
+/// The first that is none.
 fn to_values(list: &Value) -> Result<Vec<PackedValue<'static>>, String> {
     let list = list.as_array().ok_or("`args` is not a list")?;
     list.iter().map(to_value).collect()
 }
 
+/// The value of a form, by its first member.
+///
+/// # Errors
+///
+/// No member that says what it is, or one of another type.
 fn to_value(form: &Value) -> Result<PackedValue<'static>, String> {
     let Some(members) = form.as_object() else {
         return match form {
@@ -159,6 +183,7 @@ fn to_value(form: &Value) -> Result<PackedValue<'static>, String> {
         None => None,
         Some(_) => Some(narrow(form, "index")?),
     };
+    // Objects keep their order: `index` and `padding` come behind the member that says what the value is.
     let first = members.keys().next().map(String::as_str);
     Ok(match (first.unwrap_or_default(), index) {
         ("int", _) => PackedValue::Int(signed(form, "int")?),
@@ -180,6 +205,7 @@ fn to_value(form: &Value) -> Result<PackedValue<'static>, String> {
         ("tensor", _) => {
             PackedValue::Tensor(to_block(members.get("tensor").unwrap_or(&Value::Null))?)
         }
+        // RPC-43: text is a C string, or with an index a string object by value; bytes likewise.
         ("str", None) => PackedValue::Str(to_text(form, "str")?),
         ("str", Some(index)) => PackedValue::StrObject(to_text(form, "str")?, index),
         ("bytes", None) => PackedValue::Bytes(to_bytes(form, "bytes")?),
@@ -191,6 +217,11 @@ fn to_value(form: &Value) -> Result<PackedValue<'static>, String> {
     })
 }
 
+/// The tensor of a form.
+///
+/// # Errors
+///
+/// A member that is missing or of another type.
 fn to_block(form: &Value) -> Result<TensorBlock, String> {
     let shape = form.get("shape").and_then(Value::as_array);
     let shape = shape.and_then(|list| list.iter().map(Value::as_i64).collect());
@@ -203,6 +234,11 @@ fn to_block(form: &Value) -> Result<TensorBlock, String> {
     })
 }
 
+/// What is copied, in member `name` of a packet.
+///
+/// # Errors
+///
+/// As [`to_block`].
 fn to_target(form: &Value, name: &str) -> Result<CopyTarget, String> {
     let target = form
         .get(name)
@@ -218,21 +254,41 @@ fn to_target(form: &Value, name: &str) -> Result<CopyTarget, String> {
     ))
 }
 
+/// The unsigned number in member `name`.
+///
+/// # Errors
+///
+/// It is missing, or no u64.
 fn number(form: &Value, name: &str) -> Result<u64, String> {
     let number = form.get(name).and_then(Value::as_u64);
     number.ok_or_else(|| format!("`{name}` is no number of 64 bits"))
 }
 
+/// The signed number in member `name`.
+///
+/// # Errors
+///
+/// It is missing, or no i64.
 fn signed(form: &Value, name: &str) -> Result<i64, String> {
     let number = form.get(name).and_then(Value::as_i64);
     number.ok_or_else(|| format!("`{name}` is no integer"))
 }
 
+/// The number of 32 bits in member `name`: a type index, or padding.
+///
+/// # Errors
+///
+/// It is missing, or no i32.
 fn narrow(form: &Value, name: &str) -> Result<i32, String> {
     let number = signed(form, name)?;
     i32::try_from(number).map_err(|_| format!("`{name}` has more than 32 bits"))
 }
 
+/// A float; JSON has no form for four of them, which are words.
+///
+/// # Errors
+///
+/// Neither a number nor one of these words.
 fn float(form: Option<&Value>) -> Result<f64, String> {
     match form {
         Some(Value::Number(number)) => number.as_f64().ok_or_else(|| "no float".to_owned()),
@@ -247,6 +303,11 @@ fn float(form: Option<&Value>) -> Result<f64, String> {
     }
 }
 
+/// The bytes of text in member `name`: a string, or `{"base64": ..}` for what is not UTF-8.
+///
+/// # Errors
+///
+/// It is missing, or neither.
 fn to_text(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, String> {
     match form.get(name) {
         Some(Value::String(text)) => Ok(Cow::Owned(text.clone().into_bytes())),
@@ -255,6 +316,11 @@ fn to_text(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, String> {
     }
 }
 
+/// The bytes in member `name`, in base64.
+///
+/// # Errors
+///
+/// It is missing, or no base64.
 fn to_bytes(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, String> {
     let text = form.get(name).and_then(Value::as_str);
     let bytes = text.and_then(|text| BASE64_STANDARD.decode(text).ok());

@@ -17,11 +17,15 @@ use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
 /// One argument or result.
+///
+/// object: upstream's are addresses, so that a client only passes them back.
+///
+/// What it takes in bytes, and behind which code, is RPC-43. Numbers are those of WIRE-02. A handle is whatever the server made of an
 #[derive(Clone, Debug, PartialEq)]
 pub enum PackedValue<'a> {
     /// Nothing.
     None,
-    /// An integer.
+    /// An integer. Up to 0.17 a bool too.
     Int(i64),
     /// An unsigned integer: up to 0.20, and no released peer writes it.
     Uint(u64),
@@ -37,13 +41,13 @@ pub enum PackedValue<'a> {
     Device(Device),
     /// A tensor without its data.
     Tensor(TensorBlock),
-    /// A C string, without its NUL.
+    /// A C string, without its NUL; one inside is odd (RPC-44).
     Str(Cow<'a, [u8]>),
     /// Bytes.
     Bytes(Cow<'a, [u8]>),
-    /// A module of the server.
+    /// A module of the server, by its handle; only one side writes it (RPC-48).
     Module(u64),
-    /// A function of the server.
+    /// A function of the server, by its handle; only one side writes it (RPC-48).
     Function(u64),
     /// Another object of the server, from 0.16 on, and the type index in front of it.
     Object(u64, i32),
@@ -53,7 +57,7 @@ pub enum PackedValue<'a> {
     BytesObject(Cow<'a, [u8]>, i32),
 }
 
-/// What stands behind a code.
+/// What stands behind a code (RPC-43), apart from what the code's number is in which release.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StoredValue {
     None,
@@ -78,6 +82,8 @@ enum StoredValue {
 use StoredValue as S;
 
 /// The codes up to 0.20, from 0 on.
+///
+/// What a release does not have yet is taken out by `stored`.
 #[rustfmt::skip]
 const LEGACY: [StoredValue; 16] = [
     S::Int, S::Uint, S::Float, S::Handle, S::None, S::Dtype, S::Device, S::Tensor,
@@ -85,16 +91,21 @@ const LEGACY: [StoredValue; 16] = [
 ];
 
 /// The type indices from 0.21 on, from 0 on.
+///
+/// The indices of objects, from 64 on, are for `stored`.
 #[rustfmt::skip]
 const FFI: [StoredValue; 13] = [
     S::None, S::Int, S::Bool, S::Float, S::Handle, S::Dtype, S::Device, S::Tensor,
     S::Str, S::Bytes, S::Never, S::Object, S::Object,
 ];
 
-/// What the inner type index of an object says (RPC-47).
+/// The inner type index of an object (RPC-47): up to 0.20 a reference to an object of the server.
 const INNER_LEGACY: i32 = 9;
+/// From 0.22 on: a string by value.
 const INNER_STR: i32 = 65;
+/// From 0.22 on: bytes by value.
 const INNER_BYTES: i32 = 66;
+/// From 0.21 on: a reference to an object of the server.
 const INNER_REFERENCE: i32 = 115;
 
 /// What stands behind `code`; `None` for a code without a meaning.
@@ -111,12 +122,15 @@ fn stored(code: i32, spoken: &Protocol) -> Option<StoredValue> {
         };
     }
     match (code, minor) {
+        // RPC-43: strings and bytes that are stored inline came with 0.22.
         (11 | 12, 21) => None,
         (0..64, _) => FFI.get(place).copied(),
+        // Objects have indices from 64 on. Two of them are written as handles, and are looked for before the others.
         (68, _) => Some(S::Function),
         (73, _) => Some(S::Module),
         // RPC-43: 0.22 renumbered the objects: the tensor of 0.21 is the map of 0.22.
         (72, 21) | (70, 22..) => Some(S::Never),
+        // RPC-47: any other index of an object: the inner index says what follows.
         _ => Some(S::Object),
     }
 }
@@ -139,6 +153,7 @@ impl<'a> PackedValue<'a> {
         RPC_40
             .require(count >= 0, place.offset(), || format!("{count} values"))
             .map_err(|broken| place.blame("count", broken))?;
+        // Each value has a code of 4 bytes at least; room for the list is made only for what can be there.
         let room = cursor.remaining() / 4;
         let count = usize::try_from(count).unwrap_or_default();
         if count > room {
@@ -151,6 +166,7 @@ impl<'a> PackedValue<'a> {
                 message,
             ));
         }
+        // RPC-41: all codes come first up to 0.20, and are kept until their values come.
         let mut codes = Vec::with_capacity(if spoken.is_ffi() { 0 } else { count });
         if !spoken.is_ffi() {
             for at in 0..count {
@@ -161,6 +177,7 @@ impl<'a> PackedValue<'a> {
         }
         let mut values = Vec::with_capacity(count);
         for at in 0..count {
+            // RPC-42: none was kept from 0.21 on, where each stands before its value.
             let code = codes.get(at).copied();
             values.push(cursor.within("args", at as u64, |cursor| {
                 let code = match code {
@@ -173,6 +190,12 @@ impl<'a> PackedValue<'a> {
         Ok(values)
     }
 
+    /// Reads the value behind `code`.
+    ///
+    /// # Errors
+    ///
+    /// RPC-47 for an object, RPC-31 for a tensor, WIRE-01 where the value is cut off; where findings are strict, RPC-44 to RPC-46 and
+    /// RPC-49.
     fn read(
         cursor: &mut Cursor<'a>,
         code: PackedCode,
@@ -221,12 +244,18 @@ impl<'a> PackedValue<'a> {
                 })?;
                 PackedValue::Str(Cow::Borrowed(text))
             }
+            // `PackedCode::read` rejects what no packet holds.
             S::Object | S::Never => {
                 PackedValue::read_object(cursor, code.number, spoken, findings)?
             }
         })
     }
 
+    /// Reads an object behind the type index `outer`: its inner index, and what that says (RPC-47).
+    ///
+    /// # Errors
+    ///
+    /// RPC-47 for another inner index; RPC-49, where findings are strict, for two that do not agree.
     fn read_object(
         cursor: &mut Cursor<'a>,
         outer: i32,
@@ -300,9 +329,15 @@ impl<'a> PackedValue<'a> {
         Ok(())
     }
 
+    /// Writes the value behind its code.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`TensorBlock::write`].
     fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match self {
             PackedValue::None => {}
+            // RPC-46: a bool is 64 bits as an integer is; only the code differs.
             PackedValue::Int(value) | PackedValue::Bool(value) => out.i64(*value),
             PackedValue::Uint(value)
             | PackedValue::Handle(value)
@@ -316,6 +351,7 @@ impl<'a> PackedValue<'a> {
             PackedValue::Device(device) => device.write(out),
             PackedValue::Tensor(block) => block.write(spoken, out)?,
             PackedValue::Str(bytes) | PackedValue::Bytes(bytes) => out.bytes(bytes),
+            // RPC-49: the outer index was written as the code; what follows is the inner one.
             PackedValue::Object(handle, _) => {
                 out.i32(if spoken.is_ffi() {
                     INNER_REFERENCE
@@ -336,7 +372,11 @@ impl<'a> PackedValue<'a> {
         Ok(())
     }
 
-    /// The code in front of the value.
+    /// The code in front of the value: the one that its release has for it, and of an object the index that it was read with.
+    ///
+    /// # Errors
+    ///
+    /// RPC-43 of kind unsupported, RPC-48.
     fn code(&self, spoken: &Protocol) -> Result<i32, Violation> {
         let (wanted, outer) = match self {
             PackedValue::None => (S::None, None),
@@ -358,9 +398,11 @@ impl<'a> PackedValue<'a> {
                 Some(*outer).filter(|_| spoken.release.minor() >= 22),
             ),
         };
+        // From the table of the reader, so that the two cannot differ. The largest code of a value that is no object is 73.
         let mut known = (0..=73).filter(|code| stored(*code, spoken) == Some(wanted));
         let code = match outer {
             Some(outer) => Some(outer).filter(|outer| stored(*outer, spoken) == Some(S::Object)),
+            // Many codes say that an object follows: without the one that it had there is none to choose.
             None if wanted == S::Object => None,
             None => known.next(),
         };
@@ -368,6 +410,7 @@ impl<'a> PackedValue<'a> {
             let message = format!("release {} has no code for {self:?}", spoken.release);
             RPC_43.refused(Kind::Unsupported, message)
         })?;
+        // RPC-48: upstream follows the number as a pointer.
         if matches!(wanted, S::Module | S::Function) {
             let kept = spoken.speaker == sender_of_handles(spoken);
             RPC_48.demand(Kind::Malformed, kept, || wrong_way(spoken))?;
@@ -376,14 +419,21 @@ impl<'a> PackedValue<'a> {
     }
 }
 
-/// A code and what it says.
+/// A code, and what it says that stands behind it.
 #[derive(Clone, Copy)]
 struct PackedCode {
+    /// As it was read: an object keeps it as its outer type index.
     number: i32,
+    /// What follows.
     stored: StoredValue,
 }
 
 impl PackedCode {
+    /// Reads a code, of `rule` (RPC-41 or RPC-42).
+    ///
+    /// # Errors
+    ///
+    /// RPC-43 for a code that says nothing, or whose value is in no packet; RPC-48 for a handle in the wrong direction.
     fn read(
         cursor: &mut Cursor<'_>,
         rule: Rule,
@@ -392,6 +442,7 @@ impl PackedCode {
         let place = cursor.clone();
         let number = cursor.i32("code", rule)?;
         let stored = match stored(number, spoken) {
+            // RPC-43: unsupported and not unknown-kind: the releases have this value, and convert it before they write.
             Some(S::Never) => {
                 let message = format!(
                     "a value of code {number} is in no packet of {}",
@@ -439,6 +490,7 @@ fn sender_of_handles(spoken: &Protocol) -> Speaker {
     }
 }
 
+/// The message of RPC-48.
 fn wrong_way(spoken: &Protocol) -> String {
     let (speaker, release) = (spoken.speaker.name(), spoken.release);
     format!("a {speaker} of {release} writes no module and no function by its own code")

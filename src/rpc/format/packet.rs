@@ -48,10 +48,14 @@ pub enum Packet<'a> {
     /// The answer to [`Packet::CopyFromRemote`]: the bytes.
     CopyAck(Cow<'a, [u8]>),
     /// A call that the session itself answers, and its arguments.
+    ///
+    /// Up to 0.6 what the arguments are is not checked (RPC-28).
     SystemCall(RpcCode, Vec<PackedValue<'a>>),
 }
 
 /// Data on the server that is copied from or to.
+///
+/// RPC-25. No server compares the number of bytes with the tensor: that is for what executes the copy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CopyTarget {
     /// From 0.8 on: a tensor.
@@ -92,6 +96,7 @@ impl<'a> Packet<'a> {
                 format!("a packet of {length} bytes has no code")
             })
             .map_err(|broken| cursor.blame("length", broken))?;
+        // The 8 bytes of the length are there, but not read: a packet that is not whole leaves the cursor in front of it (RPC-16).
         let there = (cursor.remaining() as u64).saturating_sub(8);
         if length > there {
             return Ok(Progress::Short(length.saturating_sub(there)));
@@ -101,6 +106,7 @@ impl<'a> Packet<'a> {
         if length == 0 {
             return Ok(Progress::Whole(Packet::KeepAlive));
         }
+        // A window of the packet's length: a field that goes beyond it is wrong, however many bytes follow in the stream.
         let mut body = cursor.split(length, "body")?;
         let packet = Packet::read_body(&mut body, spoken, findings)?;
         // RPC-14: servers answer first, and end the session over the bytes that are left.
@@ -117,6 +123,7 @@ impl<'a> Packet<'a> {
         spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<Progress<Packet<'a>>, Violation> {
+        // Nothing says how long the packet is: it is read once to see whether all of it is there, and once for its findings.
         let attempt = Packet::read_body(&mut cursor.look_ahead(), spoken, &mut Findings::default());
         if attempt.is_err_and(|broken| broken.kind() == Kind::Truncated) {
             let there = cursor.remaining() as u64;
@@ -126,11 +133,17 @@ impl<'a> Packet<'a> {
                 cursor.offset(),
                 || format!("a packet of more than {there} bytes"),
             )?;
+            // A code is four bytes; behind it only the next field can tell how many more there are.
             return Ok(Progress::Short(4_u64.saturating_sub(there).max(1)));
         }
         Packet::read_body(cursor, spoken, findings).map(Progress::Whole)
     }
 
+    /// Reads the code and the body behind it.
+    ///
+    /// # Errors
+    ///
+    /// RPC-20 for an unknown code, RPC-21 for one of the other side, and the rules of its body.
     fn read_body(
         cursor: &mut Cursor<'a>,
         spoken: &Protocol,
@@ -162,6 +175,7 @@ impl<'a> Packet<'a> {
             RpcCode::InitServer => {
                 let start = cursor.offset();
                 let version = cursor.bytes("version", RPC_22)?;
+                // RPC-23: before the arguments, which a peer of another version may write in another way.
                 check_version(version, spoken.release, start)
                     .map_err(|broken| cursor.blame("version", broken))?;
                 let args = PackedValue::read_all(cursor, spoken, findings)?;
@@ -240,6 +254,7 @@ impl<'a> Packet<'a> {
         RPC_21.demand(Kind::Malformed, mine || !spoken.is_framed(), || {
             format!("a {} writes no {}", spoken.speaker.name(), code.name())
         })?;
+        // Into a buffer of its own: the length stands in front, and a packet that cannot be written leaves nothing behind.
         let mut body = Writer::new();
         body.i32(number);
         // What is wrong with a value has no place: no bytes of it were read.
@@ -253,6 +268,11 @@ impl<'a> Packet<'a> {
         Ok(())
     }
 
+    /// Writes what stands behind the code.
+    ///
+    /// # Errors
+    ///
+    /// The rules that reading it back would find broken.
     fn write_body(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match self {
             Packet::KeepAlive | Packet::Shutdown => Ok(()),
@@ -290,6 +310,10 @@ impl<'a> Packet<'a> {
 
 impl CopyTarget {
     /// What is copied, and how many bytes of it.
+    ///
+    /// # Errors
+    ///
+    /// RPC-31 for the tensor, WIRE-01 where a field is cut off.
     fn read(cursor: &mut Cursor<'_>, spoken: &Protocol) -> Result<(CopyTarget, u64), Violation> {
         // RPC-25: the tensor took the place of handle and offset in 0.8.
         if spoken.release.minor() >= 8 {
@@ -305,6 +329,11 @@ impl CopyTarget {
         Ok((CopyTarget::Flat(handle, offset, device, dtype), bytes))
     }
 
+    /// Writes what is copied, and how many bytes of it.
+    ///
+    /// # Errors
+    ///
+    /// RPC-25 of kind unsupported for the form of another release, and those of [`TensorBlock::write`].
     fn write(&self, bytes: u64, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match (self, spoken.release.minor()) {
             (CopyTarget::Block(block), 8..) => {
@@ -328,6 +357,10 @@ impl CopyTarget {
 }
 
 /// How many bytes an answer to a copy has: the rest of the packet, and without a packet's length what was asked for.
+///
+/// # Errors
+///
+/// RPC-27 of kind missing where that is not known.
 fn copied(cursor: &Cursor<'_>, spoken: &Protocol) -> Result<u64, Violation> {
     if spoken.is_framed() {
         return Ok(cursor.remaining() as u64);
@@ -340,7 +373,12 @@ fn copied(cursor: &Cursor<'_>, spoken: &Protocol) -> Result<u64, Violation> {
 }
 
 /// RPC-23: the versions differ only between 0.7 and 0.8, whatever changed since.
+///
+/// # Errors
+///
+/// RPC-23 of kind unsupported, at `place`.
 fn check_version(version: &[u8], release: Release, place: u64) -> Result<(), Violation> {
+    // RPC-22: InitServer came with 0.7, so that no earlier release comes here.
     let own: &[u8] = if release.minor() == 7 {
         b"0.7.0"
     } else {
@@ -356,6 +394,10 @@ fn check_version(version: &[u8], release: Release, place: u64) -> Result<(), Vio
 }
 
 /// RPC-26: an exception is one string.
+///
+/// # Errors
+///
+/// RPC-26 of kind type, at `place`.
 fn check_exception(values: &[PackedValue<'_>], place: u64) -> Result<(), Violation> {
     let one = matches!(values, [PackedValue::Str(_) | PackedValue::StrObject(..)]);
     RPC_26.require_as(Kind::Type, one, place, || {

@@ -25,6 +25,8 @@ impl Speaker {
 }
 
 /// How a stream is read and written: releases differ, and their bytes do not say so.
+///
+/// RPC-23: both sides compare the version of the protocol, which did not change when the encoding of values did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocol {
     /// The release whose rules hold.
@@ -52,11 +54,15 @@ impl Protocol {
     }
 
     /// Whether packets have a length in front of their code, and the codes of 0.7 (RPC-10).
+    ///
+    /// RPC-15 holds for the others.
     pub(super) const fn is_framed(&self) -> bool {
         self.release.minor() >= 7
     }
 
     /// Whether arguments are values of tvm-ffi, each behind its own type index (RPC-42).
+    ///
+    /// RPC-41 holds for the others.
     pub(super) const fn is_ffi(&self) -> bool {
         self.release.minor() >= 21
     }
@@ -81,6 +87,7 @@ impl<T> Progress<T> {
         match self {
             Progress::Whole(value) => Ok(value),
             Progress::Short(more) => {
+                // Where the next byte would be: what is there breaks no rule.
                 let end = cursor.offset().saturating_add(cursor.remaining() as u64);
                 let message = format!("the message goes on for {more} or more bytes");
                 Err(RPC_16.broken(Kind::Truncated, end, message))
@@ -89,7 +96,9 @@ impl<T> Progress<T> {
     }
 }
 
-/// The u64 or i32 number of bytes that stands at the cursor, without reading it.
+/// The next `N` bytes, a length or a code in little endian, without reading them: a message that is not all there leaves the cursor where
+///
+/// it was (RPC-16).
 pub(super) fn peeked<const N: usize>(cursor: &Cursor<'_>) -> Progress<[u8; N]> {
     match cursor.rest().first_chunk() {
         Some(bytes) => Progress::Whole(*bytes),

@@ -6,17 +6,22 @@ use super::packed::PackedValue;
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 
-/// A type that an argument may have.
+/// A type that an argument may have (RPC-28).
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
+    /// A string, as a C string or by value.
     Str,
-    /// A string, or none.
+    /// A string, or none: the default memory of the device.
     Scope,
+    /// An integer, or a bool: up to 0.17 they have one code.
     Int,
     /// A handle, or none: the default stream.
     Handle,
+    /// A device.
     Device,
+    /// An element type.
     Dtype,
+    /// A tensor without its data.
     Tensor,
 }
 
@@ -27,6 +32,7 @@ use Wanted as W;
 fn wanted(code: RpcCode, release: Release) -> Option<&'static [Wanted]> {
     let minor = release.minor();
     Some(match code {
+        // RPC-28 begins with 0.7.
         _ if minor < 7 => return None,
         RpcCode::GetGlobalFunc => &[W::Str],
         // RPC-28: the type code of what is freed went with the type codes: from 0.21 on an object knows its own.
@@ -59,12 +65,14 @@ fn wanted(code: RpcCode, release: Release) -> Option<&'static [Wanted]> {
 }
 
 impl Wanted {
+    /// Whether an argument of this type may be `value`.
     fn takes(self, value: &PackedValue<'_>) -> bool {
         use PackedValue as V;
         match self {
             W::Str => matches!(value, V::Str(_) | V::StrObject(..)),
             W::Scope => matches!(value, V::Str(_) | V::StrObject(..) | V::None),
             W::Int => matches!(value, V::Int(_) | V::Uint(_) | V::Bool(_)),
+            // RPC-28: a null handle is written as none by clients, and read as null by servers.
             W::Handle => matches!(value, V::Handle(_) | V::None),
             W::Device => matches!(value, V::Device(_)),
             W::Dtype => matches!(value, V::Dtype(..)),
@@ -74,6 +82,10 @@ impl Wanted {
 }
 
 /// Holds the arguments of a call to RPC-28. `place` is where they begin.
+///
+/// # Errors
+///
+/// RPC-28 of kind type, for a wrong number of arguments as for a wrong type.
 pub(super) fn check(
     code: RpcCode,
     args: &[PackedValue<'_>],

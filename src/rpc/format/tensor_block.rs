@@ -19,6 +19,8 @@ use crate::wire::{Cursor, Writer};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorBlock {
     /// What the server knows the data by.
+    ///
+    /// Upstream it is an address that the server follows without a check.
     pub data: u64,
     /// The device on the server's side.
     pub device: Device,
@@ -56,7 +58,7 @@ impl TensorBlock {
             shape.push(extents.within("shape", at, |cursor| cursor.i64("shape", RPC_30))?);
         }
         let byte_offset = match spoken.release.minor() {
-            // RPC-30: 0.7 and before sent no offset, and refused a tensor that has one.
+            // RPC-30: 0.7 and before sent no offset, and rejected a tensor that has one.
             ..=7 => 0,
             _ => cursor.u64("byte_offset", RPC_30)?,
         };
@@ -77,6 +79,7 @@ impl TensorBlock {
     pub fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         out.u64(self.data);
         self.device.write(out);
+        // RPC-31: the number is an i32, and a negative one would be rejected by its reader.
         let ndim = i32::try_from(self.shape.len())
             .map_err(|_| RPC_31.refused(Kind::Limit, format!("{} dimensions", self.shape.len())))?;
         out.i32(ndim);

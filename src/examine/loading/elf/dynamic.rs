@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 /// Its entries by tag; those that may stand there once only.
 pub(super) struct Dynamic {
+    /// Every tag but [`NEEDED`].
     values: BTreeMap<u64, u64>,
     /// Offsets of the names of needed libraries.
     pub(super) needed: Vec<u64>,
@@ -132,6 +133,7 @@ impl Dynamic {
                 // anything else there is meant for a reader that does not stop.
                 0 => ended = true,
                 _ if ended => return Err(unknown("its dynamic section goes on behind its end")),
+                // The only known tag that a linker writes more than once.
                 NEEDED => dynamic.needed.push(value),
                 _ if !is_known(tag) && !is_harmless(tag, image.machine) => {
                     return Err(unknown(&format!(
@@ -168,13 +170,19 @@ impl Dynamic {
 
     /// Whether every function is looked up when the library is opened.
     pub(super) fn binds_now(&self) -> bool {
+        // DT_BIND_NOW, DF_BIND_NOW and DF_1_NOW say the same: linkers write one or several, and each is enough for a loader.
         let has = |tag, bit| self.value(tag).is_some_and(|flags| flags & bit != 0);
         self.value(BIND_NOW).is_some() || has(FLAGS, 8) || has(FLAGS_1, 1)
     }
 
     /// What must stand there together, and the sizes that there is one of.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Unknown`] for an entry without the one that belongs to it, another size, and a section that names no symbols.
     fn pairs(&self) -> Result<(), Stop> {
         let has = |tag: u64| self.values.contains_key(&tag);
+        // A loader takes one for a sign that the other is there, and would read a size or an address of 0.
         let together = [
             (RELA, RELA_SIZE),
             (RELA, RELA_ENTRY),
@@ -196,6 +204,7 @@ impl Dynamic {
                 )));
             }
         }
+        // musl steps by its own sizes whatever stands here, and glibc asserts some of them: another number has no one outcome.
         let sizes = [
             (RELA_ENTRY, 24),
             (RELR_ENTRY, 8),
@@ -217,6 +226,10 @@ impl Dynamic {
     }
 
     /// The flags are ones whose meaning is known here.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Rejects`] for flags that forbid `dlopen`, [`Stop::Unknown`] for those whose meaning is not known here.
     fn flags(&self) -> Result<(), Stop> {
         if let Some(flags) = self.value(FLAGS)
             && flags & !FLAGS_KNOWN != 0
@@ -235,6 +248,10 @@ impl Dynamic {
     }
 
     /// Every table in the file and in memory, code where code is run.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Unknown`]: no loader compares these addresses with the segments.
     fn places(&self, image: &Image<'_>) -> Result<(), Stop> {
         for (address, size, unit) in [
             (STRINGS, STRINGS_SIZE, 1),
@@ -254,6 +271,7 @@ impl Dynamic {
             }
         }
         for tag in [INIT, FINI] {
+            // Loaders call these two functions as soon as the library is mapped and relocated, without a look at where they lie.
             if self
                 .value(tag)
                 .is_some_and(|address| !image.has_flags(address, 1, EXECUTES))

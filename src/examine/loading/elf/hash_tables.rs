@@ -6,7 +6,9 @@ use super::names::SCANNED;
 
 /// The hash tables that a library has.
 pub(super) struct HashTables {
+    /// `DT_GNU_HASH`.
     gnu: Option<GnuHash>,
+    /// `DT_HASH`.
     old: Option<OldHash>,
 }
 
@@ -34,6 +36,7 @@ impl HashTables {
         names: &[&[u8]],
         steps: &mut StepCount,
     ) -> bool {
+        // A loader uses one of the two tables, and which one differs between loaders: each has to find the symbol.
         let gnu = self.gnu.as_ref();
         let gnu = gnu.is_none_or(|table| table.finds(image, symbol, names, steps) == Some(true));
         let old = self.old.as_ref();
@@ -55,9 +58,12 @@ impl StepCount {
 }
 
 /// How many symbols there are, as the hash table bounds them.
+///
+/// No entry of the dynamic section has this number. `None` where there is no table, or its last chain has no end.
 pub(super) fn count(image: &Image<'_>, dynamic: &Dynamic) -> Option<u64> {
     if let Some(table) = dynamic.value(HASH) {
         let at = image.offset(table, 8)?;
+        // The older table has a chain for each symbol, so that its second word is their number.
         return Some(u64::from(image.u32(at.checked_add(4)?)?));
     }
     // The newer table does not hold the number of symbols: it is found as debuggers find it, by the last chain.
@@ -66,6 +72,7 @@ pub(super) fn count(image: &Image<'_>, dynamic: &Dynamic) -> Option<u64> {
     for bucket in 0..hash.buckets {
         last = last.max(hash.bucket(image, bucket));
     }
+    // All buckets are empty: the symbols in front of the first hashed one are all that there are.
     let Some(mut index) = last.filter(|last| *last >= hash.first) else {
         return Some(hash.first);
     };
@@ -75,16 +82,21 @@ pub(super) fn count(image: &Image<'_>, dynamic: &Dynamic) -> Option<u64> {
     index.checked_add(1)
 }
 
-/// The hash table that dynamic loaders of GNU systems use.
+/// The hash table that dynamic loaders of GNU systems use: four words, a Bloom filter, buckets, and a hash for each symbol in it.
 struct GnuHash {
+    /// How many buckets there are.
     buckets: u64,
     /// The first symbol that is in it.
     first: u64,
+    /// How many words of 64 bits the filter has, a power of two.
     words: u64,
+    /// By how many bits the hash is shifted for the second bit in the filter.
     shift: u32,
-    /// Offsets in the file.
+    /// Where the filter starts, an offset in the file as the next two.
     filter: u64,
+    /// Where the buckets start, each the number of a symbol, u32.
     table: u64,
+    /// Where the hashes start, u32 each, that of symbol `first` in front.
     chains: u64,
 }
 
@@ -134,6 +146,7 @@ impl GnuHash {
         steps: &mut StepCount,
     ) -> Option<bool> {
         let name = *names.get(usize::try_from(symbol).ok()?)?;
+        // Bernstein's hash, as the GNU linker computes it.
         let hash = name.iter().fold(5381_u32, |hash, byte| {
             hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
         });
@@ -175,13 +188,16 @@ pub(super) fn hash(name: &[u8]) -> u32 {
 
 /// The older hash table.
 struct OldHash {
+    /// How many buckets there are.
     buckets: u64,
+    /// How many links there are, one for each symbol.
     chains: u64,
     /// Offset in the file, of the header's two words.
     table: u64,
 }
 
 impl OldHash {
+    /// Reads the header of the table at `address`, which lies in a segment whole, or there is none.
     fn read(image: &Image<'_>, address: u64) -> Option<OldHash> {
         let table = image.offset(address, 8)?;
         let buckets = u64::from(image.u32(table)?);
@@ -195,7 +211,7 @@ impl OldHash {
         })
     }
 
-    /// The word behind the header.
+    /// The word `index` behind the header: first the buckets, then the links, each the number of a symbol; 0 is none.
     fn word(&self, image: &Image<'_>, index: u64) -> Option<u64> {
         let inside = index.checked_add(2)?.checked_mul(4)?;
         image.u32(self.table.checked_add(inside)?).map(u64::from)
@@ -212,6 +228,7 @@ impl OldHash {
         let name = *names.get(usize::try_from(symbol).ok()?)?;
         let bucket = u64::from(hash(name)).checked_rem(self.buckets)?;
         let mut index = self.word(image, bucket)?;
+        // Links that go round in a circle have no 0 at their end: there are no more steps than symbols.
         let mut left = self.chains;
         while index != 0 && left > 0 {
             steps.take(name)?;

@@ -4,9 +4,13 @@ use super::{Stop, rejects, unknown};
 
 /// A 64-bit ELF file and what of it is mapped.
 pub(super) struct Image<'a> {
+    /// The whole file.
     pub(super) bytes: &'a [u8],
+    /// Whether its numbers are big-endian.
     pub(super) big: bool,
+    /// `e_machine`, by which types of relocations are known.
     pub(super) machine: u16,
+    /// All program headers, in the order of the file.
     pub(super) segments: Vec<Segment>,
     /// The address and size of the dynamic section.
     pub(super) dynamic: (u64, u64),
@@ -15,14 +19,19 @@ pub(super) struct Image<'a> {
 /// A program header.
 #[derive(Clone, Copy)]
 pub(super) struct Segment {
+    /// `p_type`.
     pub(super) kind: u32,
+    /// `p_flags`: [`EXECUTES`], [`WRITES`], `READS`.
     pub(super) flags: u32,
+    /// `p_offset`: where its bytes start in the file.
     pub(super) offset: u64,
+    /// `p_vaddr`: where they are in memory, counted from where the library is mapped.
     pub(super) address: u64,
-    /// Bytes in the file.
+    /// `p_filesz`: bytes in the file.
     pub(super) filled: u64,
-    /// Bytes in memory.
+    /// `p_memsz`: bytes in memory. Those beyond `filled` are 0.
     pub(super) size: u64,
+    /// `p_align`, in bytes.
     pub(super) align: u64,
 }
 
@@ -74,6 +83,7 @@ impl<'a> Image<'a> {
     ///
     /// [`Stop::Rejects`] where every dynamic loader returns an error, [`Stop::Unknown`] where a header is as no linker writes it.
     pub(super) fn read(bytes: &'a [u8]) -> Result<Image<'a>, Stop> {
+        // EI_DATA is needed before any number is read; `header` rejects values other than 1 and 2.
         let big = bytes.get(5) == Some(&2);
         let mut image = Image {
             bytes,
@@ -90,6 +100,10 @@ impl<'a> Image<'a> {
     }
 
     /// The address and size of the one dynamic section.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Rejects`] where there is none, [`Stop::Unknown`] for two, and for one that is not where its segment is.
     fn dynamic_section(&self) -> Result<(u64, u64), Stop> {
         let mut sections = self.of(DYNAMIC);
         let section = sections.next();
@@ -98,10 +112,12 @@ impl<'a> Image<'a> {
             return Err(unknown("it has two dynamic sections"));
         }
         let place = (section.address, section.size);
+        // A loader reads the section in memory, tools read it in the file: both have to be the same bytes.
         let offset = self.offset(section.address, section.size);
         if offset != Some(section.offset) || section.filled != section.size {
             return Err(unknown("its dynamic section is not where its segments are"));
         }
+        // glibc writes relocated addresses into the section, unless the flags of this header say that it is read-only.
         let writes = self.segment(place.0, place.1).map(|at| at.flags & WRITES);
         if writes != Some(section.flags & WRITES) {
             return Err(unknown(
@@ -111,12 +127,17 @@ impl<'a> Image<'a> {
         Ok(place)
     }
 
-    /// The ELF header.
+    /// Reads the ELF header, with the machine and the program headers.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Rejects`] for a file that is no shared object of a known version, [`Stop::Unknown`] for one that no linker writes.
     fn header(&mut self) -> Result<(), Stop> {
         let ident = self.bytes.get(..16).unwrap_or_default();
         let [_, _, _, _, _, order, version, system, rest @ ..] = ident else {
             return Err(rejects("its header is not whole"));
         };
+        // EI_DATA, EI_VERSION and e_version.
         if !matches!(order, 1 | 2) || *version != 1 || self.u32(20) != Some(1) {
             return Err(rejects("its ELF header is of no known version"));
         }
@@ -154,6 +175,7 @@ impl<'a> Image<'a> {
                 segment.ok_or_else(|| unknown("its program headers end behind the file"))?;
             self.segments.push(segment);
         }
+        // The header of the headers is checked against the table that was just read: loaders use one or the other.
         for segment in self.of(PHDR) {
             let length = u64::from(count).saturating_mul(56);
             if self.offset(segment.address, length) != Some(table) {
@@ -180,6 +202,10 @@ impl<'a> Image<'a> {
     }
 
     /// The segments that are mapped: inside the file, ascending, congruent to their places in it, on pages of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Rejects`] where there is none, [`Stop::Unknown`] for one that loaders map without a check.
     fn loads(&self) -> Result<(), Stop> {
         let mut end = None;
         for segment in self.of(LOAD) {
@@ -230,6 +256,10 @@ impl<'a> Image<'a> {
     }
 
     /// The program headers that speak of what is mapped.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Unknown`] for a header that is not about mapped bytes, and for a stack that not every system grants.
     fn others(&self) -> Result<(), Stop> {
         let wrong = |what: &str| Err(unknown(what));
         for segment in &self.segments {
@@ -283,6 +313,7 @@ impl<'a> Image<'a> {
     /// Whether a word at `address` is made read-only after relocation.
     pub(super) fn is_protected(&self, address: u64) -> bool {
         let covers = |range: &Segment| {
+            // Loaders round the end down to a page, so that a word in the last, partial page can still be written.
             let end = floor(range.address.saturating_add(range.size));
             (floor(range.address)..end).contains(&address)
         };
@@ -312,6 +343,8 @@ impl<'a> Image<'a> {
     }
 
     /// Whether the segment that holds these bytes has all of `flags`.
+    ///
+    /// Not so where no segment holds them.
     pub(super) fn has_flags(&self, address: u64, length: u64, flags: u32) -> bool {
         let segment = self.segment(address, length);
         segment.is_some_and(|segment| segment.flags & flags == flags)
@@ -366,7 +399,7 @@ const fn floor(address: u64) -> u64 {
     address & !(PAGE - 1)
 }
 
-/// The end of the last page in front of `address`.
+/// The start of the first page at or behind `address`.
 const fn ceiling(address: u64) -> u64 {
     floor(address.saturating_add(PAGE - 1))
 }

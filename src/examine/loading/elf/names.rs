@@ -12,11 +12,14 @@ const LEAST: u64 = 32;
 
 /// A string table, and how much of it may still be looked at: each look at a name costs its length.
 pub(super) struct Names<'a> {
+    /// Names, with a NUL behind each.
     bytes: &'a [u8],
+    /// What is left to be looked at, in bytes.
     left: u64,
 }
 
 impl<'a> Names<'a> {
+    /// The names in `bytes`, with [`SCANNED`] bytes of looks at them.
     pub(super) fn new(bytes: &'a [u8]) -> Names<'a> {
         Names {
             bytes,
@@ -37,6 +40,7 @@ impl<'a> Names<'a> {
         let rest = rest.get(..1 << 16).unwrap_or(rest);
         let end = rest.iter().position(|byte| *byte == 0);
         let cost = end.unwrap_or(rest.len()) as u64;
+        // Paid whether or not a name is found: a long run without a NUL costs as much to scan.
         self.left = self.left.saturating_sub(cost.saturating_add(LEAST));
         let end = end.filter(|_| self.left > 0)?;
         rest.get(..end)

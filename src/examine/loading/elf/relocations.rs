@@ -57,6 +57,7 @@ pub(super) fn check(
     dynamic: &Dynamic,
     symbols: &RelocatableSymbols,
 ) -> Result<(), Stop> {
+    // A table that starts or ends inside a section is one whose tags were changed and whose section headers were not.
     if !sections::begins(image, dynamic) {
         return Err(unknown(
             "a table of its dynamic section begins or ends inside a section",
@@ -73,6 +74,7 @@ pub(super) fn check(
         };
         for index in 0..length / 8 {
             let place = start.saturating_add(index.saturating_mul(8));
+            // What is called is what a relocation leaves in the word, not what the file has there.
             let runs = stored.get(&place).is_some_and(|target| match target {
                 Some(function) => {
                     // A stripped library has no static symbols, and then every address in code may be a function.
@@ -80,6 +82,7 @@ pub(super) fn check(
                         symbols.functions.is_empty() || symbols.functions.contains(function);
                     known && image.has_flags(*function, 1, EXECUTES)
                 }
+                // The address of a symbol: the library's own were held to the segments, those of others are not known here.
                 None => true,
             });
             if !runs {
@@ -96,6 +99,10 @@ pub(super) fn check(
 type Stored = BTreeMap<u64, Option<u64>>;
 
 /// A place is a word of its own, in data, outside the dynamic section.
+///
+/// # Errors
+///
+/// [`Stop::Unknown`] for any other place, a place that was there before, and an address outside of the library.
 fn put(
     image: &Image<'_>,
     stored: &mut Stored,
@@ -134,6 +141,10 @@ fn put(
 }
 
 /// The words that are shifted by the address of the library, as bit maps.
+///
+/// # Errors
+///
+/// Those of `put`.
 fn compact(image: &Image<'_>, dynamic: &Dynamic, stored: &mut Stored) -> Result<(), Stop> {
     let Some((start, length)) = dynamic.table(RELR, RELR_SIZE) else {
         return Ok(());
@@ -143,6 +154,7 @@ fn compact(image: &Image<'_>, dynamic: &Dynamic, stored: &mut Stored) -> Result<
     for index in 0..length / 8 {
         let word = image.u64(offset.saturating_add(index.saturating_mul(8)));
         let word = word.ok_or_else(|| unknown("its relocations end behind the file"))?;
+        // Bit maps have no addends: the address to be shifted is what the file has in the word.
         let mut shift = |place: u64| {
             let target = image.offset(place, 8).and_then(|at| image.u64(at));
             let target =
@@ -170,6 +182,10 @@ fn compact(image: &Image<'_>, dynamic: &Dynamic, stored: &mut Stored) -> Result<
 }
 
 /// A table of relocations of 24 bytes: where, symbol and type, addend.
+///
+/// # Errors
+///
+/// [`Stop::Unknown`] for a relocation that is none of a library's, names no symbol or fits its type badly, and those of `put`.
 fn table(
     image: &Image<'_>,
     dynamic: &Dynamic,
@@ -180,6 +196,7 @@ fn table(
     let Some((address, length)) = dynamic.table(start, size) else {
         return Ok(());
     };
+    // `Dynamic::places` saw that the table lies in the file: the default is never taken.
     let offset = image.offset(address, length).unwrap_or(u64::MAX);
     // So many at the front are relative: glibc applies them as that before it looks at types.
     let leading = match start {
@@ -196,6 +213,7 @@ fn table(
         let Some(((place, info), addend)) = word(0).zip(word(8)).zip(word(16)) else {
             return Err(unknown("its relocations end behind the file"));
         };
+        // The upper half of `r_info` is the symbol, the lower one the type.
         let (symbol, kind) = (
             info >> 32,
             u32::try_from(info & 0xffff_ffff).unwrap_or(u32::MAX),
@@ -205,7 +223,7 @@ fn table(
                 "the relocation at address {place:#x} {why}"
             )))
         };
-        // Others may be in both tables where one covers the other.
+        // DT_RELASZ may cover the relocations of the PLT too: those were held above, and `put` takes each word once.
         if start == PLT
             && is_in(
                 dynamic,
@@ -222,6 +240,7 @@ fn table(
         if symbol >= symbols.count {
             return wrong("names no symbol");
         }
+        // glibc adds the address of the library to these without a look at their types.
         if index < leading && does != Does::Base {
             return wrong("is counted among those of another type");
         }
@@ -251,7 +270,12 @@ fn is_in(dynamic: &Dynamic, start: u64, size: u64, address: u64) -> bool {
 }
 
 /// A function that is looked up when it is first called: its word leads to code until then, and can be written.
+///
+/// # Errors
+///
+/// [`Stop::Unknown`] where the first call would go nowhere, or its result could not be stored.
 fn lazily(image: &Image<'_>, dynamic: &Dynamic, place: u64) -> Result<(), Stop> {
+    // MOD-26: a library that is bound at once has no first call.
     if dynamic.binds_now() {
         return Ok(());
     }

@@ -13,11 +13,17 @@ use super::{EXECUTES, Image, Stop, WRITES, unknown};
 /// A section header.
 #[derive(Clone, Copy)]
 pub(super) struct Section {
+    /// `sh_type`.
     pub(super) kind: u32,
+    /// `sh_flags`.
     flags: u64,
+    /// `sh_addr`; 0 for what is not mapped.
     pub(super) address: u64,
+    /// `sh_offset`: where its bytes start in the file.
     pub(super) offset: u64,
+    /// `sh_size`, in bytes.
     pub(super) size: u64,
+    /// `sh_link`: of symbols the number of the section with their names.
     pub(super) link: u32,
 }
 
@@ -34,6 +40,7 @@ const RELOCATIONS: u32 = 4;
 pub(super) fn list(image: &Image<'_>) -> Vec<Section> {
     // e_shoff, e_shentsize and e_shnum.
     let header = || Some((image.u64(40)?, image.u16(58)?, image.u16(60)?));
+    // Section headers of another size are none that can be read: the file counts as stripped of them.
     let Some((table, 64, count)) = header() else {
         return Vec::new();
     };
@@ -61,10 +68,15 @@ pub(super) fn symbols(image: &Image<'_>) -> Option<(Section, Section)> {
 }
 
 /// Holds what is mapped, and what the dynamic section says, against the section headers. Without them there is nothing to hold.
+///
+/// # Errors
+///
+/// [`Stop::Unknown`] for a section that is not mapped as it states, and a table that the dynamic section has elsewhere.
 pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic) -> Result<(), Stop> {
     let sections = list(image);
     let mapped = sections
         .iter()
+        // SHF_ALLOC, 2: only what is mapped can be compared. SHF_WRITE is 1, SHF_EXECINSTR 4.
         .filter(|section| section.flags & 2 != 0 && section.size > 0);
     for section in mapped.clone() {
         // `.tbss` takes no memory of the image: its address is that of what follows.
@@ -77,6 +89,7 @@ pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic) -> Result<(), Stop> {
         };
         let mut flags = if section.flags & 1 != 0 { WRITES } else { 0 };
         flags |= if section.flags & 4 != 0 { EXECUTES } else { 0 };
+        // Bytes that are not in the file are there to be written: in a protected range the first write ends the process.
         let protected = section.kind == NO_BITS && image.is_protected(section.address);
         if !place || protected || !image.has_flags(section.address, section.size, flags) {
             return Err(unknown(&format!(
@@ -97,6 +110,8 @@ pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic) -> Result<(), Stop> {
 }
 
 /// Whether the dynamic section says of a table what its section header says.
+///
+/// A section of any other kind agrees: the dynamic section has no entry for it.
 fn agrees(section: &Section, all: &[Section], dynamic: &Dynamic, image: &Image<'_>) -> bool {
     let at = |tag| dynamic.value(tag) == Some(section.address);
     let whole = |tag, size| at(tag) && dynamic.value(size) == Some(section.size);
@@ -121,6 +136,7 @@ fn agrees(section: &Section, all: &[Section], dynamic: &Dynamic, image: &Image<'
         0x6fff_fffe => at(VERSIONS_NEEDED),
         0x6fff_ffff => at(VERSIONS),
         RELOCATIONS => {
+            // One table of the dynamic section may span several sections of relocations, so that it need not equal any of them.
             let end = section.address.saturating_add(section.size);
             let covers = |table: Option<(u64, u64)>| {
                 table.is_some_and(|(start, length)| {
@@ -143,6 +159,7 @@ pub(super) fn begins(image: &Image<'_>, dynamic: &Dynamic) -> bool {
         let end_of = |section: &Section| section.address.saturating_add(section.size);
         sections.iter().any(|section| end_of(section) == end)
     };
+    // RELR and the arrays are not among them: `agrees` compares those with sections of their own kinds.
     let tags = [PLT_GOT, RELA, PLT, dynamic::INIT, dynamic::FINI];
     let mut named = tags.iter().filter_map(|tag| dynamic.value(*tag));
     let tables = [dynamic.table(RELA, RELA_SIZE), dynamic.table(PLT, PLT_SIZE)];

@@ -9,15 +9,25 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A dynamic symbol.
 #[derive(Clone, Copy)]
 pub(super) struct ListedSymbol<'a> {
+    /// Its number in the table.
     pub(super) index: u64,
+    /// Its name, without the NUL.
     pub(super) name: &'a [u8],
+    /// `st_info`: the binding in the upper four bits, the type in the lower ones.
     info: u8,
+    /// `st_other`: the visibility in the lowest two bits.
     other: u8,
+    /// `st_value`: an address, of thread-local data an offset.
     value: u64,
+    /// `st_size`, in bytes.
     size: u64,
+    /// Whether it has a section; otherwise another library has to define it.
     pub(super) defined: bool,
+    /// Whether a loader lets it be without a definition.
     pub(super) weak: bool,
+    /// Whether other libraries see it.
     pub(super) global: bool,
+    /// Whether its value is a plain number.
     absolute: bool,
 }
 
@@ -45,6 +55,10 @@ pub(super) struct RelocatableSymbols {
 }
 
 /// All dynamic symbols, the first, empty one included.
+///
+/// # Errors
+///
+/// [`Stop::Unknown`] where the table, a name or the number of symbols is not to be found.
 pub(super) fn list<'a>(
     image: &Image<'a>,
     dynamic: &Dynamic,
@@ -95,17 +109,23 @@ fn symbol<'a>(
 }
 
 /// Holds every symbol to what a dynamic loader does with it.
+///
+/// # Errors
+///
+/// [`Stop::Unknown`] for a symbol that lies nowhere, differs from the static one, or is not found by its name.
 pub(super) fn read(image: &Image<'_>, dynamic: &Dynamic) -> Result<RelocatableSymbols, Stop> {
     let symbols = list(image, dynamic)?;
     let statics = statics(image)?;
     let tables = HashTables::read(image, dynamic).ok_or_else(|| unknown(NOT_THERE))?;
     let names: Vec<&[u8]> = symbols.iter().map(|symbol| symbol.name).collect();
     let mut steps = StepCount::default();
+    // Symbol 0 is empty: what has no symbol names it.
     for symbol in symbols.iter().skip(1) {
         let fault = fault(image, symbol).or_else(|| disagreement(symbol, &statics));
         if let Some(fault) = fault {
             return Err(unknown(&format!("symbol `{}` {fault}", symbol.text())));
         }
+        // Only what the library defines for others is looked up through its hash table.
         if symbol.defined && symbol.global && !tables.find(image, symbol.index, &names, &mut steps)
         {
             return Err(unknown(&format!(
@@ -150,6 +170,7 @@ fn fault(image: &Image<'_>, symbol: &ListedSymbol<'_>) -> Option<&'static str> {
     if image.segment(symbol.value, symbol.size).is_none() {
         return Some("lies outside the segments");
     }
+    // The first call of it would end the process.
     if kind == FUNCTION && !image.has_flags(symbol.value, symbol.size, EXECUTES) {
         return Some("is a function where nothing is executed");
     }
@@ -169,14 +190,19 @@ type Definition = (u64, u64, u8);
 
 /// What the static table says; empty for a file without one.
 struct Statics<'a> {
-    /// Of global names.
+    /// By global names. Local ones are not unique.
     values: BTreeMap<&'a [u8], Definition>,
+    /// The addresses of all functions, local ones included: initializers are mostly local.
     functions: BTreeSet<u64>,
     /// Whether defined names carry their versions.
     versioned: bool,
 }
 
 /// The static symbols, which say of every dynamic one a second time where it is.
+///
+/// # Errors
+///
+/// [`Stop::Unknown`] where the table or its names end behind the file. A file without the table is no error.
 fn statics<'a>(image: &Image<'a>) -> Result<Statics<'a>, Stop> {
     let mut statics = Statics {
         values: BTreeMap::new(),
@@ -206,6 +232,7 @@ fn statics<'a>(image: &Image<'a>) -> Result<Statics<'a>, Stop> {
             statics.functions.insert(symbol.value);
         }
         if symbol.global {
+            // Linkers write `name@@VERSION` here: the plain name is missing then, and that says nothing.
             statics.versioned |= symbol.defined && symbol.name.contains(&b'@');
             let definition = (symbol.value, symbol.size, symbol.info);
             statics.values.insert(symbol.name, definition);

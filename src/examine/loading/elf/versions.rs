@@ -10,6 +10,12 @@ use super::{Image, Stop, unknown};
 use std::collections::BTreeSet;
 
 /// Holds the names of libraries, and the versions that they have to have, against each other.
+///
+/// `symbols` is how many dynamic symbols there are: each has a version number, a u16.
+///
+/// # Errors
+///
+/// [`Stop::Unknown`], without a word on which table is wrong: each of them may be.
 pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic, symbols: u64) -> Result<(), Stop> {
     const WRONG: &str =
         "its versions, or the names of the libraries that it needs, contradict each other";
@@ -21,6 +27,7 @@ pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic, symbols: u64) -> Resul
         libraries.insert(name.ok_or_else(|| names.fault(WRONG))?);
     }
     let Some(table) = dynamic.value(VERSIONS) else {
+        // Without numbers for the symbols there is nothing that needed versions belong to.
         let lonely = dynamic.value(VERSIONS_NEEDED).is_none();
         return lonely.then_some(()).ok_or_else(wrong);
     };
@@ -58,6 +65,8 @@ fn needed_versions(
     for index in 0..count {
         let at = image.offset(entry, 16)?;
         let one = image.u16(at)? == 1;
+        // needed libraries, and ends the process where it is none of them.
+        // `Elf64_Verneed`: version, count, file, offset of the first entry, offset of the next. glibc looks the file up among the
         let file = names.at(u64::from(image.u32(at.checked_add(4)?)?))?;
         if !one || !libraries.contains(file) {
             return None;
@@ -93,6 +102,7 @@ fn defined_versions(
     };
     for index in 0..count {
         let at = image.offset(entry, 20)?;
+        // `Elf64_Verdef`: version, flags, number, count, hash, offset of the first name, offset of the next.
         let aux = entry.checked_add(u64::from(image.u32(at.checked_add(12)?)?))?;
         let named = image.offset(aux, 8)?;
         let name = names.at(u64::from(image.u32(named)?))?;
