@@ -154,7 +154,10 @@ fn what_goes_to_another_layout_comes_back() {
             // Executables of the Relax VM have another magic from 0.22 on, with room for memory scopes; there is none before.
             let is_code = |module: &StoredModule<'_>| module.kind == "relax.VMExecutable";
             let scoped = to < Layout::V0_22 && blob.modules.iter().any(is_code);
-            let excused = lone || reordered || tagged || scoped;
+            // Shaders of 0.24 have no form before 0.22, and the older form that they come back in is read by 0.22 too (BLOB-17).
+            let is_vulkan = |module: &StoredModule<'_>| module.kind == "vulkan";
+            let reformed = from == Layout::V0_22 && to < from && blob.modules.iter().any(is_vulkan);
+            let excused = lone || reordered || tagged || scoped || reformed;
             assert!(same || excused, "{what} and back");
             pairs += usize::from(same && from != to);
         }

@@ -261,7 +261,7 @@ fn a_stream_is_one_of_the_device_that_is_called() {
     let stream = simulated.create_stream(own).unwrap();
     assert_eq!(stream.on(own).unwrap(), stream.handle());
     let error = stream.on(other).unwrap_err();
-    assert!(error.to_string().contains("DEV-38"), "{error}");
+    assert!(error.reason().to_string().contains("DEV-38"), "{error}");
     // Whether a driver is here or not, it is not called.
     tvmspec::device::stream::set(other, stream).unwrap_err();
     assert_eq!(tvmspec::device::stream::current(other), Stream::DEFAULT);

@@ -77,6 +77,8 @@ fn one(ours: &Span, parts: &[&Field]) -> Result<(), String> {
             true => Ok(()),
             false => differ("another value"),
         },
+        // A run of one word is that word, or its only element.
+        [part] if part.path == format!("{name}[0]") => Ok(()),
         [_] => differ("another name"),
         _ => {
             let is_element =
