@@ -27,7 +27,7 @@ pub type TVMPackedCFuncFinalizer = unsafe extern "C-unwind" fn(resource: *mut c_
 /// `callback` must be callable with `resource` from any thread until `finish` is called, which happens once.
 pub(crate) unsafe fn from_callback(
     callback: TVMPackedCFunc,
-    /// Passed to every call; its meaning is the callback's.
+    // Passed to every call; its meaning is the callback's.
     resource: *mut c_void,
     finish: Option<TVMPackedCFuncFinalizer>,
 ) -> Function {
