@@ -204,7 +204,7 @@ impl Function {
     /// # Safety
     /// From any thread, `call` follows the convention for `context` until `finish` is called, which happens once at most.
     pub(crate) unsafe fn from_c(
-        /// What the callee gets in the place of its object.
+        // What the callee gets in the place of its object.
         context: *mut c_void,
         call: SafeCall,
         finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
