@@ -11,9 +11,13 @@ use serde_json::Value;
 
 /// A device that is held to the contract.
 pub(crate) struct DeviceUnderTest {
+    /// Type, index and model, for reports.
     name: String,
+    /// That of its driver, or of this crate.
     version: String,
+    /// What the programs call.
     api: &'static dyn DeviceApi,
+    /// Which of its devices.
     device: Device,
 }
 
@@ -40,6 +44,7 @@ impl DeviceUnderTest {
         match api.attribute(device, Attribute::Exist) {
             Ok(AttributeValue::Int(1)) => {}
             _ => {
+                // DEV-07: existence is answered with 0 and no reason; any other question fails with it.
                 let why = api
                     .attribute(device, Attribute::DeviceName)
                     .err()
@@ -86,6 +91,7 @@ pub(crate) fn parse(name: &str) -> Result<(String, Device), String> {
     Ok((family.to_owned(), Device::new(kind, id)))
 }
 
+/// Why there is no API: for ROCm that this build has none, since it is behind a feature.
 fn explain(family: &str, error: &Error) -> String {
     match family {
         "rocm" | "hip" => format!("{error} This crate has no HIP backend: not built"),
@@ -93,6 +99,7 @@ fn explain(family: &str, error: &Error) -> String {
     }
 }
 
+/// The version of this crate, for a device without a driver.
 fn version() -> String {
     env!("CARGO_PKG_VERSION").to_owned()
 }
@@ -108,6 +115,7 @@ impl Testee for DeviceUnderTest {
     }
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        // The name of the program is that of the case.
         let id = args
             .get("value")
             .and_then(Value::as_str)

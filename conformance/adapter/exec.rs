@@ -27,10 +27,15 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// An adapter to a command that speaks the exec protocol.
 #[derive(Debug)]
 pub struct Exec {
+    /// The program and its arguments.
     words: Vec<OsString>,
+    /// For each start and each request.
     limits: Limits,
+    /// None before the first start, and after a loss.
     process: Option<Process>,
+    /// The hash that every start says hello with.
     suite: String,
+    /// How often it was started; more than once after a loss.
     starts: u64,
     /// Whether it may answer with a part of a value: our own adapters may, others would choose what is compared.
     shows_parts: bool,
@@ -76,6 +81,7 @@ impl Exec {
         }
     }
 
+    /// Starts the process and says hello. A process that does not answer as it should is ended again.
     fn start(&mut self) -> Result<Identity, String> {
         let process = Process::spawn(&self.words, self.limits.memory)?;
         self.starts += 1;
@@ -184,11 +190,13 @@ impl Adapter for Exec {
 /// How the reason begins when the fault is of the case that was answered.
 pub(crate) const BEHIND: &str = "a line came behind the answer";
 
+/// The fault of a testee that wrote one more line.
 fn after_its_answer(line: &[u8]) -> Reply {
     let shown = crate::wire::show(line);
     Reply::ProtocolError(format!("{BEHIND}: `{shown}`"))
 }
 
+/// The fault of a testee whose line does not end.
 fn too_long() -> Reply {
     Reply::ProtocolError(format!("a line of more than {} MiB", LONGEST_LINE >> 20))
 }
@@ -204,16 +212,21 @@ enum Heard {
     End,
 }
 
+/// A testee that runs, and the channels to the threads that serve its pipes.
 #[derive(Debug)]
 struct Process {
+    /// The process with its descendants, which end with it.
     family: Family,
     /// `None` when its stdin was closed.
     to: Option<Sender<String>>,
+    /// Lines of its stdout, one at a time.
     from: Receiver<Heard>,
+    /// The end of what it wrote to stderr.
     stderr: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Process {
+    /// Starts a process with three pipes and a thread for each.
     fn spawn(words: &[OsString], memory: Option<u64>) -> Result<Process, String> {
         let mut command = command(words, memory);
         command
@@ -243,6 +256,7 @@ impl Process {
         })
     }
 
+    /// Hands a line to the writer; never waits for the testee.
     fn send(&self, line: String) {
         // The writer may be gone because the testee is; the missing answer says so.
         let _ = self.to.as_ref().map(|to| to.send(line));
@@ -275,6 +289,7 @@ impl Process {
         }
     }
 
+    /// Empties the tail of stderr.
     fn forget_stderr(&self) {
         if let Ok(mut tail) = self.stderr.lock() {
             tail.clear();
@@ -283,6 +298,7 @@ impl Process {
 
     /// The tail of its stderr, some of which may still be on its way.
     fn stderr_text(&self) -> String {
+        // The thread that reads stderr has no order with the one that reads stdout.
         thread::sleep(Duration::from_millis(5));
         match self.stderr.lock() {
             Ok(tail) => String::from_utf8_lossy(&tail).trim().to_owned(),
@@ -299,6 +315,7 @@ impl Process {
             Some(status) => describe(status),
             None => "closed its stdout".to_owned(),
         };
+        // A limit on address space lets an allocation fail; runtimes end with these words then.
         let out_of_memory = [
             "memory allocation of",
             "MemoryError",
@@ -312,9 +329,11 @@ impl Process {
     }
 }
 
+/// The command, under a limit of address space in MiB where one is set.
 fn command(words: &[OsString], memory: Option<u64>) -> Command {
     let mut words = words.iter();
     if let Some(mebibytes) = memory.filter(|_| cfg!(unix)) {
+        // `exec` leaves no shell between us and the testee, so that its signals and its end are its own.
         let mut command = Command::new("sh");
         command.arg("-c").arg(format!(
             "ulimit -v {}; exec \"$@\"",
@@ -328,6 +347,7 @@ fn command(words: &[OsString], memory: Option<u64>) -> Command {
     command
 }
 
+/// Writes what comes, a line each, until the testee closes its stdin or we close ours.
 fn write_lines(mut stdin: ChildStdin, lines: Receiver<String>) {
     for mut line in lines {
         line.push('\n');
@@ -364,6 +384,7 @@ fn read_lines(stdout: ChildStdout, hand_on: impl Fn(Heard) -> bool) {
     }
 }
 
+/// Reads stderr to its end, so that a testee that writes much never waits, and keeps the last part.
 fn keep_tail(mut stderr: ChildStderr, tail: &Mutex<Vec<u8>>) {
     let mut block = [0; 4096];
     while let Ok(length @ 1..) = stderr.read(&mut block) {
@@ -376,6 +397,7 @@ fn keep_tail(mut stderr: ChildStderr, tail: &Mutex<Vec<u8>>) {
     }
 }
 
+/// How a process ended: by the name of a signal where one ended it.
 #[cfg(unix)]
 fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt as _;
@@ -411,6 +433,7 @@ fn killed(status: Option<ExitStatus>) -> bool {
     }
 }
 
+/// How it ended, and what it wrote to stderr, where it wrote anything.
 fn join(how: String, stderr: &str) -> String {
     if stderr.is_empty() {
         how
@@ -419,6 +442,7 @@ fn join(how: String, stderr: &str) -> String {
     }
 }
 
+/// The words of a command line. Quotes keep spaces; nothing else of a shell is known.
 fn split(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -16,15 +16,18 @@ use std::time::{Duration, Instant};
 /// A running testee. Dropping it ends it, and whatever it has started.
 #[derive(Debug)]
 pub(super) struct Family {
+    /// The first process of the group.
     child: Child,
 }
 
 impl Family {
+    /// Starts a command as a family of its own.
     pub(super) fn spawn(command: &mut Command) -> io::Result<Family> {
         let child = system::spawn(command)?;
         Ok(Family { child })
     }
 
+    /// The testee itself, for its pipes.
     pub(super) fn child(&mut self) -> &mut Child {
         &mut self.child
     }
@@ -91,14 +94,17 @@ mod system {
     /// Whether orphans become our children.
     static ADOPTS: AtomicBool = AtomicBool::new(false);
 
+    /// The list, locked. A thread that panicked has left it whole.
     fn running() -> MutexGuard<'static, BTreeSet<u32>> {
         RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The number of a process as the system takes it; none for 0.
     fn pid(number: u32) -> Option<Pid> {
         i32::try_from(number).ok().and_then(Pid::from_raw)
     }
 
+    /// Starts a command in a process group of its own, and lists it.
     pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
         let mut running = running();
         let child = command.process_group(0).spawn()?;
@@ -116,6 +122,7 @@ mod system {
         }
     }
 
+    /// Kills a testee with its group, waits for it, and kills what has left the group.
     pub(super) fn end(child: &mut Child) -> io::Result<ExitStatus> {
         let mut running = running();
         // Where it is not there any more its number may be that of others.
@@ -129,6 +136,7 @@ mod system {
         status
     }
 
+    /// Kills a group by the number of its first process.
     fn kill_group(leader: u32) {
         if let Some(group) = pid(leader) {
             // Fails only when all of it is gone.
@@ -136,6 +144,7 @@ mod system {
         }
     }
 
+    /// See [`super::adopt`].
     pub(super) fn adopt() {
         #[cfg(target_os = "linux")]
         {
@@ -145,6 +154,7 @@ mod system {
         }
     }
 
+    /// See [`super::end_with_parent`].
     pub(super) fn end_with_parent() {
         #[cfg(target_os = "linux")]
         {
@@ -203,6 +213,7 @@ mod system {
         rest.split_ascii_whitespace().nth(1)?.parse().ok()
     }
 
+    /// See [`super::end_on_signals`]. A thread waits for the signals, since a handler could take no lock.
     pub(super) fn end_on_signals() -> io::Result<()> {
         let ignored = ignored();
         let all = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];

@@ -109,6 +109,7 @@ impl Testee for Liar {
     }
 }
 
+/// The reply with every offset one further on.
 fn misplaced(mut reply: Reply) -> Reply {
     let behind = |offset: &mut u64| *offset = offset.saturating_add(1);
     match &mut reply {
@@ -124,6 +125,7 @@ fn misplaced(mut reply: Reply) -> Reply {
     reply
 }
 
+/// The reply without what it states, unless the input was truncated.
 fn vague(reply: Reply) -> Reply {
     match reply {
         Reply::Reject(rejection) if rejection.kind.as_deref() != Some(Kind::Truncated.name()) => {

@@ -54,6 +54,7 @@ pub(in crate::conformance) fn tensors(args: &Value) -> Result<&[Value], &'static
     let list = list.ok_or("`value` has no list `tensors`")?;
     let mut names = BTreeSet::new();
     let once = |tensor: &Value| names.insert(name(tensor).map(str::to_owned));
+    // TEN-44: released writers hold a map, so a case with a name twice cannot be put.
     if !list.iter().all(once) {
         return Err("the runtime writes a map, which has a name once");
     }
@@ -91,6 +92,7 @@ fn cannot_load(path: &Path, error: &libloading::Error) -> String {
     format!("cannot load {}: {error}{cause}", path.display())
 }
 
+/// Loads a library for the life of the process, found by its path.
 #[cfg(not(unix))]
 fn open_one(path: &Path) -> Result<&'static libloading::Library, String> {
     // SAFETY: this process was started to run what the library runs when it is loaded.

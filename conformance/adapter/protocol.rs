@@ -81,6 +81,7 @@ pub fn serve(
     }
 }
 
+/// The line that answers a line.
 fn answer(testee: &mut dyn Testee, line: &str) -> String {
     let request: Value = match serde_json::from_str(line) {
         Ok(request) => request,
@@ -123,6 +124,7 @@ pub(crate) fn answer_of(reply: Reply) -> Option<Value> {
     }
 }
 
+/// A reply as a line of the protocol.
 fn reply_to_line(id: Value, reply: Reply) -> String {
     let mut line = Map::new();
     line.insert("id".to_owned(), id);
@@ -190,7 +192,9 @@ pub(crate) fn parse_hello(line: &[u8]) -> Result<Identity, String> {
     }
 }
 
+/// [`parse_reply`], or what is wrong with the line.
 fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
+    // Counted before it is parsed: each of these begins a value, and values cost memory that a line does not show.
     let opens = |byte: &&u8| matches!(byte, b'[' | b'{' | b',');
     if line.iter().filter(opens).count() > MOST_VALUES {
         return Err(format!("more than {MOST_VALUES} values"));
@@ -277,6 +281,7 @@ fn offset_under(object: &Value) -> Result<Option<u64>, ()> {
     }
 }
 
+/// What a rejection states, each part in its form.
 fn rejection_of_json(reject: &Value) -> Result<Rejection, String> {
     if !reject.is_object() {
         return Err("reject is not an object".to_owned());
@@ -292,6 +297,7 @@ fn rejection_of_json(reject: &Value) -> Result<Rejection, String> {
     })
 }
 
+/// The answer to hello; empty lists are left out, which means all.
 fn identity_to_json(identity: &Identity) -> Value {
     let mut hello_members = json!({"name": identity.name, "version": identity.version});
     for (key, list) in [("releases", &identity.releases), ("ops", &identity.ops)] {

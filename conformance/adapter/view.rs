@@ -114,11 +114,13 @@ pub(crate) fn kinds_of(modules: &[(String, Vec<usize>)]) -> Value {
     walk.collect()
 }
 
+/// The view `opened`: layout, slots and the list of functions are left out.
 fn opened(expected: &Value) -> Option<Value> {
     let part = |name: &str| expected.get(name).cloned();
     Some(json!({"modules": part("modules")?, "found": part("found")?, "results": part("results")?}))
 }
 
+/// The view `kinds`, of a loaded module (which has a context) or of a blob.
 fn kinds(expected: &Value) -> Option<Value> {
     let kind = |module: &Value| {
         module
@@ -150,6 +152,7 @@ fn kinds(expected: &Value) -> Option<Value> {
     Some(kinds_of(&modules))
 }
 
+/// The view `modules` of a blob.
 fn modules(blob: &Value) -> Option<Value> {
     let list = blob.get("modules")?.as_array()?;
     let tree = blob.get("import_tree").filter(|tree| !tree.is_null());
@@ -178,6 +181,7 @@ fn modules(blob: &Value) -> Option<Value> {
     Some(modules_of(&shown))
 }
 
+/// The imports of each module, which `indptr` cuts out of `indices`; none where it cuts behind the end.
 fn rows(tree: &Value) -> Option<Vec<Vec<usize>>> {
     let words = |key: &str| -> Option<Vec<usize>> {
         let list = tree.get(key)?.as_array()?.iter();
@@ -196,6 +200,7 @@ fn home(hash: &Value) -> Option<Value> {
     Some(json!(product >> (64 - HOME_SLOTS.trailing_zeros())))
 }
 
+/// The view `tensors`: by name, so that the order of the file does not count.
 fn tensors(params: &Value) -> Option<Value> {
     let mut named = Map::new();
     for tensor in params.get("tensors")?.as_array()? {
@@ -205,6 +210,7 @@ fn tensors(params: &Value) -> Option<Value> {
     Some(Value::Object(named))
 }
 
+/// The view `tensor`: device and reserved word are left out, which no runtime shows.
 fn tensor(tensor: &Value) -> Option<Value> {
     let parts = ["dtype", "shape", "data"];
     let parts = parts.map(|key| (key.to_owned(), tensor.get(key).cloned().unwrap_or_default()));

@@ -17,20 +17,28 @@ use std::time::Duration;
 /// The group of a launch, as tasks see it.
 #[repr(C)]
 struct Group {
+    /// The counters of a barrier, which only the runtime reads.
     sync_handle: *mut c_void,
+    /// How many tasks the launch has.
     num_task: i32,
 }
 
+/// A task: its number, its group, and what the launch was called with.
 type TaskBody = unsafe extern "C" fn(c_int, *mut Group, *mut c_void) -> c_int;
+/// `TVMBackendParallelLaunch`: the task, what it gets, and how many; 0 is as many as there are workers.
 type Launch = unsafe extern "C" fn(TaskBody, *mut c_void, c_int) -> c_int;
+/// `TVMBackendParallelBarrier`
 type Barrier = unsafe extern "C" fn(c_int, *mut Group) -> c_int;
+/// `TVMBackendAllocWorkspace`: device type and index, bytes, code and bits of the element type (DEV-34).
 type Alloc = unsafe extern "C" fn(c_int, c_int, u64, c_int, c_int) -> *mut c_void;
+/// `TVMBackendRunOnce`: the place that remembers, the function, what it gets, and its size.
 type RunOnce = unsafe extern "C" fn(
     *mut RawHandle,
     unsafe extern "C" fn(*mut c_void) -> c_int,
     *mut c_void,
     c_int,
 ) -> c_int;
+/// `TVMBackendFreeWorkspace`
 type Free = unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int;
 
 /// What these operations need of a runtime beside the functions that compiled code calls. Either C interface has it.
@@ -160,10 +168,15 @@ pub(super) fn is_there(api: &'static FfiApi) -> bool {
 /// The number of workers is one for the process.
 static TURN: Mutex<()> = Mutex::new(());
 
+/// What the tasks of a launch share.
 struct LaunchedTasks {
+    /// Where a task that fails leaves its error.
     host: &'static dyn BackendHost,
+    /// The numbers of those that ran.
     ran: Mutex<Vec<c_int>>,
+    /// How many tasks the group had.
     group: AtomicU32,
+    /// Those that fail.
     fail: Vec<c_int>,
     /// Those that take longer than a worker spins.
     slow: Vec<c_int>,
@@ -171,6 +184,7 @@ struct LaunchedTasks {
     nested: Option<Launch>,
 }
 
+/// Notes that it ran, then does what the case has for its number.
 unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -> c_int {
     // SAFETY: `launch` below passes a `LaunchedTasks` that outlives the tasks.
     let run = unsafe { &*data.cast::<LaunchedTasks>() };
@@ -194,8 +208,10 @@ unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -
     0
 }
 
+// Released workers spin 300000 times before they sleep.
 const LONGER_THAN_SPINNING: Duration = Duration::from_millis(60);
 
+/// A task of a launch inside of a launch.
 unsafe extern "C" fn nothing(_: c_int, _: *mut Group, _: *mut c_void) -> c_int {
     0
 }
@@ -224,6 +240,7 @@ pub(in crate::conformance) fn launch<H: BackendHost>(
     has_processors(workers)?;
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     host.configure(workers)?;
+    // An error that an earlier case left is none of this launch.
     drop(host.message());
     let data = std::ptr::from_ref(&run).cast_mut().cast();
     let tasks = number_of(value.get("tasks"))?;
@@ -246,6 +263,7 @@ pub(in crate::conformance) fn launch<H: BackendHost>(
     let mut ran = run.ran.into_inner().unwrap_or_default();
     ran.sort_unstable();
     let group = run.group.into_inner();
+    // Released launchers run one task on the calling thread where there is one worker, and swallow its error.
     if workers > 1 && tasks != 1 && group == 1 {
         return Err(unsupported("this runtime has one worker here"));
     }
@@ -265,13 +283,19 @@ fn has_processors(workers: i64) -> Result<(), Reply> {
     }
 }
 
+/// What the two tasks of a barrier share.
 struct Meeting {
+    /// The function that is judged.
     barrier: Barrier,
+    /// How many tasks the group had.
     group: AtomicU32,
+    /// How many have reached the barrier.
     came: AtomicU32,
+    /// How many had when the first task was let by.
     let_by: AtomicU32,
 }
 
+/// Comes to the barrier, the second task later than the first.
 unsafe extern "C" fn meet(number: c_int, group: *mut Group, data: *mut c_void) -> c_int {
     // SAFETY: `barrier` below passes a `Meeting` that outlives the tasks.
     let meeting = unsafe { &*data.cast::<Meeting>() };
@@ -281,6 +305,7 @@ unsafe extern "C" fn meet(number: c_int, group: *mut Group, data: *mut c_void) -
     if count != 2 {
         return 0;
     }
+    // A barrier that holds no one lets the first by before the second has come.
     if number == 1 {
         std::thread::sleep(Duration::from_millis(30));
     }
@@ -360,11 +385,14 @@ pub(in crate::conformance) fn workspace<H: BackendHost>(
 
 /// What an initialiser counts.
 struct Initialised {
+    /// How often it ran.
     calls: AtomicU32,
+    /// How many of its first runs fail.
     failures: u32,
 }
 
 impl Initialised {
+    /// One run: -1 for the first `failures` ones, then 0.
     fn again(&self) -> c_int {
         match self.calls.fetch_add(1, Ordering::SeqCst) < self.failures {
             true => -1,
@@ -374,9 +402,11 @@ impl Initialised {
 }
 
 thread_local! {
+    /// What the initialiser of this thread counts: the function gets no data of the caller.
     static CURRENT: Cell<*const Initialised> = const { Cell::new(std::ptr::null()) };
 }
 
+/// The form of 0.22 on: fills the place, which is how a runtime knows that it is done.
 unsafe extern "C" fn initialise(place: *mut RawHandle) -> c_int {
     // SAFETY: `once` has set it to what outlives the call.
     let code = unsafe { &*CURRENT.get() }.again();
@@ -387,6 +417,7 @@ unsafe extern "C" fn initialise(place: *mut RawHandle) -> c_int {
     code
 }
 
+/// The form of compiled code: the runtime fills the place itself.
 unsafe extern "C" fn initialise_with(data: *mut c_void) -> c_int {
     // SAFETY: `once` passes what outlives the call.
     unsafe { &*data.cast::<Initialised>() }.again()

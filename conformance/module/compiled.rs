@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
+/// The texts of a list; anything else in it is skipped.
 pub(super) fn texts(value: Option<&Value>) -> impl Iterator<Item = &str> {
     let list = value.and_then(Value::as_array).into_iter().flatten();
     list.filter_map(Value::as_str)
@@ -78,6 +79,7 @@ pub(super) fn symbols(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
 }
 
 thread_local! {
+    /// The arguments that the compiled function of the case got.
     static SEEN: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
     /// Whether what an argument points to is read, too.
     static READS: Cell<bool> = const { Cell::new(false) };
@@ -120,12 +122,17 @@ unsafe fn content_of(form: PointeeForm, pointer: *const c_void) -> Value {
     }
 }
 
+/// What an argument points to.
 enum PointeeForm {
+    /// A text that ends with a zero.
     Text,
+    /// A byte array: length and address.
     Bytes,
+    /// The description of a tensor.
     Tensor,
 }
 
+/// A compiled function of the newest convention: notes the type of each argument.
 unsafe extern "C" fn note_types(
     _: RawHandle,
     args: *const RawAny,
@@ -182,6 +189,7 @@ unsafe extern "C" fn note_codes(
 }
 
 thread_local! {
+    /// The text that the function of the case leaves as its failure.
     static LEFT: RefCell<CString> = RefCell::default();
 }
 
@@ -206,6 +214,7 @@ unsafe extern "C" fn fail_codes(
 }
 
 thread_local! {
+    /// `TVMAPISetLastError` of the runtime; null where the function is to leave no text.
     static LEAVE: Cell<RawHandle> = const { Cell::new(std::ptr::null_mut()) };
 }
 
@@ -240,6 +249,7 @@ pub(super) fn call(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
         }
         _ => address(note_types),
     };
+    // MOD-03: compilers write the prefix of the layout; the runtime looks for `f`.
     let name = format!("{}f", names.prefix);
     let written = LibraryFile::of(
         &[(&name, body), (names.context.text(), SymbolContent::Slot)],
@@ -267,12 +277,14 @@ pub(super) fn call(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
 
 /// An argument of a call.
 enum CallArgument {
+    /// A value of the runtime, whose reference is ours.
     Value(OwnedValue),
     /// Bytes that the caller keeps, and in front of them where they are. In a box, so that the address of that stays.
     View(Box<(ByteArray, Vec<u8>)>),
 }
 
 impl CallArgument {
+    /// The argument of a form: a view of bytes, a tensor or an array of nothing in particular, or a value.
     fn of(api: &'static FfiApi, form: &Value) -> Result<CallArgument, Reply> {
         if let Some(text) = form.get("view").and_then(Value::as_str) {
             let bytes = BASE64_STANDARD.decode(text);
@@ -288,6 +300,7 @@ impl CallArgument {
         Ok(CallArgument::Value(value))
     }
 
+    /// The cell that is passed.
     fn raw(&self) -> RawAny {
         match self {
             CallArgument::Value(value) => value.raw,

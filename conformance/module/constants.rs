@@ -110,9 +110,11 @@ const ALL_CONSTANTS: &str = "get_const_var_";
 thread_local! {
     /// The constants that initialisers were handed, with the number of the initialiser.
     static HANDED: RefCell<Vec<(usize, OwnedValue)>> = const { RefCell::new(Vec::new()) };
+    /// The runtime of the case: the initialiser gets no data of ours.
     static HANDED_BY: RefCell<Option<&'static FfiApi>> = const { RefCell::new(None) };
 }
 
+/// Functions that note what they get, each under a number of its own.
 const INITIALISERS: [FfiCallback; 4] = [
     initialise::<0>,
     initialise::<1>,
@@ -120,6 +122,7 @@ const INITIALISERS: [FfiCallback; 4] = [
     initialise::<3>,
 ];
 
+/// Notes its argument, the array of constants, under `N`.
 unsafe extern "C" fn initialise<const N: usize>(
     _: RawHandle,
     args: *const RawAny,

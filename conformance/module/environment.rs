@@ -25,6 +25,7 @@ pub(super) fn environment(api: &'static FfiApi, args: &Value) -> Result<Reply, R
     accepted(found?)
 }
 
+/// The steps of the case. What was put into the registry on the way is in `registered`, also where a step fails.
 fn environment_steps(
     api: &'static FfiApi,
     prefix: &str,
@@ -122,6 +123,7 @@ fn environment_steps(
     Ok(json!(found))
 }
 
+/// Whether an error is the one that MOD-13 has for a name that is nowhere.
 fn is_missing(broken: &Violation) -> bool {
     broken.rule().id() == "MOD-13" && broken.kind() == Kind::Missing
 }

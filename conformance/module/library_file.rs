@@ -18,7 +18,9 @@ pub(super) const PREFIX: &str = NAMES.prefix;
 
 /// A library on disk, for as long as the case takes.
 pub(super) struct LibraryFile {
+    /// Removed with this, after the library was loaded from it.
     _folder: tempfile::TempDir,
+    /// Where the library is.
     pub(super) path: PathBuf,
 }
 
@@ -42,6 +44,7 @@ impl LibraryFile {
         Ok(written)
     }
 
+    /// A place for a library, with nothing there yet.
     pub(super) fn in_folder() -> Result<LibraryFile, Reply> {
         let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
         let path = folder.path().join("case.so");
@@ -77,6 +80,7 @@ impl LibraryFile {
         Ok(maps.contains(&*self.path.to_string_lossy()))
     }
 
+    /// Only Linux shows what a process has mapped.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn is_mapped(&self) -> Result<bool, Reply> {
         Err(unsupported("what is mapped does not show on this system"))

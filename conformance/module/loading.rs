@@ -17,6 +17,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_void};
 
+/// The kind under which a blob has the library itself.
 const LIBRARY: &str = "_lib";
 /// Kinds that are longer get no loader of ours.
 const LONGEST_KIND: usize = 64;
@@ -115,6 +116,7 @@ pub(in crate::conformance) fn payload(api: &'static FfiApi, args: &Value) -> Res
     })
 }
 
+/// Cases of another layout are not put: the loader would read their bytes as its own layout.
 fn of_this_layout(args: &Value) -> Result<(), Reply> {
     match args.get("layout").and_then(Value::as_str) {
         None | Some("0.22") => Ok(()),
@@ -124,6 +126,7 @@ fn of_this_layout(args: &Value) -> Result<(), Reply> {
     }
 }
 
+/// The global function that loads modules of a kind.
 fn loader_of(kind: &str) -> String {
     format!("ffi.Module.load_from_bytes.{kind}")
 }
@@ -157,11 +160,14 @@ pub(super) fn stored(
 
 /// A library around a blob, on disk for as long as it is loaded.
 struct BlobLibrary {
+    /// Removed with this, after the library was loaded from it.
     _folder: tempfile::TempDir,
+    /// Where the library is.
     path: CString,
 }
 
 impl BlobLibrary {
+    /// Writes a library with nothing in it but the blob and the slot of its context.
     fn of(blob: &[u8]) -> Result<BlobLibrary, Reply> {
         let naming = Naming::library(Release::LAST);
         let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
@@ -183,9 +189,13 @@ thread_local! {
     static LOADED: RefCell<Vec<Loaded>> = const { RefCell::new(Vec::new()) };
 }
 
+/// What a loader of ours returned, and what it was called with.
 struct Loaded {
+    /// An empty module of the runtime.
     module: OwnedValue,
+    /// The kind that the loader stands in for.
     kind: String,
+    /// The bytes that the runtime cut out for it.
     payload: Vec<u8>,
 }
 
@@ -259,8 +269,10 @@ fn own_loaders(
     own.collect::<Result<_, Raised>>().map_err(Reply::from)
 }
 
+/// What a loader of ours is made with.
 struct StandInLoader {
     api: &'static FfiApi,
+    /// The kind that it stands in for.
     kind: String,
 }
 

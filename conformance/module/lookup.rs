@@ -160,6 +160,7 @@ pub(super) fn properties(api: &'static FfiApi, args: &Value) -> Result<Reply, Re
     accepted(json!(mask.raw.int()))
 }
 
+/// The smallest executable of the goldens that makes a machine.
 const EXECUTABLE: &str = "payload/relax-vm-0.27.bin";
 
 /// `value`: symbols of the system library, the prefix of a module, a name. The symbols stay for the life of the process,
@@ -244,6 +245,7 @@ pub(in crate::conformance) fn pairs(args: &Value) -> Option<(Vec<(usize, usize)>
     Some((pairs, count))
 }
 
+/// The number that a form is, as a place in a list.
 fn place(value: &Value) -> Option<usize> {
     usize::try_from(value.as_u64()?).ok()
 }

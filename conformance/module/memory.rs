@@ -11,9 +11,13 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 /// Symbols in memory. Data belongs to this; code is what the process has anyway.
 #[derive(Default)]
 pub(super) struct Memory {
+    /// Functions of this process.
     code: HashMap<String, AtomicPtr<c_void>>,
+    /// Bytes with exact ends.
     data: HashMap<String, Box<[u8]>>,
+    /// Words that a loader may fill. In boxes, so that their addresses stay.
     slots: HashMap<String, Box<AtomicUsize>>,
+    /// Names without an address.
     needs: Vec<String>,
 }
 

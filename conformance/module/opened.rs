@@ -26,7 +26,7 @@ pub(in crate::conformance) fn why_not_here() -> Option<&'static str> {
     (!here).then_some("the libraries of the cases are machine code for Linux on x86-64")
 }
 
-/// `module.open`.
+/// `module.open` on our own loader, by the Rust interface: layout, slots and functions show here alone.
 pub(super) fn open(args: &Value) -> Result<Answer, Refusal> {
     let data = op::data(args)?;
     let value = value(args);
@@ -90,6 +90,7 @@ fn result(root: &Module, call: &Value) -> Result<Value, Refusal> {
     })
 }
 
+/// An error in the form of a result.
 fn shown(error: &Error) -> Value {
     json!({"error": [error.kind().as_str(), error.message()]})
 }
@@ -155,6 +156,7 @@ pub(super) fn drive(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> 
     )
 }
 
+/// What a function of the library returns, or the error that it raises, in the forms of spec/values.md.
 fn returned(api: &'static FfiApi, root: &OwnedValue, call: &Value) -> Result<Value, Reply> {
     let name = call
         .get("function")

@@ -90,12 +90,14 @@ pub(super) fn texts(value: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// `module.load`: a library in memory around the blob.
 fn load(args: &Value) -> Result<Answer, Refusal> {
     let data = op::data(args)?;
     let blob = args
         .get("symbol")
         .and_then(Value::as_str)
         .unwrap_or("__tvm_ffi__library_bin");
+    // The newest layout of that symbol: two layouts may have one name for the blob.
     let named = Layout::ALL
         .into_iter()
         .rev()
@@ -146,6 +148,7 @@ pub(super) fn imports(all: &[Module], module: &Module) -> Vec<Option<usize>> {
     module.imports().iter().map(place).collect()
 }
 
+/// `module.symbols`: a library in memory with these symbols, and where a lookup ends.
 fn symbols(args: &Value) -> Result<Answer, Refusal> {
     let value = value(args);
     let mut memory = Memory::default();

@@ -272,6 +272,7 @@ fn memory(symbol: String, bytes: Vec<u8>) -> Result<Module, Error> {
     Ok(unsafe { load_symbols(Arc::new(memory), Strictness::Lenient) }?.module)
 }
 
+/// The length of a payload as a value.
 fn length(payload: &[u8]) -> i64 {
     i64::try_from(payload.len()).unwrap_or(i64::MAX)
 }
@@ -382,6 +383,7 @@ fn in_system(in_segment: bool) -> Result<Module, Error> {
     module
 }
 
+/// The release of a text.
 fn read(release: &str) -> Result<Release, Error> {
     let release = release.parse();
     release.map_err(|wrong: String| Error::new("ValueError", wrong))
@@ -415,11 +417,14 @@ fn register(args: &[AnyView<'_>]) -> Result<Any, Error> {
 
 /// A module with functions that return a number.
 struct Numbers {
+    /// The number under which a search of it is noted.
     number: i64,
+    /// The number that each function returns, by name.
     functions: HashMap<String, i64>,
 }
 
 thread_local! {
+    /// The numbers of the modules of this thread that were searched, in order.
     static SEARCHED: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
 thread_local! {
+    /// The name of the function that was called last on this thread.
     static CALLED: RefCell<Option<&'static str>> = const { RefCell::new(None) };
 }
 
@@ -38,6 +39,7 @@ named! {
     tvm_ffi_p_f "__tvm_ffi_p_f"
 }
 
+/// For every name outside of the list.
 unsafe extern "C-unwind" fn other(
     _: *mut c_void,
     _: *const c_void,

@@ -8,7 +8,7 @@ pub(in crate::conformance) struct AlignedLine(
 );
 
 impl AlignedLine {
-    /// Lines of zeros.
+    /// `count` lines of zeros, 64 bytes each.
     pub(in crate::conformance) fn zeros(count: usize) -> Vec<AlignedLine> {
         vec![AlignedLine([0; 64]); count]
     }

@@ -164,6 +164,7 @@ impl Runtime for Ourselves {
 
 /// Ourselves, as the drivers see us.
 pub(super) fn ourselves() -> &'static FfiApi {
+    // One for the process, as the functions that are exported.
     static OURS: LazyLock<FfiApi> = LazyLock::new(|| {
         FfiApi::of(&Ourselves).expect("the table of exports has the whole interface")
     });
@@ -180,7 +181,9 @@ pub(super) fn ourselves_before_0_21() -> &'static legacy::LegacyApi {
 
 /// Libraries that were loaded for the life of this process, which add to each other. The interface is that of the first.
 pub(super) struct Libraries {
+    /// The names of their files, for reports.
     pub(super) name: String,
+    /// In the order in which they were loaded: a name is that of the first that has it.
     pub(super) libraries: Vec<&'static libloading::Library>,
 }
 

@@ -8,11 +8,13 @@ use serde_json::Value;
 pub(in crate::conformance) struct NoNumber(String);
 
 impl NoNumber {
+    /// The complaint about this form.
     pub(in crate::conformance) fn at(form: &Value) -> NoNumber {
         NoNumber(format!("case states no number \"{form}\""))
     }
 }
 
+// A fault of the case: the testee is charged with nothing, and the report shows it.
 impl From<NoNumber> for Reply {
     fn from(none: NoNumber) -> Reply {
         Reply::ProtocolError(none.0)
@@ -30,6 +32,7 @@ pub(in crate::conformance) fn number_of<'a, T: TryFrom<i128>>(
     form: impl Into<Option<&'a Value>>,
 ) -> Result<T, NoNumber> {
     let form = form.into().unwrap_or(&Value::Null);
+    // Wide enough for both: a size may be above 2^63, an offset below 0.
     let signed = form.as_i64().map(i128::from);
     let number = signed.or_else(|| form.as_u64().map(i128::from));
     let number = number.and_then(|number| T::try_from(number).ok());

@@ -52,6 +52,7 @@ use std::path::Path;
 
 /// A foreign runtime.
 pub(crate) struct Ffi {
+    /// Its functions, by the names of the C headers.
     api: &'static FfiApi,
 }
 

@@ -39,6 +39,7 @@ pub(super) fn value(api: &'static LegacyApi, args: &Value) -> Result<Reply, Repl
             ));
         }
     }
+    // The case spells the bytes in the order of memory.
     let v_int64 = bits.swap_bytes().cast_signed();
     let returned = echo(api, (TVMValue { v_int64 }, type_code))?;
     let (name, value) = match returned.code {
@@ -77,6 +78,7 @@ pub(super) fn code_of(
     let release: Release = release
         .parse()
         .map_err(|_| unsupported(format!("no release {release}")))?;
+    // From 0.18 on a bool is returned under a code of its own, before as an integer.
     let bool_has_a_code = |release: Release| release >= Release::of(18);
     let value = args.get("value").unwrap_or(&Value::Null);
     let other_era = value.is_boolean() && bool_has_a_code(release) != bool_has_a_code(stands.last);
@@ -113,8 +115,10 @@ pub(super) fn code_of(
     })
 }
 
+/// Why a form is unsupported here.
 const ONLY_PLAIN: &str = "the case is about a value that this interface does not have";
 
+/// The argument of a form with one member: a float, a device or a data type.
 fn plain(form: Option<(&String, &Value)>) -> Result<LegacyArg, Reply> {
     let none = || unsupported(ONLY_PLAIN);
     let (key, value) = form.ok_or_else(none)?;
@@ -174,7 +178,7 @@ fn name_of(api: &'static LegacyApi, arg: LegacyArg) -> Result<String, Reply> {
     }
 }
 
-/// Gives back its first argument.
+/// Returns its first argument.
 unsafe extern "C-unwind" fn delete_exported(
     values: *mut TVMValue,
     codes: *mut c_int,

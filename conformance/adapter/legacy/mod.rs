@@ -51,8 +51,11 @@ use std::path::Path;
 
 /// A foreign runtime.
 pub(crate) struct Legacy {
+    /// The names of its files.
     name: String,
+    /// Which releases it may be of.
     stands: RuntimeReleases,
+    /// Its functions, by the names of the C header.
     api: &'static LegacyApi,
 }
 
@@ -137,6 +140,7 @@ pub(super) fn with_release(libraries: &str) -> Result<(&str, Option<Release>), S
     let Some((before, named)) = libraries.rsplit_once('@') else {
         return Ok((libraries, None));
     };
+    // A file whose name has an `@` in it is taken as it is.
     let last = libraries.rsplit(',').next().unwrap_or_default();
     if named.contains(['/', ',']) || Path::new(last).is_file() {
         return Ok((libraries, None));
@@ -171,6 +175,7 @@ fn why_not(op: &str) -> String {
     }
 }
 
+/// The bytes of a request.
 fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
     data(args).map_err(|refusal| match refusal {
         Refusal::Unsupported(why) => Reply::Unsupported(why),
@@ -178,6 +183,7 @@ fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
     })
 }
 
+/// The reply to what this interface has no way to do.
 fn unsupported(why: impl Into<String>) -> Reply {
     Reply::Unsupported(why.into())
 }

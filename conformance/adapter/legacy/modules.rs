@@ -79,6 +79,7 @@ pub(super) fn import_tree(api: &'static LegacyApi, args: &Value) -> Result<Reply
     // A count that the bytes do not hold is for the reader to reject, with any number of modules.
     let rows = word.saturating_sub(1).min(tree.len() as u64 / 8);
     let modules = args.get("modules").and_then(Value::as_u64).unwrap_or(rows);
+    // The tree itself counts as an entry in this layout.
     let mut body = (modules + 1).to_le_bytes().to_vec();
     let row = match api.can_remove() {
         true => ROW,
@@ -121,7 +122,7 @@ thread_local! {
     static ROWS: RefCell<Vec<LegacyValue>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Gives a library with nothing in it.
+/// Loads a library with nothing in it in the place of a module, and notes it.
 unsafe extern "C-unwind" fn load_row(
     _: *mut TVMValue,
     _: *mut c_int,
@@ -254,10 +255,12 @@ pub(super) fn find(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply
     })
 }
 
+/// The symbols of a library of 0.7 to 0.20.
 fn naming() -> Naming {
     Naming::library(Release::of(20))
 }
 
+/// Cases of another layout are not put: the loader would read their bytes as its own layout.
 fn of_this_layout(args: &Value) -> Result<(), Reply> {
     match args.get("layout").and_then(Value::as_str) {
         None | Some("0.7") => Ok(()),
@@ -267,6 +270,7 @@ fn of_this_layout(args: &Value) -> Result<(), Reply> {
     }
 }
 
+/// The global function that loads modules of a kind.
 pub(in crate::conformance) fn loader_of(kind: &str) -> String {
     format!("runtime.module.loadbinary_{kind}")
 }
@@ -304,6 +308,7 @@ pub(in crate::conformance) fn library(
     api.load(&c_text(&path.to_string_lossy()))
 }
 
+/// The imports of a module, in order, by functions of the registry: the C interface has none.
 fn imports(api: &'static LegacyApi, module: &LegacyValue) -> Result<Vec<LegacyValue>, Reply> {
     let size = api.call_global("runtime.ModuleImportsSize", &[module.arg()])?;
     let imports = (0..size.int()).map(|at| {
@@ -317,11 +322,13 @@ fn imports(api: &'static LegacyApi, module: &LegacyValue) -> Result<Vec<LegacyVa
     imports.collect()
 }
 
+/// Where a module is in a list; two handles are one module when they are equal.
 fn place(modules: &[LegacyValue], module: &LegacyValue) -> Option<usize> {
     let mut known = modules.iter();
     known.position(|known| known.handle() == module.handle())
 }
 
+/// What the runtime calls the kind of a module.
 pub(in crate::conformance) fn kind_of(
     api: &'static LegacyApi,
     module: &LegacyValue,

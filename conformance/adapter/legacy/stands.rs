@@ -13,11 +13,15 @@ use std::fmt;
 /// The releases that a runtime may be of, from the first to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RuntimeReleases {
+    /// The oldest.
     pub(super) first: Release,
+    /// The newest.
     pub(super) last: Release,
+    /// How sure that is.
     known: Certainty,
 }
 
+/// What the range of releases rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Certainty {
     /// The user says it, or its signs do.
@@ -56,6 +60,7 @@ impl RuntimeReleases {
         RuntimeReleases::between(&shown, named)
     }
 
+    /// The releases that agree with every sign, or the one that is named, unless a sign is against it.
     fn between(shown: &[(Sign, bool)], named: Option<Release>) -> Result<RuntimeReleases, String> {
         let agrees = |release: &Release| {
             shown
@@ -89,6 +94,7 @@ impl RuntimeReleases {
         }
     }
 
+    /// One release that is left is known exactly.
     fn settled(self) -> RuntimeReleases {
         match self.first == self.last {
             true => RuntimeReleases {
@@ -146,18 +152,23 @@ impl fmt::Display for RuntimeReleases {
 /// Something that releases have from one on.
 #[derive(Clone, Copy, Debug)]
 struct Sign {
+    /// The first release that has it.
     since: u8,
     /// The last release that has it.
     until: u8,
+    /// What is looked for.
     what: What,
     /// What is there in the same releases, and in others: where it is not, this part of the runtime is not built, or hides
     /// its symbols.
     part: Option<What>,
 }
 
+/// How something shows through the interface.
 #[derive(Clone, Copy, Debug)]
 enum What {
+    /// The library exports it.
     Symbol(&'static str),
+    /// The registry has a function of this name.
     Global(&'static str),
     /// A truth comes back as one, no longer as an integer.
     Truth,
@@ -205,6 +216,7 @@ impl What {
 }
 
 impl Sign {
+    /// A sign of a release and all that follow.
     const fn since(since: u8, what: What) -> Sign {
         Sign {
             since,
@@ -214,10 +226,12 @@ impl Sign {
         }
     }
 
+    /// The same, up to a release that took it away.
     const fn until(self, until: u8) -> Sign {
         Sign { until, ..self }
     }
 
+    /// The same, for runtimes that have this part.
     const fn with(self, part: What) -> Sign {
         Sign {
             part: Some(part),

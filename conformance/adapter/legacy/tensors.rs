@@ -254,6 +254,7 @@ pub(super) fn dtype_text(
     })
 }
 
+/// A data type as an argument.
 fn dtype_arg(v_type: DLDataType) -> LegacyArg {
     let mut value = TVMValue { v_int64: 0 };
     value.v_type = v_type;

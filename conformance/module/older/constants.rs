@@ -18,9 +18,11 @@ use std::ffi::c_int;
 thread_local! {
     /// The extents of the constants that initialisers were passed, behind the number of the initialiser.
     static PASSED: RefCell<Vec<(usize, Value)>> = const { RefCell::new(Vec::new()) };
+    /// The runtime of the case: the initialiser gets no data of ours.
     static PASSED_BY: RefCell<Option<&'static LegacyApi>> = const { RefCell::new(None) };
 }
 
+/// Functions that note what they get, each under a number of its own.
 const INITIALISERS: [CompiledFunction; 4] = [
     initialise::<0>,
     initialise::<1>,
@@ -28,6 +30,7 @@ const INITIALISERS: [CompiledFunction; 4] = [
     initialise::<3>,
 ];
 
+/// Notes the extents of its argument, the array of constants, under `N`.
 unsafe extern "C" fn initialise<const N: usize>(
     values: *const TVMValue,
     codes: *const c_int,

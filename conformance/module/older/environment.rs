@@ -26,6 +26,7 @@ pub(in crate::conformance) fn environment(
     accepted(found?)
 }
 
+/// The steps of the case. What was put into the registry on the way is in `registered`, also where a step fails.
 fn environment_steps(
     api: &'static LegacyApi,
     prefix: &str,
@@ -82,9 +83,11 @@ fn environment_steps(
 /// What a function of the registry is made with.
 struct Registered {
     api: &'static LegacyApi,
+    /// The number that it returns.
     number: usize,
 }
 
+/// Returns the number that it was made with.
 unsafe extern "C-unwind" fn give_number(
     _: *mut TVMValue,
     _: *mut c_int,

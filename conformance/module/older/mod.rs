@@ -26,6 +26,7 @@ use crate::value::legacy::{TVMValue, code};
 use serde_json::{Value, json};
 use std::ffi::{CString, c_int};
 
+/// The slot of the context in libraries of 0.7 to 0.20 (MOD-13).
 const CONTEXT: &str = Dialect::of(Layout::V0_7).context.text();
 
 /// A compiled function of 0.7 to 0.20.
@@ -50,6 +51,7 @@ const NUMBERS: [CompiledFunction; 8] = [
     number::<7>,
 ];
 
+/// Returns `N`, as code of that time does: a value and a code in two places (FUN-13).
 unsafe extern "C" fn number<const N: i64>(
     _: *const TVMValue,
     _: *const c_int,
@@ -65,10 +67,12 @@ unsafe extern "C" fn number<const N: i64>(
     0
 }
 
+/// A symbol that leads to a function of this process.
 fn jump(body: CompiledFunction) -> SymbolContent {
     SymbolContent::Jump(body as usize)
 }
 
+/// The module that the runtime makes of a library on disk.
 fn load(api: &'static LegacyApi, written: &LibraryFile) -> Result<LegacyValue, Reply> {
     api.load(&c_text(&written.path.to_string_lossy()))
 }

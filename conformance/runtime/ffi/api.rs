@@ -19,36 +19,60 @@ pub(in crate::conformance) type FfiCallback =
 
 /// The functions, for as long as the process lives: a runtime is never unloaded.
 pub(in crate::conformance) struct FfiApi {
+    /// Of tvm-ffi, as the library states it: major, minor, patch.
     pub(in crate::conformance) version: [u32; 3],
     /// Whose functions these are.
     pub(in crate::conformance) runtime: &'static dyn Runtime,
+    /// `TVMFFIFunctionGetGlobal`
     find: unsafe extern "C" fn(*const ByteArray, *mut RawHandle) -> i32,
+    /// `TVMFFIFunctionSetGlobal`
     set: unsafe extern "C" fn(*const ByteArray, RawHandle, i32) -> i32,
+    /// `TVMFFIFunctionSetGlobalFromMethodInfo`
     set_described: Option<unsafe extern "C" fn(*const MethodInfo, i32) -> i32>,
+    /// `TVMFFIFunctionCreate`
     create: unsafe extern "C" fn(
         RawHandle,
         FfiCallback,
         Option<unsafe extern "C" fn(RawHandle)>,
         *mut RawHandle,
     ) -> i32,
+    /// `TVMFFIFunctionCall`
     call: FfiCallback,
+    /// `TVMFFIObjectIncRef`
     retain: unsafe extern "C" fn(RawHandle) -> i32,
+    /// `TVMFFIObjectDecRef`
     release: unsafe extern "C" fn(RawHandle) -> i32,
+    /// `TVMFFIErrorMoveFromRaised`
     raised: unsafe extern "C" fn(*mut RawHandle),
+    /// `TVMFFIStringFromByteArray`
     text: FromBytes,
+    /// `TVMFFIBytesFromByteArray`
     bytes: FromBytes,
+    /// `TVMFFIAnyViewToOwnedAny`
     own: unsafe extern "C" fn(*const RawAny, *mut RawAny) -> i32,
+    /// `TVMFFIBigIntFromByteArray`, in the newest releases
     big_int: Option<FromBytes>,
+    /// `TVMFFIBigIntGetContentByteArray`, in the newest releases
     big_int_words: Option<unsafe extern "C" fn(*const RawAny) -> ByteArray>,
+    /// `TVMFFIDataTypeFromString`
     dtype_parse: unsafe extern "C" fn(*const ByteArray, *mut DLDataType) -> i32,
+    /// `TVMFFIDataTypeToString`
     dtype_text: unsafe extern "C" fn(*const DLDataType, *mut RawAny) -> i32,
+    /// `TVMFFIGetTypeInfo`
     pub(super) type_info: unsafe extern "C" fn(i32) -> *const TypeInfo,
+    /// `TVMFFITypeKeyToIndex`
     pub(super) type_index: unsafe extern "C" fn(*const ByteArray, *mut i32) -> i32,
+    /// `TVMFFITypeGetOrAllocIndex`
     pub(super) new_type: unsafe extern "C" fn(*const ByteArray, i32, i32, i32, i32, i32) -> i32,
+    /// `TVMFFITypeRegisterAttr`
     pub(super) set_attr: unsafe extern "C" fn(i32, *const ByteArray, *const RawAny) -> i32,
+    /// `TVMFFIEnvModRegisterSystemLibSymbol`
     pub(super) symbol: unsafe extern "C" fn(*const c_char, RawHandle) -> i32,
+    /// `TVMFFIEnvModLookupFromImports`
     pub(super) imported: unsafe extern "C" fn(RawHandle, *const c_char, *mut RawHandle) -> i32,
+    /// `TVMFFIErrorSetRaisedFromCStr`
     raise: unsafe extern "C" fn(*const c_char, *const c_char),
+    /// `TVMFFIErrorCreateWithCauseAndExtraContext`, which not every release has (FUN-04)
     error: Option<
         unsafe extern "C" fn(
             *const ByteArray,
@@ -59,10 +83,13 @@ pub(in crate::conformance) struct FfiApi {
             *mut RawHandle,
         ) -> i32,
     >,
+    /// `TVMFFITensorFromDLPack`
     pub(super) from_dlpack:
         unsafe extern "C" fn(*mut DLManagedTensor, i32, i32, *mut RawHandle) -> i32,
+    /// `TVMFFITensorFromDLPackVersioned`
     pub(super) from_dlpack_1:
         unsafe extern "C" fn(*mut DLManagedTensorVersioned, i32, i32, *mut RawHandle) -> i32,
+    /// `TVMFFIHandleInitOnce`, which not every release has
     pub(super) once: Option<
         unsafe extern "C" fn(
             *mut RawHandle,
@@ -72,12 +99,13 @@ pub(in crate::conformance) struct FfiApi {
 }
 
 impl FfiApi {
-    /// The interface of a runtime.
+    /// The interface of a runtime, or which of its functions is missing.
     pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<FfiApi, String> {
         FfiApi::found(runtime)
             .map_err(|lacks| format!("{} is not a tvm-ffi library: {lacks}", runtime.name()))
     }
 
+    /// Looks every function up by its name: those that all releases since 0.22 have must be there.
     fn found(runtime: &'static dyn Runtime) -> Result<FfiApi, String> {
         let version: unsafe extern "C" fn(*mut [u32; 3]) = symbol!(runtime, "TVMFFIGetVersion");
         let mut numbers = [0; 3];
@@ -126,6 +154,7 @@ impl FfiApi {
         let mut handle = ptr::null_mut();
         // SAFETY: a name and a place.
         let code = unsafe { (self.find)(&ByteArray::of(name.as_bytes()), &raw mut handle) };
+        // FUN-10: an absent name is a success and a null handle.
         (code == 0 && !handle.is_null()).then(|| self.object(index::FUNCTION, handle))
     }
 
@@ -205,7 +234,7 @@ impl FfiApi {
         })
     }
 
-    /// Calls the global function `name`.
+    /// Calls the global function `name`; without it the operation is unsupported, not wrong.
     pub(in crate::conformance) fn call_global(
         &'static self,
         name: &str,
@@ -256,6 +285,7 @@ impl FfiApi {
         Ok(words.map(i64::from_le_bytes).collect())
     }
 
+    /// A value of the runtime's own, made by `from` of a copy of these bytes.
     fn made_of(&'static self, from: FromBytes, bytes: &[u8]) -> Result<OwnedValue, Raised> {
         let mut out = RawAny::NONE;
         // SAFETY: bytes that are copied, and a place.
@@ -344,6 +374,7 @@ impl FfiApi {
 
     /// One more reference to `raw`.
     pub(in crate::conformance) fn share(&'static self, raw: RawAny) -> OwnedValue {
+        // Below that the cell is the value itself, and nothing is counted.
         if raw.type_index >= index::OBJECT_BEGIN {
             // SAFETY: the tag says that it is an object.
             let object = unsafe { raw.payload.ptr };
@@ -369,7 +400,7 @@ impl FfiApi {
         unsafe { (self.release)(object) };
     }
 
-    /// The error behind a code that is not 0.
+    /// The error behind a code that is not 0: what the call left on this thread (FUN-01).
     pub(in crate::conformance) fn check(&'static self, code: i32) -> Result<(), Raised> {
         if code == 0 {
             return Ok(());
@@ -382,6 +413,7 @@ impl FfiApi {
             });
         };
         let [kind, message, _] = error.error_texts().unwrap_or_default();
+        // Only our own runtime shows the rule; another is judged by kind and message.
         let broken = self.runtime.broken(&message);
         Err(Raised {
             kind,

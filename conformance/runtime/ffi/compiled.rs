@@ -27,7 +27,7 @@ impl FfiApi {
         Ok(self.share(RawAny::of(index::FUNCTION, AnyPayload { ptr: handle })))
     }
 
-    /// Initialises what `place` stands for, once.
+    /// Initialises what `place` stands for, once; `None` where the runtime has no function for that.
     pub(in crate::conformance) fn once(
         &self,
         place: &mut RawHandle,

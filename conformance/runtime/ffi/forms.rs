@@ -9,7 +9,7 @@ use crate::value::{AnyPayload, RawAny, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
-/// The value of a form.
+/// The value of a form, made by the runtime: unsupported where this interface makes none of that form.
 pub(in crate::conformance) fn make(
     api: &'static FfiApi,
     form: &Value,
@@ -83,7 +83,7 @@ pub(in crate::conformance) fn make(
     }
 }
 
-/// The form of a value.
+/// The form of a value; an object of a type without a form is shown by the key of its type.
 pub(in crate::conformance) fn show(
     api: &'static FfiApi,
     held: &OwnedValue,
@@ -148,6 +148,7 @@ pub(in crate::conformance) fn show_as(
     })
 }
 
+/// The elements of a sequence, by the runtime's own functions for it.
 fn items(api: &'static FfiApi, sequence: &OwnedValue, name: &str) -> Result<Vec<Value>, Reply> {
     let size = api.call_global(&format!("{name}Size"), &[sequence.raw])?;
     let item = format!("{name}GetItem");
@@ -156,6 +157,7 @@ fn items(api: &'static FfiApi, sequence: &OwnedValue, name: &str) -> Result<Vec<
     each.collect()
 }
 
+/// The pairs of a map in the order of the runtime's iterator: 0 is the key, 1 the value, 2 goes on.
 fn pairs(api: &'static FfiApi, map: &OwnedValue, name: &str) -> Result<Vec<Value>, Reply> {
     let size = api
         .call_global(&format!("{name}Size"), &[map.raw])?
@@ -166,6 +168,7 @@ fn pairs(api: &'static FfiApi, map: &OwnedValue, name: &str) -> Result<Vec<Value
     let mut pairs = Vec::new();
     for place in 0..size {
         pairs.push(json!([show(api, &part(0)?)?, show(api, &part(1)?)?]));
+        // The iterator is not moved behind the last pair: what it returns there is no value.
         if place + 1 < size {
             part(2)?;
         }

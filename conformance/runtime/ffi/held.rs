@@ -36,7 +36,9 @@ pub(in crate::conformance) fn int_arg(int: i64) -> RawAny {
 /// What a call raised.
 #[derive(Clone, Debug)]
 pub(in crate::conformance) struct Raised {
+    /// The kind of the error; `Missing` where the runtime lacks the function that was to be called.
     pub(in crate::conformance) kind: String,
+    /// Its message, as the runtime words it.
     pub(in crate::conformance) message: String,
     /// The rule that is broken, where the runtime shows it.
     pub(in crate::conformance) broken: Option<Violation>,
@@ -61,7 +63,9 @@ impl fmt::Display for Raised {
 
 /// A value that we own.
 pub(in crate::conformance) struct OwnedValue {
+    /// Whose value it is: its end is counted there.
     pub(in crate::conformance) api: &'static FfiApi,
+    /// The cell: tag and payload.
     pub(in crate::conformance) raw: RawAny,
 }
 
@@ -126,6 +130,7 @@ impl OwnedValue {
 
 impl Drop for OwnedValue {
     fn drop(&mut self) {
+        // Anything below is in the cell itself, and has no reference to end.
         if self.raw.type_index >= index::OBJECT_BEGIN {
             // SAFETY: we own one reference.
             unsafe { self.api.drop_one(self.pointer()) };

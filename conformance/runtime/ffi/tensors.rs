@@ -67,6 +67,7 @@ pub(in crate::conformance) fn decode(api: &'static FfiApi, args: &Value) -> Resu
     let mut tensors = Map::new();
     let size = api.call_global("ffi.MapSize", &[map.raw])?.raw.int();
     for place in 0..size {
+        // The iterator takes a command: 0 for the key, 1 for the value, 2 to go on.
         let name = api.call(&next, &[int_arg(0)])?;
         let tensor = api.call(&next, &[int_arg(1)])?;
         let shown = shown(&tensor)?;
@@ -171,6 +172,7 @@ fn encode_alone(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     accepted(BASE64_STANDARD.encode(record).into())
 }
 
+/// A tensor that a runtime is to write is made in the memory of this process.
 fn on_cpu(tensor: &Value) -> Result<(), Reply> {
     match tensor.get("device") {
         Some(device) if *device != json!([1, 0]) => {
@@ -202,12 +204,17 @@ pub(in crate::conformance) fn zeros(
 
 /// What a tensor of ours is made of, freed when the runtime is done with it.
 struct Owned {
+    /// What the runtime gets. Its context is the address of the whole.
     managed: DLManagedTensor,
+    /// What the description points to: extents.
     shape: Vec<i64>,
+    /// Distances, empty where the form has none.
     strides: Vec<i64>,
+    /// The elements, in words.
     data: Vec<u64>,
 }
 
+/// A tensor of a form as DLPack hands it over. The runtime that takes it calls its deleter once.
 fn managed(api: &'static FfiApi, tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
     let wrong = || unsupported("a tensor is not {name, dtype, shape, data}");
     let dtype = tensor
@@ -282,6 +289,7 @@ fn managed(api: &'static FfiApi, tensor: &Value) -> Result<*mut DLManagedTensor,
     Ok(unsafe { &raw mut (*owned).managed })
 }
 
+/// The deleter of what [`managed`] makes.
 unsafe extern "C-unwind" fn free(tensor: *mut DLManagedTensor) {
     // SAFETY: called with what `managed` made, which is alive.
     let owned = unsafe { (*tensor).manager_ctx };
@@ -291,12 +299,17 @@ unsafe extern "C-unwind" fn free(tensor: *mut DLManagedTensor) {
 
 /// What a runtime borrows as DLPack 1.x: data aligned to 64 bytes, on the CPU.
 struct ExportedTensor {
+    /// What the runtime gets. Its context is the address of the whole.
     managed: DLManagedTensorVersioned,
+    /// What the description points to: extents.
     shape: Vec<i64>,
+    /// Distances: those of the case, or compact ones.
     strides: Vec<i64>,
+    /// Zeros, as many as any case reads.
     data: Vec<AlignedLine>,
 }
 
+/// The deleter of what [`dlpack`] makes; called by this file where the runtime rejects the tensor.
 unsafe extern "C-unwind" fn delete_exported(tensor: *mut DLManagedTensorVersioned) {
     // SAFETY: called with what `dlpack` made, which is alive.
     let lent = unsafe { (*tensor).manager_ctx };
@@ -315,6 +328,7 @@ pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Resu
             version: DLPackVersion { major: 1, minor: 0 },
             manager_ctx: std::ptr::null_mut(),
             deleter: Some(delete_exported),
+            // `DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED` of DLPack 1.x.
             flags: if flag("padded") { 4 } else { 0 },
             dl_tensor: DLTensor {
                 data: std::ptr::null_mut(),
@@ -385,6 +399,7 @@ fn of_this_release(args: &Value) -> Result<(), Reply> {
     }
 }
 
+/// A number of the case that this interface cannot carry.
 fn wrong(error: impl std::fmt::Display) -> Reply {
     unsupported(error.to_string())
 }

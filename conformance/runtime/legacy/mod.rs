@@ -20,6 +20,7 @@ pub(in crate::conformance) use values::{
     LegacyArg, LegacyValue, bytes_arg, bytes_of, int_arg, null_arg, text_arg,
 };
 
+/// Frees what a handle stands for: one reference less.
 type Give = unsafe extern "C" fn(RawHandle) -> c_int;
 
 /// Shape, rank; code, bits and lanes of the type; device and its number; the array.
@@ -38,21 +39,30 @@ type MakeArray = unsafe extern "C" fn(
 pub(in crate::conformance) struct LegacyApi {
     /// Calls, errors and the registry, which cases of chapter function script.
     pub(in crate::conformance) functions: Interface,
+    /// `TVMModLoadFromFile`
     load: unsafe extern "C" fn(*const c_char, *const c_char, *mut RawHandle) -> c_int,
+    /// `TVMModImport`
     import: unsafe extern "C" fn(RawHandle, RawHandle) -> c_int,
+    /// `TVMModGetFunction`
     module_function: unsafe extern "C" fn(RawHandle, *const c_char, c_int, *mut RawHandle) -> c_int,
+    /// `TVMModFree`
     pub(super) free_module: Give,
+    /// `TVMObjectFree`
     pub(super) free_object: Give,
+    /// `TVMArrayFree`
     pub(super) free_array: Give,
+    /// `TVMArrayAlloc`
     make_array: MakeArray,
+    /// `TVMBackendGetFuncFromEnv`
     look_up: unsafe extern "C" fn(RawHandle, *const c_char, *mut RawHandle) -> c_int,
+    /// `TVMBackendRegisterSystemLibSymbol`
     symbol: unsafe extern "C" fn(*const c_char, RawHandle) -> c_int,
     /// Whose functions these are.
     pub(in crate::conformance) runtime: &'static dyn Runtime,
 }
 
 impl LegacyApi {
-    /// The interface of a runtime.
+    /// The interface of a runtime, or which of its functions is missing.
     pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<LegacyApi, String> {
         LegacyApi::found(runtime).map_err(|lacks| {
             format!(
@@ -62,7 +72,9 @@ impl LegacyApi {
         })
     }
 
+    /// Looks every function up by its name: those that all releases from 0.7 on have must be there.
     fn found(runtime: &'static dyn Runtime) -> Result<LegacyApi, String> {
+        // FUN-25: the last three came with 0.14; before that there is no error object to hold.
         let frontend = (|| {
             Some(Frontend {
                 register: newer!(runtime, "TVMBackendRegisterEnvCAPI")?,
@@ -119,6 +131,7 @@ impl LegacyApi {
         Ok(self.held(module, code::MODULE))
     }
 
+    /// Imports `module` into `into`.
     pub(in crate::conformance) fn import(
         &self,
         into: &LegacyValue,
@@ -162,6 +175,7 @@ impl LegacyApi {
         let mut function = ptr::null_mut();
         // SAFETY: a context of a library that is still loaded, by this contract, a text and a place.
         self.check(unsafe { (self.look_up)(context, name.as_ptr(), &raw mut function) })?;
+        // Borrowed: the module keeps the function, and freeing it would end a reference that is not the caller's.
         Ok(ManuallyDrop::new(self.held(function, code::FUNCTION)))
     }
 
@@ -186,6 +200,7 @@ impl LegacyApi {
         Ok((!function.is_null()).then(|| self.held(function, code::FUNCTION)))
     }
 
+    /// Calls the global function `name`; unsupported where the runtime has none.
     pub(in crate::conformance) fn call_global(
         &'static self,
         name: &str,
@@ -267,6 +282,7 @@ impl LegacyApi {
         Ok(self.held(function, code::FUNCTION))
     }
 
+    /// Registers a global function, in the place of another where `over` is set (FUN-22).
     pub(in crate::conformance) fn register(
         &self,
         name: &str,
@@ -285,6 +301,7 @@ impl LegacyApi {
         self.functions.remove.is_some()
     }
 
+    /// Removes a global function (FUN-23); unsupported before 0.8.
     pub(in crate::conformance) fn remove(&self, name: &str) -> Result<(), Reply> {
         let remove = self
             .functions
@@ -314,6 +331,7 @@ impl LegacyApi {
         unsafe { (self.functions.set_last_error)(c_text(text).as_ptr()) };
     }
 
+    /// The text of the last failure of this thread (FUN-15), without its stack trace.
     pub(in crate::conformance) fn last_error(&self) -> String {
         // SAFETY: takes nothing.
         let message = unsafe { (self.functions.last_error)() };
@@ -326,6 +344,7 @@ impl LegacyApi {
         without_backtrace(&message.to_string_lossy())
     }
 
+    /// A rejection with the text of the failure, for any code but 0; unsupported where a loader is missing.
     fn check(&self, returned: c_int) -> Result<(), Reply> {
         if returned == 0 {
             return Ok(());
@@ -343,6 +362,7 @@ impl LegacyApi {
         }))
     }
 
+    /// The owner of one reference of a handle.
     fn held(&'static self, v_handle: RawHandle, code: c_int) -> LegacyValue {
         LegacyValue {
             value: TVMValue { v_handle },

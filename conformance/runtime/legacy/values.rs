@@ -11,9 +11,13 @@ use std::ptr;
 
 /// The result of a call, or a handle: owned, and freed when it is dropped.
 pub(in crate::conformance) struct LegacyValue {
+    /// The eight bytes.
     pub(in crate::conformance) value: TVMValue,
+    /// What they are.
     pub(in crate::conformance) code: c_int,
+    /// A copy of the text or the bytes, which the runtime keeps until the next call alone (FUN-16).
     pub(super) lent: Vec<u8>,
+    /// Whose handle it is: it is freed there.
     pub(super) api: &'static LegacyApi,
 }
 
@@ -66,6 +70,7 @@ impl Drop for LegacyValue {
             code::MODULE => self.api.free_module,
             code::OBJECT => self.api.free_object,
             code::NDARRAY => self.api.free_array,
+            // Any other code is the value itself, or borrowed from the thread (FUN-16).
             _ => return,
         };
         // SAFETY: we own one reference.
