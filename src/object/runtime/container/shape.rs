@@ -1,4 +1,4 @@
-//! Shapes: immutable lists of extents.
+//! Shapes: immutable lists of extents (OBJ-09). Apart from arrays, since compiled code reads them as an array of C.
 //!
 //! | bytes  | field                   | rule   |
 //! |--------|-------------------------|--------|
@@ -14,8 +14,11 @@ use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 /// The fixed part of a shape.
 #[repr(C)]
 pub(crate) struct ShapeObj {
+    /// Counts, index and deleter.
     header: Header,
+    /// The first extent: behind the object, or where the maker of the shape has them.
     data: *const i64,
+    /// Number of extents.
     size: usize,
 }
 
@@ -47,7 +50,7 @@ impl Shape {
         Shape(unsafe { Ref::from_raw(object.cast()) })
     }
 
-    /// The extents.
+    /// The extents, the outermost first; none for the shape of a scalar.
     pub fn as_slice(&self) -> &[i64] {
         extents_of(AnyView::from(self.0.as_object())).unwrap_or_default()
     }
@@ -92,7 +95,7 @@ impl Argument for Shape {
         if let Some(found) = Ref::<ShapeObj>::try_from_view(view) {
             return Some(Shape(found));
         }
-        // A sequence of integers converts.
+        // OBJ-09: a sequence converts, array or list, if each of its elements converts to an int.
         let items = sequence_of(view)?;
         let extents: Option<Vec<i64>> = items
             .iter()

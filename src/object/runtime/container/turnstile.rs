@@ -5,7 +5,13 @@
 //! calls nothing: it waits, and always has its turn. Looking a key up calls the hash and the equality of its type, which may
 //! come back to the same dict or wait for another thread; for that a thread stays at the dict ([`Stay`]) without holding a
 //! lock. Where no thread stays ([`Turn::is_free`]), a change that calls no hook happens under the lock alone.
-//! Libraries that change a container through inlined code take no part in this; loading them is `unsafe`.
+//! Libraries that change a container through inlined code take no part in this; loading them is `unsafe`. Upstream has no locks here: two
+//! threads that change one list or dict of C++ are a race.
+//!
+//! | what | is held | may call hooks | waits |
+//! |---|---|---|---|
+//! | [`alone`], [`turn`] | a lock, for a few instructions | no | always |
+//! | [`Stay`] | a place in a list of who is there | yes | only where this thread stays nowhere; else it fails |
 
 use super::map::MapObj;
 use crate::function::{Error, ErrorKind, Result};
@@ -23,32 +29,44 @@ pub(super) enum Purpose {
     Change,
 }
 
+/// One stay: who, where, and what for.
 struct Presence {
+    /// Address of the dict.
     object: usize,
+    /// Address of the thread's [`STAYS`].
     thread: usize,
+    /// Whether it only looks.
     purpose: Purpose,
 }
 
+/// What the lock of a turnstile guards.
 struct Inside {
+    /// The stays, in no order: few at a time.
     present: Vec<Presence>,
+    /// How many threads wait for one of them to leave, so that leaving wakes no one in vain.
     waiting: usize,
 }
 
 /// Who stays at objects whose addresses meet here.
 struct Turnstile {
+    /// Held while a thread comes or goes, never while it stays.
     inside: Mutex<Inside>,
+    /// Notified when a thread leaves.
     left: Condvar,
 }
 
 /// A lock that costs two atomic operations where no thread waits: the standard library's also looks, both times, whether the
 /// thread is panicking.
 struct Lock {
+    /// [`FREE`], [`HELD`] or [`AWAITED`].
     state: AtomicU32,
     /// How many stays there are at the objects of this lock. Written under the lock.
     stays: AtomicU32,
 }
 
+/// No one holds the lock. Zero, so that the table of locks takes no room in the file.
 const FREE: u32 = 0;
+/// Held, and no other thread sleeps until it is free.
 const HELD: u32 = 1;
 /// Held, and others wait for it.
 const AWAITED: u32 = 2;
@@ -65,9 +83,11 @@ static LOCKS: [Lock; 64] = [const {
 
 /// Those who sleep until any of [`LOCKS`] is free.
 static ASLEEP: Mutex<()> = Mutex::new(());
+/// Notified when any of them is free: who wakes looks at the own lock again.
 static FREED: Condvar = Condvar::new();
 
 impl Lock {
+    /// The lock, once it is free.
     #[inline]
     fn take(&'static self) -> Turn {
         if self.try_take().is_err() {
@@ -76,31 +96,37 @@ impl Lock {
         Turn(self)
     }
 
+    /// Takes the lock if it is free; what its last holder wrote is visible then.
     #[inline]
     fn try_take(&self) -> std::result::Result<u32, u32> {
         self.state
             .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
     }
 
+    /// Takes the lock after waiting for it: for a moment by looking again, then asleep.
     #[cold]
     #[inline(never)]
     fn wait(&self) {
         for _ in 0..LOOKS {
             std::hint::spin_loop();
+            // A load first: a compare and exchange takes the cache line from the holder, even where it fails.
             if self.state.load(Ordering::Relaxed) == FREE && self.try_take().is_ok() {
                 return;
             }
         }
         let mut asleep = ASLEEP.lock().unwrap_or_else(PoisonError::into_inner);
         // A holder that finds the mark needs `ASLEEP` before it wakes anyone, so it cannot come between this and the wait.
+        // One that slept takes it as awaited: others may sleep still, and it cannot know.
         while self.state.swap(AWAITED, Ordering::Acquire) != FREE {
             asleep = FREED.wait(asleep).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
+    /// Wakes all who sleep, for the holder that found its lock awaited.
     #[cold]
     #[inline(never)]
     fn wake() {
+        // Taken and left again: from then on each of them sleeps, and hears what comes next.
         drop(ASLEEP.lock().unwrap_or_else(PoisonError::into_inner));
         FREED.notify_all();
     }
@@ -121,6 +147,7 @@ static TURNSTILES: [Turnstile; 8] = [const {
 /// fields do, shares.
 #[inline]
 fn of_object<T, const COUNT: usize>(table: &'static [T; COUNT], object: usize) -> &'static T {
+    // Two objects that share a lock wait for each other needlessly, and no more: no work under a lock takes another.
     &table[(object >> 6) % COUNT]
 }
 
@@ -130,6 +157,7 @@ thread_local! {
 }
 
 impl Turnstile {
+    /// The list of who is there. A panic in here would leave it whole, so that poison means nothing.
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -173,9 +201,13 @@ pub(super) fn turn<T>(object: *const T) -> Turn {
 
 /// A thread's stay at a dict, until it is dropped. Bound to the thread.
 pub(super) struct Stay {
+    /// Address of the dict.
     object: usize,
+    /// Address of the thread's [`STAYS`].
     thread: usize,
+    /// What the stay is for.
     purpose: Purpose,
+    /// Neither sent nor shared: the count of stays is the thread's.
     bound: PhantomData<*const ()>,
 }
 
@@ -187,6 +219,7 @@ impl Stay {
     /// A RuntimeError where the hook of a key changes the dict that it is looked up in, and where waiting could last forever.
     pub(super) fn at(object: *const MapObj, purpose: Purpose) -> Result<Stay> {
         let object = object.addr();
+        // An address names a thread more cheaply than `ThreadId`; no other thread has it while this one stays, being bound to it.
         let (thread, stays) = STAYS.with(|stays| (std::ptr::from_ref(stays).addr(), stays.get()));
         let turnstile = of_object(&TURNSTILES, object);
         let mut inside = turnstile.lock();
@@ -194,6 +227,7 @@ impl Stay {
             let here = inside.present.iter().filter(|other| other.object == object);
             let mut blocked = false;
             for other in here {
+                // Own stays never block looking: the hook of a key may look into the dict that its key is looked up in (OBJ-02).
                 let own = other.thread == thread;
                 if own && purpose == Purpose::Change {
                     return Err(changes());
@@ -203,6 +237,7 @@ impl Stay {
             if !blocked {
                 break;
             }
+            // Two threads, each at one dict and waiting for that of the other, would wait for ever: so only a thread without a stay waits.
             if stays > 0 {
                 return Err(busy());
             }
@@ -220,6 +255,7 @@ impl Stay {
         });
         drop(inside);
         STAYS.set(stays + 1);
+        // After the list: what happens under the lock alone in between is over before this thread has looked at anything.
         count_stay(object, 1);
         Ok(Stay {
             object,
@@ -232,9 +268,11 @@ impl Stay {
 
 impl Drop for Stay {
     fn drop(&mut self) {
+        // Before the list: this thread looks at nothing any more, so a change under the lock alone may go on.
         count_stay(self.object, u32::MAX);
         let turnstile = of_object(&TURNSTILES, self.object);
         let mut inside = turnstile.lock();
+        // A thread may stay at a dict several times for the same; which of them goes makes no difference.
         let own = inside.present.iter().position(|presence| {
             (presence.object, presence.thread, presence.purpose)
                 == (self.object, self.thread, self.purpose)
@@ -258,6 +296,7 @@ fn count_stay(object: usize, more: u32) {
         .store(stays.wrapping_add(more), Ordering::Relaxed);
 }
 
+/// The error of a hook that changes the dict that its key is looked up in: upstream goes on in memory that is freed (OBJ-02).
 #[cold]
 fn changes() -> Error {
     Error::new(
@@ -266,6 +305,7 @@ fn changes() -> Error {
     )
 }
 
+/// The error of a hook that needs a dict where another thread is (OBJ-02).
 #[cold]
 fn busy() -> Error {
     Error::new(

@@ -35,11 +35,14 @@ use insert::{Holders, filled};
 use layout::{ANY_CHAIN, DictKind, MapKind, Pair, SMALL_MAX};
 use table::MapTable;
 
+/// The KeyError for a key that is not there, with upstream's text for both kinds of map.
 #[cold]
 fn missing() -> Error {
     Error::new(ErrorKind::Key, "key is not in Map")
 }
 
+/// What maps and dicts have in common. `$index` is the type's own, `$other` that of the kind that converts to it, `$schema` what
+/// metadata of functions call it.
 macro_rules! map_type {
     ($type:ident, $kind:ident, $index:expr, $schema:expr, $other:expr) => {
         impl $type {
@@ -52,6 +55,10 @@ macro_rules! map_type {
 
             /// What setting one of `pairs` after the other makes. Until it is whole nothing else has it, so no thread is
             /// waited for.
+            ///
+            /// # Errors
+            ///
+            /// What the hash or the equality of a key of its own type raises.
             pub(crate) fn grown(pairs: &mut dyn Iterator<Item = (Any, Any)>) -> Result<$type> {
                 // SAFETY: a fresh map.
                 let table = unsafe { filled(MapTable::small($index, 2), ANY_CHAIN, pairs) }?;
@@ -66,6 +73,7 @@ macro_rules! map_type {
                 $type(unsafe { Ref::from_raw(table.as_ptr().cast()) })
             }
 
+            /// Raw access to the map, for as long as the handle is borrowed.
             const fn table(&self) -> MapTable {
                 // SAFETY: a map, which this handle keeps alive. Others change a `Map` only where its handle is the only one; a
                 // `Dict` is read in a turn or a stay.
@@ -215,8 +223,10 @@ impl Map {
         Map::within(UNTRUSTED_CHAIN, pairs)
     }
 
+    /// [`Map::from_pairs`] with at most `longest` keys in a chain (OBJ-39).
     fn within(longest: u64, pairs: Vec<(Any, Any)>) -> Result<Map> {
         let count = pairs.len() as u64;
+        // As many slots as pairs, and at least two, as upstream makes it: three pairs take three slots.
         let table = if count < SMALL_MAX {
             MapTable::small(index::MAP, count)
         } else {
@@ -252,7 +262,9 @@ impl Map {
         self.put(UNTRUSTED_CHAIN, key.into(), value.into())
     }
 
+    /// [`Map::set`] with at most `longest` keys in a chain.
     fn put(&mut self, longest: u64, key: Any, value: Any) -> Result<()> {
+        // A copy before anything changes: other holders, on any thread, may be reading this map.
         if !self.as_object().is_unique() {
             let copy = self.table().copy()?;
             // SAFETY: a fresh map.
@@ -296,6 +308,7 @@ impl Dict {
         self.put(UNTRUSTED_CHAIN, key.into(), value.into())
     }
 
+    /// [`Dict::set`] with at most `longest` keys in a chain.
     fn put(&self, longest: u64, key: Any, value: Any) -> Result<()> {
         let table = self.table();
         // Dropped last, when this thread left the dict.
@@ -314,6 +327,7 @@ impl Dict {
         let stay = Stay::at(table.as_ptr(), Purpose::Change)?;
         // SAFETY: this thread stays at the dict to change it.
         let inserted = unsafe { table.insert(longest, fresh, Holders::Several) }?;
+        // A dict keeps its address, which all holders have, so it takes over the contents of the larger table.
         let left = inserted.map(|next| {
             table.settled(|| {
                 // SAFETY: `next` is of the insertion, and this thread is alone with the dict (`settled`).
@@ -322,6 +336,7 @@ impl Dict {
                 (next, unsafe { table.become_table(next) })
             })
         });
+        // Values end after the stay: what ends with one may come back to this dict.
         drop(stay);
         if let Some((empty, gone)) = left {
             // SAFETY: the map that the insertion made; the dict has its pairs.

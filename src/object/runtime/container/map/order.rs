@@ -1,4 +1,5 @@
-//! The order of insertion, and taking a pair out of it (OBJ-08).
+//! The order of insertion, and taking a pair out of it (OBJ-08). In a dense map it is a list through the items, by slot numbers, so that it
+//! outlives a move of the table's memory.
 
 use super::layout::{BODY, EMPTY, MapItem, NOWHERE, Pair};
 use super::table::MapTable;
@@ -121,6 +122,7 @@ impl MapTable {
                 gone
             }));
         }
+        // A slot in the middle of a chain cannot just be emptied: no mark may be able to name the distance across it.
         // The last of the chain takes the place of what goes.
         let (mut before, mut last) = (position, position);
         // SAFETY: a slot of this dense map: the position, or what `after` returns.

@@ -12,8 +12,11 @@ use std::marker::PhantomData;
 /// made.
 pub struct Pairs<'a>(PairSource<'a>);
 
+/// Where the pairs of [`Pairs`] are.
 enum PairSource<'a> {
+    /// In a map, which a view keeps alive for `'a`.
     Borrowed(MapTable, PhantomData<&'a ()>),
+    /// Copies of those of a dict.
     Copied(Vec<(Any, Any)>),
 }
 
@@ -42,7 +45,9 @@ pub struct PairIter<'a>(pub(super) PairSteps<'a>);
 
 /// Where an iterator over pairs is: at a position of a borrowed map, or among copies.
 pub(super) enum PairSteps<'a> {
+    /// The map, and the position of the next pair.
     Borrowed(MapTable, Option<u64>),
+    /// The copies that are left.
     Copied(std::slice::Iter<'a, (Any, Any)>),
 }
 
@@ -66,7 +71,7 @@ impl<'a> Iterator for PairIter<'a> {
     }
 }
 
-/// The pairs of a map of either kind.
+/// The pairs of a map of either kind; `None` for a value that is no map.
 pub fn pairs_of(view: AnyView<'_>) -> Option<Pairs<'_>> {
     if !matches!(view.type_index(), index::MAP | index::DICT) {
         return None;
@@ -79,9 +84,12 @@ pub fn pairs_of(view: AnyView<'_>) -> Option<Pairs<'_>> {
     }))
 }
 
-/// A cursor over a map that keeps it alive: the state of the iterator functions.
+/// A cursor over a map that keeps it alive: the state of the iterator functions. A dict may change between two calls: the cursor then
+/// goes on from the pair that is at its place, and ends where there is none.
 pub(crate) struct MapCursor {
+    /// A map or a dict.
     map: ObjectRef,
+    /// Position of the current pair; `None` at the end.
     at: Option<u64>,
 }
 
@@ -96,6 +104,7 @@ impl MapCursor {
         MapCursor::at_start(dict.into_object())
     }
 
+    /// A cursor at the first pair of `map`, which is a map or a dict.
     fn at_start(map: ObjectRef) -> MapCursor {
         let mut cursor = MapCursor { map, at: None };
         let table = cursor.table();
@@ -103,6 +112,7 @@ impl MapCursor {
         cursor
     }
 
+    /// Raw access to the map.
     const fn table(&self) -> MapTable {
         // SAFETY: a map, by the two functions that make a cursor, which the cursor keeps alive; a dict is read in a turn.
         unsafe { MapTable::of(self.map.as_ptr().cast()) }
@@ -113,16 +123,17 @@ impl MapCursor {
         self.at.filter(|&at| self.table().is_filled(at))
     }
 
-    /// The key at the cursor.
+    /// The key at the cursor; `None` at the end.
     pub(crate) fn key(&self) -> Option<Any> {
         self.pair().map(|pair| pair.key)
     }
 
-    /// The value at the cursor.
+    /// The value at the cursor; `None` at the end.
     pub(crate) fn value(&self) -> Option<Any> {
         self.pair().map(|pair| pair.value)
     }
 
+    /// A copy of the pair at the cursor.
     fn pair(&self) -> Option<Pair> {
         self.table().settled(|| {
             let at = self.position()?;

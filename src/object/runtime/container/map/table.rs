@@ -12,6 +12,10 @@ use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, end_nested};
 use crate::value::heap::{allocate, release};
 use crate::value::{Any, AnyView, index};
 
+/// Deleter of both kinds of map, which ends long chains of maps in maps without recursion (VAL-05).
+///
+/// # Safety
+/// As a deleter is called (VAL-05).
 unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
     // SAFETY: deleters are called as VAL-05 says, which is the contract of `end`.
     unsafe { end_nested(object, flags, end) }
@@ -80,6 +84,7 @@ impl MapTable {
     /// An empty dense map.
     pub(super) fn dense(type_index: i32, slots: u64, fib_shift: u32) -> MapTable {
         let object = allocate(size_of::<MapObj>()).cast::<MapObj>();
+        // Whole blocks: the marks behind the last slot are empty as well, and no slot leads there.
         let blocks = blocks(slots);
         let data = allocate(blocks * BLOCK);
         for block in 0..blocks {
@@ -176,7 +181,11 @@ impl MapTable {
         key.view()
     }
 
-    /// Position of `key`: a pair of a small map, a slot of a dense one.
+    /// Position of `key`: a pair of a small map, a slot of a dense one; `None` where it is not there.
+    ///
+    /// # Errors
+    ///
+    /// What the hash or the equality of a key's own type raises.
     pub(super) fn find(self, key: AnyView<'_>) -> Result<Option<u64>> {
         if self.size() == 0 {
             return Ok(None);
@@ -186,6 +195,7 @@ impl MapTable {
                 // SAFETY: the first `size` pairs of a small map are filled (OBJ-06); nothing changes a map that a key is
                 // looked up in (`Stay`).
                 let own = unsafe { &(*self.pair(at)).key };
+                // OBJ-38: here the key that is there is the left side, in a dense map the right one, as in upstream: a hook sees it.
                 if any_equal(own.view(), key)? {
                     return Ok(Some(at));
                 }
@@ -234,6 +244,7 @@ impl MapTable {
     /// The slot behind `slot` in its chain, by the mark of `slot` (OBJ-07); `None` for the last.
     pub(super) fn after(self, slot: u64, mark: u8) -> Option<u64> {
         match JUMPS.get(usize::from(mark & 0x7f)) {
+            // `None` for the marks of empty and protected slots, whose low bits are beyond the table of distances.
             Some(0) | None => None,
             Some(&jump) => Some(self.wrapped(slot.wrapping_add(jump))),
         }
@@ -250,6 +261,7 @@ impl MapTable {
     pub(super) fn wrapping(self) -> impl Fn(u64) -> u64 {
         let slots = self.slots();
         let mask = slots.wrapping_sub(1);
+        // Another library may have made a table of any size: upstream takes the remainder. A mask costs a fraction of a division.
         let is_power = slots & mask == 0;
         move |slot| match is_power {
             true => slot & mask,

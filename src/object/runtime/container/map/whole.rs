@@ -45,6 +45,7 @@ impl MapTable {
     /// # Safety
     /// No one else reaches the table any more.
     pub(super) unsafe fn reset(self) {
+        // In order, and each next position before the pair goes: values end in the order of insertion.
         let mut at = self.first();
         while let Some(position) = at {
             // SAFETY: `first` or `next` returned the position, and its pair is still there.
@@ -59,6 +60,7 @@ impl MapTable {
         }
         // SAFETY: a live map, which the caller has alone (this contract), and whose pairs are dropped.
         let body = std::mem::replace(unsafe { &mut (*self.as_ptr()).body }, MapBody::NOTHING);
+        // A small map that was made small has its pairs in the object, and no deleter.
         if let Some(free) = body.data_deleter
             && !body.data.is_null()
         {
@@ -90,6 +92,7 @@ impl MapTable {
         unsafe { self.reset() };
         // SAFETY: a live map, by the invariant of `MapTable`.
         let mut body = unsafe { (*other.as_ptr()).body };
+        // Its pairs lie in the object that ends, so they move to memory of their own; a dense table is handed over as it is.
         if other.is_small() {
             let bytes = other.slots() as usize * size_of::<Pair>();
             let data = allocate(bytes);

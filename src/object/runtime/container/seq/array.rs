@@ -21,6 +21,8 @@ impl Array {
         let seq = array.0.as_ptr().cast::<SeqObj>();
         // SAFETY: a live array, which is fresh: no one else has seen it.
         let data = unsafe { (*seq).body.data };
+        // An iterator may say more or fewer than it has: at most `count` are taken, and the size follows each, so that a panic of the
+        // iterator leaves an array that ends well.
         for (at, item) in items.take(count).enumerate() {
             // SAFETY: `with_room` made room for `count` cells, and this one is not written yet.
             unsafe { data.wrapping_add(at).write(item) };
@@ -46,7 +48,7 @@ impl Array {
         Array(unsafe { Ref::from_raw(object.cast()) })
     }
 
-    /// An array of owned copies of `items`.
+    /// An array of owned copies of `items`, without a list of them in between: arguments of a function become an array this way.
     pub(crate) fn of_views(items: &[AnyView<'_>]) -> Array {
         let array = Array::with_room(items.len());
         let seq = array.0.as_ptr().cast::<SeqObj>();

@@ -8,16 +8,22 @@ use std::ffi::c_void;
 /// The fixed part of both sequences.
 #[repr(C)]
 pub(crate) struct SeqObj {
+    /// Counts, index and deleter.
     pub(super) header: Header,
+    /// Where the elements are, and how many.
     pub(super) body: SeqBody,
 }
 
 /// What changes with the elements. Apart from the header, whose counts others change at any time.
 #[repr(C)]
 pub(super) struct SeqBody {
+    /// The first element: behind the object in an array, elsewhere in a list; null without room.
     pub(super) data: *mut Any,
+    /// Number of elements. Signed, as in C++; another library may leave anything there.
     pub(super) size: i64,
+    /// Number of cells that there is room for, those of the elements included.
     pub(super) capacity: i64,
+    /// Frees `data`, with the allocator of the library that made it; `None` where the elements lie in the object.
     pub(super) data_deleter: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 }
 
@@ -34,7 +40,7 @@ static_object!(ArrayObj, index::ARRAY);
 static_object!(ListObj, index::LIST);
 
 impl SeqObj {
-    /// More elements than any memory holds.
+    /// More elements than any memory holds: a block of a Rust program has at most `isize::MAX` bytes.
     pub(super) const TOO_MANY: usize = isize::MAX as usize / size_of::<Any>();
 
     /// The elements.
@@ -54,7 +60,10 @@ impl SeqObj {
     }
 }
 
-/// Deleter of both: the elements, their memory, the object.
+/// Deleter of both: the elements, their memory, the object. Long chains of sequences in sequences end without recursion.
+///
+/// # Safety
+/// As a deleter is called (VAL-05).
 pub(super) unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
     // SAFETY: deleters are called as VAL-05 says, which is the contract of `end`.
     unsafe { end_nested(object, flags, end) }

@@ -44,6 +44,7 @@ impl List {
             data,
             size: 0,
             capacity: capacity as i64,
+            // Also without elements yet: a library that grows the list frees with what it finds here.
             data_deleter: Some(free_data),
         };
         let header = Header::new(index::LIST, delete);
@@ -53,6 +54,7 @@ impl List {
         List(unsafe { Ref::from_raw(object.cast()) })
     }
 
+    /// The address of the object.
     const fn seq(&self) -> *mut SeqObj {
         self.0.as_ptr().cast()
     }
@@ -161,6 +163,7 @@ impl List {
             let bytes = capacity.checked_mul(size_of::<Any>());
             let memory = bytes.filter(|_| capacity < SeqObj::TOO_MANY);
             let Some(data) = memory.and_then(try_allocate) else {
+                // Upstream's `new` throws, and the guard of a C function turns what it throws into this error.
                 return Err(Error::new(ErrorKind::Internal, "std::bad_alloc"));
             };
             self.move_to(data.cast(), capacity);
@@ -201,6 +204,7 @@ impl List {
         }
     }
 
+    /// Makes room for `extra` more elements, of at least twice what there is, so that appending one by one copies each a few times.
     /// Called alone.
     fn grow_for(&self, extra: usize) {
         let count = self.items().len();

@@ -26,6 +26,8 @@ use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 use layout::{ArrayObj, ListObj, SeqObj};
 use std::borrow::Cow;
 
+/// What both sequences have in common: conversion to and from a value, the length, and making one of an iterator. `$object` is the
+/// memory of the type, `$other` that of the one that converts to it, `$schema` what metadata of functions call it.
 macro_rules! sequence {
     ($type:ident, $object:ident, $schema:expr, $other:ident) => {
         impl From<$type> for Any {
@@ -104,6 +106,7 @@ sequence!(
 lent!(Array, ArrayObj, index::ARRAY);
 lent!(List, ListObj, index::LIST);
 
+/// The elements of a sequence of the kind `T`; `None` for any other value.
 fn elements_of<T: crate::value::Object>(view: AnyView<'_>) -> Option<Cow<'_, [Any]>> {
     if !T::matches(view.type_index()) {
         return None;
@@ -127,6 +130,7 @@ pub(crate) fn item_count(view: AnyView<'_>) -> Option<usize> {
 
 /// What `work` makes of the elements of a sequence of either kind. It runs alone at a list, whose elements it does not keep.
 fn with_items<'a, R>(view: AnyView<'a>, work: impl FnOnce(&'a [Any]) -> R) -> Option<R> {
+    // Only an address so far: it is followed where the tag below says that it is a sequence.
     let seq = view.as_raw().ptr().cast::<SeqObj>();
     let items = || {
         // SAFETY: only called where the index is a sequence's: such an object begins with a `SeqObj` (OBJ-03) and lives for `'a`.
@@ -175,7 +179,7 @@ pub(crate) unsafe fn swap_element(object: &ObjectRef, at: usize, value: Any) -> 
     is_inside.then_some(value)
 }
 
-/// `count`, if memory can hold so many elements.
+/// `count`, if memory can hold so many elements; panics where it cannot, before a product with the size of one overflows.
 #[inline]
 fn countable(count: usize) -> usize {
     if count >= SeqObj::TOO_MANY {
@@ -184,13 +188,18 @@ fn countable(count: usize) -> usize {
     count
 }
 
+/// The panic of [`countable`], apart from the code that runs.
 #[cold]
 #[inline(never)]
 fn overflow() -> ! {
     panic!("a sequence of more elements than memory can hold");
 }
 
-/// The address part of an element access.
+/// A copy of element `at`, counted from 0.
+///
+/// # Errors
+///
+/// An IndexError with OBJ-04, of kind missing, for a negative index and one behind the end.
 #[inline]
 fn element(items: &[Any], at: i64) -> Result {
     usize::try_from(at)
@@ -200,6 +209,7 @@ fn element(items: &[Any], at: i64) -> Result {
         .ok_or_else(|| out_of_bounds(format_args!("Index {at}"), items.len()))
 }
 
+/// An IndexError with OBJ-04, in upstream's words: `Index 3 out of bounds 2`.
 #[cold]
 fn out_of_bounds(what: impl std::fmt::Display, bounds: impl std::fmt::Display) -> Error {
     let message = format!("{what} out of bounds {bounds}");

@@ -81,8 +81,8 @@ impl Tensor {
     ///   once, on whichever thread the last reference ends; on an error it stays the caller's.
     /// * Its description is true until the deleter is called: `shape` points to `ndim` extents, `strides` to as many or to nothing,
     ///   and `data` with `byte_offset` to memory of the device that holds every element that they reach, initialised on the CPU.
-    /// * Until then safe code may read the memory on any thread, and write to it where bit 0 of its flags is not set: no Rust reference to it is used meanwhile, and
-    ///   other code that reads or writes it is ordered by its caller.
+    /// * Until then safe code may read the memory on any thread, and write to it where bit 0 of its flags is not set: no Rust
+    ///   reference to it is used meanwhile, and other code that reads or writes it is ordered by its caller.
     pub unsafe fn from_dlpack_versioned(
         from: *mut DLManagedTensorVersioned,
         alignment: i64,
@@ -110,6 +110,7 @@ impl Tensor {
             drop(unsafe { ObjectRef::from_raw(tensor.manager_ctx.cast()) });
         }
         Box::into_raw(Box::new(DLManagedTensor {
+            // Extents and strides stay where they are: the reference in `manager_ctx` keeps them.
             dl_tensor: *self.dl(),
             manager_ctx: self.clone().into_object().into_raw().cast(),
             deleter: Some(delete),
@@ -158,7 +159,8 @@ unsafe fn dims_of(dl: &DLTensor) -> (Vec<i64>, Vec<i64>) {
     (shape, strides)
 }
 
-/// Shape and strides of our own where the producer left the strides out.
+/// Shape and strides of our own where the producer left the strides out: null strides are compact ones (OBJ-12), and readers of a tensor of
+/// this ABI find strides.
 ///
 /// # Safety
 /// As [`dims_of`].
@@ -167,7 +169,7 @@ unsafe fn dims_if_needed(dl: &DLTensor) -> Option<(Vec<i64>, Vec<i64>)> {
     (dl.strides.is_null() && dl.ndim > 0).then(|| unsafe { dims_of(dl) })
 }
 
-/// Device types whose data pointers are addresses.
+/// Device types whose data pointers are addresses: CPU, CUDA, pinned memory of CUDA, ROCm, pinned memory of ROCm, managed memory of CUDA.
 fn is_addressable(device: DLDevice) -> bool {
     matches!(device.device_type, 1 | 2 | 3 | 10 | 11 | 13)
 }

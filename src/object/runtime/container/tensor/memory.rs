@@ -59,6 +59,7 @@ impl Tensor {
             return Err(out_of_reach());
         }
         let count = self.nbytes();
+        // Without elements the address may be null; a slice needs one that is not.
         let Some(data) = NonNull::new(dl.data.cast::<u8>()).filter(|_| count != 0) else {
             return Ok(NonNull::slice_from_raw_parts(NonNull::dangling(), 0));
         };
@@ -107,6 +108,7 @@ impl Tensor {
             // SAFETY: an element inside the extents of a description of CPU memory, which is that of live memory by the
             // contracts of the makers of tensors; what writes to it is ordered as above.
             each(unsafe { std::slice::from_raw_parts(place, size) });
+            // Counts like a clock: the innermost index that can go on does, and those inside of it begin anew.
             let next = (0..at.len()).rev().find(|&axis| at[axis] + 1 < shape[axis]);
             let Some(axis) = next else { return Ok(()) };
             at[axis] += 1;
@@ -137,7 +139,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// Refuses what would write to a tensor whose producer forbids it.
+    /// Rejects what would write to a tensor whose producer forbids it.
     ///
     /// # Errors
     ///
@@ -158,7 +160,7 @@ pub(super) fn out_of_reach() -> Error {
     OBJ_11.refused(Kind::Unsupported, message).into()
 }
 
-/// Device types that the CPU can read.
+/// Device types that the CPU can read: its own memory, pinned memory of CUDA (3) and ROCm (11), managed memory of CUDA (13).
 pub(super) fn is_cpu(device: DLDevice) -> bool {
     matches!(device.device_type, 1 | 3 | 11 | 13)
 }

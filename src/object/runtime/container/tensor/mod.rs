@@ -36,6 +36,7 @@ pub struct Tensor(Ref<TensorObj>);
 /// The fixed part of a tensor.
 #[repr(C)]
 pub(crate) struct TensorObj {
+    /// Counts, index and deleter.
     header: Header,
     /// The description.
     pub dl: DLTensor,
@@ -84,7 +85,9 @@ impl DataOwner {
 /// A tensor that this library made: what other libraries make has [`TensorObj`] alone in common with it.
 #[repr(C)]
 struct OwnTensor {
+    /// What every library knows of a tensor.
     public: TensorObj,
+    /// What keeps the data alive; taken out when the tensor ends.
     owner: Option<DataOwner>,
     /// Shape and strides. A raw pointer: moving a box would end the description's view of it.
     dims: Option<NonNull<[i64]>>,
@@ -98,6 +101,7 @@ unsafe impl Object for OwnTensor {
         index::TENSOR
     }
 
+    // Tensors of other libraries have the same index and another memory behind the public part.
     fn matches(_: i32) -> bool {
         false
     }
@@ -138,17 +142,21 @@ impl Drop for OwnTensor {
     }
 }
 
-/// Strides of a compact row-major tensor.
+/// Strides of a compact row-major tensor of these extents, in elements; 1 for the innermost, none for a scalar.
 pub(crate) fn compact_strides(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![1i64; shape.len()];
     for at in (1..shape.len()).rev() {
+        // Wrapping: extents of a description may be anything, and no memory holds a tensor whose strides do not fit.
         strides[at - 1] = strides[at].wrapping_mul(shape[at]);
     }
     strides
 }
 
 impl Tensor {
+    /// A tensor of the description `dl`, whose memory `owner` keeps alive. With `dims`, extents and strides, the description points
+    /// to copies that the tensor owns; without, to those of the owner, which live as long.
     fn make(mut dl: DLTensor, dims: Option<(Vec<i64>, Vec<i64>)>, owner: DataOwner) -> Tensor {
+        // One block for both, extents first.
         let dims = dims.map(|(mut shape, strides)| {
             let ndim = shape.len();
             shape.extend(strides);
@@ -160,6 +168,7 @@ impl Tensor {
             }
             dims
         });
+        // Only until `Ref::new` writes the deleter of the type.
         unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
         let object = Ref::new(OwnTensor {
             public: TensorObj {
@@ -215,6 +224,7 @@ impl Tensor {
             let message = format!("a tensor of shape {shape:?} {why}");
             Error::from(OBJ_11.refused(Kind::Limit, message))
         };
+        // Apart from a size that is too large, though neither has a layout.
         if shape.iter().any(|extent| *extent < 0) {
             return Err(refused("has a negative extent"));
         }
@@ -260,8 +270,8 @@ impl Tensor {
     }
 
     /// Whether the producer of the memory forbids writing to it: bit 0 of the flags of a DLPack 1.x tensor (OBJ-12), or a
-    /// parameter that is linked into a library (GRF-43). A view of such a tensor inherits it. [`Tensor::fill`] and the copies into a tensor refuse it. Known of tensors that this library
-    /// made; DLPack before 1.0 has no flags.
+    /// parameter that is linked into a library (GRF-43). A view of such a tensor inherits it. [`Tensor::fill`] and the copies into
+    /// a tensor refuse it. Known of tensors that this library made; DLPack before 1.0 has no flags.
     pub fn is_read_only(&self) -> bool {
         Ref::<OwnTensor>::made(self.as_object()).is_some_and(|own| own.read_only)
     }
