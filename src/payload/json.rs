@@ -68,6 +68,7 @@ impl Payload<'_> {
         })?;
         // PAY-09 in reverse: a value without a form is one of the newest, as the newest is what reading prefers.
         let form = match value.get("form").and_then(Value::as_str) {
+            // PAY-01: a form of another layout is accepted: which layout it is for is known when it is written.
             Some(name) => info.forms.iter().find(|form| form.name == name),
             None => info.forms.first(),
         };
@@ -109,6 +110,7 @@ fn put_field(slot: &FormSlot, field: &Field<'_>, object: &mut Map<String, Value>
         Field::Relay(executable) => json_vm::relay_to(executable),
         Field::Relax(executable) => json_vm::relax_to(executable),
         Field::StackVms(list) => list.iter().map(|(name, vm)| stackvm_to(name, vm)).collect(),
+        // PAY-57: imports have no imports, so this is one level.
         Field::Imports(list) => list.iter().map(|import| import.to_json()).collect(),
     };
     object.insert(slot.name.into(), value);
@@ -303,6 +305,7 @@ fn stackvm_from(item: In<'_>) -> Result<(Text<'static>, StackVm<'static>), Viola
 fn named_tensor(name: &str, tensor: &TensorRecord<'_>) -> Value {
     let mut object = Map::new();
     object.insert("name".into(), name.into());
+    // The name first, and then the members of the tensor beside it.
     if let Value::Object(tensor) = from_record(tensor) {
         object.extend(tensor);
     }

@@ -181,6 +181,7 @@ pub(super) struct RelayFrame {
 
 impl RelayInstruction {
     /// The row of its opcode in code of release 0.`era`.
+    /// `None` for one that the release does not have (PAY-72).
     pub(crate) fn opcode_in(&self, era: u8) -> Option<&'static Opcode> {
         let mut rows = OPCODES.iter();
         // PAY-73: the rows of an opcode stand newest first, so the first that is not too new is that of the release.
@@ -191,6 +192,7 @@ impl RelayInstruction {
     /// PAY-71. The seed is the opcode, so that an instruction without fields hashes to its opcode.
     pub fn hash(&self) -> u64 {
         let mix = |key: u64, field: &i64| {
+            // PAY-71: in unsigned 64 bits, although fields are stored signed.
             let field = field.cast_unsigned();
             let step = field
                 .wrapping_add(0x9e37_79b9)
@@ -248,6 +250,10 @@ impl RelayInstruction {
     }
 
     /// Holds the instruction, number `index` of its function and with its first field at `first`, to PAY-72 to PAY-77.
+    ///
+    /// # Errors
+    ///
+    /// The rule, at the opcode or at the field that breaks it.
     fn check(&self, frame: &RelayFrame, index: u64, first: u64) -> Result<(), Violation> {
         let Some(row) = self.opcode_in(frame.era) else {
             let message = format!("release 0.{} has no opcode {}", frame.era, self.opcode);

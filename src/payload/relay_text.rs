@@ -20,6 +20,8 @@ use std::iter;
 
 impl RelayExecutable<'_> {
     /// The code of all functions as text.
+    /// The head of each function, its instructions with their index, and last the names of all primitives. A text for people:
+    /// nothing reads it.
     pub fn disassemble(&self) -> String {
         let mut text = String::new();
         for line in self.lines() {
@@ -101,6 +103,7 @@ impl RelayLine<'_> {
         // PAY-73: behind the fixed fields come as many as the count states, all of one meaning.
         let kinds = || opcode.fields.iter().chain(iter::repeat(&opcode.tail));
         let counts = |field: &(&i64, &RelayOperand)| *field.1 == RelayOperand::Count;
+        // PAY-75: known by the count, which may stand behind the register that it is about.
         let shaped = fields
             .iter()
             .zip(kinds())
@@ -125,6 +128,7 @@ impl RelayLine<'_> {
         index: usize,
         out: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
+        // A negative index names nothing, and is shown as the number that it is.
         let at = usize::try_from(value).ok();
         let function = || self.executable.functions.get(at?);
         let primitive = || self.executable.primitives.get(at?);

@@ -34,7 +34,7 @@ pub(crate) trait Build {
 ///
 /// # Errors
 ///
-/// OBJ-16 of kind malformed at the byte that is no JSON; OBJ-40 where it nests too deep, at the first byte inside; OBJ-39 at the
+/// OBJ-16 of kind malformed at the byte that is no JSON; OBJ-40 of kind limit where it nests too deep; OBJ-39 of kind limit at the
 /// brace of an object whose names collide.
 pub(crate) fn read<B: Build>(text: &[u8], build: B) -> Result<B::Value, Violation> {
     let mut reader = JsonReader { text, at: 0, build };

@@ -17,6 +17,7 @@ pub fn to_json(graph: &LegacyGraph) -> Result<Value, Violation> {
     let mut form = Map::new();
     form.insert("root".into(), graph.root.into());
     form.insert("nodes".into(), graph.nodes.iter().map(of_node).collect());
+    // Absent and empty differ: 0.2 and 0.3 have no such member (OBJ-32).
     if let Some(list) = &graph.tensors {
         let records = (0..list.len()).filter_map(|index| graph.tensor(index));
         let forms = records.map(|record| Ok(tensor::from_record(&record?)));
@@ -33,6 +34,7 @@ pub fn to_json(graph: &LegacyGraph) -> Result<Value, Violation> {
 fn of_node(node: &LegacyNode) -> Value {
     let mut form = Map::new();
     form.insert("type_key".into(), node.type_key.as_str().into());
+    // Empty is absent in the file, too (OBJ-31).
     for (name, bytes) in [("global_key", &node.global_key), ("repr", &node.repr)] {
         if !bytes.is_empty() {
             form.insert(name.into(), of_text(bytes));
@@ -118,6 +120,10 @@ impl From<&str> for FormError {
 }
 
 /// The inverse of [`of_node`].
+///
+/// # Errors
+///
+/// For a node without a string `type_key`, a text that is none, an index that is none.
 fn to_node(form: &Value) -> Result<LegacyNode, FormError> {
     let list = |name: &str| {
         form.get(name)
@@ -125,6 +131,7 @@ fn to_node(form: &Value) -> Result<LegacyNode, FormError> {
             .into_iter()
             .flatten()
     };
+    // What is absent is empty, as in a node that is read.
     let text = |name: &str| form.get(name).map_or(Ok(Vec::new()), to_text);
     let key = form.get("type_key").and_then(Value::as_str);
     Ok(LegacyNode {
@@ -152,10 +159,15 @@ fn to_text(form: &Value) -> Result<Vec<u8>, FormError> {
     }
     let bytes = form.get("bytes").and_then(Value::as_str);
     let bytes = bytes.and_then(|text| BASE64_STANDARD.decode(text).ok());
+    // C++ strings hold any bytes, and JSON text is UTF-8: hence two forms of a text.
     bytes.ok_or_else(|| FormError::Form(format!("{form} is neither a string nor bytes in base64")))
 }
 
 /// The index of a node, from 0 on.
+///
+/// # Errors
+///
+/// For a negative number, a fraction, and any other value.
 fn index(form: &Value) -> Result<usize, FormError> {
     let index = form.as_u64().and_then(|index| usize::try_from(index).ok());
     index.ok_or_else(|| FormError::Form(format!("{form} is no index")))

@@ -92,18 +92,23 @@ impl LegacyNode {
     fn releases(&self) -> impl Iterator<Item = Releases> + use<> {
         let key = match self.type_key.as_str() {
             "Array" | "Map" => Some(Releases::between(2, 20)),
+            // OBJ-32: a type of its own, until 0.7 made it a `Map` with `keys`.
             "StrMap" => Some(Releases::between(4, 6)),
             "int" | "bool" | "float" | "DataType" | "Device" => Some(Releases::between(21, 21)),
+            // OBJ-32: the names of tvm-ffi; 0.22 has them too, in another form (OBJ-18).
             key if key.starts_with("ffi.") => Some(Releases::between(21, 21)),
             "runtime.NDArray" => Some(Releases::between(9, 20)),
             "runtime.ShapeTuple" => Some(Releases::between(12, 20)),
             "runtime.BoxInt" | "runtime.BoxFloat" | "runtime.BoxBool" => {
                 Some(Releases::between(18, 20))
             }
+            // OBJ-32: the only one of its names that 0.21 still writes.
             "runtime.Module" => Some(Releases::between(14, 21)),
             key if key.starts_with("runtime.") => Some(Releases::between(7, 20)),
+            // A type of the compiler: when it came and went is not of this form.
             _ => None,
         };
+        // An empty member is not written (OBJ-31), so it needs no release.
         let keys = !self.keys.is_empty();
         let global_key = !self.global_key.is_empty();
         let repr = !self.repr.is_empty();
@@ -118,6 +123,7 @@ impl LegacyGraph {
     /// The release that wrote the graph, as far as it says so.
     pub fn release(&self) -> Option<Release> {
         let text = self.attrs.get(VERSION)?;
+        // A graph may have been edited, or written by a build without a version: no rule is about this text.
         std::str::from_utf8(text).ok()?.parse().ok()
     }
 

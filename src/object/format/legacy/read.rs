@@ -45,16 +45,22 @@ impl LegacyGraph {
     }
 
     /// Reads a graph. With `numbers`, the fields of types that are numbers, numbers are held to OBJ-36 node by node.
+    ///
+    /// # Errors
+    ///
+    /// As [`LegacyGraph::read`], and OBJ-36 with `numbers`.
     fn read_as(
         text: &[u8],
         numbers: Option<&dyn Fn(&str) -> NumberFields>,
         findings: &mut Findings,
     ) -> Result<LegacyGraph, Violation> {
         let mut reader = LegacyReader::new(text);
+        // Of the brace: where an absent member is blamed.
         let start = reader.here();
         let (mut root, mut nodes, mut tensors, mut attrs) = (None, None, None, None);
         let mut begun = false;
         while let Some((key, at)) = reader.member("a graph", &mut begun)? {
+            // The value is blamed where it begins, and a repeated member at its name.
             let value_at = reader.here();
             let again = match key.as_slice() {
                 b"root" => {
@@ -65,8 +71,10 @@ impl LegacyGraph {
                     let value = read_nodes(&mut reader, numbers, findings)?;
                     nodes.replace((value, value_at)).is_some()
                 }
+                // Kept as text: the release that counts their bytes may be a later member.
                 b"b64ndarrays" => tensors.replace(read_texts(&mut reader)?).is_some(),
                 b"attrs" => attrs.replace(read_attrs(&mut reader, findings)?).is_some(),
+                // OBJ-22: releases reject what they do not declare.
                 other => return Err(unknown("a graph", other, at)),
             };
             once(findings, again, "the graph", &key, at)?;
@@ -90,6 +98,7 @@ impl LegacyGraph {
                 format!("the root is node {root}, there are {count}")
             })
             .map_err(|broken| broken.in_field("root"))?;
+        // OBJ-30: a graph without nodes breaks OBJ-23 above, as its root names none.
         if nodes.first().is_some_and(|node| !node.type_key.is_empty()) {
             findings.note(
                 OBJ_30,
@@ -118,12 +127,18 @@ impl LegacyGraph {
     }
 
     /// The bytes of the record in `text`, whose string starts at `at`.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-26 of kind malformed for what is not base64; the rules of tensor records, at the letter with the first bits of the
+    /// field.
     fn read_tensor(
         &self,
         text: &[u8],
         at: u64,
         findings: &mut Findings,
     ) -> Result<Vec<u8>, Violation> {
+        // OBJ-26: held to its rules here, although a value is made of it only when a field refers to it.
         let bytes = BASE64_STANDARD.decode(text).map_err(|error| {
             OBJ_26
                 .broken(
@@ -158,6 +173,10 @@ impl LegacyGraph {
 }
 
 /// The tensors, still as text, and where each stands.
+///
+/// # Errors
+///
+/// OBJ-21.
 fn read_texts(reader: &mut LegacyReader<'_>) -> Result<Vec<(Vec<u8>, u64)>, Violation> {
     let (mut texts, mut begun) = (Vec::new(), false);
     while reader.element("b64ndarrays", &mut begun)? {
@@ -168,6 +187,10 @@ fn read_texts(reader: &mut LegacyReader<'_>) -> Result<Vec<(Vec<u8>, u64)>, Viol
 }
 
 /// The nodes, and where each stands.
+///
+/// # Errors
+///
+/// The first rule that a node breaks; OBJ-23 at the largest index where it names no node.
 fn read_nodes(
     reader: &mut LegacyReader<'_>,
     numbers: Option<&dyn Fn(&str) -> NumberFields>,
@@ -178,6 +201,7 @@ fn read_nodes(
     let mut largest = None;
     while reader.element("nodes", &mut begun)? {
         let at = reader.here();
+        // A violation names the node, since an offset alone is hard to find in a text of one line.
         let index = nodes.len();
         let node = read_node(reader, findings, at, &mut largest)
             .and_then(|(node, places)| {
@@ -191,6 +215,7 @@ fn read_nodes(
         starts.push(at);
     }
     if let Some((value, at)) = largest {
+        // The largest decides: if it is a node, all are. Its place is that of the first of its size.
         OBJ_23.require(value < nodes.len() as u128, at, || {
             let value = match value {
                 BEYOND => "more than a word".to_owned(),
@@ -217,6 +242,7 @@ impl NodeOffsets {
             return self.repr;
         };
         let (mut reader, mut begun) = (reader.back_at(self.attrs), false);
+        // Read again rather than kept: the place of every attribute would be held for the few that are wrong.
         let mut place = self.attrs;
         // The last of several counts.
         while let Ok(Some((key, _))) = reader.member("attrs", &mut begun) {
@@ -224,6 +250,7 @@ impl NodeOffsets {
             if key == name.as_bytes() {
                 place = at;
             }
+            // Not reached: the text was read once.
             if reader.string("an attribute").is_err() {
                 break;
             }
@@ -236,6 +263,10 @@ impl NodeOffsets {
 const BEYOND: u128 = u128::MAX;
 
 /// A node; `largest` is the largest index in any `data` so far, and where it stands.
+///
+/// # Errors
+///
+/// OBJ-21, OBJ-22, OBJ-24 and OBJ-25; under strict findings OBJ-28, OBJ-29 and OBJ-37.
 fn read_node(
     reader: &mut LegacyReader<'_>,
     findings: &mut Findings,
@@ -247,6 +278,7 @@ fn read_node(
         repr: start,
         attrs: start,
     };
+    // OBJ-25: apart until both are known, whichever comes first.
     let (mut text, mut bytes) = (Vec::new(), Vec::new());
     let (mut seen, mut begun): (Vec<Vec<u8>>, bool) = (Vec::new(), false);
     while let Some((key, at)) = reader.member("a node", &mut begun)? {
@@ -280,6 +312,7 @@ fn read_node(
                 while reader.element("data", &mut begun)? {
                     let at = reader.here();
                     let value = reader.number("data")?;
+                    // In 128 bits, so that an index beyond a word is larger than all others, whatever a word is here.
                     let wide = value.map_or(BEYOND, |value| value as u128);
                     if largest.is_none_or(|(known, _)| wide > known) {
                         *largest = Some((wide, at));
@@ -307,6 +340,7 @@ fn read_node(
     OBJ_25.require(text.iter().all(|byte| is_plain(*byte)), start, || {
         "`repr_str` holds a byte that is not from space to `~`".to_owned()
     })?;
+    // OBJ-25: releases drop these attributes silently, and the graph would be written back without them.
     let alone = node.attrs.is_empty() || text.is_empty() && bytes.is_empty();
     OBJ_25.require(alone, start, || {
         "a node has a representation and attributes".to_owned()
@@ -317,6 +351,11 @@ fn read_node(
 }
 
 /// OBJ-25: base64 of the length, u64, and that many bytes. Nothing stays nothing.
+///
+/// # Errors
+///
+/// OBJ-25 at the quote: kind malformed for what is not base64, kind truncated for a length beyond the bytes. Under strict findings
+/// OBJ-29 for bytes behind those, OBJ-37 for bytes that `repr_str` could hold.
 fn read_bytes(
     reader: &mut LegacyReader<'_>,
     findings: &mut Findings,
@@ -337,6 +376,7 @@ fn read_bytes(
     let mut cursor = Cursor::new(&all);
     // A violation counts from the string: letters are no bytes.
     let outside = |broken: Violation| OBJ_25.broken(broken.kind(), at, broken.message());
+    // OBJ-25: u64, little endian, inside of the base64: C++ writes the string as a record of its own.
     let length = cursor.u64("length", OBJ_25).map_err(outside)?;
     let bytes = cursor
         .take(length, "bytes", OBJ_25)
@@ -363,6 +403,7 @@ fn read_attrs(
 ) -> Result<BTreeMap<String, Vec<u8>>, Violation> {
     let (mut attrs, mut begun) = (BTreeMap::new(), false);
     while let Some((key, at)) = reader.member("attrs", &mut begun)? {
+        // OBJ-21: a name is UTF-8, while its value may be any bytes of a C++ string.
         let name = utf8(key.clone(), "the name of an attribute", at)?;
         let value = reader.string("an attribute")?;
         let again = attrs.insert(name, value).is_some();
@@ -372,10 +413,15 @@ fn read_attrs(
 }
 
 /// OBJ-24: a map has as many keys as values, or, without keys, pairs.
+///
+/// # Errors
+///
+/// OBJ-24 of kind malformed at the brace of the node.
 fn check_container(node: &LegacyNode, at: u64) -> Result<(), Violation> {
     let (keys, values) = (node.keys.len(), node.data.len());
     let kept = match node.container() {
         None | Some(Container::Array) => true,
+        // OBJ-24: also the empty map, which has neither member.
         Some(Container::Map) if keys == 0 => values.is_multiple_of(2),
         Some(Container::Map | Container::StrMap) => keys == values,
     };
@@ -388,10 +434,15 @@ fn check_container(node: &LegacyNode, at: u64) -> Result<(), Violation> {
 }
 
 /// OBJ-27, along `data`: takes away nodes that nothing refers to until none is left.
+///
+/// # Errors
+///
+/// OBJ-27 of kind cycle at the brace of a node that is left.
 fn check_cycles(nodes: &[LegacyNode], starts: &[u64]) -> Result<(), Violation> {
     let mut referrers = vec![0usize; nodes.len()];
     for node in nodes {
         for child in &node.data {
+            // OBJ-23 has been checked, so that each is there.
             if let Some(count) = referrers.get_mut(*child) {
                 *count = count.saturating_add(1);
             }
@@ -409,12 +460,14 @@ fn check_cycles(nodes: &[LegacyNode], starts: &[u64]) -> Result<(), Violation> {
             let Some(count) = referrers.get_mut(*child) else {
                 continue;
             };
+            // Once for each reference, as it was counted: a node may name another several times.
             *count = count.saturating_sub(1);
             if *count == 0 {
                 ready.push(*child);
             }
         }
     }
+    // What still has a referrer is on a cycle or below one; the first of these nodes is named.
     let left = referrers.iter().position(|count| *count != 0);
     let at = left.and_then(|index| starts.get(index).copied());
     OBJ_27.require_as(Kind::Cycle, left.is_none(), at.unwrap_or(0), || {
@@ -436,7 +489,11 @@ fn unknown(what: &str, key: &[u8], at: u64) -> Violation {
     OBJ_22.broken(Kind::Unsupported, at, message)
 }
 
-/// OBJ-28.
+/// Notes a member that is there a second time (OBJ-28). `again` states whether it is.
+///
+/// # Errors
+///
+/// Under strict findings, OBJ-28 of kind duplicate at the name.
 fn once(
     findings: &mut Findings,
     again: bool,

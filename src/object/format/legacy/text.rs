@@ -59,6 +59,10 @@ impl<'a> LegacyReader<'a> {
     }
 
     /// Whether an array has a next element, which is then what comes. `begun` is false before the first.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-21 where neither a bracket nor a comma comes.
     pub(super) fn element(&mut self, what: &str, begun: &mut bool) -> Result<bool, Violation> {
         self.next(b"[]", what, begun)
     }
@@ -72,6 +76,7 @@ impl<'a> LegacyReader<'a> {
         begun: &mut bool,
     ) -> Result<bool, Violation> {
         let [open, close] = *brackets;
+        // The caller keeps the state, so that a text of any depth takes no memory here.
         let first = !std::mem::replace(begun, true);
         if first {
             self.expect(open, what)?;
@@ -87,6 +92,11 @@ impl<'a> LegacyReader<'a> {
     }
 
     /// A string: five escapes, everything else as it stands, no end of line.
+    /// `what` is named in the violation.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-21: kind malformed for another escape and for the end of a line, kind truncated at the end of the text.
     pub(super) fn string(&mut self, what: &str) -> Result<Vec<u8>, Violation> {
         self.expect(b'"', what)?;
         let mut text = Vec::new();
@@ -98,6 +108,7 @@ impl<'a> LegacyReader<'a> {
                     Some(b'r') => b'\r',
                     Some(b'n') => b'\n',
                     Some(b't') => b'\t',
+                    // OBJ-21: no `\/` and no `\u`, which JSON has: writers of this form never wrote them.
                     Some(plain @ (b'"' | b'\\')) => plain,
                     Some(other) => {
                         let message = format!(
@@ -120,8 +131,13 @@ impl<'a> LegacyReader<'a> {
     }
 
     /// A count or index in decimal digits; `None` where it is more than a machine word.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-21: kind malformed where no digit comes, kind truncated at the end of the text.
     pub(super) fn number(&mut self, what: &str) -> Result<Option<usize>, Violation> {
         let start = self.here();
+        // OBJ-23: a number too large is read to its end, and is an index of no node rather than broken text.
         let mut value = Some(0usize);
         let mut digits = 0u32;
         while let Some(digit @ b'0'..=b'9') = self.peek() {
@@ -135,6 +151,7 @@ impl<'a> LegacyReader<'a> {
         if digits > 0 {
             return Ok(value);
         }
+        // A sign is no digit: -1 is broken text here, not an index.
         match self.peek() {
             None => Err(self.ends(what)),
             Some(_) => Err(self.not(what, "a number from 0 on", start)),
@@ -150,6 +167,7 @@ impl<'a> LegacyReader<'a> {
         if self.accept(byte) {
             return Ok(());
         }
+        // OBJ-21: upstream takes the end of the text for every bracket that is missing.
         match self.peek() {
             None => Err(self.ends(what)),
             Some(_) => {
@@ -183,6 +201,7 @@ impl<'a> LegacyReader<'a> {
 
     /// The violation for a text that ends inside of `what`.
     fn ends(&self, what: &str) -> Violation {
+        // OBJ-21: of kind truncated, as more of the text may make it whole.
         let message = format!("the text ends inside {what}");
         OBJ_21.broken(Kind::Truncated, self.at as u64, message)
     }
@@ -274,6 +293,7 @@ impl LegacyWriter {
             // OBJ-31: the space is there even where the line ends.
             self.text.extend_from_slice(b", ");
         }
+        // The first item begins a line, too.
         if lines {
             self.line();
         }
@@ -292,6 +312,8 @@ impl LegacyWriter {
         self.text.push(b'"');
         for byte in bytes {
             match byte {
+                // OBJ-21: these five have escapes; every other byte is written as it is, control characters and what is not UTF-8
+                // too.
                 b'\r' => self.text.extend_from_slice(b"\\r"),
                 b'\n' => self.text.extend_from_slice(b"\\n"),
                 b'\t' => self.text.extend_from_slice(b"\\t"),
@@ -310,6 +332,7 @@ impl LegacyWriter {
     /// Begins a line, with two spaces for each open container.
     fn line(&mut self) {
         self.text.push(b'\n');
+        // OBJ-31: by the containers that are open, those on one line among them.
         for _ in &self.scopes {
             self.text.extend_from_slice(b"  ");
         }

@@ -68,7 +68,8 @@ impl Build for Values {
     }
 }
 
-/// JSON text of a value. `indent` of 0 is compact, a negative one has the lines of an indented text and no spaces before them. Only None, bool, int, float, string, array, list and map have one.
+/// JSON text of a value. `indent` of 0 is compact, a negative one has the lines of an indented text and no spaces before them. Only
+/// None, bool, int, float, string, array, list and map have one.
 ///
 /// # Errors
 ///

@@ -40,6 +40,10 @@ struct Copier {
 
 impl Copier {
     /// The copy of a value, or the value itself where it is a leaf.
+    ///
+    /// # Errors
+    ///
+    /// A ValueError where values nest too deep; as [`deep_copy`].
     fn copy(&mut self, value: AnyView<'_>, depth: usize) -> Result {
         let Some(object) = value.as_object() else {
             return Ok(value.to_any());
@@ -67,6 +71,7 @@ impl Copier {
     /// The copy stands for the original from now on (OBJ-14: a deep copy shares what the original shares).
     fn remember(&mut self, original: &ObjectRef, copy: &Any) {
         let at = original.as_ptr() as usize;
+        // The original is held, so that no other object takes its address during the copy.
         self.copies.insert(at, (original.clone(), copy.clone()));
     }
 
@@ -112,6 +117,7 @@ impl Copier {
                 Ok(copy)
             }
             index::DICT => {
+                // As for a list: known before its pairs are, since a dict may contain itself.
                 let dict = Dict::new();
                 let copy = Any::from(dict.clone());
                 self.remember(object, &copy);
@@ -141,6 +147,7 @@ impl Copier {
                 ),
             ));
         };
+        // A shallow copy shares all fields, so that those without a setter need none.
         let copy = cast::<Function>(shallow)?.call(&[AnyView::from(object)])?;
         self.remember(object, &copy);
         let target = cast::<ObjectRef>(copy.view())?;
@@ -167,6 +174,11 @@ impl Copier {
     }
 
     /// Replaces the originals that stood in for open containers.
+    /// Looks into what can change, after all copies are made.
+    ///
+    /// # Errors
+    ///
+    /// What a getter, a setter or the hash of a key fails with.
     fn patch(&self) -> Result<()> {
         for (_, copy) in self.copies.values() {
             let Some(object) = copy.as_object() else {

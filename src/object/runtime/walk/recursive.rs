@@ -100,6 +100,7 @@ impl Hasher {
     fn object(&self, object: &ObjectRef, key_hash: u64, depth: usize) -> Result<u64> {
         let view = AnyView::from(object);
         let own = object.type_index();
+        // By its extents as they are, and not as items with tags: a shape holds plain i64.
         if let Some(extents) = extents_of(view) {
             let start = combine(key_hash, extents.len() as u64);
             return Ok(extents
@@ -107,6 +108,7 @@ impl Hasher {
                 .fold(start, |hash, extent| combine(hash, *extent as u64)));
         }
         if let Some(hook) = column::HASH.value(own) {
+            // The hook gets a callback for its parts, so that what is shared is hashed once through it, too (OBJ-14).
             let hasher = self.clone();
             let callback = Function::named(None, move |value: Any| {
                 hasher.hash(value.view(), depth + 1).map(|hash| hash as i64)
@@ -164,6 +166,7 @@ fn hash_plain(value: AnyView<'_>) -> u64 {
     let own = raw.type_index as u64;
     match raw.type_index {
         index::NONE => combine(0, 0),
+        // A cell of another library may hold any number but 0 for true.
         index::BOOL => combine(own, u64::from(raw.int() != 0)),
         index::FLOAT => combine(own, canonical(raw.float())),
         index::DATA_TYPE => {
@@ -270,6 +273,10 @@ impl Comparer {
     }
 
     /// Two values of one type that are no objects.
+    ///
+    /// # Errors
+    ///
+    /// A TypeError with OBJ-14 where an order is wanted of NaN, or of pointers that differ.
     fn plain(&self, left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
         let (a, b) = (left.as_raw(), right.as_raw());
         Ok(match a.type_index {
@@ -289,6 +296,7 @@ impl Comparer {
                 let (a, b) = (a.device(), b.device());
                 sign((a.device_type, a.device_id).cmp(&(b.device_type, b.device_id)))
             }
+            // A pointer or a tag alone: equal or not, and no order.
             _ if a.bits() == b.bits() && a.aux == b.aux => 0,
             own => {
                 return self
@@ -298,6 +306,10 @@ impl Comparer {
     }
 
     /// Two objects of one type. One object is equal to itself without a look inside, also where it holds a NaN.
+    ///
+    /// # Errors
+    ///
+    /// A ValueError where they nest too deep, and for an order of objects that contain themselves; as [`compare`].
     fn objects(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<i64> {
         // Addresses are enough: both objects live at least as long as this call, and the pair is removed before it ends.
         let pair = (left.as_ptr() as usize, right.as_ptr() as usize);
@@ -327,12 +339,14 @@ impl Comparer {
     /// What two objects of one type hold, by the hook of the type or part by part.
     fn contents(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<i64> {
         let own = left.type_index();
+        // Types of the runtime have no hooks, whatever is registered for them.
         if own >= index::STATIC_END
             && let Some(order) = self.hook(left, right, depth)?
         {
             return Ok(order);
         }
         if let (Some(a), Some(b)) = (sequence_of(left.into()), sequence_of(right.into())) {
+            // OBJ-14: the first element that differs decides, then the length, as for text.
             for (a, b) in a.iter().zip(&*b) {
                 let order = self.compare(a.view(), b.view(), depth + 1)?;
                 if order != 0 {
@@ -348,6 +362,7 @@ impl Comparer {
                 return unordered();
             }
             for (key, value) in &pairs {
+                // By lookup: the pairs of equal maps may be in another order (OBJ-08).
                 let Some(other) = lookup_in(right.into(), key.view())? else {
                     return unordered();
                 };
@@ -372,8 +387,13 @@ impl Comparer {
 
     /// What the hook of a type returns: `__ffi_eq__` where only equality is wanted, else `__ffi_compare__`; nothing for a type
     /// without one. Both get a callback for their parts.
+    ///
+    /// # Errors
+    ///
+    /// What the hook fails with, and a TypeError for a result that is no bool or no int.
     fn hook(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<Option<i64>> {
         let own = left.type_index();
+        // The callback shares the pairs on the way, so that objects which contain themselves end through a hook, too.
         let comparer = self.clone();
         // A type may state its equality alone, or an order, from which equality follows.
         if self.only_equal

@@ -50,6 +50,10 @@ impl Printer {
     }
 
     /// The text of any value. `depth` counts the objects around it.
+    ///
+    /// # Errors
+    ///
+    /// As [`repr`].
     fn print(&self, value: AnyView<'_>, depth: usize) -> Result<String> {
         let raw = value.as_raw();
         Ok(match raw.type_index {
@@ -80,6 +84,7 @@ impl Printer {
     /// The text of an object, once: what occurs again has the text that it had, and inside itself it is `...` (OBJ-13).
     fn object(&self, object: &ObjectRef, depth: usize) -> Result<String> {
         let at = object.as_ptr() as usize;
+        // OBJ-13: the hook of an object that occurs several times is called once, and so its text is kept.
         if let Some((_, text)) = self.seen().get(&at) {
             return Ok(match text {
                 Some(text) => text.clone(),
@@ -87,6 +92,7 @@ impl Printer {
             });
         }
         depth::check(depth)?;
+        // Not kept: a value without others in it cannot contain itself.
         if let Some(text) = self.leaf(object)? {
             return Ok(text);
         }
@@ -131,6 +137,10 @@ impl Printer {
     }
 
     /// The text of an object that may hold others.
+    ///
+    /// # Errors
+    ///
+    /// What the hook of its type or a getter fails with.
     fn compound(&self, object: &ObjectRef, depth: usize) -> Result<String> {
         let view = AnyView::from(object);
         let type_index = object.type_index();
@@ -148,6 +158,7 @@ impl Printer {
             let mut texts = Vec::new();
             for (key, value) in &pairs {
                 let key = self.print(key.view(), depth + 1)?;
+                // OBJ-13: a key prints as any value, so that "1" and 1 differ.
                 texts.push(format!("{key}: {}", self.print(value.view(), depth + 1)?));
             }
             return Ok(format!("{{{}}}", texts.join(", ")) + &self.address(object));
@@ -162,6 +173,7 @@ impl Printer {
             return Ok(cast::<String>(text.view())?);
         }
         let key = types::key_of(type_index);
+        // An entry by its name, and not by its fields: they are those of every entry.
         if let Some(name) = enum_name(object) {
             return Ok(format!("{key}.{name}{}", self.address(object)));
         }

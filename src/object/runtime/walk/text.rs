@@ -8,6 +8,7 @@ pub(crate) fn float_short(value: f64) -> String {
 }
 
 /// A float with `digits` significant digits, as C's `%.<digits>g` prints it.
+/// `digits` is at least 1. Not finite, it is `nan`, `-nan`, `inf` or `-inf`.
 pub(crate) fn general(value: f64, digits: usize) -> String {
     if value.is_nan() {
         // C prints the sign of a NaN, and `-nan` is in graphs that releases have written (OBJ-36).

@@ -43,6 +43,7 @@ pub(crate) fn first_mismatch(
         return Ok(None);
     }
     let mut paths = (root(), root());
+    // Noted on the way back, so the outermost is last.
     for (left, right) in lock(&walk.steps).iter().rev() {
         paths.0 = extend(&paths.0, left.0, left.1.clone());
         paths.1 = extend(&paths.1, right.0, right.1.clone());
@@ -108,6 +109,10 @@ impl StructuralComparer {
     }
 
     /// Two values. Those of different types are unequal, but for text and bytes in a cell or an object (VAL-03).
+    ///
+    /// # Errors
+    ///
+    /// A ValueError where they nest too deep; as [`equal`].
     fn any(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         if let (Some(a), Some(b)) = (str_bytes(&left), str_bytes(&right)) {
             return Ok(a == b);
@@ -116,6 +121,7 @@ impl StructuralComparer {
             return Ok(a == b);
         }
         let (a, b) = (left.as_raw(), right.as_raw());
+        // An array and a list of the same elements are two values here: a type decides how its objects are compared.
         if a.type_index != b.type_index {
             return Ok(false);
         }
@@ -133,6 +139,7 @@ impl StructuralComparer {
     fn objects(self: &Arc<Self>, left: &ObjectRef, right: &ObjectRef) -> Result<bool> {
         let (a, b) = (AnyView::from(left), AnyView::from(right));
         Ok(match left.type_index() {
+            // OBJ-10: one number has one sequence of words, so the words decide.
             index::BIG_INT => big_int::words_of(&a) == big_int::words_of(&b),
             index::ARRAY | index::LIST => return self.sequences(a, b),
             index::MAP | index::DICT => return self.maps(a, b),
@@ -143,6 +150,7 @@ impl StructuralComparer {
     }
 
     /// Two sequences of one type, element by element.
+    /// With a path wanted, a length that differs is blamed on the first element that only one side has.
     fn sequences(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         let left = sequence_of(left).unwrap_or_default();
         let right = sequence_of(right).unwrap_or_default();
@@ -197,6 +205,7 @@ impl StructuralComparer {
         for (key, value) in pairs_of(left).iter().flatten() {
             // A key that is a variable is looked up as the variable that it is bound to on the other side.
             let partner = self.partner(key, true);
+            // The keys of a map are looked up and not compared in order: equal maps may have another one (OBJ-08).
             let Some(other) = lookup_in(right, partner.view())? else {
                 self.step(
                     (AccessKind::MapItem, key.clone()),
@@ -243,6 +252,10 @@ impl StructuralComparer {
     }
 
     /// Two objects of a type that states its structural kind.
+    ///
+    /// # Errors
+    ///
+    /// A TypeError for a type that does not state its kind; what the hook or a getter fails with.
     fn described(
         self: &Arc<Self>,
         left: &ObjectRef,
@@ -258,6 +271,7 @@ impl StructuralComparer {
         }
         // A variable, or a node of a graph: what was matched once stays matched, on both sides.
         if matches!(kind, 2 | 3) {
+            // The lock is free again before any field is compared: a hook may come back here.
             let pairs = lock(&self.pairs);
             if let Some((_, known)) = pairs.right_of.get(&(left.as_ptr() as usize)) {
                 return Ok(known.as_ptr() == right.as_ptr());
@@ -280,6 +294,7 @@ impl StructuralComparer {
         match kind {
             // Nothing binds the variable here, so it equals itself alone.
             2 if !same && self.scope.region() == region::NONE => return Ok(false),
+            // Only now that they are equal: a pair that failed must not decide for the same objects elsewhere.
             2 | 3 => {
                 let mut pairs = lock(&self.pairs);
                 let both = (left.clone(), right.clone());
@@ -303,6 +318,7 @@ impl StructuralComparer {
         if let Some(hook) = column::S_EQUAL.value(info.type_index) {
             let walk = self.clone();
             let callback = Function::from_packed(move |args| {
+                // Packed, because the values may be of any type.
                 let [left, right, region_kind, name] = args else {
                     return Err(Error::new(
                         ErrorKind::Type,
@@ -324,6 +340,7 @@ impl StructuralComparer {
             return Ok(cast::<bool>(answer.view())?);
         }
         for (field, other) in fields_of_both(left, right) {
+            // A position in the source, for one: objects are equal whatever it is.
             if field.flags & flag::EQ_HASH_IGNORE != 0 {
                 continue;
             }

@@ -92,6 +92,7 @@ impl StructuralHasher {
     fn object(self: &Arc<Self>, object: &ObjectRef) -> Result<u64> {
         let view = AnyView::from(object);
         let info = described_type(object.type_index())?;
+        // By its key and not by its index: a process may register a type at any index.
         let key = info.key_hash;
         if let Some(items) = sequence_of(view) {
             let mut hash = combine(key, items.len() as u64);
@@ -146,6 +147,10 @@ impl StructuralHasher {
     }
 
     /// The hash of a tensor: rank, extents and data type, and its bytes unless they are left out.
+    ///
+    /// # Errors
+    ///
+    /// An InternalError for a tensor on another device, or one that is not compact.
     fn tensor(&self, tensor: &Tensor, key: u64) -> Result<u64> {
         let start = combine(key, tensor.shape().len() as u64);
         let mut hash = tensor
@@ -153,6 +158,7 @@ impl StructuralHasher {
             .iter()
             .fold(start, |hash, extent| combine(hash, *extent as u64));
         hash = combine(hash, Any::from(tensor.dl().dtype).as_raw().bits());
+        // The bytes as they lie in memory, so that only compact tensors on the CPU have a hash.
         if !self.skip_tensors {
             hash = combine(hash, hash_bytes(&tensor_bytes(tensor)?));
         }
@@ -160,6 +166,10 @@ impl StructuralHasher {
     }
 
     /// The hash of an object by its structural kind, finished once: what occurs again has the hash that it had.
+    ///
+    /// # Errors
+    ///
+    /// A TypeError for a type that does not state its kind; what the hook or a getter fails with.
     fn described(self: &Arc<Self>, object: &ObjectRef, info: &'static TypeInfo) -> Result<u64> {
         let kind = structural_kind(info)?;
         let at = object.as_ptr() as usize;
@@ -183,6 +193,7 @@ impl StructuralHasher {
         if kind == 3 {
             hash = combine(hash, self.nodes.fetch_add(1, Ordering::Relaxed));
         }
+        // The object is held with its hash, so that no other takes its address during the walk.
         lock(&self.done).insert(at, (object.clone(), hash));
         Ok(hash)
     }
@@ -204,6 +215,7 @@ impl StructuralHasher {
             return Ok(cast::<i64>(answer.view())? as u64);
         }
         for field in fields_of(object) {
+            // What equality leaves out the hash leaves out, so that equal objects have equal hashes.
             if field.flags & flag::EQ_HASH_IGNORE != 0 {
                 continue;
             }
