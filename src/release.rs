@@ -32,6 +32,7 @@ impl Release {
     pub const fn of(minor: u8) -> Release {
         match Release::new(minor) {
             Some(release) => release,
+            // In a constant the compiler stops here, so that a slip in a table is never shipped.
             None => panic!("TVM releases run from 0.2 to 0.27"),
         }
     }
@@ -66,6 +67,7 @@ impl FromStr for Release {
         if parts.next() != Some("0") {
             return Err(wrong());
         }
+        // What is no number fails here, and a number of no release in `new`: with one message.
         let minor = parts
             .next()
             .and_then(|minor| minor.parse().ok())
@@ -202,6 +204,7 @@ impl Layout {
     /// The layout that `release` writes.
     pub const fn of(release: Release) -> Layout {
         match release.minor() {
+            // BLOB-50: the layout has changed with 0.7, 0.21 and 0.22, and between them not.
             ..=6 => Layout::V0_2,
             7..=20 => Layout::V0_7,
             // One release: between the move to tvm-ffi and the new layout of the library binary.

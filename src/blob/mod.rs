@@ -149,6 +149,7 @@ impl<'a> Blob<'a> {
             Layout::V0_22 => framed::write(self, &mut body)?,
             _ => streamed::write(self, &mut body)?,
         }
+        // BLOB-01: the header is known when the body is written, and stands in front of it.
         let body = body.into_bytes();
         let mut out = Writer::new();
         // BLOB-01: `nbytes` is in front of everything and counts neither itself nor anything else in front.

@@ -47,6 +47,7 @@ pub fn rule(id: &str) -> Option<&'static RuleText> {
 /// The prose of a chapter: the text of `spec/<chapter>.md`.
 /// `None` for a name that is no chapter.
 pub fn chapter(name: &str) -> Option<&'static str> {
+    // Few files: a search takes less than a table of them.
     SPEC.iter()
         .find(|(file, _)| file.strip_suffix(".md") == Some(name))
         .map(|(_, text)| *text)
@@ -73,6 +74,7 @@ fn book() -> &'static Book {
             .filter_map(|(file, prose)| Some((file.strip_suffix(".md")?, prose)))
             .flat_map(|(chapter, prose)| parse(chapter, prose).unwrap_or_default())
             .collect();
+        // A report looks up the text of each rule that it names.
         let by_id = rules
             .iter()
             .enumerate()
@@ -80,11 +82,13 @@ fn book() -> &'static Book {
             .collect();
         let mut evidence: BTreeMap<String, Evidence> = EVIDENCE
             .iter()
+            // As for chapters: a test holds every file to its form.
             .flat_map(|(_, text)| parse_evidence(text).unwrap_or_default())
             .collect();
         // Verdicts of a rule that has gone since are left out: a test holds the table to the rules.
         for (id, judged) in parse_judged(JUDGED).unwrap_or_default() {
             if let Some(evidence) = evidence.get_mut(&id) {
+                // They are in files of their own, because a script writes verdicts and a person evidence.
                 [evidence.passed, evidence.failed] = judged;
             }
         }

@@ -111,6 +111,7 @@ impl RuleText {
             Some(_) => Some(0),
             None => self.text.find(&format!("\n\n{label}")).map(|at| at + 2),
         };
+        // The labels may come in either order, and one of them alone.
         let ends = |from: usize| {
             [UPSTREAM, HERE]
                 .iter()
@@ -140,7 +141,9 @@ impl RuleText {
         let first = paragraphs.next().unwrap_or_default();
         // A table in one line is no text: its rows are returned beside it.
         let prose = first.lines().filter(|line| !is_row(line));
+        // Paragraphs are wrapped in the file, and one line in a report.
         let words = prose.flat_map(str::split_whitespace).collect::<Vec<_>>();
+        // The first paragraph of a rule may be a table and nothing else.
         let line = match words.join(" ") {
             words if words.is_empty() => self.title.clone(),
             words => format!("{}. {words}", self.title),

@@ -132,6 +132,7 @@ impl Part<'_> {
     /// The names of the packed functions that this part exports (BLOB-62, BLOB-63).
     pub fn functions(&self) -> impl Iterator<Item = &str> {
         self.symbols.iter().filter_map(|symbol| match &symbol.role {
+            // BLOB-62: by the names that a caller looks up, without `__tvm_ffi_`.
             Role::Function(name) => Some(&**name),
             _ => None,
         })
@@ -139,6 +140,7 @@ impl Part<'_> {
 
     /// The prefix of a system library: that of its blob or context symbol.
     pub fn prefix(&self) -> Option<&str> {
+        // The blob first: that of a context is the same where both are there (BLOB-51).
         let of_blobs = self.blobs.iter().map(|blob| blob.prefix.as_str());
         let of_symbols = self.symbols.iter().map(|symbol| &*symbol.prefix);
         // BLOB-51: a system library without device code has no blob, and its context symbol has the prefix.
@@ -148,6 +150,7 @@ impl Part<'_> {
     /// Whether this is code that TVM compiled, or its library binary: not a runtime, which defines and calls functions of TVM, and
     /// has none of the symbols that a loader looks for.
     pub fn is_compiled(&self) -> bool {
+        // A library without device code has no blob, and is known by its context and slots (BLOB-65).
         !self.blobs.is_empty() || self.symbols.iter().any(Symbol::is_of_compiled_code)
     }
 
@@ -349,6 +352,7 @@ fn bounded<'a>(
     offset: u64,
     findings: &mut Findings,
 ) -> Result<(&'a [u8], Size), Violation> {
+    // BLOB-53: what the container has room for, which the header may not exceed.
     let granted = room.len() as u64;
     // BLOB-01: little endian on every machine, whatever the order of the object file.
     let header = room.first_chunk().map(|header| u64::from_le_bytes(*header));

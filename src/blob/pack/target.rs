@@ -84,6 +84,7 @@ impl Target {
     }
 
     /// The machine that this code runs on; `None` where object files for it cannot be written.
+    /// A constant of the build: the machine that this crate was compiled for.
     pub const fn host() -> Option<Target> {
         let format = if cfg!(target_vendor = "apple") {
             ObjectFormat::MachO

@@ -192,6 +192,7 @@ fn read_storage(item: &JsonText<'_>, entries: usize) -> Result<usize, Violation>
             format!("storage id {value}: run-time shapes are not supported")
         })
         .map_err(|broken| broken.in_field("attrs.storage_id"))?;
+    // GRF-52: an id that this machine cannot count to is above any number of entries.
     let id = usize::try_from(value).unwrap_or(usize::MAX);
     GRF_52
         .require_as(Kind::Limit, id < entries, item.offset(), || {

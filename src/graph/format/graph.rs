@@ -269,6 +269,7 @@ impl<'a> Top<'a> {
             }
             *slot = Some(value);
         }
+        // GRF-02: the first that is missing is reported, in the order of the specification.
         let mut required = TOP.iter().zip(found).map(|(name, value)| {
             value.ok_or_else(|| {
                 GRF_02.broken(
@@ -323,5 +324,6 @@ fn rows_of(nodes: &[Node]) -> Vec<usize> {
         count = outputs.saturating_add(count);
         count
     });
+    // GRF-12: the first number is 0, and each sum is where the next node begins.
     std::iter::once(0).chain(rows).collect()
 }

@@ -34,6 +34,7 @@ impl<'a> JsonText<'a> {
                 return Ok(JsonText::within(text, 0, value));
             }
         }
+        // GRF-01: the scan stopped at the byte that is not expected, or at the end.
         let (kind, message) = match scan.peek() {
             None => (
                 Kind::Truncated,
@@ -114,6 +115,7 @@ impl<'a> JsonText<'a> {
     ///
     /// `rule` of kind malformed for another value, and for half of a surrogate pair.
     pub(super) fn string(&self, rule: Rule, what: &str) -> Result<String, Violation> {
+        // GRF-01: here, and not when it was skipped, half of a surrogate pair is an error.
         let text = unescaped(self.text).map(Cow::into_owned);
         text.ok_or_else(|| self.wrong(rule, what, "a string"))
     }
@@ -220,6 +222,7 @@ impl Scan<'_> {
                 };
                 self.space();
                 if self.accept(b',') {
+                    // Behind a comma of an object a name must come: `{"a":1,}` is no JSON.
                     if *close == b'}' {
                         self.space();
                         self.key()?;
@@ -281,6 +284,7 @@ impl Scan<'_> {
         if !self.accept(b'0') {
             self.digits()?;
         }
+        // A digit must follow: `1.` is no number of JSON.
         if self.accept(b'.') {
             self.digits()?;
         }

@@ -16,6 +16,7 @@ use std::time::Instant;
 impl GraphExecutor {
     /// `executor` as a module; a debug executor has more functions (GRF-44).
     pub(crate) fn new(executor: Executor, debug: bool) -> GraphExecutor {
+        // GRF-44: a debug executor is an executor with more functions; none of them replaces another.
         const ALL: [&[ExecutorMethod]; 2] = [&methods::METHODS, &METHODS];
         let known = if debug { &ALL[..] } else { &ALL[..1] };
         GraphExecutor::with_methods(executor, known)
@@ -64,6 +65,7 @@ fn node_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Res
 /// GRF-44 of kind missing, without a node or output of that number.
 fn output_by_layer(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (node, index) = (position(args[0])?, position(args[1])?);
+    // GRF-44: nothing runs: 0.5 to 0.7 show what the last run left there.
     let entry = state.executor.graph().entry_of(node, index);
     let entry = entry.and_then(|entry| state.executor.entry(entry));
     let entry = entry.ok_or_else(|| {
@@ -166,6 +168,7 @@ fn individual_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
     check_pauses(&args[4..])?;
     let mut bytes = Vec::new();
     let (number, repeat) = (count(args[1])?, count(args[2])?);
+    // GRF-42: before the first run: a count of 0 would make the mean a division by it.
     debug::check_counts(&[number, repeat])?;
     for _ in 0..repeat {
         let seconds = debug::time_node(&mut state.executor, node, number, count(args[3])? as u64)?;

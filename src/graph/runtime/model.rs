@@ -93,6 +93,7 @@ impl Model {
         let graph = Arc::new(Graph::read(graph, &mut Findings::default())?);
         // SAFETY: as for this function.
         let module = unsafe { open(library.as_ref()) }?;
+        // GRF-31: imports are searched as well, without regard to the release of the graph.
         let kernels = |name: &str| module.function(name, true);
         let mut executor = Executor::new(graph, &kernels, executor_devices(devices)?)?;
         linked::link(&mut executor, &module, None)?;
@@ -114,12 +115,14 @@ impl Model {
             let index = self.executor.require_input(name)?;
             self.executor.set_input(index, tensor)?;
         }
+        // GRF-32: releases run on whatever the memory holds. An input that was forgotten is then a wrong result.
         let unset = self.executor.unset_inputs();
         if !unset.is_empty() {
             let message = format!("these inputs were never set: {}", unset.join(", "));
             return Err(GRF_32.refused(Kind::Missing, message).into());
         }
         self.executor.run()?;
+        // GRF-38: a run may return before the kernels of a device are done.
         self.executor.sync()?;
         (0..self.executor.output_count())
             .map(|index| self.executor.output(index)?.to_host_object())

@@ -235,6 +235,7 @@ impl ListingLine<'_> {
     fn constant(&self, index: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.listing.code.constants.get(index) {
             Some(RelaxConstant::Tensor(record)) => {
+                // The bytes that are stored: a record may have fewer than its shape takes (TEN-35).
                 let (dtype, bytes) = (record.dtype(), record.data().len());
                 write!(out, "tensor {dtype} {:?}, {bytes} bytes", record.shape())?;
                 let scope = i64::try_from(index)
@@ -249,6 +250,7 @@ impl ListingLine<'_> {
                 }
             }
             Some(RelaxConstant::Shape(extents)) => write!(out, "shape {extents:?}"),
+            // `escape_debug` leaves letters that print as they are, and escapes what would end the line.
             Some(RelaxConstant::Text(text)) => write!(out, "\"{}\"", text.escape_debug()),
             Some(RelaxConstant::Int(value)) => write!(out, "{value}"),
             // `Debug` always writes a point or an exponent: by `Display` 7.0 would read back as an integer.
@@ -273,6 +275,7 @@ impl<'c> InstructionText<'c> {
     }
 
     /// The name of a function for a line of code. A long name is cut: it may be in every line.
+    /// `?` for a number without a function, which no executable has that was read (PAY-93).
     fn name(&self, function: i64) -> std::str::EscapeDebug<'c> {
         let function = usize::try_from(function)
             .ok()

@@ -101,6 +101,7 @@ impl VmClosure {
         let result = if self.last.is_empty() {
             machine.run(self.function, args)?
         } else {
+            // VM-28: what the caller passes comes first, and what was bound fills the parameters behind.
             let all: Vec<AnyView<'_>> = args
                 .iter()
                 .copied()

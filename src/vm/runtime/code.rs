@@ -105,6 +105,7 @@ impl DecodedCode {
             functions: frames.collect::<Result<_, _>>()?,
         };
         for index in 0..code.offsets.len() {
+            // PAY-96: instructions do not overlap, so that this takes as long as the file has words.
             let step = decoded.decode_one(index, code.instruction(index)?, constants, functions);
             decoded.steps.push(step);
         }
@@ -150,6 +151,7 @@ impl DecodedCode {
                 };
                 self.operands
                     .extend(operands.into_iter().map(|operand| match operand {
+                        // VM-05: as an operand alone. The machine is made after its code, so that its address is not known yet.
                         relax_vm::RelaxOperand::Register(VM_REGISTER) => DecodedOperand::Machine,
                         // VM-20: the void register as an operand is None.
                         relax_vm::RelaxOperand::Register(VOID_REGISTER) => {
@@ -161,6 +163,7 @@ impl DecodedCode {
                         relax_vm::RelaxOperand::Immediate(value) => {
                             DecodedOperand::Fixed(*AnyView::from(value).as_raw())
                         }
+                        // VM-13: on the first device by now: the cell is that of the copy.
                         relax_vm::RelaxOperand::Constant(at) => {
                             DecodedOperand::Fixed(cell(constants, at))
                         }
@@ -192,6 +195,7 @@ impl FrameLayout {
             // Only functions of kind `vm` have a frame; the numbers of others mean something else, like the -2 of PAY-84.
             return Ok(FrameLayout::default());
         }
+        // PAY-97: at most as many as the code has words, which 32 bits count.
         let number = |count: i64, what: &str| {
             u32::try_from(count).map_err(|_| {
                 let message = format!("function `{}` has {count} {what}", function.name);

@@ -45,6 +45,7 @@ impl CallDepth {
     ///
     /// VM-25 of kind limit.
     pub(super) fn enter(registers: u32) -> Result<CallDepth, Error> {
+        // VM-25: of all machines on the thread together: they share its stack.
         let before = RUNNING.get();
         if before.functions >= DEEPEST {
             let message = format!("functions of the VM call each other more than {DEEPEST} deep");
@@ -71,6 +72,7 @@ impl CallDepth {
 
 impl Drop for CallDepth {
     fn drop(&mut self) {
+        // VM-25: what was there before. Nothing is subtracted, for the outermost has counted no registers.
         RUNNING.set(self.0);
     }
 }

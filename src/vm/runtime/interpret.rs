@@ -62,6 +62,7 @@ impl VirtualMachineImpl {
         frame: &mut VmFrame,
         watched: bool,
     ) -> Result<Any, Error> {
+        // In a variable of this call: releases keep one counter and one stack of frames for a machine, which two threads cannot share.
         let mut at = start;
         loop {
             // VM-01 holds that there is one; the end of the table is no place to fall over all the same.

@@ -136,6 +136,7 @@ impl VirtualMachine {
             left: AtomicU64::new(UNLIMITED),
             _imports: imports,
         });
+        // Builtins of the registry find the machine by the handle that compiled code passes them.
         let calling: Arc<dyn CallingMachine> = machine.clone();
         builtin::announce(&calling);
         Ok(VirtualMachine(machine))
@@ -336,6 +337,7 @@ impl VirtualMachineImpl {
     }
 
     /// The machine as the operand `%vm`.
+    /// An address, as compiled code has it. `with_machine` looks it up among the machines that are alive before it is followed.
     pub(super) fn handle(&self) -> AnyView<'_> {
         // SAFETY: functions that take `%vm` take it as the machine, which this is.
         unsafe { AnyView::handle(std::ptr::from_ref(self).cast_mut().cast::<c_void>()) }
@@ -431,6 +433,7 @@ impl VirtualMachineImpl {
     }
 
     /// What sees the calls, cloned, so that what is called may change it.
+    /// None of its locks is held when they are called.
     pub(super) fn watchers(&self) -> (Option<Observer>, Option<Function>) {
         let watchers = self
             .watchers

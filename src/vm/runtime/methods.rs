@@ -183,6 +183,7 @@ fn set_instrument(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
         Ok(name) => cast(registry::require(&name)?.call(&args[1..])?.view())?,
         Err(_) => cast::<Option<Function>>(args[0])?,
     };
+    // VM-66: a function that began without a watcher runs to its end without one.
     machine.0.set_instrument(instrument);
     Ok(Any::none())
 }

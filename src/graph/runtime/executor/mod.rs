@@ -65,6 +65,7 @@ impl Executor {
     ) -> Result<Executor, Error> {
         // A graph that was read keeps these rules; one that was made member by member may not.
         graph.check_members()?;
+        // Before any memory is taken: sizes of a file may be any (GRF-23).
         let plan = Plan::of(&graph)?;
         let Some(fallback) = devices.first().copied() else {
             return Err(GRF_30
@@ -133,6 +134,7 @@ impl Executor {
     ///
     /// What a function raises; a copy that a device rejects.
     pub fn run(&mut self) -> Result<(), Error> {
+        // GRF-38: an error ends the run; what ran before it has written its outputs.
         self.steps.iter().try_for_each(|step| self.execute(step))
     }
 
@@ -227,6 +229,7 @@ impl Executor {
 
     /// The entry of input `index` (GRF-32): a node of `arg_nodes` has one output (GRF-06).
     fn input_entry(&self, index: usize) -> Result<usize, Violation> {
+        // GRF-11: inputs are numbered by their places in `arg_nodes`, and not by their nodes.
         let node = self.graph.arg_nodes.get(index);
         node.and_then(|node| self.graph.entry_of(*node, 0))
             .ok_or_else(|| {

@@ -75,6 +75,7 @@ const ALL: &[(&str, Builtin)] = &[
         Builtin::Plain(checks::shape_info),
     ),
     (
+        // VM-57: in the wheel of 0.27 and in no tag; models of other releases never call it.
         "vm.builtin.check_string_info",
         Builtin::Plain(checks::string_info),
     ),
@@ -86,12 +87,14 @@ const ALL: &[(&str, Builtin)] = &[
         "vm.builtin.check_tuple_info",
         Builtin::Plain(checks::tuple_info),
     ),
+    // VM-56: despite the name nothing is copied.
     ("vm.builtin.copy", Builtin::Plain(tensors::same)),
     (
         "vm.builtin.ensure_zero_offset",
         Builtin::Plain(tensors::ensure_zero_offset),
     ),
     (
+        // VM-29: a closure is an index into a table, so that the machine must come along.
         "vm.builtin.invoke_closure",
         Builtin::OfMachine(closures::invoke_closure),
     ),

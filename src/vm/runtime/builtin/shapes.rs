@@ -15,8 +15,8 @@ use std::cell::Cell;
 /// `(machine, n)`: a row of n int64 on the host (VM-48).
 pub(super) fn alloc_shape_heap(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     let size = int(args, 1)?;
-    // Releases take the last device, whatever it is, and for Hexagon the first. Here it is the last that is the host: cells are read
-    // and written by this processor.
+    // VM-48: releases take the last device and fail where that is not the host; for Hexagon they take the first. Here it is the last
+    // that is the host, whatever stands behind it: cells are read and written by this processor.
     let int64 = DLDataType::scalar(0, 64);
     lasting(machine.host()?, &[size], int64, "")
 }
@@ -93,6 +93,7 @@ impl ShapeHeap<'_> {
 
 /// Where the cells begin: `data` and `byte_offset` together.
 fn first_cell(heap: &DLTensor) -> *const Cell<i64> {
+    // VM-48: releases use `data` alone. A heap that begins further on is then another one to them.
     heap.data
         .wrapping_byte_add(heap.byte_offset as usize)
         .cast_const()

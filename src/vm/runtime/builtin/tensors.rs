@@ -314,6 +314,7 @@ fn byte_in_place(dl: &DLTensor) -> Option<u8> {
             (0 | 1 | 6, 1 | 8, 1, 0)
         );
     if plain && !dl.data.is_null() {
+        // VM-53: the first element is at `byte_offset`, which releases leave out here.
         let first = dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize);
         // SAFETY: a scalar of one lane on the host, which has one byte: `plain` has seen type and rank. The argument's caller
         // keeps it for the call, and nothing writes to it meanwhile: by the contract of `module::load`, or in order (`copying`).
