@@ -43,8 +43,10 @@ pub(super) fn read(path: &Path, bound: Bound<'_>) -> Result<Tensor, CliError> {
     let (file, length) = input::regular(path)?;
     let most = match bound {
         Bound::File => length,
+        // `decode` compares with the tensor of the model, which is the closer bound.
         Bound::Like(..) => u64::MAX,
     };
+    // No further than the length of before: a file that grows while it is read would have no end.
     decode(file.take(length), &path.display().to_string(), most, bound)
 }
 
@@ -183,6 +185,7 @@ pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), 
     let wrong = |error: &dyn Display| {
         CliError::Message(format!("cannot write {}: {error}", path.display()))
     };
+    // In memory, because the file appears only when it is whole and has been read back.
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options =
         zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
@@ -371,6 +374,7 @@ mod tests {
         let plain = header("<f4", "False", "(2,)");
         let cases = [
             (
+                // 4 GiB are declared, and no memory is taken for them.
                 array(2, &plain, Some(u32::MAX), &[0; 8]),
                 "its header has 4294967295 bytes",
             ),
@@ -398,6 +402,7 @@ mod tests {
             (
                 array(
                     1,
+                    // 2^62 elements of four bytes: their product is beyond 64 bits.
                     &header("<f4", "False", "(4611686018427387904,)"),
                     None,
                     &[],
@@ -409,6 +414,7 @@ mod tests {
                 "more than the file justifies",
             ),
             (
+                // A parser that recurses would exhaust the stack.
                 array(2, &header("<f4", "False", &"(".repeat(4000)), None, &[]),
                 "an extent",
             ),

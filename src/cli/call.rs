@@ -68,6 +68,7 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
         Some(1) => Ok(Exit::Bad),
         // The process that called has printed why.
         Some(code) => std::process::exit(code),
+        // No code: a signal ended it, a segmentation fault for example.
         None => {
             eprintln!(
                 "`{}` of {} crashed ({status}). Compiled code checks few of its arguments: compare their number, order and types",
@@ -92,6 +93,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
     // SAFETY: who calls a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
     let loaded = unsafe { module::load_library(&args.library, Strictness::Lenient) };
     let loaded = loaded.map_err(CliError::of)?;
+    // A release loads an odd library, so that oddities are no reason not to call it.
     for finding in &loaded.findings {
         output::note(format_args!("note: {finding}"));
     }
@@ -142,6 +144,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
         };
         writeln!(out, "{header}{}", tensor_text(tensor))?;
         if let Some(folder) = &args.save {
+            // Counted among the out tensors, not among all arguments.
             super::array::write(tensor, &folder.join(format!("out_{index}.npy")))?;
         }
     }
@@ -161,12 +164,14 @@ fn find(root: &Module, name: &str) -> Result<Function, CliError> {
     let mut message = format!("the library has no function `{name}`");
     let mut known: Vec<String> = root.walk().iter().flat_map(functions).collect();
     known.sort();
+    // Several modules may export one name: a lookup finds the first of them (MOD-08).
     known.dedup();
     if !known.is_empty() {
         let known = listed(name, known.iter().map(String::as_str));
         message.push_str(&format!("; it has: {known}"));
     }
     for module in root.walk() {
+        // MOD-11: a module that no loader here knows may be the one that has the function.
         if let Some(hindrance) = module.implementation().and_then(|own| own.hindrance()) {
             message.push_str(&format!("\nnote: {hindrance}"));
         }
@@ -256,6 +261,7 @@ impl Passed {
         if device.kind == Device::CPU.kind {
             return Ok(None);
         }
+        // Tensors of `@FILE` and of `out:` alike: a kernel takes all of them from one device.
         let tensor = <Tensor as tvmspec::value::Argument>::try_from_view(self.value.view());
         tensor
             .map(|tensor| OnDevice::new(&tensor, device))
@@ -316,6 +322,7 @@ fn text_of(value: &Any) -> String {
         index::DEVICE => device_to_text(raw.device()),
         index::OPAQUE => format!("{:p}", raw.ptr()),
         index::SMALL_STR | index::STR => {
+            // A string of compiled code need not be UTF-8.
             String::from_utf8_lossy(str_bytes(&view).unwrap_or_default()).into_owned()
         }
         index::SMALL_BYTES | index::BYTES => format!(

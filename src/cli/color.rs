@@ -24,6 +24,7 @@ pub(crate) fn choose(choice: ColorChoice) {
             io::stdout().is_terminal() && !is_set("NO_COLOR") && !dumb
         }
     };
+    // Relaxed: no other memory is read by what it says, and no thread has started.
     PAINTS.store(paints, Ordering::Relaxed);
 }
 
@@ -71,6 +72,7 @@ impl Style {
 }
 
 /// Words that begin a line.
+// The first two are those of `diagnostic`; words in capitals are verdicts of `explain` and `check`.
 const FIRST: [(&str, Style); 11] = [
     ("error", Style::Bad),
     ("finding", Style::Odd),
@@ -206,8 +208,11 @@ mod tests {
             "",
             "\n",
             "errors: 1\n",
+            // A longer word of another alphabet.
             "finding\u{e9}\n",
+            // Byte 19 lies inside a character.
             "  tvm \u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\n",
+            // Shorter than the column of releases.
             "  tvm 0.2\n",
             "  tvm 0.2 to 0.6   module.loadbinary_metal\n",
             "FAILED\n",

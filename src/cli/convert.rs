@@ -42,6 +42,7 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         layout: args.from,
         blob: args.blob,
     };
+    // The whole of it: a conversion of what is left of a broken one would lose modules without a word.
     choice.whole(|unit, blob| {
         let converted = blob.convert(args.layout).map_err(|broken| {
             CliError::new(format!(

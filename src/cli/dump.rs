@@ -60,6 +60,7 @@ fn offset(text: &str) -> Result<u64, String> {
 /// The file cannot be read, its container is broken, nothing in it has fields, or no payload of the kind is known.
 pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
+    // Declared here, because the units borrow from it.
     let subject;
     let units = match &args.kind {
         Some(kind) => vec![payload_of(&input, kind, args.layout)?],
@@ -72,6 +73,7 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
     if args.json {
         let fields = dump::dump(&units, args.from);
         output::json(&fields)?;
+        // Known only now: units are read while their JSON is written.
         broken = fields.is_broken();
     } else {
         output::stream(|out| {

@@ -78,6 +78,7 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &Partial<'_>) -> Result<E
             input.name
         )));
     };
+    // Before decoding, so that a payload that breaks a rule can be written as well.
     if args.raw {
         output::write(&args.output, bytes, Content::Binary)?;
         return Ok(Exit::Good);
@@ -126,6 +127,7 @@ fn find<'m, 'a>(
         .filter(|(_, module)| module.kind == wanted);
     match (found.next(), found.next()) {
         (Some(module), None) => Ok(module),
+        // The first of them would be a guess.
         (Some(_), Some(_)) => Err(format!(
             "several modules are `{wanted}`; give the number that `tvmspec inspect` shows"
         )),
@@ -160,6 +162,7 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
             ))),
         };
     }
+    // All kernels in one piece: PTX, the source of OpenCL, a cubin.
     if let Some(code) = payload.data() {
         return write(&args.output, code);
     }
@@ -169,6 +172,7 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
             payload.kind(),
             fields(payload)
         ))),
+        // A single kernel needs no folder.
         [(_, code)] if !is_folder(&args.output) => write(&args.output, code),
         kernels if is_folder(&args.output) => {
             std::fs::create_dir_all(&args.output)?;
@@ -240,6 +244,7 @@ fn extension<'p>(payload: &'p Payload<'_>) -> &'p str {
 /// Writes code. Source may go to a terminal, machine code may not. Source is UTF-8 without NUL: PTX, for example.
 fn write(path: &Path, code: &[u8]) -> Result<Exit, CliError> {
     let text = std::str::from_utf8(code).is_ok_and(|text| !text.contains('\0'));
+    // By its bytes and not by its format: a format is a text of the file and may state anything.
     let content = if text { Content::Text } else { Content::Binary };
     output::write(path, code, content)?;
     Ok(Exit::Good)

@@ -84,6 +84,7 @@ impl Hexdump<'_> {
                 self.run(&fields, index)
             };
             if run > LONGEST_RUN {
+                // More of the start than of the end, where two rows show which index is the last.
                 let (head, tail) = (LONGEST_RUN / 2, 2);
                 for (position, field) in fields[index..index + run].iter().enumerate() {
                     if position < head || position >= run - tail || keep[index + position] {
@@ -106,6 +107,7 @@ impl Hexdump<'_> {
                     out,
                     "{:0w$x}  the end{}<- {}",
                     self.bytes.len(),
+                    // As wide as eight bytes and the gap behind them: the mark begins in the column of names.
                     " ".repeat(19),
                     mark.text,
                     w = widths.offset
@@ -131,6 +133,7 @@ impl Hexdump<'_> {
         let behind = self.spans.partition_point(|span| span.start <= offset);
         let near = self.spans.get(behind.saturating_sub(before + 1)..behind);
         let near = near.unwrap_or_default();
+        // Up to the next field, so that bytes between fields are rows as well.
         let next = self.spans.get(behind).map(|span| span.start);
         let first = near.first().map_or(0, |span| span.start);
         let fields = self.fields(near, first, next.unwrap_or(self.bytes.len() as u64));
@@ -145,6 +148,7 @@ impl Hexdump<'_> {
         };
         let mut out = String::new();
         for field in shown {
+            // Neighbours are there for comparison, and have no mark.
             let mark = if field.start <= at && at < field.end {
                 "<-"
             } else {
@@ -256,10 +260,12 @@ impl Hexdump<'_> {
                 writeln!(out, "{:>w$}  {left} more bytes", "..", w = widths.offset)?;
             }
             let chunk = &bytes[row * 8..bytes.len().min(row * 8 + 8)];
+            // Eight bytes take 23 characters: two digits each and a blank between them.
             let hex: Vec<String> = chunk.iter().map(|byte| format!("{byte:02x}")).collect();
             let offset = field.start + row * 8;
             let mut line = format!("{offset:0w$x}  {:<23}", hex.join(" "), w = widths.offset);
             if row == 0 {
+                // A colon in front is that of a length or a count, `: 3 bytes`, which is printed without `=`.
                 let value = match field.value.strip_prefix(':') {
                     Some(size) => format!(":{size}"),
                     None if field.value.is_empty() => String::new(),

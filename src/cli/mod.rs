@@ -70,6 +70,7 @@ struct CommandLine {
     color: ColorChoice,
 }
 
+// In the order of the help: looking into files, writing them, running them, judging implementations, help.
 #[derive(Subcommand)]
 enum Command {
     /// Show what a file holds: layout, modules, import tree, functions, payloads; nothing is executed

@@ -17,6 +17,7 @@ use std::io::Read;
 use tvmspec::value::DLDataType;
 
 /// How long a header may be. numpy reads 10,000 bytes.
+// Its `max_header_size`: a long header is an attack on the parser of Python, and no array needs one.
 const LONGEST: usize = 10_000;
 
 /// What an array is.
@@ -139,11 +140,13 @@ pub(super) fn header(word: &str, shape: &[i64]) -> Option<Vec<u8>> {
         "{{'descr': '{word}', 'fortran_order': False, 'shape': ({}), }}",
         shape.join(" ")
     );
+    // Blanks in front of the end of line fill the header up; its length counts them.
     // numpy begins the data at a multiple of 64, for readers that map the file.
     let filled = (PREFIX + text.len() + 1).next_multiple_of(64) - PREFIX - 1;
     text.push_str(&" ".repeat(filled - text.len()));
     text.push('\n');
     let length = u16::try_from(text.len()).ok();
+    // Version 1 has two bytes for the length, which is room for more than numpy reads: version 2 is never needed.
     let length = length.filter(|_| text.len() <= LONGEST)?;
     let mut out = b"\x93NUMPY\x01\x00".to_vec();
     out.extend(length.to_le_bytes());
@@ -159,6 +162,7 @@ pub(super) fn dtype_of(word: &str) -> Option<DLDataType> {
         ("i", bytes @ ("1" | "2" | "4" | "8")) => (0, bytes.parse().ok()?),
         ("u", bytes @ ("1" | "2" | "4" | "8")) => (1, bytes.parse().ok()?),
         ("f", bytes @ ("2" | "4" | "8" | "16")) => (2, bytes.parse().ok()?),
+        // TEN-04: code 6, as releases from 0.23 on have it.
         ("b", "1") => (6, 1),
         _ => return None,
     };
@@ -314,6 +318,7 @@ mod tests {
             let read = parsed(&text);
             assert_eq!((&read.shape[..], read.is_big_endian), (extents, true));
         }
+        // One axis has the same order in rows and in columns.
         parsed("{'descr': '<f4', 'fortran_order': True, 'shape': (2,)}");
     }
 

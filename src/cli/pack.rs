@@ -102,11 +102,13 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     // BLOB-14: it is packed in layout 0.7 and converted at the end, which rejects a tree that layout 0.2 cannot hold
     // (BLOB-17).
     let entries = read.map_err(named)?;
+    // The JSON form of a library binary without a tree has null there.
     let blob = match manifest.get("import_tree").filter(|tree| !tree.is_null()) {
         // An explicit tree numbers the modules as they are listed: they must not move.
         Some(tree) => as_listed(entries, tree, first).map_err(named)?,
         None => ordered(entries, algorithm, first).map_err(|broken| {
             let hint = match broken.rule() {
+                // TREE-25: the graph has no cycle, only the order of the release rejects it.
                 TREE_25 => "; `--order topological` stores it so that every loader accepts it",
                 _ => "",
             };
@@ -265,6 +267,7 @@ fn encode(kind: &str, decoded: &Value, layout: Layout, folder: &Path) -> Result<
         object.entry("kind").or_insert_with(|| kind.into());
     }
     let payload = Payload::from_json(&decoded).map_err(|error| error.to_string())?;
+    // A form of its own kind, written by `extract --json` for another module.
     if payload.kind() != kind {
         return Err(format!("the payload is that of a `{}`", payload.kind()));
     }

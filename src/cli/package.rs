@@ -74,6 +74,8 @@ impl Packaging {
                 output::write(&self.output, &object, Content::Binary)?;
             }
             PackageForm::Shared => {
+                // `_lib` is the library around the library binary: its code is in no payload, and only --with can
+                // supply it.
                 if self.with.is_empty() && blob.modules.iter().any(|module| module.kind == LIBRARY)
                 {
                     eprintln!(
@@ -127,6 +129,7 @@ impl Packaging {
     /// mistake.
     fn form(&self) -> Result<PackageForm, CliError> {
         let form = match extension(&self.output) {
+            // Before the extensions: stdout has none.
             _ if self.output.as_os_str() == "-" => PackageForm::Bin,
             "bin" | "library_bin" | "mblob" => PackageForm::Bin,
             "c" | "cc" | "cpp" => PackageForm::C,
@@ -157,6 +160,7 @@ impl Packaging {
     ///
     /// The release writes another layout, or has no prefix of this form (BLOB-61).
     fn naming(&self, layout: Layout) -> Result<Naming, CliError> {
+        // BLOB-59: the releases of a layout agree on the bytes, and not on the look of C text.
         let release = self.release.unwrap_or(layout.releases().until);
         if Layout::of(release) != layout {
             return Err(CliError::new(format!(
@@ -249,6 +253,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for name in ["lib.bin", "lib.c", "lib.o", "lib.so"] {
             let path = folder.path().join(name);
+            // A failure must leave an older output as it was.
             std::fs::write(&path, "what was there").unwrap();
             let Err(CliError::Message(message)) = packaging(path.clone()).write(&forgotten) else {
                 panic!("{name} is written");

@@ -180,6 +180,7 @@ fn line(message: &ConnectionMessage<'_>) -> String {
             }
         }
     };
+    // At a character, not at a byte: keys and names are UTF-8.
     if let Some((at, _)) = text.char_indices().nth(LONGEST) {
         text.truncate(at);
         text.push_str("...");

@@ -187,6 +187,7 @@ fn held(rule: &RuleText) -> String {
         (true, true) => "in every release".to_owned(),
         (false, true) => format!("since {since}"),
         (true, false) => format!("up to {until}"),
+        // Before the range, which would name the same release twice.
         (false, false) if since == until => format!("in {since} alone"),
         (false, false) => format!("from {since} to {until}"),
     }
@@ -248,6 +249,7 @@ fn texts(releases: &[Release]) -> Vec<String> {
 
 /// An element of the list that `spec/schema/rule.json` describes.
 fn as_json(rule: &RuleText) -> Json {
+    // A rule without evidence has empty lists, so that every element has the same members.
     let evidence = spec::evidence(&rule.id).cloned().unwrap_or_default();
     let failures = failures(rule).into_iter();
     json!({

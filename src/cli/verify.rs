@@ -50,6 +50,7 @@ fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError
     let input = Input::open(path)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
     let mut text = String::new();
+    // Across all units of the file: a person counts findings by file.
     let mut left = MOST;
     let each = |judged: &Judged<'_>| show(&mut text, &mut left, judged);
     let found = match Subject::open(name, bytes, args.layout) {
@@ -57,6 +58,7 @@ fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError
         // A container that breaks a rule has no parts, and is a violation like any other.
         Err(broken) => verify::broken(name, bytes, broken, each),
     };
+    // A finding is a tolerated oddity: the file is readable, and does not fail for it alone.
     let bad = !found.violations.is_empty() || args.strict && found.found() > 0;
     let exit = if bad { Exit::Bad } else { Exit::Good };
     if args.json {

@@ -21,6 +21,8 @@ pub(super) fn text(account: &Account) -> String {
     }
     for (releases, load) in &account.loads {
         let range = range(*releases);
+        // Beside the left column of 19 characters, which lines below the first leave empty: 97 of the 98 of a full
+        // line.
         let lines = wrap(&load.to_string(), 78);
         for (index, line) in lines.iter().enumerate() {
             let range = if index == 0 { range.as_str() } else { "" };
@@ -68,6 +70,7 @@ pub(super) fn text(account: &Account) -> String {
 /// What keeps this machine from loading the file, in lines; empty if nothing does.
 fn here(here: &Here) -> String {
     let mut out = String::new();
+    // Those that are here are in the JSON alone: a reader wants to know what is in the way.
     let missing = here.libraries.iter().filter(|(_, found)| !found);
     let missing: Vec<&str> = missing.map(|(name, _)| name.as_str()).collect();
     let mut paragraph = |text: &str| {
@@ -90,7 +93,9 @@ fn here(here: &Here) -> String {
         let names: Vec<String> = here
             .absent
             .iter()
+            // They are mostly of one library, which a few of them show.
             .take(8)
+            // Names of the file, which end up in a sentence of ours.
             .map(|name| format!("`{}`", name.escape_debug()))
             .collect();
         paragraph(&format!(

@@ -74,6 +74,7 @@ pub(super) fn params(out: &mut String, title: &str, tensors: &Value) {
 
 /// Saved objects: the root, who wrote them, and the types, the most frequent first.
 pub(super) fn objects(out: &mut String, objects: &Value) {
+    // The most frequent types show what was saved.
     const MOST: usize = 24;
     if !objects.is_object() {
         return;
@@ -143,6 +144,7 @@ pub(super) fn graph(out: &mut String, graph: &Value) {
     entries(out, "input", &graph["inputs"]);
     if let Some(functions) = graph["functions"].as_object() {
         for (name, calls) in functions {
+            // A function of a graph is mostly called once: the count is for the others.
             let times = if calls == 1 {
                 String::new()
             } else {

@@ -32,6 +32,7 @@ pub(crate) fn float_text(value: f64) -> String {
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         return format!("{digits}e{}", exponent_text(exponent));
     }
+    // Rust's own form has neither an exponent nor, for integers, a point.
     let text = format!("{value}");
     if text.contains('.') {
         text
@@ -80,6 +81,7 @@ fn shortest(value: f64, width: Width) -> String {
 /// The shortest decimal that reads back to the same float16: five digits tell any two of them apart.
 fn shortest_half(value: f64) -> String {
     let wanted = f16::from_f64(value);
+    // The crate `half` prints the digits of the float32 of the same value, which are more than numpy prints.
     let found = (0..=5)
         .map(|digits| format!("{value:.digits$e}"))
         .find(|text| {
@@ -118,6 +120,7 @@ pub(super) fn float_words(values: &[f64], width: Width) -> Vec<String> {
         .filter(|value| *value != 0.0)
         .collect();
     let largest = sizes.iter().copied().fold(0.0, f64::max);
+    // Zeros are left out: they need no digits of their own.
     let smallest = sizes.iter().copied().fold(f64::INFINITY, f64::min);
     // float16 has three digits and float32 six, which is where numpy changes over.
     let limit = match width {

@@ -42,6 +42,7 @@ pub(crate) fn array_text(dtype: DLDataType, shape: &[i64], bytes: &[u8]) -> Stri
             bytes.len()
         );
     };
+    // numpy prints a scalar as Python does, without brackets and padding.
     if shape.is_empty() {
         return elements.scalar();
     }
@@ -127,7 +128,7 @@ impl NumpyElements {
             (0, 16) => words(each(bytes, count, i16::from_le_bytes)?),
             (0, 32) => words(each(bytes, count, i32::from_le_bytes)?),
             (0, 64) => words(each(bytes, count, i64::from_le_bytes)?),
-            // One bit of an unsigned integer is the bool of releases up to 0.20.
+            // TEN-04: one bit of an unsigned integer is the bool of releases up to 0.22.
             (1, 1) | (6, 8) => NumpyElements::Words(each(bytes, count, |[byte]: [u8; 1]| {
                 python_bool(byte != 0)
             })?),
@@ -217,6 +218,7 @@ impl Print<'_> {
             // Matrices have an empty line between them, cubes two, and so on.
             let separator = "\n".repeat(rest.len());
             let inner = format!("{indent} ");
+            // Every line but the first begins with its indent, which `strip_prefix` below takes off the first.
             let rows: Vec<String> = positions
                 .into_iter()
                 .map(|at| match at {
@@ -251,6 +253,7 @@ impl Print<'_> {
             };
             // A word that is longer than a line has one of its own.
             if line.len() + word.len() > width && line.len() > indent.len() {
+                // Without the blank behind its last word.
                 text.push_str(line.trim_end());
                 text.push('\n');
                 line = indent.to_owned();

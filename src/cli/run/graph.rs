@@ -95,6 +95,8 @@ pub(super) fn run(
         .map(|index| {
             Ok((
                 format!("out_{index}"),
+                // GRF-45: an output is the executor's own memory, possibly of a device, and the profile below runs the
+                // graph again.
                 executor.output(index)?.to_host_object()?,
             ))
         })

@@ -253,6 +253,7 @@ fn load(path: &Path) -> Result<Module, CliError> {
 fn spinner(path: &Path) -> ProgressBar {
     const LARGE: u64 = 64 << 20;
     let size = std::fs::metadata(path).map_or(0, |file| file.len());
+    // A file or a pipe would get every step of the animation.
     if size < LARGE || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }

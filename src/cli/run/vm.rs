@@ -89,6 +89,7 @@ fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any
         // By number: `NAME.10` comes behind `NAME.9`.
         tuple.sort();
         if tuple.is_empty() {
+            // All of them are collected: a model may have dozens.
             missing.push(*param);
         }
         let mut items: Vec<Any> = Vec::new();
@@ -115,6 +116,7 @@ fn leaves(value: &Any, outputs: &mut Vec<(String, Tensor)>) {
     }
     match cast::<Tensor>(value.view()) {
         Ok(tensor) => outputs.push((format!("out_{}", outputs.len()), tensor)),
+        // A shape or a number, which .npz has no place for.
         Err(_) => eprintln!("note: a part of the result is no tensor: {value:?}"),
     }
 }
