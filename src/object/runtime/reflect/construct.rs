@@ -79,6 +79,7 @@ impl InitParameters {
             self.key,
             field.name()
         );
+        // With the parts of the error: a frontend raises its own exception again by the kind, and shows where it came from.
         let (kind, trace) = (error.kind().as_str().to_owned(), error.backtrace());
         Error::with_parts(
             kind.as_bytes(),
@@ -265,8 +266,11 @@ fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
 /// memory is no valid state of. Members of enumerations are.
 fn is_open(info: &'static TypeInfo) -> bool {
     match info.type_index {
+        // A header and nothing else.
         index::OBJECT => true,
+        // Types with a fixed index are Rust types here, of whose fields reflection knows few or none.
         own if own < index::DYNAMIC_BEGIN => false,
+        // Zeroed, their number is 0 and their name a cell with None; Python derives its enumerations from them.
         own if types::is_instance(own, enum_index()) => true,
         own => types::lay_out(own, types::ObjectLayout::Record),
     }
@@ -302,6 +306,7 @@ pub fn make_object(args: &[AnyView<'_>]) -> Result {
         ));
     }
     let info = info(type_index)?;
+    // Fields are set in place; where one fails, the object ends with those that are set.
     let object = create(info)?;
     // All names are read before the first field is set.
     let names: Result<Vec<String>> = pairs

@@ -34,6 +34,7 @@ pub(super) fn register() {
     };
     // SAFETY: no documentation and no creator; every object has a header.
     let _ = unsafe { types::set_metadata(index::OBJECT, root) };
+    // The `sizeof` of C++, which counts the address of the table of virtual functions in front of the header.
     let module = Describe::opaque(index::MODULE, 48, 0);
     // Python reads a module's imports as a field, not by a function.
     let imports = "{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}";
@@ -326,6 +327,7 @@ fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
 /// Sets the hooks of `ffi.BigInt`: two objects of one number are the same key, equal, and of the same hash, although they are two
 /// objects (OBJ-10, OBJ-14).
 fn big_integers() {
+    // The fixed part: the words behind it are as many as the number needs.
     Describe::opaque(index::BIG_INT, 32, 0)
         // Function objects: C++ of every tvm-ffi calls these alike, bare functions it does not (OBJ-38).
         .attr(
@@ -358,6 +360,7 @@ fn big_integers() {
             Function::named(
                 None,
                 |left: AnyView<'_>, right: AnyView<'_>, _: AnyView<'_>| {
+                    // -1, 0 or 1.
                     let order = big_int::compare(&words(left)?, &words(right)?);
                     Ok::<i64, Error>(order as i64)
                 },

@@ -75,6 +75,7 @@ fn start() {
         containers::register();
         #[cfg(feature = "frontend")]
         frontend();
+        // Last: a thread that reads true sees all that is registered.
         READY.store(true, Ordering::Release);
     });
 }
@@ -89,7 +90,8 @@ fn frontend() {
     visit::register();
 }
 
-/// Registers a builtin. A name that a user took before is left to him.
+/// Registers a builtin, with the metadata of the types of `body`. A name that the program registered before this library came up stays the
+/// program's.
 pub(crate) fn def<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) {
     registry::define(name, Code::of(body));
 }

@@ -61,6 +61,7 @@ pub(crate) struct AccessPathObj {
     depth: i32,
 }
 
+// As C++ has them: it reads the fields of both where they lie.
 const _: () = assert!(size_of::<AccessStepObj>() == 48 && size_of::<AccessPathObj>() == 48);
 
 /// A header for a value that is not on the heap yet.
@@ -172,6 +173,7 @@ fn steps(path: &AccessPath) -> Result<Vec<Any>> {
         }
         at = cast::<AccessPath>(AnyView::from(&parent))?;
     }
+    // A path leads from its last step back to the root.
     steps.reverse();
     Ok(steps)
 }
@@ -179,6 +181,7 @@ fn steps(path: &AccessPath) -> Result<Vec<Any>> {
 /// Whether two rows of steps are the same as far as both go. Keys are equal as those of maps are (OBJ-02).
 fn same_steps(left: &[Any], right: &[Any]) -> Result<bool> {
     for (left, right) in left.iter().zip(right) {
+        // Compared by kind and key: two steps that say the same are two objects.
         let left = cast::<Ref<AccessStepObj>>(left.view())?;
         let right = cast::<Ref<AccessStepObj>>(right.view())?;
         if left.kind != right.kind || !any_equal(left.key.view(), right.key.view())? {
@@ -206,11 +209,13 @@ fn is_prefix(short: &AccessPath, long: &AccessPath) -> Result<bool> {
 fn step_text(step: &AccessStepObj, repr: &Function) -> Result<String> {
     let plain = || -> Result<String> { Ok(cast::<i64>(step.key.view())?.to_string()) };
     let shown = || -> Result<String> { Ok(cast::<String>(repr.call(&[step.key.view()])?.view())?) };
+    // The numbers of `AccessKind`. A key of a map is any value, so `repr` shows it, a string in quotes.
     Ok(match step.kind {
         0 => format!(".{}", cast::<String>(step.key.view())?),
         1 => format!("[{}]", plain()?),
         2 => format!("[{}]", shown()?),
         4 => format!("[<missing:{}>]", plain()?),
+        // Any other number, which reflection may write, prints as well: upstream does not expect one.
         // A missing attribute, too, whose name prints in quotes here.
         _ => format!("[<missing:{}>]", shown()?),
     })

@@ -63,6 +63,7 @@ impl Clone for Key {
 ///
 /// What the structural hash raises.
 fn key_of(value: Any) -> Result<Ref<Key>> {
+    // As upstream: free variables are not mapped, and the contents of tensors count.
     let hash = structural::hash(value.view(), false, false)? as i64;
     Ok(Ref::new(Key {
         header: blank(),
@@ -78,6 +79,7 @@ fn key_of(value: Any) -> Result<Ref<Key>> {
 /// A TypeError for a value that is no key; what structural equality raises.
 fn same_key(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let (left, right) = (cast::<Ref<Key>>(left)?, cast::<Ref<Key>>(right)?);
+    // One object is equal to itself, whatever it holds; only equal hashes are worth a comparison of contents.
     Ok(left.as_ptr() == right.as_ptr()
         || (left.hash == right.hash
             && structural::equal(left.key.view(), right.key.view(), false, false)?))
@@ -93,9 +95,9 @@ impl From<Mismatch> for Any {
     }
 }
 
-// An array of two is the tuple of C++, whose metadata name the types of its places.
 impl Named for Mismatch {
     fn named() -> Schema {
+        // C++ has a tuple, which is an array of fixed length in this ABI.
         let pair = || Schema::with("Tuple", &[AccessPath::schema, AccessPath::schema]);
         Schema::with("Optional", &[pair])
     }

@@ -86,6 +86,7 @@ fn register_visits() {
     def(
         "ffi.StructuralWalk",
         |root: Any, plain: Callbacks, with_region: Callbacks, order: i64| {
+            // 0 is before the parts, any other number after them.
             let order = VisitOrder::from_number(order);
             walk::walk(root.view(), links(plain, with_region), order)
         },
@@ -144,6 +145,7 @@ fn register_rewrites() {
             )
         },
     );
+    // Its callbacks say one by one whether they may change a value itself (OBJ-35).
     def("ffi.StructuralMutate", rewrite::mutate);
 }
 
@@ -151,9 +153,11 @@ fn register_rewrites() {
 /// behind it each library keeps what its own table needs.
 fn register_types() {
     let interrupt = Describe::<Interrupt>::whole(0);
+    // The default is None: an interrupt may say no more than that it ends the visit.
     field!(interrupt, Interrupt, value: Any,
         "value", "", index::ANY, types::flag::HAS_DEFAULT, "{\"type\":\"Any\"}");
     let context = Describe::<ErrorContext>::whole(0);
+    // Innermost first: an object is added as the error passes it on the way up.
     field!(context, ErrorContext, pattern: List, "reverse_visit_pattern", "", index::LIST, 0,
         "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}");
     field!(context, ErrorContext, before: Option<ObjectRef>, "prev_error_context", "", index::ANY, 0,
