@@ -20,6 +20,7 @@ pub(crate) fn choose(choice: ColorChoice) {
         ColorChoice::Auto => {
             // https://no-color.org: a value of any text but the empty one.
             let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+            // A dumb terminal prints escapes as text.
             let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
             io::stdout().is_terminal() && !is_set("NO_COLOR") && !dumb
         }

@@ -44,6 +44,7 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
     };
     // The whole of it: a conversion of what is left of a broken one would lose modules without a word.
     choice.whole(|unit, blob| {
+        // BLOB-17: what the other layout cannot hold is an error about this command, not a broken rule of the file.
         let converted = blob.convert(args.layout).map_err(|broken| {
             CliError::new(format!(
                 "{} cannot go from layout {} to {}: {}",

@@ -36,6 +36,7 @@ impl DiagnosedBytes<'_> {
         let mut out = format!("error {}: {}\n", broken.rule(), broken.message());
         match broken.offset() {
             Some(offset) => self.location(&mut out, offset, broken.field()),
+            // A rule about the file as a whole, or about what was never bytes.
             None => {
                 let _ = writeln!(out, "  {}", self.name);
             }

@@ -124,6 +124,7 @@ fn payload_of<'i>(
 ) -> Result<Unit<'i>, CliError> {
     let layout = layout.unwrap_or(Layout::V0_22);
     Unit::payload(&input.name, input.bytes(), kind, layout).ok_or_else(|| {
+        // The nearest, however far it is: the list of kinds is long.
         let near = payload::kinds()
             .iter()
             .map(|info| (distance(kind, info.kind), info.kind))

@@ -148,6 +148,7 @@ fn find<'m, 'a>(
 ///
 /// The module stores no code, has no kernel of that name, or has several for one file.
 fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit, CliError> {
+    // Empty for kinds that store all kernels in one piece, as CUDA does; Vulkan, for example, stores each by itself.
     let kernels: Vec<(&str, &[u8])> = payload.kernels().collect();
     if let Some(name) = &args.kernel {
         let found = kernels.iter().find(|(kernel, _)| kernel == name);

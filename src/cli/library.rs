@@ -91,9 +91,11 @@ fn pick<'u, 'a>(
 ) -> Result<&'u Unit<'a>, CliError> {
     let libraries: Vec<&Unit<'a>> = units
         .iter()
+        // --blob counts library binaries alone: a file may have parameters or a graph beside them.
         .filter(|unit| matches!(unit.format, Format::Library { .. }))
         .collect();
     match (libraries.as_slice(), wanted) {
+        // Whatever the number is: what the file is helps more than that it has none of that number.
         ([], _) => Err(CliError::new(subject.nothing())),
         ([one], None) => Ok(one),
         (several, Some(index)) => several.get(index).copied().ok_or_else(|| {

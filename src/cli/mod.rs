@@ -201,6 +201,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(Exit::Bad) => ExitCode::from(1),
         Ok(Exit::Failed) => ExitCode::from(2),
         Err(CliError::Message(message)) => {
+            // On stderr: what reads stdout gets results alone.
             output::note(format_args!("error: {message}"));
             ExitCode::from(2)
         }

@@ -184,6 +184,7 @@ impl ManifestEntry {
             .collect();
         let payload = match (sources.as_slice(), kind == LIBRARY) {
             ([], true) => None,
+            // BLOB-17: its code is the library itself.
             (_, true) => return Err("`_lib` has no payload".into()),
             (["file"], _) => Some(load(folder, &value["file"])?),
             (["payload"], _) => {

@@ -105,6 +105,7 @@ impl Packaging {
     fn found_again(&self, file: &[u8], bytes: &[u8], layout: Layout) -> Result<(), CliError> {
         let again = container::open(file).map_err(|broken| self.not_written(&broken))?;
         let found = again.blobs().any(|(_, found)| {
+            // BLOB-18: symbol and bytes together decide how a loader reads it.
             found.bytes == bytes && detect::detect(bytes, Some(&found.symbol)) == layout
         });
         if !found {

@@ -51,6 +51,7 @@ pub(crate) fn run(args: RpcDecodeArgs) -> Result<Exit, CliError> {
     } else {
         output::stream(|out| write_out(out, &connection, args.brief))?;
     }
+    // Findings are tolerated oddities, and do not count.
     let whole = connection.client.broken.is_none() && connection.server.broken.is_none();
     Ok(if whole { Exit::Good } else { Exit::Bad })
 }
@@ -90,6 +91,7 @@ fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool)
     writeln!(out, "spoken as in {}", range(first, last))?;
     for (first, last, broken) in &connection.others {
         match broken {
+            // Few messages differ between the forms: a short session may be one of several releases.
             None => writeln!(
                 out,
                 "  {}: too, as far as these bytes show",
@@ -167,6 +169,7 @@ fn line(message: &ConnectionMessage<'_>) -> String {
         ConnectionMessage::Hello(hello) => format!("hello `{}`", hello.key),
         ConnectionMessage::Answer(HelloAnswer::Success(key)) => format!("success `{key}`"),
         ConnectionMessage::Answer(HelloAnswer::Duplicate) => "duplicate key".to_owned(),
+        // RPC-04: the code is called mismatch, which does not tell what it means.
         ConnectionMessage::Answer(HelloAnswer::Mismatch) => "no server of this key".to_owned(),
         ConnectionMessage::Packet(packet) => {
             // RPC-11: a packet of nothing has no code.

@@ -14,6 +14,7 @@ use tvmspec::spec::{self, Evidence, RuleText};
 
 /// The releases in whose files each rule was read, as `tests/foreign/eras.rs` writes it: an object of lists by rule
 /// id.
+// Compiled in, as the book and the cases are: the command works without the repository.
 const ERAS: &str = include_str!("../../golden/eras/rules.json");
 
 #[derive(clap::Args)]
@@ -59,6 +60,7 @@ pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
 
 /// The error for an id that no rule has, with the prefixes that there are.
 fn unknown(id: &str) -> CliError {
+    // Prefixes and not ids, of which there are hundreds.
     let prefixes: BTreeSet<&str> = spec::rules()
         .iter()
         .filter_map(|rule| rule.id.split_once('-').map(|(prefix, _)| prefix))
@@ -114,6 +116,7 @@ fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, &'static known:
     let mut found = Vec::new();
     for (file, known) in known::embedded() {
         for entry in &known.entries {
+            // An entry names its cases by a pattern.
             let hit = cases(rule).filter(|case| glob(&entry.case, &case.id));
             found.extend(hit.map(|case| (*file, case.id.as_str(), entry)));
         }
@@ -136,6 +139,7 @@ fn page(rule: &RuleText) -> String {
         words(&rule.who),
         held(rule)
     );
+    // A rule without kinds rejects nothing: it is about a behaviour.
     if !rule.kinds.is_empty() {
         let _ = write!(obliged, "; rejected as {}", words(&rule.kinds));
     }

@@ -16,6 +16,7 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     table
         // No rules between cells: rows are copied, searched and cut by other programs.
         .load_style(presets::NOTHING)
+        // Without a width every row is one line: what reads a file or a pipe takes them apart by lines.
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(header.iter().copied())
         .add_rows(rows);
@@ -29,6 +30,7 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let lines = table.to_string();
     lines
         .lines()
+        // Cells are padded to their column, the last one of a row, too.
         .map(|line| format!(" {}\n", line.trim_end()))
         .collect()
 }
@@ -87,6 +89,7 @@ pub(crate) fn size(bytes: u64) -> String {
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
         if value < 1024.0 || unit == "TiB" {
             return match unit {
+                // Bytes are whole, and printed exactly.
                 "B" => format!("{bytes} B"),
                 _ => format!("{value:.1} {unit}"),
             };

@@ -39,6 +39,7 @@ pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
         layout: args.layout,
         blob: args.blob,
     };
+    // Stdout for other commands; here it would become a folder of that name.
     if args.output.as_os_str() == "-" {
         return Err(CliError::new(
             "a folder cannot go to stdout: name one with -o",

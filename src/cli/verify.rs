@@ -98,6 +98,7 @@ fn show(text: &mut String, left: &mut usize, judged: &Judged<'_>) {
         text.push_str(&place.finding(finding));
     }
     *left = left.saturating_sub(judged.findings.len());
+    // All of them, whatever `left` is: they decide the exit code.
     for broken in judged.violations {
         text.push_str(&place.violation(broken));
     }

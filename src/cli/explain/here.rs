@@ -31,6 +31,7 @@ pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> Here {
         let linkage = linkage(file.form, bytes);
         let folders = folders(&linkage, path);
         // musl has no cache: an empty one finds nothing, and the folders decide.
+        // Read when the first library is in none of the folders, and once.
         let cache = LazyCell::new(|| fs::read("/etc/ld.so.cache").unwrap_or_else(|_| Vec::new()));
         let found = |name: &str| is_here(name, &folders, &cache);
         // Where not even the C library is found, this system has a way of its own.

@@ -37,6 +37,7 @@ pub(super) fn names(out: &mut String, what: &str, names: &Value) {
     if names.len() > MOST {
         let _ = write!(shown, " and {} more (--json has all)", names.len() - MOST);
     }
+    // The word is in front of the first line alone; 12 characters are left for it on each.
     for (index, line) in wrap(&shown, 86).iter().enumerate() {
         let what = if index == 0 { what } else { "" };
         let _ = writeln!(out, "  {what:<10} {line}");

@@ -51,6 +51,8 @@ fn exponent_text(exponent: &str) -> String {
 }
 
 /// A scalar of a narrow float: the shortest digits that read back, as `str(numpy.float32(x))`.
+///
+/// Exponents are used where Python uses them; arrays change over elsewhere (`float_words`).
 pub(super) fn short_scalar(value: f64, width: Width) -> String {
     let magnitude = value.abs();
     if !value.is_finite() || (magnitude != 0.0 && !(1e-4..1e16).contains(&magnitude)) {
@@ -157,6 +159,7 @@ fn plain(values: &[f64], width: Width) -> Vec<String> {
     let right = known().map(|(_, part)| part.len()).max().unwrap_or(0);
     let text = |(value, part): (&f64, &Option<(String, String)>)| match part {
         Some((whole, part)) => format!("{whole:>left$}.{part:<right$}"),
+        // `nan` or `inf`, which the caller pads.
         None => float_text(*value),
     };
     values.iter().zip(&parts).map(text).collect()
@@ -203,6 +206,7 @@ fn with_exponents(values: &[f64], width: Width) -> Vec<String> {
     let long = known()
         .map(|(_, exponent)| exponent_text(exponent).len())
         .max()
+        // A sign and two digits, where no element is finite.
         .unwrap_or(3);
     let text = |(value, part): (&f64, &Option<(String, String)>)| match part {
         Some((digits, exponent)) => {

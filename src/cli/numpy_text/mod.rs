@@ -25,6 +25,7 @@ const THRESHOLD: usize = 1000;
 pub(crate) fn array_text(dtype: DLDataType, shape: &[i64], bytes: &[u8]) -> String {
     let shape: Vec<usize> = shape
         .iter()
+        // OBJ-11: no tensor has a negative extent.
         .map(|extent| usize::try_from(*extent).unwrap_or(0))
         .collect();
     // The extents before one of 0 may have a product beyond any integer.

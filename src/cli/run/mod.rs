@@ -138,6 +138,7 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
             let mut event = |at: Duration, phase: &str| {
                 let micros = at.as_secs_f64() * 1e6;
                 events.push(json!({
+                    // The format requires a thread and a process.
                     "ts": micros, "tid": 1, "pid": 1, "name": operator.name, "ph": phase,
                     "args": { "shapes": operator.shapes },
                 }));
@@ -225,6 +226,7 @@ fn statistics(times: &[Duration]) {
     eprintln!(
         "{} runs: median {:.1} us, mean {mean:.1} us, min {:.1} us, max {:.1} us, deviation {spread:.1} us",
         micros.len(),
+        // The upper one of two middles, so that the median is a time that was measured.
         micros[micros.len() / 2],
         micros[0],
         micros[micros.len() - 1],
