@@ -275,8 +275,8 @@ fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
     // TREE-22, second phase: what is seen stays seen, and the module set aside last is followed first.
     walk.stack = boundary;
     while let Some(module) = walk.stack.pop() {
+        // TREE-20: a host module gets no number of its own: it is part of `_lib`.
         if graph.is_dso(module) {
-            // TREE-20: it has no number of its own: the one of `_lib` is taken.
             library.push(module);
         } else {
             groups.push(vec![module]);
