@@ -143,7 +143,7 @@ static TURNSTILES: [Turnstile; 8] = [const {
     }
 }; 8];
 
-/// What stands in `table` for `object`. Objects that change in place are at least 64 bytes apart; what comes nearer, as
+/// The entry of `table` for `object`. Objects that change in place are at least 64 bytes apart; what comes nearer, as
 /// fields do, shares.
 #[inline]
 fn of_object<T, const COUNT: usize>(table: &'static [T; COUNT], object: usize) -> &'static T {

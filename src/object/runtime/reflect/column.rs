@@ -33,7 +33,7 @@ impl TypeAttribute {
     #[inline]
     pub(crate) fn column(&self) -> &'static Column {
         self.column.get_or_init(|| {
-            // Registering at index 0 makes the column and nothing else, so it cannot be refused.
+            // Registering at index 0 makes the column and nothing else, so it cannot fail.
             let _ = types::set_attr(0, self.name, Any::none());
             types::column(self.name).unwrap_or_else(|| unreachable!("the column was just made"))
         })

@@ -251,7 +251,7 @@ fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
         }
     }
     for field in info.all_fields() {
-        // OBJ-15: upstream takes such a field, and what is written there is other memory.
+        // OBJ-15: upstream takes this field, and what is written there is other memory.
         let end = field.offset.checked_add(field.size);
         let fits = end.and_then(|end| usize::try_from(end).ok());
         if field.offset < size_of::<Header>() as i64 || fits.is_none_or(|end| end > size) {
@@ -317,7 +317,7 @@ pub fn make_object(args: &[AnyView<'_>]) -> Result {
     let names = names?;
     let mut used = vec![false; names.len()];
     for field in fields_of(&object) {
-        // OBJ-15: a name that stands twice is used once, and the second one then is no field of the type.
+        // OBJ-15: a name that occurs twice is used once, and the second one then is no field of the type.
         let found = (0..names.len()).find(|&at| !used[at] && names[at] == field.name());
         if let Some(at) = found {
             field.set(pairs[at * 2 + 1])?;

@@ -53,7 +53,7 @@ pub(crate) fn stream(device_type: i32, device_id: i32) -> *mut c_void {
         .unwrap_or(std::ptr::null_mut())
 }
 
-/// Sets this thread's allocator, and that of all threads if asked; returns this thread's one before.
+/// Sets this thread's allocator, and with `for_all` that of all threads; returns this thread's one before.
 ///
 /// # Safety
 /// `allocator` may be called from then on, by every thread if it is for all: for a prototype with a readable shape it

@@ -2,7 +2,7 @@
 //! The table of types itself is in the chapter `value` (VAL-14, VAL-15). [`describe`] fills it for Rust types, [`column`] names the
 //! attributes that are looked at here, [`native`] calls hooks that are C functions; [`record`] reads and writes fields, [`storage`]
 //! knows how they lie in memory, [`construct`] makes whole objects. [`builtin`] registers the types and functions of this library;
-//! [`env`] and [`opaque`] hold what a frontend such as Python's brings.
+//! [`env`] and [`opaque`] hold what a frontend, Python's for one, brings.
 
 pub(crate) mod builtin;
 pub(crate) mod column;

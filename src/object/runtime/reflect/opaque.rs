@@ -11,7 +11,7 @@ use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::index;
 use std::ffi::c_void;
 
-/// The memory of such an object.
+/// The memory of an opaque object.
 #[repr(C)]
 struct OpaqueObj {
     header: Header,

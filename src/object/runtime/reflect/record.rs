@@ -24,7 +24,7 @@ use std::ops::Deref;
 /// ```
 ///
 /// # Errors
-/// An AttributeError where there is no such field, and what reading it ends with.
+/// An AttributeError where the type has no field of this name, and what reading it ends with.
 pub fn field(object: &ObjectRef, name: &str) -> Result {
     let mut fields = fields_of(object);
     let found = fields.find(|field| field.name() == name);
@@ -127,7 +127,7 @@ impl<'a> OwnField<'a> {
     ///
     /// # Errors
     ///
-    /// A RuntimeError for a field without a setter; what the setter fails with, such as a TypeError for another type.
+    /// A RuntimeError for a field without a setter; what the setter fails with, a TypeError for another type.
     pub(crate) fn set(self, value: AnyView<'_>) -> Result<()> {
         let field = self.info;
         // A field without the flag for "writable" may have a setter, for constructors; nothing here looks at that flag.

@@ -62,7 +62,7 @@ unsafe extern "C-unwind" fn end_record(object: *mut Header, flags: i32) {
     if flags & DELETE_STRONG != 0 {
         // SAFETY: the header is readable until the memory goes.
         let type_index = unsafe { (*object).type_index };
-        // As the type describes itself now: a field that was registered after the object was made is zero in it, and ends as such.
+        // As the type describes itself now: a field that was registered after the object was made is zero in it, and ends as None or an absent reference.
         let info = types::info(type_index);
         for field in info.into_iter().flat_map(TypeInfo::all_fields) {
             let at = address(object, field);
@@ -206,7 +206,7 @@ unsafe extern "C-unwind" fn read_pointer(field: *mut c_void, out: *mut RawAny) -
 ///
 /// # Errors
 ///
-/// A ValueError for an index that no field is declared with, such as that of a borrowed view.
+/// A ValueError for an index that no field is declared with, that of a borrowed view for one.
 pub(crate) fn getter_for(field_type: i32) -> Result<Getter> {
     Ok(match field_type {
         index::INT => read_field::<i64>,

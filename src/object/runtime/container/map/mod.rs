@@ -104,7 +104,7 @@ macro_rules! map_type {
             ///
             /// # Errors
             ///
-            /// A KeyError when there is no such key; what `get` returns.
+            /// A KeyError when the key is not there; what `get` returns.
             pub fn at(&self, key: AnyView<'_>) -> Result {
                 self.get(key)?.ok_or_else(missing)
             }
@@ -382,7 +382,7 @@ impl Dict {
 ///
 /// # Errors
 ///
-/// As [`Dict::get`]. A value that is no map has no such key, and that is no error.
+/// As [`Dict::get`]. A value that is no map has no keys, and that is no error.
 pub fn lookup_in(map: AnyView<'_>, key: AnyView<'_>) -> Result<Option<Any>> {
     if !matches!(map.type_index(), index::MAP | index::DICT) {
         return Ok(None);

@@ -63,7 +63,7 @@ impl<'a> Iterator for PairIter<'a> {
                 *next = unsafe { table.next(at) };
                 // SAFETY: the same position.
                 let pair = unsafe { table.pair_at(at) };
-                // SAFETY: there is a pair at such a position, and the map lives for `'a`.
+                // SAFETY: there is a pair at this position, and the map lives for `'a`.
                 let pair = unsafe { &*pair };
                 Some((&pair.key, &pair.value))
             }
@@ -118,7 +118,7 @@ impl MapCursor {
         unsafe { MapTable::of(self.map.as_ptr().cast()) }
     }
 
-    /// Where the cursor stands, unless the map changed and has no pair there any more. Called alone at a dict.
+    /// The position of the cursor, unless the map changed and has no pair there any more. Called alone at a dict.
     fn position(&self) -> Option<u64> {
         self.at.filter(|&at| self.table().is_filled(at))
     }

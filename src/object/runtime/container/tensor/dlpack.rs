@@ -42,7 +42,7 @@ impl Tensor {
         Tensor::make(dl, Some(dims), DataOwner::Constant(finish))
     }
 
-    /// Imports a DLPack tensor (OBJ-12). `alignment` in bytes, 0 for any; `contiguous` refuses strides that are not compact.
+    /// Imports a DLPack tensor (OBJ-12). `alignment` in bytes, 0 for any; `contiguous` rejects strides that are not compact.
     ///
     /// # Errors
     ///

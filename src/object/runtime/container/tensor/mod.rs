@@ -64,7 +64,7 @@ enum DataOwner {
 }
 
 impl DataOwner {
-    /// Whether the owner lends its memory for reading alone. A view of a read-only tensor is read-only too.
+    /// Whether the memory may be read alone. A view of a read-only tensor is read-only too.
     fn is_read_only(&self) -> bool {
         match self {
             DataOwner::Memory(..) | DataOwner::Managed(_) | DataOwner::Custom(_) => false,
@@ -271,7 +271,7 @@ impl Tensor {
 
     /// Whether the producer of the memory forbids writing to it: bit 0 of the flags of a DLPack 1.x tensor (OBJ-12), or a
     /// parameter that is linked into a library (GRF-43). A view of such a tensor inherits it. [`Tensor::fill`] and the copies into
-    /// a tensor refuse it. Known of tensors that this library made; DLPack before 1.0 has no flags.
+    /// a tensor reject it. Known of tensors that this library made; DLPack before 1.0 has no flags.
     pub fn is_read_only(&self) -> bool {
         Ref::<OwnTensor>::made(self.as_object()).is_some_and(|own| own.read_only)
     }

@@ -158,7 +158,7 @@ fn sequences() {
     def("ffi.ListReverse", |list: &List| list.reverse());
     def("ffi.ListClear", |list: &List| list.clear());
     def("ffi.ListReserve", |list: &List, count: i64| {
-        // A negative number asks for no room, as upstream.
+        // A negative number is no room, as upstream.
         list.try_reserve(usize::try_from(count).unwrap_or(0))
     });
 }

@@ -201,7 +201,7 @@ fn is_prefix(short: &AccessPath, long: &AccessPath) -> Result<bool> {
     Ok(short.len() <= long.len() && same_steps(&short, &long)?)
 }
 
-/// The text of a step: `.name`, `[0]`, `["key"]`, or `[<missing:..>]` where that side has no such part.
+/// The text of a step: `.name`, `[0]`, `["key"]`, or `[<missing:..>]` where that side lacks the part.
 ///
 /// # Errors
 ///
