@@ -98,6 +98,8 @@ impl Options {
     /// # Errors
     ///
     /// An option that the command does not have, one without its value, and a flag with one.
+    ///
+    /// Of an option that is there twice the last value counts.
     fn parse<'w>(
         command: &str,
         mut words: impl Iterator<Item = &'w str>,
@@ -112,6 +114,7 @@ impl Options {
             if own.is_some() && flags.contains(&word) {
                 return Err(format!("{word} takes no value"));
             }
+            // Called only for options that have a value: a word behind a flag is the next option.
             let mut value = || {
                 own.or_else(|| words.next())
                     .ok_or(format!("{word} has no value"))

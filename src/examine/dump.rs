@@ -66,6 +66,7 @@ impl Serialize for UnitFields<'_, '_> {
         if let Some(offset) = self.reading.left_out {
             map.serialize_entry("left_out_from", &offset)?;
         }
+        // `broken` and `broken_at` are there in any case, and null in a sound file.
         let broken = self.reading.broken.as_ref().map(ToString::to_string);
         map.serialize_entry("findings", &Noted(&self.reading))?;
         map.serialize_entry("broken", &broken)?;
@@ -76,6 +77,8 @@ impl Serialize for UnitFields<'_, '_> {
 }
 
 /// The fields of a unit, by offset.
+///
+/// Written one by one: as one JSON value they would take their memory twice.
 struct Spans<'d>(&'d Reading);
 
 impl Serialize for Spans<'_> {

@@ -185,6 +185,8 @@ impl<'a> Subject<'a> {
     }
 
     /// What a part is called: the file, and the member of the archive.
+    ///
+    /// It is the place of messages: `model.tar, member lib0.o`.
     pub(super) fn place(&self, part: &Part<'_>) -> String {
         match part.member.as_str() {
             "" => self.name.to_owned(),
@@ -194,6 +196,8 @@ impl<'a> Subject<'a> {
 
     /// The JSON of models and of objects, held to the rules of its own chapter; `None` for any other form. Offsets are those of
     /// JSON values.
+    ///
+    /// Graph JSON is held to chapter graph, objects to chapter object.
     pub fn json(&self) -> Option<Reading> {
         let mut findings = Findings::default();
         let broken = match self.file.form {
@@ -206,6 +210,8 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether any part of it is code that TVM compiled.
+    ///
+    /// Code of which this holds and that has no library binary is sound: it imports nothing (BLOB-03).
     pub fn is_compiled(&self) -> bool {
         self.file.parts.iter().any(Part::is_compiled)
     }
@@ -213,6 +219,7 @@ impl<'a> Subject<'a> {
     /// The message for a file in which there is nothing to read: what it is and what to do.
     pub fn nothing(&self) -> Nothing {
         let form = self.file.form;
+        // The reader of this message has a file that was expected to be something: each hint says what to do next.
         let hint = match form {
             // Before the forms: of an empty file the list of forms would tell nothing.
             _ if self.bytes.is_empty() => "it is empty",
@@ -343,6 +350,7 @@ impl Unit<'_> {
         };
         let broken = match &self.format {
             Format::Library { layout, .. } => {
+                // A trace records the fields of payloads as well, each at its offset in the library binary.
                 let partial = match trace {
                     Some(trace) => Blob::read_traced(bytes, *layout, findings, trace),
                     None => Blob::read_partial(bytes, *layout, findings),

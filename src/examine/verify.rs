@@ -58,8 +58,10 @@ pub fn verify(
     mut each: impl FnMut(&Judged<'_>),
 ) -> Result<Verification, Nothing> {
     let units = subject.units();
+    // JSON is no unit: its offsets are those of values, and it has no fields.
     let json = subject.json();
     let host_only = units.is_empty() && json.is_none();
+    // MOD-01: compiled code without a library binary is sound, and has nothing to verify. Anything else without rules is a mistake.
     if host_only && !subject.is_compiled() {
         return Err(subject.nothing());
     }
@@ -85,6 +87,8 @@ pub fn verify(
 }
 
 /// [`verify`] of a file whose container itself is broken.
+///
+/// There is one violation, without a field: nothing behind it was read.
 pub fn broken(
     name: &str,
     bytes: &[u8],

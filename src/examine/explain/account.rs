@@ -81,6 +81,8 @@ impl Account {
     }
 
     /// Whether the file is known to load, as it is and, as far as it is for this machine, here.
+    ///
+    /// Of `loads` every entry has to load: where an account was made for all releases, it is good only if all of them load the file.
     pub fn is_good(&self) -> bool {
         let loads = self
             .loads
@@ -103,6 +105,7 @@ impl Account {
                 })
             })
             .collect();
+        // What is not known of a module is null, so that all elements have the same members.
         let needs: Vec<Value> = self
             .needs
             .iter()
@@ -124,6 +127,7 @@ impl Account {
             .collect();
         json!({
             "title": self.title,
+            // What `loads` says is of the linked library, where the file itself is opened by no release.
             "as_it_is": match self.raw {
                 Some(raw) => json!({ "loadable": false, "why": raw }),
                 None => json!({ "loadable": true }),

@@ -20,6 +20,7 @@ pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Releas
     }
     let form = FileForm::of(bytes);
     let load = |_| Load::unknown(format!("it breaks {broken}"));
+    // The form is that of the first bytes (BLOB-69): it needs no container that can be read.
     let mut account = Account::new(format!("{name}: {}", form.title()), loads(only, load));
     account.remarks.push(
         "The file around the library is broken. What becomes of it is a matter of the linker and the loader of the system, before TVM reads anything."
@@ -29,6 +30,8 @@ pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Releas
 }
 
 /// A blob whose header asks for more than its symbol has (BLOB-53): no release looks at the size of the symbol.
+///
+/// `None` where another rule is broken, or another one besides.
 fn overlong(
     name: &str,
     whole: &[u8],

@@ -53,6 +53,7 @@ pub(super) fn library(
     };
     let mut remarks = remarks(&library);
     if let Some(broken) = &broken {
+        // In front: all other remarks are about a part of the file only.
         remarks.insert(
             0,
             format!("It breaks a rule: {broken}. `tvmspec verify` shows the place. What follows about its modules ends there."),
@@ -69,6 +70,8 @@ pub(super) fn library(
 }
 
 /// What each release makes of compiled code that has no library binary.
+///
+/// It needs no loader: without a library binary nothing is imported.
 pub(super) fn bare(
     subject: &Subject<'_>,
     part: &Part<'_>,
@@ -98,6 +101,8 @@ pub(super) fn bare(
 }
 
 /// What each release makes of a TVM runtime.
+///
+/// Releases open it without an error, and find no function in it that they can call.
 pub(super) fn runtime(
     subject: &Subject<'_>,
     linked: &Linked<'_>,
@@ -128,6 +133,8 @@ pub(super) fn runtime(
 }
 
 /// A range of releases in words.
+///
+/// The last known release stands for the later ones too: a range that reaches it has no known end.
 fn plain(Releases { since, until }: Releases) -> String {
     match until {
         _ if since == until => format!("tvm {since}"),
@@ -137,6 +144,8 @@ fn plain(Releases { since, until }: Releases) -> String {
 }
 
 /// The releases that write a layout, in words.
+///
+/// The table is that of chapter blob.
 fn written_by(layout: Layout) -> String {
     let Releases { since, until } = layout.releases();
     if since == until {
@@ -147,6 +156,10 @@ fn written_by(layout: Layout) -> String {
 }
 
 /// What each module needs; the host library (`_lib`) needs nothing.
+///
+/// register one (MOD-11).
+///
+/// In the order of the library binary, as far as it could be read. A kind without a row has no loaders here: a user's own library has to
 fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
     let modules = library.blob.modules.iter().enumerate();
     modules
@@ -200,6 +213,8 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
 }
 
 /// What loads without an error and is odd all the same.
+///
+/// First of its entries (BLOB-12, BLOB-13), then of its root, of the host code's symbols and of its prefix (BLOB-51).
 fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     let (part, blob) = (library.part, library.blob);
@@ -226,6 +241,7 @@ fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
             "The root is of kind `{root}` and imports the host library: host functions are found with query_imports only."
         ));
     }
+    // Only of code: C text and raw blobs have no symbols to look at.
     if part.form.is_object() {
         let imports = blob.modules.iter().any(|module| module.kind != LIBRARY);
         let context = part
@@ -261,6 +277,8 @@ fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
 }
 
 /// What the symbols tell, with or without a library binary.
+///
+/// BLOB-62 to BLOB-64, MOD-04: names whose meaning changed with a release.
 fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     let entry = part
@@ -273,6 +291,7 @@ fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
     }
     // BLOB-62, BLOB-63.
     let prefixed = loading::prefixed(part);
+    // BLOB-50: the layout is that of the symbol, which a loader goes by; a raw blob has none and mixes nothing.
     let blob_is_old = part
         .blobs
         .iter()

@@ -38,6 +38,8 @@ impl<'a> Linked<'a> {
     }
 
     /// Whether it is a runtime of TVM instead of something that TVM compiled.
+    ///
+    /// A runtime defines functions that a compiled library never does, only calls.
     pub(super) fn is_runtime(&self) -> bool {
         self.0.is_runtime()
     }
@@ -64,6 +66,8 @@ impl<'a> Linked<'a> {
     }
 
     /// `load`, unless the dynamic loader does not come so far, or functions are called that `release` does not have.
+    ///
+    /// The second is known by the table of exports: a function that is not in it may come from another library, and changes nothing.
     pub(super) fn judge(&self, release: Release, load: Load) -> Load {
         // Where TVM itself fails, the file does not load in either case, and TVM's own reason is the more precise one.
         if let Some(Err(stop)) = &self.1
@@ -74,6 +78,7 @@ impl<'a> Linked<'a> {
         if load.outcome != LoadOutcome::Loads {
             return load;
         }
+        // MOD-26: what no release exports is looked for in other libraries, and is not missing here.
         let is_missing = |name: &&&str| {
             let ranges = exported(name);
             !ranges.is_empty() && !ranges.iter().any(|range| range.contains(release))
@@ -101,6 +106,8 @@ impl<'a> Linked<'a> {
     }
 
     /// What is called that no release has.
+    ///
+    /// The first 8 of them; `None` without any.
     pub(super) fn remark(&self) -> Option<String> {
         // Not an error of a release: a library that is linked beside TVM's may define them.
         let strange = self.0.calls.iter().filter(|name| exported(name).is_empty());

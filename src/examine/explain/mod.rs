@@ -37,6 +37,7 @@ use linked::Linked;
 pub fn explain(subject: &Subject<'_>, only: Option<Release>) -> Result<Vec<Account>, Nothing> {
     let file = &subject.file;
     let units = subject.units();
+    // Once for the whole file: an image is one part, and its tables are those of every library binary in it.
     let linked = Linked::of(file, subject.bytes);
     // The members of an archive are linked into one library: what one lacks another may have.
     // A fat Mach-O is no such archive: each of its members is a whole library for another machine.
@@ -62,6 +63,7 @@ pub fn explain(subject: &Subject<'_>, only: Option<Release>) -> Result<Vec<Accou
             accounts.push(library::bare(subject, part, &linked, only));
         }
     }
+    // Nothing in it has a loader's name: it may still be something that a function of TVM reads.
     if accounts.is_empty() {
         accounts.push(other(subject, &linked, only)?);
     }
@@ -97,6 +99,11 @@ fn raw(form: FileForm) -> Option<&'static str> {
 }
 
 /// The members of an archive as the one part that a linker makes of them.
+///
+/// linked. An archive without objects is a part without anything.
+///
+/// It has the library binaries and symbols of all objects, in the order of the members. Members of another form, as a list of names, are
+/// not
 fn join<'a>(file: &File<'a>) -> Part<'a> {
     let mut parts = file.parts.iter();
     let mut whole = Part {
@@ -120,7 +127,9 @@ fn is_bare(part: &Part<'_>) -> bool {
     part.form.is_object() && part.blobs.is_empty() && part.releases().is_some()
 }
 
-/// A file of one format: parameters, a tensor, an executable.
+/// The account of a file of one format: parameters, a tensor, an executable. It says nothing of needs or of this machine: no system's
+///
+/// loader opens it.
 fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
     let reading = unit.judge();
     let broken = reading.broken.or_else(|| unusable(&reading.findings));
@@ -154,6 +163,7 @@ fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
         (Format::RelayCode, _) if !Releases::between(6, 19).contains(release) => {
             Load::fails("it has no such executable")
         }
+        // How the readers of these files fail was not read release by release, as it was for payloads (`loading`).
         (_, Some(broken)) => Load::unknown(format!("it breaks {broken}")),
         (Format::RelayCode, None) => loading::relay_code(release, version.as_deref()),
         (Format::Params, None) => {
@@ -178,13 +188,18 @@ fn unusable(findings: &[Finding]) -> Option<Violation> {
     Some(unusable.to_violation())
 }
 
-/// What is not loaded by name: JSON, text, object code without anything of TVM.
+/// The account of what is not loaded by name: JSON, text, object code without anything of TVM.
+///
+/// # Errors
+///
+/// The file is of no form that TVM loads.
 fn other(
     subject: &Subject<'_>,
     linked: &Linked<'_>,
     only: Option<Release>,
 ) -> Result<Account, Nothing> {
     let form = subject.file.form;
+    // The forms that are left have neither units nor compiled parts.
     let (remark, loads) = match form {
         FileForm::GraphJson => {
             let broken = subject.json().and_then(|reading| reading.broken);

@@ -13,6 +13,7 @@ use serde_core::de::IgnoredAny;
 /// Takes what upstream's reader takes, cut-off text included, and says where that differs from the rules.
 pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
     let whole = closed(text);
+    // Kept apart: the graph that was completed reads well, and what its release makes of it is not what was written.
     let cut = whole.is_some();
     let graph = LegacyGraph::read(whole.as_deref().unwrap_or(text), &mut Findings::default());
     let number = LegacyGraph::verify(text, &mut Findings::default()).err();
@@ -29,6 +30,7 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
             // OBJ-21 to OBJ-33: not every release checks each of them.
             Err(broken) => return broken_graph(broken, release),
         };
+        // OBJ-22, OBJ-32: members and type keys came with releases, and readers reject those that they do not know.
         if !known.is_some_and(|known| known.contains(release)) {
             return Load::fails("it does not know a member or a container of this graph");
         }
@@ -53,6 +55,8 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
 }
 
 /// What a release makes of a graph that breaks a rule: not every rule is looked at by every release.
+///
+/// A rule that is not among those below is checked by every release.
 fn broken_graph(broken: &Violation, release: Release) -> Load {
     let since = release.minor();
     // OBJ-27: cycles are looked for from 0.7 on; OBJ-25: of a representation only that it stands alone.
@@ -71,6 +75,10 @@ fn broken_graph(broken: &Violation, release: Release) -> Load {
 }
 
 /// The text with the brackets that are missing at its end; `None` where none is, or where its end is no end of a value.
+///
+/// result rejects it.
+///
+/// Brackets inside strings do not count. A closing bracket that does not belong to the last open one is not noticed: the reader of the
 fn closed(text: &[u8]) -> Option<Vec<u8>> {
     let mut open = Vec::new();
     let (mut quoted, mut escaped, mut last) = (false, false, 0);

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// Sums up graph JSON; `None` where `text` is not the graph of a graph executor.
 ///
 /// It is read by the rules of chapter graph: a general JSON reader takes a hundred bytes for each of the text.
+///
+/// The value is the member `graph` of `inspect.json`. Types and shapes of inputs and outputs are null where the graph does not state
+/// them.
 pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
     let graph = Graph::read_bytes(text, &mut Findings::default()).ok()?;
     let entry = |entry: NodeEntry| -> Value {
@@ -31,6 +34,7 @@ pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
     let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
     let calls = graph.nodes.iter().filter_map(|node| node.call.as_ref());
     for call in calls.clone() {
+        // By name in a tree: the members come out sorted, however often a file is inspected.
         let count = functions.entry(&call.func_name).or_default();
         *count = count.saturating_add(1);
     }

@@ -38,6 +38,8 @@ pub struct InspectOptions {
 /// # Errors
 ///
 /// Nothing in the file is of a form that TVM writes.
+///
+/// A file whose container is broken is inspected too: its report has the violation, and no parts. `name` is for the report only.
 pub fn inspect(name: &str, bytes: &[u8], options: InspectOptions) -> Result<Inspection, Nothing> {
     match Subject::open(name, bytes, options.layout) {
         Ok(subject) => of_subject(&subject, options),
@@ -46,6 +48,8 @@ pub fn inspect(name: &str, bytes: &[u8], options: InspectOptions) -> Result<Insp
 }
 
 /// [`inspect`] of a file whose container is broken.
+///
+/// The form is that of its first bytes (BLOB-69).
 pub fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspection {
     let mut top = head(name, bytes);
     top.insert("form".into(), FileForm::of(bytes).name().into());
@@ -75,6 +79,7 @@ pub fn of_subject(subject: &Subject<'_>, options: InspectOptions) -> Result<Insp
     let mut top = head(subject.name, bytes);
     let file = &subject.file;
     top.insert("form".into(), file.form.name().into());
+    // What a file is linked to is read from the image's own tables, and is empty for every other form.
     let linkage = linkage(file.form, bytes);
     if !linkage.libraries.is_empty() {
         top.insert("links".into(), linkage.libraries.clone().into());
@@ -144,6 +149,8 @@ fn has_library(part: &Value) -> bool {
 }
 
 /// A part of the container: the file, or a member of an archive. Adds the broken rules of its library binaries to `broken`.
+///
+/// `units` are those of this part, each with its number in [`Subject::units`]. The value is an element of `parts` in `inspect.json`.
 fn part_value(
     part: &Part<'_>,
     units: &[(usize, &Unit<'_>)],
@@ -177,6 +184,7 @@ fn part_value(
         _ => None,
     });
     needs.sort_unstable();
+    // The first of them: a linker rejects a second definition, so that a file with several is one that nothing linked.
     let symbol = |wanted: fn(&Role<'_>) -> bool| {
         let found = part.symbols.iter().find(|symbol| wanted(&symbol.role));
         found.map(|symbol| &*symbol.name)
@@ -209,6 +217,7 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
     let (Some(partial), Format::Library { symbol, .. }) = (unit.library(), &unit.format) else {
         return (Value::Null, None);
     };
+    // BLOB-06: what stands before a broken rule is shown, with the rule at which reading ended.
     let Partial {
         blob,
         findings,

@@ -43,6 +43,7 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
             describe_field(slot.name, field, value, room);
         }
     }
+    // Both VMs in one form, so that a reader of the report need not know which of them it is.
     if payload.relax_vm().is_some() || payload.relay_vm().is_some() {
         value.insert("vm".into(), vm(payload, room));
     }
@@ -107,6 +108,8 @@ fn tensor(name: &str, record: &TensorRecord<'_>, room: &Room) -> Value {
 
 /// The content of a file that is no container: under which name it stands in the report, and what stands there; `None` where it
 /// cannot be read.
+///
+/// Library binaries have none here: they are listed with their parts.
 pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Value)> {
     let mut findings = Findings::default();
     let mut cursor = Cursor::new(&unit.bytes);
@@ -136,6 +139,7 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
             describe(&payload, &mut value, room);
             ("module", Value::Object(value))
         }
+        // Its modules are described one by one, in the report of its part.
         Format::Library { .. } => return None,
     })
 }
@@ -167,6 +171,8 @@ fn with_code<L: Iterator<Item: Display>>(
 }
 
 /// An executable of the Relax VM. Functions of kind packed are names that it calls, and are listed apart (PAY-84).
+///
+/// The code is the text of a listing, one line for each instruction.
 fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
     use relax_vm::FunctionKind;
     let (packed, own): (Vec<_>, Vec<_>) = executable
@@ -191,6 +197,7 @@ fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
     let value = json!({
         "version": "Relax VM",
         "functions": functions,
+        // PAY-84: they have neither instructions nor registers.
         "packed": room.list(packed, |function| json!(function.name)),
         "constants": constants,
         "instructions": executable.offsets.len(),
@@ -208,12 +215,15 @@ fn relax_constant(constant: &relax_vm::RelaxConstant<'_>) -> Value {
         Shape(shape) => json!({ "type": "shape", "value": shape }),
         Text(text) => json!({ "type": "string", "value": text }),
         Int(number) => json!({ "type": "int", "value": number }),
+        // JSON has no infinities, no NaN, and loses the sign of a zero: `float_form` has words for them.
         Float(number) => json!({ "type": "float", "value": float_form(*number) }),
         Dtype(dtype) => json!({ "type": "dtype", "value": from_dtype(*dtype) }),
     }
 }
 
 /// An executable of the Relay VM. From 0.9 on a constant may be the name of a tensor that is loaded later (PAY-66).
+///
+/// Its version is that of the release which wrote it (PAY-62).
 fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
     let functions = room.list(&executable.functions, |function| {
         json!({

@@ -13,6 +13,8 @@ const FREE: u64 = 16 << 20;
 const TIMES: u64 = 8;
 
 /// The memory that is left for the lists of a report, and how many of their entries found none.
+///
+/// It counts what values take, and allocates nothing: the last value that finds room may exceed it.
 pub(super) struct Room {
     /// Whether code is shown.
     pub(super) code: bool,
@@ -109,6 +111,7 @@ fn weight(value: &Value) -> u64 {
             };
             sum(&mut members.iter().map(member)).saturating_add(OBJECT)
         }
+        // Numbers, booleans and null are inside of the value itself.
         _ => 0,
     };
     inside.saturating_add(VALUE)

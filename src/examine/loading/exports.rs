@@ -4,6 +4,8 @@ use crate::release::{Release, Releases};
 use std::sync::LazyLock;
 
 /// Written by `exports.py` from the headers of every tag: a name and the releases, as `22-27`, in each line.
+///
+/// Lines that begin with `#` are comments; a name that was dropped and came back has several ranges, with blanks between them.
 const TABLE: &str = include_str!("exports.tsv");
 
 /// What [`TABLE`] says, in its order: names ascend.

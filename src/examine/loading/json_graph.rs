@@ -23,6 +23,7 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
             _ => Stop::Unknown(why),
         }
     })?;
+    // What a reader makes of another type depends on its JSON parser, and was not read.
     let root = graph
         .as_object()
         .ok_or_else(|| unknown("the graph is no object"))?;

@@ -26,6 +26,8 @@ use crate::rule::Violation;
 use std::fmt;
 
 /// Where the walk of a loader ends early.
+///
+/// The two are kept apart: only the first says that the file does not load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// In an error, or the end of the process.
@@ -58,11 +60,15 @@ pub struct Load {
 
 impl Stop {
     /// The same, said of module `index`.
+    ///
+    /// For layout 0.22, where every entry is a module.
     fn of(self, index: usize) -> Stop {
         self.with(|why| format!("module {index}: {why}"))
     }
 
     /// The same, said of entry `index` of a count.
+    ///
+    /// For the older layouts, where the tree is an entry too (BLOB-03).
     fn of_entry(self, index: u64) -> Stop {
         self.with(|why| format!("entry {index}: {why}"))
     }

@@ -77,6 +77,8 @@ fn is_foreign(shape: FieldShape) -> bool {
 }
 
 /// From 0.24 on a loader may not look whether a field was there: those of device code look at the functions only.
+///
+/// What that loader makes of the field is whatever was in it before, so that the outcome is not known.
 fn unlooked(info: &KindInfo, slot: &FormSlot, manner: Manner, stop: Stop) -> Stop {
     let looks = match info.kind {
         "c" | "static_library" | "const_loader" | "relax.Executable" | "relax.VMExecutable" => true,
@@ -93,6 +95,12 @@ fn unlooked(info: &KindInfo, slot: &FormSlot, manner: Manner, stop: Stop) -> Sto
 }
 
 /// A kind of which only the grammar is known, not what its loader lets pass.
+///
+/// Reads it by the rules, and leaves the stream behind it.
+///
+/// # Errors
+///
+/// [`Stop::Rejects`] for the few rules that every loader of the kind is known to check, [`Stop::Unknown`] for all others.
 fn by_grammar(
     release: Release,
     info: &KindInfo,
@@ -116,6 +124,8 @@ fn by_grammar(
 }
 
 /// What the checks that span several fields need of them.
+///
+/// All of it is text and names as the loader has them, not yet held to UTF-8: loaders compare bytes.
 #[derive(Default)]
 struct FieldsRead<'a> {
     /// The format of device code.
@@ -164,6 +174,7 @@ fn field<'a>(
                 stream.string(name)?;
             }
         }
+        // PAY-14: a name's length, and flags with a count or a framed length, take at least 16 bytes.
         FieldShape::Shaders { framed } => {
             for _ in 0..stream.count(16, name)? {
                 stream.string(name)?;
@@ -200,6 +211,7 @@ fn field<'a>(
                 seen.listed.push((symbol, variables));
             }
         }
+        // PAY-42: the count stands before the names here, and behind them in PAY-34.
         FieldShape::Params => {
             let count = stream.u64("number of parameters")?;
             let names = stream.strings("names of parameters")?;
@@ -229,7 +241,7 @@ fn same(count: u64, names: usize) -> Result<(), Stop> {
     )))
 }
 
-/// Flags and words of a shader.
+/// Flags and words of a shader, a u32 and a vector of u32 (PAY-14). Loaders keep both unread.
 fn words(stream: &mut LoaderStream<'_>, name: &str) -> Result<(), Stop> {
     stream.i32(name)?;
     stream.elements(4, name).map(drop)
@@ -254,6 +266,12 @@ fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<
 }
 
 /// A tensor record, which every loader since 0.2 checks in the same way.
+///
+/// [`Stop::Unknown`] for sizes with which a loader writes behind its memory.
+///
+/// # Errors
+///
+/// [`Stop::Rejects`] for what loaders check (TEN-20, TEN-23, TEN-25, TEN-31) and for memory that no allocator has;
 pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let reject = |why: String| Err(Stop::Rejects(format!("a tensor {why}")));
     let magic = stream.u64("magic of a tensor")?;
@@ -325,6 +343,10 @@ pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
 
 impl FieldsRead<'_> {
     /// The checks that span several fields.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Rejects`] by PAY-22 and PAY-38, in the releases that check them.
     fn judge(&self, release: Release, kind: &str) -> Result<(), Stop> {
         let since = release.minor();
         match kind {
@@ -362,6 +384,7 @@ impl FieldsRead<'_> {
                     "it never comes back: the last line that names a kernel is not ended".into(),
                 ));
             };
+            // PAY-22: of two kernels with one name one is kept: it is the distinct names that are compared.
             kernels.insert(behind.get(..end).unwrap_or_default());
             rest = behind.get(end..).unwrap_or_default();
         }

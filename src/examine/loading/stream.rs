@@ -162,6 +162,8 @@ impl<'a> LoaderStream<'a> {
     }
 
     /// A vector of u64.
+    ///
+    /// It is read whole: loaders of the import tree and of VM code keep all of it.
     pub(super) fn words(&mut self, what: &str) -> Result<Vec<u64>, Stop> {
         let bytes = self.elements(8, what)?;
         let words = bytes.chunks_exact(8);
@@ -180,6 +182,8 @@ impl<'a> LoaderStream<'a> {
     }
 
     /// Why `wanted` bytes cannot be read. BLOB-01: where the header counts more than there is, memory behind the blob decides.
+    ///
+    /// `wanted` counts from where the stream is.
     fn short(&self, wanted: u64, what: &str) -> Stop {
         let left = self.bytes.len() as u64;
         if wanted <= left.saturating_add(self.beyond) {
@@ -194,9 +198,11 @@ impl<'a> LoaderStream<'a> {
 }
 
 /// No process has memory for so many bytes.
+///
+/// It is the address space of a process on x86-64, in bytes.
 const UNADDRESSABLE: u64 = 1 << 47;
 
-/// How many missing bytes are made up here.
+/// How many missing bytes are made up here; with more of them the outcome depends on memory.
 const PADDING: u64 = 1 << 16;
 
 /// Bytes as text for a message.

@@ -9,6 +9,8 @@ use crate::release::{Layout, Release};
 use crate::rule::Violation;
 
 /// A library binary and what it is in.
+///
+/// The caller reads it as far as it goes: a broken one is judged too, by what each release looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct ExaminedLibrary<'l> {
     /// The layout that it was read in.
@@ -82,6 +84,8 @@ impl ExaminedLibrary<'_> {
     }
 
     /// The loader looks for another symbol and is content without one.
+    ///
+    /// The outcome is [`Load::silent`] always: no release reports an absent library binary (BLOB-50).
     fn not_found(&self, release: Release, looked_for: &str) -> Load {
         let imports = self
             .blob
@@ -138,6 +142,8 @@ impl ExaminedLibrary<'_> {
 }
 
 /// What `release` makes of compiled code without a library binary.
+///
+/// Its symbols are all that tells its release (BLOB-62, MOD-03).
 pub fn bare(part: &Part<'_>, release: Release) -> Load {
     match foreign_functions(part, release) {
         Some(trouble) => Load::silent(format!("it opens, but {trouble}")),
@@ -172,6 +178,8 @@ fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
 }
 
 /// Whether functions of `part` have the prefix of 0.22.
+///
+/// BLOB-62; the name of the symbol is looked at, as a look-up does, and not that of the function.
 pub fn prefixed(part: &Part<'_>) -> bool {
     part.symbols.iter().any(|symbol| {
         matches!(symbol.role, Role::Function(_)) && symbol.name.starts_with("__tvm_ffi_")
@@ -219,6 +227,8 @@ pub fn stored(
 }
 
 /// What `release`, one of 0.6 to 0.19, makes of Relay VM code that says to be of `version`.
+///
+/// `version` is `None` where the code could not be read.
 pub fn relay_code(release: Release, version: Option<&str>) -> Load {
     match version {
         Some(version) if is_of(release, version) => Load::whole("as a file"),
@@ -266,6 +276,7 @@ pub fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Res
             "it is the SPIR-V form of 0.13 to 0.23, which `{loader}` cannot read in any release"
         ));
     }
+    // PAY-12: `cuda` is the format of source; a loader that cannot compile passes it on without a look at the format.
     if kind == "cuda"
         && payload.and_then(Payload::format) == Some("cuda")
         && release < Release::of(24)
@@ -291,6 +302,10 @@ pub fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Res
 }
 
 /// What of [`reads`] holds for files as well.
+///
+/// # Errors
+///
+/// Why it does not, for people.
 fn reads_content(
     release: Release,
     kind: &str,
@@ -337,6 +352,8 @@ fn symbol(layout: Layout) -> &'static str {
 }
 
 /// What stands before the kind in the name of its loader (MOD-11).
+///
+/// The kind follows without anything between.
 fn loader_prefix(release: Release) -> &'static str {
     match release.minor() {
         // The registry's names got `runtime.` in 0.7, and tvm-ffi's order of words in 0.22.

@@ -109,6 +109,8 @@ impl RpcCode {
     }
 
     /// The number in `release`; `None` where that release has no such code.
+    ///
+    /// A writer rejects the code as unsupported then (RPC-20).
     pub fn number(self, release: Release) -> Option<i32> {
         let (.., old, new) = TABLE.iter().find(|(code, ..)| *code == self)?;
         match (release.minor(), *new) {
@@ -125,16 +127,21 @@ impl RpcCode {
     ///
     /// JSON forms use it too.
     pub fn name(self) -> &'static str {
+        // Every code has a row: the empty name is never returned.
         let row = TABLE.iter().find(|(code, ..)| *code == self);
         row.map_or("", |(_, name, ..)| name)
     }
 
     /// The code of this name.
+    ///
+    /// `None` for a name of no table. Both tables share the names, so that a name says nothing of the release.
     pub fn named(name: &str) -> Option<RpcCode> {
         RpcCode::all().find(|code| code.name() == name)
     }
 
     /// Who writes it (RPC-21); `None` for either.
+    ///
+    /// It holds from 0.7 on: before, a peer that called back was answered.
     pub const fn speaker(self) -> Option<Speaker> {
         match self {
             // Either side ends a session; an endpoint of upstream also writes it when it ends with an error.

@@ -75,6 +75,7 @@ fn from_value(value: &PackedValue<'_>) -> Value {
         PackedValue::Object(handle, index) => {
             object([("object", json!(handle)), ("index", json!(index))])
         }
+        // RPC-47: by value as `str` is; `index` tells the two apart.
         PackedValue::StrObject(bytes, index) => {
             object([("str", text(bytes)), ("index", json!(index))])
         }
@@ -99,6 +100,7 @@ fn from_block(block: &TensorBlock) -> Value {
 fn from_target(target: &CopyTarget) -> Value {
     match target {
         CopyTarget::Block(block) => from_block(block),
+        // RPC-25: up to 0.7 a copy names an allocation and a place in it, and no tensor.
         CopyTarget::Flat(handle, offset, device, dtype) => object([
             ("handle", json!(handle)),
             ("offset", json!(offset)),
@@ -114,6 +116,7 @@ fn from_target(target: &CopyTarget) -> Value {
 fn text(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => json!(text),
+        // JSON text is UTF-8: other bytes would not come back as they were.
         Err(_) => object([("base64", base64(bytes))]),
     }
 }
@@ -243,6 +246,7 @@ fn to_target(form: &Value, name: &str) -> Result<CopyTarget, String> {
     let target = form
         .get(name)
         .ok_or_else(|| format!("`{name}` is missing"))?;
+    // A tensor has `data` and no `handle`.
     if target.get("handle").is_none() {
         return to_block(target).map(CopyTarget::Block);
     }
@@ -291,6 +295,7 @@ fn narrow(form: &Value, name: &str) -> Result<i32, String> {
 /// Neither a number nor one of these words.
 fn float(form: Option<&Value>) -> Result<f64, String> {
     match form {
+        // An integer is a float here: many writers print 1.0 as 1.
         Some(Value::Number(number)) => number.as_f64().ok_or_else(|| "no float".to_owned()),
         Some(Value::String(word)) => match word.as_str() {
             "nan" => Ok(f64::NAN),

@@ -109,6 +109,8 @@ const INNER_BYTES: i32 = 66;
 const INNER_REFERENCE: i32 = 115;
 
 /// What stands behind `code`; `None` for a code without a meaning.
+///
+/// `None` is rejected as unknown-kind, `Never` as unsupported (RPC-43).
 fn stored(code: i32, spoken: &Protocol) -> Option<StoredValue> {
     let minor = spoken.release.minor();
     let place = usize::try_from(code).ok()?;
@@ -307,11 +309,14 @@ impl<'a> PackedValue<'a> {
     ///
     /// RPC-43 of kind unsupported for a value that the release has no code for; RPC-48 for a handle in the wrong direction; those
     /// of [`TensorBlock::write`].
+    ///
+    /// The order of codes and values is that of RPC-41 or RPC-42, by the release.
     pub(super) fn write_all(
         values: &[PackedValue<'_>],
         spoken: &Protocol,
         out: &mut Writer,
     ) -> Result<(), Violation> {
+        // RPC-40: the count is an i32, and a negative one is malformed.
         let count = i32::try_from(values.len())
             .map_err(|_| RPC_40.refused(Kind::Limit, format!("{} values", values.len())))?;
         out.i32(count);
@@ -442,7 +447,7 @@ impl PackedCode {
         let place = cursor.clone();
         let number = cursor.i32("code", rule)?;
         let stored = match stored(number, spoken) {
-            // RPC-43: unsupported and not unknown-kind: the releases have this value, and convert it before they write.
+            // RPC-43: unsupported and not unknown-kind: the releases have this value, and no writer puts it into a packet.
             Some(S::Never) => {
                 let message = format!(
                     "a value of code {number} is in no packet of {}",
@@ -484,6 +489,7 @@ impl PackedCode {
 /// Who writes the codes of modules and functions (RPC-48). From 0.7 on a result has a plain handle, and says in its first value
 /// what that is.
 fn sender_of_handles(spoken: &Protocol) -> Speaker {
+    // RPC-48: up to 0.6 a server returned modules and functions by codes of their own.
     match spoken.is_framed() {
         true => Speaker::Client,
         false => Speaker::Server,

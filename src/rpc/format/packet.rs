@@ -171,6 +171,7 @@ impl<'a> Packet<'a> {
             })
             .map_err(|broken| place.blame("code", broken))?;
         Ok(match code {
+            // RPC-14: bytes behind it are found where the packet ends.
             RpcCode::Shutdown => Packet::Shutdown,
             RpcCode::InitServer => {
                 let start = cursor.offset();
@@ -192,6 +193,7 @@ impl<'a> Packet<'a> {
                 check_exception(&values, start)?;
                 Packet::Exception(values)
             }
+            // RPC-25: no number of bytes is compared with the tensor here: what the tensor has is for the server to know.
             RpcCode::CopyFromRemote => {
                 let (from, bytes) = CopyTarget::read(cursor, spoken)?;
                 Packet::CopyFromRemote(from, bytes)
@@ -321,6 +323,7 @@ impl CopyTarget {
                 cursor.within("tensor", None, |cursor| TensorBlock::read(cursor, spoken))?;
             return Ok((CopyTarget::Block(block), cursor.u64("bytes", RPC_25)?));
         }
+        // The number of bytes stands between the offset and the device here, and behind the tensor from 0.8 on.
         let handle = cursor.u64("handle", RPC_25)?;
         let offset = cursor.u64("offset", RPC_25)?;
         let bytes = cursor.u64("bytes", RPC_25)?;
@@ -399,6 +402,7 @@ fn check_version(version: &[u8], release: Release, place: u64) -> Result<(), Vio
 ///
 /// RPC-26 of kind type, at `place`.
 fn check_exception(values: &[PackedValue<'_>], place: u64) -> Result<(), Violation> {
+    // Upstream writes a C string; a string by value is the same message.
     let one = matches!(values, [PackedValue::Str(_) | PackedValue::StrObject(..)]);
     RPC_26.require_as(Kind::Type, one, place, || {
         format!("an exception of {} values is one string", values.len())

@@ -41,6 +41,8 @@ pub struct Protocol {
 
 impl Protocol {
     /// 1 GiB: what a packet may have where its reader does not say otherwise (RPC-13).
+    ///
+    /// Upstream has no bound, and reserves 1.2 times the length before a byte of the packet is there.
     pub const LARGEST: u64 = 1 << 30;
 
     /// The protocol of `release`, with the limit [`Protocol::LARGEST`].
@@ -86,6 +88,7 @@ impl<T> Progress<T> {
     pub fn whole(self, cursor: &Cursor<'_>) -> Result<T, Violation> {
         match self {
             Progress::Whole(value) => Ok(value),
+            // RPC-16: no more bytes come behind the end of a file.
             Progress::Short(more) => {
                 // Where the next byte would be: what is there breaks no rule.
                 let end = cursor.offset().saturating_add(cursor.remaining() as u64);

@@ -41,6 +41,7 @@ fn wanted(code: RpcCode, release: Release) -> Option<&'static [Wanted]> {
         RpcCode::DevSetDevice | RpcCode::DevCreateStream | RpcCode::DevGetCurrentStream => {
             &[W::Device]
         }
+        // The integer is the number of the attribute.
         RpcCode::DevGetAttr => &[W::Device, W::Int],
         RpcCode::DevAllocData => &[W::Device, W::Int, W::Int, W::Dtype],
         RpcCode::DevFreeData
@@ -48,6 +49,7 @@ fn wanted(code: RpcCode, release: Release) -> Option<&'static [Wanted]> {
         | RpcCode::DevFreeStream
         | RpcCode::DevSetStream => &[W::Device, W::Handle],
         RpcCode::CopyAmongRemote if minor >= 8 => &[W::Tensor, W::Tensor, W::Handle],
+        // RPC-28: in 0.7 handles and offsets of both sides, as in RPC-25.
         RpcCode::CopyAmongRemote => &[
             W::Handle,
             W::Int,
@@ -71,6 +73,7 @@ impl Wanted {
         match self {
             W::Str => matches!(value, V::Str(_) | V::StrObject(..)),
             W::Scope => matches!(value, V::Str(_) | V::StrObject(..) | V::None),
+            // RPC-28: a bool is an integer here.
             W::Int => matches!(value, V::Int(_) | V::Uint(_) | V::Bool(_)),
             // RPC-28: a null handle is written as none by clients, and read as null by servers.
             W::Handle => matches!(value, V::Handle(_) | V::None),

@@ -38,6 +38,8 @@ impl TensorBlock {
     /// # Errors
     ///
     /// WIRE-01 when there are fewer bytes; RPC-31 for a number of dimensions that is none.
+    ///
+    /// The shape begins 24 bytes behind the start in every release.
     pub fn read(cursor: &mut Cursor<'_>, spoken: &Protocol) -> Result<TensorBlock, Violation> {
         let data = cursor.u64("data", RPC_30)?;
         let device = Device::read(cursor)?;

@@ -14,6 +14,8 @@ pub(super) struct HashTables {
 
 impl HashTables {
     /// `None` where one that the dynamic section names is not there.
+    ///
+    /// A library may have one of them, or both for loaders of either age.
     pub(super) fn read(image: &Image<'_>, dynamic: &Dynamic) -> Option<HashTables> {
         let mut tables = HashTables {
             gnu: None,
@@ -51,6 +53,8 @@ pub(super) struct StepCount(u64);
 
 impl StepCount {
     /// One link more, at which `name` is compared; `None` behind [`SCANNED`].
+    ///
+    /// Chains are followed for each symbol anew, so that a long chain that all symbols share costs the square of its length.
     fn take(&mut self, name: &[u8]) -> Option<()> {
         self.0 = self.0.checked_add(name.len() as u64)?.checked_add(1)?;
         (self.0 <= SCANNED).then_some(())
@@ -132,12 +136,16 @@ impl GnuHash {
     }
 
     /// The hash in the chain at a symbol.
+    ///
+    /// Symbols in front of the first one in the table have none: they are those that are left to others.
     fn chained(&self, image: &Image<'_>, index: u64) -> Option<u32> {
         let inside = index.checked_sub(self.first)?.checked_mul(4)?;
         image.u32(self.chains.checked_add(inside)?)
     }
 
     /// Whether a look-up ends at `symbol`, or at one of the same name before it.
+    ///
+    /// `None` where the walk leaves the table, or takes more steps than are allowed.
     fn finds(
         &self,
         image: &Image<'_>,
@@ -218,6 +226,8 @@ impl OldHash {
     }
 
     /// Whether a look-up ends at `symbol`, or at one of the same name before it.
+    ///
+    /// `None` where the walk leaves the table, or takes more steps than are allowed.
     fn finds(
         &self,
         image: &Image<'_>,

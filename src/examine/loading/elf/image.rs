@@ -37,6 +37,8 @@ pub(super) struct Segment {
 
 impl Segment {
     /// Whether bytes of the file are in both: then what is read of a file could be many times its size.
+    ///
+    /// A segment shares with itself.
     const fn shares(&self, other: &Segment) -> bool {
         let ends = (
             self.offset.saturating_add(self.filled),
@@ -73,7 +75,7 @@ const READS: u32 = 4;
 /// More than any linker writes; an index into them is cheap.
 const MOST_SEGMENTS: u16 = 64;
 
-/// No library is larger in memory.
+/// No library is larger in memory, in bytes.
 const MOST_MEMORY: u64 = 1 << 36;
 
 impl<'a> Image<'a> {
@@ -328,6 +330,8 @@ impl<'a> Image<'a> {
     }
 
     /// The loaded segment that has all of `length` bytes at `address` in memory.
+    ///
+    /// Not all of them need be in the file: the rest of a segment is 0.
     pub(super) fn segment(&self, address: u64, length: u64) -> Option<&Segment> {
         let end = address.checked_add(length)?;
         self.of(LOAD)
@@ -350,7 +354,7 @@ impl<'a> Image<'a> {
         segment.is_some_and(|segment| segment.flags & flags == flags)
     }
 
-    /// The bytes of the file behind an address.
+    /// The `length` bytes of the file at an address; `None` where not all of them are in one loaded segment.
     pub(super) fn at(&self, address: u64, length: u64) -> Option<&'a [u8]> {
         let start = usize::try_from(self.offset(address, length)?).ok()?;
         self.bytes

@@ -51,11 +51,13 @@ impl Looked {
 ///
 /// [`Stop::Rejects`] where every dynamic loader ends in an error, [`Stop::Unknown`] where a table contradicts itself or another.
 pub fn tables(bytes: &[u8]) -> Result<Looked, Stop> {
+    // EI_CLASS 2: sizes of entries and types of relocations are those of 64 bits only.
     if !bytes.starts_with(b"\x7fELF\x02") {
         return Ok(Looked::Nothing);
     }
     let image = Image::read(bytes)?;
     let dynamic = Dynamic::read(&image)?;
+    // Section headers first: where they contradict the dynamic section, later messages would name what follows from that.
     sections::check(&image, &dynamic)?;
     let symbols = symbols::read(&image, &dynamic)?;
     versions::check(&image, &dynamic, symbols.count)?;
@@ -68,6 +70,7 @@ pub fn tables(bytes: &[u8]) -> Result<Looked, Stop> {
 /// Empty for a file whose [`tables`] contradict each other.
 pub fn wanted(bytes: &[u8]) -> Vec<&[u8]> {
     named(bytes, |symbol| {
+        // Symbol 0 is the empty one. A weak symbol may stay without a definition.
         !symbol.defined && !symbol.weak && symbol.index > 0
     })
 }
@@ -86,6 +89,7 @@ fn named(bytes: &[u8], keep: impl Fn(&symbols::ListedSymbol<'_>) -> bool) -> Vec
         let kept = symbols.iter().filter(|symbol| keep(symbol));
         Some(kept.map(|symbol| symbol.name).collect())
     };
+    // What is wrong with the tables is for `tables` to say.
     names().unwrap_or_else(Vec::new)
 }
 
