@@ -25,7 +25,7 @@ pub(crate) fn choose(choice: ColorChoice) {
             io::stdout().is_terminal() && !is_set("NO_COLOR") && !dumb
         }
     };
-    // Relaxed: no other memory is read by what it says, and no thread has started.
+    // Relaxed: it guards no other memory, and no thread has started.
     PAINTS.store(paints, Ordering::Relaxed);
 }
 

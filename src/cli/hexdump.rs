@@ -198,7 +198,7 @@ impl Hexdump<'_> {
 
     /// How many fields from `index` on differ only in numbers of their names: elements of one vector.
     fn run(&self, fields: &[HexdumpField<'_>], index: usize) -> usize {
-        // A name without an index is its own stem: such a field is no element.
+        // A name without an index is its own stem: the field is no element.
         let first = stem(fields[index].name);
         if first.len() == fields[index].name.len() {
             return 1;
