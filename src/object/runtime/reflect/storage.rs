@@ -62,7 +62,7 @@ unsafe extern "C-unwind" fn end_record(object: *mut Header, flags: i32) {
     if flags & DELETE_STRONG != 0 {
         // SAFETY: the header is readable until the memory goes.
         let type_index = unsafe { (*object).type_index };
-        // As the type describes itself now: a field that was registered after the object was made is zero in it, and ends as None or an absent reference.
+        // As the type describes itself now: a field that was registered after the object was made is zero in it, and ends as nothing.
         let info = types::info(type_index);
         for field in info.into_iter().flat_map(TypeInfo::all_fields) {
             let at = address(object, field);
