@@ -39,6 +39,7 @@ impl Testee for BuiltinTestee {
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         match BuiltinTestee::op(op) {
             Some(Op {
+                // Ours goes through the Rust interface, which shows the whole value; the other half is for runtimes in C.
                 run: Handler::Here(run) | Handler::Partly(run, _),
                 ..
             }) => run(args).into(),

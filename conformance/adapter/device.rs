@@ -30,6 +30,7 @@ impl DeviceUnderTest {
     pub(crate) fn open(name: &str) -> Result<DeviceUnderTest, String> {
         let (family, device) = parse(name)?;
         if family == "simulated" {
+            // Leaked: a device API lives as long as the process (DEV-02).
             let api: &'static Simulated = Box::leak(Box::new(Simulated::new(1)));
             return Ok(DeviceUnderTest {
                 name: "simulated".into(),

@@ -121,6 +121,7 @@ impl Adapter for Exec {
         self.requests += 1;
         // What is on stderr so far belongs to earlier cases.
         process.forget_stderr();
+        // From 1 on after every start: 0 is the hello.
         let id = self.requests;
         process.send(protocol::request(id, op, args));
         let is_answer =
@@ -366,6 +367,7 @@ fn read_lines(stdout: ChildStdout, hand_on: impl Fn(Heard) -> bool) {
     let mut stdout = BufReader::new(stdout);
     loop {
         let mut line = Vec::new();
+        // One more, so that the longest line that is allowed has room for its end.
         let most = LONGEST_LINE as u64 + 1;
         let read = stdout.by_ref().take(most).read_until(b'\n', &mut line);
         let ends = line.pop_if(|last| *last == b'\n').is_some();
@@ -375,6 +377,7 @@ fn read_lines(stdout: ChildStdout, hand_on: impl Fn(Heard) -> bool) {
                 line,
                 more: !stdout.buffer().is_empty(),
             },
+            // An error of reading ends the stream as well: how the process ended says more.
             _ => Heard::End,
         };
         let last = !matches!(heard, Heard::Line { .. });

@@ -255,6 +255,7 @@ impl<T: Testee> Adapter for InProcess<T> {
     }
 
     fn call(&mut self, op: &str, args: &Value) -> Reply {
+        // A panic is survived here, an abort is not: what is not Rust is a testee of a worker.
         catch_unwind(AssertUnwindSafe(|| self.0.answer(op, args)))
             .unwrap_or_else(|panic| Reply::Crash(format!("panic: {}", panic_text(&*panic))))
     }

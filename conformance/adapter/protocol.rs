@@ -73,6 +73,7 @@ pub fn serve(
         if input.read_line(&mut line)? == 0 {
             return Ok(());
         }
+        // A blank line is no request: people try the protocol by hand.
         if !line.trim().is_empty() {
             output.write_all(answer(testee, &line).as_bytes())?;
             output.write_all(b"\n")?;
@@ -332,6 +333,7 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
             None | Some(Value::Null) => return Ok(Vec::new()),
             Some(list) => list.as_array().ok_or_else(wrong)?,
         };
+        // It would be a run of no case: more likely a mistake than meant.
         if list.is_empty() {
             return Err(format!(
                 "hello was answered with nothing in `{key}`: leave it out to get every case"

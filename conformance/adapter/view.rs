@@ -76,6 +76,7 @@ pub(crate) fn modules_of(shown: &[Shown]) -> Value {
                 names[at] = Some(format!("library {}", libraries.len()));
                 libraries.push(at);
             }
+            // Reversed: the first import is on top, and is visited first.
             stack.extend(shown[at].imports.iter().rev());
         }
     }
@@ -102,12 +103,14 @@ pub(crate) fn kinds_of(modules: &[(String, Vec<usize>)]) -> Value {
     while let Some(at) = stack.pop() {
         if at < modules.len() && !order.contains(&at) {
             order.push(at);
+            // Reversed: the first import is on top, and is visited first.
             stack.extend(modules[at].1.iter().rev());
         }
     }
     let place = |at: &usize| order.iter().position(|known| known == at);
     let walk = order.iter().map(|at| {
         let (kind, imports) = &modules[*at];
+        // A library is `_lib` in a blob and `library` once it is loaded.
         let kind = if kind == "_lib" { "library" } else { kind };
         json!({"kind": kind, "imports": imports.iter().map(place).collect::<Vec<_>>()})
     });
@@ -129,6 +132,7 @@ fn kinds(expected: &Value) -> Option<Value> {
             .map(str::to_owned)
     };
     let list = expected.get("modules")?.as_array()?;
+    // What was loaded has a context; a blob that was only read has none.
     if expected.get("context").is_some() {
         let imports = |module: &Value| -> Option<Vec<usize>> {
             let list = module.get("imports")?.as_array()?.iter();

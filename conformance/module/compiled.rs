@@ -265,6 +265,7 @@ pub(super) fn call(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     SEEN.take();
     READS.set(value.get("reads") == Some(&Value::Bool(true)));
     match (api.call(&function, &cells), fails) {
+        // An error with a rule is a rejection, also where the function of the case is to fail.
         (Err(raised), Some(_)) if raised.broken.is_none() => {
             accepted(json!({"error": [raised.kind, raised.message]}))
         }
@@ -331,6 +332,7 @@ pub(super) fn life(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
         }
         lookup(api, &module, "f", false)?
     };
+    // The module is gone by now: the function alone can keep the library.
     let with_function = written.is_mapped()?;
     drop(function);
     let after = written.is_mapped()?;

@@ -19,6 +19,7 @@ pub(super) fn environment(api: &'static FfiApi, args: &Value) -> Result<Reply, R
     let prefix = fresh_prefix();
     let mut registered = Vec::new();
     let found = environment_steps(api, &prefix, args, &mut registered);
+    // Also behind a step that failed: the registry is that of the process.
     for name in registered {
         remove(api, &name)?;
     }

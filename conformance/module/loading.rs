@@ -300,6 +300,7 @@ unsafe extern "C" fn stand_in(
     let shared = own.api.share(module.raw);
     // SAFETY: a place for the result, which takes over one reference.
     unsafe { out.write(shared.raw) };
+    // The caller has this reference now.
     std::mem::forget(shared);
     let kind = own.kind.clone();
     LOADED.with_borrow_mut(|loaded| {

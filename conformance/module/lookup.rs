@@ -74,6 +74,7 @@ pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let args = [root.raw, text_arg(&name), bool_arg(deep)];
     let searched = api.brought("module.asked");
     if let Some(searched) = &searched {
+        // Empties the list: what was searched before is none of this lookup.
         api.call(searched, &[])?;
     }
     let found = api.call_global("ffi.ModuleGetFunction", &args)?;

@@ -46,6 +46,7 @@ pub(super) fn open(args: &Value) -> Result<Answer, Refusal> {
         .collect();
     let own = all.iter().find_map(Library::of);
     let mut functions = own.map(Library::functions).unwrap_or_default();
+    // No rule orders the symbols of a library.
     functions.sort();
     let mut slots = loaded.slots;
     slots.sort();

@@ -83,13 +83,13 @@ impl<'a> RelaxFunction<'a> {
             let broken = PAY_84.broken(Kind::UnknownKind, start, message);
             return Err(cursor.blame("kind", broken));
         };
+        // PAY-90: the table of instructions that start and end point into comes later in the file, and so does their check.
+        // PAY-91, PAY-97: only functions of the VM have a frame; a packed one may take -2 arguments, for any number.
         Ok(RelaxFunction {
             kind,
             name: text(cursor, "name", PAY_84)?,
-            // PAY-90: the table of instructions that these two point into comes later in the file, and so does their check.
             start: cursor.i64("start", PAY_84)?,
             end: cursor.i64("end", PAY_84)?,
-            // PAY-91, PAY-97: only functions of the VM have a frame; a packed one may take -2 arguments, for any number.
             num_args: cursor.i64("num_args", PAY_84)?,
             registers: cursor.i64("registers", PAY_84)?,
             params: names(cursor, "params", PAY_84)?,

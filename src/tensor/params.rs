@@ -178,6 +178,7 @@ fn read_names<'a>(
     findings: &mut Findings,
 ) -> Result<Vec<&'a str>, Violation> {
     let mut seen = HashSet::new();
+    // WIRE-06: a string has eight bytes at least, those of its length.
     cursor.vector(8, "names", |cursor| {
         let at = cursor.offset();
         let name = cursor.str("names", TEN_41)?;

@@ -308,6 +308,7 @@ fn read_device(
         TEN_24,
         Kind::Malformed,
         device.id == 0,
+        // The id is the second of two i32 (TEN-10).
         at.saturating_add(4),
         || format!("a stored tensor is on device 0, this one has {}", device.id),
     )?;
@@ -356,6 +357,7 @@ fn read_dtype(
         Kind::Malformed,
         // TEN-34: from 0.4 on the size leaves lanes out, so that most of a tensor of several lanes is not in the file.
         dtype.lanes <= 1 || sizing == Sizing::V0_2,
+        // Lanes are behind code and bits (TEN-01).
         at.saturating_add(2),
         || {
             format!(

@@ -100,6 +100,7 @@ impl Dtype {
     ///
     /// TEN-02: of kind unsupported for a custom type, else of kind unknown-kind.
     pub fn text(self, release: Release) -> Result<String, Violation> {
+        // TEN-05: void has an empty text; before 0.5 it is a handle like others.
         if self == Dtype::VOID && release >= VOID_SINCE {
             return Ok(String::new());
         }
@@ -143,6 +144,7 @@ impl Dtype {
         if is_void {
             return Ok(Dtype::VOID);
         }
+        // TEN-04: the unsigned bit, in 0.22 still, which has another bool beside it.
         if text == "bool" && OLD_BOOL.contains(&release.minor()) {
             return Ok(old_bool());
         }
@@ -267,6 +269,7 @@ fn written_out(text: &str, release: Release) -> Option<String> {
     }
     SHORT.iter().find_map(|(short, long)| {
         let rest = text.strip_prefix(short)?;
+        // TEN-08: `int8` begins with `i` as well; a digit shows that the name is the short one.
         let fits = short.ends_with('_') || rest.starts_with(|next: char| next.is_ascii_digit());
         fits.then(|| format!("{long}{rest}"))
     })

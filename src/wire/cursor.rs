@@ -75,6 +75,7 @@ impl<'a> Cursor<'a> {
     /// The same cursor for a look ahead, which leaves no trace.
     pub(crate) fn look_ahead(&self) -> Cursor<'a> {
         Cursor {
+            // What is looked at is read again, and must not be recorded twice.
             trace: None,
             ..self.clone()
         }
@@ -211,6 +212,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn bytes(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let bytes = self.run_here(field)?;
+        // Apart, so that a reader without a trace makes up no names.
         if self.trace.is_some() {
             self.record_run(field, rule, bytes, TraceValue::Bytes(bytes));
         }

@@ -14,7 +14,9 @@ pub(super) struct FieldPath {
 /// A name, and which element of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathSegment {
+    /// As the grammar has it.
     pub(super) name: &'static str,
+    /// Which element; none where the field is no vector.
     pub(super) index: Option<u64>,
 }
 

@@ -92,6 +92,7 @@ impl Writer {
     /// A vector of u64: the count, then eight bytes for each word (WIRE-06).
     pub fn words(&mut self, words: &Words<'_>) {
         self.count(words.len());
+        // They are in the form of a file, wherever they came from.
         self.raw(words.as_bytes());
     }
 }

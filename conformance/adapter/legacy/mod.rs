@@ -109,6 +109,7 @@ impl Testee for Legacy {
             "module.environment" => older::environment(api, args),
             "module.system" => older::system(api, args),
             "module.constants" => older::constants(api, args),
+            // Masks differ from release to release: only a runtime whose release is known is judged.
             "module.properties" => stands
                 .for_one_release(args.get("value").unwrap_or(&Value::Null))
                 .and_then(|()| older::properties(api, args)),

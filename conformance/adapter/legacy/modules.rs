@@ -97,6 +97,7 @@ pub(super) fn import_tree(api: &'static LegacyApi, args: &Value) -> Result<Reply
     let loader = api.function(load_row, api)?;
     api.register(&loader_of(row), &loader, true)?;
     let root = around(api, &framed(&body));
+    // Taken back before anything can fail: the loader is one for the process.
     match before {
         Some(before) => api.register(&loader_of(row), &before, true)?,
         None if api.can_remove() => api.remove(&loader_of(row))?,

@@ -18,6 +18,7 @@ pub(in crate::conformance) fn environment(
     let prefix = fresh_prefix();
     let mut registered = Vec::new();
     let found = environment_steps(api, &prefix, args, &mut registered);
+    // Also behind a step that failed: the registry is that of the process.
     if api.can_remove() {
         for name in registered {
             api.remove(&name)?;

@@ -251,6 +251,7 @@ pub(in crate::conformance) fn life(api: &'static LegacyApi, args: &Value) -> Res
         let module = load(api, &written)?;
         api.function_of(&module, "f", false)?
     };
+    // The module is gone by now: the function alone can keep the library.
     let with_function = written.is_mapped()?;
     drop(function);
     let after = written.is_mapped()?;
