@@ -58,9 +58,6 @@ impl FromStr for Release {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        /// # Errors
-        ///
-        /// A text with the releases that are covered.
         let wrong = || format!("`{text}` is not a TVM release: 0.2 to 0.27 are covered");
         // Tags are accepted as well: `v0.8.0`. What stands behind the second number makes no difference.
         let mut parts = text.trim_start_matches('v').split('.');
