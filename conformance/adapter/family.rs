@@ -107,6 +107,7 @@ mod system {
     /// Starts a command in a process group of its own, and lists it.
     pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
         let mut running = running();
+        // Under the lock: a signal cannot come between the start and the list.
         let child = command.process_group(0).spawn()?;
         running.insert(child.id());
         Ok(child)

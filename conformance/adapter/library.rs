@@ -47,6 +47,7 @@ pub(super) fn why_not(op: &str) -> Option<&'static str> {
 /// The tensors that the arguments of `tensor.encode` ask a runtime to write, or why it cannot.
 pub(in crate::conformance) fn tensors(args: &Value) -> Result<&[Value], &'static str> {
     let more = args.get("value").and_then(Value::as_object);
+    // A case with another reserved word (TEN-42) is one that no writer can be brought to.
     if more.is_some_and(|value| value.keys().any(|key| key != "tensors")) {
         return Err("the runtime chooses the words around the tensors itself");
     }

@@ -84,6 +84,7 @@ impl Symbols for Memory {
 
     fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool {
         let slots = self.slots.values().map(|slot| slot.as_ptr().addr());
+        // Slots alone: data stands for sections that a loader must not write.
         bytes <= size_of::<usize>()
             && slots
                 .into_iter()

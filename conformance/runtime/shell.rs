@@ -54,12 +54,14 @@ pub(in crate::conformance) fn write_functions(
 fn returning(machine: u16, number: u32) -> Vec<u8> {
     if machine == X86_64 {
         let [a, b, c, d] = number.to_le_bytes();
+        // The System V convention: %rcx is the fourth argument, %r8 the fifth.
         return vec![
             0x48, 0xc7, 0x01, a, b, c, d, // movq number, (%rcx)
             0x41, 0xc7, 0x00, 0, 0, 0, 0, // movl 0, (%r8)
             0x31, 0xc0, 0xc3, // xorl %eax, %eax; ret
         ];
     }
+    // AArch64: x3 is the fourth argument, x4 the fifth.
     let code = [
         0xd280_0008 | (number & 0xffff) << 5, // mov x8, number
         0xf900_0068,                          // str x8, [x3]
@@ -92,6 +94,7 @@ pub(in crate::conformance) fn write_symbols(
     let Some(machine) = MACHINE else {
         return Err(io::Error::other("no code is known for this machine"));
     };
+    // A slot is data like any other: eight zeros that a loader may write.
     let (mut slots, mut jumps) = (data.to_vec(), Vec::new());
     for (name, content) in symbols {
         match content {
@@ -106,6 +109,7 @@ pub(in crate::conformance) fn write_symbols(
 
 /// The library around `blob`, with a slot for the context.
 fn around(machine: u16, blob: &[u8], symbol: &str, context: &str) -> Vec<u8> {
+    // The blob is last in the file: what is read behind it shows.
     let data = [(context, &[0; 8][..]), (symbol, blob)];
     stub::library(machine, &data, &[]).bytes
 }

@@ -123,6 +123,7 @@ fn plain(form: Option<(&String, &Value)>) -> Result<LegacyArg, Reply> {
     let none = || unsupported(ONLY_PLAIN);
     let (key, value) = form.ok_or_else(none)?;
     let number = |at: usize| value.get(at).and_then(Value::as_i64)?.try_into().ok();
+    // All eight bytes are written, whichever member is set below.
     let mut arg = TVMValue { v_int64: 0 };
     let code = match key.as_str() {
         "float" => {

@@ -67,6 +67,7 @@ impl RuntimeReleases {
                 .iter()
                 .all(|(sign, there)| sign.of(*release) == *there)
         };
+        // Signs need not follow each other: of those that agree, the first and the last bound the rest.
         let mut left = Release::all()
             .filter(|release| (RuntimeReleases::FIRST..=RuntimeReleases::LAST).contains(release))
             .filter(agrees);

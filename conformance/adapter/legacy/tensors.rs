@@ -62,6 +62,7 @@ pub(super) fn decode(
 /// A parameter file of one tensor, with the name `x`.
 fn alone(record: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
+    // TEN-41: magic, reserved word, one name, and the length of the name.
     for word in [Params::MAGIC, 0, 1, 1] {
         file.extend_from_slice(&word.to_le_bytes());
     }
@@ -256,6 +257,7 @@ pub(super) fn dtype_text(
 
 /// A data type as an argument.
 fn dtype_arg(v_type: DLDataType) -> LegacyArg {
+    // All eight bytes are written: a data type has four.
     let mut value = TVMValue { v_int64: 0 };
     value.v_type = v_type;
     (value, code::DATA_TYPE)

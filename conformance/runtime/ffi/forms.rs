@@ -70,6 +70,7 @@ pub(in crate::conformance) fn make(
         }
         "dtype" => {
             let dtype = api.dtype(content.as_str().ok_or_else(wrong)?)?;
+            // All eight bytes are written: a data type has four.
             let mut payload = AnyPayload { bits: 0 };
             payload.dtype = dtype;
             Ok(plain(index::DATA_TYPE, payload))

@@ -144,6 +144,7 @@ pub(in crate::conformance) fn read_bytes(raw: &RawAny) -> Option<Vec<u8>> {
         index::SMALL_STR | index::SMALL_BYTES => {
             // SAFETY: the tag says that it holds bytes.
             let bytes = unsafe { raw.payload.bytes };
+            // A short text is in the cell itself, its length beside the tag.
             return bytes.get(..raw.aux as usize).map(<[u8]>::to_vec);
         }
         // SAFETY: the tag says that it points to an array of bytes.
