@@ -31,7 +31,7 @@ pub(in crate::conformance) fn write(
     }
 }
 
-/// Writes a library with functions of the calling convention of 0.8 to 0.20, which take anything and give `number`.
+/// Writes a library with functions of the calling convention of 0.8 to 0.20, which take anything and return `number`.
 ///
 /// # Errors
 ///

@@ -175,7 +175,7 @@ pub trait DeviceApi: Send + Sync {
     /// `space` came from `alloc` of this device, was not freed yet, and is not used after this call.
     unsafe fn free(&self, device: Device, space: Space) -> Result<()>;
 
-    /// Queues a copy on `stream`, or does it (DEV-18, DEV-36 to DEV-40). The default refuses.
+    /// Queues a copy on `stream`, or does it (DEV-18, DEV-36 to DEV-40). The default rejects it.
     ///
     /// # Errors
     ///
@@ -243,7 +243,7 @@ pub trait DeviceApi: Send + Sync {
             scope,
             "Device does not support allocate data space with specified memory scope",
         )?;
-        // DEV-14: bits are divided before lanes count, so that an element of fewer than eight bits asks for 64 whatever its lanes.
+        // DEV-14: bits are divided before lanes count, so that an element of fewer than eight bits has the alignment 64 whatever its lanes.
         let element = usize::from(dtype.bits) / 8 * usize::from(dtype.lanes);
         let alignment = element.max(ALIGNMENT);
         self.alloc(device, flat_size(shape, dtype)?, alignment, dtype)
@@ -367,7 +367,7 @@ pub trait DeviceApi: Send + Sync {
     }
 
     /// Whether workspace comes from a pool with the reuse order of DEV-25 to DEV-35. Our addition: upstream has no
-    /// such question, and the contract needs to know what to expect.
+    /// method for that, and the contract needs to know what to expect.
     fn pools_workspace(&self) -> bool {
         false
     }

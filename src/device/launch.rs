@@ -44,7 +44,7 @@ pub(crate) struct WorkSizes {
 }
 
 impl WorkSizes {
-    /// Blocks per axis for drivers that take 32 bits; an extent beyond that is one that they refuse.
+    /// Blocks per axis for drivers that take 32 bits; an extent beyond that is one that they reject.
     #[cfg(any(feature = "cuda", feature = "hip", feature = "vulkan"))]
     pub(crate) fn grid_u32(&self) -> [u32; 3] {
         self.grid.map(extent_u32)

@@ -1,4 +1,4 @@
-//! The names of custom data types (VAL-21): global functions that the library with such types registers.
+//! The names of custom data types (VAL-21): global functions that the library with these types registers.
 
 use super::{Error, registry};
 use crate::value::{Any, Argument, CustomNames, cast, know_custom_names};

@@ -10,7 +10,7 @@ use std::cell::Cell;
 /// The mode in which a text follows the backtrace that is there.
 const APPEND: i32 = 1;
 
-/// Why something failed: the one error of everything that runs, whoever raised it.
+/// Why something failed: the one error of everything that runs, in whatever language it was raised.
 ///
 /// Kind and message are what every language of the boundary has. Where a rule was broken, [`Error::violation`] is that; a format that
 /// is read alone fails with the [`Violation`] itself.

@@ -143,7 +143,7 @@ pub(super) fn changes() -> MutexGuard<'static, ()> {
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One lock for who asks an error of any library to change its backtrace, and for who reads it: another library need not
+/// One lock for changing the backtrace of an error of any library, and for reading it: another library need not
 /// lock. Comes before [`changes`], which our own errors take themselves.
 pub(super) fn updates() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());

@@ -318,11 +318,11 @@ unsafe extern "C-unwind" fn call_closure<F>(
 where
     F: Fn(&[AnyView<'_>]) -> Result + Send + Sync + 'static,
 {
-    // SAFETY: the callee is given the object that carries this function pointer (FUN-01): only `from_packed` sets it.
+    // SAFETY: the callee gets the object that carries this function pointer (FUN-01): only `from_packed` sets it.
     let closure = unsafe { &*this.cast::<Closure<F>>() };
-    // SAFETY: the caller gives `count` cells that live for the call (FUN-01); a negative count is that of nothing.
+    // SAFETY: the caller passes `count` cells that live for the call (FUN-01); a negative count is that of nothing.
     let args = unsafe { AnyView::slice(args, count.max(0) as usize) };
-    // SAFETY: the caller gives null or a cell for the result (FUN-01).
+    // SAFETY: the caller passes null or a cell for the result (FUN-01).
     unsafe { guard(result, || (closure.body)(args)) }
 }
 
@@ -331,7 +331,7 @@ where
 pub(crate) struct Code {
     /// Its types, for metadata and messages (FUN-09).
     pub(crate) signature: &'static Signature,
-    /// What it does, given the name that its errors use.
+    /// What it does, called with the name that its errors use.
     body: fn(Option<&'static str>, &[AnyView<'_>]) -> Result,
 }
 
@@ -383,15 +383,15 @@ unsafe extern "C-unwind" fn call_plain(
     count: i32,
     result: *mut RawAny,
 ) -> i32 {
-    // SAFETY: the callee is given the object that carries this function pointer (FUN-01): only `Function::plain` sets it.
+    // SAFETY: the callee gets the object that carries this function pointer (FUN-01): only `Function::plain` sets it.
     let plain = unsafe { &*this.cast::<Plain>() };
-    // SAFETY: the caller gives `count` cells that live for the call (FUN-01); a negative count is that of nothing.
+    // SAFETY: the caller passes `count` cells that live for the call (FUN-01); a negative count is that of nothing.
     let args = unsafe { AnyView::slice(args, count.max(0) as usize) };
     let settled = || match plain.code.signature.is_ready(args) {
         true => (plain.code.body)(plain.name, args),
         false => plain.settle(args),
     };
-    // SAFETY: the caller gives null or a cell for the result (FUN-01).
+    // SAFETY: the caller passes null or a cell for the result (FUN-01).
     unsafe { guard(result, settled) }
 }
 
@@ -424,7 +424,7 @@ unsafe extern "C-unwind" fn call_external(
     count: i32,
     result: *mut RawAny,
 ) -> i32 {
-    // SAFETY: the callee is given the object that carries this function pointer (FUN-01): only `from_c` sets it.
+    // SAFETY: the callee gets the object that carries this function pointer (FUN-01): only `from_c` sets it.
     let this = unsafe { &*this.cast::<External>() };
     // SAFETY: follows the convention for its context (the contract of `from_c`); the rest is passed on.
     unsafe { (this.call)(this.context, args, count, result) }

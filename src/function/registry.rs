@@ -5,7 +5,7 @@
 //! zero, so a reader never counts up an object that is gone.
 //!
 //! What the chapters of this crate bring is entered when a name is first looked up, or the names are first listed; any
-//! other function takes the place of such a *default* without asking for it (`provide`).
+//! other function takes the place of such a *default* without `allow_override` (`provide`).
 
 use super::custom_types;
 use super::{Code, Error, FUN_10, FUN_11, Function, Result, Signature, TypedFn, signature_json};
@@ -85,7 +85,7 @@ pub(crate) fn is_raw(name: &[u8]) -> bool {
     RAW.iter().any(|raw| raw.as_bytes() == name)
 }
 
-/// What such a name begins with returns the address of a device table, which is followed (DEV-02): safe code registers
+/// The function of a name that begins so returns the address of a device table, which is followed (DEV-02): safe code registers
 /// devices with `device::manager::register`, which makes the table.
 const TABLES: &str = "device_api.";
 
@@ -207,7 +207,7 @@ fn find_default(name: &[u8]) -> Option<&'static RegistryEntry> {
 /// Registers `function` as the default for `name`: one that yields to every other, before or after it (FUN-11).
 pub(crate) fn provide(name: &str, function: Function) {
     // A name that is taken keeps its function.
-    // SAFETY: the chapters of this crate give the tables of their own devices (`device::install`).
+    // SAFETY: the chapters of this crate provide the tables of their own devices (`device::install`).
     let _ = unsafe { enter(name.as_bytes(), function, Claim::Default, plain()) };
 }
 

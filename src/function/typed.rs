@@ -48,7 +48,7 @@ pub struct Signature {
     result: fn() -> Schema,
     /// The type that the first parameter is borrowed as, such as the list of a method of lists.
     first: Option<i32>,
-    /// Whether another parameter is borrowed as one type, or asks a function.
+    /// Whether another parameter is borrowed as one type, or by a function.
     asks: bool,
 }
 
@@ -89,7 +89,7 @@ impl Signature {
     }
 
     /// Whether [`Signature::settle`] has anything to do: some parameter is borrowed, or something may be taken for one of
-    /// several before another is refused.
+    /// several before another is rejected.
     pub(super) const fn settles(&self) -> bool {
         match self.params {
             [] => false,
@@ -133,7 +133,7 @@ impl Signature {
         })
     }
 
-    /// [`Signature::settle`] where something is converted, or refused. Once for all functions.
+    /// [`Signature::settle`] where something is converted, or rejected. Once for all functions.
     #[cold]
     #[inline(never)]
     pub(super) fn settle_slowly(

@@ -217,7 +217,7 @@ pub(super) fn import(api: &'static LegacyApi, args: &Value) -> Result<Reply, Rep
     })
 }
 
-/// `module.find`: every module is a library whose functions give its number. Which modules were searched does not show.
+/// `module.find`: every module is a library whose functions return its number. Which modules were searched does not show.
 pub(super) fn find(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let list = value.get("modules").and_then(Value::as_array);

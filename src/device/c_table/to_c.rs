@@ -64,7 +64,7 @@ unsafe fn stream_of_table(stream: *mut c_void) -> Stream {
     unsafe { Stream::from_handle(OF_TABLE, stream) }
 }
 
-/// [`DeviceTable::last_error`](super::DeviceTable::last_error): asked right behind a failure, whose text is the last one kept.
+/// [`DeviceTable::last_error`](super::DeviceTable::last_error): called right behind a failure, whose text is the last one kept.
 pub(super) unsafe extern "C" fn last_error(_: *mut c_void) -> *const c_char {
     TEXT.with_borrow(|text| text.as_ptr())
 }

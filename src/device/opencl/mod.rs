@@ -160,7 +160,7 @@ impl Driver for OpenCl {
         let text = |text: Option<String>| text.map_or(AttributeValue::None, AttributeValue::Text);
         Ok(match attribute {
             Attribute::MaxThreadsPerBlock => number(CL_DEVICE_MAX_WORK_GROUP_SIZE),
-            // OpenCL has no such question; one is what upstream assumes unless the environment has another.
+            // OpenCL has no question for it; upstream assumes 1 unless the environment has another number (DEV-08).
             Attribute::WarpSize => {
                 let size = std::env::var("TVM_OPENCL_WARP_SIZE").ok();
                 let size = size.and_then(|size| size.parse().ok());

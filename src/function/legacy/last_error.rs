@@ -1,6 +1,6 @@
 //! The text of the last failure on this thread, where compiled code of both eras puts it.
 //!
-//! Up to 0.20 a function that fails calls `TVMAPISetLastError` with a text and returns -1, and the caller asks
+//! Up to 0.20 a function that fails calls `TVMAPISetLastError` with a text and returns -1, and the caller reads
 //! `TVMGetLastError`. From 0.21 on it raises an error object. The text lives here so that code in between, which serves
 //! both eras (parallel launch, workspace), can report to whichever is asking.
 

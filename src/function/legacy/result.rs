@@ -35,7 +35,7 @@ pub(crate) fn call(function: &Function, args: &[AnyView<'_>]) -> Result<(TVMValu
 }
 
 /// The names of all global functions as C strings, valid until the next listing on this thread (FUN-24). A name with a NUL
-/// inside has no such form, and is left out.
+/// inside has no C string, and is left out.
 pub(crate) fn global_names() -> (usize, *const *const c_char) {
     let names = registry::names()
         .into_iter()
