@@ -204,6 +204,7 @@ fn function_from(item: In<'_>) -> Result<DeviceFunction<'static>, Violation> {
         info: FunctionInfo {
             name: info_name.unwrap_or_default(),
             arg_types: item.list("arg_types", |item| item.dtype())?,
+            // PAY-05, PAY-06: any text: tags are held to their rules when the written bytes are read.
             launch_param_tags: item.texts("launch_param_tags")?,
             arg_extra_tags: extra.unwrap_or_default(),
         },
@@ -272,6 +273,7 @@ fn network_from(item: In<'_>) -> Result<Network<'static>, Violation> {
     Ok(Network {
         name: item.text("name")?,
         compiled: item.at("compiled")?.base64()?,
+        // PAY-49: an empty list is accepted here, and rejected when the written bytes are read.
         inputs: item.list("inputs", |item| item.u32())?,
         input_sizes: sizes("input_sizes")?,
         outputs: item.list("outputs", |item| item.u32())?,
@@ -295,6 +297,7 @@ fn stackvm_from(item: In<'_>) -> Result<(Text<'static>, StackVm<'static>), Viola
         texts: item.texts("texts")?,
         extern_functions: item.texts("extern_functions")?,
         heap_names: item.texts("heap_names")?,
+        // PAY-56: 8 bytes in the file, whatever a machine of the writer had.
         heap_size: item.at("heap_size")?.u64()?,
         stack_size: item.at("stack_size")?.u64()?,
     };
@@ -427,6 +430,7 @@ impl<'v> In<'v> {
             .value
             .as_str()
             .and_then(|text| BASE64_STANDARD.decode(text).ok());
+        // One reading of each text: padding and unused bits are those that writing makes.
         bytes.map(Cow::Owned).ok_or_else(|| self.wrong("base64"))
     }
 

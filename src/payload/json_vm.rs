@@ -44,6 +44,7 @@ pub(super) fn relax_to(executable: &relax_vm::RelaxExecutable<'_>) -> Value {
 ///
 /// PAY-01 of kind type for a member that is missing or wrong; a rule of chapter `tensor` for a constant.
 pub(super) fn relax_from(object: &In<'_>) -> Result<relax_vm::RelaxExecutable<'static>, Violation> {
+    // PAY-88: no instruction is decoded: JSON holds the words that the file does.
     let words = |name: &str| -> Result<Words<'static>, Violation> {
         let words = object.list(name, |item| item.i64().map(i64::cast_unsigned))?;
         Ok(Words::from(words.as_slice()))

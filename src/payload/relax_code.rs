@@ -255,6 +255,7 @@ impl RelaxCode<'_, '_> {
         let end_of_code = i64::try_from(self.offsets.len()).unwrap_or(i64::MAX);
         let mut ranges = Vec::new();
         for (function, at) in self.functions.iter().zip(starts) {
+            // PAY-90: an empty range is allowed anywhere, its end included.
             let inside = 0 <= function.start
                 && function.start <= function.end
                 && function.end <= end_of_code;

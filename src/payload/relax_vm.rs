@@ -305,6 +305,7 @@ impl<'a> RelaxConstant<'a> {
         let tag = cursor.i32("tag", PAY_86)?;
         let position = tags(layout).iter().position(|known| *known == tag);
         Ok(match position {
+            // PAY-86: the kind came with 0.16, and with it one way to count the bytes (TEN-31).
             Some(0) => RelaxConstant::Tensor(TensorRecord::read(cursor, Sizing::V0_7, findings)?),
             Some(1) => RelaxConstant::Dtype(Dtype::read(cursor)?),
             Some(2) => RelaxConstant::Shape(
@@ -326,6 +327,7 @@ impl<'a> RelaxConstant<'a> {
     /// The inverse of [`RelaxConstant::read`], under the tags of `layout`.
     fn write(&self, layout: Layout, out: &mut Writer) {
         let [tensor, dtype, shape, text, int, float] = tags(layout);
+        // By its type and not by the tag it was read with: tags differ between layouts (PAY-86).
         match self {
             RelaxConstant::Tensor(value) => {
                 out.i32(tensor);

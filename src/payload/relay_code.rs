@@ -226,6 +226,7 @@ impl RelayInstruction {
         // PAY-71: stored as the other words are, as an i64; its bits are those of the unsigned sum.
         let hash = cursor.u64("hash", PAY_71)?;
         let opcode = cursor.i64("opcode", PAY_71)?;
+        // WIRE-06: the count was held against the bytes, 8 for each word.
         let mut fields = Vec::with_capacity(count.min(cursor.remaining()));
         for position in 0..count {
             fields.push(cursor.within("fields", position as u64, |cursor| {

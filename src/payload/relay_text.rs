@@ -69,6 +69,7 @@ impl fmt::Display for RelayLine<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.part {
             RelayPart::Function(function) => {
+                // Whole, as a line has one head; where it is used inside a line it is cut.
                 write!(out, "function {}(", function.name.escape_debug())?;
                 joined(out, function.params.iter().map(|name| name.escape_debug()))?;
                 write!(out, "), {} registers", function.registers)

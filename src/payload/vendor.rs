@@ -291,6 +291,7 @@ pub(super) fn write_networks(
     sizes: bool,
     out: &mut Writer,
 ) -> Result<(), Violation> {
+    // PAY-48: counted as a vector is, and yet each network may be rejected.
     out.count(list.len());
     for network in list {
         out.str(&network.name);

@@ -72,6 +72,7 @@ pub fn check(text: &[u8]) -> Result<(), GraphFault> {
         match rest.next() {
             Some(child) => {
                 let place = || format!("`data` of node {at}");
+                // One child at a time: the rest waits in its iterator, so that children are followed in their order.
                 next = Some(slot(tree.int(*child), nodes.len(), place)?);
             }
             None => {
@@ -356,6 +357,7 @@ impl Build for &mut Tree<'_> {
     }
 
     fn object(&mut self, pairs: Vec<(JsonRef, JsonRef)>) -> Option<JsonRef> {
+        // OBJ-39: while the text is read, since a reader that makes maps fails at this brace as well.
         if self.collide(&pairs) {
             return None;
         }

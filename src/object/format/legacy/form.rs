@@ -133,6 +133,7 @@ fn to_node(form: &Value) -> Result<LegacyNode, FormError> {
     };
     // What is absent is empty, as in a node that is read.
     let text = |name: &str| form.get(name).map_or(Ok(Vec::new()), to_text);
+    // Empty for null, and never absent.
     let key = form.get("type_key").and_then(Value::as_str);
     Ok(LegacyNode {
         type_key: key.ok_or("a node has a string `type_key`")?.to_owned(),

@@ -59,6 +59,7 @@ pub(super) fn check(
             Number::Half => parse::<i32>(node, &text).map(drop),
             Number::Float => float(node, &text).map(drop),
         };
+        // Broken without an offset, as a value has none; here the text is at hand.
         read.map_err(|broken| OBJ_36.broken(broken.kind(), place(name), broken.message()))
     };
     match node.type_key.as_str() {
@@ -67,6 +68,7 @@ pub(super) fn check(
         "int" => check(Some("v_int64"), Number::Int),
         "bool" => check(Some("v_int64"), Number::Bool),
         "float" => check(Some("v_float64"), Number::Float),
+        // Both halves are i32 in the ABI.
         "Device" => {
             check(Some("v_device_type"), Number::Half)?;
             check(Some("v_device_id"), Number::Half)
@@ -123,6 +125,7 @@ pub(crate) fn truth(node: &LegacyNode, text: &str) -> Result<bool, Violation> {
 /// OBJ-36 of kind malformed for any other text.
 pub(crate) fn float(node: &LegacyNode, text: &str) -> Result<f64, Violation> {
     let value = parse(node, text)?;
+    // Rust reads `infinity`, `NaN` and `+inf` as well, which no release writes.
     let word = matches!(text, "inf" | "-inf" | "nan" | "-nan");
     match f64::is_finite(value) || word {
         true => Ok(value),

@@ -42,6 +42,7 @@ impl LegacyGraph {
             }
             out.close();
         }
+        // OBJ-31: sorted by name, whatever order they were read in.
         write_attrs(&self.attrs, &mut out)?;
         out.close();
         Ok(out.into_text())
@@ -76,6 +77,7 @@ impl LegacyNode {
         out.object(true);
         out.member("type_key");
         out.string(self.type_key.as_bytes());
+        // OBJ-31: empty members are left out, so that no release sees one that it does not know.
         if !self.global_key.is_empty() {
             out.member("global_key");
             out.string(&self.global_key);
@@ -107,6 +109,7 @@ impl LegacyNode {
         }
         if !self.data.is_empty() {
             out.member("data");
+            // OBJ-31: numbers share a line up to ten; texts never do.
             out.array(self.data.len() > ON_ONE_LINE);
             for index in &self.data {
                 out.element();

@@ -90,6 +90,7 @@ pub fn from_json(form: &Value) -> Result<Any, String> {
         // Arrays, lists and shapes are different values, so a bare array is none of them.
         Value::Array(_) => return Err(wrong()),
         Value::Object(map) => {
+            // The first member is the kind; no form has a second one.
             let (kind, content) = map.iter().next().ok_or_else(wrong)?;
             return of_kind(kind, content).ok_or_else(wrong)?;
         }
@@ -124,6 +125,7 @@ fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, String>> {
             let extents: Option<Vec<i64>> = content.as_array()?.iter().map(Value::as_i64).collect();
             Any::from(Shape::new(&extents?))
         }
+        // A type key alone makes no object: what comes back is one without fields.
         "object" => Any::from(BareObject::new()),
         "error" => {
             let parts = content.as_array()?;

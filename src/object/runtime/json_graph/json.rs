@@ -80,6 +80,7 @@ pub(crate) fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
     // OBJ-17: upstream tests for 0 alone, so what is negative has lines too.
     let has_lines = indent != 0;
     let indent = match usize::try_from(indent.max(0)) {
+        // Upstream has no bound: each level of a small value would cost as many bytes as the caller likes.
         Ok(indent) if indent <= MAX_INDENT => indent,
         _ => {
             let message = format!("an indent of {indent} spaces is more than {MAX_INDENT}");
@@ -128,6 +129,7 @@ pub(crate) fn string_text(bytes: &[u8], out: &mut Vec<u8>) {
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
+            // By bytes: those of UTF-8 beyond ASCII are all above 127, and are left as they are.
             0..32 | 127 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
             _ => out.push(byte),
         }
@@ -160,7 +162,7 @@ impl JsonWriter {
     ///
     /// # Errors
     ///
-    /// A ValueError with OBJ-17, kind unsupported, for a value that has no JSON; as [`stringify`].
+    /// A ValueError with OBJ-17, kind unsupported, for a value that has no JSON; as [`stringify()`].
     fn value(&mut self, value: AnyView<'_>) -> Result<()> {
         let raw = value.as_raw();
         match raw.type_index {
@@ -203,6 +205,7 @@ impl JsonWriter {
                 "Cycle detected: List contains itself",
             ));
         }
+        // OBJ-40: with the outermost counted as one.
         if self.open.len() >= MAX_DEPTH {
             let message = format!("the value nests deeper than {MAX_DEPTH}");
             return Err(OBJ_40.refused(Kind::Limit, message).into());

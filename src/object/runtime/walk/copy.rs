@@ -21,6 +21,7 @@ use std::collections::{HashMap, HashSet};
 pub(crate) fn deep_copy(value: AnyView<'_>) -> Result {
     let mut copier = Copier::default();
     let copy = copier.copy(value, 0)?;
+    // Rarely: only where something immutable contains itself, by way of a list, a dict or an object.
     if copier.deferred {
         copier.patch()?;
     }
@@ -59,6 +60,7 @@ impl Copier {
         }
         let shared = matches!(
             object.type_index(),
+            // These never change, so that sharing them does no harm.
             index::STR | index::BYTES | index::SHAPE | index::BIG_INT
         ) || types::is_instance(object.type_index(), enum_index());
         if shared {
@@ -162,6 +164,7 @@ impl Copier {
                 ),
             ));
         }
+        // OBJ-14: held to one type above, since fields are written at the offsets of that type.
         for (field, copied) in fields_of_both(object, &target) {
             let before = field.get()?;
             let after = self.copy(before.view(), depth + 1)?;

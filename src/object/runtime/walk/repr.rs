@@ -53,7 +53,7 @@ impl Printer {
     ///
     /// # Errors
     ///
-    /// As [`repr`].
+    /// As [`repr()`].
     fn print(&self, value: AnyView<'_>, depth: usize) -> Result<String> {
         let raw = value.as_raw();
         Ok(match raw.type_index {

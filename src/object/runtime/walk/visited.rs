@@ -15,6 +15,7 @@ impl VisitedObjects {
 
     /// Adds `object`; whether it was not there before.
     pub(crate) fn add(&self, object: &ObjectRef) -> Result<bool> {
+        // A dict does not return whether a key was there; whether it grew does.
         let before = self.0.len();
         self.0.set(object.as_ptr() as usize, object.clone())?;
         Ok(self.0.len() > before)

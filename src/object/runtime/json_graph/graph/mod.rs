@@ -19,6 +19,7 @@ use crate::value::types::{self, TypeInfo};
 /// As [`encode`]; OBJ-17 for metadata, or the result of a `__data_to_json__`, that JSON has no text for, and for a text of more than
 /// 2^30 bytes; OBJ-40 where it nests deeper than 10,000.
 pub fn encode_text(value: AnyView<'_>, metadata: AnyView<'_>) -> Result<String> {
+    // Compact: releases write it without a blank, and texts are compared byte for byte.
     json::stringify(encode(value, metadata)?.view(), 0)
 }
 

@@ -33,6 +33,7 @@ fn structural_kind(info: &TypeInfo) -> Result<i32> {
             ),
         ));
     };
+    // Kind 0 is what a type has that states none, so that equality by fields would be a guess.
     if metadata.structural_kind == 0 {
         return Err(Error::new(
             ErrorKind::Type,

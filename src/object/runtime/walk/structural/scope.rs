@@ -52,6 +52,7 @@ impl BindingScope {
     /// Runs `body` for the type of a variable, which a simple region does not bind.
     pub(super) fn of_variable<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.region();
+        // Below a pattern the type is bound as well.
         if before == region::SIMPLE {
             self.region.store(region::NONE, Ordering::Relaxed);
         }
@@ -66,6 +67,7 @@ impl BindingScope {
         field: &FieldInfo,
         body: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
+        // A field has one mark; of two the narrower counts.
         if field.flags & flag::DEF_SIMPLE != 0 {
             self.within(region::SIMPLE, body)
         } else if field.flags & flag::DEF_PATTERN != 0 {
@@ -95,6 +97,7 @@ impl BindingScope {
     ///
     /// A ValueError where that is too deep; what `body` returns.
     pub(super) fn deeper<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
+        // Counted here and not passed on: a hook of a type may come between two levels.
         let levels = self.depth.fetch_add(1, Ordering::Relaxed);
         let result = depth::check(levels).and_then(|()| body());
         self.depth.fetch_sub(1, Ordering::Relaxed);

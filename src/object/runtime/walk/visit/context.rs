@@ -54,6 +54,7 @@ pub(super) fn attach(error: &Error, value: AnyView<'_>) {
         .as_ref()
         .and_then(|before| before.get::<ErrorContext>())
     {
+        // A list grows in place, so that the error need not be changed.
         context.pattern.push(object.clone().into());
         return;
     }

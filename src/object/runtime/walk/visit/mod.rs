@@ -108,6 +108,7 @@ impl Region {
             }
         }
         let before = self.kind();
+        // A field with another mark does not end it: what a pattern holds is bound by it.
         if before == Region::PATTERN {
             return body();
         }
@@ -249,6 +250,7 @@ impl Visitor {
             Some(hook) if hook.type_index() == index::FUNCTION => {
                 interrupt_or_none(native::function(hook)?.call(&[self.view(), value])?)
             }
+            // Another kind of attribute is an error, not a type without a hook: the fields alone may not be what the type means.
             Some(_) => Err(Error::new(
                 ErrorKind::Type,
                 "__s_visit__ must be an opaque function pointer or ffi.Function",
@@ -268,6 +270,7 @@ impl Visitor {
         };
         self.region().of_fields(info, || {
             for field in fields_of(object) {
+                // OBJ-34: what structural comparison ignores is no part of the object.
                 if field.flags & flag::EQ_HASH_IGNORE != 0 {
                     continue;
                 }

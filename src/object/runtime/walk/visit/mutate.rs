@@ -217,6 +217,7 @@ impl Mutator {
             kind::SHARED => (false, true),
             _ => return self.fields(object, info),
         };
+        // Through the table: a mutator of another library keeps what it has set itself.
         let known = self.remap_get(value)?;
         if !known.is_none() {
             return Ok(known);
@@ -225,6 +226,7 @@ impl Mutator {
         if is_variable && self.region().kind() == Region::NONE {
             return Ok(unchanged());
         }
+        // Also for a variable: its type may change, and then it is another variable.
         let after = self.fields(object, info)?;
         let changed = after.type_index() != index::UNCHANGED;
         // A shared node is entered in any case, so that its next occurrence is what this one became and is not rewritten again.
@@ -256,6 +258,7 @@ impl Mutator {
         let before = field.get()?;
         let after = self
             .region()
+            // Never in place: the original holds the same value, as the copy is a shallow one.
             .of_field(&field, || self.mutate(before.view(), false))?;
         if is_same(before.view(), &after) {
             return Ok(false);

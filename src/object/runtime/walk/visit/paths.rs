@@ -35,7 +35,9 @@ fn pattern(context: &Ref<ErrorContext>) -> Vec<ObjectRef> {
     let recorded = context.pattern.to_vec();
     let objects = recorded.iter().filter_map(Any::as_object);
     let mut pattern: Vec<ObjectRef> = objects.cloned().collect();
+    // A callback and the rewrite that it calls for the same object may both attach it.
     pattern.dedup_by(|next, before| next.as_ptr() == before.as_ptr());
+    // Recorded on the way up, and looked for on the way down.
     pattern.reverse();
     pattern
 }
@@ -69,6 +71,7 @@ impl PathFinder {
     fn path(&self) -> AccessPath {
         self.steps
             .iter()
+            // Made only when a path is found: each step is an object.
             .fold(root_path(), |path, step| match step {
                 PathStep::Field(name) => extend(&path, AccessKind::Attr, (*name).into()),
                 PathStep::Item(at) => extend(&path, AccessKind::ArrayItem, (*at).into()),
@@ -121,9 +124,11 @@ impl PathFinder {
         let wanted = self.pattern.get(self.matched);
         let is_next = wanted.is_some_and(|wanted| wanted.as_ptr() == object.as_ptr());
         if is_next && self.matched + 1 == self.pattern.len() {
+            // The rest of the object is not looked into: what failed is the object itself.
             self.found.push(self.path());
             return Ok(());
         }
+        // Only one step of the pattern at a time: objects that a visit does not attach may lie between two of them.
         self.matched += usize::from(is_next);
         let before = self.found.len();
         for field in fields_of(object) {

@@ -268,6 +268,7 @@ pub(crate) fn copy(source: &Ref<MutatorObj>) -> ObjectRef {
         mutator: MutatorObj::new(&TABLE, region),
         way: rewrite.way.clone(),
         remap: Mutex::new(remap),
+        // A copy begins at depth 0: it is a rewrite of its own.
         depth: VisitDepth::default(),
     })
     .into_object()

@@ -155,6 +155,7 @@ impl CallbackWalk {
                     }
                 }
                 let stopped = visitor.default_visit(value)?;
+                // OBJ-34: an interrupt among the parts ends the walk, so that the value itself is not met any more.
                 if *order == VisitOrder::Pre || !stopped.is_none() {
                     return Ok(stopped);
                 }
@@ -252,6 +253,7 @@ pub(crate) fn copy(source: &Ref<VisitorObj>) -> ObjectRef {
             way: walk.way.clone(),
             depth: VisitDepth::default(),
         });
+        // The copy goes on in the region in which the original is, and at depth 0: it is a walk of its own.
         copy.visitor.region.set(region);
         return copy.into_object();
     }
