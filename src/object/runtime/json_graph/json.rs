@@ -122,7 +122,7 @@ pub(crate) fn string_text(bytes: &[u8], out: &mut Vec<u8>) {
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
-            // OBJ-17: JSON asks for no escape of `/` and DEL, and the text of every release has one.
+            // OBJ-17: JSON needs no escape of `/` and DEL, and the text of every release has one.
             b'/' => out.extend_from_slice(b"\\/"),
             8 => out.extend_from_slice(b"\\b"),
             12 => out.extend_from_slice(b"\\f"),

@@ -205,7 +205,7 @@ struct Comparer {
     only_equal: bool,
 }
 
-/// -1, 0 or 1, which is what `ffi.RecursiveCompare` and the hooks of types return.
+/// -1, 0 or 1, which is what `ffi.RecursiveCompare` returns.
 const fn sign(order: Ordering) -> i64 {
     order as i64
 }

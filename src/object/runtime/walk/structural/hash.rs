@@ -181,7 +181,7 @@ impl StructuralHasher {
             let hash = self.scope.of_variable(fields)?;
             // A variable that nothing binds is itself; a bound one is its number, whatever it is called.
             if self.scope.region() == region::NONE {
-                // An address: it is no hash for another process, and no rule asks for one.
+                // By its address, as it equals itself alone: in another process it has another hash.
                 at as u64
             } else {
                 combine(hash, self.variables.fetch_add(1, Ordering::Relaxed))

@@ -50,7 +50,7 @@ fn structural_kind(info: &TypeInfo) -> Result<i32> {
 ///
 /// # Errors
 ///
-/// An InternalError for an index that no type has: only a header that is not one has it.
+/// An InternalError for an index that no registered type has.
 fn described_type(type_index: i32) -> Result<&'static TypeInfo> {
     types::info(type_index).ok_or_else(|| {
         Error::new(
