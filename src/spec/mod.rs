@@ -15,6 +15,7 @@ use evidence::{JUDGED, parse_evidence, parse_judged};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
+// `SPEC`, `EVIDENCE` and `PLACES`: what `build.rs` makes of `spec/` and of the code.
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
 /// The evidence for the rule with this id: where it was read or run, or why it is inferred. `None` for an unknown id; a test holds
@@ -148,6 +149,7 @@ mod tests {
     #[test]
     fn what_was_judged_is_rules_in_releases_that_have_them() {
         let judged = parse_judged(JUDGED).unwrap();
+        // An empty table would keep all that follows.
         assert!(judged.len() > 200, "{} rules", judged.len());
         for (id, lists) in judged {
             let releases = rule(&id).unwrap_or_else(|| panic!("{id}")).releases;

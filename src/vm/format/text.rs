@@ -365,6 +365,7 @@ mod tests {
             registers: 2,
             params: params.iter().map(|name| (*name).into()).collect(),
         };
+        // PAY-88: opcode, destination, function, number of operands; the operands follow, and a ret of register 0.
         let mut words = vec![1, VOID_REGISTER.cast_unsigned(), 1, operands.len() as u64];
         words.extend_from_slice(operands);
         let behind = words.len() as u64;
@@ -387,6 +388,7 @@ mod tests {
 
     #[test]
     fn no_name_makes_a_line_of_its_own() {
+        // PAY-89: kind 3, a function, in the top byte, and its number 1 below.
         let mut code = calling("f\n    6  return %0", &[3 << 56 | 1], FunctionKind::Packed);
         code.constants = vec![RelaxConstant::Int(1)];
         assert_eq!(
@@ -407,6 +409,7 @@ mod tests {
         let name = "\u{1f600}".repeat(1000);
         let code = calling(&name, &[3 << 56 | 1; 10], FunctionKind::Packed);
         let text = lines(&code).swap_remove(1);
+        // 200 bytes are 50 letters: of the callee, and of each of ten operands.
         assert_eq!(text.matches('\u{1f600}').count(), 550);
         let line = InstructionText::of(&code, 0);
         let (whole, start) = (bounded(&line, 5000), bounded(&line, 100));
@@ -420,9 +423,11 @@ mod tests {
         let code = calling("n", &[3 << 56 | 1; 3000], FunctionKind::Packed);
         let made = Executable::new(code);
         let text = |index| made.as_ref().map(|made| made.instruction_text(index));
+        // 4,096 bytes: four in front, and four for each operand behind the first.
         let start = "n(@n".to_owned() + &", @n".repeat(1023) + "..";
         assert_eq!(text(0), Ok(start));
         assert_eq!(text(1), Ok("return %0".to_owned()));
+        // Behind the last instruction.
         assert_eq!(text(2), Ok(String::new()));
     }
 

@@ -109,6 +109,7 @@ impl VmClosure {
                 .collect();
             machine.run(self.function, &all)?
         };
+        // VM-65: a function that was saved without its result runs all the same.
         Ok(if self.returns { result } else { Any::none() })
     }
 }

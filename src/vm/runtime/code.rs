@@ -158,6 +158,7 @@ impl DecodedCode {
                             DecodedOperand::Fixed(RawAny::NONE)
                         }
                         relax_vm::RelaxOperand::Register(register) => {
+                            // PAY-92: less than the registers of the frame, which 32 bits count.
                             DecodedOperand::Register(register as u32)
                         }
                         relax_vm::RelaxOperand::Immediate(value) => {

@@ -319,6 +319,7 @@ impl VirtualMachineImpl {
     fn spend_one(&self) -> Result<(), Error> {
         // Where another thread just ended the limit, one less than all there is is no limit either.
         let take = |left: u64| left.checked_sub(1);
+        // In one step: other threads count against the same number.
         let taken = self
             .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
@@ -395,6 +396,7 @@ impl VirtualMachineImpl {
             return Ok(saved);
         }
         let index = self.index(name)?;
+        // VM-28: the value of a function of the table is a closure with nothing bound.
         let value = self.functions[index].as_object().cloned();
         value
             .and_then(|object| object.downcast::<VmClosure>().ok())
@@ -407,6 +409,7 @@ impl VirtualMachineImpl {
 
     /// What is kept between calls, locked. It is not held across a call, which may lock it again.
     pub(super) fn state(&self) -> MutexGuard<'_, MachineState> {
+        // A panic leaves the maps whole: they change by one entry at a time.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

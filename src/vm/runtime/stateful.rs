@@ -17,6 +17,7 @@ impl VirtualMachineImpl {
     /// VM-61 for an unknown function; VM-60 for another number of arguments; what the first device answers to a copy.
     pub(super) fn set_input(&self, name: &str, args: &[AnyView<'_>]) -> Result<(), Error> {
         let index = self.index(name)?;
+        // VM-60: now, and not in `invoke_stateful`: the caller that passes the arguments learns of it.
         if args.len() as i64 != self.loaded.executable().code().functions[index].num_args {
             return Err(self.wrong_count(index, args));
         }

@@ -225,6 +225,7 @@ impl InStorage {
     /// A tensor of `shape` with the description `dl`, whose extents and strides are filled in here: compact, row-major.
     fn value(storage: Ref<VmStorage>, dl: DLTensor, shape: &[i64]) -> Any {
         let count = shape.len();
+        // Models make tensors in every call: one block for each, and not two, is what most of them cost.
         let more = (count > INLINE).then(|| vec![0; 2 * count].into());
         let tensor = Ref::new(InStorage {
             header: Header::new(index::TENSOR, nothing),

@@ -47,6 +47,7 @@ pub(super) const RESET: &str = "vm.builtin.tuple_reset_item";
 /// Every builtin that this crate has, sorted by name; `spec/vm.md` has a table of those that it lacks, and why.
 const ALL: &[(&str, Builtin)] = &[
     (
+        // VM-48: on a device of the machine, as storage is (VM-31).
         "vm.builtin.alloc_shape_heap",
         Builtin::OfMachine(shapes::alloc_shape_heap),
     ),
@@ -183,6 +184,7 @@ static INSTALLED: OnceLock<Vec<(Function, Builtin)>> = OnceLock::new();
 
 /// Puts the builtins into the registry, where none has the name yet; once.
 pub(super) fn provide() {
+    // Once for the process: `Builtin::of` knows them by the addresses of these very functions.
     INSTALLED.get_or_init(|| {
         ALL.iter()
             .map(|(name, builtin)| {

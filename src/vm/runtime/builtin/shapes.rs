@@ -32,6 +32,7 @@ pub(super) fn alloc_shape_heap(machine: &dyn CallingMachine, args: &[AnyView<'_>
 fn heap<'a>(view: AnyView<'a>) -> VmResult<ShapeHeap<'a>> {
     // Compilers make no heap for a function that stores no extent, and pass None in its place.
     if view.is_none() {
+        // VM-48: any code that names a cell of it is then missing its cell.
         let cells = &[][..];
         return Ok(ShapeHeap { cells, view });
     }
