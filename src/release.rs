@@ -57,6 +57,9 @@ impl fmt::Display for Release {
 impl FromStr for Release {
     type Err = String;
 
+    /// # Errors
+    ///
+    /// A text with the releases that are covered.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is not a TVM release: 0.2 to 0.27 are covered");
         // Tags are accepted as well: `v0.8.0`. What stands behind the second number makes no difference.

@@ -139,7 +139,7 @@ impl RuleText {
         let is_row = |line: &&str| line.starts_with('|');
         let mut paragraphs = self.text.split("\n\n");
         let first = paragraphs.next().unwrap_or_default();
-        // A table in one line is no text: its rows are returned beside it.
+        // Rows of a table make no line of prose: they are returned beside it.
         let prose = first.lines().filter(|line| !is_row(line));
         // Paragraphs are wrapped in the file, and one line in a report.
         let words = prose.flat_map(str::split_whitespace).collect::<Vec<_>>();

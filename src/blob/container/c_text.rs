@@ -137,7 +137,7 @@ fn numbers(text: &[u8], start: usize, at: &mut usize) -> Result<Vec<u8>, Violati
     let body = body.get(..end).unwrap_or_default();
     *at = start.saturating_add(end);
     // Each number takes two characters at least.
-    // Four where they are written as releases do; a text of shorter numbers makes the list grow.
+    // Releases write four or more, as `0x3,`; a text of shorter ones makes the list grow.
     let mut bytes = Vec::with_capacity(body.len() / 4);
     let mut position = start;
     for item in body.split(|byte| *byte == b',') {

@@ -299,7 +299,7 @@ fn pe(bytes: &[u8]) -> Option<FileForm> {
     if !header.starts_with(b"PE\0\0") {
         return None;
     }
-    // The flag 0x2000 of the characteristics, of which byte 23 behind the signature's start is the upper half.
+    // The flag 0x2000 of the characteristics, whose upper half is byte 23 of signature and header.
     const IMAGE_FILE_DLL: u8 = 0x20;
     let dll = header
         .get(23)
