@@ -274,7 +274,6 @@ fn numbers(key: &str) -> NumberFields {
         let number = match field.static_type_index {
             index::BOOL => Number::Bool,
             index::INT => Number::Int,
-            // A field that is a device is written by its halves, each an i32.
             index::DEVICE => Number::Half,
             // Any other field is a node or a text.
             index::FLOAT => Number::Float,
