@@ -50,9 +50,8 @@ pub fn read(
 
 /// The kind of module whose payload a file of this form is, and the layout of the era that wrote it.
 ///
-/// tags of its constants would tell 0.21 apart (PAY-86), its first bytes do not.
-///
-/// `None` for every form that is read in another way. Relax VM code with its length in front is taken for that of layout 0.7: the
+/// `None` for every form that is read in another way. Relax VM code with its length in front is taken for that of layout 0.7: the tags of
+/// its constants would tell 0.21 apart (PAY-86), its first bytes do not.
 pub fn payload(form: FileForm, bytes: &[u8]) -> Option<(&'static str, Layout)> {
     Some(match form {
         // The file has what the payload of its era has: the code with its length up to 0.21, the code alone after.
@@ -67,9 +66,8 @@ pub fn payload(form: FileForm, bytes: &[u8]) -> Option<(&'static str, Layout)> {
 
 /// Whether an executable starts with its magic and not with a length.
 ///
-/// magics differ in (PAY-82).
-///
-/// A length has zeros in its upper bytes, so that seven bytes tell them apart. The first byte is left out: it is what the two
+/// A length has zeros in its upper bytes, so that seven bytes tell them apart. The first byte is left out: it is what the two magics
+/// differ in (PAY-82).
 pub fn magic_first(bytes: &[u8]) -> bool {
     // The last seven bytes of both executable magics, 0xD225DE2F4214151D and ..1E.
     bytes.get(1..8) == Some(&[0x15, 0x14, 0x42, 0x2f, 0xde, 0x25, 0xd2])

@@ -9,9 +9,8 @@ use serde_json::{Map, Value};
 
 /// Sums up the objects of either era; `None` where `text` has none that can be read.
 ///
-/// `written_by`, `releases`.
-///
 /// The value is the member `objects` of `inspect.json`, with the same members for both eras: `root`, `nodes`, `tensors`, `types`,
+/// `written_by`, `releases`.
 pub(super) fn summary(text: &[u8], form: FileForm) -> Option<Value> {
     match form {
         FileForm::ObjectJson => legacy(text),

@@ -121,9 +121,8 @@ impl<'a> Subject<'a> {
 
     /// Every unit, in the order of the parts.
     ///
-    /// the file is no container and shows neither library binary nor payload, all of it is taken for one library binary.
-    ///
     /// The layout of a library binary is the stated one, otherwise that of its symbol and bytes (BLOB-18). Where a layout is stated and
+    /// the file is no container and shows neither library binary nor payload, all of it is taken for one library binary.
     pub fn units(&self) -> Vec<Unit<'_>> {
         let mut units = Vec::new();
         for (index, part) in self.file.parts.iter().enumerate() {

@@ -73,7 +73,6 @@ fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
 }
 
 /// The name of a payload's file: the number of the module and its kind. The number keeps names apart, whatever characters a kind has and
-///
 /// however long it is.
 fn file_name(index: usize, module: &StoredModule<'_>) -> String {
     /// Of 255 bytes, as long as names may be, some are for the number, and for what a file is called while it is written.

@@ -75,8 +75,8 @@ pub fn verify(
         all.add(subject.name, subject.bytes, reading, &mut each);
     }
     for unit in &units {
-        // there is something to find a field for.
-        // Fields take many times the memory of the bytes, and most files are sound: they are recorded in a second reading, where
+        // Fields take many times the memory of the bytes, and most files are sound: they are recorded in a second reading, where there is
+        // something to find a field for.
         let mut reading = unit.judge();
         if reading.broken.is_some() || !reading.findings.is_empty() {
             reading = unit.trace();

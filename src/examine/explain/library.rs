@@ -157,9 +157,8 @@ fn written_by(layout: Layout) -> String {
 
 /// What each module needs; the host library (`_lib`) needs nothing.
 ///
-/// register one (MOD-11).
-///
 /// In the order of the library binary, as far as it could be read. A kind without a row has no loaders here: a user's own library has to
+/// register one (MOD-11).
 fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
     let modules = library.blob.modules.iter().enumerate();
     modules

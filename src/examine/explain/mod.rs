@@ -100,10 +100,8 @@ fn raw(form: FileForm) -> Option<&'static str> {
 
 /// The members of an archive as the one part that a linker makes of them.
 ///
-/// linked. An archive without objects is a part without anything.
-///
 /// It has the library binaries and symbols of all objects, in the order of the members. Members of another form, as a list of names, are
-/// not
+/// not linked. An archive without objects is a part without anything.
 fn join<'a>(file: &File<'a>) -> Part<'a> {
     let mut parts = file.parts.iter();
     let mut whole = Part {
@@ -128,7 +126,6 @@ fn is_bare(part: &Part<'_>) -> bool {
 }
 
 /// The account of a file of one format: parameters, a tensor, an executable. It says nothing of needs or of this machine: no system's
-///
 /// loader opens it.
 fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
     let reading = unit.judge();

@@ -76,9 +76,8 @@ fn broken_graph(broken: &Violation, release: Release) -> Load {
 
 /// The text with the brackets that are missing at its end; `None` where none is, or where its end is no end of a value.
 ///
-/// result rejects it.
-///
 /// Brackets inside strings do not count. A closing bracket that does not belong to the last open one is not noticed: the reader of the
+/// result rejects it.
 fn closed(text: &[u8]) -> Option<Vec<u8>> {
     let mut open = Vec::new();
     let (mut quoted, mut escaped, mut last) = (false, false, 0);

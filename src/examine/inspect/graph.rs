@@ -56,7 +56,6 @@ pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
 }
 
 /// Blocks of storage, by the numbers of the plan, and the bytes of all of them: each is as large as its largest entry, whose elements
-///
 /// take whole bytes.
 fn storage(entries: &[DataEntry]) -> Value {
     let mut blocks: BTreeMap<usize, u64> = BTreeMap::new();

@@ -7,13 +7,12 @@ use serde_json::Value;
 
 /// Walks the graph as the loader of `release` reads it.
 ///
-/// seen to decide.
-///
 /// The graph is the text of a payload of PAY-45. Members may stand in any order, and none is required.
 ///
 /// # Errors
 ///
-/// [`Stop::Rejects`] for what is no JSON from 0.24 on, and for an unknown member; [`Stop::Unknown`] for what the readers were not
+/// [`Stop::Rejects`] for what is no JSON from 0.24 on, and for an unknown member; [`Stop::Unknown`] for what the readers were not seen to
+/// decide.
 pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
     let graph: Value = serde_json::from_slice(graph).map_err(|error| {
         let why = format!("the graph of the subgraph is no JSON: {error}");

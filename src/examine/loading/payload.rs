@@ -16,11 +16,10 @@ use std::collections::HashSet;
 
 /// Walks the payload of a module of `kind` as the loader of `release` reads it.
 ///
-/// where its loader was not read.
-///
 /// # Errors
 ///
-/// [`Stop::Rejects`] where that loader is known to fail, and where there is none; [`Stop::Unknown`] for a kind of a user's own, and
+/// [`Stop::Rejects`] where that loader is known to fail, and where there is none; [`Stop::Unknown`] for a kind of a user's own, and where
+/// its loader was not read.
 pub(super) fn walk(
     release: Release,
     kind: &str,
@@ -267,11 +266,10 @@ fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<
 
 /// A tensor record, which every loader since 0.2 checks in the same way.
 ///
-/// [`Stop::Unknown`] for sizes with which a loader writes behind its memory.
-///
 /// # Errors
 ///
-/// [`Stop::Rejects`] for what loaders check (TEN-20, TEN-23, TEN-25, TEN-31) and for memory that no allocator has;
+/// [`Stop::Rejects`] for what loaders check (TEN-20, TEN-23, TEN-25, TEN-31) and for memory that no allocator has; [`Stop::Unknown`] for
+/// sizes with which a loader writes behind its memory.
 pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let reject = |why: String| Err(Stop::Rejects(format!("a tensor {why}")));
     let magic = stream.u64("magic of a tensor")?;

@@ -32,9 +32,8 @@ pub struct ExaminedLibrary<'l> {
 impl ExaminedLibrary<'_> {
     /// What `release` makes of it.
     ///
-    /// bytes ends early, a rule is broken that this release does not check, or it loads.
-    ///
-    /// The first that applies: its symbol is not looked for, its layout is another, a kind or form has no loader, the walk over the
+    /// The first that applies: its symbol is not looked for, its layout is another, a kind or form has no loader, the walk over the bytes
+    /// ends early, a rule is broken that this release does not check, or it loads.
     pub fn load(&self, release: Release) -> Load {
         let looked_for = symbol(Layout::of(release));
         // BLOB-50, BLOB-51: an exact name. Another era's, and one with a prefix, is no error but an absent library binary.

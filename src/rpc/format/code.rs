@@ -46,8 +46,8 @@ use RpcCode as C;
 /// A code, its name, its number up to 0.6, and its number from 0.7 on with the minor version that first has it.
 type CodeRow = (RpcCode, &'static str, Option<i32>, Option<(i32, u8)>);
 
-/// the newer one are in neither column: they name where a range starts, or nothing, and no peer writes them.
 /// RPC-20, in the order of the newer table, with the codes behind that only the older one has. The number 8 of the older table and 0 of
+/// the newer one are in neither column: they name where a range starts, or nothing, and no peer writes them.
 const TABLE: &[CodeRow] = &[
     (C::Shutdown, "Shutdown", Some(4), Some((1, 7))),
     (C::InitServer, "InitServer", None, Some((2, 7))),

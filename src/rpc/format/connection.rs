@@ -11,9 +11,8 @@ use std::collections::VecDeque;
 
 /// The first and last release of each form of the protocol, newest first: within one of them all bytes mean the same.
 ///
-/// renumbered the objects.
-///
-/// A form begins where packets, codes or values changed (RPC-20, RPC-23, RPC-43, RPC-47): 0.21 and 0.22 are two, because 0.22
+/// A form begins where packets, codes or values changed (RPC-20, RPC-23, RPC-43, RPC-47): 0.21 and 0.22 are two, because 0.22 renumbered
+/// the objects.
 const FORMS: [(u8, u8); 9] = [
     (22, 27),
     (21, 21),
@@ -75,8 +74,8 @@ impl<'a> Connection<'a> {
     /// It always returns a connection: what is wrong with a side is in [`ConnectionSide::broken`].
     pub fn read(client: &'a [u8], server: &'a [u8], release: Option<Release>) -> Connection<'a> {
         let forms = FORMS.map(|(first, last)| (Release::of(first), Release::of(last)));
-        // stated release the others are read too, for what they break.
         // RPC-23: the version that both sides compare did not change with the encoding of values, so that all forms are tried. With a
+        // stated release the others are read too, for what they break.
         let read = forms.map(|(first, last)| {
             let spoken = release.filter(|release| (first..=last).contains(release));
             let (client, server) = sides(client, server, spoken.unwrap_or(last));
@@ -138,9 +137,8 @@ impl ConnectionSide<'_> {
     }
 }
 
-/// The first rule that a side breaks, the client's before the server's. A capture may end anywhere: a last message that is cut off
-///
-/// breaks nothing (RPC-16).
+/// The first rule that a side breaks, the client's before the server's. A capture may end anywhere: a last message that is cut off breaks
+/// nothing (RPC-16).
 fn first_broken(
     client: &ConnectionSide<'_>,
     server: &ConnectionSide<'_>,

@@ -18,9 +18,8 @@ use std::borrow::Cow;
 
 /// One argument or result.
 ///
-/// object: upstream's are addresses, so that a client only passes them back.
-///
 /// What it takes in bytes, and behind which code, is RPC-43. Numbers are those of WIRE-02. A handle is whatever the server made of an
+/// object: upstream's are addresses, so that a client only passes them back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PackedValue<'a> {
     /// Nothing.

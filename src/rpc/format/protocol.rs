@@ -100,7 +100,6 @@ impl<T> Progress<T> {
 }
 
 /// The next `N` bytes, a length or a code in little endian, without reading them: a message that is not all there leaves the cursor where
-///
 /// it was (RPC-16).
 pub(super) fn peeked<const N: usize>(cursor: &Cursor<'_>) -> Progress<[u8; N]> {
     match cursor.rest().first_chunk() {

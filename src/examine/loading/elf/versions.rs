@@ -65,8 +65,8 @@ fn needed_versions(
     for index in 0..count {
         let at = image.offset(entry, 16)?;
         let one = image.u16(at)? == 1;
-        // needed libraries, and ends the process where it is none of them.
-        // `Elf64_Verneed`: version, count, file, offset of the first entry, offset of the next. glibc looks the file up among the
+        // `Elf64_Verneed`: version, count, file, offset of the first entry, offset of the next. glibc looks the file up among the needed
+        // libraries, and ends the process where it is none of them.
         let file = names.at(u64::from(image.u32(at.checked_add(4)?)?))?;
         if !one || !libraries.contains(file) {
             return None;
