@@ -239,6 +239,7 @@ impl<'a> Subject<'a> {
             _ => "there is no library binary in it",
         };
         let form = match form {
+            // The hint says it already.
             FileForm::Unknown => String::new(),
             form => format!(" ({})", form.title()),
         };
@@ -358,9 +359,11 @@ impl Unit<'_> {
                 findings = partial.findings;
                 partial.broken
             }
+            // TEN-45: no release is known, so that all three counts of bytes are tried.
             Format::Params => Params::detect(&mut cursor, &mut findings)
                 .and_then(|_| cursor.finish("the parameter file", &mut findings))
                 .err(),
+            // TEN-31: the newest count; TEN-45 is about parameter files only.
             Format::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, &mut findings)
                 .and_then(|_| cursor.finish("the tensor", &mut findings))
                 .err(),

@@ -110,6 +110,7 @@ impl Account {
             .needs
             .iter()
             .map(|need| {
+                // The name of a loader changed with 0.7 and 0.22 (MOD-11), so that each has its releases.
                 let loaders: Vec<Value> = need
                     .loaders
                     .iter()

@@ -32,6 +32,7 @@ impl<'a> Linked<'a> {
     pub(super) fn looked_at(&self) -> Option<&'static str> {
         match &self.1 {
             Some(Ok(looked)) => Some(looked.text()),
+            // They were read up to the one at fault, which is what the verdict rests on.
             Some(Err(_)) => Some(Looked::Tables.text()),
             None => None,
         }
@@ -58,6 +59,7 @@ impl<'a> Linked<'a> {
             let has = |ranges: &&[Releases]| ranges.iter().any(|range| range.contains(*release));
             known.iter().all(has)
         };
+        // A release that lacks one of these functions is not that of the runtime.
         let fitting: Vec<Release> = Release::all().filter(has_all).collect();
         Some(Releases {
             since: *fitting.first()?,
@@ -120,6 +122,7 @@ impl<'a> Linked<'a> {
 
 /// Ranges of releases in words: `of 0.21 and from 0.24 on`.
 fn since(ranges: &[Releases]) -> String {
+    // A range that ends with the last known release has no known end.
     let ranges: Vec<String> = ranges
         .iter()
         .map(|range| match *range {

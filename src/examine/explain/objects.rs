@@ -122,6 +122,7 @@ pub(super) fn new(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
         };
         let broken = &fault.violation;
         // OBJ-20: indices are checked from 0.26 on. OBJ-19: cycles never.
+        // The check says which index is at fault, where it is one: only that rule differs between releases.
         match fault.index {
             _ if broken.rule().id() == "OBJ-19" => Load::fails(format!(
                 "it runs out of stack and ends the process: {broken}"

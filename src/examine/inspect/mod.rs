@@ -87,6 +87,7 @@ pub fn of_subject(subject: &Subject<'_>, options: InspectOptions) -> Result<Insp
     if linkage.is_runtime() {
         top.insert("runtime".into(), linkage.defines.len().into());
     }
+    // Bounded by the size of the file: a few bytes of a hostile one can name much more than they are.
     let room = Room::of(bytes.len(), options);
     let units = subject.units();
     // With a stated layout, bytes of no known form are a unit too.
@@ -233,6 +234,7 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
             value.insert("offset".into(), module.offset.into());
             value.insert("bytes".into(), bytes.len().into());
         }
+        // TREE-01: the position of a module is its only name.
         let imports = room.list(blob.imports(index), Value::from);
         value.insert("imports".into(), imports.into());
         // The oddities of a payload are among those of the blob already.
@@ -252,6 +254,7 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
             "indptr": room.list(tree.indptr().iter(), Value::from),
             "indices": room.list(tree.indices().iter(), Value::from),
         })),
+        // BLOB-13: without `_lib` the host code belongs to no module.
         "host": blob.modules.iter().any(|module| module.kind == LIBRARY),
         "findings": room.list(findings.as_slice(), finding),
         "violation": broken.as_ref().map(violation),

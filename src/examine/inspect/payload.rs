@@ -75,6 +75,7 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
             value.insert("tensors".into(), list.into());
             return;
         }
+        // PAY-34: a member for each function, of the variables that it takes.
         Field::Symbols(list) => {
             // A list would keep doubles (PAY-37); of two lists of one function the last counts, here as in releases.
             let mut map = Map::new();
@@ -236,6 +237,7 @@ fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
     });
     let constants = room.list(&executable.constants, |constant| match constant {
         relay_vm::RelayConstant::Tensor(record) => tensor_constant(record),
+        // PAY-66: there is a name only, under which the tensor is loaded later.
         relay_vm::RelayConstant::Late(name) => json!({ "type": "loaded later", "value": name }),
     });
     let value = json!({

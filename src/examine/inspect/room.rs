@@ -32,6 +32,7 @@ impl Room {
         Room {
             code: options.code,
             left: Cell::new(
+                // The divisor is 1 at least: the default is never taken.
                 room.checked_div(options.copies.saturating_add(1))
                     .unwrap_or(room),
             ),
@@ -52,6 +53,7 @@ impl Room {
     /// left out with all behind it.
     pub(super) fn lines(&self, lines: impl IntoIterator<Item = impl Display>) -> Vec<Value> {
         self.list_while(lines, |line| {
+            // Writing stops at the room: one hostile instruction can print as more text than there is memory.
             let room = usize::try_from(self.left.get()).unwrap_or(usize::MAX);
             let (mut text, whole) = bounded(&line, room);
             // The report keeps the text: spare capacity would be memory that nothing counts.
@@ -68,6 +70,7 @@ impl Room {
     ) -> Vec<Value> {
         let mut values = Vec::new();
         for item in items {
+            // A value is not made once the room is used up: to make it is what takes the memory.
             let made = match self.left.get() {
                 0 => None,
                 _ => value(item),

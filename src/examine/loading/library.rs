@@ -44,6 +44,7 @@ fn framed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
         return Err(Stop::Rejects("the import tree is empty".into()));
     };
     for index in 0..modules {
+        // A message names the module: of many the one at fault would not be known.
         let named = |stop: Stop| stop.of(index);
         let kind = stream.padded("kind").map_err(named)?;
         // BLOB-12: from 0.22 on any number of them is accepted.

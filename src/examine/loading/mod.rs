@@ -144,6 +144,7 @@ impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.outcome {
             LoadOutcome::Loads => write!(f, "loads it, {}", self.why),
+            // In capitals: it is the one outcome that no release reports itself.
             LoadOutcome::Silent => write!(f, "SILENT TRAP: {}", self.why),
             LoadOutcome::Unknown => write!(f, "unknown: {}", self.why),
             LoadOutcome::Fails => write!(f, "fails: {}", self.why),

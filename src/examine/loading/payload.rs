@@ -148,6 +148,7 @@ fn field<'a>(
 ) -> Result<(), Stop> {
     let name = slot.name;
     match slot.shape {
+        // PAY-11, PAY-12: no loader checks the format.
         FieldShape::Format(_) => seen.format = stream.string(name)?,
         FieldShape::Text if name == "graph_json" => {
             let graph = stream.string(name)?;
@@ -156,6 +157,7 @@ fn field<'a>(
                 json_graph::walk(release, graph)?;
             }
         }
+        // PAY-17, PAY-98: what these texts have to be is looked at by no loader.
         FieldShape::Text | FieldShape::Version | FieldShape::Base64 | FieldShape::Binary => {
             stream.string(name)?;
         }

@@ -38,6 +38,7 @@ impl<'a> LoaderStream<'a> {
 
     /// The stream over the body of a library binary, which the header says is `counted` bytes long.
     pub(super) fn counted(body: &'a [u8], counted: u64, manner: Manner) -> LoaderStream<'a> {
+        // BLOB-01: loaders trust the count, and it may be anything up to 2^64 - 1.
         let here = usize::try_from(counted).ok();
         LoaderStream {
             // BLOB-02: what is behind the count is out of a loader's reach.
@@ -166,6 +167,7 @@ impl<'a> LoaderStream<'a> {
     /// It is read whole: loaders of the import tree and of VM code keep all of it.
     pub(super) fn words(&mut self, what: &str) -> Result<Vec<u64>, Stop> {
         let bytes = self.elements(8, what)?;
+        // Their number is a multiple of 8: nothing is left over.
         let words = bytes.chunks_exact(8);
         Ok(words
             .map(|word| {

@@ -51,6 +51,7 @@ impl ExaminedLibrary<'_> {
             if module.kind == LIBRARY {
                 continue;
             }
+            // What does not decode has no form; the walk below says what the release makes of it.
             let payload = self.payloads.get(index).and_then(Option::as_ref);
             if let Err(why) = reads(release, &module.kind, payload) {
                 return Load::fails(format!("module {index}: {why}"));
@@ -200,6 +201,7 @@ pub fn stored(
         kind => kind,
     };
     let info = payload::kind_info(kind);
+    // PAY-99: the release has no such kind, whatever the bytes are.
     if info.is_none_or(|info| info.form_in(release).is_none()) {
         return Load::fails("it has no such executable");
     }
@@ -219,6 +221,7 @@ pub fn stored(
         return stop.into();
     }
     match broken {
+        // The walk came to the end: its loader does not look at what breaks the rule.
         Some(broken) if is_relax => Load::unseen(broken),
         Some(broken) => Load::unknown(format!("it breaks {broken}")),
         None => Load::whole("as a file"),
@@ -265,6 +268,7 @@ pub fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Res
         ));
     };
     reads_content(release, kind, payload)?;
+    // Without a grammar there is no form to compare.
     let Some(Payload::Known(known)) = payload else {
         return Ok(());
     };

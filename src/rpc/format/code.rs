@@ -105,6 +105,7 @@ impl RpcCode {
     ///
     /// `None` for a number without a meaning there, which a reader rejects (RPC-20).
     pub fn of(number: i32, release: Release) -> Option<RpcCode> {
+        // A number says nothing without its release: 4 is Shutdown up to 0.6, and Return from 0.7 on.
         RpcCode::all().find(|code| code.number(release) == Some(number))
     }
 
@@ -118,6 +119,7 @@ impl RpcCode {
             (..=4, _) if self == RpcCode::NDArrayFree => None,
             // A code that came with 0.7 has no older number, and none up to 0.6.
             (..=6, _) => *old,
+            // RPC-20: five codes came after 0.7; a reader of a release before rejects them as unknown.
             (minor, Some((number, since))) if minor >= since => Some(number),
             _ => None,
         }

@@ -84,6 +84,7 @@ impl<'a> Connection<'a> {
         let mut best: Option<(u64, Connection<'a>)> = None;
         let mut others = Vec::new();
         for (first, last, client, server) in read {
+            // With a stated release its form is the answer, whatever it breaks.
             let wanted = release.is_none_or(|release| (first..=last).contains(&release));
             let broken = first_broken(&client, &server);
             // Of forms that break something, the one that explains the most bytes of both sides comes nearest.
@@ -158,6 +159,7 @@ fn sides<'a>(
     server: &'a [u8],
     release: Release,
 ) -> (ConnectionSide<'a>, ConnectionSide<'a>) {
+    // RPC-20: CopyAck is written by servers, so that no length is awaited here.
     let client = side(
         client,
         Protocol::new(release, Speaker::Client),

@@ -19,6 +19,7 @@ pub fn from_packet(packet: &Packet<'_>) -> Value {
     form.insert("code".into(), json!(code));
     let mut put = |name: &str, value: Value| form.insert(name.into(), value);
     match packet {
+        // RPC-11, RPC-14: neither has a body.
         Packet::KeepAlive | Packet::Shutdown => {}
         Packet::InitServer(version, args) => {
             put("version", text(version));
@@ -191,11 +192,13 @@ fn to_value(form: &Value) -> Result<PackedValue<'static>, String> {
     Ok(match (first.unwrap_or_default(), index) {
         ("int", _) => PackedValue::Int(signed(form, "int")?),
         ("uint", _) => PackedValue::Uint(number(form, "uint")?),
+        // RPC-46: all of its 64 bits, so that an odd one is written as it was read.
         ("bool", _) => PackedValue::Bool(signed(form, "bool")?),
         ("float", _) => PackedValue::Float(float(members.get("float"))?),
         ("handle", _) => PackedValue::Handle(number(form, "handle")?),
         ("dtype", _) => {
             let dtype = to_dtype(members.get("dtype").unwrap_or(&Value::Null))?;
+            // RPC-45: it is absent where it is 0.
             let padding = match members.get("padding") {
                 None => 0,
                 Some(_) => narrow(form, "padding")?,
@@ -233,6 +236,7 @@ fn to_block(form: &Value) -> Result<TensorBlock, String> {
         device: to_device(form.get("device").unwrap_or(&Value::Null))?,
         dtype: to_dtype(form.get("dtype").unwrap_or(&Value::Null))?,
         shape: shape.ok_or("`shape` is not a list of integers")?,
+        // RPC-30: it is there in every release, and 0 up to 0.7.
         byte_offset: number(form, "byte_offset")?,
     })
 }
@@ -301,6 +305,7 @@ fn float(form: Option<&Value>) -> Result<f64, String> {
             "nan" => Ok(f64::NAN),
             "inf" => Ok(f64::INFINITY),
             "-inf" => Ok(f64::NEG_INFINITY),
+            // A zero that is written as a number loses its sign in many readers.
             "-0" => Ok(-0.0),
             _ => Err(format!("`{word}` is no float")),
         },
@@ -316,6 +321,7 @@ fn float(form: Option<&Value>) -> Result<f64, String> {
 fn to_text(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, String> {
     match form.get(name) {
         Some(Value::String(text)) => Ok(Cow::Owned(text.clone().into_bytes())),
+        // What is not UTF-8 is an object of base64.
         Some(bytes) => to_bytes(bytes, "base64"),
         None => Err(format!("`{name}` is missing")),
     }

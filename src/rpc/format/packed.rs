@@ -207,14 +207,17 @@ impl<'a> PackedValue<'a> {
         Ok(match code.stored {
             S::None => PackedValue::None,
             S::Int => PackedValue::Int(cursor.i64("value", RPC_43)?),
+            // RPC-43: it has a code up to 0.20 only.
             S::Uint => PackedValue::Uint(cursor.u64("value", RPC_43)?),
             S::Float => PackedValue::Float(cursor.f64("value", RPC_43)?),
             S::Handle => PackedValue::Handle(cursor.u64("value", RPC_43)?),
+            // RPC-48: the direction was checked with the code.
             S::Module => PackedValue::Module(cursor.u64("value", RPC_43)?),
             S::Function => PackedValue::Function(cursor.u64("value", RPC_43)?),
             S::Device => PackedValue::Device(Device::read(cursor)?),
             S::Tensor => PackedValue::Tensor(TensorBlock::read(cursor, spoken)?),
             S::Bytes => PackedValue::Bytes(Cow::Borrowed(cursor.bytes("value", RPC_43)?)),
+            // RPC-46: the value is kept as it is, so that odd bytes are written as they were read.
             S::Bool => {
                 let value = cursor.i64("value", RPC_43)?;
                 findings.expect(
@@ -226,6 +229,7 @@ impl<'a> PackedValue<'a> {
                 )?;
                 PackedValue::Bool(value)
             }
+            // RPC-45: what wrote whole unions left in the padding what was there; the type itself is read all the same.
             S::Dtype => {
                 let dtype = Dtype::read(cursor)?;
                 let padding = cursor.i32("padding", RPC_45)?;
@@ -328,6 +332,7 @@ impl<'a> PackedValue<'a> {
             if spoken.is_ffi() {
                 out.i32(value.code(spoken)?);
             }
+            // RPC-41, RPC-42: the value is the same in both orders.
             value.write(spoken, out)?;
         }
         Ok(())
@@ -348,6 +353,7 @@ impl<'a> PackedValue<'a> {
             | PackedValue::Module(value)
             | PackedValue::Function(value) => out.u64(*value),
             PackedValue::Float(value) => out.f64(*value),
+            // RPC-45: what was read is written, padding included.
             PackedValue::Dtype(dtype, padding) => {
                 dtype.write(out);
                 out.i32(*padding);
@@ -397,6 +403,7 @@ impl<'a> PackedValue<'a> {
             PackedValue::Module(_) => (S::Module, None),
             PackedValue::Function(_) => (S::Function, None),
             PackedValue::Object(_, outer) => (S::Object, Some(*outer)),
+            // RPC-47: strings and bytes by value came with 0.22; before there is no code for them.
             PackedValue::StrObject(_, outer) | PackedValue::BytesObject(_, outer) => (
                 S::Object,
                 Some(*outer).filter(|_| spoken.release.minor() >= 22),

@@ -127,6 +127,7 @@ impl<'a> Packet<'a> {
         let attempt = Packet::read_body(&mut cursor.look_ahead(), spoken, &mut Findings::default());
         if attempt.is_err_and(|broken| broken.kind() == Kind::Truncated) {
             let there = cursor.remaining() as u64;
+            // RPC-13: without a length the bound is on what has come in so far.
             RPC_13.require_as(
                 Kind::Limit,
                 there <= spoken.largest,
@@ -198,6 +199,7 @@ impl<'a> Packet<'a> {
                 let (from, bytes) = CopyTarget::read(cursor, spoken)?;
                 Packet::CopyFromRemote(from, bytes)
             }
+            // RPC-25: the number is how many bytes follow, in the same packet.
             RpcCode::CopyToRemote => {
                 let (to, bytes) = CopyTarget::read(cursor, spoken)?;
                 Packet::CopyToRemote(to, Cow::Borrowed(cursor.take(bytes, "content", RPC_25)?))
@@ -240,9 +242,11 @@ impl<'a> Packet<'a> {
     pub fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         let Some(code) = self.code() else {
             if !spoken.is_framed() {
+                // RPC-15: up to 0.6 there is no length that could be 0.
                 let message = format!("release {} has no packet of nothing", spoken.release);
                 return Err(RPC_20.refused(Kind::Unsupported, message));
             }
+            // RPC-11: a length of 0, without a code.
             out.u64(0);
             return Ok(());
         };
@@ -253,6 +257,7 @@ impl<'a> Packet<'a> {
         let mine = code
             .speaker()
             .is_none_or(|speaker| speaker == spoken.speaker);
+        // RPC-21: a writer is held to it like a reader; up to 0.6 one table serves both directions.
         RPC_21.demand(Kind::Malformed, mine || !spoken.is_framed(), || {
             format!("a {} writes no {}", spoken.speaker.name(), code.name())
         })?;

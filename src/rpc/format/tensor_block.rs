@@ -90,6 +90,7 @@ impl TensorBlock {
         if spoken.release.minor() >= 8 {
             out.u64(self.byte_offset);
         } else if self.byte_offset != 0 {
+            // RPC-30: dropped without an error, the offset would make the peer read another place.
             let message = format!("release {} sends no offset", spoken.release);
             return Err(RPC_30.refused(Kind::Unsupported, message));
         }

@@ -115,6 +115,7 @@ impl GnuHash {
         let table = filter.checked_add(words.checked_mul(8)?)?;
         let chains = table.checked_add(buckets.checked_mul(4)?)?;
         let length = chains.checked_sub(at)?;
+        // The hashes of the symbols follow; how many there are is not in the header, and each is checked when it is read.
         let whole = image.offset(address, length).is_some();
         // Loaders divide by the number of buckets and mask with that of words, without a look at either.
         let plain = buckets > 0 && words.is_power_of_two() && shift < 32;
@@ -137,7 +138,7 @@ impl GnuHash {
 
     /// The hash in the chain at a symbol.
     ///
-    /// Symbols in front of the first one in the table have none: they are those that are left to others.
+    /// Symbols in front of the first one in the table have none: local ones, and those that are left to others.
     fn chained(&self, image: &Image<'_>, index: u64) -> Option<u32> {
         let inside = index.checked_sub(self.first)?.checked_mul(4)?;
         image.u32(self.chains.checked_add(inside)?)
@@ -158,6 +159,7 @@ impl GnuHash {
         let hash = name.iter().fold(5381_u32, |hash, byte| {
             hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
         });
+        // The filter is an array of words of 64 bits: one of them has both bits of a name.
         let word = u64::from(hash / 64) & self.words.wrapping_sub(1);
         // A Bloom filter comes first: where one of the two bits is missing, a loader does not look further.
         let bits = image.u64(self.filter.checked_add(word.checked_mul(8)?)?)?;
@@ -189,6 +191,7 @@ impl GnuHash {
 pub(super) fn hash(name: &[u8]) -> u32 {
     name.iter().fold(0_u32, |hash, byte| {
         let hash = hash.wrapping_shl(4).wrapping_add(u32::from(*byte));
+        // As the ABI has it: the upper four bits are folded into the lower ones and cleared, so that 28 bits are left.
         let high = hash & 0xf000_0000;
         (hash ^ (high >> 24)) & !high
     })
@@ -210,6 +213,7 @@ impl OldHash {
         let table = image.offset(address, 8)?;
         let buckets = u64::from(image.u32(table)?);
         let chains = u64::from(image.u32(table.checked_add(4)?)?);
+        // Two words of the header, the buckets, and a link for each symbol.
         let words = buckets.checked_add(chains)?.checked_add(2)?;
         image.offset(address, words.checked_mul(4)?)?;
         Some(OldHash {

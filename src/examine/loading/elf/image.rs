@@ -209,6 +209,7 @@ impl<'a> Image<'a> {
     ///
     /// [`Stop::Rejects`] where there is none, [`Stop::Unknown`] for one that loaders map without a check.
     fn loads(&self) -> Result<(), Stop> {
+        // The ABI has segments ascend by their addresses, and glibc reserves memory from the first to the last.
         let mut end = None;
         for segment in self.of(LOAD) {
             let Segment {
@@ -265,6 +266,7 @@ impl<'a> Image<'a> {
     fn others(&self) -> Result<(), Stop> {
         let wrong = |what: &str| Err(unknown(what));
         for segment in &self.segments {
+            // The same bytes by both of its places, in memory and in the file.
             let inside = self.offset(segment.address, segment.filled) == Some(segment.offset);
             match segment.kind {
                 NOTE | PROPERTY if !inside || segment.filled != segment.size => {
@@ -304,6 +306,7 @@ impl<'a> Image<'a> {
         let mut loads = self.of(LOAD);
         let end = range.address.saturating_add(range.size);
         loads.any(|load| {
+            // Linkers round the end up to a page, which may lie behind the end of the segment.
             let last = ceiling(load.address.saturating_add(load.size));
             load.flags & WRITES != 0
                 && range.address == load.address

@@ -245,10 +245,12 @@ fn table(
             return wrong("is counted among those of another type");
         }
         match does {
+            // Loaders ignore the symbol, so that a wrong type goes unnoticed.
             Does::Base if symbol != 0 => return wrong("has a symbol, and its type has none"),
             Does::Base => put(image, stored, place, Some(addend))?,
             Does::Symbol if symbol == 0 => return wrong("has no symbol, and its type has one"),
             Does::Call if symbol == 0 || addend != 0 => return wrong("calls no symbol"),
+            // Without a symbol it is for the library's own data.
             Does::Thread if image.of(TLS).next().is_none() && symbol == 0 => {
                 return wrong("is for thread-local data, of which there is none");
             }

@@ -40,7 +40,7 @@ const RELOCATIONS: u32 = 4;
 pub(super) fn list(image: &Image<'_>) -> Vec<Section> {
     // e_shoff, e_shentsize and e_shnum.
     let header = || Some((image.u64(40)?, image.u16(58)?, image.u16(60)?));
-    // Section headers of another size are none that can be read: the file counts as stripped of them.
+    // e_shentsize is 64 in every 64-bit file: with another size the headers cannot be read, and count as stripped.
     let Some((table, 64, count)) = header() else {
         return Vec::new();
     };
@@ -84,6 +84,7 @@ pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic) -> Result<(), Stop> {
             continue;
         }
         let place = match section.kind {
+            // Its place in the file means nothing.
             NO_BITS => image.segment(section.address, section.size).is_some(),
             _ => image.offset(section.address, section.size) == Some(section.offset),
         };

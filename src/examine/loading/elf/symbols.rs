@@ -34,6 +34,7 @@ pub(super) struct ListedSymbol<'a> {
 impl ListedSymbol<'_> {
     /// Its name as messages have it: the start of a long one.
     fn text(&self) -> String {
+        // Names of C++ reach 10,000 bytes; the beginning is enough for a message, and what is no text is escaped.
         let name: String = String::from_utf8_lossy(self.name)
             .chars()
             .take(64)
@@ -66,6 +67,7 @@ pub(super) fn list<'a>(
     let wrong = || unknown(NOT_THERE);
     let mut names = Names::dynamic(image, dynamic).ok_or_else(wrong)?;
     let table = dynamic.value(SYMBOLS).ok_or_else(wrong)?;
+    // The dynamic section has no number of symbols: hash tables have.
     let count = count(image, dynamic).ok_or_else(wrong)?;
     let offset = image
         .offset(table, count.saturating_mul(24))
@@ -162,6 +164,7 @@ fn fault(image: &Image<'_>, symbol: &ListedSymbol<'_>) -> Option<&'static str> {
     }
     // STT_TLS: the value counts from the start of the thread's data.
     if kind == 6 {
+        // One segment of thread-local data is all that a library has; symbols are held to its size in memory.
         let fits = image
             .of(TLS)
             .any(|data| symbol.value.saturating_add(symbol.size) <= data.size);

@@ -80,6 +80,7 @@ fn needed_versions(
             if image.u32(at)? != hash(name) || image.u16(at.checked_add(4)?)? & !2 != 0 {
                 return None;
             }
+            // The number by which symbols name this version; bit 15 hides it there.
             known.insert(image.u16(at.checked_add(6)?)? & 0x7fff);
             let next = image.u32(at.checked_add(12)?)?;
             aux = follow(aux, next, u64::from(inner.checked_sub(place)?))?;
