@@ -22,7 +22,7 @@ pub use sameness::{same, short};
 /// use tvmspec::conformance::adapter::{Identity, InProcess, Reply, Testee};
 /// use tvmspec::conformance::case::Suite;
 /// use tvmspec::conformance::runner::{Run, Selection, run};
-/// use tvmspec::conformance::verdict::{Mismatch, Verdict};
+/// use tvmspec::conformance::verdict::{AnswerMismatch, Verdict};
 ///
 /// struct Null;
 /// impl Testee for Null {
@@ -39,7 +39,7 @@ pub use sameness::{same, short};
 /// assert!(report.was_judged() && !report.is_good());
 /// for outcome in report.results.iter().filter(|outcome| outcome.is_failure()) {
 ///     assert!(outcome.verdict.is_failure());
-///     if let Verdict::Fail(Mismatch { expected, actual, .. }) = &outcome.verdict {
+///     if let Verdict::Fail(AnswerMismatch { expected, actual, .. }) = &outcome.verdict {
 ///         println!("{}: expected {expected}, got {actual}", outcome.case.id);
 ///     }
 /// }

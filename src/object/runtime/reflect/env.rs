@@ -99,7 +99,7 @@ unsafe extern "C-unwind" fn report(_: *mut c_void, kind: *const c_char, message:
 ///
 /// # Errors
 ///
-/// A RuntimeError where no allocator is set, and where it fails without a report; the error that it reports; OBJ-12 for a tensor that is
+/// A RuntimeError where no allocator is set, where it fails without a report, and where it writes no tensor; the error that it reports; OBJ-12 for a tensor that is
 /// not imported.
 ///
 /// # Safety
@@ -122,6 +122,12 @@ pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
                 "the tensor allocator failed without a reason",
             )
         }));
+    }
+    if out.is_null() {
+        return Err(Error::new(
+            ErrorKind::Runtime,
+            "the tensor allocator returned no tensor",
+        ));
     }
     // SAFETY: an allocator that returns 0 has written a tensor that belongs to its caller (the contract of `set_allocator`).
     unsafe { Tensor::from_dlpack_versioned(out, 0, false) }

@@ -246,10 +246,19 @@ pub(crate) unsafe fn store(at: *mut c_void, field_type: i32, value: Any) -> Resu
         drop(alone(at, || unsafe { at.cast::<T>().replace(value) }));
         Ok(())
     }
+    /// # Safety
+    /// `at` is the address of a byte, as for [`read_bool`].
+    unsafe fn put_bool(at: *mut c_void, value: Any) -> Result<()> {
+        let value = cast::<bool>(value.view())?;
+        // Written as a byte: what C++ left there may be no `bool` of Rust's, which `replace` would read.
+        // SAFETY: the address of a byte, by this contract, which this thread is alone with.
+        alone(at, || unsafe { at.cast::<u8>().write(u8::from(value)) });
+        Ok(())
+    }
     let put: unsafe fn(*mut c_void, Any) -> Result<()> = match field_type {
         index::INT => put::<i64>,
         index::FLOAT => put::<f64>,
-        index::BOOL => put::<bool>,
+        index::BOOL => put_bool,
         index::OPAQUE => put::<*mut c_void>,
         index::DATA_TYPE => put::<DLDataType>,
         index::DEVICE => put::<DLDevice>,
