@@ -70,6 +70,7 @@ impl FromStr for Release {
         // What is no number fails here, and a number of no release in `new`: with one message.
         let minor = parts
             .next()
+            .filter(|minor| !minor.starts_with('+'))
             .and_then(|minor| minor.parse().ok())
             .ok_or_else(wrong)?;
         Release::new(minor).ok_or_else(wrong)

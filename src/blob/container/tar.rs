@@ -154,7 +154,9 @@ fn octal(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?;
     // Writers end a number by a NUL, a blank, or both, and fill it up with either.
     let digits = text.trim_matches([' ', '\0']);
-    u64::from_str_radix(digits, 8).ok()
+    // Rust reads a sign too, which is no octal digit.
+    let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+    u64::from_str_radix(digits, 8).ok().filter(|_| is_number)
 }
 
 /// The bytes up to the first NUL, as text.
@@ -164,4 +166,18 @@ pub(super) fn text_of(field: &[u8]) -> String {
         .position(|byte| *byte == 0)
         .unwrap_or(field.len());
     String::from_utf8_lossy(field.get(..end).unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::octal;
+
+    #[test]
+    fn a_number_has_digits_alone() {
+        assert_eq!(octal(b"0000017\0"), Some(15));
+        assert_eq!(octal(b" 17 \0"), Some(15));
+        for wrong in [&b"+17\0"[..], b"-1\0", b"18\0", b"\0", b"1 7"] {
+            assert_eq!(octal(wrong), None, "{wrong:?}");
+        }
+    }
 }
