@@ -352,3 +352,20 @@ proptest! {
         let _ = detect(&bytes, None);
     }
 }
+
+/// BLOB-11 gives a payload its length; what is inside is held to the rules of its kind all the same (PAY-05), where the file has it.
+#[test]
+fn a_broken_payload_is_found_inside_its_library() {
+    for (name, offset) in [
+        ("streams-framed-payload-broken.bin", 163),
+        ("streams-framed-payload-of-two-forms-broken.bin", 166),
+    ] {
+        let bytes = golden(name);
+        let broken = Blob::read(&bytes, Layout::V0_22, &mut Findings::default());
+        let broken = broken.unwrap_err();
+        assert_eq!(broken.rule().id(), "PAY-05", "{name}: {broken}");
+        assert_eq!(broken.offset(), Some(offset), "{name}: {broken}");
+        let field = "module[1].functions[0].launch_param_tags[1]";
+        assert_eq!(broken.field(), field, "{name}: {broken}");
+    }
+}

@@ -58,27 +58,28 @@ class Grammar:
             raise Wrong(f"no production {name}")
         return found[0][1]
 
-    def smallest(self, node, releases):
-        """The least number of bytes; what only a number in the bytes says counts as none."""
+    def smallest(self, node, releases, known):
+        """The least number of bytes; what only a number in the bytes says counts as none. `known` has the fields that were read."""
         kind = node[0]
         if kind == "alternatives":
-            return min(self.smallest(one, releases) for one in node[1])
+            return min(self.smallest(one, releases, known) for one in node[1])
         if kind == "sequence":
-            return sum(self.smallest(one, releases) for one in node[1])
+            return sum(self.smallest(one, releases, known) for one in node[1])
         if kind == "check" or node[3] is not None:
             return 0
         name, version, inner = node[2]
         if name in NUMBERS:
             return struct.calcsize("<" + NUMBERS[name])
         if name == "window":
-            return 8 + self.smallest(inner[0], releases)
+            return 8 + self.smallest(inner[0], releases, known)
         if name in TEXTS or name in ("vector", "map"):
             return 8
         if name == "(":
-            return self.smallest(inner, releases)
+            return self.smallest(inner, releases, known)
         if name == "payload":
             return 0
-        return self.smallest(self.row(name, spans(version) or releases), releases)
+        own = spans(version) or (spans(known(version)) if version else releases)
+        return self.smallest(self.row(name, own), releases, known)
 
 
 def spans(version):
@@ -231,6 +232,8 @@ class Walk:
     def several(self, kind, name, times):
         if kind[0] == "raw":
             return self.plain(times, name, printable)
+        if not isinstance(times, int):
+            raise Wrong(f"{name}: {times!r} is no count")
         return [self.inside((name, index), lambda: self.read(kind, None, name)) for index in range(int(times))]
 
     def read(self, kind, name, element=None, wanted=None):
@@ -248,14 +251,14 @@ class Walk:
                 raise Wrong(f"{field} is {text}")
             return int(text) if what == "decimal" and text.isdigit() else text
         if what == "vector":
-            count = self.counted(self.grammar.smallest(inner[0], self.releases), field)
+            count = self.counted(self.grammar.smallest(inner[0], self.releases, self.known), field)
             if field == "spirv":
                 # Its words are of the vendor, and one run to everybody else (PAY-14).
                 return self.plain(4 * count, field, printable)
             return [self.inside((field, index), lambda: self.follow(inner[0], field)) for index in range(count)]
         if what == "map":
             key, item = inner
-            count = self.counted(sum(self.grammar.smallest(one, self.releases) for one in inner), field, "WIRE-07", "entries")
+            count = self.counted(sum(self.grammar.smallest(one, self.releases, self.known) for one in inner), field, "WIRE-07", "entries")
             entry = lambda: (self.follow(key, "key"), self.follow(item, "item"))
             return [self.inside((field, index), entry) for index in range(count)]
         if what == "window":
