@@ -13,6 +13,7 @@
 //! | `format/packed` | [`PackedValue`]: arguments and results, in the encodings of both eras | RPC-40 .. RPC-49 |
 //! | `format/connection` | [`Connection`]: both sides of a whole session, and which releases speak like that | RPC-23 |
 //! | `format/json` | the JSON forms | |
+//! | `transport` | `Transport`: hellos and packets over a blocking stream; feature `rpc` | RPC-10, RPC-13, RPC-16 |
 //!
 //! The encoding of arguments changed in 0.21, and the version that both sides compare did not: bytes do not say which release
 //! wrote them. Whoever reads them states it, in a [`Protocol`].
@@ -50,6 +51,8 @@
 )]
 mod format;
 mod rules;
+#[cfg(feature = "rpc")]
+pub mod transport;
 
 pub use format::{
     Connection, ConnectionMessage, ConnectionSide, CopyTarget, Hello, HelloAnswer, PackedValue,

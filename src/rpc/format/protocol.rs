@@ -58,14 +58,20 @@ impl Protocol {
     /// Whether packets have a length in front of their code, and the codes of 0.7 (RPC-10).
     ///
     /// RPC-15 holds for the others.
-    pub(super) const fn is_framed(&self) -> bool {
+    pub(in crate::rpc) const fn is_framed(&self) -> bool {
         self.release.minor() >= 7
+    }
+
+    /// Whether copies state a tensor, with the number of bytes behind it (RPC-25).
+    #[cfg(feature = "rpc")]
+    pub(in crate::rpc) const fn is_block(&self) -> bool {
+        self.release.minor() >= 8
     }
 
     /// Whether arguments are values of tvm-ffi, each behind its own type index (RPC-42).
     ///
     /// RPC-41 holds for the others.
-    pub(super) const fn is_ffi(&self) -> bool {
+    pub(in crate::rpc) const fn is_ffi(&self) -> bool {
         self.release.minor() >= 21
     }
 }
@@ -80,6 +86,15 @@ pub enum Progress<T> {
 }
 
 impl<T> Progress<T> {
+    /// The same with another value, made of the message.
+    #[cfg(feature = "rpc")]
+    pub(in crate::rpc) fn map<U>(self, make: impl FnOnce(T) -> U) -> Progress<U> {
+        match self {
+            Progress::Whole(value) => Progress::Whole(make(value)),
+            Progress::Short(more) => Progress::Short(more),
+        }
+    }
+
     /// The message, for a reader of a file: there a message that is cut off is an error.
     ///
     /// # Errors

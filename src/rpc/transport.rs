@@ -1,0 +1,533 @@
+//! Hellos and packets over a blocking stream: a socket, a pair of sockets in a test, a tunnel.
+//!
+//! | what | how | rules |
+//! |---|---|---|
+//! | a packet that is read | into one buffer, which grows as bytes come in, never by what a length promises | RPC-13, RPC-16 |
+//! | a packet that is written | in one write; content of 16 KiB or more goes out from where it lies | RPC-10 |
+//! | a stream that ends | between two packets it is the end of the session, inside of one a violation | RPC-16 |
+
+use super::{Hello, HelloAnswer, Packet, Progress, Protocol, RPC_13, RPC_16};
+use crate::function::{Error, ErrorKind, Result};
+use crate::release::Release;
+use crate::rule::{Findings, Kind, Violation};
+use crate::wire::{Cursor, Writer};
+use std::borrow::Cow;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// The kind of the error of a peer that took longer than the deadline.
+pub const TIMEOUT: ErrorKind<'static> = ErrorKind::Other("TimeoutError");
+
+/// The kind of the error of a connection that is gone.
+pub const CLOSED: ErrorKind<'static> = ErrorKind::Other("ConnectionError");
+
+/// Content from this size on is not copied into the buffer of the packet's head. Below, one copy costs less than a second slice.
+const LARGE: usize = 16 << 10;
+
+/// How much room the buffer gets at a time while the peer has written less than that.
+const STEP: usize = 64 << 10;
+
+/// A buffer above this size is not kept for the next packet.
+const KEPT: usize = 32 << 20;
+
+/// What a [`Transport`] reads and writes: blocking, in both directions.
+pub trait RpcStream: Read + Write + Send {
+    /// Bounds each following read and write; `None` for no bound.
+    ///
+    /// # Errors
+    ///
+    /// What the system reports.
+    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()>;
+}
+
+impl RpcStream for TcpStream {
+    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(limit)?;
+        self.set_write_timeout(limit)
+    }
+}
+
+#[cfg(unix)]
+impl RpcStream for std::os::unix::net::UnixStream {
+    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(limit)?;
+        self.set_write_timeout(limit)
+    }
+}
+
+/// One end of a connection.
+///
+/// Errors carry the [`Violation`], with its offset in the stream that is read, or are of kind [`TIMEOUT`] or [`CLOSED`]. After any of
+/// them the stream is of no use: where the next packet begins is not known.
+pub struct Transport {
+    stream: Box<dyn RpcStream>,
+    /// What came in and is not consumed lies in `start..end`; behind is room.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// How many bytes of the stream were consumed: the offset of `start`.
+    offset: u64,
+    deadline: Option<Instant>,
+    /// Whether the stream has a limit that is to be taken away.
+    limited: bool,
+}
+
+impl Transport {
+    /// Over any stream.
+    pub fn new(stream: impl RpcStream + 'static) -> Transport {
+        Transport {
+            stream: Box::new(stream),
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            offset: 0,
+            deadline: None,
+            limited: false,
+        }
+    }
+
+    /// Over a socket, whose small packets go out at once.
+    ///
+    /// # Errors
+    ///
+    /// Kind [`CLOSED`] for a socket that is gone.
+    pub fn tcp(stream: TcpStream) -> Result<Transport> {
+        // A request waits for its answer: Nagle's algorithm and a delayed acknowledgement add 40 ms to each.
+        stream.set_nodelay(true).map_err(closed)?;
+        Ok(Transport::new(stream))
+    }
+
+    /// When reads and writes give up; `None` for never.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
+    }
+
+    /// How many bytes of the peer were consumed.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Reads a hello.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Hello::read`], RPC-16 for a stream that ends inside, [`TIMEOUT`], [`CLOSED`].
+    pub fn read_hello(&mut self) -> Result<Hello<'static>> {
+        let (hello, taken) = self.read_short(|cursor| {
+            let hello = Hello::read(cursor)?;
+            Ok(hello.map(|hello| hello.key.into_owned()))
+        })?;
+        self.consume(taken);
+        Ok(Hello {
+            key: Cow::Owned(hello),
+        })
+    }
+
+    /// Reads the answer to a hello.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`HelloAnswer::read`], RPC-16 for a stream that ends inside, [`TIMEOUT`], [`CLOSED`].
+    pub fn read_answer(&mut self, release: Release) -> Result<HelloAnswer<'static>> {
+        let (answer, taken) = self.read_short(|cursor| {
+            let answer = HelloAnswer::read(cursor, release)?;
+            Ok(answer.map(|answer| match answer {
+                HelloAnswer::Success(key) => HelloAnswer::Success(Cow::Owned(key.into_owned())),
+                HelloAnswer::Duplicate => HelloAnswer::Duplicate,
+                HelloAnswer::Mismatch => HelloAnswer::Mismatch,
+            }))
+        })?;
+        self.consume(taken);
+        Ok(answer)
+    }
+
+    /// Writes a hello.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Hello::write`], [`TIMEOUT`], [`CLOSED`].
+    pub fn write_hello(&mut self, hello: &Hello<'_>) -> Result<()> {
+        let mut out = Writer::new();
+        hello.write(&mut out)?;
+        self.write_all(&out.into_bytes(), &[])
+    }
+
+    /// Writes the answer to a hello.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`HelloAnswer::write`], [`TIMEOUT`], [`CLOSED`].
+    pub fn write_answer(&mut self, answer: &HelloAnswer<'_>, release: Release) -> Result<()> {
+        let mut out = Writer::new();
+        answer.write(release, &mut out)?;
+        self.write_all(&out.into_bytes(), &[])
+    }
+
+    /// Waits for a packet. It borrows the transport's buffer; `None` is a stream that ended between two packets.
+    ///
+    /// `spoken` says how the peer speaks, and how large a packet may be. What is odd goes to `findings`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Packet::read`], RPC-16 for a stream that ends inside of a packet, [`TIMEOUT`], [`CLOSED`].
+    pub fn read_packet(
+        &mut self,
+        spoken: &Protocol,
+        findings: &mut Findings,
+    ) -> Result<Option<Packet<'_>>> {
+        let Some(length) = self.await_packet(spoken)? else {
+            return Ok(None);
+        };
+        let (from, offset) = (self.start, self.offset);
+        // The bytes stay where they are until the next read: the packet borrows them.
+        self.consume(length);
+        let bytes = self.buffer.get(from..from + length).unwrap_or_default();
+        let mut cursor = Cursor::new(bytes).at(offset);
+        let packet = Packet::read(&mut cursor, spoken, findings)?.whole(&cursor)?;
+        Ok(Some(packet))
+    }
+
+    /// The bytes of the next packet, without consuming them; `None` is a stream that ended between two packets. For what has to find out
+    /// by which release's rules the peer writes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transport::read_packet`] about lengths, and about the stream.
+    pub fn peek_packet(&mut self, spoken: &Protocol) -> Result<Option<&[u8]>> {
+        let Some(length) = self.await_packet(spoken)? else {
+            return Ok(None);
+        };
+        Ok(self.buffer.get(self.start..self.start + length))
+    }
+
+    /// Writes a packet.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Packet::write`], [`TIMEOUT`], [`CLOSED`].
+    pub fn write_packet(&mut self, packet: &Packet<'_>, spoken: &Protocol) -> Result<()> {
+        let (head, content) = encoded(packet, spoken)?;
+        self.write_all(&head, content)
+    }
+
+    /// Waits until a packet is whole, and returns how many bytes it has.
+    fn await_packet(&mut self, spoken: &Protocol) -> Result<Option<usize>> {
+        let framed = spoken.is_framed();
+        // RPC-10: the length first: nothing of the body is looked at before all of it is there.
+        let mut wanted = if framed { 8 } else { 4 };
+        loop {
+            if !self.fill(wanted)? {
+                let there = self.end - self.start;
+                // Released peers take a stream that ends inside of the length for one that ends in front of it.
+                if there == 0 || (framed && there < 8) {
+                    return Ok(None);
+                }
+                return Err(self.cut(wanted - there));
+            }
+            // Behind the length only: the packet itself is read once, when it is whole.
+            let there = if framed && wanted == 8 {
+                8
+            } else {
+                self.end - self.start
+            };
+            let bytes = self.buffer.get(self.start..self.start + there);
+            let mut cursor = Cursor::new(bytes.unwrap_or_default()).at(self.offset);
+            if framed && wanted > 8 {
+                return Ok(Some(wanted));
+            }
+            let more = match Packet::read(&mut cursor, spoken, &mut Findings::default())? {
+                Progress::Whole(_) => {
+                    return Ok(Some(there - cursor.remaining()));
+                }
+                Progress::Short(more) => more,
+            };
+            wanted = usize::try_from(more)
+                .ok()
+                .and_then(|more| there.checked_add(more))
+                .ok_or_else(|| {
+                    let message = format!("a packet of {more} bytes more than memory has");
+                    RPC_13.broken(Kind::Limit, self.offset, message)
+                })?;
+        }
+    }
+
+    /// Reads what is short enough to be read anew whenever bytes come in, and returns it with its length.
+    fn read_short<T>(
+        &mut self,
+        read: impl Fn(&mut Cursor<'_>) -> std::result::Result<Progress<T>, Violation>,
+    ) -> Result<(T, usize)> {
+        let mut wanted = 1;
+        loop {
+            if !self.fill(wanted)? {
+                return Err(self.cut(wanted - (self.end - self.start)));
+            }
+            let there = self.end - self.start;
+            let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
+            let mut cursor = Cursor::new(bytes).at(self.offset);
+            match read(&mut cursor)? {
+                Progress::Whole(value) => return Ok((value, there - cursor.remaining())),
+                // A hello is bounded by RPC-03, so that the number is a small one.
+                Progress::Short(more) => wanted = there.saturating_add(more as usize),
+            }
+        }
+    }
+
+    /// RPC-16: the stream ended inside of a message.
+    fn cut(&self, more: usize) -> Error {
+        let end = self.offset + (self.end - self.start) as u64;
+        let message = format!("the stream ends, and the message goes on for {more} or more bytes");
+        RPC_16.broken(Kind::Truncated, end, message).into()
+    }
+
+    /// The first `length` bytes are dealt with. They are overwritten by the next read at the earliest.
+    fn consume(&mut self, length: usize) {
+        self.start += length;
+        self.offset += length as u64;
+    }
+
+    /// Reads until `wanted` bytes are there; false where the stream ends before.
+    fn fill(&mut self, wanted: usize) -> Result<bool> {
+        if self.end - self.start >= wanted {
+            return Ok(true);
+        }
+        self.make_room();
+        while self.end - self.start < wanted {
+            if self.end == self.buffer.len() {
+                // RPC-13: room as bytes have come in, so that a length alone reserves nothing.
+                let missing = wanted - self.end;
+                let step = missing.min(self.end.max(STEP)).max(STEP);
+                self.buffer.resize(self.end + step, 0);
+            }
+            self.bound()?;
+            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+            match self.stream.read(room) {
+                Ok(0) => return Ok(false),
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // A reset is how a peer of another system closes: it is no message that was cut off by itself.
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves what is not consumed to the front of the buffer, which is small again where it has become large.
+    fn make_room(&mut self) {
+        if self.start == 0 {
+            return;
+        }
+        let kept = self.start..self.end;
+        if self.buffer.len() > KEPT {
+            self.buffer = self.buffer.get(kept.clone()).unwrap_or_default().to_vec();
+        } else {
+            self.buffer.copy_within(kept.clone(), 0);
+        }
+        (self.start, self.end) = (0, kept.len());
+    }
+
+    /// Writes `head` and `content` in one call of the system, unless the system takes less.
+    fn write_all(&mut self, head: &[u8], content: &[u8]) -> Result<()> {
+        let mut slices = [IoSlice::new(head), IoSlice::new(content)];
+        let mut rest = &mut slices[..];
+        // Slices of nothing at the end would be written for ever.
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            self.bound()?;
+            match self.stream.write_vectored(rest) {
+                Ok(0) => return Err(Error::new(CLOSED, "the peer takes no more bytes")),
+                Ok(written) => IoSlice::advance_slices(&mut rest, written),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        self.stream.flush().map_err(failed)
+    }
+
+    /// Bounds the next read or write by what is left until the deadline.
+    fn bound(&mut self) -> Result<()> {
+        let Some(deadline) = self.deadline else {
+            if self.limited {
+                self.stream.set_limit(None).map_err(closed)?;
+                self.limited = false;
+            }
+            return Ok(());
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Error::new(TIMEOUT, "the peer took too long"));
+        }
+        self.stream.set_limit(Some(left)).map_err(closed)?;
+        self.limited = true;
+        Ok(())
+    }
+}
+
+/// A packet in bytes: its head, and content that follows from where it lies.
+fn encoded<'a>(
+    packet: &'a Packet<'_>,
+    spoken: &Protocol,
+) -> std::result::Result<(Vec<u8>, &'a [u8]), Violation> {
+    let (head, content): (Packet<'_>, &[u8]) = match packet {
+        Packet::CopyAck(content) if content.len() >= LARGE => {
+            (Packet::CopyAck(Cow::Borrowed(&[])), content)
+        }
+        Packet::CopyToRemote(to, content) if content.len() >= LARGE && spoken.is_block() => (
+            Packet::CopyToRemote(to.clone(), Cow::Borrowed(&[])),
+            content,
+        ),
+        _ => {
+            let mut out = Writer::new();
+            packet.write(spoken, &mut out)?;
+            return Ok((out.into_bytes(), &[]));
+        }
+    };
+    let mut out = Writer::new();
+    head.write(spoken, &mut out)?;
+    let mut bytes = out.into_bytes();
+    let length = content.len() as u64;
+    // RPC-25: the number of bytes is the last field in front of them.
+    if let (Packet::CopyToRemote(..), Some(number)) = (&head, bytes.last_chunk_mut::<8>()) {
+        *number = length.to_le_bytes();
+    }
+    // RPC-10: the length counts what follows from elsewhere too. Up to 0.6 there is none.
+    let behind = (bytes.len() as u64).saturating_sub(8);
+    if let Some(number) = bytes.first_chunk_mut::<8>().filter(|_| spoken.is_framed()) {
+        *number = behind.saturating_add(length).to_le_bytes();
+    }
+    Ok((bytes, content))
+}
+
+/// What the system reported of a connection.
+fn failed(error: io::Error) -> Error {
+    match error.kind() {
+        // Both are what a socket with a limit reports, by the system.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            Error::new(TIMEOUT, "the peer took too long")
+        }
+        _ => closed(error),
+    }
+}
+
+/// A connection that is gone.
+fn closed(error: io::Error) -> Error {
+    Error::new(CLOSED, format!("the connection is gone: {error}"))
+}
+
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let there = self.end - self.start;
+        write!(f, "Transport(at {}, {there} bytes waiting)", self.offset)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::rpc::{CopyTarget, PackedValue, Speaker, TensorBlock};
+    use crate::tensor::{Device, Dtype};
+    use std::os::unix::net::UnixStream;
+
+    /// Two ends, and the protocol of what the first writes.
+    fn ends(release: Release) -> (Transport, Transport, Protocol) {
+        let (one, other) = UnixStream::pair().expect("a pair");
+        let spoken = Protocol::new(release, Speaker::Client);
+        (Transport::new(one), Transport::new(other), spoken)
+    }
+
+    fn copy(content: &[u8]) -> Packet<'_> {
+        let block = TensorBlock {
+            data: 7,
+            device: Device::CPU,
+            dtype: Dtype::scalar(1, 8),
+            shape: vec![content.len() as i64],
+            byte_offset: 0,
+        };
+        Packet::CopyToRemote(CopyTarget::Block(block), Cow::Borrowed(content))
+    }
+
+    #[test]
+    fn a_packet_of_any_size_arrives_as_it_was_written() {
+        let sizes = [0, 1, LARGE - 1, LARGE, 3 << 20];
+        for release in [Release::of(8), Release::of(27)] {
+            let (mut one, mut other, spoken) = ends(release);
+            let writer = std::thread::spawn(move || {
+                for size in sizes {
+                    let content: Vec<u8> = (0..size).map(|at| at as u8).collect();
+                    one.write_packet(&copy(&content), &spoken).expect("written");
+                }
+                one.write_packet(&Packet::KeepAlive, &spoken)
+                    .expect("written");
+            });
+            for size in sizes {
+                let content: Vec<u8> = (0..size).map(|at| at as u8).collect();
+                let packet = other.read_packet(&spoken, &mut Findings::default());
+                assert!(
+                    packet.expect("read").as_ref() == Some(&copy(&content)),
+                    "{size}"
+                );
+            }
+            let mut findings = Findings::default();
+            let last = other.read_packet(&spoken, &mut findings).expect("read");
+            assert_eq!(last, Some(Packet::KeepAlive));
+            writer.join().expect("no panic");
+            assert!(
+                other
+                    .read_packet(&spoken, &mut findings)
+                    .expect("an end")
+                    .is_none()
+            );
+        }
+    }
+
+    #[test]
+    fn a_stream_that_ends_inside_of_a_packet_breaks_rpc_16_there() {
+        let (mut one, mut other, spoken) = ends(Release::of(27));
+        let (bytes, _) =
+            encoded(&Packet::CallFunc(1, vec![PackedValue::Int(3)]), &spoken).expect("a packet");
+        one.write_all(&bytes[..20], &[]).expect("written");
+        drop(one);
+        let error = other
+            .read_packet(&spoken, &mut Findings::default())
+            .expect_err("cut");
+        let broken = error.violation().expect("a rule");
+        assert_eq!((broken.rule(), broken.offset()), (RPC_16, Some(20)));
+    }
+
+    #[test]
+    fn a_length_alone_reserves_nothing() {
+        let (mut one, mut other, spoken) = ends(Release::of(27));
+        one.write_all(&(1_u64 << 29).to_le_bytes(), &[])
+            .expect("written");
+        drop(one);
+        other
+            .read_packet(&spoken, &mut Findings::default())
+            .expect_err("cut");
+        assert!(other.buffer.len() <= 2 * STEP, "{}", other.buffer.len());
+    }
+
+    #[test]
+    fn a_deadline_ends_the_wait() {
+        let (_one, mut other, spoken) = ends(Release::of(27));
+        other.set_deadline(Some(Instant::now() + Duration::from_millis(20)));
+        let error = other
+            .read_packet(&spoken, &mut Findings::default())
+            .expect_err("late");
+        assert_eq!(error.kind(), TIMEOUT);
+    }
+
+    #[test]
+    fn hellos_and_answers_arrive() {
+        let (mut one, mut other, _) = ends(Release::of(27));
+        let hello = Hello {
+            key: "client:key -timeout=3".into(),
+        };
+        one.write_hello(&hello).expect("written");
+        assert_eq!(other.read_hello().expect("read"), hello);
+        let answer = HelloAnswer::Success("server:key".into());
+        other
+            .write_answer(&answer, Release::of(27))
+            .expect("written");
+        assert_eq!(one.read_answer(Release::of(27)).expect("read"), answer);
+    }
+}
