@@ -49,7 +49,7 @@ fn edges(graph: &ModuleGraph) -> usize {
 
 fn bench_order(bencher: Bencher<'_, '_>, graph: &ModuleGraph) {
     let items = graph.modules.len() + edges(graph);
-    // Where 0.8 would refuse, the topological order does all the work and then some.
+    // Where 0.8 would reject, the topological order does all the work and then some.
     bencher
         .counter(ItemsCount::new(items))
         .bench_local(|| black_box(order(black_box(graph), Algorithm::Topological)));

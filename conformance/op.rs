@@ -24,13 +24,13 @@ pub struct Op {
 #[derive(Clone, Copy)]
 pub(in crate::conformance) enum Handler {
     /// We do, through the Rust interface: no C function offers it.
-    Here(fn(args: &Value) -> Result<Answer, Refusal>),
+    Here(fn(args: &Value) -> Result<Answer, OpError>),
     /// Any runtime with the C interface of tvm-ffi, ourselves included.
     Driven(Drive),
     /// Any runtime with the C interface of 0.20 and before, ourselves included.
     Legacy(fn(api: &'static legacy::LegacyApi, args: &Value) -> Result<Reply, Reply>),
     /// We do, in full; of any other runtime a part shows.
-    Partly(fn(args: &Value) -> Result<Answer, Refusal>, Drive),
+    Partly(fn(args: &Value) -> Result<Answer, OpError>, Drive),
 }
 
 /// Does an operation on a runtime. Both sides of the result are answers: an early one is as good as the last.
@@ -69,35 +69,35 @@ impl Answer {
 
 /// Why there is no answer.
 #[derive(Clone, Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum OpError {
     /// The input breaks a rule.
     Rejected(Violation),
     /// The implementation does not do this; says why.
     Unsupported(String),
 }
 
-impl From<Violation> for Refusal {
-    fn from(broken: Violation) -> Refusal {
-        Refusal::Rejected(broken)
+impl From<Violation> for OpError {
+    fn from(broken: Violation) -> OpError {
+        OpError::Rejected(broken)
     }
 }
 
-impl From<crate::function::Error> for Refusal {
+impl From<crate::function::Error> for OpError {
     /// A rule that is broken is an answer; what fails otherwise is none.
-    fn from(error: crate::function::Error) -> Refusal {
+    fn from(error: crate::function::Error) -> OpError {
         match error.violation() {
-            Some(broken) => Refusal::Rejected(broken.clone()),
-            None => Refusal::Unsupported(error.to_string()),
+            Some(broken) => OpError::Rejected(broken.clone()),
+            None => OpError::Unsupported(error.to_string()),
         }
     }
 }
 
 /// The bytes under `data` of a request, from base64.
-pub(crate) fn data(args: &Value) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn data(args: &Value) -> Result<Vec<u8>, OpError> {
     use base64::prelude::{BASE64_STANDARD, Engine as _};
     let text = args.get("data").and_then(Value::as_str);
     text.and_then(|text| BASE64_STANDARD.decode(text).ok())
-        .ok_or_else(|| Refusal::Unsupported("the request has no base64 under `data`".into()))
+        .ok_or_else(|| OpError::Unsupported("the request has no base64 under `data`".into()))
 }
 
 /// Fields in JSON: where each begins and ends, its name, its rule, its value for people.
@@ -110,8 +110,8 @@ pub(crate) fn listed(spans: &[Span]) -> Value {
 
 /// The violation of a value: what is wrong with it may have a place in the bytes that it would be, which the caller never sees.
 pub(crate) fn of_value(broken: Violation) -> Violation {
-    let refused = broken.rule().refused(broken.kind(), broken.message());
-    refused.in_field(broken.field())
+    let rejected = broken.rule().rejected(broken.kind(), broken.message());
+    rejected.in_field(broken.field())
 }
 
 /// Base64 of `bytes` as a JSON string.

@@ -107,7 +107,7 @@ TVM_DLL void TVMDropLastPythonError(void);
 
 /* Loads a file; its extension says what it is, the format is not looked at. */
 TVM_DLL int TVMModLoadFromFile(const char* file_name, const char* format, TVMModuleHandle* out);
-/* Refuses a cycle. */
+/* Rejects a cycle. */
 TVM_DLL int TVMModImport(TVMModuleHandle module, TVMModuleHandle dependency);
 /* No such function: 0 and a null handle. */
 TVM_DLL int TVMModGetFunction(TVMModuleHandle module, const char* name, int query_imports, TVMFunctionHandle* out);

@@ -2,7 +2,7 @@
 
 use super::{Identity, Oddity, Rejection, Reply, Testee};
 use crate::conformance::CHAPTERS;
-use crate::conformance::op::{Answer, Handler, Op, Refusal};
+use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::conformance::runtime::{ourselves, ourselves_before_0_21};
 use crate::release::Release;
 use crate::rule::Violation;
@@ -86,8 +86,8 @@ impl From<Violation> for Rejection {
     }
 }
 
-impl From<Result<Answer, Refusal>> for Reply {
-    fn from(result: Result<Answer, Refusal>) -> Reply {
+impl From<Result<Answer, OpError>> for Reply {
+    fn from(result: Result<Answer, OpError>) -> Reply {
         match result {
             Ok(answer) => Reply::Ok {
                 value: answer.value,
@@ -103,8 +103,8 @@ impl From<Result<Answer, Refusal>> for Reply {
                         .collect(),
                 ),
             },
-            Err(Refusal::Rejected(broken)) => Reply::Reject(broken.into()),
-            Err(Refusal::Unsupported(why)) => Reply::Unsupported(why),
+            Err(OpError::Rejected(broken)) => Reply::Reject(broken.into()),
+            Err(OpError::Unsupported(why)) => Reply::Unsupported(why),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Operations on the files around the library binary.
 
 use crate::blob::container::{self, Embedded, FileForm, Part, Role, Size, linkage, made_for};
-use crate::conformance::op::{Answer, Handler, Op, Refusal, data};
+use crate::conformance::op::{Answer, Handler, Op, OpError, data};
 use crate::rule::Findings;
 use serde_json::{Value, json};
 
@@ -29,12 +29,12 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-fn form(args: &Value) -> Result<Answer, Refusal> {
+fn form(args: &Value) -> Result<Answer, OpError> {
     let name = FileForm::of(&data(args)?).name();
     Ok(Answer::new(name.into(), Findings::default()))
 }
 
-fn find(args: &Value) -> Result<Answer, Refusal> {
+fn find(args: &Value) -> Result<Answer, OpError> {
     let data = data(args)?;
     let file = container::open(&data)?;
     let found = file
@@ -63,7 +63,7 @@ fn describe(part: &Part<'_>, blob: &Embedded<'_>) -> Value {
     })
 }
 
-fn symbols(args: &Value) -> Result<Answer, Refusal> {
+fn symbols(args: &Value) -> Result<Answer, OpError> {
     let data = data(args)?;
     let file = container::open(&data)?;
     let spoken = file.parts.iter().filter(|part| !part.symbols.is_empty());
@@ -93,7 +93,7 @@ fn roles(part: &Part<'_>) -> Value {
     })
 }
 
-fn linked(args: &Value) -> Result<Answer, Refusal> {
+fn linked(args: &Value) -> Result<Answer, OpError> {
     let data = data(args)?;
     let made = made_for(&data);
     let linkage = linkage(FileForm::of(&data), &data);

@@ -2,7 +2,7 @@
 
 use crate::blob::{Blob, detect::detect};
 use crate::conformance::module::loading;
-use crate::conformance::op::{self, Answer, Handler, Op, Refusal};
+use crate::conformance::op::{self, Answer, Handler, Op, OpError};
 use crate::release::Layout;
 use crate::rule::Findings;
 use crate::wire::{Span, Trace};
@@ -37,20 +37,20 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-fn decode(args: &Value) -> Result<Answer, Refusal> {
+fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let mut findings = Findings::default();
     let blob = Blob::read(&data, layout(args, &data)?, &mut findings)?;
     Ok(Answer::new(blob.to_json(), findings))
 }
 
-fn encode(args: &Value) -> Result<Answer, Refusal> {
+fn encode(args: &Value) -> Result<Answer, OpError> {
     let blob = Blob::from_json(args.get("value").unwrap_or(&Value::Null)).map_err(op::of_value)?;
     let bytes = blob.write().map_err(op::of_value)?;
     Ok(Answer::new(op::base64(&bytes), Findings::default()))
 }
 
-fn detect_layout(args: &Value) -> Result<Answer, Refusal> {
+fn detect_layout(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let symbol = args.get("symbol").and_then(Value::as_str);
     Ok(Answer::new(
@@ -59,16 +59,16 @@ fn detect_layout(args: &Value) -> Result<Answer, Refusal> {
     ))
 }
 
-fn convert(args: &Value) -> Result<Answer, Refusal> {
+fn convert(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let to = named_layout(args, "to")?
-        .ok_or_else(|| Refusal::Unsupported("the request has no `to`".into()))?;
+        .ok_or_else(|| OpError::Unsupported("the request has no `to`".into()))?;
     let mut findings = Findings::default();
     let blob = Blob::read(&data, layout(args, &data)?, &mut findings)?;
     Ok(Answer::new(blob.convert(to)?.to_json(), findings))
 }
 
-fn fields(args: &Value) -> Result<Answer, Refusal> {
+fn fields(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     layout(args, &data)?;
     let spans = trace("blob.fields", &data, args);
@@ -86,14 +86,14 @@ pub(crate) fn trace(op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
-fn layout(args: &Value, data: &[u8]) -> Result<Layout, Refusal> {
+fn layout(args: &Value, data: &[u8]) -> Result<Layout, OpError> {
     let symbol = args.get("symbol").and_then(Value::as_str);
     Ok(named_layout(args, "layout")?.unwrap_or_else(|| detect(data, symbol)))
 }
 
-fn named_layout(args: &Value, field: &str) -> Result<Option<Layout>, Refusal> {
+fn named_layout(args: &Value, field: &str) -> Result<Option<Layout>, OpError> {
     let name = args.get(field).and_then(Value::as_str);
     name.map(str::parse)
         .transpose()
-        .map_err(Refusal::Unsupported)
+        .map_err(OpError::Unsupported)
 }

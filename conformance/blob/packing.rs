@@ -2,7 +2,7 @@
 
 use crate::blob::container;
 use crate::blob::pack::{self, LinkOptions, Naming, Target};
-use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data};
+use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data};
 use crate::release::Release;
 use crate::rule::Findings;
 use object::read::{
@@ -35,10 +35,10 @@ fn text<'a>(args: &'a Value, key: &str) -> &'a str {
     args.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn naming(args: &Value) -> Result<Naming, Refusal> {
+fn naming(args: &Value) -> Result<Naming, OpError> {
     let release: Release = text(args, "release")
         .parse()
-        .map_err(Refusal::Unsupported)?;
+        .map_err(OpError::Unsupported)?;
     let system_lib = args
         .get("system_lib")
         .and_then(Value::as_bool)
@@ -46,17 +46,17 @@ fn naming(args: &Value) -> Result<Naming, Refusal> {
     Ok(Naming::of(release, system_lib, text(args, "prefix"))?)
 }
 
-fn pack_c(args: &Value) -> Result<Answer, Refusal> {
+fn pack_c(args: &Value) -> Result<Answer, OpError> {
     let packed = pack::c_text(&data(args)?, &naming(args)?);
     Ok(Answer::new(base64(packed.as_bytes()), Findings::default()))
 }
 
-fn pack_object(args: &Value) -> Result<Answer, Refusal> {
+fn pack_object(args: &Value) -> Result<Answer, OpError> {
     let (blob, naming) = (data(args)?, naming(args)?);
     let target = Target::from_triple(text(args, "target"))?;
     let packed = pack::object(&blob, &naming, target)?;
     let read = File::parse(&*packed).map_err(|error| {
-        Refusal::Unsupported(format!("the object file does not parse: {error}"))
+        OpError::Unsupported(format!("the object file does not parse: {error}"))
     })?;
     Ok(Answer::new(object_facts(&read, &blob), Findings::default()))
 }
@@ -172,10 +172,10 @@ fn c_text_at(file: &File<'_>, symbol: &Symbol<'_, '_>) -> Option<String> {
 }
 
 /// A library is linked by the C compiler of the system; without one, there is none.
-fn pack_shared(args: &Value) -> Result<Answer, Refusal> {
+fn pack_shared(args: &Value) -> Result<Answer, OpError> {
     let (blob, naming) = (data(args)?, naming(args)?);
     let failed = |error: std::io::Error| {
-        Refusal::Unsupported(format!("no library can be linked here: {error}"))
+        OpError::Unsupported(format!("no library can be linked here: {error}"))
     };
     let folder = tempfile::tempdir().map_err(failed)?;
     let mut with = LinkOptions::default();

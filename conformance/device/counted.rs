@@ -71,7 +71,7 @@ impl UsageCount {
     }
 
     /// Lets the device reject a request for memory, after `after` more requests, once.
-    pub(in crate::conformance) fn refuse(&self, after: usize) {
+    pub(in crate::conformance) fn run_out(&self, after: usize) {
         self.device.fail_alloc(after);
     }
 }

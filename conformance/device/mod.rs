@@ -24,7 +24,7 @@ mod simulate;
 pub mod tables;
 
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome};
-use crate::conformance::op::Refusal;
+use crate::conformance::op::OpError;
 use crate::device::simulated::Bug;
 use crate::device::{Device, DeviceApi};
 use probe::Probe;
@@ -101,10 +101,10 @@ pub struct Defect {
 
 impl Defect {
     /// The defect of this name.
-    fn of(name: &str) -> Result<&'static Defect, Refusal> {
+    fn of(name: &str) -> Result<&'static Defect, OpError> {
         let known = DEFECTS.iter().find(|known| known.name == name);
         let why = || format!("there is no defect `{name}` to simulate");
-        known.ok_or_else(|| Refusal::Unsupported(why()))
+        known.ok_or_else(|| OpError::Unsupported(why()))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::probe::Probe;
 use super::{Defect, behaviour, registered, script, without_a_device};
 use crate::conformance::behaviour::{Failure, Outcome};
-use crate::conformance::op::{Answer, Handler, Op, Refusal};
+use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::device::simulated::Simulated;
 use crate::device::{
     Attribute, Device, DeviceApi, Dtype, byte_size, cpu, device_type, is_contiguous, manager, timer,
@@ -81,7 +81,7 @@ pub(crate) const OPS: &[Op] = &[
 ];
 
 /// Finds a behaviour and runs it on every built-in device that it is for.
-fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
+fn run_behaviour(args: &Value) -> Result<Answer, OpError> {
     let id = args
         .get("value")
         .and_then(Value::as_str)
@@ -109,7 +109,7 @@ fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
             // How it shows is up to the device; that it shows is judged.
             Some(Err(Failure::Broken(_))) => Ok(value(json!({"holds": false}))),
             Some(outcome) => answer(outcome),
-            None => Err(Refusal::Unsupported(format!(
+            None => Err(OpError::Unsupported(format!(
                 "there is no behaviour `{id}` of devices"
             ))),
         };
@@ -128,7 +128,7 @@ fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
     {
         match run(api, device) {
             None => {
-                return Err(Refusal::Unsupported(format!(
+                return Err(OpError::Unsupported(format!(
                     "there is no behaviour `{id}`"
                 )));
             }
@@ -140,17 +140,17 @@ fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
         }
     }
     match skipped {
-        Some(why) if !held => Err(Refusal::Unsupported(why)),
+        Some(why) if !held => Err(OpError::Unsupported(why)),
         _ => answer(Ok(())),
     }
 }
 
 /// The answer of `device.behaviour` for how it went.
-pub(crate) fn answer(outcome: Outcome) -> Result<Answer, Refusal> {
+pub(crate) fn answer(outcome: Outcome) -> Result<Answer, OpError> {
     let value = match outcome {
         Ok(()) => json!({"holds": true}),
         Err(Failure::Broken(how)) => json!({"holds": false, "because": how}),
-        Err(Failure::Skipped(why)) => return Err(Refusal::Unsupported(why)),
+        Err(Failure::Skipped(why)) => return Err(OpError::Unsupported(why)),
     };
     Ok(Answer {
         value,
@@ -158,16 +158,16 @@ pub(crate) fn answer(outcome: Outcome) -> Result<Answer, Refusal> {
     })
 }
 
-fn name(args: &Value) -> Result<Answer, Refusal> {
+fn name(args: &Value) -> Result<Answer, OpError> {
     let number = integer(args.get("value"))?;
     rejected_or(device_type::name_in(number as i32, release(args)?))
 }
 
-fn text(args: &Value) -> Result<Answer, Refusal> {
+fn text(args: &Value) -> Result<Answer, OpError> {
     rejected_or(pair(args)?.text_in(release(args)?))
 }
 
-fn session(args: &Value) -> Result<Answer, Refusal> {
+fn session(args: &Value) -> Result<Answer, OpError> {
     let Device { kind, id } = pair(args)?;
     rejected_or(
         Device::new(kind, 0)
@@ -176,7 +176,7 @@ fn session(args: &Value) -> Result<Answer, Refusal> {
     )
 }
 
-fn attribute(args: &Value) -> Result<Answer, Refusal> {
+fn attribute(args: &Value) -> Result<Answer, OpError> {
     let wanted = args
         .get("value")
         .and_then(Value::as_str)
@@ -185,15 +185,15 @@ fn attribute(args: &Value) -> Result<Answer, Refusal> {
         .into_iter()
         .find(|attribute| attribute.name() == wanted);
     let attribute =
-        found.ok_or_else(|| Refusal::Unsupported(format!("there is no attribute `{wanted}`")))?;
+        found.ok_or_else(|| OpError::Unsupported(format!("there is no attribute `{wanted}`")))?;
     Ok(value(json!(attribute.number_in(release(args)?))))
 }
 
-fn size(args: &Value) -> Result<Answer, Refusal> {
+fn size(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let dtype = integers(of.get("dtype"))?;
     let &[code, bits, lanes] = dtype.as_slice() else {
-        return Err(Refusal::Unsupported(
+        return Err(OpError::Unsupported(
             "`dtype` is [code, bits, lanes]".into(),
         ));
     };
@@ -209,7 +209,7 @@ fn size(args: &Value) -> Result<Answer, Refusal> {
     ))))
 }
 
-fn contiguous(args: &Value) -> Result<Answer, Refusal> {
+fn contiguous(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let shape = integers(of.get("shape"))?;
     let strides = match of.get("strides") {
@@ -223,12 +223,12 @@ fn contiguous(args: &Value) -> Result<Answer, Refusal> {
     ))))
 }
 
-fn timer_name(args: &Value) -> Result<Answer, Refusal> {
+fn timer_name(args: &Value) -> Result<Answer, OpError> {
     let number = integer(args.get("value"))?;
     rejected_or(timer::timer_name(number as i32, release(args)?))
 }
 
-fn needs_set_device(args: &Value) -> Result<Answer, Refusal> {
+fn needs_set_device(args: &Value) -> Result<Answer, OpError> {
     let number = integer(args.get("value"))?;
     Ok(value(json!(manager::needs_set_device(
         number as i32,
@@ -247,7 +247,7 @@ pub(super) fn value(value: Value) -> Answer {
 /// An answer, the rule that was broken, or a failure that is neither.
 pub(super) fn rejected_or<T: Into<Value>>(
     result: crate::device::Result<T>,
-) -> Result<Answer, Refusal> {
+) -> Result<Answer, OpError> {
     match result {
         Ok(answer) => Ok(value(answer.into())),
         Err(error) => Err(error.into()),
@@ -255,29 +255,29 @@ pub(super) fn rejected_or<T: Into<Value>>(
 }
 
 /// The release of the request, the newest without one.
-pub(super) fn release(args: &Value) -> Result<Release, Refusal> {
+pub(super) fn release(args: &Value) -> Result<Release, OpError> {
     match args.get("release").and_then(Value::as_str) {
         None => Ok(Release::LAST),
-        Some(text) => text.parse().map_err(Refusal::Unsupported),
+        Some(text) => text.parse().map_err(OpError::Unsupported),
     }
 }
 
-fn integer(value: Option<&Value>) -> Result<i64, Refusal> {
+fn integer(value: Option<&Value>) -> Result<i64, OpError> {
     value
         .and_then(Value::as_i64)
-        .ok_or_else(|| Refusal::Unsupported("an integer is missing".into()))
+        .ok_or_else(|| OpError::Unsupported("an integer is missing".into()))
 }
 
 /// The integers of a list; unsupported where a member is none.
-pub(super) fn integers(list: Option<&Value>) -> Result<Vec<i64>, Refusal> {
+pub(super) fn integers(list: Option<&Value>) -> Result<Vec<i64>, OpError> {
     let list = list.and_then(Value::as_array).map(Vec::as_slice);
-    let list = list.ok_or_else(|| Refusal::Unsupported("a list of integers is missing".into()))?;
+    let list = list.ok_or_else(|| OpError::Unsupported("a list of integers is missing".into()))?;
     list.iter().map(|item| integer(Some(item))).collect()
 }
 
-fn pair(args: &Value) -> Result<Device, Refusal> {
+fn pair(args: &Value) -> Result<Device, OpError> {
     match integers(args.get("value"))?.as_slice() {
         &[kind, id] => Ok(Device::new(kind as i32, id as i32)),
-        _ => Err(Refusal::Unsupported("`value` is a pair of integers".into())),
+        _ => Err(OpError::Unsupported("`value` is a pair of integers".into())),
     }
 }

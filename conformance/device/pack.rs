@@ -1,13 +1,13 @@
 //! `device.launch` and `device.pack`: what a kernel call means, as data.
 
 use super::ops::{integers, rejected_or, value};
-use crate::conformance::op::{Answer, Refusal};
+use crate::conformance::op::{Answer, OpError};
 use crate::device::launch::{Arg, ArgType, LaunchTags, Packed, WorkSizes};
 use crate::device::{Dtype, Result as DeviceResult};
 use serde_json::{Value, json};
 
 /// The launch of `{tags, args}`.
-pub(super) fn launch(args: &Value) -> Result<Answer, Refusal> {
+pub(super) fn launch(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let tags = strings(of.get("tags"))?;
     let sizes = integers(of.get("args"))?;
@@ -32,7 +32,7 @@ pub(super) fn launch(args: &Value) -> Result<Answer, Refusal> {
 }
 
 /// The packed arguments of `{form, types, args}`, in hex. A handle is written `{"handle": number}`.
-pub(super) fn pack(args: &Value) -> Result<Answer, Refusal> {
+pub(super) fn pack(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let types = of
         .get("types")
@@ -71,7 +71,7 @@ pub(super) fn pack(args: &Value) -> Result<Answer, Refusal> {
             )
         }
         "tight" | "aligned" => Ok(value(hex(&packed.block(form == "aligned")))),
-        _ => Err(Refusal::Unsupported(format!("no form `{form}`"))),
+        _ => Err(OpError::Unsupported(format!("no form `{form}`"))),
     }
 }
 
@@ -79,7 +79,7 @@ fn hex(bytes: &[u8]) -> Value {
     Value::String(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn strings(list: Option<&Value>) -> Result<Vec<String>, Refusal> {
+fn strings(list: Option<&Value>) -> Result<Vec<String>, OpError> {
     let list = list
         .and_then(Value::as_array)
         .map(Vec::as_slice)
@@ -88,16 +88,16 @@ fn strings(list: Option<&Value>) -> Result<Vec<String>, Refusal> {
     list.iter()
         .map(text)
         .collect::<Option<_>>()
-        .ok_or_else(|| Refusal::Unsupported("a list of texts is missing".into()))
+        .ok_or_else(|| OpError::Unsupported("a list of texts is missing".into()))
 }
 
-fn dtype(text: &Value) -> Result<Dtype, Refusal> {
+fn dtype(text: &Value) -> Result<Dtype, OpError> {
     let parsed = crate::value::dtype_from_text(text.as_str().unwrap_or_default());
-    let of = parsed.map_err(Refusal::Rejected)?;
+    let of = parsed.map_err(OpError::Rejected)?;
     Ok(Dtype::from(of))
 }
 
-fn arg(value: &Value) -> Result<Arg, Refusal> {
+fn arg(value: &Value) -> Result<Arg, OpError> {
     if let Some(handle) = value.get("handle").and_then(Value::as_u64) {
         return Ok(Arg::Handle(std::ptr::without_provenance_mut(
             handle as usize,
@@ -106,6 +106,6 @@ fn arg(value: &Value) -> Result<Arg, Refusal> {
     match (value.as_i64(), value.as_f64()) {
         (Some(number), _) => Ok(Arg::Int(number)),
         (None, Some(number)) => Ok(Arg::Float(number)),
-        _ => Err(Refusal::Unsupported(format!("{value} is no argument"))),
+        _ => Err(OpError::Unsupported(format!("{value} is no argument"))),
     }
 }

@@ -1,7 +1,7 @@
 //! `device.pool`: a workspace pool as a script and a log.
 
 use super::ops::{rejected_or, value};
-use crate::conformance::op::{Answer, Refusal};
+use crate::conformance::op::{Answer, OpError};
 use crate::device::pool::{SpaceSource, WorkspacePool};
 use crate::device::{Device, Dtype, Result as DeviceResult, Space};
 use serde_json::{Value, json};
@@ -36,9 +36,9 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Runs the script; `{"calls":[...],"blocks":[...]}`.
-pub(super) fn run(args: &Value) -> Result<Answer, Refusal> {
+pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let wrong = || {
-        Refusal::Unsupported(
+        OpError::Unsupported(
             "`value` is a list of [\"alloc\",name,bytes] and [\"free\",name]".into(),
         )
     };

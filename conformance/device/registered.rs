@@ -243,9 +243,9 @@ fn functions() -> Outcome {
 fn errors() -> Outcome {
     let raised = |error: Error| (error.kind().as_str().to_owned(), error.message().to_owned());
     let memory = out_of_memory(5, "nobody");
-    let refusal = DEV_04.refused(Kind::Missing, "nothing");
+    let rejection = DEV_04.rejected(Kind::Missing, "nothing");
     let own = ("RuntimeError".to_owned(), "nothing".to_owned());
-    expect(raised(refusal.into()), own, "a refusal")?;
+    expect(raised(rejection.into()), own, "a rejection")?;
     for (error, kind, text) in [
         (memory, "MemoryError", "no memory for 5 bytes (nobody)"),
         (

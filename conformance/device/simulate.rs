@@ -3,7 +3,7 @@
 use super::ops::value;
 use super::probe::Staging;
 use super::{Defect, registered};
-use crate::conformance::op::{Answer, Refusal};
+use crate::conformance::op::{Answer, OpError};
 use crate::device::simulated::{Hazard, Simulated, SimulatedCall};
 use crate::device::stream::set_current_device;
 use crate::device::{
@@ -24,9 +24,9 @@ struct Simulation<'a> {
 }
 
 /// Runs the script; `{"results":[...],"hazards":[...],"left":[...],"alive":{...},"calls":[...]}`.
-pub(super) fn run(args: &Value) -> Result<Answer, Refusal> {
+pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let wrong =
-        |step: &Value| Refusal::Unsupported(format!("{step} is no step of device.simulate"));
+        |step: &Value| OpError::Unsupported(format!("{step} is no step of device.simulate"));
     let of = args.get("value").unwrap_or(&Value::Null);
     let seed = of.get("seed").and_then(Value::as_u64).unwrap_or(1);
     let steps = of.get("steps").and_then(Value::as_array);

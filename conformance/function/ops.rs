@@ -1,7 +1,7 @@
 //! Operations of the chapter function: calls, errors, the registry.
 
 use super::{driver, registry_steps, script};
-use crate::conformance::op::{Handler, Op, Refusal};
+use crate::conformance::op::{Handler, Op, OpError};
 use crate::function::{Error, Function, registry, take_broken};
 use crate::value::{Any, AnyView};
 
@@ -40,9 +40,9 @@ pub(crate) const OPS: &[Op] = &[
 ];
 
 /// The rejection behind an error: the rule that it came from, or the error itself as an answer.
-pub(crate) fn refusal(error: &Error) -> Option<Refusal> {
+pub(crate) fn rejection(error: &Error) -> Option<OpError> {
     let broken = take_broken()?;
-    (broken.message() == error.message()).then_some(Refusal::Rejected(broken))
+    (broken.message() == error.message()).then_some(OpError::Rejected(broken))
 }
 
 /// The functions of `spec/function.md` as a Rust user writes them, with types of their own.

@@ -1,7 +1,7 @@
 //! Operations of the chapter graph.
 
 use super::driver;
-use crate::conformance::op::{self, Answer, Handler, Op, Refusal};
+use crate::conformance::op::{self, Answer, Handler, Op, OpError};
 use crate::graph::{Graph, Plan};
 use crate::rule::Findings;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-fn decode(args: &Value) -> Result<Answer, Refusal> {
+fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let mut findings = Findings::default();
     let graph = Graph::read_bytes(&data, &mut findings)?;

@@ -1,7 +1,7 @@
 //! The operations of the chapter `import_tree`.
 
 use crate::conformance::module::loading;
-use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data, listed, of_value};
+use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed, of_value};
 use crate::import_tree::{Algorithm, ImportTree, json, order};
 use crate::rule::Findings;
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -31,7 +31,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-fn fields(args: &Value) -> Result<Answer, Refusal> {
+fn fields(args: &Value) -> Result<Answer, OpError> {
     let spans = trace("import_tree.fields", &data(args)?, args);
     Ok(Answer::new(listed(&spans), Findings::default()))
 }
@@ -47,7 +47,7 @@ pub(crate) fn trace(_op: &str, data: &[u8], _args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
-fn decode(args: &Value) -> Result<Answer, Refusal> {
+fn decode(args: &Value) -> Result<Answer, OpError> {
     let bytes = data(args)?;
     let mut findings = Findings::default();
     let mut cursor = Cursor::new(&bytes);
@@ -59,26 +59,26 @@ fn decode(args: &Value) -> Result<Answer, Refusal> {
     Ok(Answer::new(json::from_tree(&tree), findings))
 }
 
-fn encode(args: &Value) -> Result<Answer, Refusal> {
+fn encode(args: &Value) -> Result<Answer, OpError> {
     let mut findings = Findings::default();
     let value = args.get("value").unwrap_or(&Value::Null);
-    let tree = json::to_tree(value, &mut findings).map_err(Refusal::Unsupported)?;
+    let tree = json::to_tree(value, &mut findings).map_err(OpError::Unsupported)?;
     let tree = tree.map_err(of_value)?;
     let mut out = Writer::new();
     tree.write(&mut out);
     Ok(Answer::new(base64(&out.into_bytes()), findings))
 }
 
-fn ordered(args: &Value) -> Result<Answer, Refusal> {
+fn ordered(args: &Value) -> Result<Answer, OpError> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let release = args.get("release").and_then(Value::as_str);
     let release = release
         .map(str::parse)
         .transpose()
-        .map_err(Refusal::Unsupported)?;
-    let graph = json::to_graph(value, release).map_err(Refusal::Unsupported)?;
+        .map_err(OpError::Unsupported)?;
+    let graph = json::to_graph(value, release).map_err(OpError::Unsupported)?;
     let algorithm = match args.get("algorithm").and_then(Value::as_str) {
-        Some(name) => name.parse().map_err(Refusal::Unsupported)?,
+        Some(name) => name.parse().map_err(OpError::Unsupported)?,
         None => Algorithm::default(),
     };
     let ordered = order(&graph, algorithm)?;

@@ -5,7 +5,7 @@ use super::library_file::lookup;
 use super::loading;
 use super::ops::{broken, failed, imports, plain, texts, value};
 use super::own::numbers;
-use crate::conformance::op::{self, Answer, Refusal};
+use crate::conformance::op::{self, Answer, OpError};
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::OwnedValue;
@@ -27,13 +27,13 @@ pub(in crate::conformance) fn why_not_here() -> Option<&'static str> {
 }
 
 /// `module.open` on our own loader, by the Rust interface: layout, slots and functions show here alone.
-pub(super) fn open(args: &Value) -> Result<Answer, Refusal> {
+pub(super) fn open(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let value = value(args);
     if let Some(why) = why_not_here() {
-        return Err(Refusal::Unsupported(why.to_owned()));
+        return Err(OpError::Unsupported(why.to_owned()));
     }
-    let no_file = |error: std::io::Error| Refusal::Unsupported(format!("no file: {error}"));
+    let no_file = |error: std::io::Error| OpError::Unsupported(format!("no file: {error}"));
     let folder = tempfile::tempdir().map_err(no_file)?;
     let path = folder.path().join("case.so");
     fs::write(&path, data).map_err(no_file)?;
@@ -54,10 +54,10 @@ pub(super) fn open(args: &Value) -> Result<Answer, Refusal> {
     let root = &loaded.module;
     if let Some(functions) = value["import"].as_object() {
         let functions = functions.iter().map(|(name, number)| {
-            let wrong = || Refusal::Unsupported(format!("`{name}` has no number"));
+            let wrong = || OpError::Unsupported(format!("`{name}` has no number"));
             Ok((name.clone(), number.as_i64().ok_or_else(wrong)?))
         });
-        let functions = functions.collect::<Result<_, Refusal>>()?;
+        let functions = functions.collect::<Result<_, OpError>>()?;
         root.import(numbers(0, functions)).map_err(failed)?;
     }
     let mut found = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn open(args: &Value) -> Result<Answer, Refusal> {
         found.push(root.function(name, true).map_err(failed)?.is_some());
     }
     let calls = value["calls"].as_array().into_iter().flatten();
-    let results: Result<Vec<Value>, Refusal> = calls.map(|call| result(root, call)).collect();
+    let results: Result<Vec<Value>, OpError> = calls.map(|call| result(root, call)).collect();
     Ok(plain(json!({
         "layout": loaded.layout.name(),
         "modules": modules,
@@ -77,13 +77,13 @@ pub(super) fn open(args: &Value) -> Result<Answer, Refusal> {
 }
 
 /// What a function of the library returns, or the error that it leaves.
-fn result(root: &Module, call: &Value) -> Result<Value, Refusal> {
+fn result(root: &Module, call: &Value) -> Result<Value, OpError> {
     let name = call["function"].as_str().unwrap_or_default();
     let function = root.require(name).map_err(failed)?;
     let args = call["args"].as_array().into_iter().flatten();
     let args: Vec<Any> = args
-        .map(|form| from_json(form).map_err(Refusal::Unsupported))
-        .collect::<Result<_, Refusal>>()?;
+        .map(|form| from_json(form).map_err(OpError::Unsupported))
+        .collect::<Result<_, OpError>>()?;
     let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
     Ok(match function.call(&views) {
         Ok(result) => to_json(result.view()),

@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use super::{compiled, constants, environment, loading, lookup, opened, probe};
 use crate::conformance::function::script;
-use crate::conformance::op::{self, Answer, Handler, Op, Refusal};
+use crate::conformance::op::{self, Answer, Handler, Op, OpError};
 use crate::function::Error;
 use crate::module::{self, Dialect, Module, load_symbols};
 use crate::release::Layout;
@@ -71,7 +71,7 @@ pub(crate) const OPS: &[Op] = &[
 ];
 
 /// The rejection behind an error of the loader.
-pub(super) fn broken(error: Error) -> Refusal {
+pub(super) fn broken(error: Error) -> OpError {
     error.into()
 }
 
@@ -91,7 +91,7 @@ pub(super) fn texts(value: &Value) -> Vec<&str> {
 }
 
 /// `module.load`: a library in memory around the blob.
-fn load(args: &Value) -> Result<Answer, Refusal> {
+fn load(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let blob = args
         .get("symbol")
@@ -149,7 +149,7 @@ pub(super) fn imports(all: &[Module], module: &Module) -> Vec<Option<usize>> {
 }
 
 /// `module.symbols`: a library in memory with these symbols, and where a lookup ends.
-fn symbols(args: &Value) -> Result<Answer, Refusal> {
+fn symbols(args: &Value) -> Result<Answer, OpError> {
     let value = value(args);
     let mut memory = Memory::default();
     for name in texts(&value["exports"]) {
@@ -187,6 +187,6 @@ pub(super) fn plain(value: Value) -> Answer {
 }
 
 /// An error with a rule in it is a rejection; the text of both is the same.
-pub(super) fn failed(error: Error) -> Refusal {
-    Refusal::Unsupported(error.to_string())
+pub(super) fn failed(error: Error) -> OpError {
+    OpError::Unsupported(error.to_string())
 }

@@ -1,8 +1,8 @@
 //! Operations of the chapter object: containers, text, comparison, JSON, the JSON graph.
 
 use super::{driver, layout, script, visits};
-use crate::conformance::function::ops::refusal;
-use crate::conformance::op::{Answer, Handler, Op, Refusal};
+use crate::conformance::function::ops::rejection;
+use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::conformance::runtime::ffi::tensors;
 use crate::conformance::runtime::number::numbers_of;
 use crate::function::{Error, Function, take_broken};
@@ -33,8 +33,8 @@ pub(crate) const OPS: &[Op] = &[
         help: "value, release (optional: reject what it does not know): the text of the nodes",
         run: Handler::Here(|args| {
             let graph = legacy_form::from_json(value_of(args)?).map_err(|wrong| match wrong {
-                legacy_form::FormError::Form(what) => Refusal::Unsupported(what),
-                legacy_form::FormError::Broken(broken) => Refusal::Rejected(broken),
+                legacy_form::FormError::Form(what) => OpError::Unsupported(what),
+                legacy_form::FormError::Broken(broken) => OpError::Rejected(broken),
             })?;
             let text = graph.write(release(args)?)?;
             Ok(Answer::new(
@@ -181,20 +181,20 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-fn release(args: &Value) -> Result<Option<Release>, Refusal> {
+fn release(args: &Value) -> Result<Option<Release>, OpError> {
     let text = args.get("release").and_then(Value::as_str);
     let release = text.map(str::parse).transpose();
-    release.map_err(Refusal::Unsupported)
+    release.map_err(OpError::Unsupported)
 }
 
-fn value_of(args: &Value) -> Result<&Value, Refusal> {
+fn value_of(args: &Value) -> Result<&Value, OpError> {
     args.get("value")
-        .ok_or_else(|| Refusal::Unsupported("the request has no value".into()))
+        .ok_or_else(|| OpError::Unsupported("the request has no value".into()))
 }
 
 /// A value of a case. `{"make": [type key, name, value, ...]}` is an object, `{"tensor": shape}` a tensor of zeros.
-fn any(form: &Value) -> Result<Any, Refusal> {
-    let failed = |error: Error| Refusal::Unsupported(error.to_string());
+fn any(form: &Value) -> Result<Any, OpError> {
+    let failed = |error: Error| OpError::Unsupported(error.to_string());
     if let Some(parts) = form.get("make").and_then(Value::as_array) {
         let parts: Vec<Any> = parts.iter().map(any).collect::<Result<_, _>>()?;
         let views: Vec<AnyView<'_>> = parts.iter().map(Any::view).collect();
@@ -204,16 +204,16 @@ fn any(form: &Value) -> Result<Any, Refusal> {
 }
 
 /// `{"tensor": shape}` is a tensor of zeros, any other form a value of `spec/values.md`.
-pub(in crate::conformance) fn tensor_or_plain(form: &Value) -> Result<Any, Refusal> {
+pub(in crate::conformance) fn tensor_or_plain(form: &Value) -> Result<Any, OpError> {
     if let Some(shape) = form.get("tensor").and_then(Value::as_array) {
         return zeros(shape);
     }
-    from_json(form).map_err(Refusal::Unsupported)
+    from_json(form).map_err(OpError::Unsupported)
 }
 
 /// A tensor of float32 zeros on the CPU, by the shape that a case states.
-fn zeros(shape: &[Value]) -> Result<Any, Refusal> {
-    let failed = |error: Error| Refusal::Unsupported(error.to_string());
+fn zeros(shape: &[Value]) -> Result<Any, OpError> {
+    let failed = |error: Error| OpError::Unsupported(error.to_string());
     let shape = numbers_of(shape)?;
     let tensor = Tensor::empty(&shape, DLDataType::scalar(2, 32)).map_err(failed)?;
     tensor.fill(&vec![0; tensor.nbytes()]).map_err(failed)?;
@@ -221,11 +221,11 @@ fn zeros(shape: &[Value]) -> Result<Any, Refusal> {
 }
 
 /// An answer, a rejection with its rule, or the kind of an error that no rule of this crate names.
-fn finish(result: Result<Value, Error>) -> Result<Answer, Refusal> {
+fn finish(result: Result<Value, Error>) -> Result<Answer, OpError> {
     match result {
         Ok(value) => Ok(Answer::new(value, Findings::default())),
-        Err(error) => match refusal(&error) {
-            Some(refusal) => Err(refusal),
+        Err(error) => match rejection(&error) {
+            Some(rejection) => Err(rejection),
             None => Ok(Answer::new(
                 json!({"error": error.kind().as_str()}),
                 Findings::default(),
@@ -237,7 +237,7 @@ fn finish(result: Result<Value, Error>) -> Result<Answer, Refusal> {
 fn one(
     args: &Value,
     body: impl FnOnce(AnyView<'_>) -> Result<Value, Error>,
-) -> Result<Answer, Refusal> {
+) -> Result<Answer, OpError> {
     crate::object::init();
     let value = any(value_of(args)?)?;
     drop(take_broken());

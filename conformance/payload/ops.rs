@@ -1,7 +1,7 @@
 //! The operations of the chapter `payload`.
 
 use crate::conformance::module::loading;
-use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data, listed, of_value};
+use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed, of_value};
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release};
 use crate::rule::{Findings, Kind};
@@ -32,11 +32,11 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-fn decode(args: &Value) -> Result<Answer, Refusal> {
+fn decode(args: &Value) -> Result<Answer, OpError> {
     let bytes = data(args)?;
     let layout = layout(args)?;
     let kind = args.get("kind").and_then(Value::as_str);
-    let kind = kind.ok_or_else(|| Refusal::Unsupported("the request has no `kind`".into()))?;
+    let kind = kind.ok_or_else(|| OpError::Unsupported("the request has no `kind`".into()))?;
     let mut findings = Findings::default();
     let mut cursor = Cursor::new(&bytes);
     let payload = payload::read(kind, layout, &mut cursor, &mut findings)?;
@@ -45,7 +45,7 @@ fn decode(args: &Value) -> Result<Answer, Refusal> {
 }
 
 /// What is written is read again: a value that breaks a rule is rejected as its bytes would be.
-fn encode(args: &Value) -> Result<Answer, Refusal> {
+fn encode(args: &Value) -> Result<Answer, OpError> {
     let layout = layout(args)?;
     let payload = Payload::from_json(args.get("value").unwrap_or(&Value::Null))?;
     let mut out = Writer::new();
@@ -62,16 +62,16 @@ fn encode(args: &Value) -> Result<Answer, Refusal> {
     Ok(Answer::new(base64(&bytes), findings))
 }
 
-fn kind(args: &Value) -> Result<Answer, Refusal> {
+fn kind(args: &Value) -> Result<Answer, OpError> {
     let text = |name: &str| {
         let text = args.get(name).and_then(Value::as_str);
-        text.ok_or_else(|| Refusal::Unsupported(format!("the request has no `{name}`")))
+        text.ok_or_else(|| OpError::Unsupported(format!("the request has no `{name}`")))
     };
     let (kind, release) = (text("value")?, text("release")?);
-    let release: Release = release.parse().map_err(Refusal::Unsupported)?;
+    let release: Release = release.parse().map_err(OpError::Unsupported)?;
     let info = payload::kind_info(kind).ok_or_else(|| {
         let message = format!("no release stores or loads a module of kind `{kind}`");
-        payload::PAY_99.refused(Kind::UnknownKind, message)
+        payload::PAY_99.rejected(Kind::UnknownKind, message)
     })?;
     let answer = json!({
         "form": info.form_in(release).map(|form| form.name),
@@ -81,13 +81,13 @@ fn kind(args: &Value) -> Result<Answer, Refusal> {
     Ok(Answer::new(answer, Findings::default()))
 }
 
-fn layout(args: &Value) -> Result<Layout, Refusal> {
+fn layout(args: &Value) -> Result<Layout, OpError> {
     let name = args.get("layout").and_then(Value::as_str);
-    let name = name.ok_or_else(|| Refusal::Unsupported("the request has no `layout`".into()))?;
-    name.parse().map_err(Refusal::Unsupported)
+    let name = name.ok_or_else(|| OpError::Unsupported("the request has no `layout`".into()))?;
+    name.parse().map_err(OpError::Unsupported)
 }
 
-fn fields(args: &Value) -> Result<Answer, Refusal> {
+fn fields(args: &Value) -> Result<Answer, OpError> {
     layout(args)?;
     let spans = trace("payload.fields", &data(args)?, args);
     Ok(Answer::new(listed(&spans), Findings::default()))

@@ -20,7 +20,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 # Reasons that differ in a name or number alone.
 ALIKE = [
-    (r"(a loader is missing|names no type|is refused).*", r"\1"),
+    (r"(a loader is missing|names no type|is rejected).*", r"\1"),
     (r"of kind `[^`]*`", "of one kind or another"),
     (r"`[a-z]+\.[a-z_]+` has no way", "the operation has no way"),
     (r"as \d\S* to \d\S* do, not as \S+", "as other releases do"),

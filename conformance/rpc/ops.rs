@@ -1,6 +1,6 @@
 //! The operations of the chapter `rpc`.
 
-use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data};
+use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data};
 use crate::release::Release;
 use crate::rpc::json::{from_packet, to_packet};
 use crate::rpc::{Hello, HelloAnswer, Packet, Protocol, Speaker};
@@ -34,7 +34,7 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
-fn decode(args: &Value) -> Result<Answer, Refusal> {
+fn decode(args: &Value) -> Result<Answer, OpError> {
     let strict = args.get("strict").and_then(Value::as_bool) == Some(true);
     let mut findings = Findings::new(match strict {
         true => Strictness::Strict,
@@ -45,7 +45,7 @@ fn decode(args: &Value) -> Result<Answer, Refusal> {
     Ok(Answer::new(value, findings))
 }
 
-fn encode(args: &Value) -> Result<Answer, Refusal> {
+fn encode(args: &Value) -> Result<Answer, OpError> {
     let request = Request::of(args)?;
     let value = args.get("value").unwrap_or(&Value::Null);
     let mut out = Writer::new();
@@ -62,12 +62,12 @@ fn encode(args: &Value) -> Result<Answer, Refusal> {
                 }
                 "duplicate" => HelloAnswer::Duplicate,
                 "mismatch" => HelloAnswer::Mismatch,
-                other => return Err(Refusal::Unsupported(format!("no answer is `{other}`"))),
+                other => return Err(OpError::Unsupported(format!("no answer is `{other}`"))),
             };
             answer.write(request.spoken.release, &mut out)?;
         }
         _ => {
-            let packet = to_packet(value).map_err(Refusal::Unsupported)?;
+            let packet = to_packet(value).map_err(OpError::Unsupported)?;
             packet.write(&request.spoken, &mut out)?;
         }
     }
@@ -81,20 +81,20 @@ struct Request {
 }
 
 impl Request {
-    fn of(args: &Value) -> Result<Request, Refusal> {
+    fn of(args: &Value) -> Result<Request, OpError> {
         let form = match text(args, "form")? {
             "hello" => "hello",
             "answer" => "answer",
             "packet" => "packet",
-            other => return Err(Refusal::Unsupported(format!("no form is `{other}`"))),
+            other => return Err(OpError::Unsupported(format!("no form is `{other}`"))),
         };
         let release: Release = text(args, "release")?
             .parse()
-            .map_err(Refusal::Unsupported)?;
+            .map_err(OpError::Unsupported)?;
         let speaker = match text(args, "speaker")? {
             "client" => Speaker::Client,
             "server" => Speaker::Server,
-            other => return Err(Refusal::Unsupported(format!("`{other}` speaks no RPC"))),
+            other => return Err(OpError::Unsupported(format!("`{other}` speaks no RPC"))),
         };
         let number = |name: &str| args.get(name).and_then(Value::as_u64);
         let spoken = Protocol {
@@ -124,7 +124,7 @@ impl Request {
     }
 }
 
-fn text<'v>(form: &'v Value, name: &str) -> Result<&'v str, Refusal> {
+fn text<'v>(form: &'v Value, name: &str) -> Result<&'v str, OpError> {
     let text = form.get(name).and_then(Value::as_str);
-    text.ok_or_else(|| Refusal::Unsupported(format!("there is no text under `{name}`")))
+    text.ok_or_else(|| OpError::Unsupported(format!("there is no text under `{name}`")))
 }

@@ -1,7 +1,7 @@
 //! The whole numbers that a case states.
 
 use crate::conformance::adapter::Reply;
-use crate::conformance::op::Refusal;
+use crate::conformance::op::OpError;
 use serde_json::Value;
 
 /// A case states something else where a number must stand.
@@ -21,9 +21,9 @@ impl From<NoNumber> for Reply {
     }
 }
 
-impl From<NoNumber> for Refusal {
-    fn from(none: NoNumber) -> Refusal {
-        Refusal::Unsupported(none.0)
+impl From<NoNumber> for OpError {
+    fn from(none: NoNumber) -> OpError {
+        OpError::Unsupported(none.0)
     }
 }
 

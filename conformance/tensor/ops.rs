@@ -1,6 +1,6 @@
 //! The operations of the chapter `tensor`.
 
-use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data, listed};
+use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed};
 use crate::conformance::runtime::ffi::tensors;
 use crate::release::Release;
 use crate::rule::Findings;
@@ -37,14 +37,14 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-fn decode(args: &Value) -> Result<Answer, Refusal> {
+fn decode(args: &Value) -> Result<Answer, OpError> {
     let bytes = data(args)?;
     let mut findings = Findings::default();
     let value = read(&mut Cursor::new(&bytes), args, &mut findings)?;
     Ok(Answer::new(value, findings))
 }
 
-fn fields(args: &Value) -> Result<Answer, Refusal> {
+fn fields(args: &Value) -> Result<Answer, OpError> {
     let spans = trace("tensor.fields", &data(args)?, args);
     Ok(Answer::new(listed(&spans), Findings::default()))
 }
@@ -62,7 +62,7 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
-fn read(cursor: &mut Cursor<'_>, args: &Value, findings: &mut Findings) -> Result<Value, Refusal> {
+fn read(cursor: &mut Cursor<'_>, args: &Value, findings: &mut Findings) -> Result<Value, OpError> {
     let sizing = sizing(args)?;
     let value = match form(args)? {
         TensorForm::Params => {
@@ -83,37 +83,37 @@ fn read(cursor: &mut Cursor<'_>, args: &Value, findings: &mut Findings) -> Resul
     Ok(value)
 }
 
-fn encode(args: &Value) -> Result<Answer, Refusal> {
+fn encode(args: &Value) -> Result<Answer, OpError> {
     let value = value(args);
     let sizing = sizing(args)?;
     let mut out = Writer::new();
     match form(args)? {
         TensorForm::Params => {
-            let tensors = json::to_tensors(value).map_err(Refusal::Unsupported)?;
+            let tensors = json::to_tensors(value).map_err(OpError::Unsupported)?;
             json::params_of(&tensors, sizing)?.write(&mut out);
         }
         TensorForm::Tensor => {
-            let tensor = json::to_tensor(value).map_err(Refusal::Unsupported)?;
+            let tensor = json::to_tensor(value).map_err(OpError::Unsupported)?;
             tensor.record(sizing)?.write(&mut out);
         }
         TensorForm::Dtype => json::to_dtype(value)
-            .map_err(Refusal::Unsupported)?
+            .map_err(OpError::Unsupported)?
             .write(&mut out),
         TensorForm::Device => json::to_device(value)
-            .map_err(Refusal::Unsupported)?
+            .map_err(OpError::Unsupported)?
             .write(&mut out),
     }
     let bytes = base64(&out.into_bytes());
     Ok(Answer::new(bytes, Findings::default()))
 }
 
-fn dtype_text(args: &Value) -> Result<Answer, Refusal> {
-    let dtype = json::to_dtype(value(args)).map_err(Refusal::Unsupported)?;
+fn dtype_text(args: &Value) -> Result<Answer, OpError> {
+    let dtype = json::to_dtype(value(args)).map_err(OpError::Unsupported)?;
     let text = dtype.text(release(args)?)?;
     Ok(Answer::new(text.into(), Findings::default()))
 }
 
-fn dtype_parse(args: &Value) -> Result<Answer, Refusal> {
+fn dtype_parse(args: &Value) -> Result<Answer, OpError> {
     let dtype = Dtype::parse(text(args)?, release(args)?)?;
     let three = object!([dtype.code, dtype.bits, dtype.lanes]);
     Ok(Answer::new(three, Findings::default()))
@@ -126,13 +126,13 @@ enum TensorForm {
     Device,
 }
 
-fn form(args: &Value) -> Result<TensorForm, Refusal> {
+fn form(args: &Value) -> Result<TensorForm, OpError> {
     match args.get("form").and_then(Value::as_str) {
         None | Some("params") => Ok(TensorForm::Params),
         Some("tensor") => Ok(TensorForm::Tensor),
         Some("dtype") => Ok(TensorForm::Dtype),
         Some("device") => Ok(TensorForm::Device),
-        Some(other) => Err(Refusal::Unsupported(format!(
+        Some(other) => Err(OpError::Unsupported(format!(
             "there is no form `{other}`: there are params, tensor, dtype and device"
         ))),
     }
@@ -142,21 +142,21 @@ fn value(args: &Value) -> &Value {
     args.get("value").unwrap_or(&Value::Null)
 }
 
-fn text(args: &Value) -> Result<&str, Refusal> {
+fn text(args: &Value) -> Result<&str, OpError> {
     let text = value(args).as_str();
-    text.ok_or_else(|| Refusal::Unsupported("`value` is not a text".into()))
+    text.ok_or_else(|| OpError::Unsupported("`value` is not a text".into()))
 }
 
-fn sizing(args: &Value) -> Result<Option<Sizing>, Refusal> {
+fn sizing(args: &Value) -> Result<Option<Sizing>, OpError> {
     let named = args.get("release").and_then(Value::as_str);
     named
-        .map(|release| release.parse().map_err(Refusal::Unsupported))
+        .map(|release| release.parse().map_err(OpError::Unsupported))
         .transpose()
 }
 
-fn release(args: &Value) -> Result<Release, Refusal> {
+fn release(args: &Value) -> Result<Release, OpError> {
     match args.get("release").and_then(Value::as_str) {
-        Some(release) => release.parse().map_err(Refusal::Unsupported),
+        Some(release) => release.parse().map_err(OpError::Unsupported),
         None => Ok(Release::LAST),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{convert, driver};
 use crate::conformance::object::ops::tensor_or_plain;
-use crate::conformance::op::{Answer, Handler, Op, Refusal};
+use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::function::Function;
 use crate::object::form::to_json;
 use crate::release::Release;
@@ -64,16 +64,16 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-fn answer(value: Value) -> Result<Answer, Refusal> {
+fn answer(value: Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, Findings::default()))
 }
 
-fn value_of(args: &Value) -> Result<&Value, Refusal> {
+fn value_of(args: &Value) -> Result<&Value, OpError> {
     args.get("value")
-        .ok_or_else(|| Refusal::Unsupported("the request has no value".into()))
+        .ok_or_else(|| OpError::Unsupported("the request has no value".into()))
 }
 
-fn any_of(args: &Value) -> Result<Any, Refusal> {
+fn any_of(args: &Value) -> Result<Any, OpError> {
     let form = value_of(args)?;
     if let Some(address) = form.get("pointer").and_then(Value::as_u64) {
         // SAFETY: a case looks at the pointer and does not follow it.
@@ -153,20 +153,20 @@ pub(in crate::conformance) fn weak(step: &str) -> Option<Function> {
     })
 }
 
-fn release(args: &Value) -> Result<Release, Refusal> {
+fn release(args: &Value) -> Result<Release, OpError> {
     let text = args.get("release").and_then(Value::as_str);
-    let text = text.ok_or_else(|| Refusal::Unsupported("the request has no release".into()))?;
-    text.parse().map_err(Refusal::Unsupported)
+    let text = text.ok_or_else(|| OpError::Unsupported("the request has no release".into()))?;
+    text.parse().map_err(OpError::Unsupported)
 }
 
-fn from_legacy(args: &Value) -> Result<Answer, Refusal> {
+fn from_legacy(args: &Value) -> Result<Answer, OpError> {
     let value = value_of(args)?;
     let code = value.get("code").and_then(Value::as_i64);
     let code = code.and_then(|code| i32::try_from(code).ok());
-    let code = code.ok_or_else(|| Refusal::Unsupported("the value has no type code".into()))?;
+    let code = code.ok_or_else(|| OpError::Unsupported("the value has no type code".into()))?;
     let hex = value.get("hex").and_then(Value::as_str).unwrap_or("0");
     let bits = u64::from_str_radix(hex, 16)
-        .map_err(|wrong| Refusal::Unsupported(wrong.to_string()))?
+        .map_err(|wrong| OpError::Unsupported(wrong.to_string()))?
         .swap_bytes();
     let value = TVMValue {
         v_int64: bits as i64,
@@ -177,11 +177,11 @@ fn from_legacy(args: &Value) -> Result<Answer, Refusal> {
     answer(json!({"type": key, "value": to_json(view)}))
 }
 
-fn to_legacy(args: &Value) -> Result<Answer, Refusal> {
+fn to_legacy(args: &Value) -> Result<Answer, OpError> {
     let release = release(args)?;
     let named = |code| json!({"code": code, "name": legacy::code_name(code, release)});
     if let Some(code) = value_of(args)?.get("code").and_then(Value::as_i64) {
-        let code = i32::try_from(code).map_err(|wrong| Refusal::Unsupported(wrong.to_string()))?;
+        let code = i32::try_from(code).map_err(|wrong| OpError::Unsupported(wrong.to_string()))?;
         return answer(named(code));
     }
     let value = any_of(args)?;

@@ -13,7 +13,7 @@
 //! | `["@drop", {"ref": n}]` | lets the result of a step go |
 //! | `["@log"]` | what functions of the form `{"watch": n}` were called with since the last time |
 //! | `["@alive"]` | what is alive on the device that counts, and how often it was called |
-//! | `["@refuse", n]` | that device rejects a request for memory once, after n more requests |
+//! | `["@no_memory", n]` | that device has no memory for one request, after n more |
 //! | `["@own", NAME, ...]` | a function of `own.rs`, of our machine alone |
 
 use crate::conformance::device::counted::{self, UsageCount};
@@ -173,10 +173,10 @@ impl MachineScript<'_> {
             }
             ("@log", []) => Value::Array(LOG.take()),
             ("@alive", []) => self.count.ok_or_else(|| no_step(step))?.shown(),
-            ("@refuse", [after]) => {
+            ("@no_memory", [after]) => {
                 let after: u64 = number_of(after)?;
                 let count = self.count.ok_or_else(|| no_step(step))?;
-                count.refuse(after as usize);
+                count.run_out(after as usize);
                 Value::Null
             }
             ("@own", [Value::String(name), values @ ..]) => {

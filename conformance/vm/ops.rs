@@ -1,7 +1,7 @@
 //! Operations of the chapter vm.
 
 use super::driver;
-use crate::conformance::op::{self, Answer, Handler, Op, Refusal};
+use crate::conformance::op::{self, Answer, Handler, Op, OpError};
 use crate::release::Layout;
 use crate::rule::Findings;
 use crate::vm::Executable;
@@ -25,10 +25,10 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-fn decode(args: &Value) -> Result<Answer, Refusal> {
+fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let layout = args.get("layout").and_then(Value::as_str).unwrap_or("0.22");
-    let layout: Layout = layout.parse().map_err(Refusal::Unsupported)?;
+    let layout: Layout = layout.parse().map_err(OpError::Unsupported)?;
     let mut findings = Findings::default();
     let mut cursor = Cursor::new(&data);
     let executable = Executable::read(layout, &mut cursor, &mut findings)?;

@@ -1,6 +1,6 @@
 //! Operations on wire values. `type` says what the bytes are; see [`crate::wire::json`] for the JSON form.
 
-use crate::conformance::op::{Answer, Handler, Op, Refusal, base64, data, listed};
+use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed};
 use crate::rule::{Findings, Strictness, Violation};
 use crate::wire::json::WireType;
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -25,7 +25,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-fn decode(args: &Value) -> Result<Answer, Refusal> {
+fn decode(args: &Value) -> Result<Answer, OpError> {
     let strict = args.get("strict").and_then(Value::as_bool) == Some(true);
     let mut findings = Findings::new(if strict {
         Strictness::Strict
@@ -37,20 +37,20 @@ fn decode(args: &Value) -> Result<Answer, Refusal> {
     Ok(Answer::new(value, findings))
 }
 
-fn encode(args: &Value) -> Result<Answer, Refusal> {
+fn encode(args: &Value) -> Result<Answer, OpError> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let mut out = Writer::new();
     type_of(args)?
         .write(value, &mut out)
-        .map_err(Refusal::Unsupported)?;
+        .map_err(OpError::Unsupported)?;
     Ok(Answer::new(base64(&out.into_bytes()), Findings::default()))
 }
 
-fn fields(args: &Value) -> Result<Answer, Refusal> {
+fn fields(args: &Value) -> Result<Answer, OpError> {
     let number = |name: &str, otherwise: u64| match args.get(name) {
         Some(number) => number
             .as_u64()
-            .ok_or_else(|| Refusal::Unsupported(format!("`{name}` is not a number"))),
+            .ok_or_else(|| OpError::Unsupported(format!("`{name}` is not a number"))),
         None => Ok(otherwise),
     };
     let most = number("most", u64::MAX)?;
@@ -90,8 +90,8 @@ fn read(
     Ok(value)
 }
 
-fn type_of(args: &Value) -> Result<WireType, Refusal> {
+fn type_of(args: &Value) -> Result<WireType, OpError> {
     let name = args.get("type").and_then(Value::as_str);
-    let name = name.ok_or_else(|| Refusal::Unsupported("the request has no `type`".into()))?;
-    name.parse().map_err(Refusal::Unsupported)
+    let name = name.ok_or_else(|| OpError::Unsupported("the request has no `type`".into()))?;
+    name.parse().map_err(OpError::Unsupported)
 }

@@ -1,7 +1,7 @@
 //! Payloads: a kind and a layout are chosen, the rest is read as that.
 //!
 //! Oracles: no panic; what is read without a finding is written back to the same bytes; its JSON form gives the same
-//! payload; in layout 0.22 every strict prefix of those bytes is refused, or is no longer without a finding.
+//! payload; in layout 0.22 every strict prefix of those bytes is rejected, or is no longer without a finding.
 #![no_main]
 
 #[path = "naive/mod.rs"]

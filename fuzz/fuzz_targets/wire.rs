@@ -1,6 +1,6 @@
 //! Wire values: the first bytes choose a type, the rest is read as it.
 //!
-//! Oracles: no panic; what is read is written back to the same bytes; every strict prefix of those bytes is refused; what breaks a
+//! Oracles: no panic; what is read is written back to the same bytes; every strict prefix of those bytes is rejected; what breaks a
 //! rule is rejected for that rule, at its byte.
 #![no_main]
 

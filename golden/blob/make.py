@@ -287,12 +287,12 @@ def main(samples):
     for at in (8, 12, 0x10, 0x28, 0x30, 0x38, 0x40, 0x42, 0x44, 0x52, 0x5a, 0x62, 0x64, 0x92, 0x9a, 0xdf, len(opencl) - 1):
         rules = {0x38: "BLOB-10", 0x44: "BLOB-10"}.get(at, "WIRE-01 WIRE-06")
         broken(f"cut-at-{at:03x}", "0.22", "opencl", framed(opencl[8:at]), "truncated", rules,
-               f"opencl.bin cut at byte {at:#x}, with a true header", "a download that broke off is refused, wherever it broke")
+               f"opencl.bin cut at byte {at:#x}, with a true header", "a download that broke off is rejected, wherever it broke")
     for at in (8, 0x10, 0x18, 0x1c, 0x24, 0x2a, 0x34, 0x5b, 0x98, 0xa0, 0x1a9, 0x1b1, 0x1bd, 0x1dd, len(opencl7) - 1):
         rules = {0x1c: "BLOB-03", 0x1a9: "BLOB-03"}.get(at, "WIRE-01 WIRE-06 BLOB-03")
         broken(f"cut-at-{at:03x}-0.8", "0.7", "opencl-0.8", framed(opencl7[8:at]), "truncated", rules,
                f"opencl-0.8.bin cut at byte {at:#x}, with a true header",
-               "a download that broke off is refused, wherever it broke")
+               "a download that broke off is rejected, wherever it broke")
 
     # ------------------------------------------------------------------------------------------------ counts and strings
     for id, value in (("rows-2-61", 2 ** 61), ("rows-2-28", 2 ** 28), ("rows-all-ones", 2 ** 64 - 1)):
@@ -368,7 +368,7 @@ def main(samples):
            "library-alone.bin with a second `_lib` below the first",
            "the host code finds its imports through whichever came last")
     broken("two-libraries-0.8", "0.7", "opencl-0.8", blob7("_lib", "_lib", ("_import_tree", *one)), "duplicate", "BLOB-12",
-           "opencl-0.8.bin with a second `_lib` in place of opencl", "0.8 to 0.21 refuse it, 0.7 and 0.22 do not",
+           "opencl-0.8.bin with a second `_lib` in place of opencl", "0.8 to 0.21 reject it, 0.7 and 0.22 do not",
            releases="0.8..0.20")
     broken("rows-for-a-missing-module", "0.22", "opencl", blob22(([0, 1, 1, 1], [1]), "_lib", ("opencl", payload22)),
            "truncated", "BLOB-10 TREE-10", "opencl.bin with one row more in its tree", "which module is missing?")

@@ -49,6 +49,6 @@ def contiguous(shape, strides, release):
 
 for name, shape, strides in (("an-axis-of-1", [2, 1, 3], [3, 99, 1]), ("no-elements", [0, 3], [5, 7]), ("no-elements-behind", [3, 0], [7, 1]), ("an-axis-of-1-in-front", [1, 3], [7, 1]), ("an-axis-of-1-behind", [3, 1], [1, 9]), ("a-gap", [2, 3], [4, 1]), ("every-other", [3], [2]), ("three-axes", [2, 3, 4], [12, 4, 1])):
     for release in ("0.10", "0.11", "0.24", "0.25"):
-        case("contiguous", name, "DEV-17", release, {"shape": shape, "strides": strides}, contiguous(shape, strides, release), "a view that is refused cannot be copied; one that is wrongly accepted is permuted")
+        case("contiguous", name, "DEV-17", release, {"shape": shape, "strides": strides}, contiguous(shape, strides, release), "a view that is rejected cannot be copied; one that is wrongly accepted is permuted")
 conformance.add("device", made)
 print(len(made), "cases")

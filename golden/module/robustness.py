@@ -6,7 +6,7 @@ Each is a minimal valid blob with one thing wrong, and is named for what is wron
 
 Fields of an entry: `id`; `what`; `family`; `blob` in hex, or `recipe` for the large ones; `expect`, what a loader that
 checks everything says: `valid`, `reject`, `finding` (accepted, with a named finding), `loader` (the loader of a kind
-refuses) or `opaque` (a kind without a loader: its module is there and says why it cannot run).
+rejects) or `opaque` (a kind without a loader: its module is there and says why it cannot run).
 """
 import json
 import os

@@ -2,7 +2,7 @@
 
     python make.py            (needs the wheel apache-tvm 0.27; writes beside itself)
 
-`dtypes.json` lists texts with what `tvm_ffi.dtype` reads from them (null: refused), and the numbers with what it prints.
+`dtypes.json` lists texts with what `tvm_ffi.dtype` reads from them (null: rejected), and the numbers with what it prints.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 Executables are assembled here, word by word; the disassembly that cases expect is written here too, from the format alone.
 What a run must give is what the VM of the apache-tvm 0.27 wheel gives for the same file and the same steps: accepted results
-are taken from it, and it is checked to refuse what a case rejects, except where it crashes or does not look (marked).
+are taken from it, and it is checked to reject what a case rejects, except where it crashes or does not look (marked).
 
 Run: python cases.py        (in this folder)
 """
@@ -209,7 +209,7 @@ run("one-lane-of-16", ["TEN-35"], "a machine that copies the whole tensor reads 
     reject="truncated", parent="constants", unseen="the wheel hands out 180 bytes that no file has")
 run("constants", ["VM-13", "VM-20"], "weights must arrive as they were stored", "basic", steps=[["constants"]])
 run("the-last-device-is-the-host", ["VM-14"], "shape computations of a GPU model ask for device -1", "storage", steps=[["host", {"shape": [3]}]],
-    expect=[{"shape": [3]}], unseen="0.27 compares -1 as an unsigned number and refuses what its next line provides for")
+    expect=[{"shape": [3]}], unseen="0.27 compares -1 as an unsigned number and rejects what its next line provides for")
 run("no-such-device", ["VM-14"], "an index past the devices reads an allocator from nowhere", "storage", steps=[["elsewhere", {"shape": [3]}]],
     reject="missing", parent="the-last-device-is-the-host")
 
@@ -263,7 +263,7 @@ def builtin(id, rule, why, steps, **more):
     run(id, rule, why, "basic", steps=steps, **more)
 
 
-builtin("check-tensor", "VM-40", "a wrong input is refused at the door", [row, [B("check_tensor_info"), zero, 2, f32, "ctx"], [B("check_tensor_info"), zero, -1, None, "ctx"], [B("check_tensor_info"), zero, 2, "ctx"]])
+builtin("check-tensor", "VM-40", "a wrong input is rejected at the door", [row, [B("check_tensor_info"), zero, 2, f32, "ctx"], [B("check_tensor_info"), zero, -1, None, "ctx"], [B("check_tensor_info"), zero, 2, "ctx"]])
 builtin("check-tensor-rank", "VM-40", "a kernel would index an axis that is not there", [row, [B("check_tensor_info"), zero, 3, f32, "ctx"]], reject="type", parent="check-tensor")
 builtin("check-tensor-type", "VM-40", "bytes would be read as another type", [row, [B("check_tensor_info"), zero, 2, i64, "ctx"]], reject="type", parent="check-tensor")
 builtin("check-tensor-number", "VM-40", "a number has no memory", [[B("check_tensor_info"), 5, -1, None, "ctx"]], reject="type", parent="check-tensor")

@@ -80,11 +80,11 @@ impl<'a> Blob<'a> {
     /// BLOB-17 of kind unsupported, for every tree but a host library on top of leaves.
     fn drop_library(&mut self) -> Result<(), Violation> {
         // BLOB-17: each of these is a blob that layout 0.2 could hold only by losing something.
-        let refused = |message: &str| Err(BLOB_17.refused(Kind::Unsupported, message));
+        let rejected = |message: &str| Err(BLOB_17.rejected(Kind::Unsupported, message));
         match self.modules.first() {
-            None => return refused("layout 0.2 is not written for a library without imports"),
+            None => return rejected("layout 0.2 is not written for a library without imports"),
             Some(root) if root.kind != LIBRARY => {
-                return refused(
+                return rejected(
                     "the root is not the host library, and layout 0.2 has no other root",
                 );
             }
@@ -93,7 +93,7 @@ impl<'a> Blob<'a> {
         // BLOB-17: a tree of two levels would come back flat.
         let nested = (1..self.modules.len()).any(|index| !self.imports(index).is_empty());
         if nested {
-            return refused(
+            return rejected(
                 "a module below the root imports another, and layout 0.2 has one level only",
             );
         }
@@ -101,7 +101,7 @@ impl<'a> Blob<'a> {
         let order: Vec<usize> = self.imports(0);
         // TREE-11, TREE-10: a module that nothing imports, or that is imported twice.
         if order.len().saturating_add(1) != self.modules.len() {
-            return refused(
+            return rejected(
                 "a module is not imported by the root, and layout 0.2 has no other way to hold it",
             );
         }
@@ -132,7 +132,7 @@ impl<'a> StoredModule<'a> {
                     "layout {to} has no payload lengths, and nothing states where the payload ends of kind `{}`",
                     self.kind
                 );
-                return Err(BLOB_17.refused(Kind::Unsupported, message));
+                return Err(BLOB_17.rejected(Kind::Unsupported, message));
             }
             Some(mut payload) => {
                 if from < Layout::V0_21 && to >= Layout::V0_21 {

@@ -52,7 +52,7 @@ impl StoredModule<'_> {
         let mut before = Findings::new(Strictness::Lenient);
         let Some(mut payload) = self.decode(layout, &mut before)? else {
             let message = format!("a module of kind `{}` has no payload to change", self.kind);
-            return Err(BLOB_17.refused(Kind::Missing, message));
+            return Err(BLOB_17.rejected(Kind::Missing, message));
         };
         let answer = change(&mut payload);
         let bytes = payload.to_bytes(layout)?;
@@ -66,7 +66,7 @@ impl StoredModule<'_> {
                 "the changed payload of `{}` is read in another form",
                 self.kind
             );
-            return Err(PAY_09.refused(Kind::Malformed, message));
+            return Err(PAY_09.rejected(Kind::Malformed, message));
         }
         // Both borrow what is about to be replaced.
         drop((payload, again));
@@ -87,7 +87,7 @@ impl StoredModule<'_> {
 /// where its grammar does (BLOB-05), and a form that is cut off alone may go on reading in the module behind (PAY-09).
 fn read_in_place(kind: &str, payload: &[u8], layout: Layout) -> Result<(), Violation> {
     // Offsets in a library binary that is made for this mean nothing to the caller.
-    let nowhere = |broken: Violation| broken.rule().refused(broken.kind(), broken.message());
+    let nowhere = |broken: Violation| broken.rule().rejected(broken.kind(), broken.message());
     check_kind(kind, 0).map_err(nowhere)?;
     if layout >= Layout::V0_22 {
         return Ok(());
@@ -118,5 +118,5 @@ fn read_in_place(kind: &str, payload: &[u8], layout: Layout) -> Result<(), Viola
     }
     let message =
         format!("the changed payload of `{kind}` does not end where the next module begins");
-    Err(PAY_09.refused(Kind::Malformed, message))
+    Err(PAY_09.rejected(Kind::Malformed, message))
 }

@@ -124,7 +124,7 @@ fn push<'a>(
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
     // BLOB-17: 0.2 stores no tree, and 0.7 none for a lone host library. `Blob::convert` makes one.
     let Some(tree) = &blob.tree else {
-        return Err(BLOB_17.refused(
+        return Err(BLOB_17.rejected(
             Kind::Missing,
             "layout 0.22 begins with an import tree, and this blob has none",
         ));
@@ -137,7 +137,7 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
             tree.modules(),
             blob.modules.len()
         );
-        return Err(BLOB_10.refused(Kind::Malformed, message));
+        return Err(BLOB_10.rejected(Kind::Malformed, message));
     }
     tree.write(out);
     for module in &blob.modules {

@@ -124,5 +124,5 @@ impl StoredModule<'static> {
 
 /// BLOB-17, kind type, for a description that is not of the form.
 fn wrong(message: &str) -> Violation {
-    BLOB_17.refused(Kind::Type, format!("not a blob in JSON form: {message}"))
+    BLOB_17.rejected(Kind::Type, format!("not a blob in JSON form: {message}"))
 }

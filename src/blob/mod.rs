@@ -292,10 +292,12 @@ impl<'a> StoredModule<'a> {
         match &self.payload {
             Some(payload) if self.kind != LIBRARY => Ok(Some(payload)),
             None if self.kind == LIBRARY => Ok(None),
-            Some(_) => Err(BLOB_17.refused(Kind::Malformed, "`_lib` has no payload in any layout")),
+            Some(_) => {
+                Err(BLOB_17.rejected(Kind::Malformed, "`_lib` has no payload in any layout"))
+            }
             None => {
                 let message = format!("module `{}` has no payload", self.kind);
-                Err(BLOB_17.refused(Kind::Missing, message))
+                Err(BLOB_17.rejected(Kind::Missing, message))
             }
         }
     }

@@ -188,7 +188,7 @@ fn is_known(kind: &str, layout: Layout) -> bool {
 /// BLOB-17 of kind unsupported, for a kind without a grammar and for what 0.2 does not store; of kind
 /// missing or malformed, as in any layout.
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
-    let refused = |message: String| Err(BLOB_17.refused(Kind::Unsupported, message));
+    let rejected = |message: String| Err(BLOB_17.rejected(Kind::Unsupported, message));
     let entries = blob
         .modules
         .len()
@@ -199,14 +199,14 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
         out.str(&module.kind);
         // BLOB-14: the library that carries the blob is its root.
         if module.kind == LIBRARY && blob.layout == Layout::V0_2 {
-            return refused(format!("layout 0.2 cannot hold module `{LIBRARY}`"));
+            return rejected(format!("layout 0.2 cannot hold module `{LIBRARY}`"));
         }
         let Some(payload) = module.stored()? else {
             continue;
         };
         // BLOB-06: no reader finds the end of this payload.
         if !is_known(&module.kind, blob.layout) {
-            return refused(format!(
+            return rejected(format!(
                 "layout {} has no payload lengths, and nothing states where the payload ends of kind `{}`",
                 blob.layout, module.kind
             ));
@@ -215,7 +215,7 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
     }
     match &blob.tree {
         // BLOB-14: a loader of 0.2 fails at the key `_import_tree`, for which it has no loader.
-        Some(_) if blob.layout == Layout::V0_2 => refused("layout 0.2 has no import tree".into()),
+        Some(_) if blob.layout == Layout::V0_2 => rejected("layout 0.2 has no import tree".into()),
         Some(tree) => {
             out.str(IMPORT_TREE);
             tree.write(out);

@@ -1,6 +1,6 @@
 //! The contract: what a device does for executors, compiled code and remote calls (DEV-12 to DEV-24, DEV-36 to DEV-46).
 
-use crate::device::error::refuse;
+use crate::device::error::reject;
 use crate::device::{
     ALIGNMENT, Attribute, AttributeValue, DEV_13, DEV_15, DEV_16, DEV_17, DEV_18, DEV_38, Device,
     Dtype, Result, TensorRef, WORKSPACE_ALIGNMENT, stream,
@@ -98,7 +98,7 @@ impl Stream {
                 "a stream of device type {} is no stream of a device of type {}",
                 self.kind, device.kind
             );
-            return refuse(DEV_38, Kind::Type, text);
+            return reject(DEV_38, Kind::Type, text);
         }
         Ok(self.handle)
     }
@@ -188,7 +188,7 @@ pub trait DeviceApi: Send + Sync {
     /// was synced.
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         let _ = (copy, stream);
-        refuse(
+        reject(
             DEV_18,
             Kind::Unsupported,
             "Device does not support CopyDataFromTo.",
@@ -378,11 +378,11 @@ pub trait DeviceApi: Send + Sync {
     }
 }
 
-/// Accepts the flat scopes alone (DEV-13). `refusal` is upstream's text, which differs between an allocation and a size.
-fn flat_scope(scope: Option<&str>, refusal: &str) -> Result<()> {
+/// Accepts the flat scopes alone (DEV-13). `rejection` is upstream's text, which differs between an allocation and a size.
+fn flat_scope(scope: Option<&str>, rejection: &str) -> Result<()> {
     let scope = scope.unwrap_or_default();
     DEV_13.demand(Kind::Unsupported, matches!(scope, "" | "global"), || {
-        format!("{refusal}: {scope}")
+        format!("{rejection}: {scope}")
     })?;
     Ok(())
 }
@@ -390,7 +390,7 @@ fn flat_scope(scope: Option<&str>, refusal: &str) -> Result<()> {
 /// Bytes of a tensor as the newest release counts them; DEV-15 where there is no such number.
 fn flat_size(shape: &[i64], dtype: Dtype) -> Result<usize> {
     let Some(nbytes) = super::byte_size(shape, dtype, crate::release::Release::LAST) else {
-        return refuse(
+        return reject(
             DEV_15,
             Kind::Limit,
             format!("a tensor of shape {shape:?} has no size in bytes"),

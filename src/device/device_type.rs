@@ -2,7 +2,7 @@
 //!
 //! A number alone means nothing: 11 was OpenGL and is the pinned memory of ROCm, 14 was Hexagon and is oneAPI.
 
-use crate::device::error::refuse;
+use crate::device::error::reject;
 use crate::device::{DEV_06, DEV_57, Device, Dtype, Result};
 use crate::release::Release;
 use crate::rule::Kind;
@@ -61,7 +61,7 @@ pub(crate) fn name_in(kind: i32, release: Release) -> Result<&'static str> {
         .or_else(|| added(kind, release))
     {
         Some(name) => Ok(name),
-        None => refuse(
+        None => reject(
             DEV_06,
             Kind::UnknownKind,
             format!("unknown type = {kind}: no device of {release} has this number"),
@@ -94,7 +94,7 @@ pub fn add(kind: i32, name: &'static str) -> Result<()> {
     if !local || taken {
         let message =
             format!("device type {kind} cannot be `{name}`: the number or the name is taken");
-        return refuse(DEV_06, Kind::Duplicate, message);
+        return reject(DEV_06, Kind::Duplicate, message);
     }
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     added.push((kind, name));
@@ -162,7 +162,7 @@ impl Device {
     #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn in_session(self, session: i32) -> Result<Device> {
         if let Some(there) = self.session() {
-            return refuse(
+            return reject(
                 DEV_57,
                 Kind::Type,
                 format!("the device is of session {there} already"),
@@ -170,7 +170,7 @@ impl Device {
         }
         // DEV-57: upstream's table of sessions has 32 places.
         if !(0..32).contains(&session) {
-            return refuse(
+            return reject(
                 DEV_57,
                 Kind::Limit,
                 format!("session {session}: there are 0 to 31"),

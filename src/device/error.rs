@@ -5,8 +5,8 @@ use crate::rule::{Kind, Rule};
 
 /// A rejection by `rule`, for callers that got something wrong. Always an error, of any result type.
 #[cold]
-pub(crate) fn refuse<T>(rule: Rule, kind: Kind, message: impl Into<String>) -> Result<T, Error> {
-    Err(rule.refused(kind, message).into())
+pub(crate) fn reject<T>(rule: Rule, kind: Kind, message: impl Into<String>) -> Result<T, Error> {
+    Err(rule.rejected(kind, message).into())
 }
 
 /// A MemoryError (DEV-07): there is no memory for `nbytes` bytes; `by` is the call of the driver that failed, or why.

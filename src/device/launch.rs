@@ -3,7 +3,7 @@
 //! A kernel is called with its own arguments in the order of its types, then one integer per launch tag that carries one,
 //! then the bytes of dynamic shared memory if it uses any.
 
-use crate::device::error::refuse;
+use crate::device::error::reject;
 use crate::device::{DEV_47, DEV_48, DEV_49, DEV_51, DEV_53, Dtype, Result};
 use crate::rule::Kind;
 use std::ffi::c_void;
@@ -145,11 +145,11 @@ impl LaunchTags {
                 Tag::Cluster(axis) => sizes.cluster[axis] = extent,
                 Tag::Shared => {
                     // DEV-48: the argument and not `extent`: no shared memory is none, and less is an error.
-                    let refused = || {
+                    let rejected = || {
                         let message = format!("{argument} bytes of shared memory");
-                        DEV_48.refused(Kind::Type, message)
+                        DEV_48.rejected(Kind::Type, message)
                     };
-                    sizes.shared = usize::try_from(argument).map_err(|_| refused())?;
+                    sizes.shared = usize::try_from(argument).map_err(|_| rejected())?;
                 }
                 Tag::Ignored | Tag::Cooperative | Tag::Programmatic => {}
             }
@@ -206,7 +206,7 @@ fn parse_tag(text: &str) -> Result<Tag> {
     if text.starts_with("vthread") || text == "cthread" {
         return Ok(Tag::Ignored);
     }
-    refuse(
+    reject(
         DEV_49,
         Kind::UnknownKind,
         format!("Unknown threadscope {text}"),
@@ -247,7 +247,7 @@ impl ArgType {
                 let message = format!(
                     "Cannot handle dtype of code {code} with {bits} bits as device function argument"
                 );
-                return refuse(DEV_53, Kind::Unsupported, message);
+                return reject(DEV_53, Kind::Unsupported, message);
             }
         })
     }
@@ -281,7 +281,7 @@ impl ArgType {
             }
             (ArgType::Handle, Arg::Handle(value)) => slot = (value as u64).to_ne_bytes(),
             (wanted, arg) => {
-                return refuse(
+                return reject(
                     DEV_53,
                     Kind::Type,
                     format!("{arg:?} where the kernel takes {wanted:?}"),
@@ -305,7 +305,7 @@ impl Packed {
     /// Converts every argument to its type.
     pub(crate) fn new(types: &[ArgType], args: &[Arg]) -> Result<Packed> {
         if types.len() != args.len() {
-            return refuse(
+            return reject(
                 DEV_53,
                 Kind::Type,
                 format!(

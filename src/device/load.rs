@@ -9,7 +9,7 @@
 use crate::device::backend::code::BackendCode;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "hip"))]
 use crate::device::backend::code::{FormattedCode, KernelDriver};
-use crate::device::error::refuse;
+use crate::device::error::reject;
 use crate::device::launch::Arg;
 use crate::device::module::{DeviceModule, KernelInfo, ModuleCode};
 use crate::device::{DEV_53, DEV_54, Result};
@@ -72,7 +72,7 @@ fn code(kind: &str, payload: &Payload<'_>) -> Result<Box<dyn ModuleCode>> {
         #[cfg(feature = "vulkan")]
         // A payload of this kind has shaders in the place of data.
         ("vulkan", _) => Ok(shaders(payload)),
-        _ => refuse(
+        _ => reject(
             DEV_54,
             Kind::Unsupported,
             format!("this build launches no kernels of this `{kind}` module"),
@@ -142,7 +142,7 @@ impl module::ModuleKind for DeviceKind {
                     kernel.arity() - types.len(),
                     args.len()
                 );
-                return refuse(DEV_53, Kind::Type, message);
+                return reject(DEV_53, Kind::Type, message);
             }
             // SAFETY: the kernel is called as it was compiled, by the third and fourth clause of `module::load`: only a
             // library's loader makes this module.
@@ -180,7 +180,7 @@ fn argument(view: &AnyView<'_>) -> Result<Arg> {
                 tensor.map(|tensor| tensor.data).unwrap_or_default(),
             ))
         }
-        other => refuse(
+        other => reject(
             DEV_53,
             Kind::Type,
             format!("a value of type index {other} cannot be an argument of a kernel"),

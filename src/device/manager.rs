@@ -5,7 +5,7 @@
 
 use crate::device::c_table::{self, DeviceTable};
 use crate::device::device_type::{self, REMOTE, name_in};
-use crate::device::error::{absent, out_of_memory, refuse};
+use crate::device::error::{absent, out_of_memory, reject};
 use crate::device::own;
 use crate::device::{
     Attribute, AttributeValue, DEV_04, DEV_20, Device, DeviceApi, Dtype, Result, Space, Stream,
@@ -58,7 +58,7 @@ impl Manager {
             Some(api) => Ok(api),
             None => {
                 let name = name_of(kind)?;
-                refuse(
+                reject(
                     DEV_04,
                     Kind::Missing,
                     format!("Device API {name} is not enabled."),

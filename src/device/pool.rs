@@ -6,7 +6,7 @@
 //!
 //! A pool belongs to one thread and one device. `WorkspacePools` holds them all for a device API.
 
-use crate::device::error::refuse;
+use crate::device::error::reject;
 use crate::device::{DEV_25, DEV_31, Device, Dtype, Result, Space, WORKSPACE_ALIGNMENT};
 use crate::rule::Kind;
 use std::cell::RefCell;
@@ -103,7 +103,7 @@ impl WorkspacePool {
         // DEV-32: any order is right; from the end, for scratch memory mostly comes back in the reverse order.
         let at = self.taken.iter().rposition(|block| block.space == space);
         let Some(at) = at else {
-            return refuse(
+            return reject(
                 DEV_31,
                 Kind::Missing,
                 "trying to free things that has not been allocated",
@@ -170,7 +170,7 @@ enum PoolChoice {
 fn pages(nbytes: usize) -> Result<usize> {
     match nbytes.max(PAGE).checked_next_multiple_of(PAGE) {
         Some(rounded) => Ok(rounded),
-        None => refuse(
+        None => reject(
             DEV_25,
             Kind::Limit,
             format!("a workspace of {nbytes} bytes cannot be rounded to pages"),
@@ -235,7 +235,7 @@ impl WorkspacePools {
     pub(crate) fn free(&self, device: Device, space: Space) -> Result<()> {
         POOLS.with_borrow_mut(|pools| match pools.iter_mut().find(|owned| self.is_of(owned, device)) {
             Some(owned) => owned.pool.free(space),
-            None => refuse(
+            None => reject(
                 DEV_31,
                 Kind::Missing,
                 "trying to free things that has not been allocated: this thread never took workspace of this device",

@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_violation_stays_with_its_error() {
-        let broken = crate::function::FUN_11.refused(Kind::Duplicate, "taken");
+        let broken = crate::function::FUN_11.rejected(Kind::Duplicate, "taken");
         let error = Error::from(broken).caused_by(Error::new(ErrorKind::Key, "why"));
         let error = error.with_message("taken, here");
         assert_eq!(

@@ -400,7 +400,7 @@ const PATIENCE: Range<u32> = 0..10_000;
 #[cold]
 fn already_registered(name: &[u8]) -> Error {
     FUN_11
-        .refused(
+        .rejected(
             Kind::Duplicate,
             format!(
                 "Global Function `{}` is already registered",
@@ -451,7 +451,7 @@ pub fn details(name: &str) -> Option<Details> {
 pub fn require(name: &str) -> Result<Function> {
     lookup(name).ok_or_else(|| {
         FUN_10
-            .refused(
+            .rejected(
                 Kind::Missing,
                 format!("Cannot find global function `{name}`"),
             )

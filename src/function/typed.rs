@@ -143,7 +143,7 @@ impl Signature {
         body: &dyn Fn(&[AnyView<'_>]) -> Result,
     ) -> Result {
         if let Some(at) = self.mismatch(args) {
-            return refused(name, args, self, at);
+            return rejected(name, args, self, at);
         }
         let owned = self.converted(args);
         let views = owned.iter().zip(args);
@@ -154,7 +154,7 @@ impl Signature {
     }
 
     /// The first argument that is not what it should be, where one that may not be touched before is among them; none of
-    /// them where their number is wrong, which [`refused`] states instead.
+    /// them where their number is wrong, which [`rejected`] states instead.
     fn mismatch(&self, args: &[AnyView<'_>]) -> Option<usize> {
         // FUN-08: the number is wrong before any argument is.
         if args.len() != self.params.len() {
@@ -224,7 +224,7 @@ pub(crate) fn signature_json(typed: &Typed) -> String {
 /// there are many of them, and errors are rare. The parameters begin as those of its callers do, which move none for it.
 #[cold]
 #[inline(never)]
-fn refused(name: Option<&str>, args: &[AnyView<'_>], signature: &Signature, at: usize) -> Result {
+fn rejected(name: Option<&str>, args: &[AnyView<'_>], signature: &Signature, at: usize) -> Result {
     let signature = signature.typed();
     let called = signature.text(name);
     // FUN-08 before FUN-09: where the number is wrong, positions mean nothing.
@@ -270,11 +270,11 @@ macro_rules! typed {
             fn invoke(&self, name: Option<&'static str>, args: &[AnyView<'_>]) -> Result {
                 let signature = const { &<Body as TypedFn<($($param,)*)>>::SIGNATURE };
                 let [$($param,)*] = args else {
-                    return refused(name, args, signature, 0);
+                    return rejected(name, args, signature, 0);
                 };
                 $(
                     let Some($param) = <$param as Parameter>::read($param) else {
-                        return refused(name, args, signature, $at);
+                        return rejected(name, args, signature, $at);
                     };
                 )*
                 self($($param),*).into_result()

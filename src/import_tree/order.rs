@@ -364,7 +364,7 @@ fn topological(graph: &ModuleGraph) -> Result<Order, Violation> {
     let children = rows(graph, &groups);
     let Some(order) = parents_first(&children) else {
         let message = "the host modules cannot be merged: two groups would import each other";
-        return Err(TREE_24.refused(Kind::Cycle, message));
+        return Err(TREE_24.rejected(Kind::Cycle, message));
     };
     let mut groups = groups;
     let ordered = order

@@ -145,7 +145,7 @@ impl Constants {
             // Compiled code reads the array where it lies, and would take our header for the one of its world.
             if self.is_legacy && import.kind() == "library" {
                 let message = format!("`{name}` of compiled code up to 0.20 takes an array object");
-                return Err(VAL_19.refused(Kind::Unsupported, message).into());
+                return Err(VAL_19.rejected(Kind::Unsupported, message).into());
             }
             let result = init.call_with([needed])?;
             // MOD-19: an integer other than 0 is a failure; no result counts as 0.

@@ -237,7 +237,7 @@ fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
                     "code of 0.21 cannot take an object of type `{}`",
                     types::key_of(other)
                 );
-                return Err(MOD_25.refused(rule::Kind::Unsupported, text).into());
+                return Err(MOD_25.rejected(rule::Kind::Unsupported, text).into());
             }
             // SAFETY: plain values and borrowed pointers live as long as `args`.
             _ => unsafe { AnyView::from_raw(*raw) },

@@ -326,7 +326,7 @@ fn build(
         }
     }
     let root = modules.into_iter().next();
-    Ok(root.ok_or_else(|| MOD_07.refused(Kind::Missing, "the tree of the blob has no module"))?)
+    Ok(root.ok_or_else(|| MOD_07.rejected(Kind::Missing, "the tree of the blob has no module"))?)
 }
 
 /// The system library with `prefix`, the same module every time (MOD-17).

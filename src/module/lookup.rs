@@ -194,7 +194,7 @@ impl Module {
             open[before..].reverse();
             if open.len() > ENDLESS {
                 let text = "the imports form a cycle: a lookup would not end";
-                return Err(MOD_09.refused(rule::Kind::Cycle, text).into());
+                return Err(MOD_09.rejected(rule::Kind::Cycle, text).into());
             }
         }
         Ok(false)
@@ -212,7 +212,7 @@ impl Module {
     pub fn from_environment(&self, name: &str, release: Release) -> Result<Function, Error> {
         if registry::is_raw(name.as_bytes()) {
             let text = format!("{name} is looked up by compiled code alone");
-            return Err(MOD_13.refused(rule::Kind::Missing, text).into());
+            return Err(MOD_13.rejected(rule::Kind::Missing, text).into());
         }
         // SAFETY: not a name whose function takes what it cannot check, as just seen.
         unsafe { self.environment(name, release) }
@@ -256,7 +256,7 @@ impl Module {
         let function = imported.or_else(global).ok_or_else(|| {
             let text =
                 format!("Cannot find function {name} in the imported modules or global registry.");
-            Error::from(MOD_13.refused(rule::Kind::Missing, text))
+            Error::from(MOD_13.rejected(rule::Kind::Missing, text))
         })?;
         // MOD-14: up to 0.20 a global is looked up every time, so that an override is seen.
         let keeps = from_import || release >= Release::of(21);

@@ -214,7 +214,7 @@ impl Module {
         if self.body().is_none() {
             return foreign::import(self, &other);
         }
-        other.refuse_if_reaches(self)?;
+        other.reject_if_reaches(self)?;
         self.add_imports(vec![other])
     }
 
@@ -262,7 +262,7 @@ impl Module {
         if self.body().is_some() {
             return self.import(other);
         }
-        other.refuse_if_reaches(self)?;
+        other.reject_if_reaches(self)?;
         foreign::alone(|| {
             let mut imports = self.foreign_imports();
             imports.push(other);
@@ -281,7 +281,7 @@ impl Module {
         Ok(())
     }
 
-    fn refuse_if_reaches(&self, importer: &Module) -> Result<(), Error> {
+    fn reject_if_reaches(&self, importer: &Module) -> Result<(), Error> {
         let text = || "Cyclic dependency detected during import".to_owned();
         MOD_10
             .demand(rule::Kind::Cycle, !self.reaches(importer)?, text)

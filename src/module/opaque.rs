@@ -68,7 +68,9 @@ impl ModuleKind for Opaque {
         }
         let text = format!("cannot call `{name}`: {}", self.reason());
         Ok(Some(Function::from_packed(move |_| {
-            Err(MOD_11.refused(rule::Kind::Unsupported, text.clone()).into())
+            Err(MOD_11
+                .rejected(rule::Kind::Unsupported, text.clone())
+                .into())
         })))
     }
 

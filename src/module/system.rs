@@ -66,7 +66,7 @@ impl Symbols for SystemSymbols {
         let room = super::dso::room_behind(address).ok_or_else(|| {
             let name = name.text();
             let text = format!("it is not known where `{name}` of the system library ends");
-            super::MOD_18.refused(Kind::Unsupported, text)
+            super::MOD_18.rejected(Kind::Unsupported, text)
         })?;
         // SAFETY: `room_behind` found the address in a readable segment of that many bytes more; an address that is registered
         // stays valid for the life of the process (`register`).

@@ -143,7 +143,7 @@ impl FormSlot {
             }
             _ => {
                 let message = format!("`{}` holds a value of another shape", self.name);
-                return Err(self.rule.refused(Kind::Type, message));
+                return Err(self.rule.rejected(Kind::Type, message));
             }
         }
         Ok(())

@@ -214,7 +214,7 @@ pub(super) fn write(
                 "function `{key}` has argument tags {:?}, for which layout {layout} has no place",
                 info.arg_extra_tags
             );
-            return Err(PAY_03.refused(Kind::Unsupported, message));
+            return Err(PAY_03.rejected(Kind::Unsupported, message));
         }
     }
     Ok(())

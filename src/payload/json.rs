@@ -74,7 +74,7 @@ impl Payload<'_> {
         };
         let form = form.ok_or_else(|| {
             let message = format!("kind `{kind}` has no form {}", value["form"]);
-            PAY_01.refused(Kind::Unsupported, message)
+            PAY_01.rejected(Kind::Unsupported, message)
         })?;
         // By the slots and not by the members: what the form does not have is not looked at.
         let fields = form.slots.iter().map(|slot| take_field(slot, &object));
@@ -342,7 +342,7 @@ pub(super) fn base64(bytes: &[u8]) -> Value {
 
 /// A value that is not of its form: PAY-01, kind type, without an offset, because it was never bytes.
 fn wrong(message: String) -> Violation {
-    PAY_01.refused(Kind::Type, message)
+    PAY_01.rejected(Kind::Type, message)
 }
 
 /// A JSON value that is read by a known form, and where it stands.

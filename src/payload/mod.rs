@@ -291,7 +291,7 @@ impl<'a> Payload<'a> {
                 let message = format!(
                     "kind `{kind}` has no grammar: its payload can only be stored in layout 0.22, not in {layout}"
                 );
-                return Err(PAY_01.refused(Kind::Unsupported, message));
+                return Err(PAY_01.rejected(Kind::Unsupported, message));
             }
         };
         // PAY-01: the form is that of the layout, and the payload keeps its own: it can be written in both.
@@ -347,7 +347,7 @@ impl<'a> KnownPayload<'a> {
                 "a {} payload of form {} cannot be stored in layout {layout}",
                 self.info.kind, self.form.name
             );
-            PAY_01.refused(Kind::Unsupported, message)
+            PAY_01.rejected(Kind::Unsupported, message)
         })
     }
 }

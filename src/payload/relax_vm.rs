@@ -211,7 +211,7 @@ impl<'a> RelaxExecutable<'a> {
         if layout < Layout::V0_22 && scopes.is_some_and(|scopes| !scopes.is_empty()) {
             let message =
                 format!("layout {layout} has no place for the memory scopes of constants");
-            return Err(PAY_85.refused(Kind::Unsupported, message));
+            return Err(PAY_85.rejected(Kind::Unsupported, message));
         }
         // PAY-82: the magic tells whether the section is there, so that one without scopes keeps the older.
         let scopes = scopes.filter(|_| layout >= Layout::V0_22);

@@ -175,7 +175,7 @@ impl<'a> RelayExecutable<'a> {
         // PAY-62: the version is the grammar. Without one there is nothing to write by.
         let Some(era) = era_of(&self.version) else {
             let message = format!("no release `{}` has Relay VM code", self.version);
-            return Err(PAY_62.refused(Kind::Unsupported, message));
+            return Err(PAY_62.rejected(Kind::Unsupported, message));
         };
         // PAY-61: one magic for all releases; what differs is behind the version (PAY-62).
         out.u64(MAGIC);
@@ -354,7 +354,7 @@ impl<'a> RelayConstant<'a> {
             // PAY-66: without a tag there is only one kind of constant.
             RelayConstant::Late(name) if era < 9 => {
                 let message = format!("release 0.{era} cannot load constant `{name}` later");
-                return Err(PAY_66.refused(Kind::Unsupported, message));
+                return Err(PAY_66.rejected(Kind::Unsupported, message));
             }
             RelayConstant::Late(name) => {
                 out.u32(1);

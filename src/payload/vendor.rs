@@ -312,7 +312,7 @@ fn write_buffers(
     // PAY-48: a reader of the other form would take sizes for the next field.
     if list.len() != if sizes { order.len() } else { 0 } {
         let message = format!("{} buffers with {} sizes", order.len(), list.len());
-        return Err(PAY_48.refused(Kind::Malformed, message));
+        return Err(PAY_48.rejected(Kind::Malformed, message));
     }
     out.vector(order, |out, word| out.u32(*word));
     list.iter().for_each(|word| out.u32(*word));

@@ -35,10 +35,10 @@
 //! | [`Rule::require`] | bytes | the violation, at an offset, unless the rule is kept |
 //! | [`Rule::demand`] | a value that was never bytes | the violation, without an offset, unless the rule is kept |
 //! | [`Findings::expect`], [`Findings::note`] | bytes | a finding; under strict findings the violation |
-//! | [`Rule::broken`], [`Rule::refused`] | bytes; a value | the violation itself, where there is nothing to go on with |
+//! | [`Rule::broken`], [`Rule::rejected`] | bytes; a value | the violation itself, where there is nothing to go on with |
 //!
 //! The first three are checks that can be switched off: the rule-off test of the suite leaves one rule unenforced at a time, and
-//! some case must notice. [`Rule::broken`] and [`Rule::refused`] cannot be: for a rule that ends in one of them a mutant
+//! some case must notice. [`Rule::broken`] and [`Rule::rejected`] cannot be: for a rule that ends in one of them a mutant
 //! (`conformance/mutants/`) is what the cases must notice. All of them make the violation in one place, which takes a rule: no
 //! violation is without one.
 
@@ -149,7 +149,7 @@ impl Rule {
         if kept || self.is_off() {
             Ok(())
         } else {
-            Err(self.refused(kind, message()))
+            Err(self.rejected(kind, message()))
         }
     }
 
@@ -163,7 +163,7 @@ impl Rule {
 
     /// The violation without an offset, for a value that cannot be written, called or run.
     #[cold]
-    pub fn refused(self, kind: Kind, message: impl Into<String>) -> Violation {
+    pub fn rejected(self, kind: Kind, message: impl Into<String>) -> Violation {
         Violation::new(self, kind, None, message.into())
     }
 

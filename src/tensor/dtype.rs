@@ -98,7 +98,7 @@ impl Dtype {
                 .map(|message| (TEN_33, Kind::UnknownKind, message))
         };
         match wrong {
-            Some((rule, kind, message)) => Err(rule.refused(kind, message)),
+            Some((rule, kind, message)) => Err(rule.rejected(kind, message)),
             None => Ok(()),
         }
     }

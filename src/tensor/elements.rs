@@ -87,7 +87,7 @@ impl TensorRecord<'_> {
             // A runtime's error has no field for the rule.
             let what = missing(dtype, shape, self.data().len(), needed);
             let message = format!("a stored tensor is not whole (TEN-35): {what}");
-            return Err(TEN_35.refused(Kind::Truncated, message));
+            return Err(TEN_35.rejected(Kind::Truncated, message));
         };
         Ok(Elements {
             dtype,

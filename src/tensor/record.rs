@@ -146,28 +146,28 @@ impl<'a> TensorRecord<'a> {
         // TEN-26 before TEN-27: of a negative dimension no product means anything.
         let negative = shape.iter().find(|dim| **dim < 0);
         if let Some(dim) = negative {
-            return Err(TEN_26.refused(Kind::Malformed, format!("dimension {dim} is negative")));
+            return Err(TEN_26.rejected(Kind::Malformed, format!("dimension {dim} is negative")));
         }
         // TEN-25: the count is an i32 in the file.
         if i32::try_from(shape.len()).is_err() {
-            return Err(TEN_25.refused(Kind::Limit, "more dimensions than an i32 counts"));
+            return Err(TEN_25.rejected(Kind::Limit, "more dimensions than an i32 counts"));
         }
         if dtype.bits == 0 || dtype.lanes == 0 {
-            return Err(TEN_28.refused(
+            return Err(TEN_28.rejected(
                 Kind::Type,
                 format!("{} bits in {} lanes hold nothing", dtype.bits, dtype.lanes),
             ));
         }
         let Some(bytes) = sizing.data_bytes(dtype, shape) else {
             let message = format!("a tensor of shape {shape:?} has no size that fits into an i64");
-            return Err(TEN_27.refused(Kind::Limit, message));
+            return Err(TEN_27.rejected(Kind::Limit, message));
         };
         if bytes != data.len() as u64 {
             let message = format!(
                 "shape {shape:?} takes {bytes} bytes, there are {}",
                 data.len()
             );
-            return Err(sizing.rule().refused(Kind::Malformed, message));
+            return Err(sizing.rule().rejected(Kind::Malformed, message));
         }
         Ok(TensorRecord {
             reserved: 0,

@@ -161,7 +161,7 @@ impl Dtype {
         let Some(name) = best else {
             let shown = show(text.as_bytes());
             let message = format!("TVM {release} knows no element type `{shown}`");
-            return Err(TEN_02.refused(Kind::UnknownKind, message));
+            return Err(TEN_02.rejected(Kind::UnknownKind, message));
         };
         let rest = text.get(name.text.len()..).unwrap_or_default();
         let (bits, rest) = if name.fixed {
@@ -191,10 +191,10 @@ impl Dtype {
                 "element type code {} is a custom type, whose name only the process that registered it knows",
                 self.code
             );
-            return TEN_02.refused(Kind::Unsupported, message);
+            return TEN_02.rejected(Kind::Unsupported, message);
         }
         let message = format!("TVM {release} has no element type of code {}", self.code);
-        TEN_02.refused(Kind::UnknownKind, message)
+        TEN_02.rejected(Kind::UnknownKind, message)
     }
 }
 
@@ -341,5 +341,5 @@ fn split_digits(text: &str) -> (&str, &str) {
 /// TEN-09, with the reason.
 fn odd(text: &str, why: &str) -> Violation {
     let message = format!("`{}` is not an element type: {why}", show(text.as_bytes()));
-    TEN_09.refused(Kind::Malformed, message)
+    TEN_09.rejected(Kind::Malformed, message)
 }

@@ -75,7 +75,7 @@ pub(crate) fn mismatch<T: Argument>(view: AnyView<'_>) -> Violation {
 #[cold]
 #[inline(never)]
 fn no_conversion(rule: Rule, type_index: i32, schema: fn() -> Schema) -> Violation {
-    rule.refused(
+    rule.rejected(
         Kind::Type,
         format!(
             "Cannot convert from type `{}` to `{}`",

@@ -46,7 +46,7 @@ const NAMES: [(&str, i32); 30] = [
 /// VAL-13 (malformed) for an unknown name, and for a number that is not decimal digits up to 2^31 - 1.
 pub fn device_from_text(text: &str) -> Result<DLDevice, Violation> {
     parse(text).ok_or_else(|| {
-        VAL_13.refused(
+        VAL_13.rejected(
             Kind::Malformed,
             format!("unknown device `{text}`; write a name, or name:number, such as cuda:1"),
         )

@@ -79,7 +79,7 @@ pub(crate) fn custom_name(code: u8) -> Result<String, Violation> {
     };
     named.map_err(|why| {
         let message = format!("DataType contains unknown type_code={code}: {why}");
-        VAL_21.refused(Kind::UnknownKind, message)
+        VAL_21.rejected(Kind::UnknownKind, message)
     })
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn custom_name(code: u8) -> Result<String, Violation> {
 fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
     let malformed = |why: &str| {
         let message = format!("unknown dtype `{text}`: {why}");
-        VAL_21.refused(Kind::Malformed, message)
+        VAL_21.rejected(Kind::Malformed, message)
     };
     let rest = rest
         .strip_prefix('[')
@@ -101,7 +101,7 @@ fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
     };
     let code = code.map_err(|why| {
         let message = format!("unknown dtype `{text}`: {why}");
-        VAL_21.refused(Kind::UnknownKind, message)
+        VAL_21.rejected(Kind::UnknownKind, message)
     })?;
     // VAL-21: upstream cuts the code to eight bits, so that another type is read.
     let in_range = u8::try_from(code).ok().filter(|code| *code >= CUSTOM_BEGIN);
@@ -126,7 +126,7 @@ pub fn dtype_from_text(text: &str) -> Result<DLDataType, Violation> {
     if let Some(rest) = text.strip_prefix("custom") {
         return custom(text, rest);
     }
-    parse(text).ok_or_else(|| VAL_17.refused(Kind::Malformed, format!("unknown dtype `{text}`")))
+    parse(text).ok_or_else(|| VAL_17.rejected(Kind::Malformed, format!("unknown dtype `{text}`")))
 }
 
 /// VAL-17 but for custom types; nothing for text that names no type.
@@ -234,7 +234,7 @@ pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
         (_, Some((name, _, _))) => (*name).to_owned(),
         (CUSTOM_BEGIN.., _) => format!("custom[{}]", custom_name(code)?),
         _ => {
-            return Err(VAL_18.refused(
+            return Err(VAL_18.rejected(
                 Kind::Malformed,
                 format!("DataType contains unknown type_code={code}"),
             ));

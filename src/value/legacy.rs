@@ -144,14 +144,14 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
             unsafe { AnyView::from_raw(cell) }
         }
         code::OBJECT | code::MODULE | code::FUNCTION | code::NDARRAY | code::RVALUE => {
-            return Err(VAL_19.refused(
+            return Err(VAL_19.rejected(
                 Kind::Unsupported,
                 format!("type code {code} has no value outside its own object world"),
             ));
         }
         other => {
             return Err(
-                VAL_19.refused(Kind::UnknownKind, format!("no value has type code {other}"))
+                VAL_19.rejected(Kind::UnknownKind, format!("no value has type code {other}"))
             );
         }
     })
@@ -226,7 +226,7 @@ pub(crate) fn argument_of(
             (TVMValue { v_handle }, code::BYTES)
         }
         other => {
-            return Err(VAL_19.refused(
+            return Err(VAL_19.rejected(
                 Kind::Unsupported,
                 format!(
                     "a value of type `{}` has no type code before 0.21",

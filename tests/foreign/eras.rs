@@ -315,15 +315,15 @@ fn what_an_era_compiled_returns_the_recorded_outputs() {
             arrays(&artifact.path(text("io"))),
         );
         if is_not_run(&artifact) {
-            let refused = tvmspec()
+            let rejected = tvmspec()
                 .arg("run")
                 .arg(&library)
                 .arg("--inputs")
                 .arg(artifact.path(text("io")))
                 .output()
                 .unwrap();
-            let said = String::from_utf8_lossy(&refused.stderr);
-            assert_eq!(refused.status.code(), Some(2), "{said}");
+            let said = String::from_utf8_lossy(&rejected.stderr);
+            assert_eq!(rejected.status.code(), Some(2), "{said}");
             assert!(said.contains("takes an array object"), "{said}");
             continue;
         }
@@ -541,11 +541,11 @@ fn cell(artifact: &Artifact, reasons: &mut Vec<String>) -> String {
         Some(device) => format!("ran on {}", device.trim_end_matches(":0")),
     });
     let done = ran.unwrap_or_else(|| "read".to_owned());
-    let refused = artifact
+    let rejected = artifact
         .files()
         .iter()
         .find_map(|file| not_loaded(&artifact.era, file));
-    match refused {
+    match rejected {
         Some((_, why)) => format!("{done} ({})", number(why)),
         None => done,
     }

@@ -197,7 +197,7 @@ fn the_real_packer_makes_the_same_blobs() {
         let ours = ours(graph, Layout::V0_22);
         let Some(real) = graph["blob"].as_str() else {
             // One of the graphs is a diamond that the release rejects for the order of its imports.
-            assert!(ours.is_err(), "{graph}: refused there, written here");
+            assert!(ours.is_err(), "{graph}: rejected there, written here");
             continue;
         };
         let real = BASE64_STANDARD.decode(real).unwrap();

@@ -115,18 +115,18 @@ fn a_target_without_objects_is_rejected() {
         (ObjectFormat::Coff, Arch::S390x),
         (ObjectFormat::MachO, Arch::Riscv64),
     ] {
-        let refused = pack::object(&[0; 16], &naming, Target::new(format, arch)).unwrap_err();
-        assert_eq!(refused.kind(), Kind::Unsupported);
-        assert_eq!(refused.rule().id(), "BLOB-66");
+        let rejected = pack::object(&[0; 16], &naming, Target::new(format, arch)).unwrap_err();
+        assert_eq!(rejected.kind(), Kind::Unsupported);
+        assert_eq!(rejected.rule().id(), "BLOB-66");
     }
     let system = Naming::system(Release::of(27), "").unwrap();
-    let refused = pack::object(
+    let rejected = pack::object(
         &[0; 16],
         &system,
         Target::new(ObjectFormat::Coff, Arch::X86_64),
     )
     .unwrap_err();
-    assert_eq!(refused.rule().id(), "BLOB-67");
+    assert_eq!(rejected.rule().id(), "BLOB-67");
     assert!(Target::from_triple("vax-dec-ultrix").is_err());
 }
 
@@ -356,9 +356,9 @@ fn a_bomb_in_a_bomb_is_one_bomb() {
     for _ in 0..2 {
         whole = squeeze(&tar(&whole));
     }
-    let refused = container::open(&whole).unwrap_err();
-    assert_eq!(refused.kind(), Kind::Limit);
-    assert_eq!(refused.rule().id(), "BLOB-57");
+    let rejected = container::open(&whole).unwrap_err();
+    assert_eq!(rejected.kind(), Kind::Limit);
+    assert_eq!(rejected.rule().id(), "BLOB-57");
 }
 
 #[test]
@@ -387,16 +387,16 @@ fn archives_lie_in_archives_as_deep_as_the_limit() {
         little_endian: true,
     };
     assert_eq!(part.machine, Some(wanted));
-    let refused = container::open(&nested(MAX_DEPTH + 1)).unwrap_err();
+    let rejected = container::open(&nested(MAX_DEPTH + 1)).unwrap_err();
     assert_eq!(
-        (refused.rule().id(), refused.kind()),
+        (rejected.rule().id(), rejected.kind()),
         ("BLOB-57", Kind::Limit)
     );
 }
 
 #[test]
 fn what_is_tolerated_is_rejected_under_strictness() {
-    let mut refused = 0;
+    let mut rejected = 0;
     for path in goldens() {
         let bytes = std::fs::read(&path).unwrap();
         let Ok(file) = container::open(&bytes) else {
@@ -406,13 +406,13 @@ fn what_is_tolerated_is_rejected_under_strictness() {
         match (file.findings.as_slice().first(), strict) {
             (None, Ok(_)) => {}
             (Some(finding), Err(broken)) => {
-                refused += 1;
+                rejected += 1;
                 assert_eq!(broken.rule(), finding.rule, "{}", path.display());
             }
             (finding, strict) => panic!("{}: {finding:?}, {:?}", path.display(), strict.err()),
         }
     }
-    assert!(refused > 0, "no golden has a finding");
+    assert!(rejected > 0, "no golden has a finding");
 }
 
 #[test]

@@ -194,7 +194,7 @@ for line in sys.stdin:
             os._exit(1)
         os._exit(0)
     status = os.waitpid(child, 0)[1]
-    print('loads' if status == 0 else 'refuses' if os.WIFEXITED(status) else 'dies', flush=True)
+    print('loads' if status == 0 else 'rejects' if os.WIFEXITED(status) else 'dies', flush=True)
 ";
 
 /// The wheel of `TVMSPEC_PYTHON`, that loads libraries.

@@ -86,7 +86,7 @@ fn all_fronts_say_the_same_about_every_golden() {
         );
         assert!(
             counts.contains_key(&(command, 2)),
-            "{command} refuses nothing"
+            "{command} rejects nothing"
         );
     }
 }

@@ -95,7 +95,7 @@ fn fields(leaves: &[Leaf], bytes: &[u8]) -> Vec<Field> {
 fn every_golden_reads_by_the_productions_as_it_reads_here() {
     let grammar = grammar();
     let (mut fields_compared, mut wrong) = (0, Vec::new());
-    let (mut same, mut refused, mut rules) = (0, 0, BTreeMap::<&str, usize>::new());
+    let (mut same, mut rejected, mut rules) = (0, 0, BTreeMap::<&str, usize>::new());
     let subjects = subjects();
     for subject in &subjects {
         let reading = subject.read();
@@ -118,7 +118,7 @@ fn every_golden_reads_by_the_productions_as_it_reads_here() {
                 "{}: at {:#x}, {}",
                 subject.name, fault.at, fault.why
             )),
-            (Some(_), Err(_)) => refused += 1,
+            (Some(_), Err(_)) => rejected += 1,
             // What is cut off ends before its productions do. Other rules say more than a production can.
             (Some(broken), Ok(_))
                 if broken.kind() == Kind::Truncated && !SAYS_MORE.contains(&broken.rule().id()) =>
@@ -130,7 +130,7 @@ fn every_golden_reads_by_the_productions_as_it_reads_here() {
     }
     let beyond: usize = rules.values().sum();
     println!(
-        "{} runs of bytes: {same} read alike, {fields_compared} fields; {refused} rejected by both",
+        "{} runs of bytes: {same} read alike, {fields_compared} fields; {rejected} rejected by both",
         subjects.len()
     );
     println!("{beyond} rejected here by rules beyond the productions: {rules:?}");
@@ -140,7 +140,7 @@ fn every_golden_reads_by_the_productions_as_it_reads_here() {
         wrong.len(),
         wrong.join("\n")
     );
-    assert!(same > 200 && refused > 50, "too few to say anything");
+    assert!(same > 200 && rejected > 50, "too few to say anything");
 }
 
 /// Rules by which bytes are cut off although every field is there: what the words of code say of each other.

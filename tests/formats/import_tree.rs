@@ -10,12 +10,12 @@ use tvmspec::wire::{Cursor, Words, Writer};
 mod naive {
     use super::{Algorithm, ModuleGraph, Order};
 
-    pub(super) enum Refused {
+    pub(super) enum Rejected {
         Cycle,
         NoCycle,
     }
 
-    pub(super) fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Refused> {
+    pub(super) fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Rejected> {
         let entries = match algorithm {
             Algorithm::V0_7 => walk(graph, &mut vec![0], vec![0], &|_| false).0,
             Algorithm::V0_8 | Algorithm::Topological => merged(graph),
@@ -31,7 +31,7 @@ mod naive {
             && (0..rows.len()).any(|entry| rows[entry].iter().any(|child| *child < entry))
         {
             return Err(match topological(graph, entries) {
-                Ok(_) => Refused::NoCycle,
+                Ok(_) => Rejected::NoCycle,
                 Err(rejected) => rejected,
             });
         }
@@ -120,7 +120,7 @@ mod naive {
     fn topological(
         graph: &ModuleGraph,
         entries: Vec<Vec<usize>>,
-    ) -> Result<Vec<Vec<usize>>, Refused> {
+    ) -> Result<Vec<Vec<usize>>, Rejected> {
         let rows: Vec<_> = (0..entries.len())
             .map(|entry| row(graph, &entries, entry, Algorithm::V0_8))
             .collect();
@@ -131,7 +131,7 @@ mod naive {
                 !taken.contains(entry)
                     && importers.into_iter().all(|parent| taken.contains(&parent))
             });
-            taken.push(next.ok_or(Refused::Cycle)?);
+            taken.push(next.ok_or(Rejected::Cycle)?);
         }
         Ok(taken
             .into_iter()
@@ -187,8 +187,8 @@ proptest! {
         for algorithm in [Algorithm::V0_7, Algorithm::V0_8, Algorithm::Topological] {
             match (order(&graph, algorithm), naive::order(&graph, algorithm)) {
                 (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours, theirs),
-                (Err(ours), Err(naive::Refused::Cycle)) => prop_assert_eq!(ours.rule().id(), "TREE-24"),
-                (Err(ours), Err(naive::Refused::NoCycle)) => prop_assert_eq!(ours.rule().id(), "TREE-25"),
+                (Err(ours), Err(naive::Rejected::Cycle)) => prop_assert_eq!(ours.rule().id(), "TREE-24"),
+                (Err(ours), Err(naive::Rejected::NoCycle)) => prop_assert_eq!(ours.rule().id(), "TREE-25"),
                 (ours, theirs) => prop_assert!(false, "{:?} but the model {}", ours, theirs.is_ok()),
             }
         }
@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn topological_is_the_release_where_the_release_does_not_refuse(graph in module_graphs(14)) {
+    fn topological_is_the_release_where_the_release_does_not_reject(graph in module_graphs(14)) {
         if let Ok(release) = order(&graph, Algorithm::V0_8) {
             prop_assert_eq!(order(&graph, Algorithm::Topological).unwrap(), release);
         }

@@ -154,7 +154,7 @@ fn every_golden_is_read_alike() {
     let (subjects, unsaid): (Vec<_>, Vec<_>) = subjects().into_iter().partition(is_stated);
     let theirs = read(&modules, &subjects);
     let (mut fields, mut wrong) = (0, Vec::new());
-    let (mut alike, mut refused, mut rules) = (0, 0, BTreeMap::<&str, usize>::new());
+    let (mut alike, mut rejected, mut rules) = (0, 0, BTreeMap::<&str, usize>::new());
     let mut rooms = BTreeMap::<String, usize>::new();
     let mut odd = 0;
     for (subject, theirs) in subjects.iter().zip(&theirs) {
@@ -170,7 +170,7 @@ fn every_golden_is_read_alike() {
                 Err(why) => wrong.push(format!("{}: {why}", subject.name)),
             },
             (None, Err(why)) => wrong.push(format!("{}: {why}", subject.name)),
-            (Some(_), Err(_)) => refused += 1,
+            (Some(_), Err(_)) => rejected += 1,
             (Some(broken), Ok(_))
                 if broken.kind() == Kind::Truncated && broken.rule().id() != "PAY-88" =>
             {
@@ -187,7 +187,7 @@ fn every_golden_is_read_alike() {
         "{alike} read alike ({odd} with findings), {fields} fields with names, places and values: {rooms:?}"
     );
     println!(
-        "{refused} rejected by both; {} rejected here by rules that a description cannot state: {rules:?}",
+        "{rejected} rejected by both; {} rejected here by rules that a description cannot state: {rules:?}",
         rules.values().sum::<usize>()
     );
     let unsaid: Vec<&str> = unsaid.iter().map(|subject| subject.name.as_str()).collect();
@@ -201,7 +201,7 @@ fn every_golden_is_read_alike() {
         wrong.len(),
         wrong.join("\n")
     );
-    assert!(alike > 200 && refused > 50, "too few to say anything");
+    assert!(alike > 200 && rejected > 50, "too few to say anything");
 }
 
 /// The chapter that a golden lies in, or whose case it is.
@@ -250,10 +250,10 @@ fn a_damaged_golden_is_not_read_alike() {
     }
     let theirs = read(&modules, &damaged);
     let mut unnoticed = Vec::new();
-    let mut refused = 0;
+    let mut rejected = 0;
     for ((subject, original), theirs) in damaged.iter().zip(&originals).zip(&theirs) {
         match theirs {
-            Err(_) => refused += 1,
+            Err(_) => rejected += 1,
             Ok(theirs) if compare::same(&original.read(), &original.bytes, theirs).is_ok() => {
                 unnoticed.push(subject.name.as_str())
             }
@@ -261,7 +261,7 @@ fn a_damaged_golden_is_not_read_alike() {
         }
     }
     println!(
-        "{} damaged runs of bytes: {refused} rejected, the others read otherwise",
+        "{} damaged runs of bytes: {rejected} rejected, the others read otherwise",
         damaged.len()
     );
     assert!(damaged.len() > 1000, "too few to say anything");

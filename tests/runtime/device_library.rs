@@ -24,7 +24,7 @@ struct AddsOne<'a> {
     device_name: &'a str,
     count: usize,
     /// What the host code says, in its own words, of a tensor on the CPU.
-    refusal: &'a str,
+    rejection: &'a str,
 }
 
 impl AddsOne<'_> {
@@ -66,7 +66,7 @@ impl AddsOne<'_> {
         // SAFETY: the function rejects the device before it looks at the memory.
         let on_cpu = unsafe { AnyView::dltensor(&on_cpu) };
         let error = function.call(&[on_cpu, output]).unwrap_err().to_string();
-        assert!(error.contains(self.refusal), "{error}");
+        assert!(error.contains(self.rejection), "{error}");
     }
 
     fn through_the_command_line(&self, test: &str) {
@@ -99,10 +99,10 @@ impl AddsOne<'_> {
         let saved = std::fs::read(folder.path().join("out_0.npy")).unwrap();
         assert_eq!(floats_of_npy(&saved, self.count), plus_one(&values));
 
-        let refused = call(&[]);
-        let (out, err) = texts(&refused);
-        assert_eq!(refused.status.code(), Some(1), "{out}{err}");
-        assert!(err.contains(self.refusal), "{err}");
+        let rejected = call(&[]);
+        let (out, err) = texts(&rejected);
+        assert_eq!(rejected.status.code(), Some(1), "{out}{err}");
+        assert!(err.contains(self.rejection), "{err}");
         println!("{test}: tvmspec call on the cpu: {err}");
     }
 }
@@ -163,7 +163,7 @@ fn opencl_library_of_0_8_adds_one() {
         device: Device::opencl(0),
         device_name: "opencl",
         count: 300,
-        refusal: "Argument arg0.device_type has an unsatisfied constraint",
+        rejection: "Argument arg0.device_type has an unsatisfied constraint",
     }
     .holds(test);
 }
@@ -180,7 +180,7 @@ fn opencl_library_of_0_27_adds_one() {
         device: Device::opencl(0),
         device_name: "opencl",
         count: 12,
-        refusal: "Mismatched A.device_type on argument #0",
+        rejection: "Mismatched A.device_type on argument #0",
     }
     .holds(test);
 }
@@ -228,7 +228,7 @@ fn vulkan_library_by_hand_adds_one() {
             device: Device::vulkan(0),
             device_name: "vulkan",
             count,
-            refusal: "add1: argument #0 is on device type 1, not on vulkan (7)",
+            rejection: "add1: argument #0 is on device type 1, not on vulkan (7)",
         }
         .holds(test);
     }

@@ -54,7 +54,7 @@ fn the_plan_of_shared_storage_is_the_released_one() {
 
 proptest! {
     #[test]
-    fn cut_text_is_refused(which in 0..REAL.len(), at in any::<prop::sample::Index>()) {
+    fn cut_text_is_rejected(which in 0..REAL.len(), at in any::<prop::sample::Index>()) {
         let text = golden(REAL[which]);
         let text = text.trim_end();
         let at = at.index(text.len());
@@ -321,7 +321,7 @@ fn a_second_member_is_told_wherever_it_stands() {
 /// TEN-35: a parameter of which one lane is stored, or no byte of a bool, is not read past its end.
 #[cfg(feature = "graph")]
 #[test]
-fn a_parameter_without_all_of_its_elements_is_refused() {
+fn a_parameter_without_all_of_its_elements_is_rejected() {
     use std::sync::Arc;
     use tvmspec::device::Device;
     use tvmspec::graph::executor::{Executor, ExecutorDevice};
@@ -362,7 +362,7 @@ fn a_parameter_without_all_of_its_elements_is_refused() {
 /// GRF-23: a pool whose size is no multiple of a word below 2^64 was taken as one of no bytes.
 #[cfg(feature = "graph")]
 #[test]
-fn a_pool_of_nearly_all_memory_is_refused() {
+fn a_pool_of_nearly_all_memory_is_rejected() {
     use std::sync::Arc;
     use tvmspec::device::Device;
     use tvmspec::graph::executor::{Executor, ExecutorDevice};

@@ -345,8 +345,8 @@ fn nothing_writes_to_a_linked_parameter() {
     let nine = Any::from(tvmspec::object::Shape::new(&[9]));
     let match_shape = [nine, shown.clone(), number(1), code.clone(), cell.clone()];
     let shaped = builtin("match_shape", &match_shape);
-    for refused in [copied, in_place, stored, shaped] {
-        let error = refused.unwrap_err();
+    for rejected in [copied, in_place, stored, shaped] {
+        let error = rejected.unwrap_err();
         assert!(error.message().contains("read-only"), "{error}");
     }
     // It is read as any other.
@@ -388,7 +388,7 @@ fn a_read_only_input_is_not_where_a_node_writes() {
 #[test]
 fn a_graph_that_was_not_read_is_checked_before_it_runs() {
     let float = Dtype::scalar(Dtype::FLOAT, 32);
-    let refused = |change: fn(&mut Graph)| {
+    let rejected = |change: fn(&mut Graph)| {
         let mut graph = graph(float, 4);
         change(&mut graph);
         let kernels = |_: &str| Ok(Some(Function::from_packed(touch)));
@@ -415,7 +415,7 @@ fn a_graph_that_was_not_read_is_checked_before_it_runs() {
         ("is not an input", |graph| graph.arg_nodes = vec![2]),
         ("storage ids", |graph| graph.entries[1].storage_id = 2),
     ] {
-        let message = refused(change);
+        let message = rejected(change);
         assert!(message.contains(expected), "{expected}: {message}");
     }
     let executor = executor(float, 4);

@@ -118,7 +118,7 @@ fn values_convert_with_try_from_as_with_cast() {
         converted::<Shape>(list.into()).map(|shape| shape.as_slice().to_vec()),
         Ok(vec![1, 2])
     );
-    for refused in [
+    for rejected in [
         converted::<i64>(some("1")).err(),
         converted::<f64>(some("1")).err(),
         converted::<String>(Any::from(1_i64)).err(),
@@ -134,8 +134,11 @@ fn values_convert_with_try_from_as_with_cast() {
         converted::<Error>(some("1")).err(),
         converted::<ObjectRef>(some("1")).err(),
     ] {
-        let refused = refused.expect("it does not convert");
-        assert!(refused.contains("Cannot convert from type `"), "{refused}");
+        let rejected = rejected.expect("it does not convert");
+        assert!(
+            rejected.contains("Cannot convert from type `"),
+            "{rejected}"
+        );
     }
 }
 

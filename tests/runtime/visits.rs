@@ -93,7 +93,7 @@ fn what_fits_the_levels_but_not_the_stack_is_an_error_and_no_overflow() {
     for kibibytes in [256, 512, 1024] {
         on_stack(kibibytes, || {
             let one = &two()[..1];
-            let mut refused = 0;
+            let mut rejected = 0;
             for result in [
                 call("ffi.RecursiveHash", one),
                 call("ffi.ReprPrint", one),
@@ -113,9 +113,9 @@ fn what_fits_the_levels_but_not_the_stack_is_an_error_and_no_overflow() {
                 call("ffi.StructuralMap", &map()),
                 walk(&left, Function::from_typed(|_: Any| {})),
             ] {
-                refused += usize::from(answered(result));
+                rejected += usize::from(answered(result));
             }
-            assert!(kibibytes > 256 || refused > 0);
+            assert!(kibibytes > 256 || rejected > 0);
             // What is shallow fits every stack.
             assert!(call("ffi.ReprPrint", &[deep(20)]).is_ok());
         });
@@ -205,8 +205,8 @@ fn a_rewrite_takes_a_replacement_for_an_object() {
         assert!(get(&nothing)?.is_none());
         let set = [mutator.clone(), nothing.clone(), Any::from(number)];
         call("ffi.StructuralMutatorVarRemapSet", &set)?;
-        let refused = get(&Any::from(1i64)).unwrap_err();
-        assert_eq!(refused.kind(), "TypeError");
+        let rejected = get(&Any::from(1i64)).unwrap_err();
+        assert_eq!(rejected.kind(), "TypeError");
         let stands = i64::try_from(&get(&nothing)?)?;
         Ok::<i64, Error>(stands + 1)
     });

@@ -106,7 +106,7 @@ fn our_library_passes_as_a_runtime_of_0_20() {
     let spec = format!("legacy:{}", library.display());
     let report = judged(&spec, &[], KnownFailures::default());
     assert_eq!(failures(&report), Vec::<String>::new());
-    // What each chapter is asked by: loads and refusals, lookups, echoes, callbacks, the registry.
+    // What each chapter is asked by: loads and rejections, lookups, echoes, callbacks, the registry.
     for (case, asked) in [
         ("blob/opencl-root", "pass"),
         ("import_tree/diamond", "pass"),

@@ -37,7 +37,7 @@
 //! A loader of the runtime may know one kind and not another, and keeps what it read to itself. For `blob.decode` every
 //! kind in printable ASCII therefore gets a loader of ours, which notes kind and payload and returns an empty module of the
 //! runtime's own (a system library under a name of its own): what is judged is the container. A kind that is not
-//! printable is left to the runtime. Refusals carry the runtime's message and neither kind, rule nor offset: the interface
+//! printable is left to the runtime. Rejections carry the runtime's message and neither kind, rule nor offset: the interface
 //! does not tell them.
 
 use super::builtin::BuiltinTestee;

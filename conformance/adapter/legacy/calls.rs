@@ -158,10 +158,10 @@ fn name_of(api: &'static LegacyApi, arg: LegacyArg) -> Result<String, Reply> {
         code::NULL => api.call_global("runtime.RuntimeEnabled", &[arg]),
         _ => api.call_global("runtime.ModuleGetTypeKey", &[arg]),
     };
-    let Err(Reply::Reject(refusal)) = returned else {
+    let Err(Reply::Reject(rejection)) = returned else {
         return Err(unsupported("a wrong argument is accepted"));
     };
-    let message = refusal.message;
+    let message = rejection.message;
     let name = message
         .rsplit_once(wanted)
         .and_then(|(_, rest)| rest.split_once(" but got "))

@@ -41,7 +41,7 @@ use super::builtin::BuiltinTestee;
 use super::library;
 use super::{Identity, Reply, Testee};
 use crate::conformance::module::{backend, older};
-use crate::conformance::op::{Handler, Refusal, data};
+use crate::conformance::op::{Handler, OpError, data};
 use crate::conformance::runtime::Libraries;
 use crate::conformance::runtime::legacy::LegacyApi;
 use crate::release::Release;
@@ -178,9 +178,9 @@ fn why_not(op: &str) -> String {
 
 /// The bytes of a request.
 fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
-    data(args).map_err(|refusal| match refusal {
-        Refusal::Unsupported(why) => Reply::Unsupported(why),
-        Refusal::Rejected(broken) => Reply::ProtocolError(broken.to_string()),
+    data(args).map_err(|rejection| match rejection {
+        OpError::Unsupported(why) => Reply::Unsupported(why),
+        OpError::Rejected(broken) => Reply::ProtocolError(broken.to_string()),
     })
 }
 

@@ -182,7 +182,7 @@ pub(in crate::conformance) fn stored(
 /// An executable of another release is rejected at its version: nothing behind it was looked at, good or bad.
 fn own_version(root: Result<LegacyValue, Reply>) -> Result<LegacyValue, Reply> {
     root.map_err(|reply| match reply {
-        Reply::Reject(refusal) if refusal.message.contains("in the version section") => {
+        Reply::Reject(rejection) if rejection.message.contains("in the version section") => {
             unsupported("this runtime reads executables of its own release only")
         }
         other => other,

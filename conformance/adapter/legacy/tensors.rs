@@ -214,7 +214,7 @@ pub(super) fn dtype_parse(
     let tensor = api.call_global("runtime.TVMArrayAllocWithScope", &args);
     let tensor = tensor.map_err(|reply| match reply {
         // The text was read; what is rejected is a tensor of this type.
-        Reply::Reject(refusal) if refusal.message.contains("dtype.lanes >= 1") => {
+        Reply::Reject(rejection) if rejection.message.contains("dtype.lanes >= 1") => {
             unsupported("a type is seen by a tensor of it, and there is none without lanes")
         }
         other => other,

@@ -9,7 +9,7 @@ mod types;
 
 use crate::conformance::adapter::Rejection;
 pub(in crate::conformance) use crate::conformance::adapter::Reply;
-use crate::conformance::op::{Refusal, data};
+use crate::conformance::op::{OpError, data};
 use crate::value::{AnyPayload, RawAny, index};
 use api::{FfiApi, FfiCallback};
 use held::{OwnedValue, Raised, text_arg};
@@ -51,9 +51,9 @@ pub(in crate::conformance) fn c_text(text: &str) -> CString {
 
 /// The bytes of a request.
 pub(in crate::conformance) fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
-    data(args).map_err(|refusal| match refusal {
-        Refusal::Unsupported(why) => Reply::Unsupported(why),
-        Refusal::Rejected(broken) => Reply::ProtocolError(broken.to_string()),
+    data(args).map_err(|rejection| match rejection {
+        OpError::Unsupported(why) => Reply::Unsupported(why),
+        OpError::Rejected(broken) => Reply::ProtocolError(broken.to_string()),
     })
 }
 

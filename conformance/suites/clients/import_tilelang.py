@@ -1,4 +1,4 @@
-"""Imports tilelang, and makes data types of text as it does: what each gives, or that it is refused."""
+"""Imports tilelang, and makes data types of text as it does: what each gives, or that it is rejected."""
 
 import tilelang
 import tvm_ffi
@@ -9,5 +9,5 @@ for text in ("float32", "float8_e4m3", "custom[tfloat32]", "custom[tfloat32]x4",
         made = tvm_ffi.dtype(text)
         told = f"{made},{made.bits},{made.lanes}"
     except Exception:
-        told = "refused"
+        told = "rejected"
     print(f"PASSED {text}={told}")

@@ -60,7 +60,7 @@ def imports():
     assert modules["first"].get_function("second_add", query_imports=True)(1, 1) == 2
 
 
-def refuses_a_cycle():
+def rejects_a_cycle():
     assert raised(lambda: modules["second"].import_module(modules["first"])) == "RuntimeError"
 
 
@@ -69,7 +69,7 @@ def clears():
     assert len(modules["first"].imports) == 0
 
 
-for test in (loads, calls, fails, imports, refuses_a_cycle, clears):
+for test in (loads, calls, fails, imports, rejects_a_cycle, clears):
     try:
         test()
         print(f"PASSED {test.__name__}", flush=True)

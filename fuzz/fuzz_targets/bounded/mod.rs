@@ -1,4 +1,4 @@
-//! A host that has 8 MiB: what a file asks for beyond them is refused, and not taken.
+//! A host that has 8 MiB: what a file asks for beyond them is rejected, and not taken.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, Once, PoisonError};

@@ -204,10 +204,10 @@ fn in_segment(image: &ObjectTables<'_>, entry: &ObjectSymbol<'_>) -> Result<(u64
         "`{}` is at {:#x}, which no segment maps",
         entry.name, entry.address
     );
-    Err(BLOB_52.refused(Kind::Truncated, message))
+    Err(BLOB_52.rejected(Kind::Truncated, message))
 }
 
 /// BLOB-52, kind missing: a blob that is no bytes of the file.
 fn no_bytes(entry: &ObjectSymbol<'_>, why: &str) -> Violation {
-    BLOB_52.refused(Kind::Missing, format!("`{}` {why}", entry.name))
+    BLOB_52.rejected(Kind::Missing, format!("`{}` {why}", entry.name))
 }

@@ -64,7 +64,7 @@ impl Naming {
             let message = format!(
                 "`{prefix}` cannot stand in front of a C name: letters, digits and `_` can"
             );
-            return Err(BLOB_61.refused(Kind::Type, message));
+            return Err(BLOB_61.rejected(Kind::Type, message));
         }
         Ok(Naming {
             symbol: format!("{prefix}{}", blob_symbol(Layout::of(release))),

@@ -56,7 +56,7 @@ pub fn object(blob: &[u8], naming: &Naming, target: Target) -> Result<Vec<u8>, V
         announce(&mut file, symbol, naming.symbol(), register, target)?;
     }
     file.write().map_err(|error| {
-        BLOB_66.refused(
+        BLOB_66.rejected(
             Kind::Unsupported,
             format!("{target} cannot be written: {error}"),
         )
@@ -97,7 +97,7 @@ fn empty<'a>(target: Target) -> Result<Object<'a>, Violation> {
         ),
     };
     if !known || (target.format != ObjectFormat::Elf && !target.little_endian) {
-        return Err(BLOB_66.refused(Kind::Unsupported, format!("there is no {target}")));
+        return Err(BLOB_66.rejected(Kind::Unsupported, format!("there is no {target}")));
     }
     let endian = if target.little_endian {
         Endianness::Little
@@ -183,7 +183,7 @@ fn announce(
             "a system library as an object file is {target}: only ELF for x86_64 and aarch64 can be written; \
              write C text and compile it as C++"
         );
-        return Err(BLOB_67.refused(Kind::Unsupported, message));
+        return Err(BLOB_67.rejected(Kind::Unsupported, message));
     };
     let names = file.add_section(
         Vec::new(),
@@ -258,7 +258,7 @@ fn relocate(
         flags: RelocationFlags::Elf { r_type },
     };
     file.add_relocation(section, relocation)
-        .map_err(|error| BLOB_67.refused(Kind::Unsupported, error.to_string()))
+        .map_err(|error| BLOB_67.rejected(Kind::Unsupported, error.to_string()))
 }
 
 /// What a place in the code of a constructor refers to.

@@ -144,7 +144,7 @@ impl Target {
                 let message = format!(
                     "no object file can be written for the machine `{machine}`; write C text and compile it there"
                 );
-                return Err(BLOB_66.refused(Kind::Unsupported, message));
+                return Err(BLOB_66.rejected(Kind::Unsupported, message));
             }
         };
         // Anywhere behind the machine: vendor and system are parts of their own, or one, with a version behind.

@@ -1,7 +1,7 @@
 //! Modules of a driver: code is loaded once per device, a kernel is looked up once per module.
 
 use super::Driver;
-use crate::device::error::refuse;
+use crate::device::error::reject;
 use crate::device::launch::{Packed, WorkSizes};
 use crate::device::module::{KernelInfo, LoadedCode, ModuleCode};
 use crate::device::{DEV_54, Result, Stream};
@@ -138,7 +138,7 @@ impl<D: KernelDriver> Drop for CodeOnDevice<D> {
 pub(crate) fn c_name(info: &KernelInfo) -> Result<CString> {
     match CString::new(info.name.as_str()) {
         Ok(name) => Ok(name),
-        Err(_) => refuse(
+        Err(_) => reject(
             DEV_54,
             Kind::Malformed,
             format!("no driver has a kernel called {:?}", info.name),

@@ -16,7 +16,7 @@ pub(crate) mod spaces;
 
 pub(crate) use driver::{Driver, SpacePart};
 
-use crate::device::error::{absent, refuse};
+use crate::device::error::{absent, reject};
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::set_current_device;
 use crate::device::{
@@ -98,7 +98,7 @@ impl<D: Driver> Backend<D> {
         if D::HAS_STREAMS || stream == Stream::DEFAULT {
             return Ok(stream.handle());
         }
-        refuse(
+        reject(
             DEV_21,
             Kind::Unsupported,
             format!("{} has only the default stream", D::NAME),
@@ -146,7 +146,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
         let source = || self.part(copy.from_device, copy.from, copy.from_offset, nbytes);
         let target = || self.part(copy.to_device, copy.to, copy.to_offset, nbytes);
         match (copy.from_device.is_host(), copy.to_device.is_host()) {
-            (true, true) => refuse(
+            (true, true) => reject(
                 DEV_41,
                 Kind::Type,
                 format!("{} does not copy from host to host", D::NAME),
@@ -181,7 +181,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
                         copy.to.address(),
                         copy.to_offset
                     );
-                    return refuse(DEV_40, Kind::Unsupported, message);
+                    return reject(DEV_40, Kind::Unsupported, message);
                 }
                 // SAFETY: both spaces hold the bytes (`DeviceApi::copy`).
                 unsafe { D::within(self.enter(from_id)?, from, to, stream) }
@@ -275,7 +275,7 @@ impl<D: Driver> OpenedDevices<D> {
     fn enter(&self, id: i32) -> Result<&D::Opened> {
         let all = self.all()?;
         let Some(opened) = usize::try_from(id).ok().and_then(|id| all.get(id)) else {
-            return refuse(
+            return reject(
                 DEV_42,
                 Kind::Missing,
                 format!("Invalid device id {id}: {} are here", all.len()),
@@ -295,7 +295,7 @@ impl<D: Driver> SpaceSource for OpenedDevices<D> {
                 "{} space is aligned at {ALIGNMENT} bytes, not at {alignment}",
                 D::NAME
             );
-            return refuse(DEV_12, Kind::Unsupported, message);
+            return reject(DEV_12, Kind::Unsupported, message);
         }
         let memory = D::alloc(self.enter(device.id)?, nbytes)?;
         Ok(self.spaces.insert(device.id, memory))

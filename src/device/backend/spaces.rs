@@ -58,7 +58,7 @@ mod addresses {
 mod handles {
     use super::{Device, Result, Space, SpaceTable};
     use crate::device::DEV_41;
-    use crate::device::error::refuse;
+    use crate::device::error::reject;
     use crate::rule::Kind;
     use std::collections::HashMap;
     use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -91,7 +91,7 @@ mod handles {
         fn known<R>(&self, space: Space, found: Option<R>) -> Result<R> {
             match found {
                 Some(memory) => Ok(memory),
-                None => refuse(
+                None => reject(
                     DEV_41,
                     Kind::Missing,
                     format!("{:#x} is no memory of {}", space.address(), self.backend),

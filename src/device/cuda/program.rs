@@ -3,7 +3,7 @@
 use super::{Cuda, CudaDevice};
 use crate::device::backend::Driver;
 use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
-use crate::device::error::{absent, driver_error, refuse};
+use crate::device::error::{absent, driver_error, reject};
 use crate::device::launch::{Packed, WorkSizes};
 use crate::device::module::KernelInfo;
 use crate::device::{DEV_47, DEV_54, Result, Stream};
@@ -46,7 +46,7 @@ impl KernelDriver for Cuda {
             // Upstream leaves source to a callback of its frontend (`tvm_callback_cuda_compile`); there is none here.
             "cuda" | "cu" => compile(&code.data, on.device)?,
             other => {
-                return refuse(
+                return reject(
                     DEV_54,
                     Kind::UnknownKind,
                     format!("CUDA code of format `{other}`"),
@@ -81,7 +81,7 @@ impl KernelDriver for Cuda {
     ) -> Result<()> {
         // DEV-47: `cuLaunchKernel` has no clusters; they need the extended launch.
         if sizes.cluster != [1; 3] {
-            return refuse(
+            return reject(
                 DEV_47,
                 Kind::Unsupported,
                 "this backend does not launch clusters of blocks",
@@ -153,7 +153,7 @@ fn compile(source: &[u8], device: sys::CUdevice) -> Result<Vec<u8>> {
         ));
     }
     let Ok(source) = std::str::from_utf8(source) else {
-        return refuse(DEV_54, Kind::Malformed, "the CUDA source is not UTF-8");
+        return reject(DEV_54, Kind::Malformed, "the CUDA source is not UTF-8");
     };
     use sys::CUdevice_attribute_enum as Question;
     let version = |question| {

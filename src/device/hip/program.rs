@@ -4,7 +4,7 @@ use super::library::{PARAM_BUFFER_POINTER, PARAM_BUFFER_SIZE, PARAM_END};
 use super::{Hip, HipDevice};
 use crate::device::backend::Driver;
 use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
-use crate::device::error::refuse;
+use crate::device::error::reject;
 use crate::device::launch::{Packed, WorkSizes};
 use crate::device::module::KernelInfo;
 use crate::device::{DEV_47, Result, Stream};
@@ -66,7 +66,7 @@ impl KernelDriver for Hip {
         stream: Stream,
     ) -> Result<()> {
         if sizes.cluster != [1; 3] || sizes.cooperative {
-            return refuse(
+            return reject(
                 DEV_47,
                 Kind::Unsupported,
                 "HIP launches neither clusters of blocks nor blocks that wait for each other",

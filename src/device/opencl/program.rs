@@ -3,7 +3,7 @@
 use super::{OpenCl, OpenClDevice, forget};
 use crate::device::backend::Driver;
 use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
-use crate::device::error::{driver_error, refuse};
+use crate::device::error::{driver_error, reject};
 use crate::device::launch::{ArgType, Packed, WorkSizes};
 use crate::device::module::KernelInfo;
 use crate::device::{DEV_54, Result, Space, Stream};
@@ -56,7 +56,7 @@ impl KernelDriver for OpenCl {
     fn load(on: &OpenClDevice, code: &FormattedCode) -> Result<OpenClProgram> {
         let program = OpenClProgram(if code.format == "cl" {
             let Ok(source) = std::str::from_utf8(&code.data) else {
-                return refuse(DEV_54, Kind::Malformed, "the OpenCL source is not UTF-8");
+                return reject(DEV_54, Kind::Malformed, "the OpenCL source is not UTF-8");
             };
             let created = create_program_with_source(on.context, &[source]);
             OpenCl::checked("clCreateProgramWithSource", created)?

@@ -2,7 +2,7 @@
 
 use super::memory::{SimulatedMemory, space_at};
 use super::{Bug, injected};
-use crate::device::error::{driver_error, refuse};
+use crate::device::error::{driver_error, reject};
 use crate::device::{CopyRequest, DEV_31, DEV_41, DEV_42, Device, Dtype, Result, Space, Stream};
 use crate::rule::Kind;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -139,7 +139,7 @@ impl SimulatedMachine {
         self.log(SimulatedCall::Free(device.id, space));
         if self.memory.size(space).is_none() {
             self.hazards.push(Hazard::FreedTwice(space));
-            return refuse(DEV_31, Kind::Missing, format!("{space:?} is not allocated"));
+            return reject(DEV_31, Kind::Missing, format!("{space:?} is not allocated"));
         }
         // Queued work may still use the space: it runs first (DEV-46).
         let forgets = self.bug == Some(Bug::FreeForgetsTheQueue);
@@ -165,7 +165,7 @@ impl SimulatedMachine {
         let to_host = copy.to_device.kind == Device::CPU.kind;
         if from_host && to_host {
             let message = "neither side of the copy is on the device";
-            return refuse(DEV_41, Kind::Type, message);
+            return reject(DEV_41, Kind::Type, message);
         }
         if !from_host {
             self.check_range(copy.from, copy.from_offset.checked_add(copy.nbytes))?;
@@ -199,7 +199,7 @@ impl SimulatedMachine {
     pub(super) fn push(&mut self, id: i32, stream: Stream, work: Work) -> Result<()> {
         let queue = (id, stream);
         if stream != Stream::DEFAULT && !self.queues.contains_key(&queue) {
-            return refuse(
+            return reject(
                 DEV_42,
                 Kind::Missing,
                 format!("{stream:?} is not a stream of device {id}"),
@@ -353,12 +353,12 @@ impl SimulatedMachine {
     fn check_range(&mut self, space: Space, end: Option<usize>) -> Result<()> {
         let Some(size) = self.memory.size(space) else {
             self.hazards.push(Hazard::UseAfterFree(space));
-            return refuse(DEV_41, Kind::Missing, format!("{space:?} is not allocated"));
+            return reject(DEV_41, Kind::Missing, format!("{space:?} is not allocated"));
         };
         if end.is_none_or(|end| end > size) {
             self.hazards.push(Hazard::OutOfBounds(space));
             let message = format!("a copy of bytes up to {end:?} of a space of {size}");
-            return refuse(DEV_41, Kind::Limit, message);
+            return reject(DEV_41, Kind::Limit, message);
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ mod memory;
 pub use machine::{Hazard, SimulatedCall};
 pub use memory::SimulatedMemory;
 
-use crate::device::error::{out_of_memory, refuse};
+use crate::device::error::{out_of_memory, reject};
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::{current_device, set_current_device};
 use crate::device::{
@@ -178,7 +178,7 @@ impl Simulated {
         if (0..self.devices).contains(&id) {
             return Ok(id);
         }
-        refuse(
+        reject(
             DEV_42,
             Kind::Missing,
             format!("Invalid device id {id}: {} are here", self.devices),

@@ -13,7 +13,7 @@ pub(crate) use pipeline::SpirvShader;
 
 use crate::device::backend::spaces::Handles;
 use crate::device::backend::{Backend, Driver, SpacePart};
-use crate::device::error::refuse;
+use crate::device::error::reject;
 use crate::device::{Attribute, AttributeValue, DEV_41, Device, DeviceApi, Result};
 use crate::rule::Kind;
 use ash::vk;
@@ -85,7 +85,7 @@ impl Driver for Vulkan {
         }
         let SpacePart { offset, nbytes, .. } = part;
         let message = format!("{nbytes} bytes from {offset} of a buffer of {has}");
-        refuse(DEV_41, Kind::Limit, message)
+        reject(DEV_41, Kind::Limit, message)
     }
 
     unsafe fn upload(

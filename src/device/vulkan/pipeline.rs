@@ -4,7 +4,7 @@ use super::Vulkan;
 use super::instance::VulkanDevice;
 use crate::device::backend::Driver;
 use crate::device::backend::code::{KernelDriver, c_name};
-use crate::device::error::refuse;
+use crate::device::error::reject;
 use crate::device::launch::{ArgType, Packed, WorkSizes};
 use crate::device::module::KernelInfo;
 use crate::device::{DEV_51, DEV_54, Result, Space, Stream};
@@ -57,7 +57,7 @@ impl KernelDriver for Vulkan {
     ) -> Result<VulkanPipeline> {
         match program.iter().find(|shader| shader.name == info.name) {
             Some(shader) => make(on, info, shader),
-            None => refuse(
+            None => reject(
                 DEV_54,
                 Kind::Missing,
                 format!("the module has no shader for `{}`", info.name),
@@ -80,7 +80,7 @@ impl KernelDriver for Vulkan {
             let (id, buffer) = Vulkan::backend().memory(space)?;
             // DEV-51: a descriptor can name a buffer of its own device alone, and Vulkan does not look.
             if id != own {
-                return refuse(
+                return reject(
                     DEV_51,
                     Kind::Type,
                     format!("memory of device {id} for a kernel on device {own}"),
@@ -215,7 +215,7 @@ fn make(on: &VulkanDevice, kernel: &KernelInfo, shader: &SpirvShader) -> Result<
             "`{}` has {scalars} scalars of {SLOT} bytes, push constants hold {most} bytes",
             kernel.name
         );
-        return refuse(DEV_51, Kind::Limit, message);
+        return reject(DEV_51, Kind::Limit, message);
     }
     let entry = c_name(kernel)?;
     let create = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);

@@ -176,7 +176,7 @@ fn text_result(kept: &Any) -> Result<(TVMValue, c_int)> {
             argument(unsafe { &*at })
         }
         _ => Err(VAL_19
-            .refused(
+            .rejected(
                 Kind::Unsupported,
                 "bytes as a result have no place to live in before 0.21",
             )

@@ -150,7 +150,7 @@ impl StoragePool {
                 let message = format!(
                     "storage {id} is an image, and not all of its entries are images of the same texels"
                 );
-                return Err(GRF_53.refused(Kind::Malformed, message));
+                return Err(GRF_53.rejected(Kind::Malformed, message));
             }
         }
         // The first scope that is not empty is the pool's. No rule compares the scopes of entries, but for images (GRF-53).
@@ -187,7 +187,7 @@ impl Texture {
                 "entry {index} of shape {:?} is no image in the scope `{scope}`",
                 entry.shape
             );
-            return Err(GRF_53.refused(Kind::Malformed, message));
+            return Err(GRF_53.rejected(Kind::Malformed, message));
         };
         let product = |extents: &[i64]| {
             let mut sizes = extents.iter().map(|extent| u64::try_from(*extent).ok());
@@ -221,7 +221,7 @@ impl Texture {
 #[cold]
 fn too_large(index: usize) -> Violation {
     let message = format!("entry {index} has more bytes than 64 bits count");
-    GRF_23.refused(Kind::Limit, message)
+    GRF_23.rejected(Kind::Limit, message)
 }
 
 /// Bytes of a tensor in a graph: an element of all lanes takes whole bytes.

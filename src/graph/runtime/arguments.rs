@@ -26,7 +26,7 @@ pub(super) fn executor_devices(
             [second, rest @ ..] => (i32::try_from(*first)?, i32::try_from(*second)?, rest),
             [] => {
                 return Err(GRF_43
-                    .refused(Kind::Type, "devices come in pairs of type and index")
+                    .rejected(Kind::Type, "devices come in pairs of type and index")
                     .into());
             }
         };
@@ -46,7 +46,7 @@ pub(super) fn as_module(view: AnyView<'_>) -> function::Result<Module> {
         .and_then(|object| Module::from_object(object).ok())
         .ok_or_else(|| {
             GRF_43
-                .refused(
+                .rejected(
                     Kind::Type,
                     "the argument in the module's place is no module",
                 )
@@ -65,7 +65,7 @@ pub(super) fn count(view: AnyView<'_>) -> function::Result<usize> {
     match usize::try_from(number) {
         Ok(count) => Ok(count),
         Err(_) => Err(GRF_42
-            .refused(Kind::Type, format!("{number} is no number of times"))
+            .rejected(Kind::Type, format!("{number} is no number of times"))
             .into()),
     }
 }

@@ -30,7 +30,7 @@ impl Stepper {
         let nodes = executor.graph().nodes.len();
         if index >= nodes {
             return Err(GRF_40
-                .refused(
+                .rejected(
                     Kind::Missing,
                     format!("there is no node {index}; there are {nodes}"),
                 )
@@ -69,7 +69,7 @@ impl Stepper {
         let entry = entry.and_then(|entry| executor.entry(entry));
         entry.ok_or_else(|| {
             GRF_41
-                .refused(
+                .rejected(
                     Kind::Missing,
                     format!("node {index} has no output {output}"),
                 )

@@ -70,7 +70,7 @@ fn output_by_layer(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
     let entry = entry.and_then(|entry| state.executor.entry(entry));
     let entry = entry.ok_or_else(|| {
         let message = format!("there is no output {index} of node {node}");
-        Error::from(GRF_44.refused(Kind::Missing, message))
+        Error::from(GRF_44.rejected(Kind::Missing, message))
     })?;
     Ok(entry.to_object().into())
 }
@@ -119,7 +119,7 @@ fn debug_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
             .position(|node| node.name == name)
             .ok_or_else(|| {
                 Error::from(
-                    GRF_44.refused(Kind::Missing, format!("cannot find {name} among nodes")),
+                    GRF_44.rejected(Kind::Missing, format!("cannot find {name} among nodes")),
                 )
             })?,
         Err(_) => position(key)?,
@@ -187,7 +187,7 @@ fn known_node(executor: &Executor, node: usize) -> function::Result<()> {
         return Ok(());
     }
     Err(GRF_44
-        .refused(Kind::Missing, format!("there is no node {node}"))
+        .rejected(Kind::Missing, format!("there is no node {node}"))
         .into())
 }
 

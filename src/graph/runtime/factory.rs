@@ -222,7 +222,7 @@ impl ModuleKind for GraphExecutorFactory {
                 if String::try_from(args[0])? != factory.name {
                     // GRF-49: a factory has one model, and the name is only compared with its own.
                     let text = "Currently we only support single model for now.";
-                    return Err(GRF_44.refused(Kind::Missing, text).into());
+                    return Err(GRF_44.rejected(Kind::Missing, text).into());
                 }
                 factory.make(module, &args[1..], true)
             }),

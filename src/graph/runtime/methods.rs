@@ -84,7 +84,7 @@ fn named_output(
     let found = found.map(|(at, _)| at);
     found.ok_or_else(|| {
         GRF_32
-            .refused(Kind::Missing, format!("Invalid output node:{name}"))
+            .rejected(Kind::Missing, format!("Invalid output node:{name}"))
             .into()
     })
 }
@@ -175,7 +175,7 @@ pub(super) fn tensor_or_copy(tensor: &PoolTensor, rest: &[AnyView<'_>]) -> funct
 /// `(name)`: the number of the input, -1 for an unknown name (GRF-44).
 fn input_index(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let name = String::try_from(args[0])
-        .map_err(|_| Error::from(GRF_44.refused(Kind::Type, "Input key is not a string")))?;
+        .map_err(|_| Error::from(GRF_44.rejected(Kind::Type, "Input key is not a string")))?;
     Ok(state
         .executor
         .input_index(&name)
@@ -231,7 +231,7 @@ fn run_from_inputs(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
     for pair in args[2..].chunks_exact(2) {
         let name = String::try_from(pair[0])?;
         let index = state.executor.input_index(&name).ok_or_else(|| {
-            Error::from(GRF_32.refused(Kind::Missing, format!("{name} is not a valid input name")))
+            Error::from(GRF_32.rejected(Kind::Missing, format!("{name} is not a valid input name")))
         })?;
         let tensor = description(&pair[1])?;
         // SAFETY: an argument describes memory that its caller keeps for the call.
@@ -266,7 +266,7 @@ fn load_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Res
 fn share_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let other = as_module(args[0])?;
     let shared = GraphExecutor::of(&other).ok_or_else(|| {
-        Error::from(GRF_44.refused(
+        Error::from(GRF_44.rejected(
             Kind::Type,
             format!(
                 "parameters are shared with a GraphExecutor, not a {}",
@@ -278,7 +278,7 @@ fn share_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
     let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
     // GRF-44: it may be this very executor, whose lock this call has: to wait for it would never end.
     let other = shared.state.try_lock().map_err(|_| {
-        Error::from(GRF_44.refused(
+        Error::from(GRF_44.rejected(
             Kind::Cycle,
             "an executor cannot share parameters with itself",
         ))

@@ -69,7 +69,7 @@ impl Model {
                 path.display(),
                 module.kind()
             );
-            return Err(GRF_43.refused(Kind::Type, message).into());
+            return Err(GRF_43.rejected(Kind::Type, message).into());
         };
         let executor = factory.create(&module, executor_devices(devices)?)?;
         Ok(Model { executor })
@@ -119,7 +119,7 @@ impl Model {
         let unset = self.executor.unset_inputs();
         if !unset.is_empty() {
             let message = format!("these inputs were never set: {}", unset.join(", "));
-            return Err(GRF_32.refused(Kind::Missing, message).into());
+            return Err(GRF_32.rejected(Kind::Missing, message).into());
         }
         self.executor.run()?;
         // GRF-38: a run may return before the kernels of a device are done.

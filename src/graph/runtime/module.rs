@@ -51,7 +51,7 @@ pub(crate) fn provide() {
 fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> function::Result {
     let few = || {
         let count = args.len();
-        GRF_43.refused(
+        GRF_43.rejected(
             Kind::Type,
             format!(
                 "The expected number of arguments for {name} is at least 4, but it has {count}"
@@ -87,7 +87,7 @@ fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> function::Result {
 fn create_factory(args: &[AnyView<'_>]) -> function::Result {
     let [json, module, name, params @ ..] = args else {
         return Err(GRF_43
-            .refused(
+            .rejected(
                 Kind::Type,
                 "needs at least 3 arguments: graph, module, name",
             )

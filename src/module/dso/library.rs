@@ -196,7 +196,7 @@ impl Symbols for Dso {
         let room = room.ok_or_else(|| {
             let (name, path) = (name.text(), self.path.to_string_lossy());
             let text = format!("it is not known where `{name}` of {path} ends");
-            MOD_18.refused(Kind::Unsupported, text)
+            MOD_18.rejected(Kind::Unsupported, text)
         })?;
         // SAFETY: the segment that holds `start` is mapped and readable for at least `room` bytes, as long as `self` is.
         let bytes = unsafe { std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), room) };
@@ -267,7 +267,7 @@ fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
     // glibc says "no such file" of a file for another machine that is there.
     if let Some(foreign) = foreign(path) {
         let text = format!("cannot open {}: {foreign}", path.to_string_lossy());
-        return MOD_01.refused(Kind::Unsupported, text);
+        return MOD_01.rejected(Kind::Unsupported, text);
     }
     let path = path.to_string_lossy();
     let source = match error {
@@ -281,10 +281,10 @@ fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
         && let Some(missing) = words().find(|word| names::is_of_runtime(word.as_bytes()))
     {
         let text = names::not_met(&path, &[missing.to_owned()]);
-        return MOD_26.refused(Kind::Missing, text);
+        return MOD_26.rejected(Kind::Missing, text);
     }
     let colon = if source.is_empty() { "" } else { ": " };
-    MOD_01.refused(
+    MOD_01.rejected(
         Kind::Missing,
         format!("cannot open {path}: {error}{colon}{source}"),
     )

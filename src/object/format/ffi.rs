@@ -35,14 +35,14 @@ impl From<Violation> for GraphFault {
 pub fn check(text: &[u8]) -> Result<(), GraphFault> {
     // The text first: what is wrong with it comes before any rule about the graph.
     let tree = Tree::read(text)?;
-    let missing = |what: &str| OBJ_18.refused(Kind::Missing, format!("the graph has no `{what}`"));
+    let missing = |what: &str| OBJ_18.rejected(Kind::Missing, format!("the graph has no `{what}`"));
     let root = tree.member(tree.root, "root_index");
     let root = root.ok_or_else(|| missing("root_index"))?;
     let nodes = tree.member(tree.root, "nodes");
     let nodes = nodes.ok_or_else(|| missing("nodes"))?;
     let Some(nodes) = tree.items(nodes) else {
         let message = "`nodes` of the graph is no array";
-        return Err(OBJ_18.refused(Kind::Malformed, message).into());
+        return Err(OBJ_18.rejected(Kind::Malformed, message).into());
     };
     // OBJ-18: nodes that the root does not reach are not looked at, as a reader does not decode them.
     let mut state = vec![NodeState::New; nodes.len()];
@@ -58,7 +58,7 @@ pub fn check(text: &[u8]) -> Result<(), GraphFault> {
                 NodeState::Done => {}
                 NodeState::Open => {
                     let message = format!("node {at} contains itself");
-                    return Err(OBJ_19.refused(Kind::Cycle, message).into());
+                    return Err(OBJ_19.rejected(Kind::Cycle, message).into());
                 }
                 NodeState::New => {
                     *state = NodeState::Open;
@@ -108,12 +108,12 @@ fn slot(
 ) -> Result<usize, GraphFault> {
     let Some(named) = named else {
         let message = format!("{} holds what is no index", place());
-        return Err(OBJ_18.refused(Kind::Malformed, message).into());
+        return Err(OBJ_18.rejected(Kind::Malformed, message).into());
     };
     // OBJ-20: a negative index names no node.
     let slot = usize::try_from(named).ok().filter(|slot| *slot < count);
     slot.ok_or_else(|| GraphFault {
-        violation: OBJ_20.refused(
+        violation: OBJ_20.rejected(
             Kind::Malformed,
             format!("{} names node {named}, there are {count}", place()),
         ),
@@ -259,7 +259,7 @@ impl<'a> Tree<'a> {
     /// a key without a value.
     fn children(&self, node: JsonRef, at: usize) -> Result<&[JsonRef], Violation> {
         let missing =
-            |what: &str| OBJ_18.refused(Kind::Missing, format!("node {at} has no {what}"));
+            |what: &str| OBJ_18.rejected(Kind::Missing, format!("node {at} has no {what}"));
         let key = self.member(node, "type").and_then(|key| self.bytes(key));
         let key = key.ok_or_else(|| missing("text `type`"))?;
         // OBJ-18: None has no `data`; upstream ignores any.
@@ -275,7 +275,7 @@ impl<'a> Tree<'a> {
             _ => return Ok(&[]),
         };
         let wrong =
-            |what: &str| OBJ_18.refused(Kind::Malformed, format!("`data` of node {at} {what}"));
+            |what: &str| OBJ_18.rejected(Kind::Malformed, format!("`data` of node {at} {what}"));
         let items = self.items(data).ok_or_else(|| wrong("is no array"))?;
         if pairs && !items.len().is_multiple_of(2) {
             return Err(wrong("has a key without a value"));

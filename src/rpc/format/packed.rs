@@ -321,7 +321,7 @@ impl<'a> PackedValue<'a> {
     ) -> Result<(), Violation> {
         // RPC-40: the count is an i32, and a negative one is malformed.
         let count = i32::try_from(values.len())
-            .map_err(|_| RPC_40.refused(Kind::Limit, format!("{} values", values.len())))?;
+            .map_err(|_| RPC_40.rejected(Kind::Limit, format!("{} values", values.len())))?;
         out.i32(count);
         if !spoken.is_ffi() {
             for value in values {
@@ -419,7 +419,7 @@ impl<'a> PackedValue<'a> {
         };
         let code = code.ok_or_else(|| {
             let message = format!("release {} has no code for {self:?}", spoken.release);
-            RPC_43.refused(Kind::Unsupported, message)
+            RPC_43.rejected(Kind::Unsupported, message)
         })?;
         // RPC-48: upstream follows the number as a pointer.
         if matches!(wanted, S::Module | S::Function) {

@@ -244,7 +244,7 @@ impl<'a> Packet<'a> {
             if !spoken.is_framed() {
                 // RPC-15: up to 0.6 there is no length that could be 0.
                 let message = format!("release {} has no packet of nothing", spoken.release);
-                return Err(RPC_20.refused(Kind::Unsupported, message));
+                return Err(RPC_20.rejected(Kind::Unsupported, message));
             }
             // RPC-11: a length of 0, without a code.
             out.u64(0);
@@ -252,7 +252,7 @@ impl<'a> Packet<'a> {
         };
         let number = code.number(spoken.release).ok_or_else(|| {
             let message = format!("release {} has no {}", spoken.release, code.name());
-            RPC_20.refused(Kind::Unsupported, message)
+            RPC_20.rejected(Kind::Unsupported, message)
         })?;
         let mine = code
             .speaker()
@@ -266,7 +266,7 @@ impl<'a> Packet<'a> {
         body.i32(number);
         // What is wrong with a value has no place: no bytes of it were read.
         self.write_body(spoken, &mut body)
-            .map_err(|broken| broken.rule().refused(broken.kind(), broken.message()))?;
+            .map_err(|broken| broken.rule().rejected(broken.kind(), broken.message()))?;
         let body = body.into_bytes();
         if spoken.is_framed() {
             out.u64(body.len() as u64);
@@ -357,7 +357,7 @@ impl CopyTarget {
             }
             _ => {
                 let message = format!("release {} copies otherwise", spoken.release);
-                return Err(RPC_25.refused(Kind::Unsupported, message));
+                return Err(RPC_25.rejected(Kind::Unsupported, message));
             }
         }
         Ok(())

@@ -82,8 +82,9 @@ impl TensorBlock {
         out.u64(self.data);
         self.device.write(out);
         // RPC-31: the number is an i32, and a negative one would be rejected by its reader.
-        let ndim = i32::try_from(self.shape.len())
-            .map_err(|_| RPC_31.refused(Kind::Limit, format!("{} dimensions", self.shape.len())))?;
+        let ndim = i32::try_from(self.shape.len()).map_err(|_| {
+            RPC_31.rejected(Kind::Limit, format!("{} dimensions", self.shape.len()))
+        })?;
         out.i32(ndim);
         self.dtype.write(out);
         self.shape.iter().for_each(|extent| out.i64(*extent));
@@ -92,7 +93,7 @@ impl TensorBlock {
         } else if self.byte_offset != 0 {
             // RPC-30: dropped without an error, the offset would make the peer read another place.
             let message = format!("release {} sends no offset", spoken.release);
-            return Err(RPC_30.refused(Kind::Unsupported, message));
+            return Err(RPC_30.rejected(Kind::Unsupported, message));
         }
         Ok(())
     }

@@ -52,7 +52,7 @@ macro_rules! try_from_narrow {
                 // An argument of a function loses bits here (VAL-07); `TryFrom` of Rust loses none.
                 <$type>::try_from(wide).map_err(|_| {
                     let message = format!("{wide} does not fit into `{}`", stringify!($type));
-                    VAL_07.refused(Kind::Limit, message)
+                    VAL_07.rejected(Kind::Limit, message)
                 })
             }
         }

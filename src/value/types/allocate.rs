@@ -51,9 +51,9 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     if let Ok(at) = writer.index_of(new.key.as_bytes()) {
         return Ok(writer.keys[at].1);
     }
-    let refuse = |message: String| VAL_15.refused(Kind::Type, message);
+    let reject = |message: String| VAL_15.rejected(Kind::Type, message);
     let Some(slots) = published(new.parent) else {
-        return Err(refuse(format!("type `{}` has no known parent", new.key)));
+        return Err(reject(format!("type `{}` has no known parent", new.key)));
     };
     let parent = &slots.info;
     let depth = parent.type_depth + 1;
@@ -77,7 +77,7 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     let type_index = if new.static_index >= 0 {
         // VAL-14: `duplicate` also where the index would not fit the parent, which is `type` (VAL-15).
         if let Some(other) = info(new.static_index) {
-            return Err(VAL_14.refused(
+            return Err(VAL_14.rejected(
                 Kind::Duplicate,
                 format!(
                     "conflicting static index {} between `{}` and `{}`",
@@ -93,7 +93,7 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
         new.parent.saturating_add(taken)
     } else {
         if !slots.can_overflow {
-            return Err(refuse(format!(
+            return Err(reject(format!(
                 "reach maximum number of sub-classes for `{}`",
                 parent.key()
             )));
@@ -103,7 +103,7 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
         let first = free.unwrap_or(INDICES);
         next = first.saturating_add(wanted);
         if next > INDICES {
-            return Err(refuse(format!(
+            return Err(reject(format!(
                 "type `{}` needs {wanted} indices, and {} are left",
                 new.key,
                 INDICES - first
@@ -113,7 +113,7 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     };
     // VAL-15: the index of a type is larger than that of its parent.
     if type_index <= new.parent || type_index >= INDICES || published(type_index).is_some() {
-        return Err(refuse(format!(
+        return Err(reject(format!(
             "type `{}` would get index {type_index}, its parent has {}",
             new.key, new.parent
         )));

@@ -12,7 +12,7 @@ pub fn column(name: &str) -> Option<&'static Column> {
     writer().column(name.as_bytes())
 }
 
-/// Sets attribute `name` of a type, once. Index 0 only makes the column. An opaque pointer is refused: attributes that are
+/// Sets attribute `name` of a type, once. Index 0 only makes the column. An opaque pointer is rejected: attributes that are
 /// pointers are called as C functions, and nothing shows that this one is.
 ///
 /// # Errors
@@ -22,7 +22,7 @@ pub fn column(name: &str) -> Option<&'static Column> {
 pub fn set_attr(type_index: i32, name: &str, value: Any) -> Result<(), Violation> {
     if value.type_index() == index::OPAQUE {
         let message = format!("TypeAttr `{name}` is a bare pointer, which only C may register");
-        return Err(VAL_15.refused(Kind::Type, message));
+        return Err(VAL_15.rejected(Kind::Type, message));
     }
     // SAFETY: not an opaque pointer.
     unsafe { set_any_attr(type_index, name, value) }
@@ -57,10 +57,10 @@ pub(crate) unsafe fn set_any_attr(
     }
     if published(type_index).is_none() {
         let message = format!("no type has index {type_index}, so that it cannot have `{name}`");
-        return Err(VAL_15.refused(Kind::UnknownKind, message));
+        return Err(VAL_15.rejected(Kind::UnknownKind, message));
     }
     if column.value(type_index).is_some() {
-        return Err(VAL_15.refused(
+        return Err(VAL_15.rejected(
             Kind::Duplicate,
             format!(
                 "TypeAttr `{name}` is already registered for type `{}` (index {type_index})",
@@ -91,7 +91,7 @@ pub(crate) unsafe fn push_field(type_index: i32, mut field: FieldInfo) -> Result
     field.name = unsafe { leak_text(field.name) };
     let name = field.name();
     if info.fields().iter().any(|known| known.name() == name) {
-        return Err(VAL_15.refused(
+        return Err(VAL_15.rejected(
             Kind::Duplicate,
             format!("type `{}` already has a field `{name}`", info.key()),
         ));
@@ -151,7 +151,7 @@ pub(crate) unsafe fn set_metadata(
     let _writer = writer();
     let info = known(type_index)?;
     if info.metadata().is_some() {
-        return Err(VAL_15.refused(
+        return Err(VAL_15.rejected(
             Kind::Duplicate,
             format!(
                 "Overriding `{}`, possible causes:\n- two object definitions with the same type key\n- a library was loaded twice",
@@ -168,7 +168,7 @@ pub(crate) unsafe fn set_metadata(
 
 fn known(type_index: i32) -> Result<&'static TypeInfo, Violation> {
     info(type_index).ok_or_else(|| {
-        VAL_15.refused(
+        VAL_15.rejected(
             Kind::UnknownKind,
             format!("unknown type index {type_index}"),
         )

@@ -33,7 +33,7 @@ pub(super) fn allocator_kind(number: i64) -> Result<AllocatorKind, Error> {
     let known = AllocatorKind::of_number(number);
     known.ok_or_else(|| {
         let message = format!("there is no allocator {number}: 1 is naive, 2 is pooled");
-        VM_30.refused(Kind::Type, message).into()
+        VM_30.rejected(Kind::Type, message).into()
     })
 }
 

@@ -95,7 +95,7 @@ impl VmClosure {
         // VM-28: the index has a meaning in one table alone.
         if Arc::as_ptr(&self.of) != Arc::as_ptr(machine.loaded()) {
             let message = format!("closure `{}` belongs to another executable", self.name);
-            return Err(VM_28.refused(Kind::Type, message).into());
+            return Err(VM_28.rejected(Kind::Type, message).into());
         }
         // Functions of the table have nothing bound. They are most of all calls, and need no list of their own.
         let result = if self.last.is_empty() {
@@ -137,7 +137,7 @@ pub(super) fn invoke(
         _ => {
             let key = key_of(closure.type_index());
             let message = format!("a closure or a function is called, not `{key}`");
-            Err(VM_29.refused(Kind::Type, message).into())
+            Err(VM_29.rejected(Kind::Type, message).into())
         }
     }
 }

@@ -96,7 +96,7 @@ impl DecodedCode {
         // What follows counts instructions and operands in 32 bits; there is no more of either than words.
         if u32::try_from(code.words.len()).is_err() {
             let message = format!("{} words of code", code.words.len());
-            return Err(PAY_88.refused(Kind::Limit, message));
+            return Err(PAY_88.rejected(Kind::Limit, message));
         }
         let frames = code.functions.iter().map(FrameLayout::of);
         let mut decoded = DecodedCode {
@@ -200,7 +200,7 @@ impl FrameLayout {
         let number = |count: i64, what: &str| {
             u32::try_from(count).map_err(|_| {
                 let message = format!("function `{}` has {count} {what}", function.name);
-                PAY_97.refused(Kind::Limit, message)
+                PAY_97.rejected(Kind::Limit, message)
             })
         };
         Ok(FrameLayout {

@@ -49,7 +49,7 @@ impl CallDepth {
         let before = RUNNING.get();
         if before.functions >= DEEPEST {
             let message = format!("functions of the VM call each other more than {DEEPEST} deep");
-            return Err(VM_25.refused(Kind::Limit, message).into());
+            return Err(VM_25.rejected(Kind::Limit, message).into());
         }
         // VM-25: not the outermost, which costs once what its executable says; what recurses would cost that a thousand times.
         let registers = match before.functions {
@@ -60,7 +60,7 @@ impl CallDepth {
             let message = format!(
                 "functions of the VM that call each other have more than {MOST_REGISTERS} registers"
             );
-            return Err(VM_25.refused(Kind::Limit, message).into());
+            return Err(VM_25.rejected(Kind::Limit, message).into());
         }
         RUNNING.set(Running {
             functions: before.functions + 1,

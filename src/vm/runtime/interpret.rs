@@ -235,7 +235,7 @@ impl VirtualMachineImpl {
 fn wrong_condition(type_index: i32) -> Error {
     let key = key_of(type_index);
     VM_21
-        .refused(
+        .rejected(
             Kind::Type,
             format!("a condition is a bool or an integer, not `{key}`"),
         )

@@ -64,7 +64,7 @@ pub(super) fn resolve(
                 let message = format!(
                     "function `{name}` was compiled to work on the registers of a machine (exec_mode \"compiled\"): export the model with exec_mode \"bytecode\""
                 );
-                return Err(VM_12.refused(Kind::Unsupported, message).into());
+                return Err(VM_12.rejected(Kind::Unsupported, message).into());
             }
         };
         functions.push(value);
@@ -77,7 +77,7 @@ pub(super) fn resolve(
         missing.len(),
         missing.into_iter().collect::<Vec<_>>().join(", ")
     );
-    Err(VM_11.refused(Kind::Missing, message).into())
+    Err(VM_11.rejected(Kind::Missing, message).into())
 }
 
 /// VM-11: the imports in order, then the registry.

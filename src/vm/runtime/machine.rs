@@ -267,7 +267,7 @@ impl CallingMachine for VirtualMachineImpl {
         };
         found.ok_or_else(|| {
             let message = format!("the machine has no device {index}, it has {count}");
-            VM_14.refused(Kind::Missing, message).into()
+            VM_14.rejected(Kind::Missing, message).into()
         })
     }
 
@@ -279,7 +279,7 @@ impl CallingMachine for VirtualMachineImpl {
             .find(|place| place.device.kind == Device::CPU.kind);
         host.ok_or_else(|| {
             VM_14
-                .refused(
+                .rejected(
                     Kind::Missing,
                     "the machine has no host device: pass the CPU behind the others",
                 )
@@ -357,7 +357,7 @@ impl VirtualMachineImpl {
             names.join(", "),
             args.len()
         );
-        VM_60.refused(Kind::Type, message).into()
+        VM_60.rejected(Kind::Type, message).into()
     }
 
     /// Index of the function `name` (VM-61).
@@ -380,7 +380,7 @@ impl VirtualMachineImpl {
                 .map(|function| &*function.name)
                 .collect();
             let message = format!("Unknown function: {name}; there are {}", known.join(", "));
-            VM_61.refused(Kind::Missing, message).into()
+            VM_61.rejected(Kind::Missing, message).into()
         })
     }
 
@@ -402,7 +402,7 @@ impl VirtualMachineImpl {
             .and_then(|object| object.downcast::<VmClosure>().ok())
             .ok_or_else(|| {
                 VM_61
-                    .refused(Kind::Missing, format!("Unknown function: {name}"))
+                    .rejected(Kind::Missing, format!("Unknown function: {name}"))
                     .into()
             })
     }

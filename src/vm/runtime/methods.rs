@@ -158,7 +158,7 @@ fn parameter_name(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let found = usize::try_from(at).ok().and_then(|at| names.get(at));
     found.map(|name| (*name).into()).ok_or_else(|| {
         let message = format!("Invalid index for {name} ({at} out of {})", names.len());
-        VM_62.refused(Kind::Missing, message).into()
+        VM_62.rejected(Kind::Missing, message).into()
     })
 }
 

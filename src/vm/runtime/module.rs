@@ -165,7 +165,7 @@ impl LazyMachine {
     fn machine(&self) -> VmResult<&VirtualMachine> {
         self.machine.get().ok_or_else(|| {
             let message = "the machine has no devices yet: call vm_initialization first";
-            VM_30.refused(Kind::Missing, message).into()
+            VM_30.rejected(Kind::Missing, message).into()
         })
     }
 
@@ -184,7 +184,7 @@ impl LazyMachine {
         // VM-30: two threads may both get here; the machine of the first stays.
         self.machine.set(machine).map_err(|_| {
             let message = "the machine has its devices already";
-            VM_30.refused(Kind::Duplicate, message).into()
+            VM_30.rejected(Kind::Duplicate, message).into()
         })
     }
 }
@@ -201,7 +201,7 @@ fn triplets(args: &[AnyView<'_>]) -> VmResult<Vec<(Device, AllocatorKind)>> {
             "vm_initialization takes a device type, a device id and an allocator for each device, it got {} numbers",
             args.len()
         );
-        return Err(VM_30.refused(Kind::Type, message).into());
+        return Err(VM_30.rejected(Kind::Type, message).into());
     }
     args.chunks_exact(3)
         .map(|chunk| {
@@ -210,7 +210,7 @@ fn triplets(args: &[AnyView<'_>]) -> VmResult<Vec<(Device, AllocatorKind)>> {
                 // Types and ids of devices have 32 bits in the C interface.
                 i32::try_from(number).map_err(|_| {
                     let message = format!("{number} is no type or id of a device");
-                    Error::from(VM_30.refused(Kind::Type, message))
+                    Error::from(VM_30.rejected(Kind::Type, message))
                 })
             };
             let device = Device::new(half(0)?, half(1)?);

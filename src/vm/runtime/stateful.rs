@@ -39,7 +39,7 @@ impl VirtualMachineImpl {
         let Some(inputs) = inputs else {
             let message =
                 format!("No inputs set for stateful call of {name}; use `set_input` first.");
-            return Err(VM_62.refused(Kind::Missing, message).into());
+            return Err(VM_62.rejected(Kind::Missing, message).into());
         };
         let views: Vec<AnyView<'_>> = inputs.iter().map(Any::view).collect();
         let output = self.run_function(index, &views)?;
@@ -57,14 +57,14 @@ impl VirtualMachineImpl {
             let message = format!(
                 "No output saved for call of \"{name}\"; use `invoke_stateful` to call it first."
             );
-            return Err(VM_63.refused(Kind::Missing, message).into());
+            return Err(VM_63.rejected(Kind::Missing, message).into());
         };
         for step in path {
             let at = cast::<i64>(*step)?;
             let next = sequence_of(value.view())
                 .and_then(|items| items.get(usize::try_from(at).ok()?).cloned());
             value = next.ok_or_else(|| {
-                VM_63.refused(
+                VM_63.rejected(
                     Kind::Missing,
                     format!("the output of `{name}` has no element {at} there"),
                 )

@@ -175,7 +175,7 @@ fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Error> {
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
     bytes.ok_or_else(|| {
         let message = format!("storage of shape {shape:?} has no size");
-        VM_31.refused(Kind::Limit, message).into()
+        VM_31.rejected(Kind::Limit, message).into()
     })
 }
 
@@ -186,7 +186,7 @@ fn outside(offset: i64, shape: &[i64], dtype: DLDataType, nbytes: usize) -> Erro
         "a tensor of shape {shape:?} and {} at byte {offset} does not lie inside its storage of {nbytes} bytes",
         Dtype::from(dtype)
     );
-    VM_33.refused(Kind::Limit, message).into()
+    VM_33.rejected(Kind::Limit, message).into()
 }
 
 /// A tensor in storage: one block of memory, extents and strides included up to four of them.

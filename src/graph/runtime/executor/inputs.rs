@@ -47,7 +47,7 @@ impl Executor {
         if let Err(broken) = unsafe { target.check_same(source, "") } {
             // The name costs a walk over `arg_nodes`, which only an error is worth.
             let named = format!("input `{}`{}", self.input_name(index), broken.message());
-            return Err(broken.rule().refused(broken.kind(), named).into());
+            return Err(broken.rule().rejected(broken.kind(), named).into());
         }
         // GRF-43: releases write to it, and crash where the library has it in constant memory.
         GRF_43.demand(Kind::Unsupported, !target.is_read_only(), || {

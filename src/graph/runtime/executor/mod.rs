@@ -69,7 +69,7 @@ impl Executor {
         let plan = Plan::of(&graph)?;
         let Some(fallback) = devices.first().copied() else {
             return Err(GRF_30
-                .refused(Kind::Missing, "an executor needs a device")
+                .rejected(Kind::Missing, "an executor needs a device")
                 .into());
         };
         // GRF-30: `device_index` is a type of device, and the caller's order says which one of the type. A type that is not there falls
@@ -173,7 +173,7 @@ impl Executor {
         self.input_index(name).ok_or_else(|| {
             let names = self.graph.inputs().map(|(_, name)| name);
             let known: Vec<&str> = names.take(LISTED).collect();
-            GRF_32.refused(
+            GRF_32.rejected(
                 Kind::Missing,
                 format!(
                     "the graph has no input `{name}`; it has {}: {}",
@@ -233,7 +233,7 @@ impl Executor {
         let node = self.graph.arg_nodes.get(index);
         node.and_then(|node| self.graph.entry_of(*node, 0))
             .ok_or_else(|| {
-                GRF_32.refused(
+                GRF_32.rejected(
                     Kind::Missing,
                     format!(
                         "there is no input {index}; there are {}",
@@ -250,7 +250,7 @@ impl Executor {
             .get(index)
             .and_then(|head| self.graph.entry_id(*head))
             .ok_or_else(|| {
-                GRF_32.refused(
+                GRF_32.rejected(
                     Kind::Missing,
                     format!(
                         "there is no output {index}; there are {}",

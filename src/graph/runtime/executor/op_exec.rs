@@ -61,7 +61,7 @@ impl Executor {
                         "node {index} (`{}`) copies one entry to another of the same size; its arguments have {sizes:?} bytes",
                         node.name
                     );
-                    return Err(GRF_36.refused(Kind::Malformed, message).into());
+                    return Err(GRF_36.rejected(Kind::Malformed, message).into());
                 }
                 (name, _) => match kernels(name)? {
                     Some(function) => {

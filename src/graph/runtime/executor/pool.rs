@@ -22,14 +22,14 @@ impl PoolMemory {
     /// GRF-23 for a size that this machine cannot address; what the device rejects.
     pub(super) fn take(pool: &StoragePool, home: ExecutorDevice) -> Result<Arc<PoolMemory>, Error> {
         let bytes = pool.bytes;
-        let refused =
-            || Error::from(GRF_23.refused(Kind::Limit, format!("a pool of {bytes} bytes")));
+        let rejected =
+            || Error::from(GRF_23.rejected(Kind::Limit, format!("a pool of {bytes} bytes")));
         // GRF-30: in whole words of float32, as in every release; a kernel may write its last word whole.
         let whole = bytes.checked_next_multiple_of(4);
         let whole = whole.and_then(|whole| usize::try_from(whole).ok());
-        let whole = whole.ok_or_else(refused)?;
-        let words = i64::try_from(whole / 4).map_err(|_| refused())?;
-        let bytes = usize::try_from(bytes).map_err(|_| refused())?;
+        let whole = whole.ok_or_else(rejected)?;
+        let words = i64::try_from(whole / 4).map_err(|_| rejected())?;
+        let bytes = usize::try_from(bytes).map_err(|_| rejected())?;
         // GRF-30: a pool is float32 to the device, whatever its entries are: releases allocate a vector of them.
         let hint = Dtype::scalar(Dtype::FLOAT, 32);
         let scope = pool.scope.as_str();
@@ -38,7 +38,7 @@ impl PoolMemory {
             (Some(texture), scope) => {
                 let extents = texture.extents().map(i64::try_from);
                 let [Ok(height), Ok(width), Ok(channel)] = extents else {
-                    return Err(refused());
+                    return Err(rejected());
                 };
                 let extents = [height, width, channel];
                 home.api

@@ -211,7 +211,7 @@ impl PoolTensor {
             true => Ok(()),
             false => {
                 let message = format!("{what} does not lie in one piece");
-                Err(GRF_33.refused(Kind::Unsupported, message))
+                Err(GRF_33.rejected(Kind::Unsupported, message))
             }
         }
     }
@@ -236,7 +236,7 @@ impl PoolTensor {
             "{what} is {} {:?}, not {dtype} {shape:?}",
             self.dtype, self.shape
         );
-        Err(GRF_33.refused(Kind::Type, message))
+        Err(GRF_33.rejected(Kind::Type, message))
     }
 
     /// Zeros in every byte.
@@ -314,7 +314,7 @@ impl PoolTensor {
             (from, to) => {
                 let message =
                     format!("cannot copy from device type {from} to {to}: go through the host");
-                return Err(GRF_36.refused(Kind::Unsupported, message).into());
+                return Err(GRF_36.rejected(Kind::Unsupported, message).into());
             }
         };
         let home = &self.memory.home;
@@ -390,5 +390,5 @@ pub(in crate::graph::runtime) fn whole(tensor: &object::Tensor) -> Result<&DLTen
     let message = format!(
         "the elements of the tensor are {dtype} and may be packed; a graph has whole bytes for each"
     );
-    Err(GRF_33.refused(Kind::Type, message))
+    Err(GRF_33.rejected(Kind::Type, message))
 }

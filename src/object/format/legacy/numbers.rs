@@ -93,7 +93,7 @@ fn no_number(node: &LegacyNode, text: &str) -> Violation {
         "a `{}` has `{text}` where a number is expected",
         node.type_key
     );
-    OBJ_36.refused(Kind::Malformed, message)
+    OBJ_36.rejected(Kind::Malformed, message)
 }
 
 /// An integer that fits `T`, in decimal digits (OBJ-36).

@@ -67,7 +67,7 @@ pub fn from_words(words: &[i64]) -> Any {
 /// OBJ-10 for a number of bytes that is no multiple of 8.
 pub fn from_bytes(bytes: &[u8]) -> Result {
     if !bytes.len().is_multiple_of(8) {
-        let said = OBJ_10.refused(
+        let said = OBJ_10.rejected(
             Kind::Malformed,
             format!(
                 "BigInt content must contain whole 64-bit words, not {} bytes",

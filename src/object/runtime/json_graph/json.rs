@@ -140,7 +140,7 @@ pub(crate) fn string_text(bytes: &[u8], out: &mut Vec<u8>) {
 /// The ValueError with OBJ-17, kind limit, for an indent or a text that is too long.
 #[cold]
 fn too_much(message: String) -> Error {
-    Error::of_violation(ErrorKind::Value, OBJ_17.refused(Kind::Limit, message))
+    Error::of_violation(ErrorKind::Value, OBJ_17.rejected(Kind::Limit, message))
 }
 
 /// A text that is being written.
@@ -184,7 +184,7 @@ impl JsonWriter {
             index::ARRAY | index::LIST | index::MAP => self.container(value)?,
             own => {
                 let message = format!("Unsupported type: `{}`", types::key_of(own));
-                let said = OBJ_17.refused(Kind::Unsupported, message);
+                let said = OBJ_17.rejected(Kind::Unsupported, message);
                 return Err(Error::of_violation(ErrorKind::Value, said));
             }
         }
@@ -208,7 +208,7 @@ impl JsonWriter {
         // OBJ-40: with the outermost counted as one.
         if self.open.len() >= MAX_DEPTH {
             let message = format!("the value nests deeper than {MAX_DEPTH}");
-            return Err(OBJ_40.refused(Kind::Limit, message).into());
+            return Err(OBJ_40.rejected(Kind::Limit, message).into());
         }
         depth::check_stack()?;
         // Only what is on the way: a value that occurs twice side by side is written twice.

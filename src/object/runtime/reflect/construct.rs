@@ -62,11 +62,11 @@ impl InitParameters {
     }
 
     /// An error of this constructor: a TypeError with OBJ-15, whose text begins with the type.
-    fn refuse(&self, message: impl std::fmt::Display) -> Error {
+    fn reject(&self, message: impl std::fmt::Display) -> Error {
         let message = format!("{}.__ffi_init__() {message}", self.key);
         Error::of_violation(
             ErrorKind::Type,
-            crate::object::OBJ_15.refused(Kind::Type, message),
+            crate::object::OBJ_15.rejected(Kind::Type, message),
         )
     }
 
@@ -115,7 +115,7 @@ impl InitParameters {
             None => (args, &args[args.len()..]),
         };
         if positional.len() > self.positional.len() {
-            return Err(self.refuse(format_args!(
+            return Err(self.reject(format_args!(
                 "takes at most {} positional argument(s), but {} were given",
                 self.positional.len(),
                 positional.len()
@@ -126,17 +126,17 @@ impl InitParameters {
         }
         for pair in named.chunks(2) {
             let [name, value] = pair else {
-                return Err(self.refuse("KWARGS requires an even number of key-value arguments"));
+                return Err(self.reject("KWARGS requires an even number of key-value arguments"));
             };
             let name = cast::<String>(*name)?;
             let Some(at) = self.named(&name) else {
                 return Err(
-                    self.refuse(format_args!("got an unexpected keyword argument '{name}'"))
+                    self.reject(format_args!("got an unexpected keyword argument '{name}'"))
                 );
             };
             // OBJ-15: a field with two values is an error, wherever the first one comes from.
             if bound[at] {
-                return Err(self.refuse(format_args!("got multiple values for argument '{name}'")));
+                return Err(self.reject(format_args!("got multiple values for argument '{name}'")));
             }
             set(at, *value, &mut bound)?;
         }
@@ -150,7 +150,7 @@ impl InitParameters {
     /// A TypeError with OBJ-15 where the maker of the type returned an object without the field.
     fn own<'a>(&self, object: &'a ObjectRef, at: usize) -> Result<OwnField<'a>> {
         OwnField::of(object, self.info, |_| self.fields.get(at).copied())
-            .ok_or_else(|| self.refuse("made an object of another type"))
+            .ok_or_else(|| self.reject("made an object of another type"))
     }
 
     /// Sets the fields that no argument names to their defaults; those without one that are no parameters stay as they were made.
@@ -174,7 +174,7 @@ impl InitParameters {
             } else {
                 "argument"
             };
-            return Err(self.refuse(format_args!("missing required {what}: '{}'", field.name())));
+            return Err(self.reject(format_args!("missing required {what}: '{}'", field.name())));
         }
         Ok(())
     }
@@ -234,7 +234,7 @@ pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
 /// A ValueError for a size that does not hold all fields, or is less than that of an ancestor; a TypeError where a Rust type is behind
 /// the type or an ancestor.
 fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
-    let refuse = |kind: ErrorKind<'_>, why: String| {
+    let reject = |kind: ErrorKind<'_>, why: String| {
         let message = format!("Type `{}` cannot be a record: {why}", info.key());
         Err(Error::new(kind, message))
     };
@@ -242,12 +242,12 @@ fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
     for one in info.ancestors().iter().copied().chain([info]) {
         if !is_open(one) {
             let why = format!("objects of `{}` are laid out by this library", one.key());
-            return refuse(ErrorKind::Type, why);
+            return reject(ErrorKind::Type, why);
         }
         let least = one.metadata().map_or(0, |metadata| metadata.total_size);
         if usize::try_from(least).is_ok_and(|least| least > size) {
             let why = format!("`{}` has {least} bytes, it has {size}", one.key());
-            return refuse(ErrorKind::Value, why);
+            return reject(ErrorKind::Value, why);
         }
     }
     for field in info.all_fields() {
@@ -256,7 +256,7 @@ fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
         let fits = end.and_then(|end| usize::try_from(end).ok());
         if field.offset < size_of::<Header>() as i64 || fits.is_none_or(|end| end > size) {
             let why = format!("field `{}` does not lie in its {size} bytes", field.name());
-            return refuse(ErrorKind::Value, why);
+            return reject(ErrorKind::Value, why);
         }
     }
     Ok(())

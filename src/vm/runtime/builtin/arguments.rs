@@ -42,5 +42,5 @@ pub(super) fn is_compact(dl: &DLTensor) -> bool {
 /// A value of the wrong type, under `rule`.
 #[cold]
 pub(super) fn wrong_type<T>(rule: Rule, message: String) -> VmResult<T> {
-    Err(rule.refused(Kind::Type, message).into())
+    Err(rule.rejected(Kind::Type, message).into())
 }

@@ -73,7 +73,7 @@ impl ShapeHeap<'_> {
         found.ok_or_else(|| {
             let count = self.cells.len();
             let message = format!("the shape heap has no cell {at}, it has {count}");
-            VM_48.refused(Kind::Missing, message).into()
+            VM_48.rejected(Kind::Missing, message).into()
         })
     }
 

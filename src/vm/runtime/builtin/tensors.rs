@@ -190,7 +190,7 @@ pub(super) fn to_device(args: &[AnyView<'_>]) -> VmResult {
         let number = int(args, at)?;
         i32::try_from(number).map_err(|_| {
             let message = format!("{number} is no type or index of a device");
-            Error::from(VM_55.refused(Kind::Type, message))
+            Error::from(VM_55.rejected(Kind::Type, message))
         })
     };
     let device = Device::new(number(1)?, number(2)?);

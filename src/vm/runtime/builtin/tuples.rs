@@ -29,7 +29,7 @@ pub(super) fn tuple_getitem(args: &[AnyView<'_>]) -> VmResult {
 /// VM-49 for an index outside of the tuple.
 fn no_element(at: i64, count: usize) -> Error {
     let message = format!("there is no element {at} in a tuple of {count}");
-    VM_49.refused(Kind::Missing, message).into()
+    VM_49.rejected(Kind::Missing, message).into()
 }
 
 /// [`tuple_reset_item`] that leaves a tuple alone which has another holder, which may read the element. Its

@@ -265,7 +265,7 @@ impl MapTable {
             }
         }
         let moved = "a key of a map hashes to another chain now than when it was inserted";
-        let broken = OBJ_07.refused(crate::rule::Kind::Malformed, moved);
+        let broken = OBJ_07.rejected(crate::rule::Kind::Malformed, moved);
         Err(Error::of_violation(ErrorKind::Internal, broken))
     }
 }
@@ -274,5 +274,5 @@ impl MapTable {
 #[cold]
 fn chain_too_long(longest: u64) -> Error {
     let message = format!("more than {longest} keys of one map share a chain of its table");
-    OBJ_39.refused(crate::rule::Kind::Limit, message).into()
+    OBJ_39.rejected(crate::rule::Kind::Limit, message).into()
 }

@@ -215,6 +215,6 @@ fn out_of_bounds(what: impl std::fmt::Display, bounds: impl std::fmt::Display) -
     let message = format!("{what} out of bounds {bounds}");
     Error::of_violation(
         ErrorKind::Index,
-        OBJ_04.refused(crate::rule::Kind::Missing, message),
+        OBJ_04.rejected(crate::rule::Kind::Missing, message),
     )
 }

@@ -186,12 +186,12 @@ unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u
             format!("a tensor of {} dimensions has no extents", dl.ndim)
         })
         .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))?;
-    let refuse = |kept: bool, message: &dyn Fn() -> String| -> Result<()> {
+    let reject = |kept: bool, message: &dyn Fn() -> String| -> Result<()> {
         OBJ_12
             .demand(Kind::Unsupported, kept, message)
             .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))
     };
-    refuse(flags & PADDED == 0, &|| {
+    reject(flags & PADDED == 0, &|| {
         "Subbyte type padding is not supported: the tensor pads its sub-byte elements to bytes"
             .into()
     })?;
@@ -199,13 +199,13 @@ unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u
     if alignment > 0 && is_addressable(dl.device) {
         // The first element lies at `byte_offset` behind `data`, and it is the one that has to be aligned.
         let address = (dl.data as usize).wrapping_add(dl.byte_offset as usize);
-        refuse(address.is_multiple_of(alignment as usize), &|| {
+        reject(address.is_multiple_of(alignment as usize), &|| {
             format!("FromDLPack: Data is not aligned to {alignment} bytes.")
         })?;
     }
     // SAFETY: the contract of `is_contiguous` is that of `dims_of`.
     let compact = unsafe { dl.is_contiguous() };
-    refuse(!contiguous || compact, &|| {
+    reject(!contiguous || compact, &|| {
         "FromDLPack: Tensor is not contiguous.".into()
     })
 }

@@ -127,7 +127,7 @@ impl Tensor {
         let room = self.memory()?;
         if room.len() != bytes.len() {
             return Err(OBJ_11
-                .refused(
+                .rejected(
                     Kind::Malformed,
                     format!("{} bytes for a tensor of {}", bytes.len(), room.len()),
                 )
@@ -147,7 +147,7 @@ impl Tensor {
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.is_read_only() {
             let message = "the producer of the tensor marks its memory read-only";
-            return Err(OBJ_12.refused(Kind::Unsupported, message).into());
+            return Err(OBJ_12.rejected(Kind::Unsupported, message).into());
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ impl Tensor {
 #[cold]
 pub(super) fn out_of_reach() -> Error {
     let message = "the bytes of a tensor are only at hand when it is compact and on the CPU";
-    OBJ_11.refused(Kind::Unsupported, message).into()
+    OBJ_11.rejected(Kind::Unsupported, message).into()
 }
 
 /// Device types that the CPU can read: its own memory, pinned memory of CUDA (3) and ROCm (11), managed memory of CUDA (13).

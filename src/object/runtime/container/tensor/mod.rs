@@ -220,20 +220,20 @@ impl Tensor {
         let layout = bytes
             .and(whole)
             .and_then(|bytes| std::alloc::Layout::from_size_align(bytes.max(1), 64).ok());
-        let refused = |why: &str| {
+        let rejected = |why: &str| {
             let message = format!("a tensor of shape {shape:?} {why}");
-            Error::from(OBJ_11.refused(Kind::Limit, message))
+            Error::from(OBJ_11.rejected(Kind::Limit, message))
         };
         // Apart from a size that is too large, though neither has a layout.
         if shape.iter().any(|extent| *extent < 0) {
-            return Err(refused("has a negative extent"));
+            return Err(rejected("has a negative extent"));
         }
-        let layout = layout.ok_or_else(|| refused("is too large"))?;
+        let layout = layout.ok_or_else(|| rejected("is too large"))?;
         // SAFETY: the layout is not empty.
         let data = unsafe { std::alloc::alloc_zeroed(layout) };
         if data.is_null() {
             let bytes = layout.size();
-            return Err(refused(&format!(
+            return Err(rejected(&format!(
                 "needs {bytes} bytes, and there is no memory for them"
             )));
         }

@@ -89,7 +89,7 @@ impl Tensor {
                 "{} elements for a tensor of shape {shape:?}",
                 elements.len()
             );
-            return Err(OBJ_11.refused(Kind::Malformed, message).into());
+            return Err(OBJ_11.rejected(Kind::Malformed, message).into());
         }
         let tensor = Tensor::empty(shape, T::DTYPE)?;
         let (from, to) = (elements.as_ptr().cast::<u8>(), tensor.dl().data.cast());
@@ -111,7 +111,7 @@ impl Tensor {
         let dl = self.dl();
         if dl.dtype != T::DTYPE {
             let message = format!("elements of `{}` are read as `{}`", dl.dtype, T::DTYPE);
-            return Err(OBJ_11.refused(Kind::Type, message).into());
+            return Err(OBJ_11.rejected(Kind::Type, message).into());
         }
         // Before memory is reserved: the extents of a tensor elsewhere may count anything.
         if !is_cpu(dl.device) {
@@ -124,7 +124,7 @@ impl Tensor {
         let mut elements = Vec::new();
         if elements.try_reserve_exact(count).is_err() {
             let message = format!("{count} elements have no room in memory");
-            return Err(OBJ_11.refused(Kind::Limit, message).into());
+            return Err(OBJ_11.rejected(Kind::Limit, message).into());
         }
         self.each_element(|bytes| elements.extend(T::first(bytes)))?;
         if elements.len() != count {
@@ -143,7 +143,7 @@ impl Tensor {
                 "a tensor of shape {:?} has no count of elements",
                 self.shape()
             );
-            OBJ_11.refused(Kind::Limit, message).into()
+            OBJ_11.rejected(Kind::Limit, message).into()
         })
     }
 }
@@ -151,7 +151,7 @@ impl Tensor {
 #[cold]
 fn lacking(count: usize, there: usize) -> Error {
     let message = format!("a tensor of {count} elements has {there} in memory");
-    OBJ_11.refused(Kind::Missing, message).into()
+    OBJ_11.rejected(Kind::Missing, message).into()
 }
 
 /// Shape, data type and device; elements may be many, and on another device.

@@ -15,7 +15,7 @@ use crate::value::{
 };
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
-/// The value of a graph. Only what the root reaches is decoded; a cycle is refused (OBJ-19), where the reference runs out
+/// The value of a graph. Only what the root reaches is decoded; a cycle is rejected (OBJ-19), where the reference runs out
 /// of stack.
 ///
 /// # Errors
@@ -27,7 +27,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 /// `__data_from_json__` or the setter of a field fails with.
 pub fn decode(graph: AnyView<'_>) -> Result {
     if graph.type_index() != index::MAP {
-        return Err(refuse("Invalid JSON Object Graph, expected an object"));
+        return Err(reject("Invalid JSON Object Graph, expected an object"));
     }
     let root = part(graph, "root_index", index::INT, "integer")?;
     let nodes = part(graph, "nodes", index::ARRAY, "array")?;
@@ -53,7 +53,7 @@ fn part(graph: AnyView<'_>, name: &str, type_index: i32, words: &str) -> Result 
     let message = format!("Invalid JSON Object Graph, expected `{name}` {words} field");
     match member_of(graph, name)? {
         Some(part) if part.type_index() == type_index => Ok(part),
-        Some(_) => Err(refuse(message)),
+        Some(_) => Err(reject(message)),
         None => Err(missing(ErrorKind::Value, message)),
     }
 }
@@ -102,7 +102,7 @@ impl GraphDecoder {
             .filter(|&slot| slot < self.nodes.len());
         let Some(slot) = slot else {
             return Err(OBJ_20
-                .refused(
+                .rejected(
                     Kind::Malformed,
                     format!("Invalid JSON Object Graph: invalid node index {at}"),
                 )
@@ -148,7 +148,7 @@ impl GraphDecoder {
             );
             return Err(Error::of_violation(
                 ErrorKind::Type,
-                OBJ_18.refused(Kind::Malformed, message),
+                OBJ_18.rejected(Kind::Malformed, message),
             ));
         }
         let key = cast::<String>(data_of(node, "type")?.view())?;
@@ -307,7 +307,7 @@ impl GraphDecoder {
 /// A ValueError with OBJ-18 for another number of parts, a TypeError for one that is no integer of 32 bits.
 fn device(parts: &Array) -> Result<DLDevice> {
     let [device_type, device_id] = parts.as_slice() else {
-        return Err(refuse(format!(
+        return Err(reject(format!(
             "Invalid JSON Object Graph: Device data must be an array of [device_type, device_id], got {} element(s)",
             parts.len()
         )));
@@ -364,11 +364,11 @@ fn enum_member(type_index: i32, data: AnyView<'_>) -> Result {
 }
 
 /// The ValueError for a graph of another form.
-fn refuse(message: impl Into<String>) -> Error {
-    Error::of_violation(ErrorKind::Value, OBJ_18.refused(Kind::Malformed, message))
+fn reject(message: impl Into<String>) -> Error {
+    Error::of_violation(ErrorKind::Value, OBJ_18.rejected(Kind::Malformed, message))
 }
 
 /// What a graph lacks.
 fn missing(kind: ErrorKind<'_>, message: impl Into<String>) -> Error {
-    Error::of_violation(kind, OBJ_18.refused(Kind::Missing, message))
+    Error::of_violation(kind, OBJ_18.rejected(Kind::Missing, message))
 }

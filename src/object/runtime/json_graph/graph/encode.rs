@@ -69,7 +69,7 @@ impl GraphEncoder {
                     format!("Cycle detected during serialization: a {name} contains itself");
                 return Err(Error::of_violation(
                     ErrorKind::Value,
-                    OBJ_19.refused(Kind::Cycle, message),
+                    OBJ_19.rejected(Kind::Cycle, message),
                 ));
             }
             depth::check_saved(self.open.len() + 1)?;

@@ -71,7 +71,7 @@ struct LegacyDecoder<'a> {
 /// The error for a node whose representation or attributes its type does not have (OBJ-33).
 fn wrong(node: &LegacyNode, what: impl AsRef<str>) -> Error {
     let message = format!("a `{}` {}", node.type_key, what.as_ref());
-    OBJ_33.refused(Kind::Malformed, message).into()
+    OBJ_33.rejected(Kind::Malformed, message).into()
 }
 
 impl LegacyDecoder<'_> {
@@ -86,7 +86,7 @@ impl LegacyDecoder<'_> {
         // OBJ-23: upstream takes the number of nodes itself for an index, and reads what is behind the list.
         let Some(node) = graph.nodes.get(at) else {
             let message = format!("node {at} of {}", graph.nodes.len());
-            return Err(OBJ_23.refused(Kind::Malformed, message).into());
+            return Err(OBJ_23.rejected(Kind::Malformed, message).into());
         };
         if let Some(done) = &self.done[at] {
             self.below = self.below.max(self.height[at]);
@@ -94,7 +94,7 @@ impl LegacyDecoder<'_> {
         }
         if self.open[at] {
             let message = format!("node {at} contains itself");
-            return Err(OBJ_27.refused(Kind::Cycle, message).into());
+            return Err(OBJ_27.rejected(Kind::Cycle, message).into());
         }
         depth::check_saved(self.depth + 1)?;
         depth::check_stack()?;
@@ -212,7 +212,7 @@ fn attribute<'n>(node: &'n LegacyNode, name: &str) -> Result<&'n str> {
     // OBJ-33: what no attribute has may be a field that came later, and is still an error: only a default says what it would be.
     let text = text.ok_or_else(|| {
         let message = format!("a `{}` has no attribute `{name}`", node.type_key);
-        Error::from(OBJ_33.refused(Kind::Missing, message))
+        Error::from(OBJ_33.rejected(Kind::Missing, message))
     })?;
     std::str::from_utf8(text).map_err(|_| wrong(node, format!("has bytes under `{name}`")))
 }

@@ -96,7 +96,7 @@ impl LegacyEncoder {
         if let Some(known) = self.known(value, address)? {
             if self.open.contains(&known) {
                 let message = format!("a `{}` contains itself", types::key_of(value.type_index()));
-                return Err(OBJ_27.refused(Kind::Cycle, message).into());
+                return Err(OBJ_27.rejected(Kind::Cycle, message).into());
             }
             return Ok((known, true));
         }
@@ -147,7 +147,7 @@ impl LegacyEncoder {
             self.release,
             types::key_of(value.type_index())
         );
-        OBJ_33.refused(Kind::Unsupported, message).into()
+        OBJ_33.rejected(Kind::Unsupported, message).into()
     }
 
     /// Short, as what it calls by recursion is: a thread may have little stack.

@@ -42,7 +42,7 @@ fn mutated_by(type_index: i32, hook: MutateFn, in_place: MutateFn) {
 fn set(type_index: i32, column: &column::TypeAttribute, hook: *mut c_void) {
     // SAFETY: a C function of the convention of the attribute.
     let hook = unsafe { Any::handle(hook) };
-    // SAFETY: as for `Any::handle`; code of this library is there for ever. It is refused only when another thread was faster,
+    // SAFETY: as for `Any::handle`; code of this library is there for ever. It is rejected only when another thread was faster,
     // whose hook then stands.
     let _ = unsafe { set_any_attr(type_index, column.name(), hook) };
 }

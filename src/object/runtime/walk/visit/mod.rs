@@ -306,7 +306,7 @@ fn interrupt_or_none(answer: Any) -> Result {
         return Ok(answer);
     }
     let message = unexpected("Optional<ffi.VisitInterrupt>", &answer);
-    Err(OBJ_34.refused(Kind::Type, message).into())
+    Err(OBJ_34.rejected(Kind::Type, message).into())
 }
 
 /// What is wrong with a callback's answer.

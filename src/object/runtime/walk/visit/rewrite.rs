@@ -259,7 +259,7 @@ pub(crate) fn mutate(root: Any, callbacks: Rewriters) -> Result {
 pub(crate) fn copy(source: &Ref<MutatorObj>) -> ObjectRef {
     let region = source.region.kind();
     if !std::ptr::eq(source.table, &TABLE) {
-        return Ref::new(MutatorObj::new(&REFUSING, region)).into_object();
+        return Ref::new(MutatorObj::new(&REJECTING, region)).into_object();
     }
     // SAFETY: the table is only ever in a `Rewrite`.
     let rewrite = unsafe { &*source.as_ptr().cast::<Rewrite>() };
@@ -275,15 +275,15 @@ pub(crate) fn copy(source: &Ref<MutatorObj>) -> ObjectRef {
 }
 
 /// The table of a copy whose original belongs to another library.
-static REFUSING: MutatorTable = MutatorTable {
-    mutate: refuse,
-    maybe_in_place: refuse,
-    remap_get: refuse,
-    remap_set: refuse_set,
+static REJECTING: MutatorTable = MutatorTable {
+    mutate: reject,
+    maybe_in_place: reject,
+    remap_get: reject,
+    remap_set: reject_set,
 };
 
 /// The error of every function of that table: what the original did is behind its public part, whose size is not known here.
-fn refused() -> Result {
+fn rejected() -> Result {
     Err(Error::new(
         ErrorKind::Type,
         "this is the copy of a mutator whose own part is not known here",
@@ -291,13 +291,13 @@ fn refused() -> Result {
 }
 
 /// Fails, as a function over a value.
-unsafe extern "C-unwind" fn refuse(_: *mut MutatorObj, _: RawAny) -> RawAny {
-    answer(refused)
+unsafe extern "C-unwind" fn reject(_: *mut MutatorObj, _: RawAny) -> RawAny {
+    answer(rejected)
 }
 
 /// Fails, as a function over a variable and a value.
-unsafe extern "C-unwind" fn refuse_set(_: *mut MutatorObj, _: RawAny, _: RawAny) -> RawAny {
-    answer(refused)
+unsafe extern "C-unwind" fn reject_set(_: *mut MutatorObj, _: RawAny, _: RawAny) -> RawAny {
+    answer(rejected)
 }
 
 /// What strings, bytes and big integers do: nothing.

@@ -214,7 +214,7 @@ impl WalkAnswer {
             index::VISIT_INTERRUPT => Ok(WalkAnswer::Stop(returned)),
             _ => {
                 let message = unexpected("WalkResult", &returned);
-                Err(OBJ_34.refused(Kind::Type, message).into())
+                Err(OBJ_34.rejected(Kind::Type, message).into())
             }
         }
     }
@@ -242,7 +242,7 @@ pub(crate) fn visit(root: AnyView<'_>, callbacks: Callbacks) -> Result<Option<Re
 }
 
 /// A copy of a visitor. What is behind the public part is only known for our own; a copy of another library's has a
-/// table that refuses, where the reference would read past the end of the copy.
+/// table that rejects, where the reference would read past the end of the copy.
 pub(crate) fn copy(source: &Ref<VisitorObj>) -> ObjectRef {
     let region = source.region.kind();
     if std::ptr::eq(source.table, &TABLE) {
@@ -257,16 +257,16 @@ pub(crate) fn copy(source: &Ref<VisitorObj>) -> ObjectRef {
         copy.visitor.region.set(region);
         return copy.into_object();
     }
-    let copy = Ref::new(VisitorObj::new(blank(), &REFUSING));
+    let copy = Ref::new(VisitorObj::new(blank(), &REJECTING));
     copy.region.set(region);
     copy.into_object()
 }
 
 /// The table of a copy whose original belongs to another library.
-static REFUSING: VisitorTable = VisitorTable { visit: refuse };
+static REJECTING: VisitorTable = VisitorTable { visit: reject };
 
 /// Fails: what the original did is behind its public part, whose size is not known here.
-unsafe extern "C-unwind" fn refuse(_: *mut VisitorObj, _: RawAny) -> RawAny {
+unsafe extern "C-unwind" fn reject(_: *mut VisitorObj, _: RawAny) -> RawAny {
     answer(|| {
         Err(Error::new(
             ErrorKind::Type,
