@@ -11,6 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 # No mutant: all is as it is. Every mutant: those that are executed are listed.
 NONE, LISTING = 0, 2**32 - 1
 MEMORY = 6 << 30
+# The tests of the formats, and those of what runs; rpc has both.
+FORMATS = ("wire", "tensor", "payload", "import_tree", "blob", "rpc")
+RUNTIME = ("value", "function", "object", "module", "device", "graph", "vm")
+GROUPS = ((FORMATS, "formats"), (RUNTIME, "runtime"))
 RULE = re.compile(r"[A-Z]{2,6}-\d\d")
 
 
@@ -87,17 +91,20 @@ class Suite:
 
 
 class Tests:
-    """The tests of one chapter: tests/*/<chapter>*.rs, and those beside its code."""
+    """The tests of one chapter, tests/*/<chapter>*.rs and those beside its code, and behind them the others of its group: what is
+    compiled for C or run as a program stands in tests that no chapter names."""
 
     def __init__(self, chapter, programs, work, timeout):
         self.work, self.timeout = work, timeout
-        self.commands = [
-            [program] if kind == "test" else [program, f"{chapter}::"]
-            for (kind, name, is_test), program in sorted(programs.items())
-            if is_test and (kind == "lib" or kind == "test" and re.fullmatch(f"{chapter}(_.*)?", name))
-        ]
+        group = {name for chapters, name in GROUPS if chapter in chapters}
+        own, others = [], []
+        for (kind, name, is_test), program in sorted(programs.items()):
+            if is_test and kind == "lib":
+                own.append([program, f"{chapter}::"])
+            elif is_test and kind == "test":
+                (own if belongs(name, chapter) else others if group_of(work, name) in group else []).append([program])
         # A test that fails without any mutant says nothing of one.
-        self.commands = [command for command in self.commands if not self.fails(command, NONE)]
+        self.commands = [command for command in own + others if not self.fails(command, NONE)]
 
     def fails(self, command, number):
         try:
@@ -113,8 +120,16 @@ class Tests:
         return any(self.fails(command, number) for command in self.commands)
 
 
+def belongs(name, chapter):
+    return re.fullmatch(f"{chapter}(_.*)?", name) is not None
+
+
+def group_of(project, name):
+    return next((path.parent.name for path in (project / "tests").glob(f"*/{name}.rs")), None)
+
+
 def names_of_tests(project, chapters):
     """What cargo builds for `Tests`."""
-    names = sorted(path.stem for path in (project / "tests").glob("*/*.rs") if path.parent.name != "support")
-    named = [name for name in names if any(re.fullmatch(f"{chapter}(_.*)?", name) for chapter in chapters)]
-    return ["--lib", *(word for name in named for word in ("--test", name))]
+    groups = {name for members, name in GROUPS if set(members) & set(chapters)}
+    names = sorted(path.stem for path in (project / "tests").glob("*/*.rs") if path.parent.name in groups)
+    return ["--lib", *(word for name in names for word in ("--test", name))]
