@@ -226,12 +226,8 @@ impl Passed {
             return plain(number.into());
         }
         // As a float it would lose digits without a word.
-        if text
-            .trim_start_matches(['-', '+'])
-            .bytes()
-            .all(|byte| byte.is_ascii_digit())
-            && text.len() > 1
-        {
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(CliError::Message(format!(
                 "`{text}` is beyond 64 bits: an integer is from {} to {}",
                 i64::MIN,

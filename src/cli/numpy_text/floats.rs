@@ -16,6 +16,32 @@ pub(super) enum Width {
     Double,
 }
 
+impl Width {
+    /// From where on arrays have exponents: float16 has three digits and float32 six, and no array has more than eight without.
+    const fn limit(self) -> f64 {
+        match self {
+            Width::Half => 1e3,
+            Width::Single => 1e6,
+            Width::Double => 1e8,
+        }
+    }
+
+    /// The value of this width that is nearest to `value`: numpy computes in the type of the array.
+    fn round(self, value: f64) -> f64 {
+        match self {
+            Width::Half => f16::from_f64(value).to_f64(),
+            Width::Single => f64::from(value as f32),
+            Width::Double => value,
+        }
+    }
+
+    /// Whether `text` reads as `value`. Of two shortest texts that are equally near to a value, Rust prints the greater one and numpy
+    /// the even one, which is how both round to a number of digits.
+    fn reads(self, text: &str, value: f64) -> bool {
+        text.parse().is_ok_and(|read| self.round(read) == value)
+    }
+}
+
 /// A float alone, as Python prints it: the shortest digits that read back, with an exponent below 1e-4 and from 1e16
 /// on.
 pub(crate) fn float_text(value: f64) -> String {
@@ -52,13 +78,17 @@ fn exponent_text(exponent: &str) -> String {
 
 /// A scalar of a narrow float: the shortest digits that read back, as `str(numpy.float32(x))`.
 ///
-/// Exponents are used where Python uses them; arrays change over elsewhere (`float_words`).
+/// A float64 has exponents where Python has them, a narrow float from the first number on that it may not hold to the last digit.
 pub(super) fn short_scalar(value: f64, width: Width) -> String {
+    if !value.is_finite() {
+        return float_text(value);
+    }
+    let limit = match width {
+        Width::Double => 1e16,
+        narrow => narrow.limit(),
+    };
     let magnitude = value.abs();
-    if !value.is_finite() || (magnitude != 0.0 && !(1e-4..1e16).contains(&magnitude)) {
-        if !value.is_finite() {
-            return float_text(value);
-        }
+    if magnitude != 0.0 && !(1e-4..limit).contains(&magnitude) {
         let (digits, exponent) = shortest_scientific(value, width);
         return format!("{digits}e{}", exponent_text(&exponent));
     }
@@ -72,11 +102,18 @@ pub(super) fn short_scalar(value: f64, width: Width) -> String {
 
 /// The shortest decimal that reads back to the same value of its width.
 fn shortest(value: f64, width: Width) -> String {
-    match width {
+    let text = match width {
         Width::Half => shortest_half(value),
         // The narrow float has the shortest digits; those of the double would tell apart values that it does not have.
         Width::Single => format!("{}", value as f32),
         Width::Double => format!("{value}"),
+    };
+    let places = text.split_once('.').map_or(0, |(_, part)| part.len());
+    let even = format!("{value:.places$}");
+    if places > 0 && width.reads(&even, value) {
+        even
+    } else {
+        text
     }
 }
 
@@ -104,6 +141,15 @@ fn shortest_scientific(value: f64, width: Width) -> (String, String) {
         Width::Single => format!("{:e}", value as f32),
         Width::Double => format!("{value:e}"),
     };
+    let places = text
+        .split_once('.')
+        .map_or(0, |(_, part)| part.find('e').unwrap_or(part.len()));
+    let even = format!("{value:.places$e}");
+    let text = if width.reads(&even, value) {
+        even
+    } else {
+        text
+    };
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     (digits.to_owned(), exponent.to_owned())
 }
@@ -124,17 +170,10 @@ pub(super) fn float_words(values: &[f64], width: Width) -> Vec<String> {
     let largest = sizes.iter().copied().fold(0.0, f64::max);
     // Zeros are left out: they need no digits of their own.
     let smallest = sizes.iter().copied().fold(f64::INFINITY, f64::min);
-    // float16 has three digits and float32 six, which is where numpy changes over.
-    let limit = match width {
-        Width::Half => 1e3,
-        Width::Single => 1e6,
-        Width::Double => 1e8,
-    };
-    let ratio = match width {
-        Width::Double => largest / smallest,
-        _ => f64::from((largest / smallest) as f32),
-    };
-    let exponents = !sizes.is_empty() && (largest >= limit || smallest < 1e-4 || ratio > 1000.0);
+    let exponents = !sizes.is_empty()
+        && (largest >= width.limit()
+            || smallest < width.round(1e-4)
+            || width.round(largest / smallest) > 1000.0);
     let texts = if exponents {
         with_exponents(values, width)
     } else {
@@ -178,7 +217,8 @@ fn split(value: f64, width: Width) -> (String, String) {
     (whole.to_owned(), part.trim_end_matches('0').to_owned())
 }
 
-/// One digit before the point, as many behind it as the longest needs, padded with zeros, and exponents of one length.
+/// One digit before the point, as many behind it as the longest needs, and exponents of one length. Further digits of a shorter one are
+/// those of its exact value, as in numpy: no zeros stand for them.
 fn with_exponents(values: &[f64], width: Width) -> Vec<String> {
     let parts: Vec<Option<(String, String)>> = values
         .iter()
@@ -210,6 +250,11 @@ fn with_exponents(values: &[f64], width: Width) -> Vec<String> {
         .unwrap_or(3);
     let text = |(value, part): (&f64, &Option<(String, String)>)| match part {
         Some((digits, exponent)) => {
+            let exact = format!("{value:.right$e}");
+            let (digits, exponent) = match exact.split_once('e') {
+                Some(longer) if fraction(digits) < right => longer,
+                _ => (&**digits, &**exponent),
+            };
             let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
             let exponent = exponent_text(exponent);
             let (sign, number) = exponent.split_at(1);

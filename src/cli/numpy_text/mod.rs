@@ -314,4 +314,34 @@ mod tests {
         assert_eq!(floats(&[], &[0.1]), "0.1");
         assert_eq!(floats(&[0], &[]), "[]");
     }
+
+    /// Every expected text was printed by numpy 2.4.
+    #[test]
+    fn narrow_floats_change_to_exponents_where_numpy_changes() {
+        let half = |values: &[f32]| {
+            let bytes: Vec<u8> = values
+                .iter()
+                .flat_map(|value| f16::from_f32(*value).to_le_bytes())
+                .collect();
+            let dtype = DLDataType { bits: 16, ..F32 };
+            let shape: &[i64] = if values.len() == 1 { &[] } else { &[2] };
+            array_text(dtype, shape, &bytes)
+        };
+        assert_eq!(half(&[999.0]), "999.0");
+        assert_eq!(half(&[1000.0]), "1e+03");
+        assert_eq!(half(&[999.0, 1.0]), "[999.   1.]");
+        assert_eq!(half(&[1024.0, 1.5]), "[1.024e+03 1.500e+00]");
+        assert_eq!(half(&[1.225e-4, 8.082e-5]), "[1.225e-04 8.082e-05]");
+        assert_eq!(floats(&[], &[999_999.0]), "999999.0");
+        assert_eq!(floats(&[], &[1e6]), "1e+06");
+        // The nearest float32 is below 1e-4, and an array is compared with that float32.
+        assert_eq!(floats(&[], &[1e-4]), "1e-04");
+        assert_eq!(floats(&[1], &[1e-4]), "[0.0001]");
+        // Two texts of eight digits are equally near.
+        assert_eq!(floats(&[], &[523_247.125]), "523247.12");
+        assert_eq!(floats(&[1], &[3_372_895.25]), "[3.3728952e+06]");
+        // Digits of the exact value behind the shortest text.
+        let mixed = [-568_155_008.0, -3_033_528.25];
+        assert_eq!(floats(&[2], &mixed), "[-5.6815501e+08 -3.0335282e+06]");
+    }
 }
