@@ -5,6 +5,7 @@ use crate::blob::container::FileForm;
 use crate::graph::{Graph, Plan};
 use crate::object::json_graph::ffi;
 use crate::object::json_graph::legacy::LegacyGraph;
+use crate::payload::relax_vm::RelaxExecutable;
 use crate::payload::{self, relay_vm};
 use crate::release::Layout;
 use crate::rule::{Findings, Violation};
@@ -50,18 +51,31 @@ pub fn read(
 
 /// The kind of module whose payload a file of this form is, and the layout of the era that wrote it.
 ///
-/// `None` for every form that is read in another way. Relax VM code with its length in front is taken for that of layout 0.7: the tags of
-/// its constants would tell 0.21 apart (PAY-86), its first bytes do not.
+/// `None` for every form that is read in another way. Relax VM code with its length in front is that of layout 0.21 where only its tags
+/// fit the constants (PAY-86), else that of 0.7: no byte of it states which.
 pub fn payload(form: FileForm, bytes: &[u8]) -> Option<(&'static str, Layout)> {
     Some(match form {
         // The file has what the payload of its era has: the code with its length up to 0.21, the code alone after.
         FileForm::RelaxVm if magic_first(bytes) => ("relax.VMExecutable", Layout::V0_22),
-        FileForm::RelaxVm => ("relax.VMExecutable", Layout::V0_7),
+        FileForm::RelaxVm => ("relax.VMExecutable", relax_layout(bytes)),
         FileForm::RelayVm => ("VMExecutable", Layout::V0_7),
         // PAY-55: a file of 0.4 to 0.19, whose imports are stored as layout 0.7 stores them (PAY-57).
         FileForm::StackVm => ("stackvm", Layout::V0_7),
         _ => return None,
     })
+}
+
+/// The layout whose tags the constants of a Relax VM executable with its length in front have.
+fn relax_layout(bytes: &[u8]) -> Layout {
+    let reads = |layout| {
+        let mut findings = Findings::default();
+        RelaxExecutable::read(layout, &mut Cursor::new(bytes), &mut findings).is_ok()
+    };
+    // A file that is broken in either layout is held to the older one.
+    match !reads(Layout::V0_7) && reads(Layout::V0_21) {
+        true => Layout::V0_21,
+        false => Layout::V0_7,
+    }
 }
 
 /// Whether an executable starts with its magic and not with a length.
