@@ -2,6 +2,7 @@
 
 use crate::device::{Device, Dtype, Space};
 use crate::release::Release;
+use crate::tensor::extents_times;
 
 /// A tensor that is borrowed, on any device.
 #[derive(Clone, Copy, Debug)]
@@ -38,10 +39,7 @@ impl TensorRef<'_> {
 /// 0.21 to 0.25 still count a byte for each one-bit `uint` of one lane.
 pub fn byte_size(shape: &[i64], dtype: Dtype, release: Release) -> Option<usize> {
     // DEV-15: a size beyond the address space is rejected, so nothing may wrap before that is seen.
-    let mut elements: u128 = 1;
-    for &extent in shape {
-        elements = elements.checked_mul(u128::try_from(extent).ok()?)?;
-    }
+    let elements = extents_times(1, shape)?;
     let bits = u128::from(dtype.bits) * u128::from(dtype.lanes);
     let is_bool = (dtype.code, dtype.bits, dtype.lanes) == (Dtype::UINT, 1, 1);
     let per_element = release.minor() <= if is_bool { 25 } else { 20 };

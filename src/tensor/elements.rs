@@ -22,20 +22,27 @@ impl Packing {
             Packing::Each => bits.div_ceil(8),
             Packing::Packed => bits,
         };
-        let extents = shape.iter().map(|extent| u128::try_from(*extent).ok());
-        // TEN-27: with a dimension of 0 the size is 0, whatever the others multiply to on the way there.
-        let empty = shape.contains(&0);
-        let mut total = unit;
-        for extent in extents {
-            let extent = extent?;
-            total = if empty { 0 } else { total.checked_mul(extent)? };
-        }
+        let total = extents_times(unit, shape)?;
         let bytes = match self {
             Packing::Each => total,
             Packing::Packed => total.div_ceil(8),
         };
         u64::try_from(bytes).ok()
     }
+}
+
+/// `unit` times all extents of `shape`; `None` for a negative extent, and for a product beyond 128 bits.
+pub(crate) fn extents_times(unit: u128, shape: &[i64]) -> Option<u128> {
+    // TEN-27: with an extent of 0 the size is 0, whatever the others multiply to on the way there.
+    let is_empty = shape.contains(&0);
+    shape.iter().try_fold(unit, |total, extent| {
+        let extent = u128::try_from(*extent).ok()?;
+        if is_empty {
+            Some(0)
+        } else {
+            total.checked_mul(extent)
+        }
+    })
 }
 
 /// The elements of a record, as many bytes as a tensor of its type and shape has in memory.

@@ -39,6 +39,7 @@ pub use rules::*;
 
 pub use device::Device;
 pub use dtype::Dtype;
+pub(crate) use elements::extents_times;
 pub use elements::{Elements, Packing};
 pub use params::Params;
 pub use record::{Sizing, TensorRecord};

@@ -3,6 +3,7 @@
 use super::room::Room;
 use crate::graph::{DataEntry, Graph, NodeEntry};
 use crate::rule::Findings;
+use crate::tensor::Packing;
 use crate::tensor::json::from_dtype;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -60,13 +61,7 @@ pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
 fn storage(entries: &[DataEntry]) -> Value {
     let mut blocks: BTreeMap<usize, u64> = BTreeMap::new();
     for entry in entries {
-        let elements = entry.shape.iter().try_fold(1u64, |product, extent| {
-            product.checked_mul(u64::try_from(*extent).ok()?)
-        });
-        let bits = u64::from(entry.dtype.bits).checked_mul(entry.dtype.lanes.into());
-        let bytes = elements
-            .zip(bits)
-            .and_then(|(elements, bits)| elements.checked_mul(bits.div_ceil(8)));
+        let bytes = Packing::Each.bytes(entry.dtype, &entry.shape);
         let block = blocks.entry(entry.storage_id).or_default();
         // What no number holds no device holds: the graph is rejected where it is run.
         *block = bytes.unwrap_or(u64::MAX).max(*block);

@@ -4,7 +4,7 @@ use super::attrs::DataEntry;
 use super::graph::Graph;
 use crate::graph::{GRF_23, GRF_24, GRF_52, GRF_53};
 use crate::rule::{Kind, Violation};
-use crate::tensor::{Dtype, Packing};
+use crate::tensor::{Dtype, Packing, extents_times};
 use serde_json::{Value, json};
 
 /// What a graph needs to run: one pool for every storage id, in order. An id that no entry names has an empty pool.
@@ -189,10 +189,7 @@ impl Texture {
             );
             return Err(GRF_53.rejected(Kind::Malformed, message));
         };
-        let product = |extents: &[i64]| {
-            let mut sizes = extents.iter().map(|extent| u64::try_from(*extent).ok());
-            sizes.try_fold(1_u64, |all, size| all.checked_mul(size?))
-        };
+        let product = |extents| u64::try_from(extents_times(1, extents)?).ok();
         let sized = || {
             Some(Texture {
                 height: product(rows)?,
@@ -211,9 +208,13 @@ impl Texture {
 
     /// Elements of the image times the bytes of one; `None` above 64 bits (GRF-23).
     fn bytes(&self) -> Option<u64> {
-        let element = element_bytes(self.dtype)?;
-        let mut extents = self.extents().into_iter();
-        extents.try_fold(element, u64::checked_mul)
+        let element = Packing::Each.bytes(self.dtype, &[])?;
+        let extents = self.extents();
+        // An image without texels, or without elements in them, has no bytes however long its other sides are.
+        match extents.contains(&0) {
+            true => Some(0),
+            false => extents.into_iter().try_fold(element, u64::checked_mul),
+        }
     }
 }
 
@@ -226,13 +227,6 @@ fn too_large(index: usize) -> Violation {
 
 /// Bytes of a tensor in a graph: an element of all lanes takes whole bytes.
 pub(in crate::graph) fn bytes_of(dtype: Dtype, shape: &[i64]) -> Option<u64> {
-    let element = element_bytes(dtype)?;
-    shape.iter().try_fold(element, |bytes, extent| {
-        bytes.checked_mul(u64::try_from(*extent).ok()?)
-    })
-}
-
-/// Bytes of one element of all lanes, rounded up: 1 and 4 bits take a byte (GRF-51).
-fn element_bytes(dtype: Dtype) -> Option<u64> {
-    Packing::Each.bytes(dtype, &[])
+    // GRF-51: 1 and 4 bits take a byte.
+    Packing::Each.bytes(dtype, shape)
 }

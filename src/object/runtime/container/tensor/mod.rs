@@ -19,7 +19,7 @@ pub use scalar::Scalar;
 use crate::function::{Error, Result};
 use crate::object::OBJ_11;
 use crate::rule::Kind;
-use crate::tensor::{Packing, TensorRecord};
+use crate::tensor::{Packing, TensorRecord, extents_times};
 use crate::value::dlpack::DLTensor;
 use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
 use crate::value::{
@@ -205,9 +205,7 @@ impl Tensor {
     ///
     /// OBJ-11 of kind limit for a negative extent, for a size that does not fit the address space, and where there is no memory.
     pub fn empty(shape: &[i64], dtype: DLDataType) -> Result<Tensor> {
-        let elements = shape.iter().try_fold(1u64, |product, &extent| {
-            u64::try_from(extent).ok()?.checked_mul(product)
-        });
+        let elements = extents_times(1, shape).and_then(|elements| u64::try_from(elements).ok());
         let bytes = elements
             .map(|elements| dtype.bytes_of(elements))
             .and_then(|bytes| usize::try_from(bytes).ok());

@@ -5,6 +5,7 @@ use super::memory::{is_cpu, out_of_reach};
 use crate::function::{Error, Result};
 use crate::object::OBJ_11;
 use crate::rule::Kind;
+use crate::tensor::extents_times;
 use crate::value::{DLDataType, device_to_text};
 use half::{bf16, f16};
 use std::fmt;
@@ -80,9 +81,7 @@ impl Tensor {
     /// OBJ-11: of kind malformed where the extents count more or fewer elements than these, of kind limit where there is no memory
     /// for a copy.
     pub fn from_slice<T: Scalar>(elements: &[T], shape: &[i64]) -> Result<Tensor> {
-        let counted = shape.iter().try_fold(1_usize, |product, extent| {
-            usize::try_from(*extent).ok()?.checked_mul(product)
-        });
+        let counted = count_of(shape);
         // Before memory is taken for them.
         if counted != Some(elements.len()) {
             let message = format!(
@@ -135,10 +134,7 @@ impl Tensor {
 
     /// How many elements the extents count.
     fn count(&self) -> Result<usize> {
-        let count = self.shape().iter().try_fold(1_usize, |product, extent| {
-            usize::try_from(*extent).ok()?.checked_mul(product)
-        });
-        count.ok_or_else(|| {
+        count_of(self.shape()).ok_or_else(|| {
             let message = format!(
                 "a tensor of shape {:?} has no count of elements",
                 self.shape()
@@ -146,6 +142,11 @@ impl Tensor {
             OBJ_11.rejected(Kind::Limit, message).into()
         })
     }
+}
+
+/// How many elements `shape` counts; `None` for a negative extent, and for more than memory counts.
+fn count_of(shape: &[i64]) -> Option<usize> {
+    usize::try_from(extents_times(1, shape)?).ok()
 }
 
 #[cold]
