@@ -185,10 +185,9 @@ pub(super) fn relay_to(executable: &relay_vm::RelayExecutable<'_>) -> Value {
 pub(super) fn relay_from(object: &In<'_>) -> Result<relay_vm::RelayExecutable<'static>, Violation> {
     let version = object.text("version")?;
     // PAY-66: code of 0.6 counts the bytes of a constant as TEN-30 states.
-    let sizing = if version.starts_with("0.6") {
-        Sizing::V0_4
-    } else {
-        Sizing::V0_7
+    let sizing = match relay_vm::era_of(&version) {
+        Some(6) => Sizing::V0_4,
+        _ => Sizing::V0_7,
     };
     Ok(relay_vm::RelayExecutable {
         version,

@@ -243,7 +243,10 @@ fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation>
 pub(super) fn era_of(version: &str) -> Option<u8> {
     // PAY-62: a runtime takes exactly its own version. Here each is read by the grammar of its release.
     let rest = version.strip_prefix("0.")?;
-    let minor: u8 = rest.split('.').next()?.parse().ok()?;
+    let digits = rest.split('.').next()?;
+    // Rust reads a plus sign as well, which no version has.
+    let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+    let minor: u8 = digits.parse().ok().filter(|_| is_number)?;
     // PAY-62: 0.6 wrote the first code that is read here, and 0.20 dropped the Relay VM.
     (6..=19).contains(&minor).then_some(minor)
 }

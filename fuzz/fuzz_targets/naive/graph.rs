@@ -319,7 +319,10 @@ fn node(item: &Json, odd: &mut Odd) -> Option<Node> {
                 value.text()?;
             }
             last(attrs, "func_name")?;
-            let number = |name| last(attrs, name)?.text()?.parse::<usize>().ok();
+            let number = |name| {
+                let text = last(attrs, name)?.text()?;
+                text.parse::<usize>().ok().filter(|_| !text.starts_with('+'))
+            };
             number("num_inputs").and(number("flatten_data"))?;
             Some(number("num_outputs")?)
         }

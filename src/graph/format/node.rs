@@ -200,7 +200,10 @@ fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam
     let number = |name: &str| {
         let (text, offset) = find(name)?;
         // GRF-07: upstream's `strtoul` takes the digits in front, so that `2x` is 2 and `x` is 0. Here neither is a number.
-        text.parse::<usize>().map_err(|_| {
+        // GRF-07: digits alone: Rust reads a plus sign as well.
+        let is_number = text.bytes().all(|digit| digit.is_ascii_digit());
+        let parsed = text.parse::<usize>().ok().filter(|_| is_number);
+        parsed.ok_or_else(|| {
             let message = format!("`{name}` is `{text}`, a number from 0 on is expected");
             GRF_07
                 .broken(Kind::Malformed, offset, message)
