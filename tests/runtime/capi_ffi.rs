@@ -7,9 +7,9 @@
     reason = "sequences of calls as a C program makes them, with handles from the calls before"
 )]
 
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 use tvmspec::capi::ffi::env::*;
 use tvmspec::capi::ffi::error::*;
 use tvmspec::capi::ffi::function::*;
@@ -19,7 +19,7 @@ use tvmspec::capi::ffi::types::*;
 use tvmspec::capi::ffi::value::*;
 use tvmspec::function::{Error, Function, FunctionObj};
 use tvmspec::object::Tensor;
-use tvmspec::value::dlpack::DLTensor;
+use tvmspec::value::dlpack::{DLManagedTensorVersioned, DLPackVersion, DLTensor};
 use tvmspec::value::header::{Header, ObjectRef};
 use tvmspec::value::types::{Column, FieldInfo, MethodInfo, TypeMetadata, flag};
 use tvmspec::value::{Any, AnyView, ByteArray, DLDataType, DLDevice, RawAny, index};
@@ -223,6 +223,59 @@ fn a_tensor_goes_out_and_in_and_is_viewed() {
             assert_eq!(tensor.to_bytes().unwrap(), [0; 24]);
         }
     }
+}
+
+/// A tensor of one dimension without extents, which no import accepts.
+unsafe extern "C-unwind" fn allocate_without_extents(
+    prototype: *mut DLTensor,
+    out: *mut *mut DLManagedTensorVersioned,
+    _: *mut c_void,
+    _: unsafe extern "C-unwind" fn(*mut c_void, *const c_char, *const c_char),
+) -> i32 {
+    unsafe extern "C-unwind" fn delete(tensor: *mut DLManagedTensorVersioned) {
+        DELETED.fetch_add(1, Ordering::Relaxed);
+        drop(unsafe { Box::from_raw(tensor) });
+    }
+    let dl_tensor = DLTensor {
+        shape: ptr::null_mut(),
+        ..unsafe { *prototype }
+    };
+    let tensor = DLManagedTensorVersioned {
+        version: DLPackVersion { major: 1, minor: 1 },
+        manager_ctx: ptr::null_mut(),
+        deleter: Some(delete),
+        flags: 0,
+        dl_tensor,
+    };
+    unsafe { *out = Box::into_raw(Box::new(tensor)) };
+    0
+}
+
+/// How many tensors of [`allocate_without_extents`] have ended.
+static DELETED: AtomicUsize = AtomicUsize::new(0);
+
+#[test]
+fn a_tensor_of_an_allocator_that_is_rejected_ends() {
+    let mut shape = [2i64];
+    let mut prototype = DLTensor {
+        data: ptr::null_mut(),
+        device: DLDevice::CPU,
+        ndim: 1,
+        dtype: DLDataType::scalar(2, 32),
+        shape: shape.as_mut_ptr(),
+        strides: ptr::null_mut(),
+        byte_offset: 0,
+    };
+    let mut out = ptr::null_mut();
+    unsafe {
+        let own = Some(allocate_without_extents as _);
+        let none = ptr::null_mut();
+        assert_eq!(TVMFFIEnvSetDLPackManagedTensorAllocator(own, 0, none), 0);
+        assert_eq!(TVMFFIEnvTensorAlloc(&mut prototype, &mut out), -1);
+        assert_eq!(TVMFFIEnvSetDLPackManagedTensorAllocator(None, 0, none), 0);
+    }
+    assert!(raised().message().contains("no extents"));
+    assert_eq!(DELETED.load(Ordering::Relaxed), 1);
 }
 
 #[test]

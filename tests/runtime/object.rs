@@ -311,6 +311,79 @@ proptest! {
 }
 
 #[test]
+fn a_number_of_a_file_has_a_bounded_number_of_digits() {
+    tvmspec::object::init();
+    let read = |digits: usize| {
+        let text = "9".repeat(digits);
+        let graph =
+            format!(r#"{{"root_index":0,"nodes":[{{"type":"ffi.BigInt","data":"{text}"}}]}}"#);
+        let value = tvmspec::object::json_graph::graph::decode_text(graph.as_bytes())?;
+        let words = big_int::words_of(&value.view())
+            .unwrap_or_default()
+            .to_vec();
+        Ok::<_, tvmspec::function::Error>(big_int::to_decimal(&words) == text)
+    };
+    // Around the digits that are read at once, and at the bound.
+    for digits in [1, 18, 19, 20, 37, 38, 39, 100_000] {
+        assert!(read(digits).unwrap(), "{digits}");
+    }
+    let error = read(100_001).unwrap_err();
+    let broken = error.violation().unwrap();
+    assert_eq!((broken.rule().id(), broken.kind()), ("OBJ-10", Kind::Limit));
+}
+
+#[test]
+fn a_tensor_without_elements_has_extents_in_any_order() {
+    let huge = 1_i64 << 40;
+    for shape in [[0, huge, huge], [huge, 0, huge], [huge, huge, 0]] {
+        let tensor = Tensor::empty(&shape, DLDataType::scalar(2, 32)).unwrap();
+        assert_eq!(tensor.shape(), shape);
+        assert!(tensor.to_vec::<f32>().unwrap().is_empty());
+        assert!(Tensor::from_slice::<f32>(&[], &shape).is_ok());
+    }
+}
+
+/// `value` at `steps`, each an index of a sequence.
+fn at(value: &Any, steps: usize) -> Any {
+    (0..steps).fold(value.clone(), |value, _| {
+        sequence_of(value.view()).unwrap()[0].clone()
+    })
+}
+
+#[test]
+fn a_deep_copy_has_no_original_of_a_container_in_itself() {
+    tvmspec::object::init();
+    let copy = registry::lookup("ffi.DeepCopy").unwrap();
+    let place = |value: &Any| value.as_object().unwrap().as_ptr();
+    // [[[..]]]: an array, a list and an array, and then the first one again.
+    let list = List::new(Vec::new());
+    let first = Any::from(Array::new(vec![list.clone().into()]));
+    let inner = Any::from(Array::new(vec![first.clone()]));
+    list.push(inner.clone());
+    // From each of the three, and from a fourth outside that reaches the last array by two ways.
+    let outside = Array::new(vec![first.clone(), inner.clone()]).into();
+    let originals = [&first, &inner, &list.clone().into()].map(place);
+    for from in [&first, &inner, &list.clone().into(), &outside] {
+        let copied = copy.call(&[from.view()]).unwrap();
+        for steps in 0..7 {
+            let met = at(&copied, steps);
+            assert!(!originals.contains(&place(&met)), "{steps}");
+        }
+        // Three steps lead to where they began; from outside, to the array that is the second element.
+        let again = match place(from) == place(&outside) {
+            true => sequence_of(copied.view()).unwrap()[1].clone(),
+            false => copied.clone(),
+        };
+        assert_eq!(place(&at(&copied, 3)), place(&again));
+        // What contains itself would never end.
+        let lists = (0..3).filter_map(|steps| cast::<List>(at(&copied, steps).view()).ok());
+        let lists: Vec<List> = lists.collect();
+        lists.iter().for_each(List::clear);
+    }
+    list.clear();
+}
+
+#[test]
 fn tensors_go_out_and_in_through_dlpack() {
     let tensor = Tensor::empty(&[2, 3], DLDataType::scalar(2, 32)).unwrap();
     assert_eq!(tensor.to_bytes().unwrap().len(), 24);

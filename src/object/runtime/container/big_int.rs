@@ -24,6 +24,14 @@ struct BigIntObj {
 
 const _: () = assert!(size_of::<BigIntObj>() == 32);
 
+/// Decimal digits that are taken or made at once: 10^19 is the greatest power of ten in a word.
+const GROUP: usize = 19;
+/// Ten to the power of [`GROUP`].
+const GROUP_UNIT: u64 = 10_000_000_000_000_000_000;
+
+/// Digits of a number in a file at most (OBJ-10). Reading takes time with their square.
+const MOST_DIGITS: usize = 100_000;
+
 /// Whether `words` has a last word that only repeats the sign of the one before.
 fn is_padded(words: &[i64]) -> bool {
     // An arithmetic shift: 0 for a word that is not negative, else -1.
@@ -144,14 +152,14 @@ pub fn to_decimal(words: &[i64]) -> String {
             carry = over;
         }
     }
-    // Nineteen digits at a time: 10^19 is the greatest power of ten in a word. The least significant group comes first.
+    // A group of digits at a time, of which the least significant comes first.
     let mut groups = Vec::new();
     loop {
         let mut rest = 0u128;
         for digit in digits.iter_mut().rev() {
             let whole = rest << 64 | u128::from(*digit);
-            *digit = (whole / 10_000_000_000_000_000_000) as u64;
-            rest = whole % 10_000_000_000_000_000_000;
+            *digit = (whole / u128::from(GROUP_UNIT)) as u64;
+            rest = whole % u128::from(GROUP_UNIT);
         }
         groups.push(rest as u64);
         while digits.last() == Some(&0) {
@@ -170,9 +178,21 @@ pub fn to_decimal(words: &[i64]) -> String {
     text.push_str(&groups.next().map(u64::to_string).unwrap_or_default());
     // Only the first group may be short.
     for group in groups {
-        text.push_str(&format!("{group:019}"));
+        text.push_str(&format!("{group:0GROUP$}"));
     }
     text
+}
+
+/// [`from_decimal`] of a text of a file, whose writer is not trusted with a long one.
+///
+/// # Errors
+///
+/// OBJ-10 of kind limit for more than 100,000 digits; as [`from_decimal`].
+pub(crate) fn from_untrusted_decimal(text: &str) -> Result {
+    OBJ_10.demand(Kind::Limit, text.len() <= MOST_DIGITS, || {
+        format!("a number of {} digits, more than {MOST_DIGITS}", text.len())
+    })?;
+    from_decimal(text)
 }
 
 /// The value of decimal text: an optional sign and digits, nothing else. Takes time with the square of their number.
@@ -193,11 +213,13 @@ pub fn from_decimal(text: &str) -> Result {
         ));
     }
     let mut words: Vec<u64> = Vec::new();
-    // The magnitude times ten plus the digit, word by word.
-    for digit in digits {
-        let mut carry = u128::from(digit - b'0');
+    // The magnitude times a power of ten plus that many digits, word by word. Nineteen at a time, as many as a word holds.
+    let (first, groups) = digits.split_at(digits.len() % GROUP);
+    for group in std::iter::once(first).chain(groups.chunks_exact(GROUP)) {
+        let number = |number: u64, digit: &u8| number * 10 + u64::from(digit - b'0');
+        let mut carry = u128::from(group.iter().fold(0, number));
         for word in &mut words {
-            let whole = u128::from(*word) * 10 + carry;
+            let whole = u128::from(*word) * u128::from(GROUP_UNIT) + carry;
             *word = whole as u64;
             carry = whole >> 64;
         }

@@ -130,5 +130,14 @@ pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
         ));
     }
     // SAFETY: an allocator that returns 0 has written a tensor that belongs to its caller (the contract of `set_allocator`).
-    unsafe { Tensor::from_dlpack_versioned(out, 0, false) }
+    let imported = unsafe { Tensor::from_dlpack_versioned(out, 0, false) };
+    if imported.is_err() {
+        // OBJ-12: what is rejected stays with who has it, which is this function: no caller learns of it.
+        // SAFETY: a live managed tensor, which the import has left as it was.
+        if let Some(delete) = unsafe { (*out).deleter } {
+            // SAFETY: the deleter of a tensor that belongs to this function, called once with that tensor.
+            unsafe { delete(out) };
+        }
+    }
+    imported
 }

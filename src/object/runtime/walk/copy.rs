@@ -23,7 +23,7 @@ pub(crate) fn deep_copy(value: AnyView<'_>) -> Result {
     let copy = copier.copy(value, 0)?;
     // Rarely: only where something immutable contains itself, by way of a list, a dict or an object.
     if copier.deferred {
-        copier.patch()?;
+        return copier.patch(&copy);
     }
     Ok(copy)
 }
@@ -176,13 +176,14 @@ impl Copier {
         Ok(copy)
     }
 
-    /// Replaces the originals that stood in for open containers.
-    /// Looks into what can change, after all copies are made.
+    /// The copy of the root, in which no original stands for an open container any more.
+    /// Looks into all that was copied, after all copies are made.
     ///
     /// # Errors
     ///
-    /// What a getter, a setter or the hash of a key fails with.
-    fn patch(&self) -> Result<()> {
+    /// What a getter, a setter or the hash of a key fails with; a ValueError where values nest too deep.
+    fn patch(&self, root: &Any) -> Result {
+        let mut remade = Remade::new();
         for (_, copy) in self.copies.values() {
             let Some(object) = copy.as_object() else {
                 continue;
@@ -191,16 +192,18 @@ impl Copier {
                 index::LIST => {
                     let list = cast::<List>(copy.view())?;
                     for (at, item) in (0i64..).zip(list.to_vec()) {
-                        if let Some(copy) = self.copy_of(&item) {
-                            list.set(at, copy)?;
+                        if let Some(item) = self.patched(&item, &mut remade, 0)? {
+                            list.set(at, item)?;
                         }
                     }
                 }
                 index::DICT => {
                     let dict = cast::<Dict>(copy.view())?;
                     for (key, value) in owned_pairs(copy.view()) {
-                        let (new_key, new_value) = (self.copy_of(&key), self.copy_of(&value));
+                        let new_key = self.patched(&key, &mut remade, 0)?;
+                        let new_value = self.patched(&value, &mut remade, 0)?;
                         if new_key.is_some() || new_value.is_some() {
+                            // The pair goes to the end, as upstream.
                             dict.remove(key.view())?;
                             dict.set(new_key.unwrap_or(key), new_value.unwrap_or(value))?;
                         }
@@ -208,24 +211,87 @@ impl Copier {
                 }
                 own if own >= index::STATIC_END => {
                     for field in fields_of(object) {
-                        if let Some(copy) = self.copy_of(&field.get()?) {
-                            field.set(copy.view())?;
+                        if let Some(value) = self.patched(&field.get()?, &mut remade, 0)? {
+                            field.set(value.view())?;
                         }
                     }
                 }
                 _ => {}
             }
         }
-        Ok(())
+        let patched = self.patched(root, &mut remade, 0)?;
+        Ok(patched.unwrap_or_else(|| root.clone()))
     }
 
-    /// The copy of what a value was before, if it was copied.
-    fn copy_of(&self, value: &Any) -> Option<Any> {
-        let object = value.as_object()?;
-        let (_, copy) = self.copies.get(&(object.as_ptr() as usize))?;
-        Some(copy.clone())
+    /// What belongs in the place of `value` inside a copy: of an original its copy, of an array or a map with an original in it one
+    /// without; `None` where the value is right.
+    ///
+    /// # Errors
+    ///
+    /// As [`Copier::patch`].
+    fn patched(&self, value: &Any, remade: &mut Remade, depth: usize) -> Result<Option<Any>> {
+        let Some(object) = value.as_object() else {
+            return Ok(None);
+        };
+        if let Some((_, copy)) = self.copies.get(&(object.as_ptr() as usize)) {
+            let patched = self.without_originals(copy, remade, depth)?;
+            return Ok(Some(patched.unwrap_or_else(|| copy.clone())));
+        }
+        self.without_originals(value, remade, depth)
+    }
+
+    /// An array or a map anew that an original is in, which arrays and maps do not change any more (OBJ-03); `None` for any other
+    /// value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Copier::patch`].
+    fn without_originals(
+        &self,
+        copy: &Any,
+        remade: &mut Remade,
+        depth: usize,
+    ) -> Result<Option<Any>> {
+        let at = match copy.as_object() {
+            Some(object) if matches!(object.type_index(), index::ARRAY | index::MAP) => {
+                object.as_ptr() as usize
+            }
+            _ => return Ok(None),
+        };
+        if let Some((_, done)) = remade.get(&at) {
+            return Ok(done.clone());
+        }
+        depth::check(depth)?;
+        // Held, so that no other object takes its address; and known, so that none is looked into twice.
+        remade.insert(at, (copy.clone(), None));
+        let mut has_changed = false;
+        let mut part = |value: &Any, remade: &mut Remade| -> Result {
+            let patched = self.patched(value, remade, depth + 1)?;
+            has_changed |= patched.is_some();
+            Ok(patched.unwrap_or_else(|| value.clone()))
+        };
+        let anew = match sequence_of(copy.view()) {
+            Some(items) => {
+                let items: Result<Vec<Any>> = items.iter().map(|item| part(item, remade)).collect();
+                Any::from(Array::new(items?))
+            }
+            None => {
+                let mut map = Map::new();
+                for (key, value) in owned_pairs(copy.view()) {
+                    let key = part(&key, remade)?;
+                    map.set(key, part(&value, remade)?)?;
+                }
+                Any::from(map)
+            }
+        };
+        let done = has_changed.then_some(anew);
+        remade.insert(at, (copy.clone(), done.clone()));
+        Ok(done)
     }
 }
+
+/// Copies of arrays and maps by address, held, and what was made in their places.
+type Remade = HashMap<usize, (Any, Option<Any>)>;
 
 /// The pairs of a map or dict, held: setters and hooks that run meanwhile may change the dict.
 fn owned_pairs(view: AnyView<'_>) -> Vec<(Any, Any)> {

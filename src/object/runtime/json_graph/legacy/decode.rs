@@ -274,9 +274,8 @@ fn numbers(key: &str) -> NumberFields {
         let number = match field.static_type_index {
             index::BOOL => Number::Bool,
             index::INT => Number::Int,
-            index::DEVICE => Number::Half,
-            // Any other field is a node or a text.
             index::FLOAT => Number::Float,
+            // Any other field is a text or the index of a node, that of a device as well (OBJ-33).
             _ => return None,
         };
         Some((field.name().to_owned(), number))

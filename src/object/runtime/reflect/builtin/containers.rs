@@ -173,8 +173,8 @@ fn odd(name: &str) -> Error {
 
 /// The iterator function of a map: 0 returns the key, 1 the value, 2 steps on.
 ///
-/// Fresh, it is at the first pair; a map without pairs has none, so a caller looks at the size first. A number above 2 steps on,
-/// a negative one returns the value.
+/// Fresh, it is at the first pair; a map without pairs has none, so a caller looks at the size first. Any other number steps on, too,
+/// as upstream.
 ///
 /// # Errors
 ///
@@ -184,13 +184,11 @@ fn iterator(cursor: MapCursor) -> Function {
     let cursor = Mutex::new(cursor);
     Function::named(None, move |command: i64| {
         let mut cursor = cursor.lock().unwrap_or_else(PoisonError::into_inner);
-        if command > 1 {
-            return Ok(Any::from(cursor.advance()));
-        }
         // The lock is still held; it protects a cursor, and reading a pair calls no hook.
         let found = match command {
             0 => cursor.key(),
-            _ => cursor.value(),
+            1 => cursor.value(),
+            _ => return Ok(Any::from(cursor.advance())),
         };
         found.ok_or_else(|| Error::new(ErrorKind::Index, "the map iterator is at its end"))
     })
