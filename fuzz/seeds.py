@@ -138,9 +138,9 @@ def cases(target):
             family = 2 if "release" not in args else sum(int(args["release"].split(".")[1]) >= first for first in (4, 7))
             front = [variant(1, 5) + bytes([family])] if args.get("form") == "tensor" else [variant(0, 5)]
         elif target == "rpc":
-            forms = ("packet", "hello", "answer")
+            forms = ("packet", "hello", "answer", "tracker-hello", "tracker-request", "tracker-reply", "web-socket-request", "web-socket-answer", "web-socket-frame")
             minor, side = int(args["release"].split(".")[1]), args["speaker"] == "server"
-            front = [bytes([minor - 2, side, forms.index(args["form"])])]
+            front = [bytes([minor - 2, side, forms.index(args["form"].removeprefix("proxy-"))])]
         elif target == "blob":
             front = [bytes([LAYOUTS.index(args.get("layout", "0.22"))])]
         else:

@@ -3,7 +3,11 @@
 use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data};
 use crate::release::Release;
 use crate::rpc::json::{from_packet, to_packet};
-use crate::rpc::{Hello, HelloAnswer, Packet, Protocol, Speaker};
+use crate::rpc::relay_json as relay;
+use crate::rpc::{
+    Hello, HelloAnswer, Packet, Protocol, Speaker, TrackerHello, TrackerReply, TrackerRequest,
+    WebSocketAnswer, WebSocketFrame, WebSocketRequest,
+};
 use crate::rule::{Findings, Strictness, Violation};
 use crate::wire::{Cursor, Span, Trace, Writer};
 use serde_json::{Value, json};
@@ -13,7 +17,7 @@ use std::borrow::Cow;
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "rpc.decode",
-        help: "`data`: a message; `form`: hello, answer or packet; `release`, `speaker`: client or server; `awaited`, `largest`: numbers; `strict`; gives the message",
+        help: "`data`: a message; `form`: hello, answer, packet and what trackers, proxies and WebSockets write; `release`, `speaker`: client or server; `awaited`, `largest`: numbers; `strict`; gives the message",
         run: Handler::Here(decode),
     },
     Op {
@@ -66,6 +70,32 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
             };
             answer.write(request.spoken.release, &mut out)?;
         }
+        "proxy-hello" => {
+            let key = Cow::Borrowed(text(value, "key")?);
+            let hello = Hello { key };
+            hello.pair_key()?;
+            hello.write(&mut out)?;
+        }
+        "tracker-hello" => TrackerHello.write(&mut out),
+        "tracker-request" => relay::to_tracker_request(value)
+            .map_err(OpError::Unsupported)?
+            .write(request.spoken.release, &mut out)?,
+        "tracker-reply" => relay::to_tracker_reply(value)
+            .map_err(OpError::Unsupported)?
+            .write(&mut out)?,
+        "web-socket-request" => WebSocketRequest {
+            path: text(value, "path")?.to_owned(),
+            host: text(value, "host")?.to_owned(),
+            key: text(value, "key")?.to_owned(),
+        }
+        .write(&mut out)?,
+        "web-socket-answer" => WebSocketAnswer {
+            accept: text(value, "accept")?.to_owned(),
+        }
+        .write(&mut out)?,
+        "web-socket-frame" => relay::to_frame(value)
+            .map_err(OpError::Unsupported)?
+            .write(request.spoken.speaker, &mut out)?,
         _ => {
             let packet = to_packet(value).map_err(OpError::Unsupported)?;
             packet.write(&request.spoken, &mut out)?;
@@ -73,6 +103,20 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
     }
     Ok(Answer::new(base64(&out.into_bytes()), Findings::default()))
 }
+
+/// What is read and written.
+const FORMS: [&str; 10] = [
+    "hello",
+    "answer",
+    "packet",
+    "proxy-hello",
+    "tracker-hello",
+    "tracker-request",
+    "tracker-reply",
+    "web-socket-request",
+    "web-socket-answer",
+    "web-socket-frame",
+];
 
 /// What is read or written, and by which rules.
 struct Request {
@@ -82,12 +126,9 @@ struct Request {
 
 impl Request {
     fn of(args: &Value) -> Result<Request, OpError> {
-        let form = match text(args, "form")? {
-            "hello" => "hello",
-            "answer" => "answer",
-            "packet" => "packet",
-            other => return Err(OpError::Unsupported(format!("no form is `{other}`"))),
-        };
+        let name = text(args, "form")?;
+        let form = FORMS.into_iter().find(|form| *form == name);
+        let form = form.ok_or_else(|| OpError::Unsupported(format!("no form is `{name}`")))?;
         let release: Release = text(args, "release")?
             .parse()
             .map_err(OpError::Unsupported)?;
@@ -117,6 +158,37 @@ impl Request {
                 HelloAnswer::Duplicate => json!({ "code": "duplicate" }),
                 HelloAnswer::Mismatch => json!({ "code": "mismatch" }),
             },
+            "proxy-hello" => {
+                let hello = Hello::read(cursor)?.whole(cursor)?;
+                json!({ "key": hello.key, "match": hello.pair_key()?, "role": hello.role().name() })
+            }
+            "tracker-hello" => {
+                TrackerHello::read(cursor)?.whole(cursor)?;
+                json!({ "code": "tracker" })
+            }
+            "tracker-request" => {
+                let request = TrackerRequest::read(cursor, self.spoken.release)?;
+                relay::from_tracker_request(&request.whole(cursor)?)
+            }
+            "tracker-reply" => {
+                relay::from_tracker_reply(&TrackerReply::read(cursor)?.whole(cursor)?)
+            }
+            "web-socket-request" => {
+                let request = WebSocketRequest::read(cursor)?.whole(cursor)?;
+                let accept = request.accept();
+                json!({ "path": request.path, "host": request.host, "key": request.key, "accept": accept })
+            }
+            "web-socket-answer" => {
+                let answer = WebSocketAnswer::read(cursor)?.whole(cursor)?;
+                json!({ "accept": answer.accept })
+            }
+            "web-socket-frame" => {
+                let Protocol {
+                    speaker, largest, ..
+                } = self.spoken;
+                let frame = WebSocketFrame::read(cursor, speaker, largest)?;
+                relay::from_frame(&frame.whole(cursor)?)
+            }
             _ => from_packet(&Packet::read(cursor, &self.spoken, findings)?.whole(cursor)?),
         };
         cursor.finish("the message", findings)?;

@@ -3,18 +3,30 @@
 
 use libfuzzer_sys::fuzz_target;
 use tvmspec::release::Release;
-use tvmspec::rpc::{Protocol, Hello, HelloAnswer, Packet, Progress, Speaker};
-use tvmspec::rule::Findings;
+use tvmspec::rpc::{
+    Connection, Hello, HelloAnswer, Packet, Progress, Protocol, Speaker, TrackerHello, TrackerReply, TrackerRequest, WebSocketAnswer,
+    WebSocketFrame, WebSocketRequest,
+};
+use tvmspec::rule::{Findings, Violation};
 use tvmspec::wire::{Cursor, Writer};
 
 fuzz_target!(|data: &[u8]| {
     let [minor, side, form, bytes @ ..] = data else { return };
     let release = Release::of(2 + minor % 26);
     let speaker = if side % 2 == 0 { Speaker::Client } else { Speaker::Server };
-    match form % 3 {
+    match form % 9 {
         0 => packets(bytes, &Protocol { awaited: Some(7), ..Protocol::new(release, speaker) }),
         1 => hello(bytes),
-        _ => answer(bytes, release),
+        2 => answer(bytes, release),
+        3 => messages(bytes, TrackerHello::read, |hello, out| {
+            hello.write(out);
+            Ok(())
+        }),
+        4 => messages(bytes, |cursor| TrackerRequest::read(cursor, release), |request, out| request.write(release, out)),
+        5 => messages(bytes, TrackerReply::read, TrackerReply::write),
+        6 => messages(bytes, WebSocketRequest::read, WebSocketRequest::write),
+        7 => messages(bytes, WebSocketAnswer::read, WebSocketAnswer::write),
+        _ => frames(bytes, speaker),
     }
 });
 
@@ -57,5 +69,43 @@ fn answer(bytes: &[u8], release: Release) {
         let mut out = Writer::new();
         answer.write(release, &mut out).expect("what is read is written");
         assert!(out.into_bytes() == bytes[..bytes.len() - cursor.remaining()], "write(read(b)) = b");
+    }
+}
+
+/// Messages with more than one form: what is written of one is read as the same, and its beginnings need more.
+fn messages<T: PartialEq>(
+    bytes: &[u8],
+    read: impl Fn(&mut Cursor<'_>) -> Result<Progress<T>, Violation>,
+    write: impl Fn(&T, &mut Writer) -> Result<(), Violation>,
+) {
+    let mut cursor = Cursor::new(bytes);
+    match read(&mut cursor) {
+        Ok(Progress::Whole(message)) => {
+            let whole = &bytes[..bytes.len() - cursor.remaining()];
+            for cut in 0..whole.len().min(200) {
+                let cut = read(&mut Cursor::new(&whole[..cut]));
+                assert!(matches!(cut, Ok(Progress::Short(_))), "a beginning needs more");
+            }
+            let mut out = Writer::new();
+            // A host with blanks in it is read and not written, and so is a request of 0.7 by the rules of 0.8.
+            if write(&message, &mut out).is_ok() {
+                let again = read(&mut Cursor::new(&out.into_bytes()));
+                assert!(again.is_ok_and(|again| again == Progress::Whole(message)), "read(write(m)) = m");
+            }
+        }
+        Ok(Progress::Short(more)) => assert!(more > 0 && cursor.offset() == 0),
+        Err(_) => {}
+    }
+    let _ = Connection::read(bytes, bytes, None);
+}
+
+/// One frame after the other.
+fn frames(bytes: &[u8], speaker: Speaker) {
+    let mut cursor = Cursor::new(bytes);
+    while let Ok(Progress::Whole(frame)) = WebSocketFrame::read(&mut cursor, speaker, 1 << 16) {
+        let mut out = Writer::new();
+        frame.write(speaker, &mut out).expect("what is read is written");
+        let end = bytes.len() - cursor.remaining();
+        assert!(bytes[..end].ends_with(&out.into_bytes()), "write(read(b)) = b");
     }
 }

@@ -25,6 +25,10 @@ STREAMS = {
     "chunks-0.27": ("v27-chunked.0", "0.27.0", "copies in parts: the server registers a largest packet of 100 bytes"),
     "timeout-0.27": ("v27-timeout.0", "0.27.0", "a session that takes longer than its timeout of 1.5 seconds"),
 }
+TRACKED = {
+    "tracker-server-0.27": ("v27-tracker.0", "a server that offers itself to a tracker, again once a client has taken its key, and asks for its keys"),
+    "tracker-client-0.27": ("v27-tracker.1", "a client that asks a tracker for a summary, for a server, and for one of a key that nobody has"),
+}
 FOLDERS = {b"/opt/t/research/rpc-work/": b"/usr/local/share/tvm/0.8/", b"/opt/t/v27rpc/": b"/usr/local/27/"}
 CODES = {1: "Shutdown", 2: "InitServer", 3: "CallFunc", 4: "Return", 5: "Exception", 6: "CopyFromRemote", 7: "CopyToRemote", 8: "CopyAck",
          9: "GetGlobalFunc", 10: "FreeHandle", 11: "DevSetDevice", 12: "DevGetAttr", 13: "DevAllocData", 14: "DevFreeData",
@@ -142,6 +146,69 @@ def packets(stream):
         yield start, stream[start : data.at]
 
 
+def peer(form):
+    return {"key": form["key"], "host": form["addr"][0], "port": form["addr"][1]}
+
+
+def tracked(raw, speaker):
+    """A message of a tracker's connection, and what rule says what it is."""
+    if len(raw) == 4:
+        assert raw == b"\x71\xf2\x02\x00"
+        return "tracker-hello", {"code": "tracker"}, ["RPC-50"]
+    said = json.loads(raw[4:])
+    if speaker == "client":
+        code, *rest = said
+        form = {
+            3: lambda: {"code": "put", "key": rest[0], "port": rest[1][0], "match": rest[1][1], "host": rest[2]},
+            4: lambda: {"code": "request", "key": rest[0], "user": rest[1], "priority": rest[2]},
+            5: lambda: {"code": "update-info", "peer": peer(rest[0])},
+            6: lambda: {"code": "summary"},
+            7: lambda: {"code": "pending-match-keys"},
+        }[code]()
+        return "tracker-request", form, ["RPC-51", "RPC-53", "RPC-54", *(["RPC-55"] if rest else []), *(["RPC-56"] if code == 5 else [])]
+    if said == 0:
+        form = {"code": "success"}
+    elif isinstance(said[0], str):
+        form = {"code": "match-keys", "keys": said}
+    elif isinstance(said[1], list):
+        form = {"code": "server", "host": said[1][0], "port": said[1][1], "match": said[1][2]}
+    else:
+        form = {"code": "summary", "queues": said[1]["queue_info"], "servers": [peer(each) for each in said[1]["server_info"]]}
+    return "tracker-reply", form, ["RPC-51", "RPC-53", "RPC-57", *(["RPC-58"] if said != 0 else [])]
+
+
+def messages(stream):
+    """Each message of a tracker's connection."""
+    yield 0, stream[:4]
+    at = 4
+    while at < len(stream):
+        end = at + 4 + int.from_bytes(stream[at : at + 4], "little")
+        yield at, stream[at:end]
+        at = end
+
+
+def trackers(captures, origins):
+    seen = set()
+    for name, (capture, holds) in TRACKED.items():
+        for speaker, end in (("client", "c2s"), ("server", "s2c")):
+            stream = (captures / f"{capture}.{end}.bin").read_bytes()
+            file = f"rpc/{name}.{speaker}.bin"
+            (ROOT / "golden" / file).write_bytes(stream)
+            origins[file] = {"release": "0.27.0", "how": f"rpc/make.py: {holds}; what {'it' if speaker == 'client' else 'the tracker'} wrote"}
+            for start, raw in messages(stream):
+                kind, form, rules = tracked(raw, speaker)
+                if (speaker, form["code"]) in seen:
+                    continue
+                seen.add((speaker, form["code"]))
+                short = "tracker-hello" if kind == "tracker-hello" else f"tracker-{form['code']}"
+                yield {
+                    "id": f"rpc/0.27/{short}-{speaker}", "topic": "tracker", "rules": rules, "releases": "0.27..", "op": "rpc.decode",
+                    "input": {"hex": raw.hex()}, "args": {"form": kind, "release": "0.27", "speaker": speaker}, "expect": {"accept": form},
+                    "why": "a peer that reads it otherwise cannot talk to a released one",
+                    "origin": {"release": "0.27.0", "how": f"{name}, byte {start} of the {speaker}"},
+                }
+
+
 def shape_of(form):
     """What makes packets alike: the code, and what each value is."""
     kinds = [next(iter(arg)) + str(arg.get("index", "")) if arg else "none" for arg in form.get("args", [])]
@@ -205,6 +272,7 @@ def main(captures):
             "op": "rpc.decode", "input": {"hex": raw.hex()}, "args": args, "expect": {"accept": form},
             "why": "a peer that reads it otherwise cannot talk to a released one", "origin": {"release": release, "how": f"{name}, byte {start} of the {args['speaker']}"},
         })
+    listed += trackers(captures, origins)
     conformance.add("rpc", listed)
     conformance.declare(origins)
 

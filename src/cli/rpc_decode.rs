@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tvmspec::release::Release;
 use tvmspec::rpc::{
     Connection, ConnectionMessage, ConnectionSide, HelloAnswer, Packet, RpcCode, Speaker,
-    json as forms,
+    json as forms, relay_json,
 };
 use tvmspec::wire::Span;
 
@@ -171,6 +171,11 @@ fn line(message: &ConnectionMessage<'_>) -> String {
         ConnectionMessage::Answer(HelloAnswer::Duplicate) => "duplicate key".to_owned(),
         // RPC-04: the code is called mismatch, which does not tell what it means.
         ConnectionMessage::Answer(HelloAnswer::Mismatch) => "no server of this key".to_owned(),
+        ConnectionMessage::TrackerHello => "hello of a tracker".to_owned(),
+        ConnectionMessage::TrackerRequest(request) => {
+            relay_json::from_tracker_request(request).to_string()
+        }
+        ConnectionMessage::TrackerReply(reply) => relay_json::from_tracker_reply(reply).to_string(),
         ConnectionMessage::Packet(packet) => {
             // RPC-11: a packet of nothing has no code.
             let code = packet.code().map_or("nothing", RpcCode::name);
@@ -220,6 +225,9 @@ fn side_of(side: &ConnectionSide<'_>) -> Value {
             ConnectionMessage::Answer(HelloAnswer::Duplicate) => json!({ "code": "duplicate" }),
             ConnectionMessage::Answer(HelloAnswer::Mismatch) => json!({ "code": "mismatch" }),
             ConnectionMessage::Packet(packet) => forms::from_packet(packet),
+            ConnectionMessage::TrackerHello => json!({ "code": "tracker" }),
+            ConnectionMessage::TrackerRequest(request) => relay_json::from_tracker_request(request),
+            ConnectionMessage::TrackerReply(reply) => relay_json::from_tracker_reply(reply),
         };
         json!({ "start": start, "end": end, "message": message })
     });

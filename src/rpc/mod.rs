@@ -12,7 +12,10 @@
 //! | `format/tensor_block` | [`TensorBlock`]: a tensor without its data | RPC-30, RPC-31 |
 //! | `format/packed` | [`PackedValue`]: arguments and results, in the encodings of both eras | RPC-40 .. RPC-49 |
 //! | `format/connection` | [`Connection`]: both sides of a whole session, and which releases speak like that | RPC-23 |
-//! | `format/json` | the JSON forms | |
+//! | `format/tracker`, `format/tracker_request`, `format/tracker_reply` | [`TrackerHello`], [`TrackerRequest`], [`TrackerReply`] | RPC-50 .. RPC-58 |
+//! | `format/proxy` | what a proxy reads in a hello | RPC-70 |
+//! | `format/web_socket`, `format/web_socket_upgrade` | [`WebSocketRequest`], [`WebSocketAnswer`], [`WebSocketFrame`] | RPC-74 .. RPC-79 |
+//! | `format/json`, `format/relay_json` | the JSON forms | |
 //! | `transport` | `Transport`: hellos and packets over a blocking stream; feature `rpc` | RPC-10, RPC-13, RPC-16 |
 //!
 //! The encoding of arguments changed in 0.21, and the version that both sides compare did not: bytes do not say which release
@@ -56,6 +59,8 @@ pub mod transport;
 
 pub use format::{
     Connection, ConnectionMessage, ConnectionSide, CopyTarget, Hello, HelloAnswer, PackedValue,
-    Packet, Progress, Protocol, RpcCode, Speaker, TensorBlock, json,
+    Packet, Progress, Protocol, RpcCode, Speaker, TensorBlock, TrackerCount, TrackerHello,
+    TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest, TrackerSummary, WebSocketAnswer,
+    WebSocketFrame, WebSocketKind, WebSocketRequest, json, relay_json,
 };
 pub use rules::*;

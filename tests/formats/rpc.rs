@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use tvmspec::release::Release;
 use tvmspec::rpc::{
     Connection, ConnectionMessage, CopyTarget, Hello, HelloAnswer, PackedValue, Packet, Progress,
-    Protocol, RpcCode, Speaker, TensorBlock, json,
+    Protocol, RpcCode, Speaker, TensorBlock, TrackerHello, TrackerReply, TrackerRequest,
+    WebSocketAnswer, WebSocketFrame, WebSocketKind, WebSocketRequest, json,
 };
 use tvmspec::rule::{Findings, Kind};
 use tvmspec::tensor::{Device, Dtype};
@@ -177,13 +178,32 @@ fn golden(name: &str, speaker: Speaker) -> Vec<u8> {
 }
 
 /// Name, release, and the forms of the protocol that none of its bytes breaks.
-const CONNECTIONS: [(&str, u8, &[u8]); 5] = [
+const CONNECTIONS: [(&str, u8, &[u8]); 7] = [
     ("full-0.27", 27, &[22]),
     ("full-0.8", 8, &[18, 16, 8]),
     ("two-hops-0.27", 27, &[22]),
     ("chunks-0.27", 27, &[22, 21]),
     ("timeout-0.27", 27, &[22, 21]),
+    ("tracker-server-0.27", 27, &[8, 3]),
+    ("tracker-client-0.27", 27, &[8, 3]),
 ];
+
+/// A message, written.
+fn again(message: &ConnectionMessage<'_>, minor: u8, speaker: Speaker) -> Vec<u8> {
+    let release = Release::of(minor);
+    let mut out = Writer::new();
+    match message {
+        ConnectionMessage::Hello(hello) => hello.write(&mut out).unwrap(),
+        ConnectionMessage::Answer(answer) => answer.write(release, &mut out).unwrap(),
+        ConnectionMessage::Packet(packet) => {
+            packet.write(&spoken(minor, speaker), &mut out).unwrap()
+        }
+        ConnectionMessage::TrackerHello => TrackerHello.write(&mut out),
+        ConnectionMessage::TrackerRequest(request) => request.write(release, &mut out).unwrap(),
+        ConnectionMessage::TrackerReply(reply) => reply.write(&mut out).unwrap(),
+    }
+    out.into_bytes()
+}
 
 #[test]
 fn every_byte_of_real_connections_is_of_a_field_and_written_back() {
@@ -207,14 +227,8 @@ fn every_byte_of_real_connections_is_of_a_field_and_written_back() {
             }
             assert_eq!(end, bytes.len() as u64, "{name}");
             for (start, end, message) in &side.messages {
-                let ConnectionMessage::Packet(packet) = message else {
-                    continue;
-                };
                 let own = &bytes[*start as usize..*end as usize];
-                assert_eq!(
-                    written(packet, &spoken(minor, side.speaker)).as_deref(),
-                    Some(own)
-                );
+                assert_eq!(again(message, minor, side.speaker), own);
             }
             counts.push(side.messages.len());
         }
@@ -280,5 +294,57 @@ fn what_a_packet_states_is_not_reserved() {
         let spoken = spoken(minor, Speaker::Client);
         let read = Packet::read(&mut Cursor::new(&bytes), &spoken, &mut Findings::default());
         assert_eq!(read.unwrap_err().kind(), Kind::Truncated);
+    }
+}
+
+/// SHA-1 of texts of every length around the end of a block, whose digests another implementation made.
+#[test]
+fn the_answer_to_a_web_socket_is_the_digest_of_its_key() {
+    let accept = |key: &str| {
+        let (path, host) = ("/ws".to_owned(), "a".to_owned());
+        let key = key.to_owned();
+        WebSocketRequest { path, host, key }.accept()
+    };
+    // With the 36 letters that are put behind it a key fills a block, and its padding two, at these lengths.
+    for (length, digest) in [
+        (0, "Kfh9QIsMVZcl6xEPYxPHzW8SZ8w="),
+        (19, "tWclcP21hrR+xgjYVswtQRW71GQ="),
+        (20, "tSsjsIAvEVIQ+IC5K8+T/OkG8nU="),
+        (27, "qUNe7W8rvas6tQS5F4QBTf/JpvE="),
+        (28, "x9bmfLYIxLMaaT5h0sFuRlAhhb8="),
+        (92, "LY9EluoxzTck+ySKVLqXrQNaqCc="),
+    ] {
+        assert_eq!(accept(&"k".repeat(length)), digest, "{length}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_a_tracker_hears_is_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut framed = (bytes.len() as u32).to_le_bytes().to_vec();
+        framed.extend(&bytes);
+        for input in [&bytes, &framed] {
+            let _ = TrackerHello::read(&mut Cursor::new(input));
+            let _ = TrackerRequest::read(&mut Cursor::new(input), Release::LAST);
+            let _ = TrackerReply::read(&mut Cursor::new(input));
+            let _ = WebSocketRequest::read(&mut Cursor::new(input));
+            let _ = WebSocketAnswer::read(&mut Cursor::new(input));
+            let _ = WebSocketFrame::read(&mut Cursor::new(input), Speaker::Client, 1 << 20);
+        }
+    }
+
+    #[test]
+    fn a_frame_is_read_back_and_its_beginnings_need_more(data in prop::collection::vec(any::<u8>(), 0..300), mask in any::<Option<[u8; 4]>>(), is_last in any::<bool>()) {
+        let speaker = if mask.is_some() { Speaker::Client } else { Speaker::Server };
+        let frame = WebSocketFrame { kind: WebSocketKind::Binary, is_last, mask, data: Cow::Owned(data) };
+        let mut out = Writer::new();
+        frame.write(speaker, &mut out).unwrap();
+        let bytes = out.into_bytes();
+        for cut in 0..bytes.len() {
+            let read = WebSocketFrame::read(&mut Cursor::new(&bytes[..cut]), speaker, 300).unwrap();
+            prop_assert!(matches!(read, Progress::Short(more) if more > 0 && cut as u64 + more <= bytes.len() as u64));
+        }
+        let read = WebSocketFrame::read(&mut Cursor::new(&bytes), speaker, 300).unwrap();
+        prop_assert_eq!(read, Progress::Whole(frame));
     }
 }

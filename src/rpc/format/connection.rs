@@ -4,6 +4,9 @@ use super::super::RPC_16;
 use super::hello::{Hello, HelloAnswer};
 use super::packet::Packet;
 use super::protocol::{Protocol, Speaker};
+use super::tracker::TrackerHello;
+use super::tracker_reply::TrackerReply;
+use super::tracker_request::TrackerRequest;
 use crate::release::Release;
 use crate::rule::{Findings, Violation};
 use crate::wire::{Cursor, Span, Trace};
@@ -24,6 +27,15 @@ const FORMS: [(u8, u8); 9] = [
     (3, 4),
     (2, 2),
 ];
+
+/// The same of what a tracker and its peers write: RPC-56 came with 0.8.
+const TRACKER_FORMS: [(u8, u8); 2] = [(8, 27), (3, 7)];
+
+/// Whether a peer of a tracker wrote this, and no client.
+fn is_of_tracker(client: &[u8]) -> bool {
+    // RPC-01, RPC-50: the first four bytes are of one or the other.
+    client.starts_with(&TrackerHello::MAGIC.to_le_bytes())
+}
 
 /// The first and last release of a form, and what a connection breaks of it first, if anything.
 type OtherForm = (Release, Release, Option<(Speaker, Violation)>);
@@ -65,6 +77,12 @@ pub enum ConnectionMessage<'a> {
     Answer(HelloAnswer<'a>),
     /// Any other.
     Packet(Packet<'a>),
+    /// The first of both sides, where one is a tracker (RPC-50).
+    TrackerHello,
+    /// What a tracker was asked.
+    TrackerRequest(TrackerRequest),
+    /// What a tracker answered.
+    TrackerReply(TrackerReply),
 }
 
 impl<'a> Connection<'a> {
@@ -73,7 +91,13 @@ impl<'a> Connection<'a> {
     ///
     /// It always returns a connection: what is wrong with a side is in [`ConnectionSide::broken`].
     pub fn read(client: &'a [u8], server: &'a [u8], release: Option<Release>) -> Connection<'a> {
-        let forms = FORMS.map(|(first, last)| (Release::of(first), Release::of(last)));
+        let forms = match is_of_tracker(client) {
+            false => FORMS.as_slice(),
+            true => TRACKER_FORMS.as_slice(),
+        };
+        let forms = forms
+            .iter()
+            .map(|(first, last)| (Release::of(*first), Release::of(*last)));
         // RPC-23: the version that both sides compare did not change with the encoding of values, so that all forms are tried. With a
         // stated release the others are read too, for what they break.
         let read = forms.map(|(first, last)| {
@@ -160,8 +184,10 @@ fn sides<'a>(
     release: Release,
 ) -> (ConnectionSide<'a>, ConnectionSide<'a>) {
     // RPC-20: CopyAck is written by servers, so that no length is awaited here.
+    let has_tracker = is_of_tracker(client);
     let client = side(
         client,
+        has_tracker,
         Protocol::new(release, Speaker::Client),
         VecDeque::new(),
     );
@@ -174,12 +200,22 @@ fn sides<'a>(
             _ => None,
         });
     let asked = asked.collect();
-    let server = side(server, Protocol::new(release, Speaker::Server), asked);
+    let server = side(
+        server,
+        has_tracker,
+        Protocol::new(release, Speaker::Server),
+        asked,
+    );
     (client, server)
 }
 
 /// Reads one side to its end or to the first broken rule. `asked` holds how many bytes each copy was asked for, in order.
-fn side<'a>(bytes: &'a [u8], mut spoken: Protocol, mut asked: VecDeque<u64>) -> ConnectionSide<'a> {
+fn side<'a>(
+    bytes: &'a [u8],
+    has_tracker: bool,
+    mut spoken: Protocol,
+    mut asked: VecDeque<u64>,
+) -> ConnectionSide<'a> {
     let trace = Trace::new();
     let (mut messages, mut findings) = (Vec::new(), Findings::default());
     let mut broken = None;
@@ -189,8 +225,14 @@ fn side<'a>(bytes: &'a [u8], mut spoken: Protocol, mut asked: VecDeque<u64>) -> 
         let (start, first) = (cursor.offset(), messages.is_empty());
         // Once more for the fields: what is read from a cursor with a trace lives no longer than the trace.
         let mut traced = Cursor::traced(cursor.rest(), &trace).at(start);
-        let _ = message(&mut traced, first, &spoken, &mut Findings::default());
-        match message(&mut cursor, first, &spoken, &mut findings) {
+        let _ = message(
+            &mut traced,
+            first,
+            has_tracker,
+            &spoken,
+            &mut Findings::default(),
+        );
+        match message(&mut cursor, first, has_tracker, &spoken, &mut findings) {
             Ok(message) => {
                 // One answer for each request, in their order (RPC-10): this one is answered.
                 if let ConnectionMessage::Packet(Packet::CopyAck(_)) = &message {
@@ -218,9 +260,13 @@ fn side<'a>(bytes: &'a [u8], mut spoken: Protocol, mut asked: VecDeque<u64>) -> 
 fn message<'b>(
     cursor: &mut Cursor<'b>,
     first: bool,
+    has_tracker: bool,
     spoken: &Protocol,
     findings: &mut Findings,
 ) -> Result<ConnectionMessage<'b>, Violation> {
+    if has_tracker {
+        return tracker_message(cursor, first, spoken);
+    }
     Ok(match (first, spoken.speaker) {
         // RPC-01, RPC-04: each side writes one message of its own form before the packets.
         (true, Speaker::Client) => ConnectionMessage::Hello(Hello::read(cursor)?.whole(cursor)?),
@@ -231,6 +277,31 @@ fn message<'b>(
         _ => {
             let packet = Packet::read(cursor, spoken, findings)?;
             ConnectionMessage::Packet(packet.whole(cursor)?)
+        }
+    })
+}
+
+/// The next message of a connection to a tracker, whole.
+///
+/// # Errors
+///
+/// A rule that the message breaks, and RPC-16 where it is cut off.
+fn tracker_message<'b>(
+    cursor: &mut Cursor<'b>,
+    first: bool,
+    spoken: &Protocol,
+) -> Result<ConnectionMessage<'b>, Violation> {
+    Ok(match (first, spoken.speaker) {
+        (true, _) => {
+            TrackerHello::read(cursor)?.whole(cursor)?;
+            ConnectionMessage::TrackerHello
+        }
+        (false, Speaker::Client) => {
+            let request = TrackerRequest::read(cursor, spoken.release)?;
+            ConnectionMessage::TrackerRequest(request.whole(cursor)?)
+        }
+        (false, Speaker::Server) => {
+            ConnectionMessage::TrackerReply(TrackerReply::read(cursor)?.whole(cursor)?)
         }
     })
 }

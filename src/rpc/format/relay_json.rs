@@ -1,0 +1,190 @@
+//! The JSON forms of what trackers, proxies and WebSockets write; `spec/schema/rpc.json` fixes them.
+
+use super::tracker_reply::{TrackerCount, TrackerReply, TrackerSummary};
+use super::tracker_request::{TrackerOffer, TrackerPeer, TrackerRequest};
+use super::web_socket::{WebSocketFrame, WebSocketKind};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// `{"code": .., ..}` of a request to a tracker. [`to_tracker_request`] is the way back.
+pub fn from_tracker_request(request: &TrackerRequest) -> Value {
+    match request {
+        TrackerRequest::Ping => json!({ "code": "ping" }),
+        TrackerRequest::Stop(key) => json!({ "code": "stop", "stop_key": key }),
+        TrackerRequest::Put(offer) => {
+            json!({ "code": "put", "key": offer.key, "port": offer.port, "match": offer.match_key, "host": offer.host })
+        }
+        TrackerRequest::Request {
+            key,
+            user,
+            priority,
+        } => json!({ "code": "request", "key": key, "user": user, "priority": priority }),
+        TrackerRequest::UpdateInfo(peer) => {
+            json!({ "code": "update-info", "peer": from_peer(peer) })
+        }
+        TrackerRequest::Summary => json!({ "code": "summary" }),
+        TrackerRequest::PendingMatchKeys => json!({ "code": "pending-match-keys" }),
+    }
+}
+
+/// The way back from [`from_tracker_request`].
+///
+/// # Errors
+///
+/// What is missing or wrong, in words.
+pub fn to_tracker_request(form: &Value) -> Result<TrackerRequest, String> {
+    Ok(match text(form, "code")?.as_str() {
+        "ping" => TrackerRequest::Ping,
+        "stop" => TrackerRequest::Stop(text(form, "stop_key")?),
+        "put" => TrackerRequest::Put(TrackerOffer {
+            key: text(form, "key")?,
+            port: port(form)?,
+            match_key: text(form, "match")?,
+            host: text(form, "host").ok(),
+        }),
+        "request" => TrackerRequest::Request {
+            key: text(form, "key")?,
+            user: text(form, "user")?,
+            priority: form
+                .get("priority")
+                .and_then(Value::as_i64)
+                .ok_or("there is no priority")?,
+        },
+        "update-info" => {
+            TrackerRequest::UpdateInfo(to_peer(form.get("peer").unwrap_or(&Value::Null))?)
+        }
+        "summary" => TrackerRequest::Summary,
+        "pending-match-keys" => TrackerRequest::PendingMatchKeys,
+        other => return Err(format!("no request is `{other}`")),
+    })
+}
+
+/// `{"code": .., ..}` of a tracker's reply. [`to_tracker_reply`] is the way back.
+pub fn from_tracker_reply(reply: &TrackerReply) -> Value {
+    match reply {
+        TrackerReply::Success => json!({ "code": "success" }),
+        TrackerReply::Fail => json!({ "code": "fail" }),
+        TrackerReply::Server {
+            host,
+            port,
+            match_key,
+        } => json!({ "code": "server", "host": host, "port": port, "match": match_key }),
+        TrackerReply::Summary(summary) => {
+            let queues = summary.queues.iter().map(|count| {
+                let counts = json!({ "free": count.free, "pending": count.pending });
+                (count.key.clone(), counts)
+            });
+            let servers: Vec<_> = summary.servers.iter().map(from_peer).collect();
+            json!({ "code": "summary", "queues": queues.collect::<Map<_, _>>(), "servers": servers })
+        }
+        TrackerReply::MatchKeys(keys) => json!({ "code": "match-keys", "keys": keys }),
+    }
+}
+
+/// The way back from [`from_tracker_reply`].
+///
+/// # Errors
+///
+/// What is missing or wrong, in words.
+pub fn to_tracker_reply(form: &Value) -> Result<TrackerReply, String> {
+    let list = |name: &str| {
+        let list = form.get(name).and_then(Value::as_array);
+        list.ok_or_else(|| format!("there is no list `{name}`"))
+    };
+    Ok(match text(form, "code")?.as_str() {
+        "success" => TrackerReply::Success,
+        "fail" => TrackerReply::Fail,
+        "server" => TrackerReply::Server {
+            host: text(form, "host")?,
+            port: port(form)?,
+            match_key: text(form, "match")?,
+        },
+        "summary" => {
+            let queues = form.get("queues").and_then(Value::as_object);
+            let queues = queues.ok_or("there are no queues")?.iter();
+            let queues = queues.map(|(key, counts)| TrackerCount {
+                key: key.clone(),
+                free: counts["free"].as_u64().unwrap_or_default(),
+                pending: counts["pending"].as_u64().unwrap_or_default(),
+            });
+            let servers = list("servers")?.iter().map(to_peer);
+            TrackerReply::Summary(TrackerSummary {
+                queues: queues.collect(),
+                servers: servers.collect::<Result<_, _>>()?,
+            })
+        }
+        "match-keys" => {
+            let keys = list("keys")?.iter();
+            let keys = keys.map(|key| key.as_str().unwrap_or_default().to_owned());
+            TrackerReply::MatchKeys(keys.collect())
+        }
+        other => return Err(format!("no reply is `{other}`")),
+    })
+}
+
+/// `{"kind": .., "last": .., "mask": base64 or null, "data": base64}`. [`to_frame`] is the way back.
+pub fn from_frame(frame: &WebSocketFrame<'_>) -> Value {
+    let mask = frame.mask.map(|mask| BASE64_STANDARD.encode(mask));
+    let data = BASE64_STANDARD.encode(&frame.data);
+    json!({ "kind": frame.kind.name(), "last": frame.is_last, "mask": mask, "data": data })
+}
+
+/// The way back from [`from_frame`].
+///
+/// # Errors
+///
+/// What is missing or wrong, in words.
+pub fn to_frame(form: &Value) -> Result<WebSocketFrame<'static>, String> {
+    let bytes = |name: &str| {
+        let bytes = BASE64_STANDARD.decode(text(form, name)?);
+        bytes.map_err(|why| format!("{name}: {why}"))
+    };
+    let name = text(form, "kind")?;
+    let kind = WebSocketKind::ALL
+        .into_iter()
+        .find(|kind| kind.name() == name);
+    let mask = match form.get("mask") {
+        None | Some(Value::Null) => None,
+        Some(_) => Some(
+            bytes("mask")?
+                .try_into()
+                .map_err(|_| "a mask has 4 bytes")?,
+        ),
+    };
+    Ok(WebSocketFrame {
+        kind: kind.ok_or_else(|| format!("no frame is `{name}`"))?,
+        is_last: form.get("last").and_then(Value::as_bool).unwrap_or(true),
+        mask,
+        data: Cow::Owned(bytes("data")?),
+    })
+}
+
+/// `{"key": .., "host": .., "port": ..}`; without an address the key alone (RPC-56).
+fn from_peer(peer: &TrackerPeer) -> Value {
+    match &peer.address {
+        None => json!({ "key": peer.key }),
+        Some((host, port)) => json!({ "key": peer.key, "host": host, "port": port }),
+    }
+}
+
+fn to_peer(form: &Value) -> Result<TrackerPeer, String> {
+    let address = match form.get("port") {
+        None => None,
+        Some(_) => Some((text(form, "host").ok(), port(form)?)),
+    };
+    let key = text(form, "key")?;
+    Ok(TrackerPeer { key, address })
+}
+
+fn text(form: &Value, name: &str) -> Result<String, String> {
+    let text = form.get(name).and_then(Value::as_str);
+    text.map(str::to_owned)
+        .ok_or_else(|| format!("there is no text under `{name}`"))
+}
+
+fn port(form: &Value) -> Result<u16, String> {
+    let port = form.get("port").and_then(Value::as_u64);
+    let port = port.and_then(|port| u16::try_from(port).ok());
+    port.ok_or_else(|| "there is no port".to_owned())
+}

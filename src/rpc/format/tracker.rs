@@ -1,0 +1,163 @@
+//! How a tracker and its peers write: a magic number that comes back, then JSON behind a length.
+//!
+//! | field | bytes | rule |
+//! |---|---|---|
+//! | magic, once in each direction | i32 | RPC-50 |
+//! | length of a message | i32 | RPC-51, RPC-52 |
+//! | message | JSON in UTF-8 | RPC-53 |
+
+use super::super::{RPC_50, RPC_51, RPC_52, RPC_53};
+use super::protocol::{Progress, peeked};
+use crate::rule::{Kind, Violation};
+use crate::wire::{Cursor, Writer, show};
+use serde_core::Serialize;
+use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
+use std::io::{self, Write};
+
+/// What both sides of a connection to a tracker write first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrackerHello;
+
+impl TrackerHello {
+    /// The number: `71 f2 02 00`.
+    pub const MAGIC: i32 = 0x02f271;
+
+    /// The longest message that is read, in bytes behind its length (RPC-52).
+    ///
+    /// Trackers from 0.25 on have the same bound; older ones have none.
+    pub const LONGEST: i32 = 1 << 20;
+
+    /// Reads the number.
+    ///
+    /// # Errors
+    ///
+    /// RPC-50 for another one.
+    pub fn read(cursor: &mut Cursor<'_>) -> Result<Progress<TrackerHello>, Violation> {
+        let magic = match peeked(cursor) {
+            Progress::Short(more) => return Ok(Progress::Short(more)),
+            Progress::Whole(magic) => i32::from_le_bytes(magic),
+        };
+        RPC_50
+            .require(magic == TrackerHello::MAGIC, cursor.offset(), || {
+                format!("magic {magic:#x} is of no tracker")
+            })
+            .map_err(|broken| cursor.blame("magic", broken))?;
+        cursor.i32("magic", RPC_50)?;
+        Ok(Progress::Whole(TrackerHello))
+    }
+
+    /// Writes the number.
+    pub fn write(self, out: &mut Writer) {
+        out.i32(TrackerHello::MAGIC);
+    }
+}
+
+/// A message as JSON, and the offset of its first byte, for what is wrong in it.
+pub(super) struct TrackerText {
+    pub(super) value: Value,
+    pub(super) start: u64,
+}
+
+impl TrackerText {
+    /// Reads one message.
+    ///
+    /// # Errors
+    ///
+    /// RPC-51 and RPC-52 for its length, RPC-53 for what is not JSON in UTF-8.
+    pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Progress<TrackerText>, Violation> {
+        let length = match peeked(cursor) {
+            Progress::Short(more) => return Ok(Progress::Short(more)),
+            Progress::Whole(length) => i32::from_le_bytes(length),
+        };
+        let place = cursor.offset();
+        // RPC-51, RPC-52: before any byte of the message is waited for.
+        RPC_51
+            .require(length > 0, place, || {
+                format!("a message has {length} bytes")
+            })
+            .and_then(|()| {
+                let short = length <= TrackerHello::LONGEST;
+                RPC_52.require_as(Kind::Limit, short, place, || {
+                    let longest = TrackerHello::LONGEST;
+                    format!("a message of {length} bytes, {longest} are read")
+                })
+            })
+            .map_err(|broken| cursor.blame("length", broken))?;
+        let length = u64::try_from(length).unwrap_or_default();
+        let there = (cursor.remaining() as u64).saturating_sub(4);
+        if there < length {
+            return Ok(Progress::Short(length.saturating_sub(there)));
+        }
+        cursor.i32("length", RPC_51)?;
+        let start = cursor.offset();
+        let bytes = cursor.take(length, "message", RPC_53)?;
+        // RPC-53: serde_json takes UTF-8 alone, and no more than 128 levels: no message has more than four.
+        let value = serde_json::from_slice(bytes).map_err(|why| {
+            let message = format!("`{}` is not JSON: {why}", show(bytes));
+            cursor.blame("message", RPC_53.broken(Kind::Malformed, start, message))
+        })?;
+        Ok(Progress::Whole(TrackerText { value, start }))
+    }
+}
+
+/// Writes a message: its length and its JSON in ASCII, with the blanks of Python's `json.dumps`.
+///
+/// # Errors
+///
+/// RPC-52 of kind limit for a message that no reader takes.
+pub(super) fn write_text(value: &Value, out: &mut Writer) -> Result<(), Violation> {
+    let mut text = Vec::new();
+    let mut serializer = Serializer::with_formatter(&mut text, Ascii);
+    // Writing to memory does not fail, and a `Value` has no keys but strings.
+    let _ = value.serialize(&mut serializer);
+    let length = i32::try_from(text.len()).unwrap_or(i32::MAX);
+    RPC_52.demand(Kind::Limit, length <= TrackerHello::LONGEST, || {
+        format!("a message of {} bytes", text.len())
+    })?;
+    out.i32(length);
+    out.raw(&text);
+    Ok(())
+}
+
+/// RPC-53: Python's peers state the number of characters as the length, which is that of bytes in ASCII alone.
+struct Ascii;
+
+impl Formatter for Ascii {
+    fn begin_array_value<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        writer.write_all(if first { b"" } else { b", " })
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        writer.write_all(if first { b"" } else { b", " })
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b": ")
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        for letter in fragment.chars() {
+            if letter.is_ascii() {
+                write!(writer, "{letter}")?;
+            } else {
+                for unit in letter.encode_utf16(&mut [0; 2]) {
+                    write!(writer, "\\u{unit:04x}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

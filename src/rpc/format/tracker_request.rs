@@ -1,0 +1,287 @@
+//! What a tracker is asked: a list whose first element is a code.
+
+use super::super::{RPC_54, RPC_55, RPC_56};
+use super::protocol::Progress;
+use super::tracker::{TrackerText, write_text};
+use crate::release::Release;
+use crate::rule::{Kind, Rule, Violation};
+use crate::wire::{Cursor, Writer};
+use serde_json::{Value, json};
+
+/// A request to a tracker (RPC-54). Servers and clients write the same ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrackerRequest {
+    /// 1: whether the tracker is there.
+    Ping,
+    /// 2: the tracker ends, if this is its own key.
+    Stop(String),
+    /// 3: a server offers itself, once.
+    Put(TrackerOffer),
+    /// 4: a client wants a server.
+    Request {
+        /// What the server must offer itself under.
+        key: String,
+        /// Who asks; released clients write an empty text.
+        user: String,
+        /// Higher ones are served first; 1 where a user states none.
+        priority: i64,
+    },
+    /// 5: what the summary shows of this connection.
+    UpdateInfo(TrackerPeer),
+    /// 6: how many servers and requests there are.
+    Summary,
+    /// 7: which offers of this connection have not been handed out.
+    PendingMatchKeys,
+}
+
+/// A server that offers itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrackerOffer {
+    /// What clients ask for.
+    pub key: String,
+    /// Where the server listens.
+    pub port: u16,
+    /// `key:` and a random number, which the client's hello must have: an old address leads nowhere.
+    pub match_key: String,
+    /// The server's host, where it is not that of its connection to the tracker.
+    pub host: Option<String>,
+}
+
+/// What a tracker's summary shows of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrackerPeer {
+    /// `server:` and a key; from a proxy, `server:proxy[` and its keys.
+    pub key: String,
+    /// Host and port; without a host it is that of the connection. From 0.8 on it is there (RPC-56).
+    pub address: Option<(Option<String>, u16)>,
+}
+
+impl TrackerRequest {
+    /// Reads a request.
+    ///
+    /// # Errors
+    ///
+    /// RPC-51, RPC-52 and RPC-53 for the message, RPC-54 for its code, RPC-55 and RPC-56 for what is behind it.
+    pub fn read(
+        cursor: &mut Cursor<'_>,
+        release: Release,
+    ) -> Result<Progress<TrackerRequest>, Violation> {
+        let text = match TrackerText::read(cursor)? {
+            Progress::Short(more) => return Ok(Progress::Short(more)),
+            Progress::Whole(text) => text,
+        };
+        let request = Parts::request(&text, release);
+        let request = request.map_err(|broken| cursor.blame("message", broken))?;
+        Ok(Progress::Whole(request))
+    }
+
+    /// Writes the request.
+    ///
+    /// # Errors
+    ///
+    /// RPC-52 of kind limit for one that no reader takes; RPC-56 of kind missing for a peer without an address from 0.8 on.
+    pub fn write(&self, release: Release, out: &mut Writer) -> Result<(), Violation> {
+        let value = match self {
+            TrackerRequest::Ping => json!([1]),
+            TrackerRequest::Stop(key) => json!([2, key]),
+            // RPC-54: a tracker of 0.3 takes the host from the connection.
+            TrackerRequest::Put(offer) if release.minor() < 4 => {
+                json!([3, offer.key, [offer.port, offer.match_key]])
+            }
+            TrackerRequest::Put(offer) => {
+                json!([3, offer.key, [offer.port, offer.match_key], offer.host])
+            }
+            TrackerRequest::Request {
+                key,
+                user,
+                priority,
+            } => json!([4, key, user, priority]),
+            TrackerRequest::UpdateInfo(peer) => {
+                let there = peer.address.is_some() || !has_address(release);
+                RPC_56.demand(Kind::Missing, there, || {
+                    "a peer without an address".to_owned()
+                })?;
+                json!([5, from_peer(peer)])
+            }
+            TrackerRequest::Summary => json!([6]),
+            TrackerRequest::PendingMatchKeys => json!([7]),
+        };
+        write_text(&value, out)
+    }
+}
+
+/// RPC-56: trackers up to 0.7 take the address from the connection.
+fn has_address(release: Release) -> bool {
+    release.minor() >= 8
+}
+
+/// The elements of a request or reply, held to the rule that says what they are.
+pub(super) struct Parts<'v> {
+    rule: Rule,
+    start: u64,
+    values: &'v [Value],
+}
+
+impl<'v> Parts<'v> {
+    /// The elements of a list.
+    ///
+    /// # Errors
+    ///
+    /// `rule` of kind type for what is no list.
+    pub(super) fn of(value: &'v Value, rule: Rule, start: u64) -> Result<Parts<'v>, Violation> {
+        match value {
+            Value::Array(values) => Ok(Parts {
+                rule,
+                start,
+                values,
+            }),
+            other => Err(rule.broken(Kind::Type, start, format!("`{other}` is no list"))),
+        }
+    }
+
+    /// Element `index`.
+    ///
+    /// # Errors
+    ///
+    /// The rule, of kind missing.
+    pub(super) fn get(&self, index: usize, name: &str) -> Result<&'v Value, Violation> {
+        self.values.get(index).ok_or_else(|| {
+            let message = format!("there is no {name}");
+            self.rule.broken(Kind::Missing, self.start, message)
+        })
+    }
+
+    /// Element `index`, as a text.
+    ///
+    /// # Errors
+    ///
+    /// The rule, of kind missing or type.
+    pub(super) fn text(&self, index: usize, name: &str) -> Result<String, Violation> {
+        let value = self.get(index, name)?;
+        let text = value.as_str().map(str::to_owned);
+        text.ok_or_else(|| self.wrong(name, value))
+    }
+
+    /// Element `index`, as a list.
+    ///
+    /// # Errors
+    ///
+    /// The rule, of kind missing or type.
+    pub(super) fn list(&self, index: usize, name: &str) -> Result<Parts<'v>, Violation> {
+        Parts::of(self.get(index, name)?, self.rule, self.start)
+    }
+
+    /// Element `index`, as a port.
+    ///
+    /// # Errors
+    ///
+    /// The rule, of kind missing or type.
+    pub(super) fn port(&self, index: usize) -> Result<u16, Violation> {
+        let value = self.get(index, "port")?;
+        // RPC-55: the server in C++ writes the port of its address as a text.
+        let port = match value {
+            Value::String(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
+                digits.parse().ok()
+            }
+            other => other.as_u64().and_then(|port| u16::try_from(port).ok()),
+        };
+        port.ok_or_else(|| self.wrong("port", value))
+    }
+
+    fn wrong(&self, name: &str, value: &Value) -> Violation {
+        let message = format!("{name} is `{value}`");
+        self.rule.broken(Kind::Type, self.start, message)
+    }
+
+    /// Reads the request that `text` is.
+    fn request(text: &'v TrackerText, release: Release) -> Result<TrackerRequest, Violation> {
+        let start = text.start;
+        let code = match &text.value {
+            Value::Array(values) => values.first().and_then(Value::as_i64),
+            _ => None,
+        };
+        let Some(code) = code else {
+            let message = format!("`{}` has no code", text.value);
+            return Err(RPC_54.broken(Kind::Malformed, start, message));
+        };
+        let parts = Parts::of(&text.value, RPC_55, start)?;
+        Ok(match code {
+            1 => TrackerRequest::Ping,
+            2 => TrackerRequest::Stop(parts.text(1, "stop key")?),
+            3 => {
+                let place = parts.list(2, "port and match key")?;
+                // RPC-55: servers up to 0.7 state no host.
+                let host = match parts.values.get(3) {
+                    None | Some(Value::Null) => None,
+                    Some(_) => Some(parts.text(3, "host")?),
+                };
+                TrackerRequest::Put(TrackerOffer {
+                    key: parts.text(1, "key")?,
+                    port: place.port(0)?,
+                    match_key: place.text(1, "match key")?,
+                    host,
+                })
+            }
+            4 => {
+                let priority = parts.get(3, "priority")?;
+                TrackerRequest::Request {
+                    key: parts.text(1, "key")?,
+                    user: parts.text(2, "user")?,
+                    priority: priority
+                        .as_i64()
+                        .ok_or_else(|| parts.wrong("priority", priority))?,
+                }
+            }
+            5 => TrackerRequest::UpdateInfo(parts.peer(1, has_address(release))?),
+            6 => TrackerRequest::Summary,
+            7 => TrackerRequest::PendingMatchKeys,
+            other => {
+                let message = format!("no request has code {other}");
+                return Err(RPC_54.broken(Kind::UnknownKind, start, message));
+            }
+        })
+    }
+
+    /// Element `index`, as `{"key": .., "addr": [host, port]}`; other members mean nothing.
+    ///
+    /// # Errors
+    ///
+    /// The rule, of kind missing or type; RPC-56 of kind missing without an address that must be there.
+    pub(super) fn peer(&self, index: usize, has_address: bool) -> Result<TrackerPeer, Violation> {
+        let value = self.get(index, "peer")?;
+        let Value::Object(members) = value else {
+            return Err(self.wrong("peer", value));
+        };
+        let key = members.get("key").ok_or_else(|| {
+            let message = "a peer has no key".to_owned();
+            self.rule.broken(Kind::Missing, self.start, message)
+        })?;
+        let key = key.as_str().ok_or_else(|| self.wrong("key", key))?;
+        let address = match members.get("addr") {
+            None => {
+                RPC_56.require_as(Kind::Missing, !has_address, self.start, || {
+                    "a peer has no address".to_owned()
+                })?;
+                None
+            }
+            Some(address) => {
+                let address = Parts::of(address, self.rule, self.start)?;
+                let host = match address.get(0, "host")? {
+                    Value::Null => None,
+                    _ => Some(address.text(0, "host")?),
+                };
+                Some((host, address.port(1)?))
+            }
+        };
+        let key = key.to_owned();
+        Ok(TrackerPeer { key, address })
+    }
+}
+
+/// `{"key": .., "addr": [host, port]}`.
+pub(super) fn from_peer(peer: &TrackerPeer) -> Value {
+    match &peer.address {
+        None => json!({ "key": peer.key }),
+        Some((host, port)) => json!({ "key": peer.key, "addr": [host, port] }),
+    }
+}
