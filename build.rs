@@ -37,7 +37,7 @@ fn main() {
         ![".md", ".py", ".sh", ".npz"]
             .iter()
             .any(|end| name.ends_with(end))
-            // Whole models and what each era writes are read and run by tests; no case asks for one.
+            // Whole models and what each era writes are read and run by tests; no case names one.
             && !["graph/models/", "eras/"].iter().any(|room| name.starts_with(room))
     });
     let all = golden.clone();

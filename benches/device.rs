@@ -1,6 +1,6 @@
 //! Devices against the driver called directly: copies, launches, workspace. Prints ratios.
 //!
-//! Run: `cargo bench --bench device`. What is not here is said and left out.
+//! Run: `cargo bench --bench device`. What is not here is named and left out.
 
 use std::path::Path;
 use std::ptr;
@@ -167,7 +167,7 @@ mod opencl {
         const LAUNCHES: usize = 500;
         let through = || {
             for _ in 0..LAUNCHES {
-                // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+                // SAFETY: the kernel gets what it was compiled for, in spaces that stay.
                 unsafe { kernel.call(&args) }.unwrap();
             }
             api.sync(device, Stream::DEFAULT).unwrap();

@@ -53,7 +53,7 @@ static void release(TVMFFIAny* value) {
   if (value->type_index >= 64) dec(value->u.v_obj);
 }
 
-/* The callbacks: a sum of ints without and with a context, and a loader that gives one module again and again. */
+/* The callbacks: a sum of ints without and with a context, and a loader that returns one module again and again. */
 
 static int sum(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
   int64_t total = 0;

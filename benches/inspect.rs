@@ -1,6 +1,6 @@
 //! Looking into a library of 1 GiB: time beside copying its bytes, and memory beyond the map. `cargo bench --bench inspect`.
 //!
-//! The library is a real one with one payload of 1 GiB behind it, so that whoever touches payloads is found out.
+//! The library is a real one with one payload of 1 GiB behind it, so that a reader that touches payloads is slow.
 
 use std::fs::File;
 use std::io::Write;
@@ -29,7 +29,7 @@ fn main() {
     }
     for path in [&raw, &object] {
         let file = File::open(path).expect("the file");
-        // SAFETY: nobody else writes to this temporary file.
+        // SAFETY: nothing else writes to this temporary file.
         let map = unsafe { memmap2::Mmap::map(&file) }.expect("a map");
         let before = memory();
         let look = fastest(|| {

@@ -20,7 +20,7 @@ const BYTES_EACH: usize = 4 << 20;
 static MAP: LazyLock<memmap2::Mmap> = LazyLock::new(|| {
     let file = tempfile::tempfile().expect("a temporary file");
     write(&file).expect("1 GB of temporary space");
-    // SAFETY: the file has no name, so nobody can change it under the map.
+    // SAFETY: the file has no name, so nothing can change it under the map.
     unsafe { memmap2::Mmap::map(&file) }.expect("a map")
 });
 

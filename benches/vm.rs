@@ -139,7 +139,7 @@ fn large() -> Vec<u8> {
 
 fn load(path: &Path) -> VirtualMachine {
     let file = std::fs::File::open(path).unwrap();
-    // SAFETY: nobody changes the file of this run.
+    // SAFETY: nothing changes the file of this run.
     let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
     let payload: *const [u8] = &raw const map[..];
     let library: Arc<dyn Symbols> = Arc::new(Mapped { _map: map });

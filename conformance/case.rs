@@ -239,7 +239,7 @@ pub(super) fn cases_of(files: &[(&str, &str)]) -> Result<Vec<Case>, Vec<String>>
         let lines = text.lines().zip(1..);
         let long = lines.filter(|(line, _)| line.chars().count() >= LONGEST_LINE);
         problems.extend(long.map(|(_, number)| {
-            format!("{file}:{number}: {LONGEST_LINE} letters or more: a long value stands in a file below golden/")
+            format!("{file}:{number}: {LONGEST_LINE} letters or more: a long value is in a file below golden/")
         }));
         match serde_json::from_str::<Vec<Value>>(text) {
             Ok(list) => {

@@ -10,7 +10,7 @@ import json, pathlib, sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEYS = ["id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode", "why", "origin"]
 WIDTH = 140
-# A line has fewer letters than this: a long value stands in a file below golden/.
+# A line has fewer letters than this: a long value is in a file below golden/.
 LONGEST = 300
 
 
@@ -102,7 +102,7 @@ def stated(case, key):
 
 def agrees(key, there, made):
     """Whether a script that makes a case states what the file does. It may state less: the kind of a rejection and the rules of
-    findings, and a value that stands in a file of its own."""
+    findings, and a value that is in a file of its own."""
     if key == "expect" and isinstance(made.get("reject"), str):
         return made["reject"] == there.get("reject", {}).get("kind")
     if key == "expect" and "accept_file" in there and "accept_file" not in made:

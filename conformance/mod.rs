@@ -4,7 +4,7 @@
 //! through an [`adapter::Adapter`], [`verdict::judge`] compares, [`known`] excuses what is known, and [`report`] says
 //! it.
 //!
-//! What a chapter that runs does with a case stands in its `driver.rs`, once for every runtime: a driver calls C functions,
+//! What a chapter that runs does with a case is in its `driver.rs`, once for every runtime: a driver calls C functions,
 //! those that this library exports or those of a library under judgement. To add an operation, write a function
 //! `fn(&'static FfiApi, &Value) -> Result<Reply, Reply>` there, name it in the chapter's `OPS` as `Handler::Driven(..)`, and it is
 //! asked of both; `Handler::Legacy(..)` is the same over the C interface of 0.20 and before. `Handler::Here` is for what no C function offers: it is ours alone, through the Rust interface.

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// Cases that an interpreter does not end in minutes, or cannot run: it loads no libraries.
 const TOO_LONG: [&str; 0] = [];
 
-/// The texts of a chapter's cases. In the one layout of all files a case stands between a `{` and a `}` that begin their lines.
+/// The texts of a chapter's cases. In the one layout of all files a case is between a `{` and a `}` that begin their lines.
 fn texts(chapter: &str) -> impl Iterator<Item = &'static str> {
     let room = format!("{chapter}/cases/");
     let files = spec::CASES

@@ -47,7 +47,7 @@ def chapter_of(target):
 
 def seeds(target):
     if target == "payload":
-        # Comments stand between a row and its name.
+        # Comments are between a row and its name.
         table = re.sub(r"//.*", "", (ROOT / "src/payload/kind_table.rs").read_text())
         kinds = re.findall(r'\b(?:row|json_runtime)\(\s*"([^"]+)"', table)
         for case in conformance.load("payload"):

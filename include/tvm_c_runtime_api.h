@@ -1,8 +1,8 @@
 /*
  * The C interface of the TVM runtime from 0.8 to 0.20, as tvmspec exports it.
  *
- * Every function that returns an int returns 0, or -1 with a text that TVMGetLastError() gives on the same thread.
- * Places for results are left alone on failure. A handle that a function gives out belongs to the caller, unless it says
+ * Every function that returns an int returns 0, or -1 with a text that TVMGetLastError() returns on the same thread.
+ * Places for results are left alone on failure. A handle that a function returns belongs to the caller, unless it says
  * otherwise. Values are 8 bytes each, with their type codes in an array of ints beside them.
  *
  * Written for tvmspec; names, numbers and layouts are those of the releases.
@@ -122,7 +122,7 @@ TVM_DLL int TVMFuncCall(TVMFunctionHandle function, TVMValue* args, int* type_co
 TVM_DLL int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue* value, int* type_code, int num_ret);
 /* In a callback: turns an argument into a value that the callback owns. */
 TVM_DLL int TVMCbArgToReturn(TVMValue* value, int* type_code);
-/* `finalizer(resource)` runs when nobody can call the function any more. */
+/* `finalizer(resource)` runs once the function cannot be called any more. */
 TVM_DLL int TVMFuncCreateFromCFunc(TVMPackedCFunc function, void* resource, TVMPackedCFuncFinalizer finalizer, TVMFunctionHandle* out);
 TVM_DLL int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle function, int override);
 /* No such function: 0 and a null handle. */

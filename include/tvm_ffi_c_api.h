@@ -1,6 +1,6 @@
 /* The tvm-ffi C interface as tvmspec exports it (ABI 0.1.16; TVM 0.22 and later). Plain C99, no dependency.
  * Layouts: spec/value.md, spec/function.md, spec/object.md; golden/value/probe.c prints them.
- * Unless said otherwise a function returns 0, or -1 with an error waiting on the calling thread
+ * Unless stated otherwise a function returns 0, or -1 with an error waiting on the calling thread
  * (TVMFFIErrorMoveFromRaised). */
 #ifndef TVMSPEC_TVM_FFI_C_API_H_
 #define TVMSPEC_TVM_FFI_C_API_H_
@@ -93,7 +93,7 @@ typedef struct TVMFFITypeInfo {
   uint64_t type_key_hash; int32_t num_fields, num_methods; const TVMFFIFieldInfo* fields;
   const TVMFFIMethodInfo* methods; const TVMFFITypeMetadata* metadata;
 } TVMFFITypeInfo;
-typedef struct { void (*delete_space)(void* ptr); } TVMFFIObjectAllocHeader; /* in front of what a custom allocator gives */
+typedef struct { void (*delete_space)(void* ptr); } TVMFFIObjectAllocHeader; /* in front of what a custom allocator returns */
 typedef struct {
   void* (*allocate)(size_t size, size_t alignment, int32_t type_index, void* context); void* context;
 } TVMFFICustomAllocator;
@@ -110,7 +110,7 @@ int TVMFFIHandleDeinitOnce(void** handle_addr, int (*deinit_func)(void* handle))
 TVMFFICustomAllocator* TVMFFIGetCustomAllocator(void);
 int TVMFFISetCustomAllocator(TVMFFICustomAllocator* allocator);
 
-/* Functions. A missing global gives 0 and a null handle. */
+/* Functions. A missing global returns 0 and a null handle. */
 int TVMFFIFunctionCreate(void* self, TVMFFISafeCallType safe_call, void (*deleter)(void* self), TVMFFIObjectHandle* out);
 int TVMFFIFunctionCall(TVMFFIObjectHandle func, TVMFFIAny* args, int32_t num_args, TVMFFIAny* result);
 int TVMFFIFunctionGetGlobal(const TVMFFIByteArray* name, TVMFFIObjectHandle* out);

@@ -39,7 +39,7 @@ TVM_DLL int tvmspec_abi(void);
  * ELF, Mach-O, PE, object files, archives, tar, C text, library binaries, parameters, graphs, executables, saved objects. Libraries
  * that the file needs are not looked for.
  *
- * tvmspec_examine() answers about `length` bytes in memory; `name` stands in messages (null: "<memory>") and is not opened, also where
+ * tvmspec_examine() answers about `length` bytes in memory; `name` is in messages (null: "<memory>") and is not opened, also where
  * there are no bytes. tvmspec_examine_file() reads the file at `path`.
  *
  * Returns the exit code of the command line: 0 where all is good, 1 where a rule is broken (verify --strict: or something is odd;

@@ -62,7 +62,7 @@ impl FromStr for Release {
     /// A text with the releases that are covered.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is not a TVM release: 0.2 to 0.27 are covered");
-        // Tags are accepted as well: `v0.8.0`. What stands behind the second number makes no difference.
+        // Tags are accepted as well: `v0.8.0`. What comes behind the second number makes no difference.
         let mut parts = text.trim_start_matches('v').split('.');
         if parts.next() != Some("0") {
             return Err(wrong());

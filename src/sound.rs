@@ -1,4 +1,4 @@
-//! What safe Rust cannot do to this library. Each example differs in one way from one that compiles, which stands before it.
+//! What safe Rust cannot do to this library. Each example differs in one way from one that compiles, which comes before it.
 
 /// A field of a type is registered by C alone, which vouches for its getter and setter.
 /// ```

@@ -1,6 +1,6 @@
 //! A testee in another process, over its standard streams.
 //!
-//! Three threads stand between us and the process: one writes, one reads, one keeps the tail of stderr. So neither a
+//! Three threads are between us and the process: one writes, one reads, one keeps the tail of stderr. So neither a
 //! testee that does not read nor one that does not answer can hold us for longer than the timeout.
 //!
 //! One answer costs no more memory than `LONGEST_LINE` and what [`protocol`] makes of it; what a testee writes beside

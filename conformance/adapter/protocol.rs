@@ -111,7 +111,7 @@ pub fn hello(suite: &str) -> String {
     json!({"id": 0, "op": "hello", "suite": suite}).to_string()
 }
 
-/// An answer as it stands in a line, without the id; `None` for what is none.
+/// An answer as it is in a line, without the id; `None` for what is none.
 pub(crate) fn answer_of(reply: Reply) -> Option<Value> {
     match reply {
         Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_) => {
@@ -265,7 +265,7 @@ fn findings_of_json(findings: &Value) -> Result<Vec<Oddity>, String> {
     list.iter().map(oddity).collect()
 }
 
-/// A text that may be left out; an error where something else stands there.
+/// A text that may be left out; an error where something else is there.
 fn text_under(object: &Value, key: &str) -> Result<Option<String>, ()> {
     match object.get(key) {
         None | Some(Value::Null) => Ok(None),

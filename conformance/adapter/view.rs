@@ -14,7 +14,7 @@
 //! | `function` | the symbols of a library    | the function found and the slots filled                            |
 //! | `opened`   | a library in a file         | kinds and imports, which functions were found, what they returned  |
 //! | `released` | the life of an object       | the flags of the deleter as the last strong reference goes         |
-//! | `home`     | a hash                      | where an element with it stands in a map of 4096 slots             |
+//! | `home`     | a hash                      | where an element with it is in a map of 4096 slots             |
 //! | `kind`     | a payload                   | the kind                                                           |
 //! | `tensors`  | a parameter file            | by name: dtype, shape, data                                        |
 //! | `tensor`   | a tensor record             | dtype, shape, data                                                 |

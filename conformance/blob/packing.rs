@@ -126,7 +126,7 @@ fn is_read_only(section: &Section<'_, '_>) -> bool {
     )
 }
 
-/// What stands in `.init_array`: the text, the data and the function that the code which it points to refers to.
+/// What is in `.init_array`: the text, the data and the function that the code which it points to refers to.
 fn constructor(file: &File<'_>) -> Option<Value> {
     let init = file.section_by_name(".init_array")?;
     let SectionFlags::Elf { sh_type, sh_flags } = init.flags() else {

@@ -140,7 +140,7 @@ fn id_of(chapter: &str, id: String) -> Result<String, String> {
 }
 
 pub(in crate::conformance) const INPUTS: &str =
-    "`input` is not one of file, hex, value, value_file; beside `file` may stand `put` and `cut`";
+    "`input` is not one of file, hex, value, value_file; beside `file` may be `put` and `cut`";
 
 fn input_of(input: Option<&Value>) -> Result<CaseInput, String> {
     if let Some(edited) = input.and_then(Value::as_object).filter(|all| all.len() > 1) {

@@ -372,7 +372,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         id: "device/workspace-of-compiled-code",
         rules: &[DEV_26, DEV_31],
         releases: "0.27",
-        why: "workspace that compiled code frees and nobody takes back grows with every call",
+        why: "workspace that compiled code frees and that is not reused grows with every call",
         program: &[
             "On a new thread, twice: takes 5000 bytes of workspace of the CPU as `TVMBackendAllocWorkspace` does, and frees it. It is the same block.",
             "There is no workspace of type 127, and a foreign block is not taken back.",

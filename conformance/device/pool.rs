@@ -65,7 +65,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
                 }
             }
             Some("free") => {
-                // A name that was never given is a stranger's pointer.
+                // A name that was never defined is a stranger's pointer.
                 let space = named.get(name).copied().unwrap_or(Space::NULL);
                 if let Err(error) = pool.free(space) {
                     return rejected_or::<Value>(Err(error));

@@ -1,4 +1,4 @@
-//! A device in the hands of a behaviour: memory that is given back, host buffers that outlive every defect.
+//! A device in the hands of a behaviour: memory that is freed, host buffers that outlive every defect.
 
 use crate::conformance::behaviour::Failure;
 use crate::device::{CopyRequest, Device, DeviceApi, Dtype, Error, Space, Stream};
@@ -19,7 +19,7 @@ impl<'a> Probe<'a> {
         Probe { api, device }
     }
 
-    /// Memory that is given back when dropped.
+    /// Memory that is freed when dropped.
     pub(crate) fn space(&self, nbytes: usize) -> Result<ProbedMemory<'a>, Error> {
         let space = self.api.alloc(self.device, nbytes, 64, Dtype::UINT8)?;
         Ok(ProbedMemory {
@@ -30,7 +30,7 @@ impl<'a> Probe<'a> {
         })
     }
 
-    /// Workspace that is given back when dropped.
+    /// Workspace that is freed when dropped.
     pub(crate) fn workspace(&self, nbytes: usize) -> Result<ProbedMemory<'a>, Error> {
         let space = self
             .api
@@ -52,7 +52,7 @@ impl<'a> Probe<'a> {
         self.api.sync(self.device, stream)
     }
 
-    /// Runs `body` with a stream of its own, which is given back.
+    /// Runs `body` with a stream of its own, which is freed.
     pub(crate) fn with_stream(
         &self,
         body: impl FnOnce(Stream) -> Result<(), Failure>,
@@ -176,7 +176,7 @@ impl Drop for ProbedMemory<'_> {
     }
 }
 
-/// Host memory for copies. It is never given back: a device with a defect may touch it at any later time.
+/// Host memory for copies. It is never freed: a device with a defect may touch it at any later time.
 #[derive(Clone, Copy)]
 pub(crate) struct Staging {
     data: Space,

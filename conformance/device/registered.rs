@@ -47,7 +47,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.27",
         why: "Python catches an error by its kind",
         program: &[
-            "As an error of a function of the registry, memory that is not there is a `MemoryError` with the text `no memory for 5 bytes (nobody)`, a failure of a driver and a device that is not here are a `RuntimeError` with theirs, and a rejection has the kind that any rejection of its rule has.",
+            "As an error of a function of the registry, memory that is not there is a `MemoryError` with the text `no memory for 5 bytes (none)`, a failure of a driver and a device that is not here are a `RuntimeError` with theirs, and a rejection has the kind that any rejection of its rule has.",
             "`runtime.GetDeviceAttr` of two numbers, of four, and of a text is a `TypeError`.",
         ],
         run: errors,
@@ -242,12 +242,12 @@ fn functions() -> Outcome {
 /// `device/errors-of-the-registry` (DEV-07). Where it does not hold: Python catches an error by its kind.
 fn errors() -> Outcome {
     let raised = |error: Error| (error.kind().as_str().to_owned(), error.message().to_owned());
-    let memory = out_of_memory(5, "nobody");
+    let memory = out_of_memory(5, "none");
     let rejection = DEV_04.rejected(Kind::Missing, "nothing");
     let own = ("RuntimeError".to_owned(), "nothing".to_owned());
     expect(raised(rejection.into()), own, "a rejection")?;
     for (error, kind, text) in [
-        (memory, "MemoryError", "no memory for 5 bytes (nobody)"),
+        (memory, "MemoryError", "no memory for 5 bytes (none)"),
         (
             driver_error("suite", "call", 3, "why"),
             "RuntimeError",

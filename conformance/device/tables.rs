@@ -349,7 +349,7 @@ fn other_streams() -> Outcome {
     let recorder: &'static Recorder = Box::leak(Box::default());
     let api = as_a_table(recorder);
     let device = Device::ext_dev(0);
-    // SAFETY: nobody follows the handle: every call with it is rejected.
+    // SAFETY: nothing follows the handle: every call with it is rejected.
     let other =
         unsafe { Stream::from_handle(Device::cuda(0), std::ptr::without_provenance_mut(64)) };
     let default = Stream::DEFAULT;

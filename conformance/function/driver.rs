@@ -1,7 +1,7 @@
 //! The operations of chapter function, driven through the C interface of a runtime: calls and errors.
 //!
 //! A callback of [`super::callbacks`] is packed: it does not convert. What the typed ones of them do before their body is asked of functions
-//! that the runtime has: conversion as `value.convert` asks for it, the number of arguments of a typed function with as many parameters.
+//! that the runtime has: conversion as for `value.convert`, the number of arguments of a typed function with as many parameters.
 
 use super::callbacks::{brought, callback, function, known};
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};

@@ -103,13 +103,13 @@ impl CallScript {
     fn step(&mut self, step: &Value) -> Result<Value, Reply> {
         let no_function = || unsupported(format!("{step} names no function"));
         let parts = step.as_array().and_then(|parts| parts.split_first());
-        let (mut name, mut given) = parts.ok_or_else(no_function)?;
+        let (mut name, mut passed) = parts.ok_or_else(no_function)?;
         let kind_alone = name == "kind";
         if kind_alone {
-            (name, given) = given.split_first().ok_or_else(no_function)?;
+            (name, passed) = passed.split_first().ok_or_else(no_function)?;
         }
         if name == "forget" {
-            let at = given.first().and_then(Value::as_u64);
+            let at = passed.first().and_then(Value::as_u64);
             let at = at.and_then(|at| usize::try_from(at).ok());
             let place = at.and_then(|at| self.results.get_mut(at));
             *place.ok_or_else(|| unsupported(format!("{step} forgets no result")))? = None;
@@ -124,10 +124,10 @@ impl CallScript {
                 .ok_or_else(|| unsupported(format!("this runtime has no function `{name}`")))?,
             None => self.earlier(name)?,
         };
-        let given: Result<Vec<ScriptArgument>, Reply> =
-            given.iter().map(|form| self.argument(form)).collect();
-        let given = given?;
-        let cells: Vec<RawAny> = given.iter().map(|given| given.raw).collect();
+        let passed: Result<Vec<ScriptArgument>, Reply> =
+            passed.iter().map(|form| self.argument(form)).collect();
+        let passed = passed?;
+        let cells: Vec<RawAny> = passed.iter().map(|passed| passed.raw).collect();
         let (result, answer) = match self.api.call(&function, &cells) {
             Ok(result) => {
                 let shown = show(self.api, &result)?;
@@ -137,9 +137,9 @@ impl CallScript {
             Err(raised) => (None, json!({"raises": [raised.kind, raised.message]})),
         };
         self.results.push(result);
-        let taken: Vec<bool> = given
+        let taken: Vec<bool> = passed
             .iter()
-            .filter_map(|given| given.finish(self.api))
+            .filter_map(|passed| passed.finish(self.api))
             .collect();
         Ok(match taken.as_slice() {
             [] => answer,

@@ -51,14 +51,14 @@ impl ViewedTensor {
             byte_offset: skew.unwrap_or(0),
             ..*whole
         });
-        let lent = ViewedTensor {
+        let viewed = ViewedTensor {
             array,
             view,
             _shape: shape,
             _strides: strides,
         };
-        lent.fill(&form["data"])?;
-        Ok(lent)
+        viewed.fill(&form["data"])?;
+        Ok(viewed)
     }
 
     /// The view as an argument, valid while this is.

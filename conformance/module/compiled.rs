@@ -94,7 +94,7 @@ fn note(kind: i32, content: impl FnOnce() -> Value) {
     SEEN.with_borrow_mut(|all| all.push(seen));
 }
 
-/// The number that stands at `pointer`, text, bytes, or the extents of a tensor, by the form that a type or a code has.
+/// The number that is at `pointer`, text, bytes, or the extents of a tensor, by the form that a type or a code has.
 ///
 /// # Safety
 ///

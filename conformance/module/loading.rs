@@ -47,7 +47,7 @@ pub(super) fn walk(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     })
 }
 
-/// The tree stands in front of as many small modules as it has rows, or as the case says.
+/// The tree comes in front of as many small modules as it has rows, or as the case says.
 pub(in crate::conformance) fn import_tree(
     api: &'static FfiApi,
     args: &Value,
@@ -238,7 +238,7 @@ pub(super) fn kinds_and_imports(shown: Vec<Shown>) -> Value {
     view::kinds_of(&modules.collect::<Vec<_>>())
 }
 
-/// A loader of ours for every kind that may be in the bytes, each with what it stands in front of. Which bytes are kinds
+/// A loader of ours for every kind that may be in the bytes, each with what it comes in front of. Which bytes are kinds
 /// is for the runtime to say: every printable text behind its length might be one.
 fn own_loaders(
     api: &'static FfiApi,

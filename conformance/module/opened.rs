@@ -61,7 +61,7 @@ pub(super) fn open(args: &Value) -> Result<Answer, OpError> {
         root.import(numbers(0, functions)).map_err(failed)?;
     }
     let mut found = Vec::new();
-    for name in texts(&value["asks"]) {
+    for name in texts(&value["lookups"]) {
         found.push(root.function(name, true).map_err(failed)?.is_some());
     }
     let calls = value["calls"].as_array().into_iter().flatten();
@@ -135,7 +135,7 @@ pub(super) fn drive(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> 
         api.call_global("ffi.ModuleImportModule", &[root.raw, import.raw])?;
     }
     let names = value
-        .get("asks")
+        .get("lookups")
         .and_then(Value::as_array)
         .into_iter()
         .flatten();

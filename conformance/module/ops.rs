@@ -55,7 +55,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "module.open",
-        help: "data: a library, value {import, asks, calls}: its modules and slots, which functions it has, what they return",
+        help: "data: a library, value {import, lookups, calls}: its modules and slots, which functions it has, what they return",
         run: Handler::Partly(opened::open, opened::drive),
     },
     Op {
@@ -142,7 +142,7 @@ fn load(args: &Value) -> Result<Answer, OpError> {
     Ok(answer)
 }
 
-/// Where the modules that `module` imports stand among all.
+/// Where the modules that `module` imports are among all.
 pub(super) fn imports(all: &[Module], module: &Module) -> Vec<Option<usize>> {
     let place = |module: &Module| all.iter().position(|other| other == module);
     module.imports().iter().map(place).collect()

@@ -196,13 +196,13 @@ class Reader:
 
     def call_expression(self, node):
         function, arguments = (node.child_by_field_name(part) for part in ("function", "arguments"))
-        given = [child for child in arguments.children if child.is_named and "comment" not in child.type]
-        for at in range(len(given) - 1):
-            one, two = self.text(given[at]), self.text(given[at + 1])
+        passed = [child for child in arguments.children if child.is_named and "comment" not in child.type]
+        for at in range(len(passed) - 1):
+            one, two = self.text(passed[at]), self.text(passed[at + 1])
             plain = all(len(text) < 40 and "|" not in text and '"' not in text for text in (one, two))
             if plain and one != two:
-                start, end = given[at].start_byte, given[at + 1].end_byte
-                between = self.source[given[at].end_byte : given[at + 1].start_byte].decode()
+                start, end = passed[at].start_byte, passed[at + 1].end_byte
+                between = self.source[passed[at].end_byte : passed[at + 1].start_byte].decode()
                 whole = self.source[node.start_byte : start] + f"{two}{between}{one}".encode() + self.source[end : node.end_byte]
                 self.add(node, "arguments", whole.decode())
         if function.type == "scoped_identifier":

@@ -92,7 +92,7 @@ class Suite:
 
 class Tests:
     """The tests of one chapter, tests/*/<chapter>*.rs and those beside its code, and behind them the others of its group: what is
-    compiled for C or run as a program stands in tests that no chapter names."""
+    compiled for C or run as a program is in tests that no chapter names."""
 
     def __init__(self, chapter, programs, work, timeout):
         self.work, self.timeout = work, timeout

@@ -1,7 +1,7 @@
 //! The hand-written mutants: wrong behaviours of this crate as data, each of which a case that names its rule must notice.
 //!
 //! A rule that is a check is switched off in tests (`rule_off.rs`). One that is a behaviour has nothing to switch off: what a
-//! careless implementation does instead stands in `conformance/mutants/<chapter>.toml`, and `conformance/mutants/run` plants it
+//! careless implementation does instead is in `conformance/mutants/<chapter>.toml`, and `conformance/mutants/run` plants it
 //! in a copy of the source. This file reads those lists, and holds them to the source as it is.
 
 use crate::rule::{Level, Rule};
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// What stands in `put` for the switch of the mutant.
+/// What is in `put` for the switch of the mutant.
 const SWITCH: &str = "MUTATED";
 
 /// One wrong behaviour.

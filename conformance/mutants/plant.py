@@ -1,6 +1,6 @@
 """A copy of the project with mutants in it, each behind a run-time switch.
 
-A place is a range of bytes of one file and what stands there instead: text in which SWITCH is the switch of its mutant and
+A place is a range of bytes of one file and what is there instead: text in which SWITCH is the switch of its mutant and
 ORIGINAL what stood there. Places of one copy lie in each other or apart, so one build has thousands of them, and nothing is
 compiled again for the next.
 """
@@ -186,7 +186,7 @@ class Copy:
                 return alive, programs(messages)
             wrong = culprits(messages, owned, {mutant.number for mutant in alive if "rule" in mutant.facts})
             if not wrong:
-                raise SystemExit(said(messages) or result.stderr.decode()[-4000:])
+                raise SystemExit(errors_of(messages) or result.stderr.decode()[-4000:])
             for mutant in alive:
                 if mutant.number in wrong:
                     mutant.facts["error"] = wrong[mutant.number]
@@ -238,7 +238,7 @@ def errors(messages):
     return [one["message"] for one in messages if one.get("reason") == "compiler-message" and one["message"]["level"] == "error"]
 
 
-def said(messages):
+def errors_of(messages):
     return "\n".join(error["rendered"] for error in errors(messages))[:4000]
 
 

@@ -9,7 +9,7 @@ use crate::value::{Header, RawAny, index};
 use serde_json::{Value, json};
 use std::ffi::c_void;
 
-/// What stands behind the header of an array or list.
+/// What comes behind the header of an array or list.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Sequence {
@@ -19,7 +19,7 @@ struct Sequence {
     data_deleter: *const c_void,
 }
 
-/// What stands behind the header of a map or dict, and in a small one the pairs.
+/// What comes behind the header of a map or dict, and in a small one the pairs.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Table {
@@ -88,7 +88,7 @@ pub(super) fn shape_of(held: &OwnedValue) -> Result<Value, Reply> {
     }
 }
 
-/// `object.hash`: no C function returns the hash of a key. A key that came first into a map stands where its hash says, and
+/// `object.hash`: no C function returns the hash of a key. A key that came first into a map is where its hash says, and
 /// a map keeps the place of its first element. A runtime that brings the hash is held to that place too.
 pub(in crate::conformance) fn home(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let key = make(api, args.get("value").unwrap_or(&Value::Null))?;

@@ -45,7 +45,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "object.from_legacy_graph",
-        help: "value, numbers (bool: every node is held to OBJ-36 where it stands): the value of the JSON graph of 0.2 to 0.21",
+        help: "value, numbers (bool: every node is held to OBJ-36 where it is): the value of the JSON graph of 0.2 to 0.21",
         run: Handler::Here(|args| {
             crate::object::init();
             let source = value_of(args)?;

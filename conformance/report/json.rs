@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// The report as JSON of the form `spec/schema/report.json`.
 pub(super) fn render(report: &Report<'_>) -> String {
-    // What a testee answers stands here in full, and a terminal would obey it: escaped, it is the same JSON.
+    // What a testee answers is here in full, and a terminal would obey it: escaped, it is the same JSON.
     format!("{:#}\n", value(report))
         .chars()
         .map(|letter| match letter {

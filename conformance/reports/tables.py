@@ -8,7 +8,7 @@
     for v in ...; do tvmspec check --memory 8192 --impl ffi:$v/libtvm_ffi.so,$v/libtvm_ffi_testing.so --report json -o JSON/$v.json; done
     conformance/reports/tables.py tvm-ffi JSON
 
-A table stands under its heading; the text around it is written by hand.
+A table is under its heading; the text around it is written by hand.
 """
 
 import collections

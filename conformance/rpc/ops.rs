@@ -17,12 +17,12 @@ use std::borrow::Cow;
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "rpc.decode",
-        help: "`data`: a message; `form`: hello, answer, packet and what trackers, proxies and WebSockets write; `release`, `speaker`: client or server; `awaited`, `largest`: numbers; `strict`; gives the message",
+        help: "`data`: a message; `form`: hello, answer, packet and what trackers, proxies and WebSockets write; `release`, `speaker`: client or server; `awaited`, `largest`: numbers; `strict`; returns the message",
         run: Handler::Here(decode),
     },
     Op {
         name: "rpc.encode",
-        help: "`value`: a message, and the arguments of rpc.decode; gives the bytes",
+        help: "`value`: a message, and the arguments of rpc.decode; returns the bytes",
         run: Handler::Here(encode),
     },
 ];

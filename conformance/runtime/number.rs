@@ -4,7 +4,7 @@ use crate::conformance::adapter::Reply;
 use crate::conformance::op::OpError;
 use serde_json::Value;
 
-/// A case states something else where a number must stand.
+/// A case states something else where a number must be.
 pub(in crate::conformance) struct NoNumber(String);
 
 impl NoNumber {

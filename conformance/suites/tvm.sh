@@ -42,7 +42,7 @@ if [ -z "$own" ]; then
     own="$work/target/$profile/libtvmspec.so"
 fi
 
-# A virtual environment with the packages, and beside it the folder `own` whose tvm_ffi has this library: it stands in front in
+# A virtual environment with the packages, and beside it the folder `own` whose tvm_ffi has this library: it comes in front in
 # PYTHONPATH, and nothing in the environment changes.
 environment() {
     local name=$1
@@ -70,7 +70,7 @@ on() {
     if [ "$library" = own ]; then PYTHONPATH="$venv/own" "$@"; else "$@"; fi
 }
 
-# Each test of a script with its outcome, a line each; what stands behind a dash is for a reader.
+# Each test of a script with its outcome, a line each; what comes behind a dash is for a reader.
 outcomes() {
     sed -nE -e '/^FAILED /s/ - .*//' -e 's/^(PASSED|FAILED) (.*)/\2 \1/p' "$1" | sort -u
 }

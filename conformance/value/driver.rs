@@ -46,7 +46,7 @@ pub(in crate::conformance) fn cell(api: &'static FfiApi, args: &Value) -> Result
         "padding": header.padding,
     });
     if matches!(raw.type_index, index::STR | index::BYTES) {
-        // SAFETY: the tag says that address and length stand behind the header.
+        // SAFETY: the tag says that address and length come behind the header.
         let ByteArray { data, size } = unsafe { (*held.pointer().cast::<BytesObj>()).cell };
         // SAFETY: one more byte belongs to a string.
         let end = unsafe { *data.wrapping_add(size) };
@@ -306,7 +306,7 @@ pub(in crate::conformance) fn types(api: &'static FfiApi, args: &Value) -> Resul
         let side = |at: usize| index_of(&own, pair.get(at).and_then(Value::as_str).unwrap_or(""));
         answers.push(is_one(api, side(0)?, side(1)?));
     }
-    let mut members = json!({"given": indices, "is": answers});
+    let mut members = json!({"indices": indices, "is": answers});
     let mut about = Vec::new();
     for step in list("/value/about") {
         let text = |at: usize| step.get(at).and_then(Value::as_str);

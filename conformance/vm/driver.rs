@@ -3,7 +3,7 @@
 //! | step | does |
 //! |---|---|
 //! | `[NAME, ...]` | calls a function of the machine's module, or of the registry where it begins with `vm.builtin.` |
-//! | `["tensor", TYPE, EXTENTS, BASE64]` | makes a tensor; with a number behind, so many of the bytes stand in front of it, and with strides behind that the elements are so far apart |
+//! | `["tensor", TYPE, EXTENTS, BASE64]` | makes a tensor; with a number behind, so many of the bytes come in front of it, and with strides behind that the elements are so far apart |
 //! | `["@executable", NAME, ...]` | calls a function of the executable's module |
 //! | `["@unready", NAME, ...]` | calls a function of a second machine, which has no devices |
 //! | `["@fails", NAME, ...]` | calls as a step without it does, and is `{"error": true}` where that fails |

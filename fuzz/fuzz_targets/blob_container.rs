@@ -1,6 +1,6 @@
 //! Any bytes as a container of library binaries; and containers that are made here, whole or with one thing wrong.
 //!
-//! Oracles: no panic; what is found lies where it is said to lie, and is as long as its header says; of a file that is made here,
+//! Oracles: no panic; what is found lies where the report has it, and is as long as its header says; of a file that is made here,
 //! what was put in is found, and what is wrong with it is the rule that is broken.
 #![no_main]
 
@@ -49,7 +49,7 @@ fn any(bytes: &[u8]) {
         let (Size::Known(granted) | Size::Derived { room: granted }) = blob.size;
         assert!(granted >= length, "{}", blob.symbol);
     }
-    // BLOB-68, said of the blobs; those behind gzip are bounded by BLOB-57.
+    // BLOB-68, for the blobs; those behind gzip are bounded by BLOB-57.
     assert!(named <= 28 * bytes.len() + (2 << 20));
     for part in file.parts {
         let (functions, releases) = (part.functions().count(), part.releases());

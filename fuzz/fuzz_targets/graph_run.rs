@@ -27,7 +27,7 @@ const MOST: u64 = 1 << 20;
 fuzz_target!(|data: &[u8]| {
     let Some((selector, bytes)) = data.split_first() else { return };
     if selector & 1 == 0 {
-        // JSON has no zero byte; the parameters stand behind the first.
+        // JSON has no zero byte; the parameters come behind the first.
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         let (text, rest) = bytes.split_at(end);
         let Ok(text) = std::str::from_utf8(text) else { return };
@@ -90,7 +90,7 @@ fn shared(graph: &Graph, input: usize) -> usize {
     graph.entries.iter().filter(|other| Some(other.storage_id) == entry.map(|entry| entry.storage_id)).count()
 }
 
-/// Bytes of a tensor in a graph, said once more: whole bytes for each element.
+/// Bytes of a tensor in a graph, computed once more: whole bytes for each element.
 fn bytes(dtype: Dtype, shape: &[i64]) -> u64 {
     let element = (u64::from(dtype.bits) * u64::from(dtype.lanes)).div_ceil(8);
     shape.iter().fold(element, |all, extent| all.saturating_mul(extent.unsigned_abs()))

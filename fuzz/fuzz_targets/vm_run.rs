@@ -52,7 +52,7 @@ fn run(bytes: &[u8], layout: Layout, choices: &mut Unstructured<'_>) {
     }
 }
 
-/// Looks at every byte that the value gives out.
+/// Looks at every byte that the value leads to.
 fn read(value: &Any, left: &mut u32) {
     if *left == 0 {
         return;
@@ -116,7 +116,7 @@ fn extents(from: &mut Unstructured<'_>) -> Result<Vec<i64>> {
     Ok(extents)
 }
 
-/// What a builtin takes, or gives.
+/// What a builtin takes, or returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum What { Machine, Any, Int, Code, Shape, Dtype, Text, Heap, Storage, Tensor, Tuple, Closure, Callee, Rest }
 use What::*;
@@ -253,7 +253,7 @@ impl Program {
                 }
                 _ => {
                     let at = from.choose_index(BUILTINS.len())?;
-                    let (_, takes, gives) = BUILTINS[at];
+                    let (_, takes, returns) = BUILTINS[at];
                     let mut operands = Vec::new();
                     for what in takes {
                         let count = if *what == Rest { from.int_in_range(0..=3)? } else { 1 };
@@ -261,7 +261,7 @@ impl Program {
                             operands.push(self.operand(from, *what, &held)?);
                         }
                     }
-                    self.call(from, (signatures.len() + at) as u64, operands, gives, &mut held)?;
+                    self.call(from, (signatures.len() + at) as u64, operands, returns, &mut held)?;
                 }
             }
         }
@@ -272,12 +272,12 @@ impl Program {
         Ok(())
     }
 
-    fn call(&mut self, from: &mut Unstructured<'_>, callee: u64, operands: Vec<u64>, gives: What, held: &mut [What]) -> Result<()> {
+    fn call(&mut self, from: &mut Unstructured<'_>, callee: u64, operands: Vec<u64>, returns: What, held: &mut [What]) -> Result<()> {
         let destination = from.choose_index(held.len() + 1)?;
         self.words.extend([1, destination as u64, callee, operands.len() as u64]);
         let at = self.words.len() - 3;
         match held.get_mut(destination) {
-            Some(slot) => *slot = gives,
+            Some(slot) => *slot = returns,
             None => self.words[at] = VOID_REGISTER.cast_unsigned(),
         }
         self.words.extend(operands);

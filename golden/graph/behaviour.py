@@ -109,7 +109,7 @@ script("linked-library-of-all", "GRF-43", SMALL, [(["get_input", "x"], X), (["ge
 script("linked-library-of-others", "GRF-43", SMALL, SET + [(["run"], NONE), (["get_output", 0], Y)], "what the library does not have is set as ever", linked={"9": X}, topic="library")
 script("linked-library-without-address", "GRF-43", SMALL, [(["@global-make", make, text, kernels, 1, 0], executor)] + SET + [(["run"], NONE), (["get_output", 0], Y)], "an address that is null is none", origin=OURS, linked={"0": None, "1": None}, bare=True, topic="library")
 script("linked-library-is-not-searched", "GRF-43", SMALL, [(["@global-make", make, text, kernels, {"lookup": {"0": P}}, 1, 0], executor), (["get_input", "x"], P), (["set_input", "p", P], NONE), (["run"], NONE), (["get_output", 0], PP)],
-       "who gives a function says all", origin=OURS, linked={"1": X}, bare=True, topic="library")
+       "who passes a function states everything", origin=OURS, linked={"1": X}, bare=True, topic="library")
 failing("linked-library-is-not-written", "GRF-43", SMALL, [(["set_input", "p", X], ["GRF-43", "unsupported"]), (["load_params", {"params": {"p": X}}], ["GRF-43", "unsupported"])], "constants of a library may be in memory that cannot be written", linked=linked, topic="library")
 model({"linked": True, "runs": [{"x": X}, {"p": X}]}, [[Y], ["GRF-43", "unsupported"], [], 96, True, plus(P), 0], "model-with-linked-parameters", "GRF-43 GRF-32", "a linked parameter counts as set, and is not cleared", linked=linked)
 far = graph((None, "x", [], [(S, 0, 98)]), (None, "p", [], [(S, 1, 98)]), ("touch", "y", [(0, 0), (1, 0)], [(S, 2, 98)]), heads=[(2, 0)])

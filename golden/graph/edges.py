@@ -57,7 +57,7 @@ def rejects(id, rules, graph, kind, why, hand, at=None, field=None, raw=None, of
 # Nothing, and as much as there may be.
 nothing = {"nodes": [], "arg_nodes": [], "heads": [], "attrs": {"dltype": ["list_str", []], "storage_id": ["list_int", []], "shape": ["list_shape", []]}, "node_row_ptr": [0]}
 accepts("nothing", "GRF-02 GRF-12 GRF-14", nothing, "a graph without nodes has no entries, no pools and no devices", "a graph of no nodes")
-accepts("unknown-size-t", "GRF-16 GRF-21", edited(("attrs", "names", ["size_t", 4])), "old readers skip a number, too", "small.json with a number that nobody knows",
+accepts("unknown-size-t", "GRF-16 GRF-21", edited(("attrs", "names", ["size_t", 4])), "old readers skip a number, too", "small.json with an unknown number",
         findings=[{"rule": "GRF-21", "kind": "unsupported", "offset": places(json.dumps(edited(("attrs", "names", ["size_t", 4]))))["attrs.names"][0]}])
 lanes = edited(("attrs", "dltype", 1, ["float32x4", "float16x8", "int8x3", "uint8"]))
 accepts("lanes", "GRF-17 GRF-23", lanes, "an element is all of its lanes", "small.json with elements of several lanes", releases="0.3..0.19")
@@ -80,7 +80,7 @@ twice("attr-and-attrs", "nodes[1]", '"attr": {"func_name": "first", "num_inputs"
 twice("call-attr-twice", "nodes[1].attrs", '"func_name": "first"', "GRF-07 GRF-20", "the function of a call is the last that is named", "small.json with a func_name in front of another")
 twice("graph-attr-twice", "attrs", '"storage_id": ["list_int", [0, 0, 0, 0]]', "GRF-13 GRF-20", "a plan is the last that is stated", "small.json with a storage_id in front of another")
 
-# What stands behind the first element.
+# What comes behind the first element.
 reject = lambda id, rules, edits, kind, at, why, hand, field=None, **more: rejects(id, rules, edited(*edits), kind, why, hand, at=at, field=field or at, **more)
 reject("second-head-beyond-node", "GRF-09", [("heads", 1, [2, 2, 0])], "malformed", "heads[1]", "reads past the rows", "small.json, the second head of output 2")
 reject("second-input-beyond-nodes", "GRF-09", [("nodes", 2, "inputs", [[1, 0, 0], [9, 0, 0]])], "malformed", "nodes[2].inputs[1]", "reads past the rows", "small.json, a second input from node 9")
@@ -105,14 +105,14 @@ text = json.dumps(SMALL)
 name = lambda escaped: text.replace('"name": "x"', f'"name": "{escaped}"')
 spoken = lambda value: {**normal(SMALL), "nodes": [{**SMALL["nodes"][0], "name": value}] + normal(SMALL)["nodes"][1:]}
 whole = "\\ud7ff\\ud800\\udc00\\udbff\\udfff\\ue000"
-accepts("json-pairs", "GRF-01 GRF-04", None, "the first and the last pair, and what stands beside them", "small.json, an input named by escapes", raw=name(whole), expect=spoken("\ud7ff\U00010000\U0010ffff\ue000"))
+accepts("json-pairs", "GRF-01 GRF-04", None, "the first and the last pair, and what is beside them", "small.json, an input named by escapes", raw=name(whole), expect=spoken("\ud7ff\U00010000\U0010ffff\ue000"))
 for id, escaped, hand in (("low-half-alone", "\\udc00", "the second half of a pair alone"), ("pair-of-high-halves", "\\ud800\\ud800", "two first halves"), ("half-and-a-letter", "\\ud800\\u0041", "a first half and a letter"),
                           ("half-and-an-escape", "\\ud800\\nu0041", "a first half and another escape"), ("half-and-a-plain-u", "\\ud800uudc00", "a first half and plain letters")):
     rejects("json-" + id, "GRF-04 GRF-01", None, "malformed", "half of a letter is none", f"small.json, {hand}", at="nodes[0].name", field="nodes[0].name", raw=name(escaped))
 for id, bad, back, hand in (("json-escape-of-three", "\\u123", 0, "an escape of three digits"), ("json-escape-of-a-letter", "\\u12g4", 1, "an escape with a letter g"), ("json-control-character", "a\x1f", -1, "a control character in a name"),
                             ("json-line-in-a-text", "a\n", -1, "the end of a line in a name")):
     raw = name(bad)
-    # The byte that cannot stand there: behind three digits the quote, else the letter or the control character itself.
+    # The byte that cannot be there: behind three digits the quote, else the letter or the control character itself.
     offset = raw.index(bad) + {0: len(bad), 1: 4, -1: 1}[back]
     rejects(id, "GRF-01", None, "malformed", "a text that is no JSON is another graph for every reader", f"small.json, {hand}", raw=raw, offset=offset)
 cut = name("é").replace("é", "\u00e9").encode()

@@ -141,7 +141,7 @@ def main(samples):
     accepts("metadata-last", "GRF-02", put(["metadata"], {"anything": 1}), "small.json with metadata at the end",
             "tools append notes; from 0.6 on they are ignored", releases="0.6..0.19")
     accepts("unknown-list-int", "GRF-16 GRF-21", put(["attrs", "priority"], ["list_int", [1, 2, 3, 4]]),
-            "small.json with a list of integers nobody knows", "compilers add lists; old readers skip these", ["GRF-21"])
+            "small.json with an unknown list of integers", "compilers add lists; old readers skip these", ["GRF-21"])
     doubled = json.dumps(small, indent=1).replace('"nodes"', '"arg_nodes": [], "nodes"', 1)
     accepts("member-twice", "GRF-20", None, "small.json with an empty arg_nodes in front", "the last one counts", ["GRF-20"], doubled)
     accepts("storage-with-a-gap", "GRF-22 GRF-52", put(["attrs", "storage_id", 1], [0, 1, 3, 0]), "small.json without pool 2",
@@ -196,7 +196,7 @@ def main(samples):
             "small.json with storage_scope and without dltype", "0.19 reads it, and its tensors have no type")
     rejects("dtype-too-few", "GRF-15", "malformed", put(["attrs", "dltype", 1], ["float32"]), "small.json, one dtype for four entries", "reads past the list")
     rejects("device-too-few", "GRF-15", "malformed", put(["attrs", "device_index", 1], [1]), "small.json, one device for four entries", "reads past the list")
-    rejects("unknown-list-str", "GRF-16", "unsupported", put(["attrs", "names"], ["list_str", ["a", "b", "c", "d"]]), "small.json with strings nobody knows",
+    rejects("unknown-list-str", "GRF-16", "unsupported", put(["attrs", "names"], ["list_str", ["a", "b", "c", "d"]]), "small.json with unknown strings",
             "released readers cannot skip them")
     rejects("dtype-nonsense", "GRF-17", "malformed", put(["attrs", "dltype", 1, 0], "flaot32"), "small.json, dtype flaot32", "a typo is not float32")
     rejects("negative-extent", "GRF-18", "malformed", put(["attrs", "shape", 1, 0], [-1, 3]), "small.json, shape [-1, 3]", "a size of 2^64 - 12 bytes")

@@ -78,7 +78,7 @@ def cases(add):
            (["get_output", "y"], both), (["get_num_outputs"], 2)], "inputs come first, then outputs, each in its order", releases="0.12..0.19")
     script("outputs-by-name", "GRF-32", two, [(["set_input", 0, X], NONE), (["run"], NONE), (["get_output", "t:0"], ERROR),
            (["get_output", "t"], plus(X)), (["get_output", "t:1"], ERROR), (["get_output", "nope"], ERROR)],
-           "a node gives the last of its outputs under its name; what is no name of a node must not be some output", releases="0.12..0.19")
+           "a node returns the last of its outputs under its name; what is no name of a node must not be some output", releases="0.12..0.19")
     fails = graph((None, "x", [], [(S, 0)]), ("fail", "f", [(0, 0)], [(S, 1)]), ("add1", "y", [(1, 0)], [(S, 2)]), heads=[(2, 0)])
     script("kernel-fails", "GRF-38", fails, [(["set_input", 0, X], NONE), (["run"], ERROR), (["@log"], [["fail", [S, S]]])],
            "what follows a failed kernel would compute on nothing", releases="0.7..0.19")
@@ -97,7 +97,7 @@ def cases(add):
     missing["nodes"][2]["attrs"]["func_name"] = "nobody"
     missing["nodes"][3]["attrs"]["func_name"] = "knows"
     add("script/missing-functions", "GRF-31", {"graph": missing, "steps": [["run"]]}, {"accept": [ERROR]},
-        "better said when the model is made than in the middle of a run", "..0.19")
+        "better reported when the model is made than in the middle of a run", "..0.19")
 
     script("no-such-input", "GRF-32", SMALL, [(["set_input", 2, X], ERROR), (["set_input", -1, X], ERROR), (["get_input", 2], ERROR),
            (["get_output", 1], ERROR), (["get_output", -1], ERROR), (["set_input", "nope", X], NONE),
@@ -164,7 +164,7 @@ def cases(add):
     script("step-by-step", "GRF-40 GRF-41", SMALL, SET + [
         (["execute_node", 2], NONE), (["@log"], [["add", [S, S, S]]]), (["get_node_output", 2, 0], SUM), (["execute_node", 3], NONE), (["@log"], [["add1", [S, S]]]),
         (["execute_node", 3], NONE), (["@log"], []), (["get_node_output", 3, 0], Y), (["execute_node", 0], NONE), (["@log"], []), (["execute_node", 3], NONE),
-        (["@log"], [["add", [S, S, S]], ["add1", [S, S]]])], "forwards from where it stands, backwards from the start", **debug)
+        (["@log"], [["add", [S, S, S]], ["add1", [S, S]]])], "forwards from where it is, backwards from the start", **debug)
     script("step-too-far", "GRF-40", SMALL, [(["execute_node", 4], ERROR), (["execute_node", -1], ERROR), (["@log"], [])], "there is no such node", **debug)
     script("step-not-there", "GRF-41", SMALL, [(["get_node_output", 0, 0], ERROR), (["execute_node", 3], NONE), (["get_node_output", 2, 0], ERROR), (["get_node_output", 3, 1], ERROR)],
            "its memory may hold another entry by now", **debug)
@@ -174,7 +174,7 @@ def cases(add):
     script("times-of-nothing", "GRF-42", SMALL, [(["run_individual", 0, 1, 0], ERROR), (["run_individual", 1, 0, 0], ERROR), (["run_individual", -1, 1, 0], ERROR), (["run_individual", 1, 1, -1], ERROR),
            (["run_individual_node", 3, 0, 1, 0], ERROR), (["run_individual_node", 9, 1, 1, 0], ERROR)], "a mean of no runs is no number", **debug)
     script("look-inside", "GRF-44", SMALL, SET + [(["debug_get_output", "sum"], SUM), (["debug_get_output", 3], Y), (["debug_get_output", "sum", {"tensor": "t"}], NONE), (["@show", "t"], SUM),
-           (["debug_get_output", "nope"], ERROR)], "what a layer gives", tensors={"t": zeros(S)}, **debug, releases="0.16..0.19")
+           (["debug_get_output", "nope"], ERROR)], "what a layer computes", tensors={"t": zeros(S)}, **debug, releases="0.16..0.19")
     script("look-inside-behind-two", "GRF-50", two, [(["set_input", 0, X], NONE), (["debug_get_output", "y"], both)], "released executors give entry 2, which is t:1", either=True, **debug)
 
     bare, kernels, text = dict(bare=True), {"kernels": True}, {"graph": True}

@@ -37,7 +37,7 @@ def relax_start():
 FUNCTION = {"0.7": num("QQQQ", 0, 0, 0, 0), "0.22": num("QQQQQ", 0, 0, 0, 0, 0)}
 STACK = num("QQQQQQQ", 0, 0, 0, 0, 0, 0, 0)
 R = "VMExecutable"
-# name: kind, layout, releases, what stands in front, the smallest element, the field of the count, what comes next:
+# name: kind, layout, releases, what comes in front, the smallest element, the field of the count, what comes next:
 # the value (accepted) or kind, rule and field of the rejection, with the bytes from the start of the element to its offset.
 LISTS = {
     "functions-0.7": ("cuda", "0.7", "0.7..0.20", text("ptx"), FUNCTION["0.7"], "functions", ("truncated", "WIRE-01", "data", 32)),
@@ -108,7 +108,7 @@ def made():
         name, _, times = name.partition("*")
         count, element = num("Q", int(times or 1)), element * int(times or 1)
         framed = kind == R
-        ahead = 8 if framed else 0  # its length stands in front
+        ahead = 8 if framed else 0  # its length comes in front
         wrap = raw if framed else bytes
         count_at = ahead + len(before)
         case = {"releases": releases, "op": "payload.decode", "args": {"kind": kind, "layout": layout}, "why": WHY}

@@ -196,7 +196,7 @@ for file, rule, kind, parent, why in (
     case(file, [rule], why, file, "vm.decode", reject=kind, parent=parent, origin={"hand": "one.vmexec, see cases.py"})
 
 # the machine
-run("same", ["VM-11", "VM-23"], "a function gives what it returns", "basic", steps=[["same", 5], ["same", "text"], ["same", None], ["same", {"shape": [1]}]])
+run("same", ["VM-11", "VM-23"], "the result of a call is what the function returns", "basic", steps=[["same", 5], ["same", "text"], ["same", None], ["same", {"shape": [1]}]])
 run("no-device", ["VM-30"], "a machine without memory crashes at its first constant", "basic", steps=[["same", 1]], devices=[],
     reject="type", parent="same", unseen="the wheel reads the first of no devices")
 run("two-numbers", ["VM-30"], "half a triplet shifts all that follow", "basic", steps=[["same", 1]], devices=[1, 0], reject="type", parent="same")
@@ -229,7 +229,7 @@ run("too-wide", ["VM-25"], "a file of 200 bytes must not take a gigabyte", "wide
 
 # closures
 run("closure", ["VM-28", "VM-29"], "captured values come behind the arguments", "closure", steps=[["main", "captured", "given"], ["packed", 3]])
-run("closure-of-a-number", ["VM-28"], "only a function can be given arguments", "closure", steps=[["wrong", 5]], reject="type", parent="closure")
+run("closure-of-a-number", ["VM-28"], "only a function takes arguments", "closure", steps=[["wrong", 5]], reject="type", parent="closure")
 run("invoke-a-number", ["VM-29"], "only what can be called is called", "closure", steps=[["nothing", 5]], reject="type", parent="closure")
 
 # memory
@@ -294,8 +294,8 @@ builtin("make-shape", "VM-46", "a dynamic shape is made of cells and numbers", [
 builtin("make-shape-code-2", "VM-46", "a code of a later compiler must not be guessed", [cells, [B("make_shape"), zero, 1, 2, 0]], reject="type", parent="make-shape")
 builtin("prim-values", "VM-47", "integers go through the heap, too", [cells, [B("match_prim_value"), 5, zero, 1, 1, "ctx"], [B("match_prim_value"), 5, zero, 3, 1, "ctx"], [B("match_prim_value"), 5, zero, 0, 5, "ctx"], [B("make_prim_value"), zero, 1, 1], [B("make_prim_value"), zero, 0, 6]])
 builtin("prim-value-mismatch", "VM-47", "the kernel is compiled for that value", [cells, [B("match_prim_value"), 5, zero, 0, 6, "ctx"]], reject="malformed", parent="prim-values")
-builtin("heap-read-outside", "VM-48", "memory of somebody else becomes an extent", [cells, [B("make_shape"), zero, 1, 1, 3]], reject="missing", parent="make-shape", unseen="the wheel reads past the heap")
-builtin("heap-write-outside", "VM-48", "an extent overwrites memory of somebody else", [cells, [B("match_shape"), {"shape": [1]}, zero, 1, 1, -1, "ctx"]], reject="missing", parent="match-shape", unseen="the wheel writes before the heap")
+builtin("heap-read-outside", "VM-48", "memory of another owner becomes an extent", [cells, [B("make_shape"), zero, 1, 1, 3]], reject="missing", parent="make-shape", unseen="the wheel reads past the heap")
+builtin("heap-write-outside", "VM-48", "an extent overwrites memory of another owner", [cells, [B("match_shape"), {"shape": [1]}, zero, 1, 1, -1, "ctx"]], reject="missing", parent="match-shape", unseen="the wheel writes before the heap")
 builtin("heap-that-is-not-there", "VM-48", "a null pointer is written through", [[B("match_shape"), {"shape": [1]}, None, 1, 1, 0, "ctx"]], reject="missing", parent="match-shape", unseen="the wheel crashes")
 
 # tuples, tensors

@@ -61,7 +61,7 @@ def case(id, rules, why, file, steps, accept=None, reject=None, parent=None, dev
 case("reset-by-code", "VM-58", "the memory of what is not read again is free", "resets", [["fresh"], ["given", [1, 2]], ["held"]], [[NONE, 8], [1, NONE], [NONE, 8]], releases="0.21..")
 case("reset-by-code-of-what-is-held", "VM-58", "every holder sees the element go", "resets", [B("make_tuple", 1, 2), ["given", ref(0)], ["@same", ref(0), ref(1)]], [[1, NONE], [1, NONE], True], releases="0.21..")
 case("reset-by-code-past-the-end", "VM-49", "an element that is not there", "resets", [["past"]], reject="missing VM-49", parent="reset-by-code", releases="0.21..")
-case("reset-by-code-without-an-owner", "VM-49 VM-58", "bytes of which nobody said what they do change no tuple that others hold", "resets",
+case("reset-by-code-without-an-owner", "VM-49 VM-58", "bytes with unknown effect change no tuple that others hold", "resets",
      [["@own", "alone", "fresh"], ["@own", "alone", "held"], ["@own", "alone", "past"], ["@own", "alone", "given", [1, 2]], B("make_tuple", 3, 4), ["@own", "alone", "given", ref(4)], ["@own", "alone", "given", 5]],
      [[NONE, 8], [7, 8], ERROR, [1, 2], [3, 4], [3, 4], ERROR], releases="0.21..", origin=OWN)
 case("four-bit-matrix", "VM-13", "rows of elements below eight bits have a byte for each in files of 0.16 to 0.20", "four-bit-matrix", [["main"]], [{"tensor": "int4", "shape": [4, 4], "data": data(SQUARE, "int8")}], origin=OWN)
@@ -77,7 +77,7 @@ for id, dtype, values in (("lanes", "int32x2", [1, 0]), ("float16", "float16", [
     case(f"condition-of-{id}", "VM-53", "what is no flag has no truth", "basic", [["tensor", D(dtype), S(), raw], B("read_if_cond", ref(0))], reject="type VM-53", parent="condition-forms")
 case("condition-of-nothing", "VM-53", "no element, no truth", "basic", [T("int32", (0,), []), B("read_if_cond", ref(0))], reject="type VM-53", parent="condition-forms")
 case("tensor-to-shape-of-lanes", "VM-52", "bytes are taken for extents", "basic", [["tensor", D("int32x2"), S(1), data([1, 2], "int32")], B("tensor_to_shape", ref(0))], reject="type VM-52", parent="tensor-to-shape-of-int64")
-case("reshape-of-bytes", "VM-50", "an extent of 0 leaves no elements, whatever stands beside it", "basic", [["tensor", D("int8"), S(2, 2), data([1, 2, 3, 4], "int8")], B("reshape", ref(0), S(4)), B("reshape", ref(0), S(1 << 40, 0)), fails(B("reshape", ref(0), S(5))), fails(B("reshape", ref(0), S(0, -1)))],
+case("reshape-of-bytes", "VM-50", "an extent of 0 leaves no elements, whatever is beside it", "basic", [["tensor", D("int8"), S(2, 2), data([1, 2, 3, 4], "int8")], B("reshape", ref(0), S(4)), B("reshape", ref(0), S(1 << 40, 0)), fails(B("reshape", ref(0), S(5))), fails(B("reshape", ref(0), S(0, -1)))],
      [shown("int8", (2, 2), [1, 2, 3, 4]), shown("int8", (4,), [1, 2, 3, 4]), {"tensor": "int8", "shape": [1 << 40, 0], "data": ""}, ERROR, ERROR])
 swapped = ["tensor", f32, S(2, 3), data([0, 1, 2, 3, 4, 5], "float32"), 0, S(1, 2)]
 case("reshape-of-swapped-axes", "VM-50", "a view of bytes that lie in another order", "basic", [swapped, fails(B("reshape", ref(0), S(6))), ["@drop", ref(0)], ["tensor", f32, S(2, 3), data([0, 1, 2, 3, 4, 5], "float32"), 0, S(3, 1)], B("reshape", ref(3), S(6))],

@@ -199,7 +199,7 @@ rejected("match-shape", "the code says nothing of this value", "match-shape-form
         scalar=[T("float32", (), 1), B("match_shape", ref(0), NONE, 1, 2, 0, "c")])
 rejected("match-shape", "codes that are not there are read behind the arguments", "match-shape-forms", "type VM-45",
         too_few_codes=[B("match_shape", S(1, 2), NONE, 2, 2, 0, 2)], size_below_0=[B("match_shape", S(), NONE, -1, "c")], too_few_arguments=[B("match_shape", S(), NONE)])
-rejected("heap", "memory of somebody else is read or written", "match-shape-forms", "missing VM-48",
+rejected("heap", "memory of another owner is read or written", "match-shape-forms", "missing VM-48",
         store_behind=[cells, B("match_shape", S(1), ref(0), 1, 1, 3, "c")], compare_behind=[cells, B("match_shape", S(1), ref(0), 1, 3, 3, "c")],
         make_before=[cells, B("make_shape", ref(0), 1, 1, -1)], prim_behind=[cells, B("make_prim_value", ref(0), 1, 3)], prim_store_behind=[cells, B("match_prim_value", 1, ref(0), 1, 3)],
         prim_of_none=[B("make_prim_value", NONE, 1, 0)], shape_of_none=[B("make_shape", NONE, 1, 1, 0)])
@@ -238,7 +238,7 @@ case("call-tir-dyn-forms", "VM-54", "extents are the last arguments, however man
 rejected("call-tir-dyn", "a kernel gets other arguments than it was compiled for", "call-tir-dyn-forms", "type VM-54",
         alone=[B("call_tir_dyn", {"function": b + "make_tuple"})], of_none=[B("call_tir_dyn", {"function": b + "make_tuple"}, NONE)], without_all=[B("call_tir_dyn")])
 fails("call-tir-dyn-of-a-number", "VM-54", "what is called is a function", [B("call_tir_dyn", 5, S(1)), B("call_tir_dyn", S(1), S(1))])
-case("closure-forms", "VM-28 VM-29", "what is bound last stands first of what is bound", "machine",
+case("closure-forms", "VM-28 VM-29", "what is bound last comes first of what is bound", "machine",
      [["bind", "last"], ["again", ref(0), "middle"], ["invoke", ref(1), "first"], ["invoke_closure", ref(1), "1"], ["invoke_closure", ref(0), 1, 2], ["invoke_closure", {"function": b + "make_tuple"}, 1, 2], ["invoke", {"function": b + "make_tuple"}, 3]],
      [{"object": "relax.vm.Closure"}, {"object": "relax.vm.Closure"}, ["first", "middle", "last"], ["1", "middle", "last"], [1, 2, "last"], [1, 2], [3]])
 rejected("closure-called-with", "arguments are not made up", "closure-forms", "type VM-60", "machine", too_few=[["bind", 1], ["invoke", ref(0), 1]], too_many=[["bind", 1], ["invoke_closure", ref(0), 1, 2, 3]], one_too_few=[["bind", 1], ["invoke_closure", ref(0), 1]])
@@ -251,7 +251,7 @@ view = lambda *shape: shown("float32", shape, np.arange(int(np.prod(shape)), dty
 case("reshape-forms", "VM-50", "a view is of the same bytes", "basic",
      [tensor_f32, B("reshape", ref(0), S(1, 6)), B("reshape", ref(0), S(3, 1, 2)), ["@memory", ref(0)], ["@memory", ref(1)], ["@memory", ref(2)], T("float32", (1,), [7]), B("reshape", ref(6), S()), ["@drop", ref(6)], T("int8", (0, 4), []), B("reshape", ref(9), S(0))],
      [row, view(1, 6), view(3, 1, 2), 0, 0, 0, NONE, shown("float32", (), 7), NONE, shown("int8", (0, 4), []), shown("int8", (0,), [])])
-rejected("reshape", "a view past the tensor reads memory of somebody else", "reshape-forms", "type VM-50",
+rejected("reshape", "a view past the tensor reads memory of another owner", "reshape-forms", "type VM-50",
         to_one_more=[tensor_f32, B("reshape", ref(0), S(7, 1))], to_below_0=[tensor_f32, B("reshape", ref(0), S(-1))], to_two_below_0=[tensor_f32, B("reshape", ref(0), S(-2, -3))], to_a_number=[tensor_f32, B("reshape", ref(0), 6)],
         to_none=[tensor_f32, B("reshape", ref(0), NONE)], empty_to_something=[T("float32", (0,), []), B("reshape", ref(0), S(1))], to_too_many=[tensor_f32, B("reshape", ref(0), S(1 << 62, 1 << 62))])
 fails("reshape-of-no-tensor", "VM-50", "only a tensor is seen as another", [B("reshape", 5, S(1)), B("reshape", S(1), S(1))])
@@ -366,7 +366,7 @@ inner, keeps, three = (starts[name] for name in ("inner", "keeps", "three"))
 case("where-it-failed", "VM-61", "a model has 1,000 calls of one builtin", "machine", [["@where", "fails", 5], ["@where", "inner", 5], ["@where", "nobody"], ["@where", "nothing"]],
      [[f"VM function `inner`, instruction {inner + 1}: %1 = vm.builtin.shape_of(%1)", f"VM function `fails`, instruction {inner - 2}: %1 = inner(%0)"], [f"VM function `inner`, instruction {inner + 1}: %1 = vm.builtin.shape_of(%1)"], [], NONE], origin=OWN)
 case("where-it-was-too-deep", "VM-25", "the first twelve places say enough", "deep", build + [["wrap1", ref(at)], ["@where", "walk", ref(at + 1)], *[drop(k) for k in range(at + 2)]], [NONE] * (at + 2) + [["VM function `walk`, instruction 34: %1 = walk(%2)"] * 12] + [NONE] * (at + 2), origin=OWN)
-case("limited", "VM-22", "code of somebody else ends", "deep", [["@own", "limited", 0, "end"], ["@own", "limited", 1, "end"], ["@own", "limited", 2, "wrap2", 1], ["@own", "limited", 3, "wrap2", 1]], [[False, True], [True, True], [False, True], [True, True]], origin=OWN)
+case("limited", "VM-22", "code of another owner ends", "deep", [["@own", "limited", 0, "end"], ["@own", "limited", 1, "end"], ["@own", "limited", 2, "wrap2", 1], ["@own", "limited", 3, "wrap2", 1]], [[False, True], [True, True], [False, True], [True, True]], origin=OWN)
 case("limited-jumps", "VM-22", "a loop that never ends is ended", "machine", [["heap", 1], B("match_shape", S(0), ref(0), 1, 1, 0, "c"), ["@own", "limited", 1, "around", ref(0)], B("match_shape", S(1), ref(0), 1, 1, 0, "c"), ["@own", "limited", 1, "around", ref(0)], B("match_shape", S(1), ref(0), 1, 1, 0, "c"), ["@own", "limited", 2, "around", ref(0)]],
      [shown("int64", (1,), [0]), NONE, [True, True], NONE, [False, True], NONE, [True, True]], origin=OWN)
 case("observed", "VM-20", "a profile names every call, once", "machine", [["@own", "observed", "keeps", 1], ["@own", "observed", "nothing"], ["@own", "timed", 2, 3, "nothing"], ["@own", "timed", 1, 1, "size", []], ["@fails", b + "copy"]],
@@ -435,7 +435,7 @@ rejected("devices", "a number that is cut off names another device", "same", "ty
 
 # Executables that are read.
 decode = lambda id, rules, why, file=None, **more: case(id, rules, why, file or id, None, op="vm.decode", origin={"hand": "machine.py, from the format"}, **more)
-for id, rules, why in (("ends-in-a-goto", "VM-01", "a loop may stand last"), ("branch-of-one", "VM-02", "the shortest branch"), ("returns-nothing", "VM-05", "a function of no value"), ("just-enough-arguments", "VM-03", "two for two"), ("no-names", "VM-04", "names are optional"),
+for id, rules, why in (("ends-in-a-goto", "VM-01", "a loop may be last"), ("branch-of-one", "VM-02", "the shortest branch"), ("returns-nothing", "VM-05", "a function of no value"), ("just-enough-arguments", "VM-03", "two for two"), ("no-names", "VM-04", "names are optional"),
                        ("scoped-constant", "VM-01", "a weight may lie in memory of an accelerator"), ("long-name", "VM-01", "a name of a megabyte is not in every line"), ("texts", "VM-01", "constants of every kind"), ("machine", "VM-01 VM-03", "who debugs a model reads its code")):
     decode("decode-" + id, rules, why, id, accept=describe(files[id]))
 

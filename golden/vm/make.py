@@ -4,7 +4,7 @@ VM answers; and small executables without kernels, written instruction by instru
 Run: python make.py        (in this folder; gcc is needed for export_library)
 
 Made with apache-tvm 0.27.0.post1. Inputs and outputs (*.io.npz) come out byte for byte; the libraries of mlp and conv do not: of stores
-that may stand in any order, such as those of equal extents, the compiler of that release takes another order from run to run.
+that may be in any order, such as those of equal extents, the compiler of that release takes another order from run to run.
 """
 
 import os

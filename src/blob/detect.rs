@@ -119,7 +119,7 @@ fn old_layout(bytes: &[u8]) -> Layout {
     Layout::V0_2
 }
 
-/// Whether `key` stands anywhere with its length in front of it.
+/// Whether `key` is anywhere with its length in front of it.
 fn contains_key(bytes: &[u8], key: &str) -> bool {
     let mut framed = (key.len() as u64).to_le_bytes().to_vec();
     // With its length, because a kernel may have the same letters in its source.

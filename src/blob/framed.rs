@@ -24,7 +24,7 @@ pub(super) fn read<'a>(
     // A module is at least the length of its kind.
     // BLOB-10: the tree may promise 2^60 modules; room is made for those that the bytes can hold.
     blob.modules = Vec::with_capacity(modules.min(body.remaining() / 8));
-    // Modules of one kind mostly stand together.
+    // Modules of one kind mostly are together.
     let mut known = None;
     for index in 0..modules {
         BLOB_10
@@ -89,7 +89,7 @@ fn read_module<'a>(
     payload::read(kind, blob.layout, &mut window, findings).map(drop)
 }
 
-/// Adds the module whose kind stands at `start` and whose payload at `offset`.
+/// Adds the module whose kind is at `start` and whose payload at `offset`.
 ///
 /// # Errors
 ///

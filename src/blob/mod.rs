@@ -149,7 +149,7 @@ impl<'a> Blob<'a> {
             Layout::V0_22 => framed::write(self, &mut body)?,
             _ => streamed::write(self, &mut body)?,
         }
-        // BLOB-01: the header is known when the body is written, and stands in front of it.
+        // BLOB-01: the header is known when the body is written, and comes in front of it.
         let body = body.into_bytes();
         let mut out = Writer::new();
         // BLOB-01: `nbytes` is in front of everything and counts neither itself nor anything else in front.
@@ -216,7 +216,7 @@ impl<'a> Blob<'a> {
             Layout::V0_22 => framed::read(self, &mut body, findings)?,
             _ => streamed::read(self, &mut body, findings)?,
         }
-        // BLOB-13: when all kinds are known: the host library may stand anywhere.
+        // BLOB-13: when all kinds are known: the host library may be anywhere.
         self.check_library(findings)?;
         if !file.is_at_end() {
             let left = file.remaining();
@@ -249,7 +249,7 @@ impl<'a> Blob<'a> {
             // writes one for each host module (TREE-26); that is rejected here too.
             module.kind == LIBRARY && self.modules.iter().any(|earlier| earlier.kind == LIBRARY);
         BLOB_12.require_as(Kind::Duplicate, !again, offset, || {
-            "a second `_lib`: the host library can stand in the tree once".into()
+            "a second `_lib`: the host library can occur in the tree once".into()
         })?;
         self.modules.push(module);
         Ok(())

@@ -135,7 +135,7 @@ fn read_entry<'a>(
     Ok(false)
 }
 
-/// BLOB-07 to BLOB-09: in 0.7 and 0.21 the tree stands last and has a row for every module.
+/// BLOB-07 to BLOB-09: in 0.7 and 0.21 the tree comes last and has a row for every module.
 ///
 /// # Errors
 ///

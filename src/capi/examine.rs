@@ -19,7 +19,7 @@ const LONGEST_STREAM: u64 = 1 << 28;
 
 /// Answers `command` about the `length` bytes at `bytes`, as JSON of the form that `spec/schema/COMMAND.json` describes.
 ///
-/// `command` is the command line's, without the file: see [`examine::answer`]. `name` stands in names and messages, and is
+/// `command` is the command line's, without the file: see [`examine::answer`]. `name` is in names and messages, and is
 /// `<memory>` where it is null; no file of that name is read. Libraries that a file needs are not looked for, as with `explain
 /// --elsewhere`.
 ///

@@ -168,7 +168,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
 /// The implementation that runs in this process: nothing can end it or bound its memory without ending the report too.
 const BUILTIN: &str = "builtin";
 
-/// Rejects options that would change nothing: who gives one means something by it.
+/// Rejects options that would change nothing: a user who sets one expects an effect.
 fn has_effect(args: &CheckArgs) -> Result<(), CliError> {
     let unused =
         |option: &str, why: &str| Err(CliError::new(format!("{option} has no effect: {why}")));

@@ -355,7 +355,7 @@ impl Unit<'_> {
                     Some(trace) => Blob::read_traced(bytes, *layout, findings, trace),
                     None => Blob::read_partial(bytes, *layout, findings),
                 };
-                // The reading of a library binary takes the findings and returns them: what stands before a broken rule is kept.
+                // The reading of a library binary takes the findings and returns them: what comes before a broken rule is kept.
                 findings = partial.findings;
                 partial.broken
             }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What an error is: in C and C++ a name, in Python the class that is raised.
 ///
-/// A name that is none of these, such as an exception class of somebody's own, crosses unchanged as [`ErrorKind::Other`]:
+/// A name that is none of these, such as a user's own exception class, crosses unchanged as [`ErrorKind::Other`]:
 ///
 /// ```
 /// use tvmspec::function::{Error, ErrorKind};

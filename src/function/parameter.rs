@@ -76,14 +76,14 @@ pub struct Param {
     /// Its type.
     pub(crate) schema: fn() -> Schema,
     /// How it is borrowed, if it is.
-    pub(crate) lent: Option<Lent>,
+    pub(crate) borrowed: Option<BorrowedAs>,
     /// Whether it reads a view, which may take what an r-value reference leads to.
     pub(crate) reads: fn(AnyView<'_>) -> bool,
 }
 
 /// How a value is borrowed for a call.
 #[derive(Debug)]
-pub(crate) struct Lent {
+pub(crate) struct BorrowedAs {
     /// Which can be borrowed as they are.
     pub as_it_is: AsItIs,
     /// Converts any other beforehand.
@@ -115,9 +115,9 @@ impl AsItIs {
 
 impl Param {
     /// What has to convert `view` beforehand.
-    pub(super) fn converts(&self, view: AnyView<'_>) -> Option<&Lent> {
-        let lent = self.lent.as_ref();
-        lent.filter(|lent| !lent.as_it_is.holds(view))
+    pub(super) fn converts(&self, view: AnyView<'_>) -> Option<&BorrowedAs> {
+        let borrowed = self.borrowed.as_ref();
+        borrowed.filter(|borrowed| !borrowed.as_it_is.holds(view))
     }
 
     /// Whether `view` converts. Takes nothing.
@@ -147,7 +147,7 @@ impl Param {
 
     fn converts_and_reads(&self, view: AnyView<'_>) -> bool {
         match self.converts(view) {
-            Some(lent) => (lent.convert)(view).is_some_and(|own| (self.reads)(own.view())),
+            Some(borrowed) => (borrowed.convert)(view).is_some_and(|own| (self.reads)(own.view())),
             None => (self.reads)(view),
         }
     }
@@ -158,7 +158,7 @@ impl<T: Argument + 'static> Parameter for T {
 
     const PARAM: &'static Param = &Param {
         schema: T::schema,
-        lent: None,
+        borrowed: None,
         reads: |view| T::try_from_view(view).is_some(),
     };
 
@@ -173,7 +173,7 @@ impl Parameter for AnyView<'static> {
 
     const PARAM: &'static Param = &Param {
         schema: <Any as Argument>::schema,
-        lent: Some(Lent {
+        borrowed: Some(BorrowedAs {
             // A view of what lives for the call alone becomes a value of its own, so that the body may keep it.
             as_it_is: AsItIs::Owned,
             convert: |view| Some(view.to_any()),
@@ -192,7 +192,7 @@ impl Parameter for &'static str {
 
     const PARAM: &'static Param = &Param {
         schema: <String as Argument>::schema,
-        lent: Some(Lent {
+        borrowed: Some(BorrowedAs {
             as_it_is: AsItIs::Fit(|view| <&str as Parameter>::read(&view).is_some()),
             // Invalid UTF-8 is replaced.
             convert: |view| String::try_from_view(view).map(Any::from),
@@ -207,14 +207,14 @@ impl Parameter for &'static str {
 }
 
 /// Lets functions take `&$type`, which is `#[repr(transparent)]` over an `ObjectRef`, or over a `Ref` of a `$object`.
-macro_rules! lent {
+macro_rules! borrowed {
     ($type:ty, $object:ty, $index:expr) => {
         impl $crate::function::Parameter for &'static $type {
             type At<'a> = &'a $type;
 
             const PARAM: &'static $crate::function::Param = &$crate::function::Param {
                 schema: <$type as $crate::value::Argument>::schema,
-                lent: Some($crate::function::Lent {
+                borrowed: Some($crate::function::BorrowedAs {
                     as_it_is: $crate::function::AsItIs::Type($index),
                     convert: |view| {
                         let own = <$type as $crate::value::Argument>::try_from_view(view)?;
@@ -236,4 +236,4 @@ macro_rules! lent {
         }
     };
 }
-pub(crate) use lent;
+pub(crate) use borrowed;

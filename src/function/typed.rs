@@ -49,7 +49,7 @@ pub struct Signature {
     /// The type that the first parameter is borrowed as, such as the list of a method of lists.
     first: Option<i32>,
     /// Whether another parameter is borrowed as one type, or by a function.
-    asks: bool,
+    checks_each: bool,
 }
 
 /// What lives for the call alone, so that one comparison decides.
@@ -59,15 +59,15 @@ impl Signature {
     /// Sorts the parameters into what `is_ready` looks at, when the function is compiled.
     const fn new(params: &'static [&'static Param], result: fn() -> Schema) -> Signature {
         let mut first = None;
-        let mut asks = false;
+        let mut checks_each = false;
         let mut at = 0;
         while at < params.len() {
-            match &params[at].lent {
+            match &params[at].borrowed {
                 None => {}
-                Some(lent) => match lent.as_it_is {
+                Some(borrowed) => match borrowed.as_it_is {
                     AsItIs::Owned => {}
                     AsItIs::Type(wanted) if at == 0 => first = Some(wanted),
-                    AsItIs::Type(_) | AsItIs::Fit(_) => asks = true,
+                    AsItIs::Type(_) | AsItIs::Fit(_) => checks_each = true,
                 },
             }
             at += 1;
@@ -76,7 +76,7 @@ impl Signature {
             params,
             result,
             first,
-            asks,
+            checks_each,
         }
     }
 
@@ -93,7 +93,7 @@ impl Signature {
     pub(super) const fn settles(&self) -> bool {
         match self.params {
             [] => false,
-            [param] => param.lent.is_some(),
+            [param] => param.borrowed.is_some(),
             _ => true,
         }
     }
@@ -118,10 +118,10 @@ impl Signature {
     pub(super) fn is_ready(&self, args: &[AnyView<'_>]) -> bool {
         let mut kinds = args.iter().map(AnyView::type_index);
         let other = |wanted| args.first().is_some_and(|arg| arg.type_index() != wanted);
-        let asks = self.asks
+        let checks_each = self.checks_each
             || self.first.is_some_and(other)
             || kinds.any(|kind| FLEETING.contains(&kind));
-        !asks || self.is_each_ready(args)
+        !checks_each || self.is_each_ready(args)
     }
 
     /// [`Signature::is_ready`], parameter by parameter.
@@ -220,7 +220,7 @@ pub(crate) fn signature_json(typed: &Typed) -> String {
     )
 }
 
-/// What is wrong with `args`: how many there are, or that `at` does not convert. Said in one place for all functions:
+/// What is wrong with `args`: how many there are, or that `at` does not convert. Built in one place for all functions:
 /// there are many of them, and errors are rare. The parameters begin as those of its callers do, which move none for it.
 #[cold]
 #[inline(never)]
@@ -229,12 +229,12 @@ fn rejected(name: Option<&str>, args: &[AnyView<'_>], signature: &Signature, at:
     let called = signature.text(name);
     // FUN-08 before FUN-09: where the number is wrong, positions mean nothing.
     let (rule, text) = match (signature.params.get(at), args.get(at)) {
-        (Some(wanted), Some(given)) if args.len() == signature.params.len() => (
+        (Some(wanted), Some(actual)) if args.len() == signature.params.len() => (
             FUN_09,
             format!(
                 "Mismatched type on argument #{at} when calling: `{called}`. Expected `{}` but got `{}`",
                 wanted.text(),
-                types::key_of(given.type_index())
+                types::key_of(actual.type_index())
             ),
         ),
         _ => (

@@ -30,7 +30,7 @@ pub fn to_tree(
     Ok(ImportTree::new(&indptr, &indices, findings))
 }
 
-/// The graph of `{"modules": [{"dso": true, "imports": [1, 2]}, ...]}`; `kind` may stand beside `dso`, and in its place where
+/// The graph of `{"modules": [{"dso": true, "imports": [1, 2]}, ...]}`; `kind` may be beside `dso`, and in its place where
 /// `release` states what that release makes of the kind.
 pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<ModuleGraph, String> {
     let modules = value

@@ -1,4 +1,4 @@
-//! The import tree: which module imports which, in compressed sparse rows (CSR), and the order that modules stand in.
+//! The import tree: which module imports which, in compressed sparse rows (CSR), and the order that modules are in.
 //!
 //! | field | bytes | rule |
 //! |---|---|---|
@@ -126,11 +126,11 @@ impl<'a> ImportTree<'a> {
         &self.indices
     }
 
-    /// Holds the tree to the number of modules that stand beside it (TREE-13).
+    /// Holds the tree to the number of modules that are beside it (TREE-13).
     ///
     /// Only the layouts 0.7 and 0.21 can break this: from 0.22 on the number of modules *is* the number of rows.
     pub(crate) fn check_modules(&self, modules: usize) -> Result<(), Violation> {
-        // TREE-13: the count of `indptr` is what disagrees, and stands in front of its words.
+        // TREE-13: the count of `indptr` is what disagrees, and comes in front of its words.
         let at = self.indptr.offset_of(0).saturating_sub(8);
         TREE_13
             .require(self.modules() == modules, at, || {
@@ -219,7 +219,7 @@ impl<'a> ImportTree<'a> {
                 })?;
                 let Some(slot) = slot else { continue };
                 // TREE-10: 0.7 stores an import as often as it was made; later writers store it once. Loaders import it as
-                // often as it stands there.
+                // often as it is there.
                 findings.expect(TREE_10, Kind::Duplicate, *slot != parent, at, || {
                     format!("module {parent} imports module {child} twice")
                 })?;
@@ -254,7 +254,7 @@ impl<'a> ImportTree<'a> {
         positions.filter_map(|position| Some((position, self.indices.get(position)?)))
     }
 
-    /// The element that stands at `offset`: `indptr[2]`.
+    /// The element that is at `offset`: `indptr[2]`.
     fn field_at(&self, offset: u64) -> String {
         for (name, words) in [("indptr", &self.indptr), ("indices", &self.indices)] {
             let start = words.offset_of(0);

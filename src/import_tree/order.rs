@@ -318,7 +318,7 @@ fn rows(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
     groups.iter().enumerate().map(row).collect()
 }
 
-/// Rejects what the releases reject: a group whose first child does not stand behind it (TREE-24, TREE-25).
+/// Rejects what the releases reject: a group whose first child does not come behind it (TREE-24, TREE-25).
 ///
 /// # Errors
 ///
@@ -354,7 +354,7 @@ fn check_descent(
     })
 }
 
-/// The groups of 0.8 in an order where every parent stands before its children (TREE-27).
+/// The groups of 0.8 in an order where every parent comes before its children (TREE-27).
 ///
 /// # Errors
 ///

@@ -28,7 +28,7 @@ pub(super) fn check_shape(
     for start in 1..modules {
         if walk.below(start) == UNSEEN {
             lost = lost.or(Some(start));
-            // A cycle is one wherever it stands.
+            // A cycle is one wherever it is.
             walk.from(start)?;
         }
     }

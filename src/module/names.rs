@@ -71,13 +71,13 @@ pub struct Dialect {
     pub blob: SymbolName<'static>,
     /// The pointer that is set to the module that the library's own lookups start from (MOD-06).
     pub context: SymbolName<'static>,
-    /// What stands before the name of an exported function (MOD-02).
+    /// What comes before the name of an exported function (MOD-02).
     pub prefix: &'static str,
     /// What `main` means (MOD-04).
     pub entry: EntryPoint,
     /// How functions are called (MOD-03).
     pub convention: Convention,
-    /// What stands before a kind in the global registry for the function that reads its payload (MOD-11).
+    /// What comes before a kind in the global registry for the function that reads its payload (MOD-11).
     pub loader: &'static str,
 }
 

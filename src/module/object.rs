@@ -11,7 +11,7 @@
 
 use super::cxx::{foreign, virtuals};
 use super::{MOD_10, ModuleKind};
-use crate::function::{Error, ErrorKind, Function, lent};
+use crate::function::{Error, ErrorKind, Function, borrowed};
 use crate::object::{Array, VisitedObjects, sequence_of};
 use crate::rule;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, end_nested};
@@ -350,7 +350,7 @@ impl Argument for Module {
     }
 }
 
-lent!(Module, ModuleObj, index::MODULE);
+borrowed!(Module, ModuleObj, index::MODULE);
 
 /// The array of every module that imports nothing. An addition to an array that others hold makes a new one.
 fn no_imports() -> ObjectRef {

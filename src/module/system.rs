@@ -78,7 +78,7 @@ impl Symbols for SystemSymbols {
     }
 
     fn function(&self, before: &str, name: &str) -> Option<NonNull<c_void>> {
-        // MOD-16: from 0.22 on the prefix of the library stands behind that of all functions, not in front of it.
+        // MOD-16: from 0.22 on the prefix of the library comes behind that of all functions, not in front of it.
         let prefixed = format!("{before}{}{name}", self.prefix);
         let found = exact(&prefixed);
         found.or_else(|| exact(&format!("{before}{name}")))

@@ -329,7 +329,7 @@ pub(super) fn write_shaders(list: &[Shader<'_>], framed: bool, out: &mut Writer)
     out.vector(list, |out, shader| {
         out.str(&shader.name);
         if framed {
-            // PAY-15: u32 flags and the u64 count of words stand inside of what the length counts.
+            // PAY-15: u32 flags and the u64 count of words are inside of what the length counts.
             out.count(shader.spirv.len().saturating_add(12));
         }
         out.u32(shader.flags);
@@ -379,7 +379,7 @@ fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
             )
         },
     )?;
-    // PAY-22: the last line is what stands behind the last newline; ended, it is empty.
+    // PAY-22: the last line is what comes behind the last newline; ended, it is empty.
     let tail = source.rsplit(|byte| *byte == b'\n').next();
     // Readers look for the delimiter anywhere, not only where a line starts.
     let open = tail.is_some_and(|line| line.windows(DELIMITER.len()).any(|part| part == DELIMITER));

@@ -30,7 +30,7 @@ pub enum Field<'a> {
     Kernels(Vec<KernelCode<'a>>),
     /// [`FieldShape::Shaders`].
     Shaders(Vec<Shader<'a>>),
-    // PAY-34, PAY-40: the counts stand at other places, and the value is the same.
+    // PAY-34, PAY-40: the counts are at other places, and the value is the same.
     /// [`FieldShape::Variables`], [`FieldShape::Params`].
     Tensors(Vec<(Text<'a>, TensorRecord<'a>)>),
     /// [`FieldShape::Symbols`].

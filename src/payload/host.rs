@@ -72,7 +72,7 @@ pub(super) fn read_variables<'a>(
     findings: &mut Findings,
 ) -> Result<Vec<(Text<'a>, TensorRecord<'a>)>, Violation> {
     let start = cursor.offset();
-    // PAY-34: all names, and then all tensors: what belongs together stands apart.
+    // PAY-34: all names, and then all tensors: what belongs together is apart.
     let names = names(cursor, "variables", rule)?;
     // PAY-35: the count repeats that of the names in front of it.
     same_count(cursor, "variable_count", names.len())?;
@@ -141,7 +141,7 @@ pub(super) fn write_symbols(list: &[(Text<'_>, Vec<Text<'_>>)], out: &mut Writer
     out.vector(list, |out, (_, variables)| write_names(variables, out));
 }
 
-/// PAY-35: the count that stands between names and what they name.
+/// PAY-35: the count that is between names and what they name.
 fn same_count(cursor: &mut Cursor<'_>, field: &str, names: usize) -> Result<(), Violation> {
     let start = cursor.offset();
     let count = cursor.u64(field, PAY_34)?;

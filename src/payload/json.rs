@@ -345,7 +345,7 @@ fn wrong(message: String) -> Violation {
     PAY_01.rejected(Kind::Type, message)
 }
 
-/// A JSON value that is read by a known form, and where it stands.
+/// A JSON value that is read by a known form, and where it is.
 pub(super) struct In<'v> {
     /// The value.
     pub(super) value: &'v Value,
@@ -354,7 +354,7 @@ pub(super) struct In<'v> {
 }
 
 impl<'v> In<'v> {
-    /// A value that stands at `path`, as messages show it: `payload.functions[0].name`.
+    /// A value that is at `path`, as messages show it: `payload.functions[0].name`.
     fn new(value: &'v Value, path: impl Into<String>) -> In<'v> {
         In {
             value,

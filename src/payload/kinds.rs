@@ -137,7 +137,7 @@ impl KindInfo {
     }
 }
 
-/// What stands before a kind in the name of its loader.
+/// What comes before a kind in the name of its loader.
 pub(super) fn loader_prefix(release: Release) -> &'static str {
     match release.minor() {
         // PAY-99: renamed in 0.7 with the namespace of the runtime, and in 0.22 with the layout of the library binary.

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-/// The name of a function inside a line of code. It may stand in every line of a file, and once for each operand of eight
+/// The name of a function inside a line of code. It may be in every line of a file, and once for each operand of eight
 /// bytes.
 const LONGEST_NAME: usize = 200;
 

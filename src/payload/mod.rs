@@ -122,7 +122,7 @@ pub fn read<'a>(
         if layout >= Layout::V0_22 {
             let bytes = cursor.skip_rest("payload", PAY_01);
             return Ok(Payload::Opaque {
-                // The kind stands in another part of the library than the bytes, and need not live as long.
+                // The kind is in another part of the library than the bytes, and need not live as long.
                 kind: Cow::Owned(kind.to_owned()),
                 bytes: Cow::Borrowed(bytes),
             });

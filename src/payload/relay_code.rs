@@ -31,7 +31,7 @@ pub enum RelayOperand {
     Jump,
     /// A plain number.
     Number,
-    /// How many more fields stand at the end.
+    /// How many more fields are at the end.
     Count,
     /// A register, unless the count is not zero: then the dimensions at the end are the size (PAY-75).
     RegisterUnlessShaped,
@@ -184,7 +184,7 @@ impl RelayInstruction {
     /// `None` for one that the release does not have (PAY-72).
     pub(crate) fn opcode_in(&self, era: u8) -> Option<&'static Opcode> {
         let mut rows = OPCODES.iter();
-        // PAY-73: the rows of an opcode stand newest first, so the first that is not too new is that of the release.
+        // PAY-73: the rows of an opcode come newest first, so the first that is not too new is that of the release.
         rows.find(|row| row.code == self.opcode && row.since <= era)
     }
 
@@ -263,7 +263,7 @@ impl RelayInstruction {
         };
         // PAY-73: a release build of any runtime reads past the fields that are there; debug builds check.
         let fixed = row.fields.len();
-        // PAY-73: the count stands among the fields, in front of some that are always there.
+        // PAY-73: the count is among the fields, in front of some that are always there.
         let counted = row.fields.iter().position(|field| *field == Count);
         let tail = counted.and_then(|position| self.fields.get(position).copied());
         let tail = tail.map_or(Some(0), |tail| usize::try_from(tail).ok());

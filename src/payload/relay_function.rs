@@ -50,7 +50,7 @@ impl<'a> RelayFunction<'a> {
             .map_err(|broken| cursor.blame("info", broken))?;
         let name_at = cursor.offset();
         let name = text(cursor, "name", PAY_69)?;
-        // PAY-74: the index of a function is where its name stands among the globals, and not where the function does.
+        // PAY-74: the index of a function is where its name is among the globals, and not where the function does.
         let known = globals.has(&name);
         PAY_74
             .require_as(Kind::Missing, known, name_at, || {

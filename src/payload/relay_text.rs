@@ -104,7 +104,7 @@ impl RelayLine<'_> {
         // PAY-73: behind the fixed fields come as many as the count states, all of one meaning.
         let kinds = || opcode.fields.iter().chain(iter::repeat(&opcode.tail));
         let counts = |field: &(&i64, &RelayOperand)| *field.1 == RelayOperand::Count;
-        // PAY-75: known by the count, which may stand behind the register that it is about.
+        // PAY-75: known by the count, which may be behind the register that it is about.
         let shaped = fields
             .iter()
             .zip(kinds())

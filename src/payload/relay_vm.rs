@@ -122,14 +122,14 @@ impl<'a> RelayExecutable<'a> {
             RelayConstant::read(cursor, era, findings)
         })?;
         let constant_devices = read_constant_devices(cursor, era, constants.len())?;
-        // PAY-68: by index: an instruction calls the compiled function whose name stands there (PAY-77).
+        // PAY-68: by index: an instruction calls the compiled function whose name is there (PAY-77).
         let primitives = names(cursor, "primitives", PAY_68)?;
         let primitive_attrs = if era >= 8 {
             read_attrs(cursor)?
         } else {
             Vec::new()
         };
-        // PAY-75 to PAY-77: what a field may be depends on tables that stand in front of the functions.
+        // PAY-75 to PAY-77: what a field may be depends on tables that come in front of the functions.
         let mut frame = RelayFrame {
             era,
             registers: 0,

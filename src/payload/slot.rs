@@ -1,4 +1,4 @@
-//! The slots of a form: what stands where, by which rule.
+//! The slots of a form: what is where, by which rule.
 //!
 //! A form is constant data, so that reading, writing, JSON and the grammar in the specification walk one table. What a slot held in
 //! a file is a [`Field`](super::Field).
@@ -16,7 +16,7 @@ pub struct FormSlot {
     pub rule: Rule,
 }
 
-/// What can stand in a slot.
+/// What can be in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldShape {
     /// A string of UTF-8.
@@ -52,7 +52,7 @@ pub enum FieldShape {
     Variables,
     /// Names of functions, their number again, then the variables of each.
     Symbols,
-    // Apart from `Variables` in the bytes alone: the count stands in front of the names, not behind them (PAY-34, PAY-40).
+    // Apart from `Variables` in the bytes alone: the count comes in front of the names, not behind them (PAY-34, PAY-40).
     /// A number, that many names, that many tensors.
     Params,
     /// The compiled networks of ethos-n, with or without buffer sizes.

@@ -54,7 +54,7 @@ pub(super) fn read_functions<'a>(
     cursor.map(56, "functions", |cursor| {
         let name = text(cursor, "name", PAY_55)?;
         let function = StackVm {
-            // PAY-56: opcodes and operands in one row. Where an operand stands is known to the interpreter alone.
+            // PAY-56: opcodes and operands in one row. where an operand is is known to the interpreter alone.
             code: cursor.vector(4, "code", |cursor| cursor.i32("code", PAY_56))?,
             texts: names(cursor, "texts", PAY_56)?,
             extern_functions: names(cursor, "extern_functions", PAY_56)?,

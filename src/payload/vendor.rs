@@ -174,7 +174,7 @@ const DIGITS: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// PAY-98: what stands where 0.17 has the binary is, in 0.16, the kind of the next module.
+/// PAY-98: what is where 0.17 has the binary is, in 0.16, the kind of the next module.
 ///
 /// # Errors
 ///

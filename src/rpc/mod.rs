@@ -19,7 +19,7 @@
 //! | `transport` | `Transport`: hellos and packets over a blocking stream; feature `rpc` | RPC-10, RPC-13, RPC-16 |
 //!
 //! The encoding of arguments changed in 0.21, and the version that both sides compare did not: bytes do not say which release
-//! wrote them. Whoever reads them states it, in a [`Protocol`].
+//! wrote them. A caller states it, in a [`Protocol`].
 //!
 //! Reading is of streams: what has come in so far may end anywhere, and then the answer is [`Progress::Short`], which is no error.
 //!

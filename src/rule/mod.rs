@@ -1,6 +1,6 @@
 //! Rules, and what is returned where one is broken. Read this first.
 //!
-//! The specification (`spec/<chapter>.md`) is numbered rules: `### BLOB-07 The import tree stands once`. Each id is a constant of
+//! The specification (`spec/<chapter>.md`) is numbered rules: `### BLOB-07 The import tree occurs once`. Each id is a constant of
 //! its chapter, of type [`Rule`]: [`blob::BLOB_07`](crate::blob::BLOB_07). Its title is the constant's documentation, its text
 //! `Rule::text` (feature `suite`). A constant that no chapter of the specification has does not compile.
 //!

@@ -166,6 +166,6 @@ mod tests {
             .filter(|rule| rule.level.binds() && rule.norm().is_empty())
             .map(|rule| rule.id.as_str())
             .collect();
-        assert!(bare.is_empty(), "a title alone obliges nobody: {bare:?}");
+        assert!(bare.is_empty(), "a title alone is no obligation: {bare:?}");
     }
 }

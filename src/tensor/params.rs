@@ -105,7 +105,7 @@ impl<'a> Params<'a> {
                 format!("{count} tensors for {} names", names.len())
             })
             .map_err(|broken| cursor.blame("count", broken))?;
-        // WIRE-06: as any count, although it stands apart from its vector here.
+        // WIRE-06: as any count, although it is apart from its vector here.
         let room = cursor.remaining() / TensorRecord::SMALLEST;
         WIRE_06
             .require_as(Kind::Truncated, names.len() <= room, at, || {

@@ -322,7 +322,7 @@ fn read_ndim(cursor: &mut Cursor<'_>) -> Result<u64, Violation> {
     held(cursor, "ndim", |cursor| {
         TEN_25.require(ndim >= 0, at, || format!("{ndim} dimensions"))?;
         let ndim = u64::try_from(ndim).unwrap_or(0);
-        // The dtype stands between the count and the dimensions.
+        // The dtype is between the count and the dimensions.
         // TEN-25: released readers resize to the number first: 2^31 - 1 dimensions allocate 16 GiB.
         let room = (cursor.remaining() as u64).saturating_sub(Dtype::SIZE as u64) / 8;
         TEN_25.require_as(Kind::Truncated, ndim <= room, at, || {

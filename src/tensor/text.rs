@@ -325,7 +325,7 @@ fn read_lanes(
         Some(lanes) if !scaled => Ok(lanes),
         _ => Err(odd(
             text,
-            "behind the bits may stand `x` and 1 to 65535 lanes, and nothing else",
+            "behind the bits may be `x` and 1 to 65535 lanes, and nothing else",
         )),
     }
 }

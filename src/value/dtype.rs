@@ -109,7 +109,7 @@ fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
         let why = format!("`{name}` has code {code}, and custom types have 129 to 255");
         return Err(malformed(&why));
     };
-    // VAL-21: 32 bits where none stand there. Printed they are missing, so that every custom type reads back as one of 32.
+    // VAL-21: 32 bits where none are there. Printed they are missing, so that every custom type reads back as one of 32.
     let (bits, lanes) = bits_and_lanes(rest, 32)
         .ok_or_else(|| malformed("what follows the name is not bits and lanes"))?;
     Ok(DLDataType { code, bits, lanes })
@@ -148,7 +148,7 @@ fn parse(text: &str) -> Option<DLDataType> {
     let text = expanded.as_deref().unwrap_or(text);
     for (name, code, bits) in SMALL_FLOATS {
         if let Some(rest) = text.strip_prefix(name) {
-            // Two of them share a byte, and an underscore may stand in front of the lanes (TEN-08).
+            // Two of them share a byte, and an underscore may be in front of the lanes (TEN-08).
             let rest = match rest.strip_prefix('_') {
                 Some(lanes) if bits == 4 => lanes,
                 _ => rest,
@@ -180,7 +180,7 @@ fn bits_and_lanes(rest: &str, default: u8) -> Option<(u8, u16)> {
     lanes(rest).map(|lanes| (bits, lanes))
 }
 
-/// What stands in front of a number of lanes that the machine multiplies.
+/// What comes in front of a number of lanes that the machine multiplies.
 const SCALABLE: &str = "xvscalex";
 
 /// Lanes with their `x` or `xvscalex`, as the 16 bits that a data type has for them: scalable ones are negative (TEN-07).

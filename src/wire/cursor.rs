@@ -324,7 +324,7 @@ impl<'a> Cursor<'a> {
         broken.in_field(self.path_of(field))
     }
 
-    /// The bytes behind a u64 length that stands here. Nothing is read.
+    /// The bytes behind a u64 length that is here. Nothing is read.
     // WIRE-04: the length is held against the window before anything is made of it. Released readers reserve first: a length
     // of 2^40 in a file of 100 bytes costs them the process.
     #[inline]
@@ -335,7 +335,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The content of a u64 count that stands here and of that many elements of `size` bytes, where it is whole.
+    /// The content of a u64 count that is here and of that many elements of `size` bytes, where it is whole.
     #[inline]
     pub(super) fn whole_run(&self, size: usize) -> Option<&'a [u8]> {
         let (count, rest) = self.window.get(self.position..)?.split_first_chunk()?;
@@ -388,7 +388,7 @@ impl<'a> Cursor<'a> {
         Ok(number)
     }
 
-    /// The u64 that stands here, recorded as a length or count. Nothing is read.
+    /// The u64 that is here, recorded as a length or count. Nothing is read.
     pub(super) fn length(&self, field: &str, rule: Rule) -> Result<u64, Violation> {
         let Some(length) = self.rest().first_chunk() else {
             return Err(self.short(8, field));
@@ -423,7 +423,7 @@ impl<'a> Cursor<'a> {
         self.blame(field, broken)
     }
 
-    /// Records a length that stands here, and the `bytes` behind it as `value`.
+    /// Records a length that is here, and the `bytes` behind it as `value`.
     #[cold]
     fn record_run(&self, field: &str, rule: Rule, bytes: &[u8], value: TraceValue<'_>) {
         let (start, length) = (self.offset(), bytes.len() as u64);

@@ -124,7 +124,7 @@ impl WireType {
                 let mut values = Vec::with_capacity(members.len());
                 for (index, member) in members.iter().enumerate() {
                     let read = |cursor: &mut Cursor<'_>| member.read(cursor, field);
-                    // Members stand side by side: no count is stored, and JSON has them in an array all the same.
+                    // Members are side by side: no count is stored, and JSON has them in an array all the same.
                     values.push(cursor.within(field, index as u64, read)?);
                 }
                 Value::Array(values)

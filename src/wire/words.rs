@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// A vector of u64 that is still bytes: elements are decoded one at a time, and each has an offset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words<'a> {
-    // Bytes and not u64: nothing aligns a vector in a file (chapter wire), which stands behind strings of any length.
+    // Bytes and not u64: nothing aligns a vector in a file (chapter wire), which comes behind strings of any length.
     bytes: Cow<'a, [u8]>,
     /// Absolute offset of the first one.
     start: u64,

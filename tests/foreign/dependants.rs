@@ -185,7 +185,7 @@ fn a_library_of_another_runtime_is_rejected_when_it_is_loaded() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    for (name, code, flag, said) in [
+    for (name, code, flag, expected) in [
         ("lazy", CODE, "-Wl,-z,lazy", "TVMFFINoRelease"),
         ("now", CODE, "-Wl,-z,now", "No release up to 0.27"),
         ("cxx", CXX, "-Wl,-z,lazy", "C++ of the runtime"),
@@ -195,7 +195,7 @@ fn a_library_of_another_runtime_is_rejected_when_it_is_loaded() {
         };
         let text = text(&runs(program, &library));
         assert!(
-            text.contains(" needs ") && text.contains(said),
+            text.contains(" needs ") && text.contains(expected),
             "{name}: {text}"
         );
         assert!(text.ends_with("exit status: 1"), "{name}: {text}");
@@ -221,13 +221,13 @@ fn ctypes_opens_the_c_library_as_it_does_by_default() {
         Ok(output) => text(&output),
         Err(why) => return skipped(format_args!("there is no Python: {why}")),
     };
-    for said in [
+    for expected in [
         "twice(21) = 42",
         &format!("add1 of host-0.8.so = {ADDED}"),
         &format!("main of host-0.27.so = {ADDED}"),
         "main of host-0.27.so, once more with 3 numbers: ValueError: Invalid A.shape[0] on argument #0",
     ] {
-        assert!(output.contains(said), "no `{said}` in\n{output}");
+        assert!(output.contains(expected), "no `{expected}` in\n{output}");
     }
     assert!(output.ends_with("exit status: 0"), "{output}");
 }

@@ -170,10 +170,10 @@ fn what_an_era_wrote_breaks_no_rule() {
             .arg(path)
             .output()
             .unwrap();
-        let said = json(&output);
-        let clean = |list: &str| said[list].as_array().is_some_and(Vec::is_empty);
+        let reply = json(&output);
+        let clean = |list: &str| reply[list].as_array().is_some_and(Vec::is_empty);
         if !output.status.success() || !clean("violations") || !clean("findings") {
-            wrong.push(said);
+            wrong.push(reply);
         }
     });
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -322,9 +322,9 @@ fn what_an_era_compiled_returns_the_recorded_outputs() {
                 .arg(artifact.path(text("io")))
                 .output()
                 .unwrap();
-            let said = String::from_utf8_lossy(&rejected.stderr);
-            assert_eq!(rejected.status.code(), Some(2), "{said}");
-            assert!(said.contains("takes an array object"), "{said}");
+            let reply = String::from_utf8_lossy(&rejected.stderr);
+            assert_eq!(rejected.status.code(), Some(2), "{reply}");
+            assert!(reply.contains("takes an array object"), "{reply}");
             continue;
         }
         if run["how"] == "run" {
@@ -395,7 +395,7 @@ fn arrays(path: &Path) -> BTreeMap<String, Vec<u8>> {
     arrays
 }
 
-/// What stands behind the header of an `.npy` file of version 1.
+/// What comes behind the header of an `.npy` file of version 1.
 fn data(npy: &[u8]) -> &[u8] {
     assert_eq!(&npy[..8], b"\x93NUMPY\x01\0");
     &npy[10 + usize::from(u16::from_le_bytes([npy[8], npy[9]]))..]
@@ -415,8 +415,8 @@ fn call(library: &Path, function: &str, device: &str, io: &BTreeMap<String, Vec<
         .arg(format!("out:float32[{}]", expected.len() / 4))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}", library.display());
+    let reply = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {reply}", library.display());
     let answer = fs::read(folder.path().join("out_0.npy")).unwrap();
     assert!(
         data(&answer) == expected,
@@ -436,8 +436,8 @@ fn model(command: &mut Command, inputs: &Path, io: &BTreeMap<String, Vec<u8>>) {
         .arg(&file)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}", inputs.display());
+    let reply = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {reply}", inputs.display());
     let answers = arrays(&file);
     let expected: Vec<_> = io
         .iter()
@@ -512,7 +512,7 @@ fn report(eras_of: &BTreeMap<String, Vec<String>>) -> String {
     }
     page.push_str(
         "\n## Rules by the eras whose files they were read in\n\n\
-         A rule is listed where `dump` gives it for a byte of an era's file. The others are shown by cases alone.\n\n\
+         A rule is listed where `dump` shows it for a byte of an era's file. The others are shown by cases alone.\n\n\
          | rules | eras |\n|---|---|\n",
     );
     for (eras, rules) in by_eras(eras_of) {

@@ -55,8 +55,8 @@ fn the_real_runtime_reads_what_we_write() {
     let mut out = Writer::new();
     params.write(&mut out);
     std::fs::write(&file, out.into_bytes()).unwrap();
-    let said = run(&python, READ, &[&file]);
-    let lines: Vec<&str> = said.lines().map(str::trim).collect();
+    let reply = run(&python, READ, &[&file]);
+    let lines: Vec<&str> = reply.lines().map(str::trim).collect();
     assert_eq!(
         lines,
         [

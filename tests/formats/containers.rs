@@ -297,9 +297,9 @@ fn a_system_library_registers_itself_before_main() {
         .arg(at("main.c"))
         .arg(at("devc.o"));
     succeed(link);
-    let said = Command::new(at("program")).output().unwrap();
+    let reply = Command::new(at("program")).output().unwrap();
     let expected = format!("modA___tvm_ffi__library_bin {}", blob[0]);
-    assert_eq!(String::from_utf8_lossy(&said.stdout), expected);
+    assert_eq!(String::from_utf8_lossy(&reply.stdout), expected);
     // The same in the program's file: a static executable or a PIE is looked into as well.
     assert_holds(
         &std::fs::read(at("program")).unwrap(),

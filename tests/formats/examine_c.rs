@@ -88,8 +88,8 @@ fn a_path_is_bytes_and_a_device_has_an_end() {
     assert!(message.contains("has no end within 256 MiB"), "{message}");
 }
 
-fn json((code, said): (i32, String)) -> (i32, Value) {
-    (code, serde_json::from_str(&said).expect(&said))
+fn json((code, reply): (i32, String)) -> (i32, Value) {
+    (code, serde_json::from_str(&reply).expect(&reply))
 }
 
 fn golden(name: &str) -> String {
@@ -98,30 +98,30 @@ fn golden(name: &str) -> String {
 
 #[test]
 fn what_cannot_be_examined_is_code_2_and_a_message() {
-    let said = |command: &str, bytes: Option<&[u8]>| {
+    let reply = |command: &str, bytes: Option<&[u8]>| {
         let (code, message) = examine(command, "no/such.so", bytes);
         assert_eq!(code, 2, "{message}");
         message
     };
-    assert!(said("inspect", None).starts_with("cannot read no/such.so: "));
+    assert!(reply("inspect", None).starts_with("cannot read no/such.so: "));
     for command in ["inspect", "verify", "explain", "dump"] {
-        let message = said(command, Some(b"just a text\n"));
+        let message = reply(command, Some(b"just a text\n"));
         assert!(
             message.contains("it is of no form that TVM writes"),
             "{command}: {message}"
         );
         assert!(
-            said(command, Some(b"")).contains("it is empty"),
+            reply(command, Some(b"")).contains("it is empty"),
             "{command}"
         );
     }
-    assert!(said("look", Some(b"")).contains("there is no command `look`"));
-    assert!(said("verify --strict=yes", Some(b"")).contains("--strict takes no value"));
-    assert!(said("dump --from here", Some(b"")).contains("`here` is no offset"));
-    assert!(said("inspect --strict", Some(b"")).contains("no option `--strict`"));
-    assert!(said("verify --layout", Some(b"")).contains("--layout has no value"));
-    assert!(said("verify --layout 9", Some(b"")).contains('9'));
-    assert!(said("explain --release 1.0", Some(b"")).contains("not a TVM release"));
+    assert!(reply("look", Some(b"")).contains("there is no command `look`"));
+    assert!(reply("verify --strict=yes", Some(b"")).contains("--strict takes no value"));
+    assert!(reply("dump --from here", Some(b"")).contains("`here` is no offset"));
+    assert!(reply("inspect --strict", Some(b"")).contains("no option `--strict`"));
+    assert!(reply("verify --layout", Some(b"")).contains("--layout has no value"));
+    assert!(reply("verify --layout 9", Some(b"")).contains('9'));
+    assert!(reply("explain --release 1.0", Some(b"")).contains("not a TVM release"));
     assert_eq!(tvmspec_abi(), 2);
 }
 

@@ -135,7 +135,7 @@ fn what_verify_calls_broken_never_loads() {
     let folder = tempfile::tempdir().unwrap();
     let each = flips(176).div_ceil(FILES.len());
     let (mut broken, mut clean, mut unread) = (0, 0, 0);
-    let mut said = BTreeMap::<String, usize>::new();
+    let mut reply = BTreeMap::<String, usize>::new();
     let mut lies = Vec::new();
     let schema = schema::schema(include_str!("../../spec/schema/explain.json"));
     for name in FILES {
@@ -163,11 +163,11 @@ fn what_verify_calls_broken_never_loads() {
                 if outcome == "loads" {
                     lies.push(format!("{name}, bit {bit}: {why}: {verified}"));
                 }
-                *said.entry(outcome).or_default() += 1;
+                *reply.entry(outcome).or_default() += 1;
             }
         }
     }
-    println!("{broken} flips broken, {clean} not, {unread} unreadable; of the broken: {said:?}");
+    println!("{broken} flips broken, {clean} not, {unread} unreadable; of the broken: {reply:?}");
     assert!(lies.is_empty(), "{} lies:\n{}", lies.len(), lies.join("\n"));
     assert!(broken > clean / 4, "too few flips break anything");
 }
@@ -338,7 +338,7 @@ fn the_real_loader_does_what_explain_states() {
             _ => false,
         };
         if lie {
-            lies.push(format!("bit {bit:?}: said {outcome} ({why}), it {answer}"));
+            lies.push(format!("bit {bit:?}: reply {outcome} ({why}), it {answer}"));
         }
         if bit.is_none() {
             assert_eq!(outcome, "loads", "the whole library: {why}");
@@ -460,7 +460,7 @@ fn the_dynamic_loader_does_what_explain_states() {
             };
             if lie && !skip {
                 lies.push(format!(
-                    "{name}, bit {bit:?}: said {outcome} ({why}), it {answer}"
+                    "{name}, bit {bit:?}: reply {outcome} ({why}), it {answer}"
                 ));
             }
             match bit {
@@ -529,7 +529,7 @@ fn the_real_libraries_export_what_the_table_says() {
         let linkage = container::linkage(container::FileForm::of(&bytes), &bytes);
         assert!(linkage.is_runtime(), "{library}");
         defined.extend(linkage.defines.into_iter().map(str::to_owned));
-        let (code, text) = said("0.27", Path::new(library));
+        let (code, text) = reply("0.27", Path::new(library));
         assert_eq!(code, Some(1), "{text}");
         assert!(text.contains("a TVM runtime"), "{text}");
     }
@@ -554,7 +554,7 @@ fn compile(source: &str, output: &Path, words: &[&str]) {
 }
 
 /// What `explain --release R` ends with and says.
-fn said(release: &str, file: &Path) -> (Option<i32>, String) {
+fn reply(release: &str, file: &Path) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(["explain", "--release", release])
         .arg(file)
@@ -582,7 +582,7 @@ fn what_keeps_a_library_from_opening_is_named() {
     let library = at("needs.so");
     let link = [search.as_str(), "-ltvmspec_absent"];
     compile(&source, &library, &link);
-    let (code, text) = said("0.27", &library);
+    let (code, text) = reply("0.27", &library);
     assert_eq!(code, Some(1), "{text}");
     assert!(
         text.contains("needs libtvmspec_absent.so, which cannot be found here"),
@@ -590,7 +590,7 @@ fn what_keeps_a_library_from_opening_is_named() {
     );
     // With its own folder among its paths it is found.
     compile(&source, &library, &[link[0], link[1], "-Wl,-rpath,$ORIGIN"]);
-    assert_eq!(said("0.27", &library).0, Some(0));
+    assert_eq!(reply("0.27", &library).0, Some(0));
     let inspected = ask(&["inspect", "--json"], &library).unwrap();
     let links = inspected["links"].as_array().unwrap();
     assert!(links.contains(&"libtvmspec_absent.so".into()), "{links:?}");
@@ -601,17 +601,17 @@ fn what_keeps_a_library_from_opening_is_named() {
         "void* TVMFFIBacktrace(const char*, int, const char*, int);\nvoid* use(void) {{ return TVMFFIBacktrace(0, 0, 0, 0); }}\n{host}"
     );
     compile(&source, &library, &["-Wl,-z,lazy"]);
-    assert_eq!(said("0.22", &library).0, Some(0));
+    assert_eq!(reply("0.22", &library).0, Some(0));
     let plain = source.replace("__tvm_ffi_f", "f");
     compile(&plain, &library, &["-Wl,-z,lazy"]);
-    let (code, text) = said("0.21", &library);
+    let (code, text) = reply("0.21", &library);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("`TVMFFIBacktrace` (from 0.22 on)"), "{text}");
 
     // A runtime instead of what it loads.
     let library = at("libruntime.so");
     compile("int TVMFFIFunctionCall(void) { return 0; }", &library, &[]);
-    let (code, text) = said("0.27", &library);
+    let (code, text) = reply("0.27", &library);
     assert_eq!(code, Some(1), "{text}");
     assert!(
         text.contains("it is the library that loads compiled ones"),

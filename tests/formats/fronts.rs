@@ -57,7 +57,7 @@ fn all_fronts_say_the_same_about_every_golden() {
         let bytes = fs::read(&path).expect(name);
         for (command, besides, _) in COMMANDS {
             let place = format!("{command} {name}");
-            let (code, said) = from_c(command, name, &bytes);
+            let (code, reply) = from_c(command, name, &bytes);
             let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
                 .args(command.split(' '))
                 .args(["--json"])
@@ -65,14 +65,14 @@ fn all_fronts_say_the_same_about_every_golden() {
                 .arg(&path)
                 .output()
                 .expect("tvmspec runs");
-            assert_eq!(output.status.code(), Some(code), "{place}: {said}");
+            assert_eq!(output.status.code(), Some(code), "{place}: {reply}");
             *counts.entry((command, code)).or_default() += 1;
             if code == 2 {
                 let message = String::from_utf8_lossy(&output.stderr);
-                assert_eq!(message.trim_end(), format!("error: {said}"), "{place}");
+                assert_eq!(message.trim_end(), format!("error: {reply}"), "{place}");
                 continue;
             }
-            let ours: Value = serde_json::from_str(&said).expect(&place);
+            let ours: Value = serde_json::from_str(&reply).expect(&place);
             let theirs: Value = serde_json::from_slice(&output.stdout).expect(&place);
             assert_eq!(ours, theirs, "{place}");
             schema::conforms(&schemas[command], &ours, &place);
@@ -210,11 +210,11 @@ fn webassembly_says_the_same_in_node() {
         for (name, line) in TEN.iter().zip(lines.lines()) {
             let theirs: Value = serde_json::from_str(line).expect(line);
             let bytes = fs::read(root.join(name)).expect(name);
-            let (code, said) = from_c(command, name, &bytes);
+            let (code, reply) = from_c(command, name, &bytes);
             assert_eq!(theirs["code"], code, "{command} {name} ({besides:?})");
             let ours = match code {
-                2 => Value::from(said),
-                _ => serde_json::from_str(&said).expect(name),
+                2 => Value::from(reply),
+                _ => serde_json::from_str(&reply).expect(name),
             };
             assert_eq!(theirs["answer"], ours, "{command} {name}");
         }
@@ -276,12 +276,12 @@ fn module(root: &Path) -> Option<PathBuf> {
         .arg(target)
         .output()
         .expect("cargo runs");
-    let said = String::from_utf8_lossy(&built.stderr);
-    if said.contains("can't find crate for `core`") || said.contains("may not be installed") {
+    let reply = String::from_utf8_lossy(&built.stderr);
+    if reply.contains("can't find crate for `core`") || reply.contains("may not be installed") {
         skipped("the target wasm32-unknown-unknown is not installed");
         return None;
     }
-    assert!(built.status.success(), "{said}");
+    assert!(built.status.success(), "{reply}");
     Some(target.join("wasm32-unknown-unknown/release/tvmspec_web.wasm"))
 }
 
@@ -301,11 +301,11 @@ fn from_c(command: &str, name: &str, bytes: &[u8]) -> (i32, String) {
         )
     };
     // SAFETY: the library made the text, which ends with a zero.
-    let said = unsafe { CStr::from_ptr(text) }
+    let reply = unsafe { CStr::from_ptr(text) }
         .to_str()
         .expect("UTF-8")
         .to_owned();
     // SAFETY: the library made the text, and it is not used any more.
     unsafe { tvmspec_free(text) };
-    (code, said)
+    (code, reply)
 }

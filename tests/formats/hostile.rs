@@ -116,16 +116,16 @@ fn no_file_costs_more_than_its_size_justifies() {
     }
     let measured = measure.output().unwrap();
     let table = String::from_utf8_lossy(&measured.stdout);
-    let said = String::from_utf8_lossy(&measured.stderr);
+    let reply = String::from_utf8_lossy(&measured.stderr);
     println!("{table}");
-    assert!(measured.status.success(), "{table}\n{said}");
+    assert!(measured.status.success(), "{table}\n{reply}");
     let rows: Vec<Vec<&str>> = table
         .lines()
         .filter(|line| line.starts_with("| `"))
         .map(|line| line.split('|').map(str::trim).collect())
         .collect();
     let names: Vec<&str> = rows.iter().map(|row| row[1].trim_matches('`')).collect();
-    assert_eq!(names, FILES, "{said}");
+    assert_eq!(names, FILES, "{reply}");
     for row in &rows {
         // Behind the name, what is wrong and the size: at least one command was measured.
         let measured = row[4..].iter().any(|cell| cell.contains(" MB"));

@@ -99,7 +99,7 @@ fn memory_is_what_the_input_justifies() {
     let random = noise(MIB / 4);
     let object = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0";
 
-    // Thirty megabytes that can hold nothing are read past, and what stands behind them is found.
+    // Thirty megabytes that can hold nothing are read past, and what comes behind them is found.
     let bytes = archive(&[
         ("noise", &random, 30 * MIB),
         ("empty.c", b"#include <x.h>", 0),

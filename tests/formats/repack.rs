@@ -36,8 +36,8 @@ fn tvmspec(args: &[&str], paths: &[&Path]) -> Output {
 }
 
 fn succeed(output: &Output, what: &str) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{what}: {said}");
+    let reply = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what}: {reply}");
 }
 
 /// Every golden file with one library binary that breaks no rule and has no bytes outside of its rules: its name and the binary.

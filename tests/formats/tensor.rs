@@ -27,18 +27,18 @@ fn real_files() -> Vec<(PathBuf, Vec<u8>)> {
 #[test]
 fn dtype_texts_are_those_of_the_wheel() {
     let text = std::fs::read_to_string(golden("dtypes.json")).unwrap();
-    let said: Value = serde_json::from_str(&text).unwrap();
+    let reply: Value = serde_json::from_str(&text).unwrap();
     let three = |value: &Value| Dtype {
         code: value[0].as_u64().unwrap().try_into().unwrap(),
         bits: value[1].as_u64().unwrap().try_into().unwrap(),
         lanes: value[2].as_u64().unwrap().try_into().unwrap(),
     };
-    for line in said["read"].as_array().unwrap() {
+    for line in reply["read"].as_array().unwrap() {
         let ours = Dtype::parse(line[0].as_str().unwrap(), Release::LAST).ok();
         let theirs = (!line[1].is_null()).then(|| three(&line[1]));
         assert_eq!(ours, theirs, "{line}");
     }
-    for line in said["printed"].as_array().unwrap() {
+    for line in reply["printed"].as_array().unwrap() {
         let ours = three(&line[0]).text(Release::LAST).ok();
         assert_eq!(ours.as_deref(), line[1].as_str(), "{line}");
     }

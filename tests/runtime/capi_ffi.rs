@@ -72,7 +72,7 @@ unsafe extern "C-unwind" fn adds(
 }
 
 #[test]
-fn a_callback_is_registered_found_called_and_given_back() {
+fn a_callback_is_registered_found_called_and_released() {
     let name = ByteArray::of(b"test.capi.adds");
     let mut made = ptr::null_mut();
     let mut found: *mut Header = ptr::null_mut();
@@ -117,10 +117,10 @@ fn a_callback_is_registered_found_called_and_given_back() {
 fn texts_bytes_and_integers_come_and_go() {
     let long = b"a text that is longer than a cell";
     for bytes in [&long[..], b"short", b""] {
-        let given = ByteArray::of(bytes);
+        let array = ByteArray::of(bytes);
         let (mut text, mut owned) = (RawAny::NONE, RawAny::NONE);
         unsafe {
-            assert_eq!(TVMFFIStringFromByteArray(&given, &mut text), 0);
+            assert_eq!(TVMFFIStringFromByteArray(&array, &mut text), 0);
             assert_eq!(TVMFFIAnyViewToOwnedAny(&text, &mut owned), 0);
         }
         let (text, owned) = (own(text), own(owned));
@@ -131,7 +131,7 @@ fn texts_bytes_and_integers_come_and_go() {
             "its own reference"
         );
         let mut raw = RawAny::NONE;
-        unsafe { assert_eq!(TVMFFIBytesFromByteArray(&given, &mut raw), 0) };
+        unsafe { assert_eq!(TVMFFIBytesFromByteArray(&array, &mut raw), 0) };
         let raw = own(raw);
         assert_eq!(tvmspec::value::bytes_bytes(&raw.view()), Some(bytes));
     }
@@ -470,8 +470,8 @@ fn no_type_gets_an_index_that_is_taken_or_that_there_is_not() {
         unsafe { TVMFFITypeGetOrAllocIndex(&key, fixed, depth, slots, 1, parent) }
     };
     let rejected = |key: &str, fixed, depth, slots, parent| {
-        let given = ask(key, fixed, depth, slots, parent);
-        assert_eq!(given, -1, "{key}");
+        let index_of_type = ask(key, fixed, depth, slots, parent);
+        assert_eq!(index_of_type, -1, "{key}");
         raised().message().to_owned()
     };
     let message = rejected("test.capi.Huge", -1, 1, i32::MAX, index::OBJECT);
@@ -497,10 +497,10 @@ fn no_type_gets_an_index_that_is_taken_or_that_there_is_not() {
         let _ = ask(&format!("test.capi.Taken{at}"), at, 1, 0, index::OBJECT);
     }
     for at in taken {
-        let given = ask(&format!("test.capi.Next{at}"), -1, 1, 0, index::OBJECT);
-        let key = tvmspec::value::types::key_of(given);
+        let index_of_type = ask(&format!("test.capi.Next{at}"), -1, 1, 0, index::OBJECT);
+        let key = tvmspec::value::types::key_of(index_of_type);
         assert_eq!(key, format!("test.capi.Next{at}"));
         let before = tvmspec::value::types::index_of(&format!("test.capi.Taken{at}"));
-        assert!(before.is_none_or(|before| before != given));
+        assert!(before.is_none_or(|before| before != index_of_type));
     }
 }

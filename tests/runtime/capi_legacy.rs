@@ -64,7 +64,7 @@ fn last_error() -> String {
 }
 
 #[test]
-fn a_callback_is_registered_found_called_and_given_back() {
+fn a_callback_is_registered_found_called_and_released() {
     let name = c"test.capi.answers";
     let resource = Box::into_raw(Box::new(40i64)).cast();
     let (mut made, mut found) = (ptr::null_mut(), ptr::null_mut());

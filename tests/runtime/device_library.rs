@@ -82,14 +82,14 @@ impl AddsOne<'_> {
             command.arg(format!("out:float32[{}]", self.count));
             command.args(extra).output().unwrap()
         };
-        let said = call(&[
+        let reply = call(&[
             "--device",
             self.device_name,
             "--save",
             folder.path().to_str().unwrap(),
         ]);
-        let (out, err) = texts(&said);
-        assert!(said.status.success(), "{out}{err}");
+        let (out, err) = texts(&reply);
+        assert!(reply.status.success(), "{out}{err}");
         let shown: Vec<&str> = out.lines().take(2).collect();
         println!(
             "{test}: tvmspec call --device {}:\n{}",
@@ -107,9 +107,9 @@ impl AddsOne<'_> {
     }
 }
 
-fn texts(said: &Output) -> (String, String) {
+fn texts(reply: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (text(&said.stdout), text(&said.stderr))
+    (text(&reply.stdout), text(&reply.stderr))
 }
 
 /// The command line, where it was built with the tests.
@@ -204,7 +204,7 @@ fn vulkan_library_by_hand_adds_one() {
         .arg(&object)
         .output();
     match compiled {
-        Ok(said) => assert!(said.status.success(), "{}", texts(&said).1),
+        Ok(reply) => assert!(reply.status.success(), "{}", texts(&reply).1),
         Err(why) => {
             skipped(format_args!("there is no C compiler: {why}"));
             return;

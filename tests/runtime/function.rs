@@ -168,18 +168,18 @@ fn an_rvalue_is_taken_when_nothing_else_is_wrong() {
     // Nor is anything when the count or another argument is wrong; their number is reported first.
     let text = Any::from("x");
     let owned = Function::from_typed(|_: Any, _: i64| ());
-    let lent = Function::from_typed(|_: AnyView<'_>, _: i64| ());
+    let borrowed = Function::from_typed(|_: AnyView<'_>, _: i64| ());
     let by = 3i64;
     let captures = Function::from_typed(move |_: Any, number: i64| number + by);
-    for function in [&owned, &lent, &captures] {
-        for (others, told) in [
+    for function in [&owned, &borrowed, &captures] {
+        for (others, expected) in [
             (&[][..], "Expected 2 but got 1 arguments"),
             (&[text.view()], "Expected `int` but got `ffi.SmallStr`"),
         ] {
             let (answer, taken) = with_rvalue(function, others);
             let error = answer.unwrap_err();
-            assert!(error.message().ends_with(told), "{error}");
-            assert!(!taken, "{told}");
+            assert!(error.message().ends_with(expected), "{error}");
+            assert!(!taken, "{expected}");
         }
         let (answer, taken) = with_rvalue(function, &[1i64.into()]);
         answer.unwrap();
@@ -194,7 +194,7 @@ fn an_rvalue_is_taken_when_nothing_else_is_wrong() {
     );
     // SAFETY: a view that no reader may look into.
     let bad = unsafe { AnyView::from_raw(raw) };
-    let error = lent.call(&[bad, bad, bad]).unwrap_err();
+    let error = borrowed.call(&[bad, bad, bad]).unwrap_err();
     assert!(error.message().ends_with("but got 3 arguments"), "{error}");
 }
 

@@ -287,7 +287,7 @@ fn what_is_not_utf8_is_no_graph() {
 }
 
 #[test]
-fn a_second_member_is_told_wherever_it_stands() {
+fn a_second_member_is_reported_wherever_it_is() {
     let once = graph_of("\"x\"", "", "1");
     let mut findings = Findings::default();
     let graph = Graph::read(&once, &mut findings).unwrap();

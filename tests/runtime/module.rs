@@ -428,7 +428,7 @@ fn the_c_example_runs() {
     };
     let folder = built.parent().unwrap();
     let library = golden("host-0.8.so");
-    let said = |command: &mut std::process::Command| {
+    let reply = |command: &mut std::process::Command| {
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
@@ -452,7 +452,7 @@ fn the_c_example_runs() {
     match compiler {
         Ok(status) => {
             assert!(status.success());
-            let text = said(
+            let text = reply(
                 std::process::Command::new(&program)
                     .arg(&library)
                     .env("LD_LIBRARY_PATH", folder),

@@ -110,8 +110,8 @@ fn room_that_no_memory_has_is_an_error() {
     for count in [(1i64 << 60) + 1, 1 << 62, i64::MAX, 1 << 59, 1 << 55] {
         let error = reserve.call(&[own.view(), count.into()]).unwrap_err();
         // Observed on the wheel of tvm-ffi 0.1.15.post2 for what does not wrap.
-        let told = (error.kind().as_str(), error.message());
-        assert_eq!(told, ("InternalError", "std::bad_alloc"), "{count}");
+        let expected = (error.kind().as_str(), error.message());
+        assert_eq!(expected, ("InternalError", "std::bad_alloc"), "{count}");
     }
     reserve.call(&[own.view(), (-1i64).into()]).unwrap();
     for number in 2..100 {
@@ -410,17 +410,17 @@ fn tensors_go_out_and_in_through_dlpack() {
 
 #[test]
 fn a_read_only_tensor_is_not_written_to() {
-    let lent = Tensor::from_slice(&[1_u8, 2, 3], &[3]).unwrap();
-    let exported = lent.to_dlpack_versioned();
+    let original = Tensor::from_slice(&[1_u8, 2, 3], &[3]).unwrap();
+    let exported = original.to_dlpack_versioned();
     // SAFETY: a producer of DLPack 1.x returns a struct that is its consumer's until the deleter is called.
     unsafe { (*exported).flags |= 1 };
     // SAFETY: `exported` is new, and nothing else owns it.
     let imported = unsafe { Tensor::from_dlpack_versioned(exported, 0, true) }.unwrap();
-    assert!(imported.is_read_only() && !lent.is_read_only());
+    assert!(imported.is_read_only() && !original.is_read_only());
     assert_eq!(imported.to_vec::<u8>().unwrap(), [1, 2, 3]);
     let error = imported.fill(&[0; 3]).unwrap_err();
     assert!(error.to_string().contains("read-only"), "{error}");
-    assert_eq!(lent.to_vec::<u8>().unwrap(), [1, 2, 3]);
+    assert_eq!(original.to_vec::<u8>().unwrap(), [1, 2, 3]);
 
     // The export has the flag again.
     let again = imported.to_dlpack_versioned();
@@ -456,8 +456,8 @@ fn round_trips<T: Scalar + PartialEq + std::fmt::Debug>(elements: [T; 6], dtype:
     assert_eq!(tensor.shape(), [3, 1, 2]);
     assert_eq!(tensor.nbytes(), size_of_val(&elements));
     assert_eq!(tensor.to_vec::<T>().unwrap(), elements);
-    let told = format!("Tensor {{ shape: [3, 1, 2], dtype: {dtype}, device: cpu:0 }}");
-    assert_eq!(format!("{tensor:?}"), told);
+    let expected = format!("Tensor {{ shape: [3, 1, 2], dtype: {dtype}, device: cpu:0 }}");
+    assert_eq!(format!("{tensor:?}"), expected);
 }
 
 #[test]
@@ -591,8 +591,8 @@ fn a_tensor_without_memory_is_an_error_and_no_end() {
         assert!(error.message().contains("a tensor of shape"), "{error}");
     }
     let negative = Tensor::empty(&[2, -1], float).map(drop).unwrap_err();
-    let told = "a tensor of shape [2, -1] has a negative extent";
-    assert!(negative.message().contains(told), "{negative}");
+    let expected = "a tensor of shape [2, -1] has a negative extent";
+    assert!(negative.message().contains(expected), "{negative}");
     assert_eq!(float.bytes_of(i64::MAX as u64), u64::MAX);
     assert_eq!(DLDataType::scalar(1, 4).bytes_of(u64::MAX), 1 << 63);
 }
@@ -661,10 +661,10 @@ fn the_form_of_saved_objects_keeps_to_its_schema() {
         assert_eq!(back, graph, "{name}");
         let mut other = form.clone();
         other["nodes"] = 3.into();
-        let Err(FormError::Form(said)) = form::from_json(&other) else {
+        let Err(FormError::Form(reply)) = form::from_json(&other) else {
             panic!("{name}: a number of nodes");
         };
-        assert_eq!(said, "a graph has an array `nodes`");
+        assert_eq!(reply, "a graph has an array `nodes`");
     }
 }
 
@@ -1061,7 +1061,7 @@ fn numbers_of_saved_objects_are_numbers_to_their_end() {
                 &good[..at as usize],
                 &good[at as usize + 1 + number.len()..]
             );
-            // A float may stand with a point.
+            // A float may be with a point.
             if wrong.ends_with('.') && node.contains("loat") {
                 continue;
             }

@@ -38,9 +38,9 @@ impl Plain {
 }
 
 /// Counts how often a closure that holds one of these ended.
-struct Told<'a>(&'a AtomicUsize);
+struct Counted<'a>(&'a AtomicUsize);
 
-impl Drop for Told<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -50,9 +50,9 @@ impl Drop for Told<'_> {
 fn readers_see_every_override_whole_and_in_order() {
     static ENDED: AtomicUsize = AtomicUsize::new(0);
     let numbered = |number: usize| {
-        let (told, content) = (Told(&ENDED), vec![number; 3]);
+        let (counted, content) = (Counted(&ENDED), vec![number; 3]);
         Function::from_typed(move || {
-            let _held = &told;
+            let _held = &counted;
             assert!(content.iter().all(|word| *word == content[0]));
             content[0] as i64
         })
@@ -280,10 +280,10 @@ fn one_key_is_one_type_whichever_thread_registers_first() {
                     (0..kinds)
                         .map(|at| {
                             let key = format!("threads.Kind{at}");
-                            let given = types::register(&key, index::OBJECT).unwrap();
-                            assert_eq!(types::key_of(given), key);
-                            assert!(types::is_instance(given, index::OBJECT));
-                            given
+                            let assigned = types::register(&key, index::OBJECT).unwrap();
+                            assert_eq!(types::key_of(assigned), key);
+                            assert!(types::is_instance(assigned, index::OBJECT));
+                            assigned
                         })
                         .collect()
                 })

@@ -180,9 +180,9 @@ fn a_data_type_parses_from_what_it_displays() {
 #[test]
 fn a_rejection_names_both_types() {
     let text = Any::from("abc");
-    let said = f64::try_from(&text).unwrap_err().to_string();
+    let reply = f64::try_from(&text).unwrap_err().to_string();
     assert_eq!(
-        said,
+        reply,
         "VAL-07: Cannot convert from type `ffi.SmallStr` to `float`"
     );
     assert!(AnyView::none().is_none());
@@ -341,8 +341,8 @@ fn wheel() -> Option<PathBuf> {
     };
     let script =
         "import tvm_ffi, pathlib; print(pathlib.Path(tvm_ffi.__file__).parent / 'include')";
-    let said = Command::new(python).args(["-c", script]).output().unwrap();
-    let include = PathBuf::from(String::from_utf8(said.stdout).unwrap().trim());
+    let reply = Command::new(python).args(["-c", script]).output().unwrap();
+    let include = PathBuf::from(String::from_utf8(reply.stdout).unwrap().trim());
     if !include.is_dir() {
         println!("skipped for the wheel, because its headers are not installed");
         return None;

@@ -251,9 +251,9 @@ fn wheel() -> Option<String> {
         \x20   spec = u.find_spec(package)\n\
         \x20   found = sorted(pathlib.Path(spec.origin).parent.glob(f'lib/{library}.*')) if spec else []\n\
         \x20   if found: print(found[0])";
-    let said = Command::new(&python).args(["-c", script]).output();
-    let said = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned());
-    let libraries: Vec<String> = said
+    let reply = Command::new(&python).args(["-c", script]).output();
+    let reply = reply.map(|reply| String::from_utf8_lossy(&reply.stdout).into_owned());
+    let libraries: Vec<String> = reply
         .unwrap_or_default()
         .lines()
         .map(str::to_owned)
@@ -306,12 +306,12 @@ fn a_crash_costs_one_case() {
 #[test]
 fn what_cannot_be_judged_has_a_plain_error() {
     let check = |spec: &str| {
-        let said = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        let reply = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
             .args(["check", "--impl", spec])
             .output()
             .unwrap();
-        assert_eq!(said.status.code(), Some(2), "{spec}");
-        String::from_utf8_lossy(&said.stderr).into_owned()
+        assert_eq!(reply.status.code(), Some(2), "{spec}");
+        String::from_utf8_lossy(&reply.stderr).into_owned()
     };
     assert!(check("ffi:").contains("needs the path of a library"));
     assert!(check("legacy:/no/such/libtvm_runtime.so").contains("there is no library at"));

@@ -387,8 +387,8 @@ fn a_program_is_not_taken_for_a_library() {
         for (command, wanted) in [("inspect", inspected), ("explain", explained)] {
             let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_tvmspec"));
             let output = program.arg(command).arg(&path).output().unwrap();
-            let said = String::from_utf8(output.stdout).unwrap();
-            assert!(said.contains(wanted), "{command}: {said}");
+            let reply = String::from_utf8(output.stdout).unwrap();
+            assert!(reply.contains(wanted), "{command}: {reply}");
         }
     }
 }
@@ -414,23 +414,23 @@ fn no_control_character_of_a_file_reaches_the_terminal() {
         &["verify", "--json"],
     ] {
         for file in [&object, &broken] {
-            let said = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+            let reply = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
                 .args(words)
                 .arg(file)
                 .output()
                 .expect("the program runs");
-            for text in [said.stdout, said.stderr] {
+            for text in [reply.stdout, reply.stderr] {
                 let text = String::from_utf8(text).expect("UTF-8");
                 let bad = text.chars().find(|one| one.is_control() && *one != '\n');
                 assert_eq!(bad, None, "{words:?}: {text:?}");
             }
         }
     }
-    let said = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+    let reply = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(["inspect", "--json"])
         .arg(&object)
         .output()
         .expect("the program runs");
-    let form: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    let form: Value = serde_json::from_slice(&reply.stdout).expect("JSON");
     assert!(form.to_string().contains("a\u{9b}2Jb\u{7f}"), "{form}");
 }

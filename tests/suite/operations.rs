@@ -45,10 +45,7 @@ fn validator(schema: &Value, definition: &str) -> Validator {
             .as_object_mut()
             .unwrap()
             .insert(name.clone(), form.clone());
-        assert_eq!(
-            taken, None,
-            "{name} stands in values.json and in the chapter"
-        );
+        assert_eq!(taken, None, "{name} is in values.json and in the chapter");
     }
     merge_references(&mut forms);
     let whole = json!({"$schema": schema["$schema"], "$ref": format!("#/$defs/{definition}"), "$defs": forms});
@@ -191,7 +188,7 @@ fn section(file: &str, expected: &str) {
     }
 }
 
-/// What `device.behaviour` names is no data: each program is spelled out, in the words that stand beside its code.
+/// What `device.behaviour` names is no data: each program is spelled out, in the words that are beside its code.
 #[test]
 fn every_program_of_a_device_is_spelled_out() {
     let programs: BTreeMap<&str, Program> =

@@ -238,12 +238,12 @@ fn every_room_for_cases_is_in_the_table_of_chapters() {
 fn every_rule_in_code_is_in_the_specification_and_vice_versa() {
     for chapter in CHAPTERS {
         let code: BTreeSet<&str> = chapter.rules().map(|rule| rule.id()).collect();
-        let said: BTreeSet<&str> = spec::rules()
+        let reply: BTreeSet<&str> = spec::rules()
             .iter()
             .filter(|rule| rule.chapter == chapter.name)
             .map(|rule| rule.id.as_str())
             .collect();
-        let alone: Vec<_> = code.symmetric_difference(&said).collect();
+        let alone: Vec<_> = code.symmetric_difference(&reply).collect();
         assert!(
             alone.is_empty(),
             "{}: only in code or only in the specification: {alone:?}",
@@ -334,7 +334,7 @@ fn every_golden_file_has_an_origin_and_is_small() {
             .unwrap()
             .len();
         assert!(size <= LARGEST, "golden/{file} has {size} bytes");
-        // Explanations, scripts and the dump of a file stand beside the bytes and are ours.
+        // Explanations, scripts and the dump of a file are beside the bytes and are ours.
         let beside = [".md", ".py", ".sh", ".c", ".cc", ".h"]
             .iter()
             .any(|end| file.ends_with(end))

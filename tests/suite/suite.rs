@@ -67,7 +67,7 @@ fn only_what_was_bytes_has_an_offset() {
     let mut placed = Vec::new();
     let rejected = |case: &&Case| matches!(case.expect, Expect::Reject(..));
     for case in Suite::embedded().cases.iter().filter(rejected) {
-        // A text is bytes; what a program is called with is none, and no instruction stands at byte 0.
+        // A text is bytes; what a program is called with is none, and no instruction is at byte 0.
         let value = matches!(&case.input, CaseInput::Value(value) if !value.is_string());
         let called = case.op == "vm.run";
         if let Reply::Reject(rejection) = InProcess(BuiltinTestee).call(&case.op, &case.request())
@@ -183,18 +183,18 @@ fn no_matching_case_and_bad_usage_are_exit_code_2() {
 
 #[test]
 fn an_empty_selection_says_what_is_wrong_with_it() {
-    let said = |args: &[&str]| String::from_utf8(check(args).stderr).unwrap();
-    let both = said(&["--case", "wire/u32", "--chapter", "blob"]);
+    let reply = |args: &[&str]| String::from_utf8(check(args).stderr).unwrap();
+    let both = reply(&["--case", "wire/u32", "--chapter", "blob"]);
     assert_eq!(
         both,
         "error: no case matches `wire/u32` and is in chapter blob\n"
     );
-    let release = said(&["--case", "blob/find-elf-0.27", "--release", "0.8"]);
+    let release = reply(&["--case", "blob/find-elf-0.27", "--release", "0.8"]);
     assert_eq!(
         release,
         "error: no case matches `blob/find-elf-0.27` and holds in 0.8\n"
     );
-    let near = said(&["--case", "wire/u33", "--chapter", "wire"]);
+    let near = reply(&["--case", "wire/u33", "--chapter", "wire"]);
     assert!(
         near.starts_with("error: no case matches `wire/u33`"),
         "{near}"

@@ -64,7 +64,7 @@ fn compare(
     problems: &mut Vec<String>,
 ) {
     let missing = unnamed.iter().filter(|path| !reasons.contains_key(**path));
-    problems.extend(missing.map(|path| format!("{path}: public, and named by nobody outside")));
+    problems.extend(missing.map(|path| format!("{path}: public, and not named outside")));
     for (path, reason) in reasons {
         if !unnamed.contains(path.as_str()) {
             problems.push(format!("{path}: needs no line"));
@@ -87,7 +87,7 @@ fn an_item_that_is_missing_stale_or_without_reason_is_a_problem() {
     assert_eq!(problems(&[a.clone(), b.clone()]), Vec::<String>::new());
     assert_eq!(
         problems(std::slice::from_ref(&a)),
-        ["m::b: public, and named by nobody outside"]
+        ["m::b: public, and not named outside"]
     );
     assert_eq!(
         problems(&[a.clone(), b, line("m::c", "because")]),

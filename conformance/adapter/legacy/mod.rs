@@ -136,7 +136,7 @@ impl Testee for Legacy {
 ///
 /// # Errors
 ///
-/// When what stands behind the `@` is no release of this interface.
+/// When what comes behind the `@` is no release of this interface.
 pub(super) fn with_release(libraries: &str) -> Result<(&str, Option<Release>), String> {
     let Some((before, named)) = libraries.rsplit_once('@') else {
         return Ok((libraries, None));

@@ -69,7 +69,7 @@ pub(in crate::conformance) fn kinds_below(
     Ok(view::kinds_of(&shown))
 }
 
-/// The tree stands behind as many small modules as it has rows, or as the case says. Their loader is ours and reads
+/// The tree comes behind as many small modules as it has rows, or as the case says. Their loader is ours and reads
 /// nothing, so that the entry of a module is its kind alone.
 pub(super) fn import_tree(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let tree = bytes(args)?;

@@ -108,7 +108,7 @@ pub(in crate::conformance) fn open(api: &'static LegacyApi, args: &Value) -> Res
         api.import(&root, &numbers(api, &numbered(value.get("import"), "")?)?)?;
     }
     let mut found = Vec::new();
-    for name in texts(value.get("asks")) {
+    for name in texts(value.get("lookups")) {
         found.push(api.function_of(&root, name, true)?.is_some());
     }
     let calls = value.get("calls").and_then(Value::as_array);

@@ -85,7 +85,7 @@ pub(in crate::conformance) fn decode(api: &'static FfiApi, args: &Value) -> Resu
     seen("tensors", Value::Object(tensors))
 }
 
-/// What stands in a parameter file in front of its only record, which has the name `x`.
+/// What is in a parameter file in front of its only record, which has the name `x`.
 fn before_record() -> Vec<u8> {
     let words = [Params::MAGIC, 0, 1, 1].map(u64::to_le_bytes);
     [&words.concat()[..], b"x", &1u64.to_le_bytes()].concat()
@@ -312,9 +312,9 @@ struct ExportedTensor {
 /// The deleter of what [`dlpack`] makes; called by this file where the runtime rejects the tensor.
 unsafe extern "C-unwind" fn delete_exported(tensor: *mut DLManagedTensorVersioned) {
     // SAFETY: called with what `dlpack` made, which is alive.
-    let lent = unsafe { (*tensor).manager_ctx };
+    let exported = unsafe { (*tensor).manager_ctx };
     // SAFETY: the box that `dlpack` made; called once.
-    drop(unsafe { Box::from_raw(lent.cast::<ExportedTensor>()) });
+    drop(unsafe { Box::from_raw(exported.cast::<ExportedTensor>()) });
 }
 
 /// `object.dlpack`: whether a float32 tensor is taken over.
@@ -323,7 +323,7 @@ pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Resu
     let list = |name: &str| value.get(name).map_or(Ok(Vec::new()), numbers_in);
     let flag = |name: &str| value.get(name).and_then(Value::as_bool) == Some(true);
     let (shape, strides) = (list("shape")?, list("strides")?);
-    let mut lent = Box::new(ExportedTensor {
+    let mut exported = Box::new(ExportedTensor {
         managed: DLManagedTensorVersioned {
             version: DLPackVersion { major: 1, minor: 0 },
             manager_ctx: std::ptr::null_mut(),
@@ -344,22 +344,22 @@ pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Resu
         strides,
         data: AlignedLine::zeros(16),
     });
-    let described = &mut lent.managed.dl_tensor;
-    described.shape = lent.shape.as_mut_ptr();
-    described.data = lent.data.as_mut_ptr().cast();
-    if !lent.strides.is_empty() {
-        described.strides = lent.strides.as_mut_ptr();
+    let described = &mut exported.managed.dl_tensor;
+    described.shape = exported.shape.as_mut_ptr();
+    described.data = exported.data.as_mut_ptr().cast();
+    if !exported.strides.is_empty() {
+        described.strides = exported.strides.as_mut_ptr();
     } else {
         // DLPack 1.2 requires strides.
-        lent.strides = crate::object::compact_strides(&lent.shape);
-        described.strides = lent.strides.as_mut_ptr();
+        exported.strides = crate::object::compact_strides(&exported.shape);
+        described.strides = exported.strides.as_mut_ptr();
     }
     let align: i32 = number_or(value, "align", 0)?;
-    let lent = Box::into_raw(lent);
+    let exported = Box::into_raw(exported);
     // SAFETY: it was just made, and no one else has it.
-    unsafe { (*lent).managed.manager_ctx = lent.cast() };
+    unsafe { (*exported).managed.manager_ctx = exported.cast() };
     // SAFETY: it was just made; its last owner calls `delete`.
-    let managed = unsafe { &raw mut (*lent).managed };
+    let managed = unsafe { &raw mut (*exported).managed };
     match api.tensor_1(managed, align, flag("contiguous")) {
         Ok(tensor) => {
             let described = tensor.dltensor();

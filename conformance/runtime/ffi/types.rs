@@ -23,9 +23,9 @@ impl FfiApi {
     ) -> Result<i32, Raised> {
         let key = ByteArray::of(key.as_bytes());
         // SAFETY: a key, which is copied, and numbers.
-        let given = unsafe { (self.new_type)(&key, fixed, depth, slots, overflow, parent) };
-        self.check(given.min(0))?;
-        Ok(given)
+        let assigned = unsafe { (self.new_type)(&key, fixed, depth, slots, overflow, parent) };
+        self.check(assigned.min(0))?;
+        Ok(assigned)
     }
 
     /// Registers an attribute of a type.

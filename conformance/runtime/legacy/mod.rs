@@ -179,7 +179,7 @@ impl LegacyApi {
         Ok(ManuallyDrop::new(self.held(function, code::FUNCTION)))
     }
 
-    /// Makes what stands at `address` a symbol of the system library.
+    /// Makes what is at `address` a symbol of the system library.
     pub(in crate::conformance) fn system_symbol(
         &'static self,
         name: &CStr,
@@ -234,11 +234,11 @@ impl LegacyApi {
         };
         self.check(returned)?;
         // SAFETY: the code says that it is a text.
-        let lent = unsafe { bytes_of(value, type_code) }.unwrap_or_default();
+        let borrowed = unsafe { bytes_of(value, type_code) }.unwrap_or_default();
         Ok(LegacyValue {
             value,
             code: type_code,
-            lent,
+            borrowed,
             api: self,
         })
     }
@@ -367,7 +367,7 @@ impl LegacyApi {
         LegacyValue {
             value: TVMValue { v_handle },
             code,
-            lent: Vec::new(),
+            borrowed: Vec::new(),
             api: self,
         }
     }

@@ -16,7 +16,7 @@ pub(in crate::conformance) struct LegacyValue {
     /// What they are.
     pub(in crate::conformance) code: c_int,
     /// A copy of the text or the bytes, which the runtime keeps until the next call alone (FUN-16).
-    pub(super) lent: Vec<u8>,
+    pub(super) borrowed: Vec<u8>,
     /// Whose handle it is: it is freed there.
     pub(super) api: &'static LegacyApi,
 }
@@ -41,7 +41,7 @@ impl LegacyValue {
 
     /// Text or bytes.
     pub(in crate::conformance) fn bytes(&self) -> Option<&[u8]> {
-        matches!(self.code, code::STR | code::BYTES).then_some(&*self.lent)
+        matches!(self.code, code::STR | code::BYTES).then_some(&*self.borrowed)
     }
 
     /// The text of a result; unsupported where it is none.

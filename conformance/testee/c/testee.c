@@ -331,7 +331,7 @@ static void skip_device_payload(Reader *in) {
   string(in);
 }
 
-/* The kind of a module: a name. `libraries` counts the host library, which stands there once. */
+/* The kind of a module: a name. `libraries` counts the host library, which is there once. */
 static Run kind_of(Reader *in, unsigned *libraries) {
   Run kind = string(in);
   uint64_t start = start_of(in, kind), odd = not_utf8(kind);

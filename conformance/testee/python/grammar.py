@@ -1,6 +1,6 @@
-"""The productions of spec/*.md, read and followed: which field stands where, and where a field is cut off.
+"""The productions of spec/*.md, read and followed: which field is where, and where a field is cut off.
 
-The notation is that of spec/wire.md, "Grammar". Nothing here knows a format: a name or an offset that comes out stands in the prose.
+The notation is that of spec/wire.md, "Grammar". Nothing here knows a format: a name or an offset that comes out is in the prose.
 """
 
 import math
@@ -13,7 +13,7 @@ SPEC = pathlib.Path(__file__).resolve().parents[3] / "spec"
 NUMBERS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i", "i64": "q", "f64": "d"}
 TEXTS = ("bytes", "string", "word", "digits", "decimal", "release", "base64")
 TOKEN = re.compile(r'\s*(\{[^}]*\}|"[^"]*"|\[[^\]]*\]|[A-Za-z_][\w.-]*(?:@[\w.]+)?|0x[0-9A-Fa-f]+|\d+|[<>(),:=|])')
-# Counts of what follows without being vectors: how large an element is, and how many bytes stand before the first. The
+# Counts of what follows without being vectors: how large an element is, and how many bytes come before the first. The
 # count of a library has entries with a key of 8 bytes, that of a parameter file tensors.
 COUNTS = {"ndim": (8, 4), "words": (8, 0), "info": (8, 0), "count": (40, 0)}
 ENTRY = 8
@@ -278,7 +278,7 @@ class Walk:
         return self.inside((name, None), lambda: self.follow(body))
 
     def inline(self, body):
-        """As if the fields of the production were written where it stands."""
+        """As if the fields of the production were written where it is."""
         found = self.follow(body)
         self.scopes[-1].update(found)
         return found

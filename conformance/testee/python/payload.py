@@ -115,7 +115,7 @@ def constants(reader, complete):
 
 
 def params(reader):
-    # The count stands before the names here, and behind them in a parameter file.
+    # The count comes before the names here, and behind them in a parameter file.
     start, count, names = reader.at, reader.u64(), reader.texts()
     if count != len(names):
         raise Reject("not as many names as tensors", "malformed", start)
@@ -208,7 +208,7 @@ for kind in "dnnl_json arm_compute_lib tensorrt bnns_json clml cublas_json cudnn
 
 
 def simulator(reader, layout):
-    """PAY-98: a kind that stands where the binary would be is that of the next module."""
+    """PAY-98: a kind that is where the binary would be is that of the next module."""
     value = fields("t:symbol", "t:nodes_json")(reader, layout)
     start, value["binary"] = reader.at, reader.text()
     try:

@@ -127,7 +127,7 @@ fn streamed(body: &mut In<'_>, layout: Layout, odd: &mut Odd) -> Option<(Modules
     }
     let (mut modules, mut rows) = (Vec::new(), None);
     for _ in 0..count {
-        // BLOB-07 and BLOB-08: the tree stands once, and behind everything.
+        // BLOB-07 and BLOB-08: the tree occurs once, and behind everything.
         if rows.is_some() {
             return None;
         }

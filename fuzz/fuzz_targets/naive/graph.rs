@@ -186,7 +186,7 @@ impl Parser<'_> {
             return None;
         }
         if let Ok(number) = token.parse::<i64>() {
-            // Whether it is an index is not said.
+            // Whether it is an index is not stated.
             self.sure &= token != "-0";
             return Some(Json::Number(number));
         }
@@ -430,7 +430,7 @@ fn element_bytes(name: &str) -> Option<u64> {
     let numbers = &name[letters.len()..];
     let (bits, lanes) = numbers.split_once('x').unwrap_or((numbers, "1"));
     let bits: u64 = if bits.is_empty() { if letters == "handle" { 64 } else { 32 } } else { bits.parse().ok()? };
-    // No bits are as many as when none are said.
+    // No bits are as many as when none are stated.
     let bits = if bits == 0 { 32 } else { bits };
     let lanes: u64 = lanes.parse().ok()?;
     // GRF-51.

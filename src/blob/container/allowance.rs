@@ -33,7 +33,7 @@ const PART: u64 = 2 << 10;
 const BLOB: u64 = 16 << 10;
 const SYMBOL: u64 = 256;
 
-/// How often a name stands in a report: as it is, in what is made of it, and in the text of both.
+/// How often a name is in a report: as it is, in what is made of it, and in the text of both.
 const TIMES: u64 = 4;
 
 /// What is left of the limits of one file, with all that lies in it.

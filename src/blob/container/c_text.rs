@@ -24,7 +24,7 @@ pub(super) fn read<'a>(
 ) -> Result<(), Violation> {
     let mut at = 0;
     while let Some((name, length, body)) = next_array(text, &mut at) {
-        // BLOB-51: whatever stands before the name that TVM knows is the prefix of a system library.
+        // BLOB-51: whatever comes before the name that TVM knows is the prefix of a system library.
         let Some((prefix, layout)) = symbols::blob(name) else {
             continue;
         };
@@ -143,7 +143,7 @@ fn numbers(text: &[u8], start: usize, at: &mut usize) -> Result<Vec<u8>, Violati
     for item in body.split(|byte| *byte == b',') {
         // BLOB-58: decimal or hexadecimal, with or without a comma behind the last: releases differ in digits and comma (BLOB-59).
         let number = item.trim_ascii();
-        // Only behind the last comma may nothing stand.
+        // Only behind the last comma may nothing follow.
         let last = position.saturating_add(item.len()) >= *at;
         if !(number.is_empty() && last) {
             let byte = byte(number);

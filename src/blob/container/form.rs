@@ -373,7 +373,7 @@ fn stack_vm(bytes: &[u8]) -> bool {
     (1..1 << 16).contains(&functions) && named(bytes, 16, length, 1024)
 }
 
-/// Whether a name of `length` printable bytes, `longest` at most, stands at `start`.
+/// Whether a name of `length` printable bytes, `longest` at most, is at `start`.
 /// Printable without blanks, as names of functions and kinds are: other binary files rarely have that behind a small number.
 fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
     // The length is any u64 of a file that may be something else.
@@ -386,7 +386,7 @@ fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
             .is_some_and(|name| name.iter().all(u8::is_ascii_graphic))
 }
 
-/// BLOB-69: text, by words that stand near its ends.
+/// BLOB-69: text, by words that are near its ends.
 /// Only the first and the last 64 KiB are looked at, but for JSON that names its form nowhere there.
 fn text(bytes: &[u8]) -> Option<FileForm> {
     let head = bytes.get(..FileForm::WINDOW).unwrap_or(bytes);
@@ -397,7 +397,7 @@ fn text(bytes: &[u8]) -> Option<FileForm> {
     }
     let ends = [head, tail];
     if head.trim_ascii_start().starts_with(b"{") {
-        // The members may stand in any order, and between them lists of any length.
+        // The members may be in any order, and between them lists of any length.
         return json(&ends).or_else(|| json(&[bytes]));
     }
     let has = |what: &str| {
@@ -422,7 +422,7 @@ fn json(parts: &[&[u8]]) -> Option<FileForm> {
             .iter()
             .any(|part| find(part, what.as_bytes()).is_some())
     };
-    // BLOB-69: members that only one of the forms has. `nodes` stands in all three.
+    // BLOB-69: members that only one of the forms has. `nodes` is in all three.
     if has("\"arg_nodes\"") {
         Some(FileForm::GraphJson)
     } else if has("\"root_index\"") {

@@ -363,7 +363,7 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// `size` bytes from `offset` on lie inside a file of `length` bytes; offset and size stand at `at`.
+/// `size` bytes from `offset` on lie inside a file of `length` bytes; offset and size are at `at`.
 fn inside(offset: u64, size: u64, length: u64, at: u64) -> Result<(), Violation> {
     let end = offset.saturating_add(size);
     BLOB_55.require_as(Kind::Truncated, size == 0 || end <= length, at, || {

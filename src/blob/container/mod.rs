@@ -90,7 +90,7 @@ pub struct Machine {
 pub struct Embedded<'a> {
     /// The symbol; empty for a raw blob.
     pub symbol: String,
-    /// What stands before the name that TVM knows: the prefix of a system library.
+    /// What comes before the name that TVM knows: the prefix of a system library.
     pub prefix: String,
     /// The layout that the symbol promises (BLOB-50); `None` for a raw blob. Layouts 0.2 and 0.7 share a symbol, which is
     /// reported as 0.7: only the bytes tell them apart.

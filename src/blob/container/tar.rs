@@ -7,7 +7,7 @@
 //! | checksum | 148 to 156 | octal: the sum of all bytes, its own as blanks |
 //! | kind | 156 | `0`, NUL and `7` a file, `L` the long name of the next member, others nothing of ours |
 //! | magic | 257 to 263 | `ustar` |
-//! | prefix | 345 to 500 | POSIX alone: stands before the name, with `/` between |
+//! | prefix | 345 to 500 | POSIX alone: comes before the name, with `/` between |
 //!
 //! Header and content fill blocks of 512 bytes each; a block of zeros ends the archive. What lies outside is BLOB-56.
 
@@ -53,7 +53,7 @@ impl<'a> FileWalk<'a> {
     }
 }
 
-/// A GNU long name stands in a member of its own before the one that it names.
+/// A GNU long name is in a member of its own before the one that it names.
 #[derive(Default)]
 pub(super) struct LongNames {
     pub(super) next: Option<String>,

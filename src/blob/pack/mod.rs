@@ -61,9 +61,8 @@ impl Naming {
             // BLOB-61: the prefix is the beginning of a C name.
             && !prefix.starts_with(|first: char| first.is_ascii_digit());
         if !identifier {
-            let message = format!(
-                "`{prefix}` cannot stand in front of a C name: letters, digits and `_` can"
-            );
+            let message =
+                format!("`{prefix}` cannot be in front of a C name: letters, digits and `_` can");
             return Err(BLOB_61.rejected(Kind::Type, message));
         }
         Ok(Naming {

@@ -179,7 +179,7 @@ pub unsafe extern "C-unwind" fn TVMDLManagedTensorCallDeleter(tensor: *mut DLMan
 /// `handle` must be null, or an array of this interface that is alive.
 unsafe fn tensor(handle: *mut DLTensor) -> Result<Tensor, Error> {
     let object = object_of(handle)?;
-    // SAFETY: an array of this interface that is alive, by this contract; its object stands in front of the description.
+    // SAFETY: an array of this interface that is alive, by this contract; its object comes in front of the description.
     let object = unsafe { ObjectRef::retain(object) };
     let tensor = <Tensor as crate::value::Argument>::try_from_view((&object).into());
     tensor.ok_or_else(|| Error::new(ErrorKind::Type, "the handle is no array"))

@@ -1,16 +1,16 @@
-//! What is said of one library, or of one file.
+//! What is reported of one library, or of one file.
 
 use super::linked::Here;
 use crate::examine::loading::{Load, LoadOutcome};
 use crate::release::{Release, Releases};
 use serde_json::{Value, json};
 
-/// What is said about one library binary, or about a part without one.
+/// What is reported about one library binary, or about a part without one.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// What it is.
     pub title: String,
-    /// Why no release opens the file as it is, and what to do; what is said below is then of what is made of it.
+    /// Why no release opens the file as it is, and what to do; what follows is then of what is made of it.
     pub raw: Option<&'static str>,
     /// Consecutive releases of which the same is true.
     pub loads: Vec<(Releases, Load)>,
@@ -67,7 +67,7 @@ pub(super) fn loads(
 }
 
 impl Account {
-    /// What is known of a file about which nothing but this is said.
+    /// What is known of a file about which nothing else is known.
     pub(super) fn new(title: String, loads: Vec<(Releases, Load)>) -> Account {
         Account {
             title,

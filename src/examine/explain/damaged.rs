@@ -11,7 +11,7 @@ use crate::release::Release;
 use crate::rule::Violation;
 use std::borrow::Cow;
 
-/// What can be said of a file whose container breaks a rule.
+/// What can be reported of a file whose container breaks a rule.
 ///
 /// The outcome is unknown for every release, except where the only fault is a header that counts too much (BLOB-53).
 pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Release>) -> Account {

@@ -1,4 +1,4 @@
-//! What is said of a library binary and of compiled code without one.
+//! What is reported of a library binary and of compiled code without one.
 
 use super::account::{Account, Need, loads};
 use super::linked::Linked;
@@ -21,7 +21,7 @@ pub(super) fn library(
     only: Option<Release>,
 ) -> Account {
     let Format::Library { layout, symbol } = &unit.format else {
-        unreachable!("the caller gives library binaries")
+        unreachable!("the caller passes library binaries")
     };
     let Some(Partial {
         blob,

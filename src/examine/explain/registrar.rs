@@ -30,7 +30,7 @@ pub(super) fn of(kind: &str) -> &'static str {
         "VMExecutable" | "relax.Executable" | "relax.VMExecutable" => {
             "every runtime of those releases"
         }
-        // PAY-55: it stands in no library, so that there is no loader for payloads.
+        // PAY-55: it is in no library, so that there is no loader for payloads.
         "stackvm" => "nothing: a StackVM module is loaded from a file of its own",
         "tensorrt" => "a runtime built with USE_TENSORRT_RUNTIME",
         "dnnl_json" => "a runtime built with USE_DNNL",

@@ -218,7 +218,7 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
     let (Some(partial), Format::Library { symbol, .. }) = (unit.library(), &unit.format) else {
         return (Value::Null, None);
     };
-    // BLOB-06: what stands before a broken rule is shown, with the rule at which reading ended.
+    // BLOB-06: what comes before a broken rule is shown, with the rule at which reading ended.
     let Partial {
         blob,
         findings,

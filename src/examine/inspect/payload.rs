@@ -107,7 +107,7 @@ fn tensor(name: &str, record: &TensorRecord<'_>, room: &Room) -> Value {
     })
 }
 
-/// The content of a file that is no container: under which name it stands in the report, and what stands there; `None` where it
+/// The content of a file that is no container: under which name it is in the report, and what is there; `None` where it
 /// cannot be read.
 ///
 /// Library binaries have none here: they are listed with their parts.

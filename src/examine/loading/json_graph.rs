@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// Walks the graph as the loader of `release` reads it.
 ///
-/// The graph is the text of a payload of PAY-45. Members may stand in any order, and none is required.
+/// The graph is the text of a payload of PAY-45. Members may be in any order, and none is required.
 ///
 /// # Errors
 ///

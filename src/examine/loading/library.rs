@@ -8,7 +8,7 @@ use crate::release::{Layout, Release};
 
 /// Walks a library binary, header included, as the loader of `release` reads it.
 ///
-/// `Ok` is said of what that loader is known to take.
+/// `Ok` is for what that loader is known to take.
 ///
 /// # Errors
 ///
@@ -121,7 +121,7 @@ fn name(release: Release, kind: &[u8]) -> Result<&str, Stop> {
     })
 }
 
-/// How many imports are followed before it is said that nothing is known.
+/// How many imports are followed before the answer is that nothing is known.
 const STEPS: usize = 1 << 22;
 
 /// Follows the rows of the import tree, as far as they are those of modules: nothing compares their number (TREE-13).

@@ -5,7 +5,7 @@
 //! missing, the checks that it makes and no others. The loaders of 0.2 to 0.27 differ in the container
 //! (`library.rs`), in the stream (`stream.rs`) and in what each kind's own loader looks at (`payload.rs`).
 //!
-//! "Loads" is never said of what is not known to load: where the outcome hangs on memory, on what lies behind the bytes or
+//! "Loads" is never the answer for what is not known to load: where the outcome hangs on memory, on what lies behind the bytes or
 //! on code that was not read, it is [`LoadOutcome::Unknown`].
 
 pub mod elf;
@@ -59,14 +59,14 @@ pub struct Load {
 }
 
 impl Stop {
-    /// The same, said of module `index`.
+    /// The same, about module `index`.
     ///
     /// For layout 0.22, where every entry is a module.
     fn of(self, index: usize) -> Stop {
         self.with(|why| format!("module {index}: {why}"))
     }
 
-    /// The same, said of entry `index` of a count.
+    /// The same, about entry `index` of a count.
     ///
     /// For the older layouts, where the tree is an entry too (BLOB-03).
     fn of_entry(self, index: u64) -> Stop {

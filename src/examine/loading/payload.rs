@@ -212,7 +212,7 @@ fn field<'a>(
                 seen.listed.push((symbol, variables));
             }
         }
-        // PAY-42: the count stands before the names here, and behind them in PAY-34.
+        // PAY-42: the count comes before the names here, and behind them in PAY-34.
         FieldShape::Params => {
             let count = stream.u64("number of parameters")?;
             let names = stream.strings("names of parameters")?;

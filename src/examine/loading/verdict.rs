@@ -46,7 +46,7 @@ impl ExaminedLibrary<'_> {
         if let Some(load) = self.in_another_layout(release, reader) {
             return load;
         }
-        // Before the bytes are walked: what is said of a kind and its form names the cause, a walk only where it shows.
+        // Before the bytes are walked: what is known of a kind and its form names the cause, a walk only where it shows.
         for (index, module) in self.blob.modules.iter().enumerate() {
             if module.kind == LIBRARY {
                 continue;
@@ -244,7 +244,7 @@ fn foreign_version(version: &str) -> String {
     format!("its Relay VM code is of {version}, and a runtime loads only its own")
 }
 
-/// Whether `release` reads a payload, or why not: what is said of kinds and forms, before the bytes are looked at.
+/// Whether `release` reads a payload, or why not: what is known of kinds and forms, before the bytes are looked at.
 ///
 /// # Errors
 ///
@@ -354,7 +354,7 @@ fn symbol(layout: Layout) -> &'static str {
     crate::blob::detect::symbol(layout)
 }
 
-/// What stands before the kind in the name of its loader (MOD-11).
+/// What comes before the kind in the name of its loader (MOD-11).
 ///
 /// The kind follows without anything between.
 fn loader_prefix(release: Release) -> &'static str {

@@ -134,7 +134,7 @@ pub(crate) unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a
     };
     Ok(match code {
         code::OBJECT | code::MODULE | code::FUNCTION => object(pointer()),
-        // The handle of a tensor is its description, which stands behind the header.
+        // The handle of a tensor is its description, which comes behind the header.
         code::NDARRAY if !pointer().is_null() => object(
             pointer()
                 .cast::<u8>()

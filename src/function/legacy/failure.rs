@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_text_is_taken_apart_as_releases_do() {
         // What `TVMGetLastError` of 0.8.0 and 0.19.0 says of callbacks that left these texts.
-        for (text, said) in [
+        for (text, parsed) in [
             ("plain text", "TVMError: plain text"),
             ("ValueError: with kind", "ValueError: with kind"),
             (
@@ -150,7 +150,7 @@ mod tests {
                 "TVMError: Check failed: (x) is false: y",
             ),
         ] {
-            assert_eq!(error_of(text).to_string(), said);
+            assert_eq!(error_of(text).to_string(), parsed);
         }
         let error = error_of("[12:00:00] file.cc:7: InternalError: inside");
         assert_eq!(error.backtrace(), "  File \"file.cc\", line 7\n");

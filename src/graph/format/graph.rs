@@ -63,7 +63,7 @@ impl Graph {
         let nodes = read_nodes(top.nodes, findings)?;
         let arg_nodes = read_indices(top.arg_nodes, GRF_11, "arg_nodes")?;
         let node_row_ptr = read_indices(top.node_row_ptr, GRF_12, "node_row_ptr")?;
-        // GRF-15: the lists of `attrs` are held to this count, so that it comes first, wherever it stands in the text.
+        // GRF-15: the lists of `attrs` are held to this count, so that it comes first, wherever it is in the text.
         let count = check_rows(&nodes, &node_row_ptr, top.node_row_ptr)?;
         let entries = read_attrs(top.attrs, count, findings)?;
         let heads = read_entry_list(top.heads, "heads")?;
@@ -74,7 +74,7 @@ impl Graph {
             heads,
             entries,
         };
-        // Last: what refers to a node may stand in front of it in the text.
+        // Last: what refers to a node may be in front of it in the text.
         graph.check_references(&top)?;
         Ok(graph)
     }

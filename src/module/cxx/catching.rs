@@ -134,7 +134,7 @@ unsafe extern "C" fn personality(
 
 /// The error that an exception is, which ends with this.
 ///
-/// In front of the unwinder's part stand, at 80 bytes, the type of what was thrown; that itself stands behind it. An
+/// In front of the unwinder's part stand, at 80 bytes, the type of what was thrown; that itself comes behind it. An
 /// exception that was thrown once more through `std::exception_ptr` is elsewhere, and its first word is the address.
 ///
 /// # Safety
@@ -145,7 +145,7 @@ unsafe fn error_of(thrown: *mut Unwind) -> Error {
     let class = unsafe { (*thrown).class };
     let bytes = thrown.cast::<u8>();
     let object: *mut u8 = match class & 0xff == 1 {
-        // SAFETY: of one that was thrown again, the first word of the part in front says where it stands.
+        // SAFETY: of one that was thrown again, the first word of the part in front says where it is.
         true => unsafe { bytes.wrapping_sub(80).cast::<*mut u8>().read() },
         false => bytes.wrapping_add(size_of::<Unwind>()),
     };
@@ -181,7 +181,7 @@ unsafe fn described(own: CxxType, object: *mut u8) -> Error {
         type What = unsafe extern "C" fn(*mut u8) -> *const c_char;
         // SAFETY: an object of a class with virtual functions begins with a pointer to its table.
         let table = unsafe { object.cast::<*const What>().read() };
-        // SAFETY: two destructors stand in front of `what` in the table.
+        // SAFETY: two destructors come in front of `what` in the table.
         let what = unsafe { table.wrapping_add(2).read() };
         // SAFETY: `what` takes the object.
         let what = unsafe { what(object) };

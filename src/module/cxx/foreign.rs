@@ -154,7 +154,7 @@ fn text_of(value: &Any) -> Option<String> {
 fn value(module: &Module, slot: VirtualOffset, text: Option<&str>) -> Result<Any, Error> {
     let mut place = RawAny::NONE;
     place_result(module, slot, (&raw mut place).cast(), text)?;
-    // SAFETY: the function wrote an owned value there, or nothing, and then None stands there.
+    // SAFETY: the function wrote an owned value there, or nothing, and then None is there.
     Ok(unsafe { Any::from_raw(place) })
 }
 
@@ -166,7 +166,7 @@ fn object(
 ) -> Result<Option<ObjectRef>, Error> {
     let mut place: *mut Header = std::ptr::null_mut();
     place_result(module, slot, (&raw mut place).cast(), text)?;
-    // SAFETY: the function wrote an owned reference or null there, or nothing, and then null stands there.
+    // SAFETY: the function wrote an owned reference or null there, or nothing, and then null is there.
     Ok(unsafe { ObjectRef::from_nullable(place) })
 }
 

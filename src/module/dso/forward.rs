@@ -92,7 +92,7 @@ impl Jumps {
         let first = unsafe { library.get::<*const ()>(exports::all().first()?.name) };
         let first = first.ok()?.as_raw_ptr() as usize;
         let chain = first.checked_sub(stub.code)? + stub::CHAIN_HEAD;
-        // SAFETY: the word stands in the tables of the object that was just opened, aligned and mapped to be written; the
+        // SAFETY: the word is in the tables of the object that was just opened, aligned and mapped to be written; the
         // dynamic linker reads it and writes it no more.
         let chain = unsafe { AtomicU32::from_ptr(chain as *mut u32) };
         chain.store(0, Ordering::Release);

@@ -57,7 +57,7 @@ pub trait Symbols: Send + Sync {
         self.is_code(address).then_some(address)
     }
 
-    /// Whether what stands at `address` can be executed.
+    /// Whether what is at `address` can be executed.
     fn is_code(&self, address: NonNull<c_void>) -> bool;
 
     /// Whether `bytes` from `address` on may be written, for slots that a loader fills.
@@ -71,7 +71,7 @@ pub trait Symbols: Send + Sync {
         Vec::new()
     }
 
-    /// For messages: the path, or what stands in its place.
+    /// For messages: the path, or what is in its place.
     fn describe(&self) -> String;
 }
 

@@ -193,7 +193,7 @@ impl SymbolTable {
         }
     }
 
-    /// Whether nothing but system libraries stands behind it, so that what it does not have, `dlsym` will not find.
+    /// Whether nothing but system libraries comes behind it, so that what it does not have, `dlsym` will not find.
     pub(super) fn is_alone(&self) -> bool {
         self.alone
     }

@@ -141,7 +141,7 @@ pub(crate) fn summary(text: &[u8], version: &str) -> Option<Summary> {
     let root = tree.int(tree.member(tree.root, "root_index")?)?;
     let root = usize::try_from(root).ok()?;
     let key = |node: &JsonRef| tree.text(tree.member(*node, "type")?);
-    // OBJ-18: may be absent; what stands in it is the writer's own.
+    // OBJ-18: may be absent; what is in it is the writer's own.
     let metadata = tree.member(tree.root, "metadata");
     Some(Summary {
         root: nodes.get(root).and_then(key),

@@ -418,7 +418,7 @@ impl<'a, B> JsonReader<'a, B> {
         const PAIR: &str = "Invalid surrogate pair of \\uXXXX escapes";
         let start = self.at;
         let first = self.four_digits(start)?;
-        // A second escape that makes no pair is blamed where it stands, a first one without a second where that stands.
+        // A second escape that makes no pair is blamed where it is, a first one without a second where that is.
         let mut wrong = start;
         let mut units = vec![first];
         // Beyond U+FFFF an escape has two halves, as in UTF-16.

@@ -80,7 +80,7 @@ impl<'a> Hello<'a> {
     ///
     /// RPC-05 for a time that is no finite number above 0.
     pub fn timeout(&self) -> Result<Option<f64>, Violation> {
-        // RPC-05: a word that is no option is nobody's: servers of all releases pass over it.
+        // RPC-05: servers of all releases skip a word that is no option.
         let stated = self.key.split_whitespace().skip(1);
         let Some(text) = stated
             .filter_map(|word| word.strip_prefix("-timeout="))
@@ -106,7 +106,7 @@ pub enum HelloAnswer<'a> {
     Success(Cow<'a, str>),
     /// From a proxy: another server waits under this key.
     Duplicate,
-    /// The server has another key, or the proxy nobody of this key.
+    /// The server has another key, or the proxy no server of this key.
     Mismatch,
 }
 
@@ -191,7 +191,7 @@ fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
     };
     let length = i32::from_le_bytes(*length);
     let place = cursor.offset().saturating_add(4);
-    // RPC-02: Python's server reads -1 bytes here as nothing, fails on the key, and accepts nobody any more.
+    // RPC-02: Python's server reads -1 bytes here as nothing, fails on the key, and accepts no connection any more.
     RPC_02
         .require(length >= 0, place, || format!("a key has {length} bytes"))
         .map_err(|broken| cursor.blame("key_length", broken))?;

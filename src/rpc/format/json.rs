@@ -97,7 +97,7 @@ fn from_block(block: &TensorBlock) -> Value {
     ])
 }
 
-/// What is copied (RPC-25): a tensor, or up to 0.7 an allocation, told apart by the member `handle`.
+/// What is copied (RPC-25): a tensor, or up to 0.7 an allocation, distinguished by the member `handle`.
 fn from_target(target: &CopyTarget) -> Value {
     match target {
         CopyTarget::Block(block) => from_block(block),

@@ -56,7 +56,7 @@ pub enum PackedValue<'a> {
     BytesObject(Cow<'a, [u8]>, i32),
 }
 
-/// What stands behind a code (RPC-43), apart from what the code's number is in which release.
+/// What comes behind a code (RPC-43), apart from what the code's number is in which release.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StoredValue {
     None,
@@ -107,7 +107,7 @@ const INNER_BYTES: i32 = 66;
 /// From 0.21 on: a reference to an object of the server.
 const INNER_REFERENCE: i32 = 115;
 
-/// What stands behind `code`; `None` for a code without a meaning.
+/// What comes behind `code`; `None` for a code without a meaning.
 ///
 /// `None` is rejected as unknown-kind, `Never` as unsupported (RPC-43).
 fn stored(code: i32, spoken: &Protocol) -> Option<StoredValue> {
@@ -178,7 +178,7 @@ impl<'a> PackedValue<'a> {
         }
         let mut values = Vec::with_capacity(count);
         for at in 0..count {
-            // RPC-42: none was kept from 0.21 on, where each stands before its value.
+            // RPC-42: none was kept from 0.21 on, where each comes before its value.
             let code = codes.get(at).copied();
             values.push(cursor.within("args", at as u64, |cursor| {
                 let code = match code {
@@ -430,7 +430,7 @@ impl<'a> PackedValue<'a> {
     }
 }
 
-/// A code, and what it says that stands behind it.
+/// A code, and what it says that comes behind it.
 #[derive(Clone, Copy)]
 struct PackedCode {
     /// As it was read: an object keeps it as its outer type index.

@@ -28,7 +28,7 @@ use std::borrow::Cow;
 /// One packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Packet<'a> {
-    /// A length of 0: nothing, and nobody answers (RPC-11). From 0.7 on.
+    /// A length of 0: nothing, and there is no answer (RPC-11). From 0.7 on.
     KeepAlive,
     /// The session ends.
     Shutdown,
@@ -261,7 +261,7 @@ impl<'a> Packet<'a> {
         RPC_21.demand(Kind::Malformed, mine || !spoken.is_framed(), || {
             format!("a {} writes no {}", spoken.speaker.name(), code.name())
         })?;
-        // Into a buffer of its own: the length stands in front, and a packet that cannot be written leaves nothing behind.
+        // Into a buffer of its own: the length comes in front, and a packet that cannot be written leaves nothing behind.
         let mut body = Writer::new();
         body.i32(number);
         // What is wrong with a value has no place: no bytes of it were read.
@@ -275,7 +275,7 @@ impl<'a> Packet<'a> {
         Ok(())
     }
 
-    /// Writes what stands behind the code.
+    /// Writes what comes behind the code.
     ///
     /// # Errors
     ///
@@ -328,7 +328,7 @@ impl CopyTarget {
                 cursor.within("tensor", None, |cursor| TensorBlock::read(cursor, spoken))?;
             return Ok((CopyTarget::Block(block), cursor.u64("bytes", RPC_25)?));
         }
-        // The number of bytes stands between the offset and the device here, and behind the tensor from 0.8 on.
+        // The number of bytes is between the offset and the device here, and behind the tensor from 0.8 on.
         let handle = cursor.u64("handle", RPC_25)?;
         let offset = cursor.u64("offset", RPC_25)?;
         let bytes = cursor.u64("bytes", RPC_25)?;

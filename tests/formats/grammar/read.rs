@@ -7,7 +7,7 @@ use std::ops::Range;
 /// The releases of a reading: those that write the layout.
 pub(crate) type Releases = (u8, u8);
 
-/// One field: its path, where it stands, what it is.
+/// One field: its path, where it is, what it is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Leaf {
     pub(crate) path: String,
@@ -232,7 +232,7 @@ impl<'g, 'b> Reader<'g, 'b> {
                 self.leaf(start, Value::Count(length, "bytes"));
                 let outside = (self.end, self.path.clone());
                 self.end = self.at + length;
-                // The fields inside stand beside the length, not below it.
+                // The fields inside are beside the length, not below it.
                 let shorter = self.path.rfind('.').unwrap_or(0);
                 self.path.truncate(shorter);
                 let read = self.items(items);
@@ -564,7 +564,7 @@ fn decimal(text: &str) -> Option<i128> {
     (number.to_string() == text).then_some(i128::from(number))
 }
 
-/// What stands behind `0.`, up to the next dot.
+/// What comes behind `0.`, up to the next dot.
 fn release(text: &str) -> Option<i128> {
     let minor = text.strip_prefix("0.")?.split('.').next()?;
     minor.parse::<u8>().ok().map(i128::from)

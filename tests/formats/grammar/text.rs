@@ -1,6 +1,6 @@
 //! The grammar as the specification writes it, parsed. `spec/wire.md` explains the notation.
 
-/// A production: what stands in the bytes for a name, in some releases.
+/// A production: what is in the bytes for a name, in some releases.
 #[derive(Clone, Debug)]
 pub(crate) struct Production {
     pub(crate) name: String,
@@ -132,8 +132,8 @@ pub(crate) fn sequence(text: &str) -> Vec<Item> {
     items
 }
 
-/// Gives one value of a plain type the name that it has where it stands.
-fn named(mut part: Vec<Item>, given: Option<String>) -> Vec<Item> {
+/// Gives one value of a plain type the name that it has where it is.
+fn named(mut part: Vec<Item>, fallback: Option<String>) -> Vec<Item> {
     if let [
         Item::Field {
             name: name @ None,
@@ -143,7 +143,7 @@ fn named(mut part: Vec<Item>, given: Option<String>) -> Vec<Item> {
     ] = part.as_mut_slice()
         && !matches!(kind, Kind::Name(..) | Kind::Payload(_))
     {
-        *name = given;
+        *name = fallback;
     }
     part
 }
@@ -420,7 +420,7 @@ impl Parser<'_> {
         self.joins(sign)
     }
 
-    /// Takes `sign` where it stands at once.
+    /// Takes `sign` where it is at once.
     fn joins(&mut self, sign: &str) -> bool {
         match self.rest.strip_prefix(sign) {
             Some(behind) => {

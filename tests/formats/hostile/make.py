@@ -113,7 +113,7 @@ def elf_sections():
 
 
 def elf_library(strings=b"\0", symbols=(), entries=(), tables=b"", gnu_hash=None, segments=1):
-    """An ELF library without section headers, mapped as it stands in the file: what only a dynamic loader reads. Symbols are
+    """An ELF library without section headers, mapped as it is in the file: what only a dynamic loader reads. Symbols are
     (name offset, info, section, value); `entries` are added to the dynamic section, an address in them may be a function of the
     address of `tables`; `segments` map the whole file again, at other addresses."""
     heads = segments + 2

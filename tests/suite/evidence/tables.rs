@@ -119,7 +119,7 @@ fn element_types() {
     }
     for release in Release::all() {
         for code in 0..=20 {
-            // As wide as the name says, which then stands without a number.
+            // As wide as the name says, which then is without a number.
             for bits in [4, 6, 8, 32] {
                 let value = json!([code, bits, 1]);
                 let text = ask("tensor.dtype_text", value, release);
@@ -327,7 +327,7 @@ fn stored(info: &tvmspec::payload::KindInfo, facts: &Value) -> Vec<String> {
         .collect()
 }
 
-/// A class that cannot run what it stores may stand beside one that can; ours is that of the runtime.
+/// A class that cannot run what it stores may be beside one that can; ours is that of the runtime.
 fn masks(info: &tvmspec::payload::KindInfo, facts: &Value) -> Vec<String> {
     let mut upstream: BTreeMap<Release, BTreeSet<u8>> = BTreeMap::new();
     for (mask, range) in facts
@@ -461,7 +461,7 @@ fn functions_of_the_vm() {
 /// Names that modules of the graph executor answered to and this crate does not.
 const FORGOTTEN: [&str; 2] = ["cuda_graph_create", "profile"];
 
-/// Each name that a module of the graph executor answers to stands in our source.
+/// Each name that a module of the graph executor answers to is in our source.
 #[test]
 fn functions_of_the_graph_executor() {
     let mut source = String::new();

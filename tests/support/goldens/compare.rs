@@ -32,7 +32,7 @@ pub(crate) fn same(reading: &Reading, bytes: &[u8], other: &[Field]) -> Result<u
             parts.push(field);
         }
         if let Some(field) = parts.iter().find(|field| !holds(field, bytes)) {
-            return Err(format!("{field:?} is not what stands there"));
+            return Err(format!("{field:?} is not what is there"));
         }
         one(ours, &parts)?;
     }

@@ -3,7 +3,7 @@
 use super::{EXECUTES, Image, Stop, WRITES, rejects, unknown};
 use std::collections::BTreeMap;
 
-/// Its entries by tag; those that may stand there once only.
+/// Its entries by tag; those that may occur there once only.
 pub(super) struct Dynamic {
     /// Every tag but [`NEEDED`].
     values: BTreeMap<u64, u64>,
@@ -175,7 +175,7 @@ impl Dynamic {
         self.value(BIND_NOW).is_some() || has(FLAGS, 8) || has(FLAGS_1, 1)
     }
 
-    /// What must stand there together, and the sizes that there is one of.
+    /// What must be there together, and the sizes that there is one of.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl Dynamic {
                 )));
             }
         }
-        // musl steps by its own sizes whatever stands here, and glibc asserts some of them: another number has no one outcome.
+        // musl steps by its own sizes whatever is here, and glibc asserts some of them: another number has no one outcome.
         let sizes = [
             (RELA_ENTRY, 24),
             (RELR_ENTRY, 8),

@@ -172,7 +172,7 @@ impl LegacyGraph {
     }
 }
 
-/// The tensors, still as text, and where each stands.
+/// The tensors, still as text, and where each is.
 ///
 /// # Errors
 ///
@@ -186,7 +186,7 @@ fn read_texts(reader: &mut LegacyReader<'_>) -> Result<Vec<(Vec<u8>, u64)>, Viol
     Ok(texts)
 }
 
-/// The nodes, and where each stands.
+/// The nodes, and where each is.
 ///
 /// # Errors
 ///
@@ -236,7 +236,7 @@ struct NodeOffsets {
 }
 
 impl NodeOffsets {
-    /// Where an attribute stands, or, without a name, the representation. Looked for again only where it is wrong.
+    /// Where an attribute is, or, without a name, the representation. Looked for again only where it is wrong.
     fn of(&self, reader: &LegacyReader<'_>, name: Option<&str>) -> u64 {
         let Some(name) = name else {
             return self.repr;
@@ -262,7 +262,7 @@ impl NodeOffsets {
 /// An index that no machine word holds.
 const BEYOND: u128 = u128::MAX;
 
-/// A node; `largest` is the largest index in any `data` so far, and where it stands.
+/// A node; `largest` is the largest index in any `data` so far, and where it is.
 ///
 /// # Errors
 ///

@@ -8,7 +8,7 @@ use crate::rule::{Kind, Violation};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use std::collections::BTreeMap;
 
-/// Numbers up to this many stand on one line.
+/// Numbers up to this many are on one line.
 const ON_ONE_LINE: usize = 10;
 
 impl LegacyGraph {

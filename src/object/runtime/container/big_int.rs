@@ -75,14 +75,14 @@ pub fn from_words(words: &[i64]) -> Any {
 /// OBJ-10 for a number of bytes that is no multiple of 8.
 pub fn from_bytes(bytes: &[u8]) -> Result {
     if !bytes.len().is_multiple_of(8) {
-        let said = OBJ_10.rejected(
+        let violation = OBJ_10.rejected(
             Kind::Malformed,
             format!(
                 "BigInt content must contain whole 64-bit words, not {} bytes",
                 bytes.len()
             ),
         );
-        return Err(said.into());
+        return Err(violation.into());
     }
     let words: Vec<i64> = bytes
         .chunks_exact(8)

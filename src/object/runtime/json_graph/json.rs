@@ -184,8 +184,8 @@ impl JsonWriter {
             index::ARRAY | index::LIST | index::MAP => self.container(value)?,
             own => {
                 let message = format!("Unsupported type: `{}`", types::key_of(own));
-                let said = OBJ_17.rejected(Kind::Unsupported, message);
-                return Err(Error::of_violation(ErrorKind::Value, said));
+                let violation = OBJ_17.rejected(Kind::Unsupported, message);
+                return Err(Error::of_violation(ErrorKind::Value, violation));
             }
         }
         Ok(())

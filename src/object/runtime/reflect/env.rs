@@ -113,7 +113,7 @@ pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
     };
     // `report` needs no context: it leaves the error on this thread, where it is taken below.
     let mut out = std::ptr::null_mut();
-    // SAFETY: an allocator may be called (the contract of `set_allocator`), with a prototype as it stands in this contract.
+    // SAFETY: an allocator may be called (the contract of `set_allocator`), with a prototype as it is in this contract.
     let code = unsafe { allocator(prototype, &mut out, std::ptr::null_mut(), report) };
     if code != 0 {
         return Err(take_raised().unwrap_or_else(|| {

@@ -16,7 +16,7 @@ use std::cell::Cell;
 pub(super) fn alloc_shape_heap(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     let size = int(args, 1)?;
     // VM-48: releases take the last device and fail where that is not the host; for Hexagon they take the first. Here it is the last
-    // that is the host, whatever stands behind it: cells are read and written by this processor.
+    // that is the host, whatever comes behind it: cells are read and written by this processor.
     let int64 = DLDataType::scalar(0, 64);
     lasting(machine.host()?, &[size], int64, "")
 }

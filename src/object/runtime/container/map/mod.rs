@@ -26,7 +26,7 @@ pub(crate) use pairs::MapCursor;
 pub use pairs::{PairIter, Pairs, pairs_of};
 
 use super::turnstile::{Purpose, Stay};
-use crate::function::{Error, ErrorKind, Result, lent};
+use crate::function::{Error, ErrorKind, Result, borrowed};
 use crate::object::format::key_hash::{UNTRUSTED_CHAIN, table_size};
 use crate::value::header::{ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
@@ -195,8 +195,8 @@ map_type!(
     Schema::with("ffi.Dict", &[Any::schema, Any::schema]),
     index::MAP
 );
-lent!(Map, MapKind, index::MAP);
-lent!(Dict, DictKind, index::DICT);
+borrowed!(Map, MapKind, index::MAP);
+borrowed!(Dict, DictKind, index::DICT);
 
 impl Map {
     /// The pairs, in the order of OBJ-08: as they were inserted, a key that was set again last where the map is dense.

@@ -19,7 +19,7 @@ pub use array::Array;
 pub use list::List;
 
 use super::turnstile::alone;
-use crate::function::{Error, ErrorKind, Result, lent};
+use crate::function::{Error, ErrorKind, Result, borrowed};
 use crate::object::OBJ_04;
 use crate::value::header::{ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
@@ -103,8 +103,8 @@ sequence!(
     Schema::with("ffi.List", &[Any::schema]),
     ArrayObj
 );
-lent!(Array, ArrayObj, index::ARRAY);
-lent!(List, ListObj, index::LIST);
+borrowed!(Array, ArrayObj, index::ARRAY);
+borrowed!(List, ListObj, index::LIST);
 
 /// The elements of a sequence of the kind `T`; `None` for any other value.
 fn elements_of<T: crate::value::Object>(view: AnyView<'_>) -> Option<Cow<'_, [Any]>> {

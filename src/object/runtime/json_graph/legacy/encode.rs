@@ -300,7 +300,7 @@ impl LegacyEncoder {
                 _ => general(raw.float(), 17),
             },
             index::DATA_TYPE => dtype_to_text(raw.dtype())?,
-            // OBJ-26: from 0.4 on tensors stand apart; 0.21 makes them nodes.
+            // OBJ-26: from 0.4 on tensors are apart; 0.21 makes them nodes.
             index::TENSOR if (4..21).contains(&self.release.minor()) => {
                 self.tensors.push(tensor_record(value.view())?);
                 (self.tensors.len() - 1).to_string()

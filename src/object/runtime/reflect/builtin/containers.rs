@@ -56,7 +56,7 @@ where
         // Without the types of its elements, which it does not look at.
         schema: || Schema::plain(T::schema().name),
         // As it is or not at all: what another gives up is not taken (as in the reference).
-        lent: None,
+        borrowed: None,
         reads: |view| <Self as Parameter>::read(&view).is_some(),
     };
 

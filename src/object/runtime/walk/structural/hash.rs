@@ -138,7 +138,7 @@ impl StructuralHasher {
                 continue;
             };
             hash = combine(hash, *key);
-            // Keys of one hash cannot be told apart, so their values do not count.
+            // Keys of one hash cannot be distinguished, so their values do not count.
             if rest.is_empty() {
                 hash = combine(hash, self.any(value.view())?);
             }

@@ -199,9 +199,9 @@ impl Rewrite {
 
 /// Calls the callback for a value, if there is one. An error carries the value on its way up.
 fn call(links: &Links, mutator: Mutator, value: AnyView<'_>) -> Option<Result> {
-    let said = links.call(value, mutator.region().kind())?;
-    let said = said.and_then(native::settle);
-    Some(said.inspect_err(|error| attach(error, value)))
+    let answered = links.call(value, mutator.region().kind())?;
+    let answered = answered.and_then(native::settle);
+    Some(answered.inspect_err(|error| attach(error, value)))
 }
 
 /// The callback makes the node, then the parts of what it made are rewritten.
