@@ -116,7 +116,7 @@ impl<'a> WebSocketFrame<'a> {
         }))
     }
 
-    /// Writes the frame; whoever has a mask is a client.
+    /// Writes the frame; a frame with a mask is a client's.
     ///
     /// # Errors
     ///
