@@ -19,10 +19,11 @@ type EqualHook = unsafe extern "C-unwind" fn(*const RawAny, *const RawAny) -> Ra
 ///
 /// # Errors
 ///
-/// What the hook fails with; a TypeError for a hook that is neither a function nor a C function.
+/// What the hook fails with; an InternalError for a hook that is neither a function nor a C function, and for a result of another
+/// type.
 pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
     let Some(bare) = bare(hook)? else {
-        return expect_int(&function(hook)?.call(&[value])?).map(|hash| hash as u64);
+        return hash_in(&function(hook)?.call(&[value])?);
     };
     let cell: *const RawAny = value.as_raw();
     // SAFETY: the type registered the address as its hash, which takes the address of a cell in both forms (OBJ-38).
@@ -38,7 +39,7 @@ pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
     }
     // SAFETY: a hook of this form answers with a cell that is ours.
     let answer = settle(unsafe { Any::from_raw(answer) })?;
-    expect_int(&answer).map(|hash| hash as u64)
+    hash_in(&answer)
 }
 
 /// What `__any_equal__` of a type says of two values, called in the form that the hook answers in (OBJ-38).
@@ -48,7 +49,7 @@ pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
 /// As [`hash`].
 pub(crate) fn equal(hook: AnyView<'_>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let Some(bare) = bare(hook)? else {
-        return Ok(expect_int(&function(hook)?.call(&[left, right])?)? != 0);
+        return equality_in(&function(hook)?.call(&[left, right])?);
     };
     // SAFETY: the type registered the address as its equality.
     let answer = unsafe { ask_equal(bare, left, right) };
@@ -57,7 +58,7 @@ pub(crate) fn equal(hook: AnyView<'_>, left: AnyView<'_>, right: AnyView<'_>) ->
     }
     // SAFETY: a hook of this form answers with a cell that is ours.
     let answer = settle(unsafe { Any::from_raw(answer) })?;
-    Ok(expect_int(&answer)? != 0)
+    equality_in(&answer)
 }
 
 /// Whether the hooks of this value's type are of tvm-ffi 0.1.9 to 0.1.14. Its equality shows it: a C++ bool is 0 or 1 in the
@@ -115,15 +116,12 @@ unsafe fn ask_equal(hook: *mut c_void, left: AnyView<'_>, right: AnyView<'_>) ->
 ///
 /// # Errors
 ///
-/// A TypeError for any other value, and for a null address.
+/// An InternalError for any other value, and for a null address.
 fn bare(hook: AnyView<'_>) -> Result<Option<*mut c_void>> {
     match hook.type_index() {
         index::FUNCTION => Ok(None),
         index::OPAQUE if !hook.as_raw().ptr().is_null() => Ok(Some(hook.as_raw().ptr())),
-        _ => Err(Error::new(
-            ErrorKind::Type,
-            "a type attribute is neither a function nor a C function",
-        )),
+        other => Err(wrong("a hook of keys is no function", other)),
     }
 }
 
@@ -154,11 +152,33 @@ pub(crate) fn function(hook: AnyView<'_>) -> Result<Function> {
     Ok(crate::value::cast::<Function>(hook)?)
 }
 
-/// The integer or bool that a hook must answer, a bool as 0 or 1.
+/// The hash that a hook returned, without any conversion (OBJ-38): a bool is none.
 ///
 /// # Errors
 ///
-/// A TypeError for any other value.
-pub(crate) fn expect_int(answer: &Any) -> Result<i64> {
-    Ok(crate::value::cast::<i64>(answer.view())?)
+/// An InternalError for any value but an int.
+fn hash_in(answer: &Any) -> Result<u64> {
+    match answer.type_index() {
+        index::INT => Ok(answer.as_raw().int() as u64),
+        other => Err(wrong("the hash of a key is no int", other)),
+    }
+}
+
+/// What an equality returned, without any conversion (OBJ-38): an int is no truth.
+///
+/// # Errors
+///
+/// An InternalError for any value but a bool.
+fn equality_in(answer: &Any) -> Result<bool> {
+    match answer.type_index() {
+        index::BOOL => Ok(answer.as_raw().int() != 0),
+        other => Err(wrong("the equality of two keys is no bool", other)),
+    }
+}
+
+/// The error for a hook of keys, or a result of one, that OBJ-38 does not have. Upstream checks both by assertions, hence the kind.
+#[cold]
+fn wrong(what: &str, type_index: i32) -> Error {
+    let key = crate::value::types::key_of(type_index);
+    Error::new(ErrorKind::Internal, format!("{what} but a `{key}`"))
 }

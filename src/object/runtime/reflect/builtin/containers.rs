@@ -185,7 +185,8 @@ fn iterator(cursor: MapCursor) -> Function {
     Function::named(None, move |command: i64| {
         let mut cursor = cursor.lock().unwrap_or_else(PoisonError::into_inner);
         // The lock is still held; it protects a cursor, and reading a pair calls no hook.
-        let found = match command {
+        // Upstream's parameter has 32 bits, and takes the lower ones of what it gets.
+        let found = match command as i32 {
             0 => cursor.key(),
             1 => cursor.value(),
             _ => return Ok(Any::from(cursor.advance())),
