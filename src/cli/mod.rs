@@ -37,6 +37,10 @@ mod package;
 mod rpc_decode;
 mod rule;
 mod run;
+#[cfg(all(unix, feature = "rpc"))]
+mod serve;
+#[cfg(all(unix, feature = "rpc"))]
+mod serve_session;
 mod several;
 mod table;
 mod testee;
@@ -97,6 +101,13 @@ enum Command {
     Devices(devices::DevicesArgs),
     /// Hold an implementation to the rules: ours, or any that speaks the exec protocol
     Check(check::CheckArgs),
+    /// Serve RPC clients of all releases, each in a process of its own
+    #[cfg(all(unix, feature = "rpc"))]
+    Serve(serve::ServeArgs),
+    /// One session of `serve`, which starts this itself
+    #[cfg(all(unix, feature = "rpc"))]
+    #[command(hide = true)]
+    ServeSession(serve_session::ServeSessionArgs),
     /// Show what the client and the server of an RPC session wrote to each other
     RpcDecode(rpc_decode::RpcDecodeArgs),
     /// Show a rule: its text, evidence, code, cases, files and known failures
@@ -189,6 +200,10 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Check(args) => check::run(args),
+        #[cfg(all(unix, feature = "rpc"))]
+        Command::Serve(args) => serve::run(args),
+        #[cfg(all(unix, feature = "rpc"))]
+        Command::ServeSession(args) => serve_session::run(args),
         Command::RpcDecode(args) => rpc_decode::run(args),
         Command::Rule(args) => rule::run(args),
         Command::Completions(args) => completions::run(args),

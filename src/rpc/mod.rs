@@ -17,6 +17,7 @@
 //! | `format/web_socket`, `format/web_socket_upgrade` | [`WebSocketRequest`], [`WebSocketAnswer`], [`WebSocketFrame`] | RPC-74 .. RPC-79 |
 //! | `format/json`, `format/relay_json` | the JSON forms | |
 //! | `transport` | `Transport`: hellos and packets over a blocking stream; feature `rpc` | RPC-10, RPC-13, RPC-16 |
+//! | `server/` | `server::serve`: one session; feature `rpc` | RPC-80 .. RPC-92 |
 //!
 //! The encoding of arguments changed in 0.21, and the version that both sides compare did not: bytes do not say which release
 //! wrote them. A caller states it, in a [`Protocol`].
@@ -54,6 +55,8 @@
 )]
 mod format;
 mod rules;
+#[cfg(feature = "rpc")]
+pub mod server;
 #[cfg(feature = "rpc")]
 pub mod transport;
 

@@ -194,7 +194,7 @@ impl Transport {
     /// # Errors
     ///
     /// Those of [`Transport::read_packet`] about lengths, and about the stream.
-    pub fn peek_packet(&mut self, spoken: &Protocol) -> Result<Option<&[u8]>> {
+    pub(in crate::rpc) fn peek_packet(&mut self, spoken: &Protocol) -> Result<Option<&[u8]>> {
         let Some(length) = self.await_packet(spoken)? else {
             return Ok(None);
         };

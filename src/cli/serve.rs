@@ -1,0 +1,283 @@
+//! `tvmspec serve`: an RPC server. It accepts connections and reads nothing of them: each goes to a process of its own, so that what a
+//! client does to its session, a crash, a hang, a fork, is done to that session alone.
+
+use super::serve_session::SessionArgs;
+use super::{CliError, Exit, output};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Any client that reaches the port may use what the options allow. Without --allow-load that is files of its own, memory and the
+/// functions of servers; with it, everything that this user may do.
+///
+/// The first line of stdout is `serving on HOST:PORT`. Each session has a line on stderr when it ends. Ctrl-C waits for the sessions that
+/// run; a second one ends them.
+#[derive(clap::Args)]
+pub(crate) struct ServeArgs {
+    /// The address to listen on; every address of the machine is 0.0.0.0
+    #[arg(long, default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// The port, or the first that is tried; 0 is any that is free
+    #[arg(long, default_value_t = 9090)]
+    port: u16,
+    /// The last port that is tried
+    #[arg(long, value_name = "PORT")]
+    port_end: Option<u16>,
+    /// The key that clients must have
+    #[arg(long, default_value = "")]
+    key: String,
+    /// How many sessions there are at a time; other clients wait
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    sessions: u32,
+    #[command(flatten)]
+    permits: SessionArgs,
+}
+
+/// Accepts clients until it is told to end.
+///
+/// # Errors
+///
+/// No port can be had, or no process can be started for sessions.
+pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
+    let listener = bind(args.host, args.port, args.port_end)?;
+    let program = std::env::current_exe()?;
+    let running = Arc::new(Running::default());
+    drain_at_signal(running.clone())?;
+    let address = listener.local_addr()?;
+    let mut out = io::stdout();
+    writeln!(out, "serving on {address}")?;
+    out.flush()?;
+    let mut number = 0;
+    loop {
+        running.await_slot(args.sessions as usize);
+        let (stream, peer) = match listener.accept() {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Too many open files, or a client that is gone already: the next one may be served.
+                output::note(format_args!("accept: {error}"));
+                std::thread::sleep(Duration::from_millis(100));
+                continue;
+            }
+        };
+        if running.is_draining() {
+            continue;
+        }
+        number += 1;
+        let session = Session {
+            number,
+            peer,
+            key: args.key.clone(),
+            name: args.key.clone(),
+        };
+        if let Err(error) = session.start(&program, stream, &args.permits, &running) {
+            output::note(format_args!(
+                "session {number} from {peer}: not started: {error}"
+            ));
+        }
+    }
+}
+
+/// The first port that is free.
+///
+/// # Errors
+///
+/// None of them is.
+fn bind(host: IpAddr, first: u16, last: Option<u16>) -> Result<TcpListener, CliError> {
+    let last = last.unwrap_or(first);
+    let mut why = format!("there is no port from {first} to {last}");
+    for port in first..=last {
+        match TcpListener::bind(SocketAddr::new(host, port)) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => why = format!("{host}:{port}: {error}"),
+        }
+    }
+    Err(CliError::Message(why))
+}
+
+/// A session that is to be started.
+struct Session {
+    number: u64,
+    peer: SocketAddr,
+    /// What the client must have behind `client:`.
+    key: String,
+    /// The same without what a tracker hands out with it.
+    name: String,
+}
+
+impl Session {
+    /// Starts the process of the session, and a thread that waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// There is no directory, or no process.
+    fn start(
+        self,
+        program: &std::path::Path,
+        stream: TcpStream,
+        permits: &SessionArgs,
+        running: &Arc<Running>,
+    ) -> io::Result<()> {
+        // Readable by this user alone.
+        let directory = tempfile::Builder::new().prefix("tvmspec-rpc-").tempdir()?;
+        let mut command = Command::new(program);
+        command
+            .arg("serve-session")
+            .arg(format!("--number={}", self.number))
+            .arg("--directory")
+            .arg(directory.path())
+            .arg(format!("--key={}", self.key))
+            .arg(format!("--name={}", self.name))
+            .args(permits.to_arguments())
+            .current_dir(directory.path())
+            .stdin(Stdio::from(OwnedFd::from(stream)))
+            // What a function prints belongs to the log.
+            .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+        let child = running.spawn(&mut command)?;
+        // The command holds the socket: while it does, the client does not see the session end.
+        drop(command);
+        let running = running.clone();
+        std::thread::spawn(move || self.await_end(child, directory, &running));
+        Ok(())
+    }
+
+    /// Waits for the process, ends what it started, and removes its files.
+    fn await_end(self, mut child: Child, directory: TempDir, running: &Running) {
+        let status = running.end(&mut child);
+        drop(directory.close());
+        match status {
+            Ok(status) if status.success() => {}
+            // A session that ends by itself writes its own line.
+            Ok(status) => output::note(format_args!(
+                "session {} from {}: the process ended: {status}",
+                self.number, self.peer
+            )),
+            Err(error) => output::note(format_args!(
+                "session {} from {}: {error}",
+                self.number, self.peer
+            )),
+        }
+        running.free_slot();
+    }
+}
+
+/// The sessions that run.
+#[derive(Default)]
+struct Running {
+    state: Mutex<RunningState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct RunningState {
+    /// How many there are, those included whose files are being removed.
+    count: usize,
+    /// The processes, each the first of its group, that were not waited for.
+    leaders: BTreeSet<u32>,
+    is_draining: bool,
+}
+
+impl Running {
+    /// The state, locked. A thread that panicked has left it whole.
+    fn lock(&self) -> MutexGuard<'_, RunningState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there are fewer than `most`.
+    fn await_slot(&self, most: usize) {
+        let mut state = self.lock();
+        while state.count >= most {
+            state = self.wait(state);
+        }
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, RunningState>) -> MutexGuard<'a, RunningState> {
+        let woken = self.changed.wait(state);
+        woken.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_draining(&self) -> bool {
+        self.lock().is_draining
+    }
+
+    /// Starts a process in a group of its own.
+    fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+        let mut state = self.lock();
+        // Under the lock: a signal finds every process that there is.
+        let child = command.process_group(0).spawn()?;
+        state.leaders.insert(child.id());
+        state.count += 1;
+        Ok(child)
+    }
+
+    /// Waits for a process and kills the rest of its group.
+    fn end(&self, child: &mut Child) -> io::Result<ExitStatus> {
+        if let Some(pid) = pid(child.id()) {
+            // Looks without waiting for it: until then its number, and that of its group, goes to no other process.
+            while let Err(rustix::io::Errno::INTR) = waitid(
+                WaitId::Pid(pid),
+                WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+            ) {}
+        }
+        self.lock().leaders.remove(&child.id());
+        kill_group(child.id());
+        child.wait()
+    }
+
+    fn free_slot(&self) {
+        self.lock().count -= 1;
+        self.changed.notify_all();
+    }
+}
+
+/// The number of a process as the system takes it; none for 0.
+fn pid(number: u32) -> Option<Pid> {
+    i32::try_from(number).ok().and_then(Pid::from_raw)
+}
+
+/// Kills a group by the number of its first process.
+fn kill_group(leader: u32) {
+    if let Some(group) = pid(leader) {
+        // Fails only when all of it is gone.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// At the first signal no session begins any more, and the program ends with the last one; at the second, the sessions end.
+fn drain_at_signal(running: Arc<Running>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            let mut state = running.lock();
+            if state.is_draining {
+                state.leaders.iter().copied().for_each(kill_group);
+                continue;
+            }
+            state.is_draining = true;
+            let left = state.count;
+            drop(state);
+            if left > 0 {
+                output::note(format_args!(
+                    "waiting for {left} sessions; Ctrl-C again ends them"
+                ));
+            }
+            let running = running.clone();
+            std::thread::spawn(move || {
+                let mut state = running.lock();
+                while state.count > 0 {
+                    state = running.wait(state);
+                }
+                std::process::exit(0);
+            });
+        }
+    });
+    Ok(())
+}

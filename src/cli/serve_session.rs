@@ -1,0 +1,160 @@
+//! `tvmspec serve-session`: one session of `tvmspec serve`, in a process of its own. The socket is its stdin.
+
+use super::{CliError, Exit, output};
+use std::ffi::OsString;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tvmspec::release::Release;
+use tvmspec::rpc::Protocol;
+use tvmspec::rpc::server::{ServerOptions, SessionReport, SessionWatch, serve};
+use tvmspec::rpc::transport::RpcStream;
+
+/// What a session permits.
+#[derive(clap::Args, Clone)]
+pub(super) struct SessionArgs {
+    /// The release of the clients; without it, found out from each
+    #[arg(long)]
+    pub(super) release: Option<Release>,
+    /// Load what clients upload. It then runs with all rights of this user, on this machine
+    #[arg(long)]
+    allow_load: bool,
+    /// Allow functions of these names besides those of servers; `*` is any text
+    #[arg(long, value_name = "GLOB")]
+    allow: Vec<String>,
+    /// The largest packet
+    #[arg(long, value_name = "BYTES", default_value_t = Protocol::LARGEST)]
+    largest: u64,
+    /// The most that a session allocates at a time
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 30)]
+    memory: u64,
+    /// The most that a session uploads
+    #[arg(long, value_name = "BYTES", default_value_t = 4 << 30)]
+    uploads: u64,
+    /// The longest session, in seconds; a client may state a shorter time
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<f64>,
+}
+
+/// A time above 0.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && Duration::try_from_secs_f64(seconds).is_ok() => Ok(seconds),
+        _ => Err("not a number of seconds above 0".to_owned()),
+    }
+}
+
+impl SessionArgs {
+    /// The same on a command line.
+    pub(super) fn to_arguments(&self) -> Vec<OsString> {
+        let mut all: Vec<String> = [
+            ("--largest", self.largest),
+            ("--memory", self.memory),
+            ("--uploads", self.uploads),
+        ]
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+        all.extend(self.release.map(|release| format!("--release={release}")));
+        all.extend(self.timeout.map(|timeout| format!("--timeout={timeout}")));
+        all.extend(self.allow.iter().map(|glob| format!("--allow={glob}")));
+        all.extend(self.allow_load.then(|| "--allow-load".to_owned()));
+        all.into_iter().map(OsString::from).collect()
+    }
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ServeSessionArgs {
+    /// The number of the session, for its line of the log
+    #[arg(long)]
+    number: u64,
+    /// Where uploads go
+    #[arg(long)]
+    directory: PathBuf,
+    /// What the key of a client must be
+    #[arg(long, default_value = "")]
+    key: String,
+    /// The key that the answer has
+    #[arg(long, default_value = "")]
+    name: String,
+    #[command(flatten)]
+    permits: SessionArgs,
+}
+
+/// Serves the client on stdin, and writes one line on stderr: what the session came to.
+///
+/// # Errors
+///
+/// Stdin is no socket.
+pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Signal, set_parent_process_death_signal};
+        // Where the kernel has no such thing the session ends with its connection.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    }
+    let began = Instant::now();
+    let stream = TcpStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let peer = stream.peer_addr().map_err(CliError::new)?;
+    // A request waits for its answer: nothing is to be gathered.
+    stream.set_nodelay(true)?;
+    let watch = Arc::new(SessionWatch::default());
+    let permits = args.permits;
+    let options = ServerOptions {
+        key: args.key,
+        name: args.name,
+        release: permits.release,
+        allow: permits.allow,
+        allow_load: permits.allow_load,
+        largest: permits.largest,
+        memory: permits.memory,
+        uploads: permits.uploads,
+        timeout: permits.timeout.map(Duration::from_secs_f64),
+        watch: Some(watch.clone()),
+        ..ServerOptions::new(args.directory)
+    };
+    let line = move |report: &str| {
+        let seconds = began.elapsed().as_secs_f64();
+        output::note(format_args!(
+            "session {} from {peer}: {report}, {seconds:.3} s",
+            args.number
+        ));
+    };
+    let ends = line.clone();
+    let mut second = stream.try_clone()?;
+    std::thread::spawn(move || {
+        watch.wait();
+        // The thread of the session notices by itself where it waits for a packet.
+        std::thread::sleep(Duration::from_millis(200));
+        // A client that does not read is not waited for.
+        let _ = second.set_limit(Some(Duration::from_secs(1)));
+        if watch.expire(&mut second) {
+            ends("its time was over during a call");
+        }
+        std::process::exit(0);
+    });
+    let report = serve(stream, &options);
+    line(&text_of(&report));
+    // Without unloading what the client loaded: it is the client's code, and nothing needs its end.
+    std::process::exit(0);
+}
+
+/// What a session came to, in a line.
+fn text_of(report: &SessionReport) -> String {
+    let SessionReport {
+        key,
+        release,
+        requests,
+        received,
+        end,
+        ..
+    } = report;
+    let release = match release {
+        Some(release) => format!("as {release}"),
+        None => "of any release".to_owned(),
+    };
+    let key = key.escape_debug();
+    format!("`{key}` {release}, {requests} requests, {received} bytes, {end}")
+}

@@ -1,0 +1,109 @@
+//! The files of a session: all in one directory, whatever their names say (RPC-92).
+
+use super::super::RPC_92;
+use crate::function::{Error, ErrorKind, Result};
+use crate::rule::Kind;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The directory, and how much may still be written to it.
+pub(super) struct Directory {
+    path: PathBuf,
+    left: AtomicU64,
+}
+
+impl Directory {
+    /// The directory at `path`, for `bytes` of uploads.
+    pub(super) fn new(path: PathBuf, bytes: u64) -> Directory {
+        Directory {
+            path,
+            left: AtomicU64::new(bytes),
+        }
+    }
+
+    /// The path of the file `name`.
+    ///
+    /// # Errors
+    ///
+    /// RPC-92 for a name that is not one of a file in the directory.
+    pub(super) fn path_of(&self, name: &str) -> Result<PathBuf> {
+        let mut parts = Path::new(name).components();
+        let plain = matches!(
+            (parts.next(), parts.next()),
+            (Some(Component::Normal(part)), None) if part == name
+        );
+        // RPC-92: upstream joins the name to the directory, so that `..` and an absolute name lead anywhere.
+        RPC_92.demand(Kind::Malformed, plain && !name.contains('\0'), || {
+            format!(
+                "`{}` is no name of a file of the session",
+                name.escape_debug()
+            )
+        })?;
+        let path = self.path.join(name);
+        // Uploaded code that runs may make one; a server that follows it would write for the next upload elsewhere.
+        let link = std::fs::symlink_metadata(&path).is_ok_and(|file| file.is_symlink());
+        RPC_92.demand(Kind::Malformed, !link, || format!("`{name}` is a link"))?;
+        Ok(path)
+    }
+
+    /// Writes the file `name`, which may be there.
+    ///
+    /// # Errors
+    ///
+    /// RPC-92 for the name, or of kind limit for too many bytes in all; what the system reports.
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.path_of(name)?;
+        let length = bytes.len() as u64;
+        let taken = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(length)
+            });
+        RPC_92.demand(Kind::Limit, taken.is_ok(), || {
+            format!("{length} bytes are more than the uploads of this session may still have")
+        })?;
+        std::fs::write(&path, bytes).map_err(|error| failed(name, &error))
+    }
+
+    /// The bytes of the file `name`.
+    ///
+    /// # Errors
+    ///
+    /// RPC-92 for the name; what the system reports.
+    pub(super) fn read(&self, name: &str) -> Result<Vec<u8>> {
+        let path = self.path_of(name)?;
+        std::fs::read(&path).map_err(|error| failed(name, &error))
+    }
+
+    /// Removes the file `name`. That there is none is no error.
+    ///
+    /// # Errors
+    ///
+    /// RPC-92 for the name; what the system reports.
+    pub(super) fn remove(&self, name: &str) -> Result<()> {
+        match std::fs::remove_file(self.path_of(name)?) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(name, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The names of all files, each with a comma behind it, as the server of C++ has them.
+    ///
+    /// # Errors
+    ///
+    /// What the system reports.
+    pub(super) fn list(&self) -> Result<String> {
+        let entries = std::fs::read_dir(&self.path).map_err(|error| failed(".", &error))?;
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        Ok(names.iter().flat_map(|name| [name, ","]).collect())
+    }
+}
+
+/// The client learns the name that it wrote, and not where the directory is.
+fn failed(name: &str, error: &std::io::Error) -> Error {
+    let message = format!("file `{}`: {error}", name.escape_debug());
+    Error::new(ErrorKind::Runtime, message)
+}

@@ -1,0 +1,261 @@
+//! What a client may call by name: the functions of every server, and those that the patterns of its options name (RPC-89).
+
+use super::super::{RPC_89, RPC_90};
+use super::directory::Directory;
+use super::{ServerOptions, timing};
+use crate::function::{Error, ErrorKind, Function, Result, registry};
+use crate::module::{self, Module};
+use crate::rule::Kind;
+use crate::value::{Any, AnyView, Bytes, Str, bytes_bytes, str_bytes};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The functions of a session.
+pub(super) struct Functions {
+    own: BTreeMap<&'static str, Function>,
+    allow: Arc<[String]>,
+}
+
+impl Functions {
+    /// Of a session with these options.
+    pub(super) fn new(options: &ServerOptions) -> Functions {
+        let directory = Directory::new(options.directory.clone(), options.uploads);
+        let directory = Arc::new(directory);
+        let allow: Arc<[String]> = options.allow.clone().into();
+        let mut own = BTreeMap::new();
+        files(&directory, &mut own);
+        modules(&directory, options.allow_load, &mut own);
+        tests(&mut own);
+        let (patterns, named) = (allow.clone(), own.clone());
+        own.insert(
+            "runtime.RPCTimeEvaluator",
+            Function::from_packed(move |args| {
+                let global = |name: &str| match named.get(name) {
+                    Some(function) => Ok(function.clone()),
+                    None => match global(name, &patterns)? {
+                        Some(function) => Ok(function),
+                        None => registry::require(name),
+                    },
+                };
+                Ok(timing::evaluator(args, global)?.into())
+            }),
+        );
+        // Clients cut copies to what it returns, and look it up anew for every copy where there is none.
+        let largest = i64::try_from(options.largest).unwrap_or(i64::MAX);
+        own.insert(
+            "tvm.rpc.server.GetCRTMaxPacketSize",
+            Function::from_packed(move |_| Ok(largest.into())),
+        );
+        Functions { own, allow }
+    }
+
+    /// The function of this name; `None` where there is none.
+    ///
+    /// # Errors
+    ///
+    /// RPC-89 for one that is there and may not be called.
+    pub(super) fn lookup(&self, name: &str) -> Result<Option<Function>> {
+        match self.own.get(name) {
+            Some(function) => Ok(Some(function.clone())),
+            None => global(name, &self.allow),
+        }
+    }
+}
+
+/// A function of the process, if the patterns name it.
+///
+/// # Errors
+///
+/// RPC-89.
+fn global(name: &str, allow: &[String]) -> Result<Option<Function>> {
+    let Some(function) = registry::lookup(name) else {
+        return Ok(None);
+    };
+    // RPC-89: upstream calls any name that is registered, process starters and loaders among them.
+    let allowed = allow.iter().any(|pattern| fits(pattern, name));
+    RPC_89.demand(Kind::Unsupported, allowed, || {
+        format!(
+            "this server does not allow `{name}` to be called: its option `allow` does not name it"
+        )
+    })?;
+    Ok(Some(function))
+}
+
+/// Whether `text` fits `pattern`, in which `*` is any text and `?` any character.
+fn fits(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
+    let (mut at, mut read) = (0, 0);
+    // Where the last star was, and up to where it stands for text: the only place to go back to.
+    let mut star: Option<(usize, usize)> = None;
+    while read < text.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, read));
+                at += 1;
+            }
+            Some(wanted) if *wanted == '?' || text.get(read) == Some(wanted) => {
+                at += 1;
+                read += 1;
+            }
+            _ => match star {
+                Some((place, until)) => {
+                    star = Some((place, until + 1));
+                    (at, read) = (place + 1, until + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.iter().skip(at).all(|rest| *rest == '*')
+}
+
+/// The functions about files.
+fn files(directory: &Arc<Directory>, own: &mut BTreeMap<&'static str, Function>) {
+    type File = fn(&Directory, &[AnyView<'_>]) -> Result<Any>;
+    let all: [(&str, File); 5] = [
+        ("tvm.rpc.server.workpath", |directory, args| {
+            let path = directory.path_of(name(args)?)?;
+            Ok(path.to_string_lossy().into_owned().into())
+        }),
+        ("tvm.rpc.server.upload", |directory, args| {
+            let content = args.get(1).and_then(bytes_bytes);
+            let content = content.ok_or_else(|| wrong("upload", "a name and bytes"))?;
+            directory.write(name(args)?, content)?;
+            Ok(Any::none())
+        }),
+        ("tvm.rpc.server.download", |directory, args| {
+            Ok(Bytes::new(directory.read(name(args)?)?).into())
+        }),
+        ("tvm.rpc.server.remove", |directory, args| {
+            directory.remove(name(args)?)?;
+            Ok(Any::none())
+        }),
+        ("tvm.rpc.server.listdir", |directory, _| {
+            Ok(directory.list()?.into())
+        }),
+    ];
+    for (name, body) in all {
+        let directory = directory.clone();
+        own.insert(
+            name,
+            Function::from_packed(move |args| body(&directory, args)),
+        );
+    }
+}
+
+/// The functions about modules.
+fn modules(
+    directory: &Arc<Directory>,
+    allow_load: bool,
+    own: &mut BTreeMap<&'static str, Function>,
+) {
+    let of = directory.clone();
+    let load = move |args: &[AnyView<'_>]| -> Result<Any> {
+        let name = name(args)?;
+        let path = of.path_of(name)?;
+        // RPC-90: what is loaded runs, with all rights of this process.
+        RPC_90.demand(Kind::Unsupported, allow_load, || {
+            format!("this server does not load what clients upload (`{name}`): its option `allow-load` is off")
+        })?;
+        let linked = !matches!(name.rsplit_once('.'), Some((_, "o" | "tar")));
+        RPC_90.demand(Kind::Unsupported, linked, || {
+            format!("`{name}` must be linked before it is uploaded: this server starts no compiler")
+        })?;
+        // SAFETY: the option is the promise that uploaded files are trusted code.
+        let module = unsafe { module::load(&path) }?;
+        Ok(module.into())
+    };
+    own.insert("tvm.rpc.server.load_module", Function::from_packed(load));
+    let of = directory.clone();
+    let download = move |args: &[AnyView<'_>]| -> Result<Any> {
+        let name = name(args)?;
+        match name.rsplit_once('.') {
+            Some((_, "so" | "dylib")) => Ok(Bytes::new(of.read(name)?).into()),
+            _ => Err(Error::new(
+                ErrorKind::Runtime,
+                format!("Do not know how to link {name}"),
+            )),
+        }
+    };
+    own.insert(
+        "tvm.rpc.server.download_linked_module",
+        Function::from_packed(download),
+    );
+    own.insert(
+        "tvm.rpc.server.ImportModule",
+        Function::from_packed(|args| {
+            module(args, 0)?.import(module(args, 1)?)?;
+            Ok(Any::none())
+        }),
+    );
+    own.insert(
+        "tvm.rpc.server.ModuleGetFunction",
+        Function::from_packed(|args| {
+            let name = args.get(1).and_then(str_bytes);
+            let name = name.and_then(|name| std::str::from_utf8(name).ok());
+            let name = name.ok_or_else(|| wrong("ModuleGetFunction", "a module and a name"))?;
+            // Up to 0.17 the third argument is an integer; 0.8 passes 0.
+            let imports = args.get(2).is_some_and(|flag| flag.as_raw().int() != 0);
+            Ok(module(args, 0)?.function(name, imports)?.into())
+        }),
+    );
+}
+
+/// What every server of Python has for tests of connections.
+fn tests(own: &mut BTreeMap<&'static str, Function>) {
+    own.insert(
+        "rpc.test.addone",
+        Function::from_typed(|value: i64| value.wrapping_add(1)),
+    );
+    own.insert(
+        "rpc.test.strcat",
+        Function::from_typed(|text: Str, number: i64| format!("{}:{number}", text.to_text())),
+    );
+    own.insert(
+        "rpc.test.except",
+        Function::from_typed(|text: Str| -> Result<Any> {
+            Err(Error::new(ErrorKind::Value, text.to_text().as_bytes()))
+        }),
+    );
+}
+
+/// The first argument, a name.
+fn name<'a>(args: &'a [AnyView<'_>]) -> Result<&'a str> {
+    let text = args.first().and_then(str_bytes);
+    let text = text.and_then(|text| std::str::from_utf8(text).ok());
+    text.ok_or_else(|| wrong("a function about files", "a name first"))
+}
+
+/// The argument at `at`, a module.
+fn module(args: &[AnyView<'_>], at: usize) -> Result<Module> {
+    let module = args.get(at).and_then(|arg| Module::try_from(*arg).ok());
+    module.ok_or_else(|| wrong("a function about modules", "a module"))
+}
+
+/// A TypeError.
+fn wrong(what: &str, wanted: &str) -> Error {
+    Error::new(ErrorKind::Type, format!("{what} takes {wanted}"))
+}
+
+#[cfg(test)]
+mod unit {
+    use super::fits;
+
+    #[test]
+    fn a_pattern_fits_names() {
+        for (pattern, name, expected) in [
+            ("a.b", "a.b", true),
+            ("a.b", "a.bc", false),
+            ("a.*", "a.b.c", true),
+            ("a.*", "b.a.b", false),
+            ("*", "", true),
+            ("?", "", false),
+            ("*.c?*", "a.b.cd", true),
+            ("*ab", "aab", true),
+            ("**x", "yx", true),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! Memory of devices, and copies. A client has tokens, ranges of numbers that no address is; what it names is held to the allocation
+//! before a device sees it (RPC-86, RPC-87).
+
+use super::super::{RPC_86, RPC_87, TensorBlock};
+use crate::device::{
+    CopyRequest, Device, DeviceApi, Dtype, Manager, Space, Stream, TensorRef, byte_size,
+};
+use crate::function::{Error, Result};
+use crate::object::Tensor;
+use crate::release::Release;
+use crate::rule::Kind;
+use std::collections::BTreeMap;
+
+/// The first token: above those of handles.
+const FIRST: u64 = 1 << 40;
+
+/// Tokens are this far apart at least, so that a number behind the end of an allocation is in none.
+const GUARD: u64 = 1 << 12;
+
+/// The allocations of a session.
+pub(super) struct Memory {
+    next: u64,
+    regions: BTreeMap<u64, Region>,
+    /// How many bytes may still be allocated.
+    left: u64,
+}
+
+/// One allocation.
+struct Region {
+    device: Device,
+    space: Space,
+    size: u64,
+    /// Whether the client allocated it, so that it frees it. What a tensor has goes with the tensor.
+    is_client: bool,
+    writable: bool,
+}
+
+/// A place that was checked: `offset` bytes into `space`, where the bytes that were named are.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) space: Space,
+    pub(super) offset: usize,
+}
+
+/// What a copy to the client has.
+pub(super) enum Content {
+    /// Copied from a device.
+    Owned(Vec<u8>),
+    /// In the memory of the host, where it stays until the next request.
+    InPlace(Space, usize),
+}
+
+impl Content {
+    /// The bytes.
+    ///
+    /// # Safety
+    ///
+    /// No request was dealt with since the content was made, and none is while the slice lives.
+    pub(super) unsafe fn as_slice(&self) -> &[u8] {
+        match self {
+            Content::Owned(bytes) => bytes,
+            // SAFETY: `Memory::read` checked that the allocation has these bytes, which were written when it was made; only
+            // requests free it or write to it.
+            Content::InPlace(space, nbytes) => unsafe {
+                std::slice::from_raw_parts(space.0.cast(), *nbytes)
+            },
+        }
+    }
+}
+
+impl Memory {
+    /// Without an allocation; `bytes` may be allocated at a time.
+    pub(super) fn new(bytes: u64) -> Memory {
+        Memory {
+            next: FIRST,
+            regions: BTreeMap::new(),
+            left: bytes,
+        }
+    }
+
+    /// Allocates bytes.
+    ///
+    /// # Errors
+    ///
+    /// RPC-86 of kind limit for more than the session may have; what the device answers.
+    pub(super) fn alloc(
+        &mut self,
+        device: Device,
+        nbytes: i64,
+        alignment: i64,
+        hint: Dtype,
+    ) -> Result<u64> {
+        let size = u64::try_from(nbytes).unwrap_or(u64::MAX);
+        // An alignment below 0 is one that no device has.
+        let alignment = usize::try_from(alignment).unwrap_or(usize::MAX);
+        self.make(device, size, |api| {
+            api.alloc(device, size_of_host(size), alignment, hint)
+        })
+    }
+
+    /// Allocates the memory of a tensor.
+    ///
+    /// # Errors
+    ///
+    /// RPC-86 of kind limit; what the device answers, for the shape or the scope too.
+    pub(super) fn alloc_scoped(
+        &mut self,
+        block: &TensorBlock,
+        scope: Option<&str>,
+        release: Release,
+    ) -> Result<u64> {
+        let size = size_of(block, release)?;
+        self.make(block.device, size, |api| {
+            api.alloc_scoped(block.device, &block.shape, block.dtype, scope)
+        })
+    }
+
+    /// Enters what `alloc` returns.
+    fn make(
+        &mut self,
+        device: Device,
+        size: u64,
+        alloc: impl FnOnce(&dyn DeviceApi) -> Result<Space>,
+    ) -> Result<u64> {
+        let left = self.left.checked_sub(size);
+        // RPC-86: before the device is called, which may reserve what it cannot have.
+        let Some(left) = left else {
+            let message = format!("{size} bytes, this session may allocate {} more", self.left);
+            return Err(RPC_86.rejected(Kind::Limit, message).into());
+        };
+        let api = api_of(device)?;
+        let space = alloc(api)?;
+        if device.kind == Device::CPU.kind && !space.is_null() {
+            // What another session or the server itself left there is not for the client.
+            // SAFETY: the device just allocated as many bytes.
+            unsafe { std::ptr::write_bytes(space.0.cast::<u8>(), 0, size_of_host(size)) };
+        }
+        self.left = left;
+        Ok(self.enter(Region {
+            device,
+            space,
+            size,
+            is_client: true,
+            writable: true,
+        }))
+    }
+
+    /// Enters the memory of a tensor that a function returned.
+    pub(super) fn enter_tensor(&mut self, tensor: &Tensor) -> u64 {
+        let dl = tensor.dl();
+        let size = dl.byte_offset.saturating_add(tensor.nbytes() as u64);
+        self.enter(Region {
+            device: Device::from(dl.device),
+            space: Space(dl.data),
+            size,
+            is_client: false,
+            writable: !tensor.is_read_only(),
+        })
+    }
+
+    fn enter(&mut self, region: Region) -> u64 {
+        let token = self.next;
+        let room = region.size.saturating_add(GUARD).next_multiple_of(GUARD);
+        self.next = token.saturating_add(room);
+        self.regions.insert(token, region);
+        token
+    }
+
+    /// A tensor ended, whose data had this token.
+    pub(super) fn leave_tensor(&mut self, token: u64) {
+        self.regions.remove(&token);
+    }
+
+    /// Frees an allocation of the client.
+    ///
+    /// # Errors
+    ///
+    /// RPC-86 for a token that is none, of another device, or of a tensor; what the device answers.
+    pub(super) fn free(&mut self, device: Device, token: u64) -> Result<()> {
+        let own = self
+            .regions
+            .get(&token)
+            .is_some_and(|region| region.is_client && region.device == device);
+        let region = own.then(|| self.regions.remove(&token)).flatten();
+        let Some(region) = region else {
+            let message = format!("{token:#x} is no allocation of this client on this device");
+            return Err(RPC_86.rejected(Kind::Missing, message).into());
+        };
+        self.left = self.left.saturating_add(region.size);
+        region.free()
+    }
+
+    /// Where `nbytes` bytes are, `offset` bytes behind what has the token `data`.
+    ///
+    /// # Errors
+    ///
+    /// RPC-86 for a token that is none, or is of another device; RPC-87 for bytes that are not all in the allocation, or are not to
+    /// be written.
+    pub(super) fn place(
+        &self,
+        data: u64,
+        device: Device,
+        offset: u64,
+        nbytes: u64,
+        write: bool,
+    ) -> Result<Place> {
+        if nbytes == 0 && data == 0 {
+            return Ok(Place {
+                space: Space::NULL,
+                offset: 0,
+            });
+        }
+        // A token may be moved on: clients of upstream compute with what they take for an address.
+        let found = self.regions.range(..=data).next_back();
+        let within = found.filter(|(token, region)| data - **token <= region.size);
+        let Some((token, region)) = within else {
+            let message = format!("{data:#x} is no memory of this session, or was freed");
+            return Err(RPC_86.rejected(Kind::Missing, message).into());
+        };
+        RPC_86.demand(Kind::Type, region.device == device, || {
+            format!(
+                "memory {data:#x} is of {:?}, not of {device:?}",
+                region.device
+            )
+        })?;
+        let start = (data - token).checked_add(offset);
+        let end = start.and_then(|start| start.checked_add(nbytes));
+        RPC_87.demand(
+            Kind::Malformed,
+            end.is_some_and(|end| end <= region.size),
+            || {
+                let size = region.size;
+                format!(
+                    "{nbytes} bytes at {offset} of memory {data:#x} are beyond its {size} bytes"
+                )
+            },
+        )?;
+        RPC_87.demand(Kind::Malformed, region.writable || !write, || {
+            format!("memory {data:#x} is not to be written")
+        })?;
+        Ok(Place {
+            space: region.space,
+            offset: size_of_host(start.unwrap_or_default()),
+        })
+    }
+
+    /// Where the elements of a tensor are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Memory::place`]; DEV-15 for a shape that has no size.
+    pub(super) fn place_of(&self, block: &TensorBlock, release: Release) -> Result<Place> {
+        let nbytes = size_of(block, release)?;
+        self.place(block.data, block.device, block.byte_offset, nbytes, false)
+    }
+
+    /// `nbytes` bytes for the client.
+    ///
+    /// # Errors
+    ///
+    /// As [`Memory::place`]; what the device answers.
+    pub(super) fn read(
+        &self,
+        data: u64,
+        device: Device,
+        offset: u64,
+        nbytes: u64,
+    ) -> Result<Content> {
+        let place = self.place(data, device, offset, nbytes, false)?;
+        // Not more than an allocation has: `place` looked.
+        let nbytes = size_of_host(nbytes);
+        if device.kind == Device::CPU.kind {
+            if nbytes == 0 {
+                return Ok(Content::Owned(Vec::new()));
+            }
+            let start = place.space.0.cast::<u8>().wrapping_add(place.offset);
+            return Ok(Content::InPlace(Space(start.cast()), nbytes));
+        }
+        let mut bytes = vec![0; nbytes];
+        let host = Place {
+            space: Space(bytes.as_mut_ptr().cast()),
+            offset: 0,
+        };
+        // SAFETY: `place` has the bytes, and so has `bytes`, which lives until the copy is done.
+        unsafe { copy((place, device), (host, Device::CPU), nbytes, device) }?;
+        Ok(Content::Owned(bytes))
+    }
+
+    /// Writes bytes of the client.
+    ///
+    /// # Errors
+    ///
+    /// As [`Memory::place`]; what the device answers.
+    pub(super) fn write(&self, data: u64, device: Device, offset: u64, bytes: &[u8]) -> Result<()> {
+        let place = self.place(data, device, offset, bytes.len() as u64, true)?;
+        let host = Place {
+            space: Space::host(bytes.as_ptr()),
+            offset: 0,
+        };
+        // SAFETY: `place` has as many bytes as `bytes`, which lives until the copy is done.
+        unsafe { copy((host, Device::CPU), (place, device), bytes.len(), device) }
+    }
+
+    /// Copies between two tensors of the session.
+    ///
+    /// # Errors
+    ///
+    /// As [`Memory::place`]; DEV-16, DEV-20 for tensors that do not fit; what the device answers.
+    pub(super) fn copy(
+        &self,
+        from: &TensorBlock,
+        to: &TensorBlock,
+        stream: Stream,
+        release: Release,
+    ) -> Result<()> {
+        let source = self.place_of(from, release)?;
+        let nbytes = size_of(to, release)?;
+        let target = self.place(to.data, to.device, to.byte_offset, nbytes, true)?;
+        let (from, to) = (tensor_ref(from, source), tensor_ref(to, target));
+        // SAFETY: both places were held to their allocations.
+        unsafe { Manager::global().copy_tensor(&from, &to, stream) }
+    }
+}
+
+impl Region {
+    /// Gives the memory back.
+    fn free(self) -> Result<()> {
+        let api = api_of(self.device)?;
+        // SAFETY: allocated by this device in `Memory::make`, and taken out of the table, so that it is not freed or used again.
+        unsafe { api.free(self.device, self.space) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        for (_, region) in std::mem::take(&mut self.regions) {
+            if region.is_client {
+                // No one is left to be told of an error.
+                drop(region.free());
+            }
+        }
+    }
+}
+
+/// Copies by the device `by`, and waits for it.
+///
+/// # Errors
+///
+/// What the device answers.
+///
+/// # Safety
+///
+/// Both sides have `nbytes` bytes.
+unsafe fn copy(
+    (from, from_device): (Place, Device),
+    (to, to_device): (Place, Device),
+    nbytes: usize,
+    by: Device,
+) -> Result<()> {
+    if nbytes == 0 {
+        return Ok(());
+    }
+    let api = api_of(by)?;
+    let request = CopyRequest {
+        from: from.space,
+        from_offset: from.offset,
+        to: to.space,
+        to_offset: to.offset,
+        nbytes,
+        from_device,
+        to_device,
+        hint: Dtype::UINT8,
+    };
+    // SAFETY: by this contract; both sides live until the sync below.
+    unsafe { api.copy(&request, Stream::DEFAULT) }?;
+    api.sync(by, Stream::DEFAULT)
+}
+
+/// The API of a device of this machine.
+///
+/// # Errors
+///
+/// RPC-86 for a device of another machine: its number has a session mask in it. What the manager answers.
+pub(super) fn api_of(device: Device) -> Result<&'static dyn DeviceApi> {
+    // RPC-86: upstream hands 128 and above to its own client of RPC, and follows -1 out of its table.
+    RPC_86.demand(Kind::Unsupported, (1..128).contains(&device.kind), || {
+        format!("{} is no type of device that a server has", device.kind)
+    })?;
+    Manager::global().api(device.kind)
+}
+
+/// The bytes of a tensor.
+///
+/// # Errors
+///
+/// RPC-87 for a shape that has no size.
+pub(super) fn size_of(block: &TensorBlock, release: Release) -> Result<u64> {
+    match byte_size(&block.shape, block.dtype, release) {
+        Some(nbytes) => Ok(nbytes as u64),
+        None => {
+            let message = format!("a tensor of shape {:?} has no size in bytes", block.shape);
+            let broken: Error = RPC_87.rejected(Kind::Malformed, message).into();
+            Err(broken)
+        }
+    }
+}
+
+/// A tensor where it was found.
+fn tensor_ref(block: &TensorBlock, place: Place) -> TensorRef<'_> {
+    TensorRef {
+        data: place.space,
+        device: block.device,
+        dtype: block.dtype,
+        shape: &block.shape,
+        strides: None,
+        byte_offset: place.offset as u64,
+    }
+}
+
+/// The crate is for machines of 64 bits.
+fn size_of_host(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,81 @@
+//! The server's half: one session over any stream. Which process it runs in is for its caller to choose; the command line starts one
+//! for each session.
+//!
+//! | file | what | rules |
+//! |---|---|---|
+//! | `session` | [`serve`]: the hello, then request and answer until either side ends it | RPC-80 .. RPC-83 |
+//! | `era` | by which release's rules the client writes | RPC-84 |
+//! | `handles` | the objects of the session, behind tokens | RPC-85 |
+//! | `memory` | memory, copies and streams of devices | RPC-86, RPC-87 |
+//! | `values` | arguments and results, between packets and the runtime | RPC-88 |
+//! | `functions` | what a client may call | RPC-89, RPC-90 |
+//! | `timing` | `runtime.RPCTimeEvaluator` | RPC-91 |
+//! | `directory` | files of the session | RPC-92 |
+//! | `watch` | ends a session whose time is over while a function of it runs | RPC-83 |
+
+mod directory;
+mod era;
+mod functions;
+mod handles;
+mod memory;
+mod session;
+mod timing;
+mod values;
+mod watch;
+
+pub use session::{SessionEnd, SessionReport, serve};
+pub use watch::SessionWatch;
+
+use crate::release::Release;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a server permits, and to whom.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// What the key of a client must be behind `client:`.
+    pub key: String,
+    /// The key that the answer has behind `server:`. A tracker hands out `key` with a random part behind it, and this is without.
+    pub name: String,
+    /// The release of the clients; `None` to find it out from the first packet with an argument (RPC-84).
+    pub release: Option<Release>,
+    /// Patterns of functions that may be called besides those of the server (RPC-89). `*` is any text, `?` any character.
+    pub allow: Vec<String>,
+    /// Whether a file that was uploaded may be loaded. Its code then runs with all rights of this process (RPC-90).
+    pub allow_load: bool,
+    /// The largest packet, in bytes (RPC-13).
+    pub largest: u64,
+    /// The bytes that all allocations of the session may have at a time.
+    pub memory: u64,
+    /// The bytes that all uploads of the session may have together.
+    pub uploads: u64,
+    /// The longest session. A client may state a shorter time (RPC-05).
+    pub timeout: Option<Duration>,
+    /// How long a client may take for its hello.
+    pub handshake: Duration,
+    /// Where uploads go. It is there, and is of this session alone.
+    pub directory: PathBuf,
+    /// What ends the session where its time is over during a call; without it the call ends first.
+    pub watch: Option<Arc<SessionWatch>>,
+}
+
+impl ServerOptions {
+    /// Of a server without a key that permits nothing but the functions of servers, with files in `directory`.
+    pub fn new(directory: impl Into<PathBuf>) -> ServerOptions {
+        ServerOptions {
+            key: String::new(),
+            name: String::new(),
+            release: None,
+            allow: Vec::new(),
+            allow_load: false,
+            largest: super::Protocol::LARGEST,
+            memory: 16 << 30,
+            uploads: 4 << 30,
+            timeout: None,
+            handshake: Duration::from_secs(10),
+            directory: directory.into(),
+            watch: None,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `runtime.RPCTimeEvaluator`: a function that calls another one and returns how long that took (RPC-91).
+
+use super::super::RPC_91;
+use crate::device::timer::{Evaluator, to_bytes};
+use crate::device::{self, Device, Manager};
+use crate::function::{Error, Function, Result};
+use crate::module::Module;
+use crate::rule::Kind;
+use crate::value::{AnyView, Bytes, str_bytes};
+use std::time::Duration;
+
+/// What follows the first seven arguments, `[mod, name, device type, device id, number, repeat, min_repeat_ms]`, by their number.
+/// RPC-91: the text of the function to call first is always the last.
+struct Tail {
+    limit_zero_time_iterations: u64,
+    cooldown: u64,
+    repeats_to_cooldown: u64,
+}
+
+/// Makes the function. `global` looks up a function that is in no module.
+///
+/// # Errors
+///
+/// RPC-91 for arguments of no release; a module without the function.
+pub(super) fn evaluator(
+    args: &[AnyView<'_>],
+    global: impl Fn(&str) -> Result<Function>,
+) -> Result<Function> {
+    let int = |at: usize| -> Result<i64> {
+        let found = args.get(at).and_then(|arg| i64::try_from(*arg).ok());
+        found.ok_or_else(|| wrong(&format!("argument {at} is no integer")))
+    };
+    let count = |at: usize| -> Result<u64> {
+        // A number below 0 means no calls, no repetitions, no pause.
+        Ok(u64::try_from(int(at)?).unwrap_or(0))
+    };
+    let text = |at: usize| -> Result<String> {
+        let found = args.get(at).and_then(str_bytes);
+        let found = found.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        found.ok_or_else(|| wrong(&format!("argument {at} is no string")))
+    };
+    let none = Tail {
+        limit_zero_time_iterations: 100,
+        cooldown: 0,
+        repeats_to_cooldown: 1,
+    };
+    let (tail, first) = match args.len() {
+        8 => (none, 7),
+        10 => (
+            Tail {
+                cooldown: count(7)?,
+                repeats_to_cooldown: count(8)?,
+                ..none
+            },
+            9,
+        ),
+        // The last release puts the bytes of a cache to flush in front of the text.
+        number @ (11 | 12) => (
+            Tail {
+                limit_zero_time_iterations: count(7)?,
+                cooldown: count(8)?,
+                repeats_to_cooldown: count(9)?,
+            },
+            number - 1,
+        ),
+        number => {
+            return Err(wrong(&format!(
+                "{number} arguments are those of no release"
+            )));
+        }
+    };
+    let name = text(1)?;
+    let function = match args.first() {
+        Some(module) if !module.is_none() => {
+            let module = Module::try_from(*module).map_err(|_| wrong("argument 0 is no module"))?;
+            module.require(&name)?
+        }
+        _ => global(&name)?,
+    };
+    let before = match text(first)?.as_str() {
+        "" => None,
+        name => Some(global(name)?),
+    };
+    let id = |at: usize| -> Result<i32> {
+        i32::try_from(int(at)?).map_err(|_| wrong(&format!("argument {at} is no i32")))
+    };
+    let device = Device::new(id(2)?, id(3)?);
+    let evaluator = Evaluator {
+        number: count(4)?,
+        repeat: usize::try_from(count(5)?).unwrap_or(usize::MAX).min(MOST),
+        min_repeat: Duration::from_millis(count(6)?),
+        limit_zero_time_iterations: tail.limit_zero_time_iterations,
+        cooldown: Duration::from_millis(tail.cooldown),
+        repeats_to_cooldown: usize::try_from(tail.repeats_to_cooldown).unwrap_or(usize::MAX),
+    };
+    Ok(Function::from_packed(move |args| {
+        let api = Manager::global().api(device.kind)?;
+        let mut timer = device::timer(api, device)?;
+        let mut measure = |evaluator: &Evaluator| {
+            evaluator.run(api, device, &mut *timer, || function.call(args).map(drop))
+        };
+        let Some(before) = &before else {
+            return Ok(Bytes::new(to_bytes(&measure(&evaluator)?)).into());
+        };
+        // RPC-91: the function in front is called before each repetition, so that these are made one by one.
+        let once = Evaluator {
+            repeat: 1,
+            ..evaluator
+        };
+        let mut seconds = Vec::new();
+        for _ in 0..evaluator.repeat {
+            before.call(args)?;
+            seconds.extend(measure(&once)?);
+        }
+        Ok(Bytes::new(to_bytes(&seconds)).into())
+    }))
+}
+
+/// The most repetitions: 8 MiB of results.
+const MOST: usize = 1 << 20;
+
+/// RPC-91.
+fn wrong(message: &str) -> Error {
+    let message = format!("runtime.RPCTimeEvaluator: {message}");
+    RPC_91.rejected(Kind::Type, message).into()
+}

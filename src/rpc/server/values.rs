@@ -1,0 +1,322 @@
+//! Arguments of packets as those of functions, and results as values of packets (RPC-88).
+
+use super::super::{PackedValue, RPC_85, RPC_88, TensorBlock};
+use super::era::Era;
+use super::handles::{Handles, Held};
+use super::memory::Memory;
+use crate::device::{Device, Dtype};
+use crate::function::{Error, Function, Result};
+use crate::module::Module;
+use crate::object::Tensor;
+use crate::rule::Kind;
+use crate::value::{
+    Any, AnyPayload, AnyView, ByteArray, DLDataType, DLDevice, DLTensor, ObjectRef, RawAny, Str,
+    bytes_bytes, index, str_bytes,
+};
+use std::borrow::Cow;
+use std::ffi::{CString, c_void};
+
+/// An argument, with what its view borrows.
+pub(super) enum Prepared {
+    Value(Any),
+    Text(CString),
+    Bytes(Box<ByteArray>),
+    Tensor(Box<(DLTensor, Vec<i64>)>),
+    Pointer(*mut c_void),
+}
+
+/// Turns arguments into what a function takes.
+///
+/// # Errors
+///
+/// RPC-85, RPC-86, RPC-87 for a handle that is none, or memory that a tensor is not in.
+///
+/// # Safety
+///
+/// The bytes that `args` borrow live as long as what is returned.
+pub(super) unsafe fn prepare(
+    args: &[PackedValue<'_>],
+    handles: &Handles,
+    memory: &Memory,
+    era: &Era,
+) -> Result<Vec<Prepared>> {
+    let one = |arg: &PackedValue<'_>| -> Result<Prepared> {
+        Ok(match arg {
+            PackedValue::None => Prepared::Value(Any::none()),
+            PackedValue::Int(value) => Prepared::Value((*value).into()),
+            // Upstream has one integer, of 64 bits, and reads this code as one.
+            PackedValue::Uint(value) => Prepared::Value((*value).into()),
+            PackedValue::Bool(value) => Prepared::Value((*value != 0).into()),
+            PackedValue::Float(value) => Prepared::Value((*value).into()),
+            PackedValue::Dtype(dtype, _) => Prepared::Value(DLDataType::from(*dtype).into()),
+            PackedValue::Device(device) => Prepared::Value(DLDevice::from(*device).into()),
+            PackedValue::Handle(token) => Prepared::Pointer(pointer(*token, handles)?),
+            PackedValue::Tensor(block) => Prepared::Tensor(tensor(block, memory, era)?),
+            PackedValue::Str(text) => Prepared::Text(c_string(text)),
+            PackedValue::StrObject(text, _) => Prepared::Value(Str::new(text).into()),
+            PackedValue::Bytes(bytes) | PackedValue::BytesObject(bytes, _) => {
+                Prepared::Bytes(Box::new(ByteArray::of(bytes)))
+            }
+            PackedValue::Module(token) => Prepared::Value(handles.module(*token)?.clone().into()),
+            PackedValue::Function(token) => {
+                Prepared::Value(handles.function(*token)?.clone().into_object().into())
+            }
+            PackedValue::Object(token, _) => Prepared::Value(object(*token, handles)?),
+        })
+    };
+    args.iter().map(one).collect()
+}
+
+impl Prepared {
+    /// What the function gets.
+    pub(super) fn view(&self) -> AnyView<'_> {
+        match self {
+            Prepared::Value(value) => value.view(),
+            Prepared::Text(text) => AnyView::c_str(text),
+            Prepared::Bytes(bytes) => {
+                let ptr = (&raw const **bytes).cast_mut().cast();
+                let cell = RawAny::of(index::BYTE_ARRAY, AnyPayload { ptr });
+                // SAFETY: a byte array, which this owns, of bytes that live as long (the contract of `prepare`).
+                unsafe { AnyView::from_raw(cell) }
+            }
+            // SAFETY: `tensor` described memory of the session, whose shape this owns.
+            Prepared::Tensor(described) => unsafe { AnyView::dltensor(&described.0) },
+            // SAFETY: null, or a pointer that a function of this process returned for others.
+            Prepared::Pointer(pointer) => unsafe { AnyView::handle(*pointer) },
+        }
+    }
+}
+
+/// The object behind a token, of whatever type.
+fn object(token: u64, handles: &Handles) -> Result<Any> {
+    Ok(match handles.get(token)? {
+        Held::Object(object) => object.clone().into(),
+        Held::Tensor(tensor, _) => tensor.clone().into(),
+        Held::Module(module) => module.clone().into(),
+        Held::Function(function) => function.clone().into_object().into(),
+        Held::Opaque(_) | Held::Stream(..) => {
+            let message = format!("handle {token:#x} is no object");
+            return Err(RPC_85.rejected(Kind::Type, message).into());
+        }
+    })
+}
+
+/// The pointer behind a token: one that a function returned, or a stream; 0 is null.
+fn pointer(token: u64, handles: &Handles) -> Result<*mut c_void> {
+    if token == 0 {
+        return Ok(std::ptr::null_mut());
+    }
+    match handles.get(token)? {
+        Held::Opaque(pointer) => Ok(*pointer),
+        Held::Stream(_, stream) => Ok(stream.handle()),
+        // RPC-85: any other number would be followed as an address.
+        _ => {
+            let message = format!("handle {token:#x} is no pointer");
+            Err(RPC_85.rejected(Kind::Type, message).into())
+        }
+    }
+}
+
+/// A description of the memory that `block` names.
+fn tensor(block: &TensorBlock, memory: &Memory, era: &Era) -> Result<Box<(DLTensor, Vec<i64>)>> {
+    let place = memory.place_of(block, era.release())?;
+    let mut shape = block.shape.clone();
+    let dl = DLTensor {
+        data: place.space.0,
+        device: DLDevice::from(block.device),
+        // Not more than an i32: the packet had an i32 of them.
+        ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
+        dtype: DLDataType::from(block.dtype),
+        // The block of the heap stays where it is when the vector moves.
+        shape: shape.as_mut_ptr(),
+        strides: std::ptr::null_mut(),
+        byte_offset: place.offset as u64,
+    };
+    Ok(Box::new((dl, shape)))
+}
+
+/// The text up to the first NUL: what its receiver reads of it (RPC-44).
+fn c_string(text: &[u8]) -> CString {
+    let end = text.iter().position(|byte| *byte == 0);
+    let text = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
+    CString::new(text).unwrap_or_default()
+}
+
+/// A string of a packet.
+pub(super) fn text(text: impl Into<Vec<u8>>) -> PackedValue<'static> {
+    let mut bytes = text.into();
+    // RPC-44: the client reads up to the first NUL.
+    let end = bytes.iter().position(|byte| *byte == 0);
+    bytes.truncate(end.unwrap_or(bytes.len()));
+    PackedValue::Str(Cow::Owned(bytes))
+}
+
+/// The type of a result up to 0.20, by what it is from 0.21 on.
+const LEGACY_TAGS: &[(i32, i64)] = &[
+    (index::NONE, 4),
+    (index::INT, 0),
+    (index::BOOL, 15),
+    (index::FLOAT, 2),
+    (index::OPAQUE, 3),
+    (index::DATA_TYPE, 5),
+    (index::DEVICE, 6),
+    (index::STR, 11),
+    (index::SMALL_STR, 11),
+    (index::BYTES, 12),
+    (index::SMALL_BYTES, 12),
+    (index::FUNCTION, 10),
+    (index::TENSOR, 13),
+    (index::MODULE, 9),
+];
+
+/// The type of a result, as clients of this era number it.
+fn tag(of: i32, era: &Era) -> i64 {
+    if era.release().minor() >= 22 {
+        return of.into();
+    }
+    if era.release().minor() == 21 {
+        // RPC-43: 0.22 renumbered five objects.
+        return match of {
+            index::ARRAY => 69,
+            index::MAP => 70,
+            index::SHAPE => 71,
+            index::TENSOR => 72,
+            // Strings and bytes of up to seven bytes are objects there too.
+            index::SMALL_STR => 65,
+            index::SMALL_BYTES => 66,
+            _ => of.into(),
+        };
+    }
+    let found = LEGACY_TAGS.iter().find(|(index, _)| *index == of);
+    // All other objects have one code.
+    found.map_or(8, |(_, tag)| *tag)
+}
+
+/// What a client gets of the result of a call: its type, and its value or a handle of it (RPC-88).
+///
+/// # Errors
+///
+/// RPC-85 of kind limit; RPC-88 for what no client of this era reads.
+pub(super) fn encode(
+    value: Any,
+    handles: &mut Handles,
+    memory: &mut Memory,
+    era: &Era,
+) -> Result<Vec<PackedValue<'static>>> {
+    let of = value.type_index();
+    let view = value.view();
+    let raw = view.as_raw();
+    let mut number = tag(of, era);
+    let plain = match of {
+        index::NONE => PackedValue::None,
+        index::INT => PackedValue::Int(raw.int()),
+        index::BOOL if era.has_bool() => PackedValue::Bool(raw.int()),
+        index::BOOL => {
+            number = tag(index::INT, era);
+            PackedValue::Int(raw.int())
+        }
+        index::FLOAT => PackedValue::Float(raw.float()),
+        index::DATA_TYPE => PackedValue::Dtype(Dtype::from(raw.dtype()), 0),
+        index::DEVICE => PackedValue::Device(Device::from(raw.device())),
+        index::OPAQUE => PackedValue::Handle(match raw.ptr() {
+            pointer if pointer.is_null() => 0,
+            pointer => handles.insert(Held::Opaque(pointer))?,
+        }),
+        index::STR | index::SMALL_STR => text(str_bytes(&view).unwrap_or_default()),
+        index::BYTES | index::SMALL_BYTES => {
+            let bytes = bytes_bytes(&view).unwrap_or_default();
+            PackedValue::Bytes(Cow::Owned(bytes.to_vec()))
+        }
+        _ => return encode_object(value, number, handles, memory, era),
+    };
+    Ok(vec![PackedValue::Int(number), plain])
+}
+
+/// [`encode`] of an object, which stays here.
+fn encode_object(
+    value: Any,
+    number: i64,
+    handles: &mut Handles,
+    memory: &mut Memory,
+    era: &Era,
+) -> Result<Vec<PackedValue<'static>>> {
+    let object = value
+        .into_object()
+        .map_err(|value| unsupported(value.type_index()))?;
+    let object = match Tensor::try_from(&Any::from(object.clone())) {
+        Ok(tensor) => return encode_tensor(tensor, number, handles, memory),
+        Err(_) => object,
+    };
+    let object = match Module::from_object(object) {
+        Ok(module) => {
+            let token = handles.insert(Held::Module(module))?;
+            return Ok(vec![PackedValue::Int(number), PackedValue::Handle(token)]);
+        }
+        Err(object) => object,
+    };
+    let held = match Function::from_object(object) {
+        Ok(function) => Held::Function(function),
+        Err(object) => other_object(object, era)?,
+    };
+    let token = handles.insert(held)?;
+    Ok(vec![PackedValue::Int(number), PackedValue::Handle(token)])
+}
+
+/// An object of no type that clients know.
+///
+/// # Errors
+///
+/// RPC-88 up to 0.15.
+fn other_object(object: ObjectRef, era: &Era) -> Result<Held> {
+    match era.has_objects() {
+        true => Ok(Held::Object(object)),
+        false => Err(unsupported(index::OBJECT)),
+    }
+}
+
+/// [`encode`] of a tensor: where its data is, and the tensor itself.
+fn encode_tensor(
+    tensor: Tensor,
+    number: i64,
+    handles: &mut Handles,
+    memory: &mut Memory,
+) -> Result<Vec<PackedValue<'static>>> {
+    let dl = tensor.dl();
+    let contiguous = crate::device::is_contiguous(
+        tensor.shape(),
+        strides_of(&tensor),
+        crate::release::Release::LAST,
+    );
+    // RPC-30: a block has no strides.
+    RPC_88.demand(Kind::Unsupported, contiguous, || {
+        "a tensor that does not lie in one piece".to_owned()
+    })?;
+    let (device, dtype) = (Device::from(dl.device), Dtype::from(dl.dtype));
+    let (shape, byte_offset) = (tensor.shape().to_vec(), dl.byte_offset);
+    let data = memory.enter_tensor(&tensor);
+    let token = handles.insert(Held::Tensor(tensor, data))?;
+    let block = TensorBlock {
+        data,
+        device,
+        dtype,
+        shape,
+        byte_offset,
+    };
+    Ok(vec![
+        PackedValue::Int(number),
+        PackedValue::Tensor(block),
+        PackedValue::Handle(token),
+    ])
+}
+
+/// The strides of a tensor.
+fn strides_of(tensor: &Tensor) -> Option<&[i64]> {
+    // SAFETY: the tensor is there, and its description with it.
+    unsafe { tensor.dl().strides() }
+}
+
+/// RPC-88.
+fn unsupported(of: i32) -> Error {
+    let message = format!("a result of type index {of} has no form for clients of this release");
+    RPC_88.rejected(Kind::Unsupported, message).into()
+}
