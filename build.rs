@@ -86,10 +86,12 @@ fn titles(root: &Path, spec: &[String], folder: &Path) {
     }
 }
 
-/// A table of where code names each rule, sorted by its id. The tables of rules and imports name them too and are left out.
+/// A table of where code names each rule, sorted by its id; of a rule that is a behaviour and has no line that checks it, where
+/// comments do. The tables of rules and imports name them too and are left out.
 fn places(code: &mut String, root: &Path) {
     println!("cargo::rerun-if-changed={}", root.join("src").display());
     let mut places = BTreeMap::<String, Vec<String>>::new();
+    let mut mentions = BTreeMap::<String, Vec<String>>::new();
     for file in files(root, "src", |name| name.ends_with(".rs")) {
         let text = fs::read_to_string(root.join("src").join(&file)).expect("listed just now");
         let mut aside = None;
@@ -116,6 +118,12 @@ fn places(code: &mut String, root: &Path) {
                 None => {}
             }
             if line.trim_start().starts_with("//") {
+                let words =
+                    line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+                for word in words.filter(|word| is_constant(&word.replace('-', "_"))) {
+                    let of = mentions.entry(word.to_owned()).or_default();
+                    of.push(format!("src/{file}:{number}"));
+                }
                 continue;
             }
             let words = line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
@@ -124,6 +132,9 @@ fn places(code: &mut String, root: &Path) {
                 of.push(format!("src/{file}:{number}"));
             }
         }
+    }
+    for (id, lines) in mentions {
+        places.entry(id).or_insert(lines);
     }
     code.push_str("pub(crate) static PLACES: &[(&str, &[&str])] = &[\n");
     for (id, places) in places {

@@ -131,7 +131,7 @@ impl WorkspacePool {
 
     /// What serves a request of `nbytes`, in whole pages (DEV-26 to DEV-29).
     fn choose(&self, nbytes: usize) -> PoolChoice {
-        // DEV-27 to DEV-29 are one search: free blocks ascend, so the first that fits is the smallest and the last is the largest.
+        // DEV-27, DEV-28 and DEV-29 are one search: free blocks ascend, so the first that fits is the smallest and the last is the largest.
         let fits = |block: &PoolBlock| block.nbytes >= nbytes;
         match self.free.iter().position(fits) {
             Some(smallest) => PoolChoice::Take(smallest),

@@ -24,7 +24,8 @@ pub fn evidence(id: &str) -> Option<&'static Evidence> {
     book().evidence.get(id)
 }
 
-/// Where code names the rule with this id: files below `src/` with their lines, outside of rule tables.
+/// Where code names the rule with this id: files below `src/` with their lines, outside of rule tables. Where no line of code does,
+/// as for a behaviour, the comments that name it.
 pub fn places(id: &str) -> &'static [&'static str] {
     // `build.rs` collects the table in a `BTreeMap`, so it is sorted by id.
     PLACES

@@ -60,6 +60,7 @@ pub(super) fn is_reachable() -> bool {
 
 /// While one of these lives, the dynamic linker finds the jumps.
 #[derive(Debug)]
+#[must_use = "the exports are shown until it is dropped"]
 pub(crate) struct ShownExports(&'static Jumps);
 
 /// Shows the C interface to the dynamic linker; `None` when it sees it anyway, or never will.

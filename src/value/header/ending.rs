@@ -96,6 +96,7 @@ thread_local! {
 }
 
 /// One level of objects that end inside one another, also when a destructor panics.
+#[must_use = "the level counts until it is dropped"]
 struct NestingLevel<'a>(&'a Cell<u32>, u32);
 
 impl Drop for NestingLevel<'_> {

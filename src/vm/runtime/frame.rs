@@ -36,6 +36,7 @@ struct Running {
 }
 
 /// Counts one function that is running on this thread; what ran before it runs again when this goes.
+#[must_use = "the call counts until it is dropped"]
 pub(super) struct CallDepth(Running);
 
 impl CallDepth {

@@ -173,6 +173,7 @@ pub(crate) fn alone<T, R>(object: *const T, work: impl FnOnce() -> R) -> R {
 }
 
 /// While one lives, no other thread has one for the same object.
+#[must_use = "the turn ends when it is dropped"]
 pub(super) struct Turn(&'static Lock);
 
 impl Turn {
@@ -200,6 +201,7 @@ pub(super) fn turn<T>(object: *const T) -> Turn {
 }
 
 /// A thread's stay at a dict, until it is dropped. Bound to the thread.
+#[must_use = "the stay ends when it is dropped"]
 pub(super) struct Stay {
     /// Address of the dict.
     object: usize,
