@@ -8,10 +8,11 @@ use crate::device::device_type::{self, REMOTE, name_in};
 use crate::device::error::{absent, out_of_memory, reject};
 use crate::device::own;
 use crate::device::{
-    Attribute, AttributeValue, DEV_04, DEV_20, Device, DeviceApi, Dtype, Result, Space, Stream,
-    TensorRef,
+    Attribute, AttributeValue, DEV_02, DEV_04, DEV_20, Device, DeviceApi, Dtype, Result, Space,
+    Stream, TensorRef,
 };
 use crate::function::{Function, registry};
+use crate::module::turns::Turns;
 use crate::module::workspace::Request;
 use crate::release::Release;
 use crate::rule::Kind;
@@ -29,6 +30,8 @@ pub type ApiFactory = Box<dyn FnOnce() -> Result<&'static dyn DeviceApi>>;
 pub struct Manager {
     /// What was found, by type; all remote types have one place (DEV-03).
     table: RwLock<SmallMap<i32, &'static dyn DeviceApi>>,
+    /// Of types whose factory runs.
+    turns: Turns<i32>,
     /// Where the factory of a name comes from.
     lookup: Lookup,
 }
@@ -44,6 +47,7 @@ impl Manager {
     pub fn with_lookup(lookup: Lookup) -> Manager {
         Manager {
             table: RwLock::new(SmallMap::new()),
+            turns: Turns::new(),
             lookup,
         }
     }
@@ -71,7 +75,7 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// DEV-06 for a number without a name; what the factory returns.
+    /// DEV-06 for a number without a name; DEV-02 for a factory that looks up its own type; what the factory returns.
     pub fn find(&self, kind: i32) -> Result<Option<&'static dyn DeviceApi>> {
         // All remote types are one: the session is in the number, the API is not (DEV-03).
         let slot = kind.min(REMOTE);
@@ -82,13 +86,20 @@ impl Manager {
         let Some(factory) = (self.lookup)(&format!("device_api.{name}")) else {
             return Ok(None);
         };
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        // DEV-02: upstream waits for itself here, with the lock that its first call holds.
+        let Some(_turn) = self.turns.take(&slot) else {
+            let message = format!("the factory of `{name}` looks its own type up");
+            return reject(DEV_02, Kind::Cycle, message);
+        };
         // Another thread may have been faster: the factory is called once (DEV-02).
-        if let Some(api) = table.find(&slot) {
-            return Ok(Some(*api));
+        let made = read(&self.table).find(&slot).copied();
+        if let Some(api) = made {
+            return Ok(Some(api));
         }
         // DEV-05: a factory that fails leaves nothing behind, and is called again.
+        // No lock is held: a factory may look up the devices that its own is built on.
         let api = factory()?;
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         table.put(slot, api);
         Ok(Some(api))
     }

@@ -4,6 +4,7 @@
 //! looked up, they are passed to the import that takes them (MOD-19).
 
 use super::entry::LoaderEntry;
+use super::turns::Turns;
 use super::{Module, ModuleKind};
 use crate::function::{Error, ErrorKind, Function};
 use crate::object::{Array, Map, Tensor};
@@ -29,6 +30,8 @@ struct Constants {
     needs: Sorted,
     /// Whether those of the function at this place were passed.
     ready: Mutex<Vec<bool>>,
+    /// Of functions whose initialiser runs.
+    turns: Turns<usize>,
 }
 
 /// By name, ascending. No map of values: its hash is public, and a file chooses the names, so that 20,000 of them could
@@ -102,6 +105,7 @@ pub(super) fn load(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
         tensors,
         map: OnceLock::new(),
         ready: Mutex::new(vec![false; needs.0.len()]),
+        turns: Turns::new(),
         needs,
     }))
 }
@@ -112,17 +116,18 @@ impl Constants {
         let Some(at) = self.needs.place(symbol) else {
             return Ok(());
         };
+        // The initialiser may look this symbol up again, and must not be called once more. Another thread waits for its constants.
+        let Some(_turn) = self.turns.take(&at) else {
+            return Ok(());
+        };
         let ready = || self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before the call: the initialiser may look this symbol up again, and must not be called once more.
-        if std::mem::replace(&mut ready()[at], true) {
+        if ready()[at] {
             return Ok(());
         }
         let needed = self.needs.0[at].1.clone();
-        let passed = self.initialise(module, symbol, needed);
-        if passed.is_err() {
-            ready()[at] = false;
-        }
-        passed
+        self.initialise(module, symbol, needed)?;
+        ready()[at] = true;
+        Ok(())
     }
 
     fn all(&self) -> Result<Map, Error> {

@@ -2,7 +2,9 @@
 
 use super::entry::LoaderEntry;
 use super::loaders::Loaders;
-use super::{Dialect, Dso, Library, MOD_07, MOD_18, MOD_26, Module, Symbols, context, names};
+use super::{
+    Dialect, Dso, Library, MOD_07, MOD_17, MOD_18, MOD_26, Module, Symbols, context, names,
+};
 use crate::blob::{Blob, LIBRARY, detect};
 use crate::function::{Error, ErrorKind, registry};
 use crate::release::Layout;
@@ -333,20 +335,28 @@ fn build(
 ///
 /// # Errors
 ///
-/// As [`load_symbols`].
+/// MOD-17 (cycle) where one of its own loaders calls this; as [`load_symbols`].
 pub fn system_library(prefix: &str) -> Result<Module, Error> {
     use super::system::SystemSymbols;
+    use super::turns::Turns;
     use crate::value::SmallMap;
     use std::sync::{Mutex, PoisonError};
     static KNOWN: Mutex<SmallMap<String, Module>> = Mutex::new(SmallMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(module) = known.find(prefix) {
-        return Ok(module.clone());
+    static TURNS: Turns<String> = Turns::new();
+    // No lock is held while modules are loaded: a loader may ask for a system library.
+    let Some(_turn) = TURNS.take(&prefix.to_owned()) else {
+        let text = format!("a loader of the system library `{prefix}` looks that library up");
+        return Err(MOD_17.rejected(Kind::Cycle, text).into());
+    };
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let there = known().find(prefix).cloned();
+    if let Some(module) = there {
+        return Ok(module);
     }
     let symbols = Arc::new(SystemSymbols::new(prefix));
     // SAFETY: every address of the system library came through `system::register`, whose contract is that of `load`.
     let module = unsafe { load_symbols(symbols, Strictness::Lenient) }?.module;
-    known.put(prefix.to_owned(), module.clone());
+    known().put(prefix.to_owned(), module.clone());
     Ok(module)
 }
 

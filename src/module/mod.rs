@@ -50,6 +50,7 @@ mod opaque;
 pub mod parallel;
 mod rules;
 pub(crate) mod system;
+pub(crate) mod turns;
 pub(crate) mod workspace;
 
 pub use rules::*;

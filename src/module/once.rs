@@ -1,8 +1,8 @@
 //! What compiled code does once: static initialisation behind a handle.
 
+use super::turns::Turns;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// `TVMBackendRunOnce`: calls `run(data)` unless `handle` is set already, and sets it when that returned 0 (MOD-22).
 ///
@@ -20,7 +20,10 @@ pub unsafe fn run(
     if done() {
         return 0;
     }
-    let _held = GATE.lock().unwrap_or_else(PoisonError::into_inner);
+    // MOD-22: upstream sets the handle before the call, so that an initialiser that comes back to its own finds it set.
+    let Some(_turn) = TURNS.take(&handle.as_ptr().addr()) else {
+        return 0;
+    };
     if done() {
         return 0;
     }
@@ -33,5 +36,5 @@ pub unsafe fn run(
     code
 }
 
-/// One gate for all handles: initialisers are short, and run once.
-static GATE: Mutex<()> = Mutex::new(());
+/// By handle: an initialiser may call code that has an initialiser of its own.
+static TURNS: Turns<usize> = Turns::new();

@@ -7,12 +7,13 @@
     reason = "sequences of calls as a C program makes them, with handles from the calls before"
 )]
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use tvmspec::capi::ffi::env::*;
 use tvmspec::capi::ffi::error::*;
 use tvmspec::capi::ffi::function::*;
+use tvmspec::capi::ffi::module::*;
 use tvmspec::capi::ffi::object::*;
 use tvmspec::capi::ffi::tensor::*;
 use tvmspec::capi::ffi::types::*;
@@ -503,4 +504,76 @@ fn no_type_gets_an_index_that_is_taken_or_that_there_is_not() {
         let before = tvmspec::value::types::index_of(&format!("test.capi.Taken{at}"));
         assert!(before.is_none_or(|before| before != index_of_type));
     }
+}
+
+/// A library binary of layout 0.22: `_lib`, which imports a module of kind `tests.turns` without a payload.
+static SYSTEM_BLOB: &[u8] = b"W\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\
+    \0\0\x01\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0_lib\x0b\0\0\0\0\0\0\0tests.turns\0\0\0\0\0\0\0\0";
+
+#[test]
+fn code_that_is_called_once_may_come_back() {
+    const NAME: &CStr = c"turns___tvm_ffi__library_bin";
+    let blob = SYSTEM_BLOB.as_ptr().cast_mut().cast();
+    assert_eq!(
+        unsafe { TVMFFIEnvModRegisterSystemLibSymbol(NAME.as_ptr(), blob) },
+        0
+    );
+    tvmspec::module::register_loader("tests.turns", |_| {
+        // Its own library is not there yet; another is.
+        let own = tvmspec::module::system_library("turns_").unwrap_err();
+        assert!(own.reason().starts_with("MOD-17: "), "{}", own.reason());
+        tvmspec::module::system_library("turns.other_")
+    });
+    // On a thread of its own: before, it waited for itself.
+    within_seconds(|| {
+        let system = tvmspec::module::system_library("turns_").unwrap();
+        assert_eq!(system.imports().len(), 1);
+        assert_eq!(system, tvmspec::module::system_library("turns_").unwrap());
+    });
+}
+
+/// Runs `body` on a thread of its own, which is to be done soon.
+fn within_seconds(body: impl FnOnce() + Send + 'static) {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        body();
+        sender.send(()).unwrap();
+    });
+    let waited = receiver.recv_timeout(std::time::Duration::from_secs(20));
+    assert_ne!(
+        waited,
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout),
+        "it waits for itself"
+    );
+    thread.join().unwrap();
+}
+
+/// The handles of [`an_initialiser_may_initialise_another_handle`].
+static OUTER: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+static INNER: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+unsafe extern "C-unwind" fn make_inner(out: *mut *mut c_void) -> i32 {
+    unsafe { out.write(Box::into_raw(Box::new(6u64)).cast()) };
+    0
+}
+
+unsafe extern "C-unwind" fn make_outer(out: *mut *mut c_void) -> i32 {
+    let own = unsafe { TVMFFIHandleInitOnce(OUTER.as_ptr(), make_outer) };
+    let other = unsafe { TVMFFIHandleInitOnce(INNER.as_ptr(), make_inner) };
+    let taken = unsafe { TVMFFIHandleDeinitOnce(INNER.as_ptr(), end) };
+    let made = (own, other, taken) == (-1, 0, 0);
+    unsafe { out.write(ptr::without_provenance_mut(usize::from(made))) };
+    0
+}
+
+#[test]
+fn an_initialiser_may_initialise_another_handle() {
+    within_seconds(|| {
+        assert_eq!(
+            unsafe { TVMFFIHandleInitOnce(OUTER.as_ptr(), make_outer) },
+            0
+        );
+        assert_eq!(OUTER.load(Ordering::Relaxed).addr(), 1);
+        assert!(INNER.load(Ordering::Relaxed).is_null());
+    });
 }

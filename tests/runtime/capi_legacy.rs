@@ -277,3 +277,37 @@ fn types_have_keys_and_indices() {
 unsafe extern "C" {
     fn free(memory: *mut c_void);
 }
+
+/// An initialiser that comes back to its own handle, and to another.
+struct ComesBack {
+    own: *mut c_void,
+    other: *mut c_void,
+    calls: u32,
+}
+
+unsafe extern "C" fn comes_back(data: *mut c_void) -> c_int {
+    let data = data.cast::<ComesBack>();
+    unsafe { (*data).calls += 1 };
+    let own = unsafe { TVMBackendRunOnce(&raw mut (*data).own, comes_back, data.cast(), 0) };
+    let other = unsafe { TVMBackendRunOnce(&raw mut (*data).other, comes_back, data.cast(), 0) };
+    own | other
+}
+
+#[test]
+fn an_initialiser_may_come_back() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    // On a thread of its own: before, it waited for itself.
+    std::thread::spawn(move || {
+        let mut data = ComesBack {
+            own: ptr::null_mut(),
+            other: ptr::null_mut(),
+            calls: 0,
+        };
+        let place = &raw mut data;
+        let code = unsafe { TVMBackendRunOnce(&raw mut (*place).own, comes_back, place.cast(), 0) };
+        sender.send((code, data.calls, data.own.is_null())).unwrap();
+    });
+    let within = std::time::Duration::from_secs(20);
+    // Once for each handle: the second call finds both running.
+    assert_eq!(receiver.recv_timeout(within).unwrap(), (0, 2, false));
+}

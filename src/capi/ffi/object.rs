@@ -2,11 +2,11 @@
 
 use super::enter;
 use crate::function::{Error, ErrorKind, raised};
+use crate::module::turns::Turns;
 use crate::object::reflect::opaque;
 use crate::value::header::{self, Header};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// `TVMFFIVersion`: the version of the ABI, not of this crate.
 #[repr(C)]
@@ -76,9 +76,9 @@ pub unsafe extern "C-unwind" fn TVMFFIObjectCreateOpaque(
     })
 }
 
-static ONCE: Mutex<()> = Mutex::new(());
+static ONCE: Turns<usize> = Turns::new();
 
-/// Makes the handle at `handle_addr` unless it is there. One maker at a time in the whole process.
+/// Makes the handle at `handle_addr` unless it is there. One maker of a handle at a time.
 ///
 /// # Safety
 /// `handle_addr` is an aligned pointer that, from the first call on, only this function and [`TVMFFIHandleDeinitOnce`] write;
@@ -94,7 +94,11 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
         return 0;
     }
     enter(|| {
-        let _one = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
+        // By handle: an initialiser may call code that has an initialiser of its own. Upstream has one lock, and waits for itself.
+        let Some(_turn) = ONCE.take(&handle_addr.addr()) else {
+            let text = "init_func initialises its own handle";
+            return Err(Error::new(ErrorKind::Runtime, text));
+        };
         if !slot.load(Ordering::Acquire).is_null() {
             return Ok(());
         }
@@ -127,7 +131,6 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleDeinitOnce(
     // SAFETY: `handle_addr` is aligned and only the two functions write it, by this contract; both do so atomically.
     let slot = unsafe { AtomicPtr::from_ptr(handle_addr) };
     enter(|| {
-        let _one = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
         let handle = slot.swap(std::ptr::null_mut(), Ordering::AcqRel);
         if handle.is_null() {
             return Ok(());
