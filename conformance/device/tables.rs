@@ -75,7 +75,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.27",
         why: "a driver follows the handle of a stream, and that of another driver leads astray",
         program: &[
-            "With a recorder behind a table: a sync of a stream of type 2, freeing it, and an order with it in front or behind are rejected for a device of type 12, by DEV-38 as type. The recorder gets none of them.",
+            "With a recorder behind a table: a copy of no bytes to it or from it on a stream of type 2, a sync of that stream, freeing it, and an order with it in front or behind are rejected for a device of type 12, by DEV-38 as type. The recorder gets none of them.",
             "Making it the thread's stream of a device of type 12 is rejected by DEV-38 as type; the default stream is not.",
         ],
         run: other_streams,
@@ -355,7 +355,16 @@ fn other_streams() -> Outcome {
     let default = Stream::DEFAULT;
     // SAFETY: the call is rejected.
     let freed = unsafe { api.free_stream(device, other) };
+    let out = CopyRequest {
+        from_device: device,
+        to_device: Device::CPU,
+        ..NOTHING
+    };
+    // SAFETY: the calls are rejected.
+    let (copied_in, copied_out) = unsafe { (api.copy(&NOTHING, other), api.copy(&out, other)) };
     let results = [
+        ("a copy to the device", copied_in),
+        ("a copy to the host", copied_out),
         ("a sync", api.sync(device, other)),
         ("freeing it", freed),
         ("waiting for it", api.sync_streams(device, other, default)),

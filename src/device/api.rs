@@ -1,6 +1,7 @@
 //! The contract: what a device does for executors, compiled code and remote calls (DEV-12 to DEV-24, DEV-36 to DEV-46).
 
 use crate::device::error::reject;
+use crate::device::tensor::of_stream;
 use crate::device::{
     ALIGNMENT, Attribute, AttributeValue, DEV_13, DEV_15, DEV_16, DEV_17, DEV_18, DEV_38, Device,
     Dtype, Result, TensorRef, WORKSPACE_ALIGNMENT, stream,
@@ -129,6 +130,14 @@ pub struct CopyRequest {
     pub to_device: Device,
     /// Element type, for devices that order bytes by it.
     pub hint: Dtype,
+}
+
+impl CopyRequest {
+    /// The device on whose streams the copy may be queued: the one that is not host memory (DEV-20), and the source between two
+    /// of a kind.
+    pub fn device(&self) -> Device {
+        of_stream(self.from_device, self.to_device)
+    }
 }
 
 /// A kind of device: its memory, its copies, its streams.

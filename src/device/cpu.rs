@@ -3,7 +3,8 @@
 use crate::device::error::out_of_memory;
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::{
-    Attribute, AttributeValue, CopyRequest, DEV_12, Device, DeviceApi, Dtype, Result, Space, Stream,
+    Attribute, AttributeValue, CopyRequest, DEV_12, DEV_21, Device, DeviceApi, Dtype, Result,
+    Space, Stream,
 };
 use crate::rule::Kind;
 use std::ffi::c_void;
@@ -52,7 +53,8 @@ impl DeviceApi for Cpu {
         unsafe { Heap.free(device, space) }
     }
 
-    unsafe fn copy(&self, copy: &CopyRequest, _: Stream) -> Result<()> {
+    unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
+        only_default(stream)?;
         // DEV-40: upstream copies with `memcpy`, whose result depends on sizes where ranges overlap; this one moves.
         let nbytes = copy.nbytes;
         let from = copy.from.0.cast::<u8>().wrapping_add(copy.from_offset);
@@ -62,8 +64,8 @@ impl DeviceApi for Cpu {
         Ok(())
     }
 
-    fn sync(&self, _: Device, _: Stream) -> Result<()> {
-        Ok(())
+    fn sync(&self, _: Device, stream: Stream) -> Result<()> {
+        only_default(stream)
     }
 
     fn alloc_workspace(&self, device: Device, nbytes: usize, _: Dtype) -> Result<Space> {
@@ -81,6 +83,14 @@ impl DeviceApi for Cpu {
     fn supports_pointer_arithmetic(&self) -> bool {
         true
     }
+}
+
+/// DEV-21: the CPU has no streams. Upstream's ignores whatever comes, so that work somebody orders by it is not ordered.
+fn only_default(stream: Stream) -> Result<()> {
+    DEV_21.demand(Kind::Unsupported, stream == Stream::DEFAULT, || {
+        "the CPU has only the default stream".into()
+    })?;
+    Ok(())
 }
 
 /// Aligned memory of the process. Its bytes are not initialized.

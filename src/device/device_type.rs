@@ -50,16 +50,7 @@ const NAMES: &[DeviceTypeName] = &[
 
 /// The name of device type `kind` in `release`, which the registry knows as `device_api.<name>` (DEV-01, DEV-06).
 pub(crate) fn name_in(kind: i32, release: Release) -> Result<&'static str> {
-    let at = release.minor();
-    let of_kind = |name: &DeviceTypeName| {
-        let DeviceTypeName(number, text, since, until) = *name;
-        (number == kind && since <= at && at <= until).then_some(text)
-    };
-    match NAMES
-        .iter()
-        .find_map(of_kind)
-        .or_else(|| added(kind, release))
-    {
+    match named(kind, release).or_else(|| added(kind, release)) {
         Some(name) => Ok(name),
         None => reject(
             DEV_06,
@@ -67,6 +58,15 @@ pub(crate) fn name_in(kind: i32, release: Release) -> Result<&'static str> {
             format!("unknown type = {kind}: no device of {release} has this number"),
         ),
     }
+}
+
+/// The name that a release itself has for `kind`.
+fn named(kind: i32, release: Release) -> Option<&'static str> {
+    let at = release.minor();
+    NAMES.iter().find_map(|name| {
+        let DeviceTypeName(number, text, since, until) = *name;
+        (number == kind && since <= at && at <= until).then_some(text)
+    })
 }
 
 /// Names of this process for numbers of its own. Up to 0.27 a name is compiled into the runtime.
@@ -90,29 +90,36 @@ fn added(kind: i32, release: Release) -> Option<&'static str> {
 /// DEV-06 where the number or the name is taken, or the number is out of range.
 pub fn add(kind: i32, name: &'static str) -> Result<()> {
     let local = kind.is_positive() && kind < REMOTE;
-    let taken = name_in(kind, Release::LAST).is_ok() || number_of(name).is_some();
+    // Locked from the look on: of two threads that add one number, one is rejected.
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    let among_added = added
+        .iter()
+        .any(|(number, text)| *number == kind || *text == name);
+    let taken = named(kind, Release::LAST).is_some() || numbered(name).is_some() || among_added;
     if !local || taken {
         let message =
             format!("device type {kind} cannot be `{name}`: the number or the name is taken");
         return reject(DEV_06, Kind::Duplicate, message);
     }
-    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     added.push((kind, name));
     Ok(())
 }
 
 /// The number of `name` in the newest release.
 pub fn number_of(name: &str) -> Option<i32> {
-    // A name whose last release is older means nothing now, and may be added anew.
-    let last = Release::LAST.minor();
-    let is_named = |row: &DeviceTypeName| {
-        let DeviceTypeName(number, text, _, until) = *row;
-        (text == name && until == last).then_some(number)
-    };
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     let is_added = |row: &(i32, &str)| (row.1 == name).then_some(row.0);
-    let known = NAMES.iter().find_map(is_named);
-    known.or_else(|| added.iter().find_map(is_added))
+    numbered(name).or_else(|| added.iter().find_map(is_added))
+}
+
+/// The number that the newest release itself has for `name`.
+fn numbered(name: &str) -> Option<i32> {
+    // A name whose last release is older means nothing now, and may be added anew.
+    let last = Release::LAST.minor();
+    NAMES.iter().find_map(|row| {
+        let DeviceTypeName(number, text, _, until) = *row;
+        (text == name && until == last).then_some(number)
+    })
 }
 
 impl Device {

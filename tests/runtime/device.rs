@@ -7,10 +7,12 @@ mod cargo;
 mod skip;
 
 use skip::skipped;
+use std::sync::OnceLock;
 use tvmspec::conformance::behaviour::{Behaviour, Failure};
 use tvmspec::conformance::device::{behaviour, contract, contract_on, own, probe::Probe, script};
+use tvmspec::device::manager::ApiFactory;
 use tvmspec::device::simulated::{Bug, Simulated};
-use tvmspec::device::{Device, cpu};
+use tvmspec::device::{CopyRequest, Device, DeviceApi, Dtype, Manager, Space, Stream, cpu};
 use tvmspec::rule::Rule;
 
 #[test]
@@ -643,4 +645,124 @@ fn every_behaviour_has_a_case_with_its_rules() {
         let rules: Vec<&str> = rules.iter().map(|rule| rule.id()).collect();
         assert_eq!(case.rules, rules, "{id}");
     }
+}
+
+/// A manager whose factories of `cuda` and `opencl` look types up: `cuda` the CPU, `opencl` itself.
+fn manager_with_factories_that_look_up() -> &'static Manager {
+    static MANAGER: OnceLock<Manager> = OnceLock::new();
+    fn found(kind: i32) -> tvmspec::device::Result<&'static dyn DeviceApi> {
+        MANAGER
+            .get()
+            .expect("a manager that looks up is there")
+            .api(kind)
+    }
+    MANAGER.get_or_init(|| {
+        Manager::with_lookup(Box::new(|name| {
+            let factory: ApiFactory = match name {
+                "device_api.cpu" => Box::new(|| Ok(cpu::cpu())),
+                "device_api.cuda" => Box::new(|| found(Device::CPU.kind)),
+                "device_api.opencl" => Box::new(|| found(Device::opencl(0).kind)),
+                _ => return None,
+            };
+            Some(factory)
+        }))
+    })
+}
+
+#[test]
+fn a_factory_may_look_other_types_up() {
+    let manager = manager_with_factories_that_look_up();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    // On a thread of its own: before, each of these look-ups waited for itself.
+    std::thread::spawn(move || {
+        let other = manager.api(Device::cuda(0).kind).map(drop);
+        let itself = manager.api(Device::opencl(0).kind).map(drop);
+        // The failure leaves nothing behind (DEV-05).
+        let again = manager.api(Device::opencl(0).kind).map(drop);
+        sender.send((other, itself, again)).unwrap();
+    });
+    let within = std::time::Duration::from_secs(20);
+    let (other, itself, again) = receiver.recv_timeout(within).expect("the look-ups return");
+    other.unwrap();
+    for rejected in [itself, again] {
+        let reason = rejected.unwrap_err().reason();
+        assert!(reason.starts_with("DEV-02: "), "{reason}");
+    }
+}
+
+#[test]
+fn of_threads_that_add_one_number_one_succeeds() {
+    for kind in 40..60 {
+        let barrier = std::sync::Barrier::new(8);
+        let added = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|thread| {
+                    let name: &'static str = format!("race_{kind}_{thread}").leak();
+                    let barrier = &barrier;
+                    scope.spawn(move || {
+                        barrier.wait();
+                        tvmspec::device::device_type::add(kind, name).is_ok()
+                    })
+                })
+                .collect();
+            let results = threads.into_iter().map(|thread| thread.join().unwrap());
+            results.filter(|added| *added).count()
+        });
+        assert_eq!(added, 1, "number {kind}");
+    }
+}
+
+#[test]
+fn every_device_rejects_a_stream_of_another_type() {
+    let simulated = Simulated::new(1);
+    let (own, other) = (Device::ext_dev(0), Device::cuda(0));
+    let foreign = simulated.create_stream(other).unwrap();
+    let mut byte = [0u8];
+    let space = simulated.alloc(own, 1, 64, Dtype::UINT8).unwrap();
+    let to_device = CopyRequest {
+        from: Space(byte.as_mut_ptr().cast()),
+        from_offset: 0,
+        to: space,
+        to_offset: 0,
+        nbytes: 1,
+        from_device: Device::CPU,
+        to_device: own,
+        hint: Dtype::UINT8,
+    };
+    let within_cpu = CopyRequest {
+        to: Space(byte.as_mut_ptr().cast()),
+        to_device: Device::CPU,
+        ..to_device
+    };
+    // SAFETY: both are rejected; the spaces hold the byte.
+    let (copied, by_cpu) = unsafe {
+        (
+            simulated.copy(&to_device, foreign),
+            cpu::cpu().copy(&within_cpu, foreign),
+        )
+    };
+    // SAFETY: it is rejected, and the stream is not used afterwards.
+    let freed = unsafe { simulated.free_stream(own, foreign) };
+    let ordered = simulated.sync_streams(own, Stream::DEFAULT, foreign);
+    for rejected in [copied, simulated.sync(own, foreign), freed, ordered] {
+        assert!(rejected.unwrap_err().reason().starts_with("DEV-38: "));
+    }
+    // DEV-21: the CPU has no streams at all.
+    for rejected in [by_cpu, cpu::cpu().sync(Device::CPU, foreign)] {
+        assert!(rejected.unwrap_err().reason().starts_with("DEV-21: "));
+    }
+    // Whether a driver is here or not, it is not called.
+    #[cfg(feature = "cuda")]
+    {
+        let stream = simulated.create_stream(own).unwrap();
+        let to_cuda = CopyRequest {
+            to_device: other,
+            ..to_device
+        };
+        // SAFETY: it is rejected.
+        let copied = unsafe { tvmspec::device::cuda::cuda().copy(&to_cuda, stream) };
+        assert!(copied.unwrap_err().reason().starts_with("DEV-38: "));
+    }
+    // SAFETY: allocated above.
+    unsafe { simulated.free(own, space) }.unwrap();
 }

@@ -137,7 +137,10 @@ impl<D: Driver> DeviceApi for Backend<D> {
     }
 
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
-        let stream = Self::handle(stream)?;
+        let handle = Self::handle(stream)?;
+        // DEV-38: by the types of the copy: a table of C names devices by numbers that are not the driver's.
+        stream.on(copy.device())?;
+        let stream = handle;
         let nbytes = copy.nbytes;
         // DEV-39: several drivers reject a copy of no bytes.
         if nbytes == 0 {

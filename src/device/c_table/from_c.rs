@@ -104,8 +104,10 @@ impl DeviceApi for DeviceOfC {
                 copy.hint.lanes,
             ],
         };
-        // SAFETY: both spaces hold the bytes, and the side of the host stays until a sync (`DeviceApi::copy`).
-        let code = unsafe { (self.0.copy)(self.0.context, &raw const bytes, stream.handle()) };
+        let stream = stream.on(copy.device())?;
+        // SAFETY: both spaces hold the bytes, and the side of the host stays until a sync (`DeviceApi::copy`); the stream is of the
+        // type of device that makes the copy, and not freed (`Stream::from_handle`).
+        let code = unsafe { (self.0.copy)(self.0.context, &raw const bytes, stream) };
         self.checked("copy", code)
     }
 

@@ -156,8 +156,8 @@ pub(super) unsafe extern "C" fn copy(
                 lanes,
             },
         };
-        // SAFETY: C hands in null or a stream of this table that is not freed.
-        let stream = unsafe { stream_of_table(stream) };
+        // SAFETY: C hands in null or a stream of this table that is not freed; here the type of the table's device is known.
+        let stream = unsafe { Stream::from_handle(copy.device(), stream) };
         // SAFETY: C hands in spaces that hold the bytes, and keeps the side of the host until a sync.
         unsafe { api.copy(&copy, stream) }
     })

@@ -1,7 +1,7 @@
 //! Memory and queues of the simulated device.
 
 use super::memory::{SimulatedMemory, space_at};
-use super::{Bug, injected};
+use super::{Bug, KIND, injected};
 use crate::device::error::{driver_error, reject};
 use crate::device::{CopyRequest, DEV_31, DEV_41, DEV_42, Device, Dtype, Result, Space, Stream};
 use crate::rule::Kind;
@@ -72,7 +72,7 @@ pub(super) enum Work {
 /// What a host source held when the copy was queued, to see whether it changed before the copy ran; none for a device source.
 pub(super) struct Snapshot(Option<Vec<u8>>);
 
-/// A queue by the index of its device and its stream.
+/// A queue by the index of its device and its stream ([`own`]).
 type QueueKey = (i32, Stream);
 
 /// Everything of the simulated device that changes, behind one lock.
@@ -181,7 +181,7 @@ impl SimulatedMachine {
         } else {
             copy.from_device.id
         };
-        self.check_order(&copy, (id, stream));
+        self.check_order(&copy, (id, own(stream)));
         let snapshot = Snapshot(from_host.then(|| {
             // SAFETY: the source of a copy holds its bytes.
             unsafe { host_bytes(copy.from, copy.from_offset, copy.nbytes) }.to_vec()
@@ -197,7 +197,7 @@ impl SimulatedMachine {
 
     /// Queues work; DEV-42 for a stream that this device does not have.
     pub(super) fn push(&mut self, id: i32, stream: Stream, work: Work) -> Result<()> {
-        let queue = (id, stream);
+        let queue = (id, own(stream));
         if stream != Stream::DEFAULT && !self.queues.contains_key(&queue) {
             return reject(
                 DEV_42,
@@ -223,7 +223,7 @@ impl SimulatedMachine {
         let handle = std::ptr::without_provenance_mut(!self.calls.len());
         // SAFETY: this device follows no handle: it looks streams up in `queues`.
         let stream = unsafe { Stream::from_handle(device, handle) };
-        self.queues.insert((id, stream), VecDeque::new());
+        self.queues.insert((id, own(stream)), VecDeque::new());
         self.log(SimulatedCall::CreateStream(id, stream));
         stream
     }
@@ -232,7 +232,7 @@ impl SimulatedMachine {
     pub(super) fn free_stream(&mut self, id: i32, stream: Stream) {
         self.log(SimulatedCall::FreeStream(id, stream));
         self.drain(id, stream);
-        self.queues.remove(&(id, stream));
+        self.queues.remove(&(id, own(stream)));
     }
 
     /// Work queued on `after` from now on waits for everything on `before`.
@@ -248,7 +248,7 @@ impl SimulatedMachine {
     /// Runs everything on a stream, and on others as far as it waits for them. What a stream waits for was queued before, so
     /// that something can always run; only where a stream runs backwards work may be left.
     pub(super) fn drain(&mut self, id: i32, stream: Stream) {
-        let queue = (id, stream);
+        let queue = (id, own(stream));
         while self.queues.get(&queue).is_some_and(|work| !work.is_empty())
             && (self.step(queue) || self.step_any())
         {}
@@ -421,4 +421,10 @@ fn count_down(left: &mut Option<usize>) -> bool {
             false
         }
     }
+}
+
+/// The stream under the type that queues are kept by. A table of C names no type, so that one stream may come with two.
+fn own(stream: Stream) -> Stream {
+    // SAFETY: this device follows no handle: it looks streams up in `queues`.
+    unsafe { Stream::from_handle(Device::new(KIND, 0), stream.handle()) }
 }

@@ -240,12 +240,14 @@ impl DeviceApi for Simulated {
     }
 
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
+        stream.on(copy.device())?;
         // SAFETY: as for this function.
         unsafe { self.machine().copy(*copy, stream) }
     }
 
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
         let id = self.here(device)?;
+        stream.on(device)?;
         let mut machine = self.machine();
         machine.log(SimulatedCall::Sync(id, stream));
         if self.shared.bug != Some(Bug::SyncReturnsEarly) {
@@ -261,12 +263,15 @@ impl DeviceApi for Simulated {
 
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
         let id = self.here(device)?;
+        stream.on(device)?;
         self.machine().free_stream(id, stream);
         Ok(())
     }
 
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
         let id = self.here(device)?;
+        before.on(device)?;
+        after.on(device)?;
         self.machine().order(id, before, after)
     }
 
