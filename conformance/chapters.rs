@@ -4,8 +4,8 @@ use super::op::Op;
 use crate::rule::Rule;
 use crate::wire::Span;
 use crate::{
-    blob, device, function, graph, import_tree, module, object, payload, rpc, tensor, value, vm,
-    wire,
+    blob, device, function, graph, import_tree, module, object, payload, rpc, target, tensor,
+    value, vm, wire,
 };
 use serde_json::Value;
 
@@ -98,6 +98,12 @@ pub const CHAPTERS: &[Chapter] = &[
         name: "device",
         rule_groups: &[device::RULES],
         op_groups: &[super::device::ops::OPS],
+        trace: None,
+    },
+    Chapter {
+        name: "target",
+        rule_groups: &[target::RULES],
+        op_groups: &[super::target::ops::OPS],
         trace: None,
     },
     Chapter {

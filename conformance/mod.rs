@@ -84,6 +84,11 @@ pub(crate) mod rpc {
     pub(crate) mod ops;
 }
 
+/// The chapter `target`.
+pub(crate) mod target {
+    pub(crate) mod ops;
+}
+
 /// The chapter `tensor`.
 pub(crate) mod tensor {
     pub(crate) mod ops;

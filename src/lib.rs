@@ -65,7 +65,7 @@
 //! * [`blob`]: the library binary and the files around it
 //!
 //! **Runtime** chapters behave; they are there with the feature `runtime`. What reads the formats of `object`, [`graph`],
-//! [`vm`] and [`rpc`] is there without any feature, under the same lints as the chapters above, and what runs models comes with the
+//! [`vm`], [`target`] and [`rpc`] is there without any feature, under the same lints as the chapters above, and what runs models comes with the
 //! features `graph` and `vm`. `unsafe` is only where a C boundary, a loader, a driver or the memory of an object is touched:
 //!
 //! * `value`: the tagged value, the object header, strings, types, conversions
@@ -73,6 +73,7 @@
 //! * `object`: containers, reflection, comparison, visits, the JSON graph of both eras
 //! * `module`: the contract of modules, loading compiled libraries of every release
 //! * `device`: memory, copies, streams, workspace, kernels: one contract for every kind of device
+//! * [`target`]: kinds of targets, their options, tags; what text and JSON make of them in every release
 //! * [`graph`]: the graph JSON and its plan of storage; the graph executor and its debug executor
 //! * [`vm`]: executables of the Relax VM, checked and as text; the machine that runs them
 //! * [`rpc`]: what a client and a server write to each other: hello, packets, values
@@ -127,6 +128,8 @@ pub mod device;
 pub mod graph;
 
 pub mod rpc;
+
+pub mod target;
 
 pub mod vm;
 

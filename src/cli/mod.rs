@@ -43,6 +43,7 @@ mod serve;
 mod serve_session;
 mod several;
 mod table;
+mod target;
 mod testee;
 mod unpack;
 mod verify;
@@ -110,6 +111,8 @@ enum Command {
     ServeSession(serve_session::ServeSessionArgs),
     /// Show what the client and the server of an RPC session wrote to each other
     RpcDecode(rpc_decode::RpcDecodeArgs),
+    /// Show what a text names as a target, and what each release makes of it
+    Target(target::TargetArgs),
     /// Show a rule: its text, evidence, code, cases, files and known failures
     Rule(rule::RuleArgs),
     /// Write a completion script for a shell
@@ -205,6 +208,7 @@ pub(crate) fn main() -> ExitCode {
         #[cfg(all(unix, feature = "rpc"))]
         Command::ServeSession(args) => serve_session::run(args),
         Command::RpcDecode(args) => rpc_decode::run(args),
+        Command::Target(args) => target::run(args),
         Command::Rule(args) => rule::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Testee(args) => testee::run(args),

@@ -17,13 +17,14 @@ use tvmspec::spec;
 const NO_BYTES: [&str; 1] = ["function"];
 
 /// Chapters whose bytes come from outside: they have a fuzz target.
-const FORMATS: [&str; 9] = [
+const FORMATS: [&str; 10] = [
     "wire",
     "tensor",
     "payload",
     "import_tree",
     "blob",
     "object",
+    "target",
     "graph",
     "vm",
     "rpc",

@@ -1,0 +1,101 @@
+//! The operations of the chapter `target`.
+
+use crate::conformance::op::{Answer, Handler, Op, OpError};
+use crate::release::Release;
+use crate::rule::Findings;
+use crate::target::{Machine, Target, TargetConfig, Targets};
+use serde_json::{Value, json};
+
+/// Every operation of this chapter.
+pub(crate) const OPS: &[Op] = &[
+    Op {
+        name: "target.read",
+        help: "`value`: a text or an object that names a target; `release`; `machine`: {`triple`, `cuda_arch`, `rocm_arch`}; `tags`: {name: object} defined besides; returns the target",
+        run: Handler::Here(read),
+    },
+    Op {
+        name: "target.render",
+        help: "the arguments of target.read; returns the text of the target",
+        run: Handler::Here(render),
+    },
+    Op {
+        name: "target.tag",
+        help: "`value`: an object; `name`, `replace`: defines it as a tag of `release`; returns the target",
+        run: Handler::Here(tag),
+    },
+];
+
+fn read(args: &Value) -> Result<Answer, OpError> {
+    Ok(Answer::new(form(&target(args)?), Findings::default()))
+}
+
+fn render(args: &Value) -> Result<Answer, OpError> {
+    let text = target(args)?.render()?;
+    // From 0.24 on the text is JSON, whose members have no order: it is compared as what it says.
+    let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    Ok(Answer::new(value, Findings::default()))
+}
+
+fn tag(args: &Value) -> Result<Answer, OpError> {
+    let mut targets = targets(args)?;
+    let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
+    let replace = args.get("replace").and_then(Value::as_bool) == Some(true);
+    let target = targets.add_tag(name, object(args.get("value"))?, replace)?;
+    Ok(Answer::new(form(&target), Findings::default()))
+}
+
+/// The target that a request names.
+fn target(args: &Value) -> Result<Target, OpError> {
+    let targets = targets(args)?;
+    Ok(match args.get("value") {
+        Some(Value::String(text)) => targets.read(text)?,
+        other => targets.read_config(&object(other)?)?,
+    })
+}
+
+/// The kinds and tags of the request's release, on its machine.
+fn targets(args: &Value) -> Result<Targets, OpError> {
+    let release = args
+        .get("release")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let release: Release = release.parse().map_err(OpError::Unsupported)?;
+    let machine = args.get("machine").unwrap_or(&Value::Null);
+    let text = |name: &str| machine.get(name).and_then(Value::as_str).map(str::to_owned);
+    let mut targets = Targets::on(
+        release,
+        Machine {
+            triple: text("triple").unwrap_or_default(),
+            cuda_arch: text("cuda_arch"),
+            rocm_arch: text("rocm_arch"),
+        },
+    );
+    for (name, config) in args
+        .get("tags")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        // A tag is defined before its object is read, as upstream does: what is wrong with the object shows where the tag is used.
+        let _ = targets.add_tag(name, object(Some(config))?, true);
+    }
+    Ok(targets)
+}
+
+fn object(value: Option<&Value>) -> Result<TargetConfig, OpError> {
+    let object = value.and_then(Value::as_object).cloned();
+    object.ok_or_else(|| {
+        OpError::Unsupported("there is neither a text nor an object under `value`".into())
+    })
+}
+
+fn form(target: &Target) -> Value {
+    json!({
+        "kind": target.kind,
+        "device_type": target.device_type,
+        "tag": target.tag,
+        "keys": target.keys,
+        "attrs": target.attrs,
+        "host": target.host.as_deref().map(form),
+    })
+}

@@ -1,0 +1,149 @@
+//! `tvmspec target`: what names a target, normalised, and what each release makes of it.
+
+use super::{CliError, Exit, output};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use tvmspec::release::{Release, Releases};
+use tvmspec::rule::Violation;
+use tvmspec::target::{Machine, Target, Targets};
+
+/// Exit code 1 where the release rejects it: the one of --release, otherwise every one.
+#[derive(clap::Args)]
+pub(crate) struct TargetArgs {
+    /// A tag, JSON, or a command line: 'cuda -arch=sm_80', '{"kind": "llvm"}'
+    text: String,
+    /// By the rules of this release; otherwise of the newest that accepts it
+    #[arg(long)]
+    release: Option<Release>,
+    /// LLVM's default triple, for targets that state neither triple nor processor
+    #[arg(long, default_value = "")]
+    triple: String,
+    /// Print JSON: {"release", "target", "device_type", "text", "releases": [{"releases", "target" | "rejected"}]}
+    #[arg(long)]
+    json: bool,
+}
+
+/// What one release makes of the text.
+type Read = Result<Target, Violation>;
+
+/// Prints the target and what releases make of the text.
+///
+/// # Errors
+///
+/// The output cannot be written.
+pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
+    let machine = Machine {
+        triple: args.triple,
+        ..Machine::default()
+    };
+    let read = |release: Release| Targets::on(release, machine.clone()).read(&args.text);
+    let all: Vec<(Release, Read)> = Release::all()
+        .filter(|release| release.minor() >= 7)
+        .map(|release| (release, read(release)))
+        .collect();
+    let shown = match args.release {
+        Some(release) => read(release),
+        // The newest that accepts it, or why the newest of all does not.
+        None => match all.iter().rev().find(|(_, read)| read.is_ok()) {
+            Some((_, read)) => read.clone(),
+            None => read(Release::LAST),
+        },
+    };
+    let ranges = ranges(&all);
+    if args.json {
+        output::json(&form(&shown, &ranges))?;
+    } else {
+        output::show(&page(&shown, &ranges))?;
+    }
+    Ok(if shown.is_ok() { Exit::Good } else { Exit::Bad })
+}
+
+/// Releases that make the same of the text, beside each other.
+fn ranges(all: &[(Release, Read)]) -> Vec<(Releases, &Read)> {
+    let mut ranges: Vec<(Releases, &Read)> = Vec::new();
+    for (release, read) in all {
+        match ranges.last_mut() {
+            Some((releases, before)) if is_same(before, read) => releases.until = *release,
+            _ => ranges.push((
+                Releases {
+                    since: *release,
+                    until: *release,
+                },
+                read,
+            )),
+        }
+    }
+    ranges
+}
+
+/// `0.8` for one release, otherwise the range.
+fn span(releases: Releases) -> String {
+    match releases.since == releases.until {
+        true => releases.since.to_string(),
+        false => releases.to_string(),
+    }
+}
+
+fn is_same(left: &Read, right: &Read) -> bool {
+    match (left, right) {
+        (Ok(left), Ok(right)) => {
+            left.export() == right.export() && left.device_type == right.device_type
+        }
+        (Err(left), Err(right)) => left.rule() == right.rule() && left.message() == right.message(),
+        _ => false,
+    }
+}
+
+fn page(shown: &Read, ranges: &[(Releases, &Read)]) -> String {
+    let mut page = String::new();
+    if let Ok(target) = shown {
+        let text = target
+            .render()
+            .unwrap_or_else(|broken| format!("none: {broken}"));
+        let _ = writeln!(
+            page,
+            "kind     {}, device type {}",
+            target.kind, target.device_type
+        );
+        let _ = writeln!(page, "keys     {}", target.keys.join(", "));
+        let _ = writeln!(page, "text     {} ({})", text.trim_end(), target.release);
+        let _ = writeln!(page, "JSON     {}", Value::Object(target.export()));
+    }
+    for (releases, read) in ranges {
+        match read {
+            Ok(target) => {
+                let _ = writeln!(
+                    page,
+                    "{:<10} {}",
+                    span(*releases),
+                    Value::Object(target.export())
+                );
+            }
+            Err(broken) => {
+                let _ = writeln!(page, "{:<10} rejected: {broken}", span(*releases));
+            }
+        }
+    }
+    page
+}
+
+fn form(shown: &Read, ranges: &[(Releases, &Read)]) -> Value {
+    let rejected = |broken: &Violation| json!({"rule": broken.rule().id(), "kind": broken.kind().name(), "message": broken.message()});
+    let releases: Vec<Value> = ranges
+        .iter()
+        .map(|(releases, read)| match read {
+            Ok(target) => json!({"releases": span(*releases), "target": target.export()}),
+            Err(broken) => json!({"releases": span(*releases), "rejected": rejected(broken)}),
+        })
+        .collect();
+    match shown {
+        Ok(target) => json!({
+            "release": target.release.to_string(),
+            "target": target.export(),
+            "device_type": target.device_type,
+            "text": target.render().ok(),
+            "releases": releases,
+        }),
+        Err(broken) => json!({"rejected": rejected(broken), "releases": releases}),
+    }
+}

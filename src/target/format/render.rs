@@ -1,0 +1,132 @@
+//! Targets as objects and as text.
+
+use super::words::is_quoted;
+use super::{Target, TargetConfig};
+use crate::rule::{Kind, Violation};
+use crate::target::TGT_63;
+use serde_json::Value;
+
+impl Target {
+    /// The object that reads as this target (TGT-60): kind, tag, keys, the host where there is one, every option.
+    pub fn export(&self) -> TargetConfig {
+        let mut config = TargetConfig::new();
+        config.insert("kind".into(), self.kind.as_str().into());
+        config.insert("tag".into(), self.tag.as_str().into());
+        config.insert("keys".into(), self.keys.clone().into());
+        if let Some(host) = &self.host {
+            config.insert("host".into(), Value::Object(host.export()));
+        }
+        config.extend(
+            self.attrs
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
+        config
+    }
+
+    /// The text that the release makes of it: up to 0.23 a command line (TGT-61, TGT-62), from 0.24 on JSON (TGT-64).
+    ///
+    /// # Errors
+    ///
+    /// TGT-63: a command line of 0.10 to 0.23 cannot hold a value of some option.
+    pub fn render(&self) -> Result<String, Violation> {
+        if self.release.minor() >= 24 {
+            return Ok(Value::Object(self.export()).to_string());
+        }
+        let mut text = self.kind.clone();
+        if !self.keys.is_empty() {
+            text.push_str(" -keys=");
+            text.push_str(&self.keys.join(","));
+        }
+        let mut words = Vec::new();
+        for (name, value) in &self.attrs {
+            if let Some(value) = self.word(value)? {
+                words.push(format!("-{name}={value}"));
+            }
+        }
+        // TGT-61: from 0.10 on the blank is there without options, too.
+        if !words.is_empty() || self.release.minor() >= 10 {
+            text.push(' ');
+            text.push_str(&match self.release.minor() {
+                ..10 => self.joined(&words, ' '),
+                _ => words.join(" "),
+            });
+        }
+        Ok(text)
+    }
+
+    /// The value of an option in a command line; `None` where the option is left out.
+    fn word(&self, value: &Value) -> Result<Option<String>, Violation> {
+        // TGT-61: up to 0.9 what has no text is left out, and so is a list with an item of that kind.
+        if self.release.minor() < 10 {
+            let Value::Array(items) = value else {
+                return Ok(plain(value));
+            };
+            let items: Option<Vec<String>> = items.iter().map(plain).collect();
+            return Ok(items
+                .filter(|items| !items.is_empty())
+                .map(|items| self.joined(&items, ',')));
+        }
+        let text = match value {
+            Value::Array(items) => {
+                let items: Result<Vec<String>, Violation> = items
+                    .iter()
+                    .map(|item| Ok(quoted(&atom(item)?, ',')))
+                    .collect();
+                items?.join(",")
+            }
+            value => atom(value)?,
+        };
+        Ok(Some(text).filter(|text| !text.is_empty()))
+    }
+
+    /// Up to 0.9: one text, its parts in quotes where they hold the separator or a quote. 0.7 has no quotes.
+    fn joined(&self, parts: &[String], separator: char) -> String {
+        let quote =
+            |part: &String| match part.contains([separator, '\'']) && self.release.minor() > 7 {
+                true => format!("'{}'", part.replace('\'', "\\'")),
+                false => part.clone(),
+            };
+        parts
+            .iter()
+            .map(quote)
+            .collect::<Vec<_>>()
+            .join(&String::from(separator))
+    }
+}
+
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(truth) => Some(u8::from(*truth).to_string()),
+        Value::Number(number) if number.is_i64() => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// TGT-62: from 0.10 on.
+fn atom(value: &Value) -> Result<String, Violation> {
+    match (value, plain(value)) {
+        (Value::String(text), _) => Ok(quoted(text, ' ')),
+        (_, Some(text)) => Ok(text),
+        _ => Err(TGT_63.rejected(
+            Kind::Unsupported,
+            format!("Cannot stringify this object: {value}"),
+        )),
+    }
+}
+
+/// With escapes before quotes and backslashes, and in quotes where it holds `separator`.
+fn quoted(text: &str, separator: char) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if matches!(letter, '\\' | '\'') {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    if escaped.contains(separator) && !is_quoted(&escaped) {
+        return format!("'{escaped}'");
+    }
+    escaped
+}

@@ -1,0 +1,279 @@
+//! The command line of 0.7 to 0.23: words, quotes, options, values.
+
+use super::config::{insert, unknown_option};
+use super::kind_table::{KindOption, OptionType, TargetKind};
+use super::targets::empty;
+use super::{TargetConfig, Targets};
+use crate::release::Release;
+use crate::rule::{Kind, Violation};
+use crate::target::{TGT_01, TGT_21, TGT_23, TGT_24, TGT_26, TGT_27, TGT_28, TGT_29};
+use serde_json::Value;
+
+/// The object that a command line is short for.
+pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<TargetConfig, Violation> {
+    let words = split(targets.release, text, ' ')?;
+    let (name, options) = words.split_first().ok_or_else(empty)?;
+    let kind = targets.kind(name).ok_or_else(|| unknown_kind(name))?;
+    let mut config = TargetConfig::new();
+    insert(&mut config, "kind", name.as_str());
+    let mut rest = options.iter().peekable();
+    while let Some(word) = rest.next() {
+        let key = undashed(word)?;
+        // TGT-25: what follows is the value, unless it is an option itself: a negative number has to be behind `=`.
+        let (key, value) = match key.split_once('=') {
+            Some((key, value)) => (key, value),
+            None => match rest.next_if(|next| !next.starts_with('-')) {
+                Some(value) => (key, value.as_str()),
+                None => (key, "1"),
+            },
+        };
+        TGT_24.demand(
+            Kind::Malformed,
+            !key.is_empty() && !value.is_empty(),
+            || {
+                format!(
+                    "Error when parsing target: Empty attribute key or value in \"{key}={value}\""
+                )
+            },
+        )?;
+        // TGT-26: `kind` is there already, so that `-kind=x` is a second one.
+        TGT_26.demand(Kind::Duplicate, !config.contains_key(key), || {
+            format!("{}: The key \"{key}\" appears more than once", place(key))
+        })?;
+        let option = kind
+            .find(key)
+            .ok_or_else(|| unknown_option(targets.release, &kind, key))?;
+        let value = Reader {
+            targets,
+            kind: &kind,
+            option,
+            depth,
+        }
+        .value(value, &option.option_type, "")?;
+        config.insert(key.into(), value);
+    }
+    Ok(config)
+}
+
+/// The rejection of a name that no kind has.
+pub(super) fn unknown_kind(name: &str) -> Violation {
+    TGT_01.rejected(
+        Kind::UnknownKind,
+        format!("Target kind \"{name}\" is not defined"),
+    )
+}
+
+/// Where the releases say that an error is.
+pub(super) fn place(key: &str) -> String {
+    format!("Error when parsing target[\"{key}\"]")
+}
+
+fn undashed(word: &str) -> Result<&str, Violation> {
+    let key = word.trim_start_matches('-');
+    TGT_23.demand(Kind::Malformed, key.len() < word.len(), || {
+        format!("Error when parsing target: Attribute keys should start with '-', not an attribute key: {word}")
+    })?;
+    TGT_23.demand(Kind::Malformed, !key.is_empty(), || {
+        format!("Error when parsing target: Not an attribute key: {word}")
+    })?;
+    Ok(key)
+}
+
+/// Reads the values of one option.
+struct Reader<'a> {
+    targets: &'a Targets,
+    kind: &'a TargetKind,
+    option: &'a KindOption,
+    depth: usize,
+}
+
+impl Reader<'_> {
+    /// `at` is the place inside the value, such as `[2]`.
+    fn value(&self, text: &str, wanted: &OptionType, at: &str) -> Result<Value, Violation> {
+        let release = self.targets.release;
+        // TGT-28: from 0.10 on a value loses its quotes where it is used, not where words are split.
+        let text = if release.minor() < 10 {
+            text.to_owned()
+        } else {
+            interpreted(text)
+        };
+        match wanted {
+            OptionType::Int | OptionType::Bool => {
+                let number = number(release, &text).ok_or_else(|| {
+                    let message = match release.minor() {
+                        ..18 => "Cannot parse into type \"Integer\" from string",
+                        _ => "Cannot parse integer from string",
+                    };
+                    TGT_27.rejected(
+                        Kind::Type,
+                        format!("{}{at}: {message}: {text}", place(&self.option.name)),
+                    )
+                })?;
+                let is_bool = *wanted == OptionType::Bool && release.minor() >= 18;
+                Ok(if is_bool {
+                    (number != 0).into()
+                } else {
+                    number.into()
+                })
+            }
+            OptionType::Str => {
+                let trimmed = text.trim_matches(' ');
+                // Up to 0.9 a value of blanks ends the process of upstream or throws: it is no text.
+                TGT_28.demand(
+                    Kind::Type,
+                    !trimmed.is_empty() || release.minor() >= 10,
+                    || {
+                        format!(
+                            "{}{at}: Cannot parse into type \"String\" from string: {text}",
+                            place(&self.option.name)
+                        )
+                    },
+                )?;
+                Ok(trimmed.into())
+            }
+            OptionType::Target => {
+                let target = self.targets.read_at(&text, self.depth.saturating_add(1))?;
+                Ok(Value::Object(target.export()))
+            }
+            OptionType::List(item) => {
+                let mut items = Vec::new();
+                for part in split(release, &text, ',')? {
+                    let at = format!("{at}[{}]", items.len());
+                    items.push(self.value(&part, item, &at)?);
+                }
+                Ok(Value::Array(items))
+            }
+            OptionType::Map => Err(TGT_29.rejected(
+                Kind::Unsupported,
+                format!(
+                    "{}{at}: Unsupported type \"Map\" for parsing from string: {text} (kind {})",
+                    place(&self.option.name),
+                    self.kind.name
+                ),
+            )),
+        }
+    }
+}
+
+/// A number at the beginning of `text`, as C++ streams read one, or a truth value in any case of letters (TGT-27).
+fn number(release: Release, text: &str) -> Option<i64> {
+    let trimmed = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+    let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+    let digits: String = unsigned.chars().take_while(char::is_ascii_digit).collect();
+    let sign = if trimmed.starts_with('-') { "-" } else { "" };
+    let number: Option<i64> = format!("{sign}{digits}").parse().ok();
+    // TGT-27: up to 0.20 the number is read into an `int`.
+    let fits = |number: &i64| release.minor() >= 21 || i32::try_from(*number).is_ok();
+    number
+        .filter(fits)
+        .or_else(|| match &*text.to_ascii_lowercase() {
+            "true" => Some(1),
+            "false" => Some(0),
+            _ => None,
+        })
+}
+
+/// What `separator` separates, outside of quotes. Up to 0.9 quotes are dropped here, from 0.10 on they stay (TGT-21).
+pub(super) fn split(
+    release: Release,
+    text: &str,
+    separator: char,
+) -> Result<Vec<String>, Violation> {
+    if release.minor() == 7 {
+        return Ok(unquoted(text, separator));
+    }
+    let keeps = release.minor() >= 10;
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut quoted = false;
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            _ if letter == separator && !quoted => {
+                // TGT-21: an empty word is none, `''` of up to 0.9 included.
+                if !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            '\\' if keeps => {
+                word.push(letter);
+                word.extend(letters.next());
+            }
+            '\\' if letters.peek() == Some(&'\'') => word.extend(letters.next()),
+            '\'' => {
+                quoted = !quoted;
+                if keeps {
+                    word.push(letter);
+                }
+            }
+            _ => word.push(letter),
+        }
+    }
+    TGT_21.demand(Kind::Malformed, !quoted, || {
+        "Mismatched quotes '' in string".into()
+    })?;
+    if !word.is_empty() {
+        words.push(word);
+    }
+    Ok(words)
+}
+
+/// TGT-21: 0.7 has no quotes. Its words end at any white space; its lists keep what is empty, but for the end.
+fn unquoted(text: &str, separator: char) -> Vec<String> {
+    if separator == ' ' {
+        return text.split_ascii_whitespace().map(Into::into).collect();
+    }
+    let mut parts: Vec<String> = text.split(separator).map(Into::into).collect();
+    if parts.last().is_some_and(String::is_empty) {
+        parts.pop();
+    }
+    parts
+}
+
+/// A value without the quotes around it and without escapes; inside of quotes escapes stay (TGT-28).
+fn interpreted(text: &str) -> String {
+    let inner = if is_quoted(text) {
+        text.strip_prefix('\'')
+            .and_then(|text| text.strip_suffix('\''))
+            .unwrap_or(text)
+    } else {
+        text
+    };
+    let (mut quoted, mut escaped) = (false, false);
+    let mut plain = String::with_capacity(inner.len());
+    for letter in inner.chars() {
+        if escaped {
+            escaped = false;
+        } else if letter == '\\' {
+            escaped = true;
+            if !quoted {
+                continue;
+            }
+        } else if letter == '\'' {
+            quoted = !quoted;
+        }
+        plain.push(letter);
+    }
+    plain
+}
+
+/// Whether one pair of quotes is around all of `text`.
+pub(super) fn is_quoted(text: &str) -> bool {
+    let Some(inner) = text
+        .strip_prefix('\'')
+        .and_then(|rest| rest.strip_suffix('\''))
+    else {
+        return false;
+    };
+    let mut escaped = false;
+    for letter in inner.chars() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '\'' => return false,
+            _ => {}
+        }
+    }
+    // The last quote is escaped where a backslash is left over.
+    !escaped
+}

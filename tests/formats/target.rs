@@ -1,0 +1,138 @@
+//! Targets: what real releases made of them, round trips, and what hostile text cannot do.
+
+#[path = "../support/targets.rs"]
+mod observed;
+
+use proptest::prelude::*;
+use serde_json::Value;
+use std::path::PathBuf;
+use tvmspec::release::Release;
+use tvmspec::rule::Kind;
+use tvmspec::target::{OptionType, TargetKind, Targets};
+
+fn golden(name: &str) -> Value {
+    let path = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let text = std::fs::read_to_string(path.join("golden/target").join(name)).expect("a golden");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Fails with what differs.
+fn assert_equal(found: &observed::Comparison) {
+    let different = found.different.join("\n");
+    assert!(
+        found.different.is_empty(),
+        "{} equal, {} not:\n{different}",
+        found.equal,
+        found.different.len()
+    );
+    assert!(
+        found.equal > 900 && found.rejected > 100,
+        "{} equal, {} rejected",
+        found.equal,
+        found.rejected
+    );
+}
+
+#[test]
+fn targets_of_0_27_are_read_as_the_release_does() {
+    assert_equal(&observed::compare(
+        &golden("0.27.json"),
+        Release::of(27),
+        &[],
+    ));
+}
+
+/// The package is a vendor's 0.16.dev0, from before the changes that 0.16 brought to targets: TGT-54 and two options of `llvm`.
+#[test]
+fn targets_of_0_15_are_read_as_the_package_does() {
+    assert_equal(&observed::compare(
+        &golden("0.16.dev0.json"),
+        Release::of(15),
+        &observed::FORKED,
+    ));
+}
+
+#[test]
+fn the_tables_have_every_release_from_0_7_on() {
+    for release in Release::all() {
+        let targets = Targets::new(release);
+        assert_eq!(targets.kinds().is_empty(), release.minor() < 7, "{release}");
+        for kind in targets.kinds() {
+            assert!(kind.options.len() >= 5, "{release}: {}", kind.name);
+            let read = targets
+                .read(&kind.name)
+                .unwrap_or_else(|broken| panic!("{release}: {}: {broken}", kind.name));
+            assert_eq!(read.device_type, kind.device_type);
+        }
+        for tag in targets.tags() {
+            targets
+                .read(&tag)
+                .unwrap_or_else(|broken| panic!("{release}: {tag}: {broken}"));
+        }
+    }
+    let kind = Targets::new(Release::of(27))
+        .kind("webgpu")
+        .expect("a kind");
+    let option = kind.find("thread_warp_size").expect("an option");
+    assert_eq!(
+        (&option.option_type, &option.default),
+        (&OptionType::Int, &Some(1.into()))
+    );
+}
+
+#[test]
+fn a_registered_kind_is_as_those_of_the_release() {
+    for minor in [8, 16, 27] {
+        let mut targets = Targets::new(Release::of(minor));
+        let foo = TargetKind::new("foo", 12).keys(["foo"]).option(
+            "lanes",
+            OptionType::Int,
+            Some(4.into()),
+        );
+        targets.register(foo);
+        let read = targets
+            .read(r#"{"kind": "foo", "device": "big"}"#)
+            .expect("a target");
+        assert_eq!(
+            (read.device_type, read.keys.join(",")),
+            (12, "big,foo".to_owned())
+        );
+        assert_eq!(read.attrs["lanes"], 4);
+        let broken = targets
+            .read(r#"{"kind": "foo", "lane": 8}"#)
+            .expect_err("no option");
+        assert_eq!(broken.kind(), Kind::Unsupported);
+    }
+}
+
+#[test]
+fn a_tag_that_is_its_own_host_ends() {
+    let mut targets = Targets::new(Release::of(27));
+    let config = serde_json::from_str(r#"{"kind": "c", "host": "me"}"#).expect("JSON");
+    let broken = targets.add_tag("me", config, false).expect_err("endless");
+    assert_eq!(broken.kind(), Kind::Limit);
+}
+
+proptest! {
+    /// TGT-60: what is exported reads as the same target.
+    #[test]
+    fn an_exported_target_reads_as_itself(minor in 7u8..28, text in "(llvm|c|cuda|opencl|vulkan|hexagon)( -(mcpu|mattr|model|device|keys|opt-level|host)(=| )[-a-z0-9,'\\\\ ]{1,8}){0,3}") {
+        let targets = Targets::new(Release::of(minor));
+        let old = Targets::new(Release::of(minor.min(23)));
+        if let Ok(first) = old.read(&text) {
+            let read = old.read_config(&first.export());
+            prop_assert_eq!(read, Ok(first.clone()));
+            if minor >= 24 && let Ok(new) = targets.read_config(&first.export()) {
+                prop_assert_eq!(targets.read(&new.render().expect("JSON")), Ok(new));
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_text_ends_in_an_answer(minor in 2u8..28, text in "\\PC{0,60}") {
+        let targets = Targets::new(Release::of(minor));
+        let _ = targets.read(&text);
+        let _ = targets.read(&format!("llvm -{text}"));
+        let _ = targets.read(&format!("{{\"kind\":\"llvm\",{text}}}"));
+    }
+}

@@ -1,0 +1,132 @@
+//! What a real release makes of targets, as `golden/target/observe.py` writes it, beside what this library makes of them.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tvmspec::release::Release;
+use tvmspec::target::{Machine, Target, Targets};
+
+/// What LLVM decides of a processor of Arm's A profile (TGT-56).
+const BY_LLVM: [&str; 7] = [
+    "feature.is_aarch64",
+    "feature.has_asimd",
+    "feature.has_sve",
+    "feature.has_dotprod",
+    "feature.has_matmul_i8",
+    "feature.has_fp16_simd",
+    "feature.has_sme",
+];
+
+/// What the package of 0.16.dev0 has of its vendor's, and a tag that 0.16 changed after it.
+pub(crate) const FORKED: [&str; 5] = ["aitrace", "vlen", "rlen", "gtx1080ti", "nvidia-h100"];
+
+/// How many inputs were compared, and what differs.
+pub(crate) struct Comparison {
+    pub(crate) equal: usize,
+    pub(crate) rejected: usize,
+    pub(crate) different: Vec<String>,
+}
+
+/// Reads each observed input by the rules of `release`. `forked` are texts of inputs that the observed build has otherwise than
+/// upstream.
+pub(crate) fn compare(observed: &Value, release: Release, forked: &[&str]) -> Comparison {
+    let machine = Machine {
+        triple: observed["triple"].as_str().unwrap_or_default().into(),
+        ..Machine::default()
+    };
+    let targets = Targets::on(release, machine);
+    let mut found = Comparison {
+        equal: 0,
+        rejected: 0,
+        different: Vec::new(),
+    };
+    for pair in observed["seen"].as_array().expect("a list") {
+        let (given, theirs) = (&pair[0], &pair[1]);
+        if forked.iter().any(|part| given.to_string().contains(part)) {
+            continue;
+        }
+        let ours = match given {
+            Value::String(text) => targets.read(text),
+            other => targets.read_config(other.as_object().expect("an object")),
+        };
+        let difference = match (&ours, theirs.get("target"), theirs["error"].as_str()) {
+            (Ok(ours), Some(theirs), _) => {
+                differs(ours, theirs).or_else(|| text_differs(ours, &pair[1]["text"]))
+            }
+            (Err(ours), None, Some(theirs)) => {
+                found.rejected += 1;
+                message_differs(ours.message(), theirs)
+            }
+            (ours, _, _) => Some(format!("ours {ours:?}")),
+        };
+        match difference {
+            None => found.equal += 1,
+            Some(what) => found
+                .different
+                .push(format!("{given}\n    theirs {theirs}\n    {what}")),
+        }
+    }
+    found
+}
+
+fn differs(ours: &Target, theirs: &Value) -> Option<String> {
+    let mut theirs = theirs.clone();
+    without_llvm(&mut theirs);
+    let ours = Value::Object(ours.export());
+    let (left, right) = (sorted(&ours), sorted(&theirs));
+    (left != right).then(|| format!("ours   {ours}"))
+}
+
+fn sorted(value: &Value) -> BTreeMap<&String, &Value> {
+    value.as_object().into_iter().flatten().collect()
+}
+
+fn without_llvm(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|name, _| !BY_LLVM.contains(&name.as_str()));
+            members.values_mut().for_each(without_llvm);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_llvm),
+        _ => {}
+    }
+}
+
+fn text_differs(ours: &Target, theirs: &Value) -> Option<String> {
+    let text = ours.render();
+    match (text, theirs.as_str()) {
+        (Ok(text), Some(theirs)) if ours.release.minor() < 24 => {
+            (text != theirs).then(|| format!("ours text {text}"))
+        }
+        (Ok(text), Some(theirs)) => {
+            let (ours, mut theirs): (Value, Value) = (
+                serde_json::from_str(&text).ok()?,
+                serde_json::from_str(theirs).ok()?,
+            );
+            without_llvm(&mut theirs);
+            (sorted(&ours) != sorted(&theirs)).then(|| format!("ours text {text}"))
+        }
+        (Err(_), None) => None,
+        (text, _) => Some(format!("ours text {text:?}")),
+    }
+}
+
+/// Texts are equal up to what differs by hash tables and by the printer of values.
+fn message_differs(ours: &str, theirs: &str) -> Option<String> {
+    // TGT-04: a parser that runs before types are checked has a text of its own for them.
+    if theirs.contains("Downcast from") && ours.contains("Expects type") {
+        return None;
+    }
+    let mut core = ours;
+    for end in [
+        "Candidates are:",
+        " for object:",
+        "with type: ",
+        "Failed to parse target JSON config",
+        "but gets: ",
+    ] {
+        if let Some(at) = core.find(end) {
+            core = &core[..at];
+        }
+    }
+    (!theirs.contains(core.trim_end())).then(|| format!("ours   {ours}"))
+}
