@@ -104,7 +104,13 @@ class Tests:
             elif is_test and kind == "test":
                 (own if belongs(name, chapter) else others if group_of(work, name) in group else []).append([program])
         # A test that fails without any mutant says nothing of one.
-        self.commands = [command for command in own + others if not self.fails(command, NONE)]
+        self.commands = [command for command in own + others if not self.fails_alone(command)]
+
+    def fails_alone(self, command):
+        key = tuple(command)
+        if key not in Tests.failing:
+            Tests.failing[key] = self.fails(command, NONE)
+        return Tests.failing[key]
 
     def fails(self, command, number):
         try:
