@@ -41,6 +41,8 @@ mod run;
 mod serve;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_session;
+#[cfg(all(unix, feature = "rpc"))]
+mod serve_tracker;
 mod several;
 mod table;
 mod target;

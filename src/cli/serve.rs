@@ -2,6 +2,7 @@
 //! client does to its session, a crash, a hang, a fork, is done to that session alone.
 
 use super::serve_session::SessionArgs;
+use super::serve_tracker::{MatchKeys, TrackerLine};
 use super::{CliError, Exit, output};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -35,6 +36,9 @@ pub(crate) struct ServeArgs {
     /// The key that clients must have
     #[arg(long, default_value = "")]
     key: String,
+    /// Offer this server to the clients of a tracker, under --key; each offer is good for one client
+    #[arg(long, value_name = "HOST:PORT", requires = "key")]
+    tracker: Option<String>,
     /// How many sessions there are at a time; other clients wait
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     sessions: u32,
@@ -50,12 +54,25 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
     let listener = bind(args.host, args.port, args.port_end)?;
     let program = std::env::current_exe()?;
-    let running = Arc::new(Running::default());
+    let running = Arc::new(RunningSessions::default());
     drain_at_signal(running.clone())?;
     let address = listener.local_addr()?;
     let mut out = io::stdout();
     writeln!(out, "serving on {address}")?;
     out.flush()?;
+    let keys = args.tracker.map(|tracker| {
+        let keys = Arc::new(MatchKeys::default());
+        let line = TrackerLine {
+            tracker,
+            key: args.key.clone(),
+            port: address.port(),
+            sessions: args.sessions as usize,
+            keys: keys.clone(),
+            running: running.clone(),
+        };
+        std::thread::spawn(move || line.keep());
+        keys
+    });
     let mut number = 0;
     loop {
         running.await_slot(args.sessions as usize);
@@ -72,10 +89,13 @@ pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
             continue;
         }
         number += 1;
-        let session = Session {
+        let session = SessionProcess {
             number,
             peer,
-            key: args.key.clone(),
+            keys: match &keys {
+                Some(keys) => keys.list(),
+                None => vec![args.key.clone()],
+            },
             name: args.key.clone(),
         };
         if let Err(error) = session.start(&program, stream, &args.permits, &running) {
@@ -104,16 +124,16 @@ fn bind(host: IpAddr, first: u16, last: Option<u16>) -> Result<TcpListener, CliE
 }
 
 /// A session that is to be started.
-struct Session {
+struct SessionProcess {
     number: u64,
     peer: SocketAddr,
-    /// What the client must have behind `client:`.
-    key: String,
+    /// What the client must have behind `client:`, one of them.
+    keys: Vec<String>,
     /// The same without what a tracker hands out with it.
     name: String,
 }
 
-impl Session {
+impl SessionProcess {
     /// Starts the process of the session, and a thread that waits for its end.
     ///
     /// # Errors
@@ -124,7 +144,7 @@ impl Session {
         program: &std::path::Path,
         stream: TcpStream,
         permits: &SessionArgs,
-        running: &Arc<Running>,
+        running: &Arc<RunningSessions>,
     ) -> io::Result<()> {
         // Readable by this user alone.
         let directory = tempfile::Builder::new().prefix("tvmspec-rpc-").tempdir()?;
@@ -134,7 +154,7 @@ impl Session {
             .arg(format!("--number={}", self.number))
             .arg("--directory")
             .arg(directory.path())
-            .arg(format!("--key={}", self.key))
+            .args(self.keys.iter().map(|key| format!("--key={key}")))
             .arg(format!("--name={}", self.name))
             .args(permits.to_arguments())
             .current_dir(directory.path())
@@ -150,7 +170,7 @@ impl Session {
     }
 
     /// Waits for the process, ends what it started, and removes its files.
-    fn await_end(self, mut child: Child, directory: TempDir, running: &Running) {
+    fn await_end(self, mut child: Child, directory: TempDir, running: &RunningSessions) {
         let status = running.end(&mut child);
         drop(directory.close());
         match status {
@@ -171,13 +191,13 @@ impl Session {
 
 /// The sessions that run.
 #[derive(Default)]
-struct Running {
-    state: Mutex<RunningState>,
+pub(super) struct RunningSessions {
+    state: Mutex<RunningSessionsState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct RunningState {
+struct RunningSessionsState {
     /// How many there are, those included whose files are being removed.
     count: usize,
     /// The processes, each the first of its group, that were not waited for.
@@ -185,9 +205,9 @@ struct RunningState {
     is_draining: bool,
 }
 
-impl Running {
+impl RunningSessions {
     /// The state, locked. A thread that panicked has left it whole.
-    fn lock(&self) -> MutexGuard<'_, RunningState> {
+    fn lock(&self) -> MutexGuard<'_, RunningSessionsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -199,12 +219,26 @@ impl Running {
         }
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, RunningState>) -> MutexGuard<'a, RunningState> {
+    fn wait<'a>(
+        &self,
+        state: MutexGuard<'a, RunningSessionsState>,
+    ) -> MutexGuard<'a, RunningSessionsState> {
         let woken = self.changed.wait(state);
         woken.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_draining(&self) -> bool {
+    /// How many sessions there are.
+    pub(super) fn count(&self) -> usize {
+        self.lock().count
+    }
+
+    /// Waits for a session to begin or end, or for a signal, and not longer than `most`.
+    pub(super) fn pause(&self, most: Duration) {
+        drop(self.changed.wait_timeout(self.lock(), most));
+    }
+
+    /// Whether no session begins any more.
+    pub(super) fn is_draining(&self) -> bool {
         self.lock().is_draining
     }
 
@@ -215,6 +249,7 @@ impl Running {
         let child = command.process_group(0).spawn()?;
         state.leaders.insert(child.id());
         state.count += 1;
+        self.changed.notify_all();
         Ok(child)
     }
 
@@ -252,7 +287,7 @@ fn kill_group(leader: u32) {
 }
 
 /// At the first signal no session begins any more, and the program ends with the last one; at the second, the sessions end.
-fn drain_at_signal(running: Arc<Running>) -> io::Result<()> {
+fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     std::thread::spawn(move || {
         for _ in signals.forever() {
@@ -262,6 +297,7 @@ fn drain_at_signal(running: Arc<Running>) -> io::Result<()> {
                 continue;
             }
             state.is_draining = true;
+            running.changed.notify_all();
             let left = state.count;
             drop(state);
             if left > 0 {

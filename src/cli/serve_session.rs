@@ -73,9 +73,9 @@ pub(crate) struct ServeSessionArgs {
     /// Where uploads go
     #[arg(long)]
     directory: PathBuf,
-    /// What the key of a client must be
-    #[arg(long, default_value = "")]
-    key: String,
+    /// What the key of a client may be
+    #[arg(long = "key")]
+    keys: Vec<String>,
     /// The key that the answer has
     #[arg(long, default_value = "")]
     name: String,
@@ -103,7 +103,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     let watch = Arc::new(SessionWatch::default());
     let permits = args.permits;
     let options = ServerOptions {
-        key: args.key,
+        keys: args.keys,
         name: args.name,
         release: permits.release,
         allow: permits.allow,

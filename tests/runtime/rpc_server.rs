@@ -604,13 +604,13 @@ fn rpc_81_a_session_begins_once_and_first() {
 #[test]
 fn rpc_80_another_key_is_another_server() {
     for key in ["client:b", "server:a", "client:", "client:a:b", "a"] {
-        let mut client = Client::greet(27, key, |options| options.key = "a".to_owned());
+        let mut client = Client::greet(27, key, |options| options.keys = vec!["a".to_owned()]);
         let answer = client.transport.read_answer(Release::of(27));
         assert_eq!(answer, Ok(HelloAnswer::Mismatch), "{key}");
         assert!(matches!(client.ended().end, SessionEnd::Mismatch));
     }
     let mut client = Client::greet(27, "client:a:0.5 -other -timeout=9", |options| {
-        options.key = "a:0.5".to_owned();
+        options.keys = vec!["b".to_owned(), "a:0.5".to_owned()];
         options.name = "a".to_owned();
     });
     let answer = client.transport.read_answer(Release::of(27));

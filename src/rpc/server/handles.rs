@@ -36,15 +36,15 @@ pub(super) enum Held {
 }
 
 /// The table.
-pub(super) struct Handles {
+pub(super) struct HandleTable {
     next: u64,
     held: BTreeMap<u64, Held>,
 }
 
-impl Handles {
+impl HandleTable {
     /// Without an entry.
-    pub(super) fn new() -> Handles {
-        Handles {
+    pub(super) fn new() -> HandleTable {
+        HandleTable {
             next: FIRST,
             held: BTreeMap::new(),
         }

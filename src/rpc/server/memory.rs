@@ -20,13 +20,13 @@ const GUARD: u64 = 1 << 12;
 /// The allocations of a session.
 pub(super) struct Memory {
     next: u64,
-    regions: BTreeMap<u64, Region>,
+    regions: BTreeMap<u64, Allocation>,
     /// How many bytes may still be allocated.
     left: u64,
 }
 
 /// One allocation.
-struct Region {
+struct Allocation {
     device: Device,
     space: Space,
     size: u64,
@@ -43,14 +43,14 @@ pub(super) struct Place {
 }
 
 /// What a copy to the client has.
-pub(super) enum Content {
+pub(super) enum CopyContent {
     /// Copied from a device.
     Owned(Vec<u8>),
     /// In the memory of the host, where it stays until the next request.
     InPlace(Space, usize),
 }
 
-impl Content {
+impl CopyContent {
     /// The bytes.
     ///
     /// # Safety
@@ -58,10 +58,10 @@ impl Content {
     /// No request was dealt with since the content was made, and none is while the slice lives.
     pub(super) unsafe fn as_slice(&self) -> &[u8] {
         match self {
-            Content::Owned(bytes) => bytes,
+            CopyContent::Owned(bytes) => bytes,
             // SAFETY: `Memory::read` checked that the allocation has these bytes, which were written when it was made; only
             // requests free it or write to it.
-            Content::InPlace(space, nbytes) => unsafe {
+            CopyContent::InPlace(space, nbytes) => unsafe {
                 std::slice::from_raw_parts(space.0.cast(), *nbytes)
             },
         }
@@ -136,7 +136,7 @@ impl Memory {
             unsafe { std::ptr::write_bytes(space.0.cast::<u8>(), 0, size_of_host(size)) };
         }
         self.left = left;
-        Ok(self.enter(Region {
+        Ok(self.enter(Allocation {
             device,
             space,
             size,
@@ -149,7 +149,7 @@ impl Memory {
     pub(super) fn enter_tensor(&mut self, tensor: &Tensor) -> u64 {
         let dl = tensor.dl();
         let size = dl.byte_offset.saturating_add(tensor.nbytes() as u64);
-        self.enter(Region {
+        self.enter(Allocation {
             device: Device::from(dl.device),
             space: Space(dl.data),
             size,
@@ -158,7 +158,7 @@ impl Memory {
         })
     }
 
-    fn enter(&mut self, region: Region) -> u64 {
+    fn enter(&mut self, region: Allocation) -> u64 {
         let token = self.next;
         let room = region.size.saturating_add(GUARD).next_multiple_of(GUARD);
         self.next = token.saturating_add(room);
@@ -265,16 +265,16 @@ impl Memory {
         device: Device,
         offset: u64,
         nbytes: u64,
-    ) -> Result<Content> {
+    ) -> Result<CopyContent> {
         let place = self.place(data, device, offset, nbytes, false)?;
         // Not more than an allocation has: `place` looked.
         let nbytes = size_of_host(nbytes);
         if device.kind == Device::CPU.kind {
             if nbytes == 0 {
-                return Ok(Content::Owned(Vec::new()));
+                return Ok(CopyContent::Owned(Vec::new()));
             }
             let start = place.space.0.cast::<u8>().wrapping_add(place.offset);
-            return Ok(Content::InPlace(Space(start.cast()), nbytes));
+            return Ok(CopyContent::InPlace(Space(start.cast()), nbytes));
         }
         let mut bytes = vec![0; nbytes];
         let host = Place {
@@ -283,7 +283,7 @@ impl Memory {
         };
         // SAFETY: `place` has the bytes, and so has `bytes`, which lives until the copy is done.
         unsafe { copy((place, device), (host, Device::CPU), nbytes, device) }?;
-        Ok(Content::Owned(bytes))
+        Ok(CopyContent::Owned(bytes))
     }
 
     /// Writes bytes of the client.
@@ -322,7 +322,7 @@ impl Memory {
     }
 }
 
-impl Region {
+impl Allocation {
     /// Gives the memory back.
     fn free(self) -> Result<()> {
         let api = api_of(self.device)?;

@@ -34,9 +34,9 @@ use std::time::Duration;
 /// What a server permits, and to whom.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// What the key of a client must be behind `client:`.
-    pub key: String,
-    /// The key that the answer has behind `server:`. A tracker hands out `key` with a random part behind it, and this is without.
+    /// What the key of a client is behind `client:`, one of these.
+    pub keys: Vec<String>,
+    /// The key that the answer has behind `server:`. A tracker hands out keys with a random part behind this one.
     pub name: String,
     /// The release of the clients; `None` to find it out from the first packet with an argument (RPC-84).
     pub release: Option<Release>,
@@ -64,7 +64,7 @@ impl ServerOptions {
     /// Of a server without a key that permits nothing but the functions of servers, with files in `directory`.
     pub fn new(directory: impl Into<PathBuf>) -> ServerOptions {
         ServerOptions {
-            key: String::new(),
+            keys: vec![String::new()],
             name: String::new(),
             release: None,
             allow: Vec::new(),

@@ -7,8 +7,8 @@ use super::super::{
 };
 use super::era::Era;
 use super::functions::Functions;
-use super::handles::{Handles, Held};
-use super::memory::{Content, Memory, api_of};
+use super::handles::{HandleTable, Held};
+use super::memory::{CopyContent, Memory, api_of};
 use super::values::{encode, prepare, text};
 use super::{ServerOptions, watch};
 use crate::device::{Attribute, AttributeValue, Device, Manager, Stream, stream};
@@ -95,7 +95,8 @@ fn run(
     report.key = hello.key.clone().into_owned();
     // RPC-80: the first word is compared whole, so that `server:` is no client either.
     let first = hello.key.split_whitespace().next().unwrap_or_default();
-    let matches = first.strip_prefix("client:") == Some(&options.key);
+    let key = first.strip_prefix("client:");
+    let matches = key.is_some_and(|key| options.keys.iter().any(|own| own == key));
     // RPC-05: before the answer: Python's servers answer first, and then fail.
     let stated = hello.timeout()?;
     let release = era.release();
@@ -119,7 +120,7 @@ fn run(
         options,
         era,
         is_begun: false,
-        handles: Handles::new(),
+        handles: HandleTable::new(),
         memory: Memory::new(options.memory),
         functions: Functions::new(options),
         limit: deadline.zip(seconds),
@@ -149,7 +150,7 @@ struct Session<'a> {
     /// Whether InitServer was answered (RPC-81).
     is_begun: bool,
     /// In front of the memory: a tensor that ends frees what the device still knows.
-    handles: Handles,
+    handles: HandleTable,
     memory: Memory,
     functions: Functions,
     /// When it ends, and after how many seconds.
@@ -169,7 +170,7 @@ enum Answer {
     /// Values.
     Values(Vec<PackedValue<'static>>),
     /// Bytes.
-    Content(Content),
+    Content(CopyContent),
 }
 
 impl Session<'_> {

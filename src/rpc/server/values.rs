@@ -2,7 +2,7 @@
 
 use super::super::{PackedValue, RPC_85, RPC_88, TensorBlock};
 use super::era::Era;
-use super::handles::{Handles, Held};
+use super::handles::{HandleTable, Held};
 use super::memory::Memory;
 use crate::device::{Device, Dtype};
 use crate::function::{Error, Function, Result};
@@ -36,7 +36,7 @@ pub(super) enum Prepared {
 /// The bytes that `args` borrow live as long as what is returned.
 pub(super) unsafe fn prepare(
     args: &[PackedValue<'_>],
-    handles: &Handles,
+    handles: &HandleTable,
     memory: &Memory,
     era: &Era,
 ) -> Result<Vec<Prepared>> {
@@ -88,7 +88,7 @@ impl Prepared {
 }
 
 /// The object behind a token, of whatever type.
-fn object(token: u64, handles: &Handles) -> Result<Any> {
+fn object(token: u64, handles: &HandleTable) -> Result<Any> {
     Ok(match handles.get(token)? {
         Held::Object(object) => object.clone().into(),
         Held::Tensor(tensor, _) => tensor.clone().into(),
@@ -102,7 +102,7 @@ fn object(token: u64, handles: &Handles) -> Result<Any> {
 }
 
 /// The pointer behind a token: one that a function returned, or a stream; 0 is null.
-fn pointer(token: u64, handles: &Handles) -> Result<*mut c_void> {
+fn pointer(token: u64, handles: &HandleTable) -> Result<*mut c_void> {
     if token == 0 {
         return Ok(std::ptr::null_mut());
     }
@@ -199,7 +199,7 @@ fn tag(of: i32, era: &Era) -> i64 {
 /// RPC-85 of kind limit; RPC-88 for what no client of this era reads.
 pub(super) fn encode(
     value: Any,
-    handles: &mut Handles,
+    handles: &mut HandleTable,
     memory: &mut Memory,
     era: &Era,
 ) -> Result<Vec<PackedValue<'static>>> {
@@ -236,7 +236,7 @@ pub(super) fn encode(
 fn encode_object(
     value: Any,
     number: i64,
-    handles: &mut Handles,
+    handles: &mut HandleTable,
     memory: &mut Memory,
     era: &Era,
 ) -> Result<Vec<PackedValue<'static>>> {
@@ -278,7 +278,7 @@ fn other_object(object: ObjectRef, era: &Era) -> Result<Held> {
 fn encode_tensor(
     tensor: Tensor,
     number: i64,
-    handles: &mut Handles,
+    handles: &mut HandleTable,
     memory: &mut Memory,
 ) -> Result<Vec<PackedValue<'static>>> {
     let dl = tensor.dl();

@@ -1,0 +1,211 @@
+//! The line between `tvmspec serve` and a tracker: the server offers itself under a key that is good for one client, asks whether the key
+//! was handed out, and offers itself anew (RPC-54 to RPC-57).
+
+use super::output;
+use super::serve::RunningSessions;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tvmspec::release::Release;
+use tvmspec::rpc::{
+    Progress, TrackerHello, TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest,
+};
+use tvmspec::wire::{Cursor, Writer};
+
+/// How often the tracker is asked, as by the servers of Python.
+const PERIOD: Duration = Duration::from_secs(2);
+
+/// How long a client that got a key has a session kept free for it, as by the servers of Python.
+const RESERVED: Duration = Duration::from_secs(6);
+
+/// How many keys that were handed out still open a session.
+const REMEMBERED: usize = 64;
+
+/// The match keys that clients may come with.
+#[derive(Default)]
+pub(super) struct MatchKeys {
+    keys: Mutex<VecDeque<String>>,
+}
+
+impl MatchKeys {
+    /// The newest ones. A session whose hello has none of them is another server's.
+    pub(super) fn list(&self) -> Vec<String> {
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.iter().cloned().collect()
+    }
+
+    fn push(&self, key: String) {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.push_back(key);
+        if keys.len() > REMEMBERED {
+            keys.pop_front();
+        }
+    }
+}
+
+/// What is offered, and where.
+pub(super) struct TrackerLine {
+    /// The tracker, as `HOST:PORT`.
+    pub(super) tracker: String,
+    /// What clients ask the tracker for.
+    pub(super) key: String,
+    /// Where the server listens.
+    pub(super) port: u16,
+    /// How many sessions there are at a time.
+    pub(super) sessions: usize,
+    pub(super) keys: Arc<MatchKeys>,
+    pub(super) running: Arc<RunningSessions>,
+}
+
+impl TrackerLine {
+    /// Keeps the server in the tracker until the server drains: a tracker that is gone is looked for again.
+    pub(super) fn keep(&self) {
+        let mut last = String::new();
+        while !self.running.is_draining() {
+            // It returns when the server drains. The tracker withdraws an offer when its connection ends.
+            let Err(error) = self.serve() else { return };
+            // A tracker that is not there would fill the log.
+            if error != last {
+                output::note(format_args!("tracker {}: {error}", self.tracker));
+                last = error;
+            }
+            self.running.pause(PERIOD);
+        }
+    }
+
+    /// One connection.
+    fn serve(&self) -> Result<(), String> {
+        let mut connection = TrackerConnection::open(&self.tracker)?;
+        let address = Some((None, self.port));
+        let key = format!("server:{}", self.key);
+        connection.order(&TrackerRequest::UpdateInfo(TrackerPeer { key, address }))?;
+        let mut offered: Option<String> = None;
+        let mut taken: VecDeque<Instant> = VecDeque::new();
+        while !self.running.is_draining() {
+            let now = Instant::now();
+            taken.retain(|since| now.duration_since(*since) < RESERVED);
+            let busy = self.running.count() + taken.len();
+            if offered.is_none() && busy < self.sessions {
+                let match_key = format!("{}:{}", self.key, random());
+                // Known before it is handed out: a client may be here before the tracker's answer is.
+                self.keys.push(match_key.clone());
+                connection.order(&TrackerRequest::Put(TrackerOffer {
+                    key: self.key.clone(),
+                    port: self.port,
+                    match_key: match_key.clone(),
+                    host: None,
+                }))?;
+                offered = Some(match_key);
+            }
+            let before = self.running.count();
+            self.running.pause(PERIOD);
+            let pending = match connection.ask(&TrackerRequest::PendingMatchKeys)? {
+                TrackerReply::MatchKeys(keys) => keys,
+                other => return Err(format!("it answers {other:?}")),
+            };
+            // The session that began is the reserved one.
+            for _ in before..self.running.count() {
+                taken.pop_front();
+            }
+            if offered.as_ref().is_some_and(|key| !pending.contains(key)) {
+                offered = None;
+                if self.running.count() <= before {
+                    taken.push_back(Instant::now());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number from 0 to 1, as the keys of Python's servers have it.
+fn random() -> f64 {
+    let number = RandomState::new().build_hasher().finish();
+    number as f64 / u64::MAX as f64
+}
+
+/// A connection to a tracker.
+struct TrackerConnection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl TrackerConnection {
+    /// Connects and says hello. The number goes out alone: trackers take the first bytes that come in for it.
+    fn open(address: &str) -> Result<TrackerConnection, String> {
+        let mut why = format!("`{address}` has no address");
+        for address in address
+            .to_socket_addrs()
+            .map_err(|error| error.to_string())?
+        {
+            match TcpStream::connect_timeout(&address, Duration::from_secs(10)) {
+                Ok(stream) => {
+                    // Answers to a server come at once.
+                    let limit = Some(Duration::from_secs(10));
+                    let set = stream.set_read_timeout(limit);
+                    set.and(stream.set_write_timeout(limit))
+                        .map_err(|error| error.to_string())?;
+                    let mut connection = TrackerConnection {
+                        stream,
+                        buffer: Vec::new(),
+                    };
+                    let mut out = Writer::new();
+                    TrackerHello.write(&mut out);
+                    connection.write(&out.into_bytes())?;
+                    connection.read(|cursor| TrackerHello::read(cursor))?;
+                    return Ok(connection);
+                }
+                Err(error) => why = error.to_string(),
+            }
+        }
+        Err(why)
+    }
+
+    /// A request that is done or fails.
+    fn order(&mut self, request: &TrackerRequest) -> Result<(), String> {
+        match self.ask(request)? {
+            TrackerReply::Success => Ok(()),
+            other => Err(format!("it answers {other:?}")),
+        }
+    }
+
+    fn ask(&mut self, request: &TrackerRequest) -> Result<TrackerReply, String> {
+        let mut out = Writer::new();
+        let written = request.write(Release::LAST, &mut out);
+        written.map_err(|broken| broken.to_string())?;
+        self.write(&out.into_bytes())?;
+        self.read(|cursor| TrackerReply::read(cursor))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.stream
+            .write_all(bytes)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Reads until a message is whole.
+    fn read<T>(
+        &mut self,
+        read: impl Fn(&mut Cursor<'_>) -> Result<Progress<T>, tvmspec::rule::Violation>,
+    ) -> Result<T, String> {
+        let mut piece = [0; 4096];
+        loop {
+            let mut cursor = Cursor::new(&self.buffer);
+            if let Progress::Whole(value) =
+                read(&mut cursor).map_err(|broken| broken.to_string())?
+            {
+                let left = cursor.remaining();
+                self.buffer.drain(..self.buffer.len() - left);
+                return Ok(value);
+            }
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Err("it closed the connection".to_owned()),
+                Ok(count) => self.buffer.extend(piece.iter().take(count)),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+}

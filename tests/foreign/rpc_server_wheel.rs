@@ -1,0 +1,124 @@
+//! A client of the real TVM, 0.27, with `tvmspec serve`: what such a client does every day. Needs a Python with apache-tvm 0.27.
+#![cfg(all(unix, feature = "cli", feature = "rpc"))]
+
+#[path = "../support/python.rs"]
+mod python;
+#[path = "../support/skip.rs"]
+mod skip;
+
+use python::{python, run};
+use skip::skipped;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A process that ends with the test, and the first line that it printed.
+struct Server(Child, String);
+
+impl Server {
+    fn start(command: &mut Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("a process");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("piped");
+        BufReader::new(out).read_line(&mut line).expect("a line");
+        Server(child, line)
+    }
+
+    fn serve(arguments: &[&str]) -> Server {
+        let program = env!("CARGO_BIN_EXE_tvmspec");
+        Server::start(
+            Command::new(program)
+                .args(["serve", "--port", "0"])
+                .args(arguments),
+        )
+    }
+
+    fn port(&self) -> &str {
+        self.1.trim().rsplit(':').next().expect("a port")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const CLIENT: &str = r#"
+import sys, numpy, tvm
+from tvm import rpc
+library = sys.argv[2]
+remote = rpc.connect("127.0.0.1", int(sys.argv[1]), session_timeout=100)
+device = remote.cpu(0)
+print(remote.get_function("rpc.test.addone")(41), remote.get_function("rpc.test.strcat")("abc", 11))
+try: remote.get_function("rpc.test.except")("abc")
+except tvm.error.RPCError as error: print(str(error).splitlines()[-1])
+print(bool(device.exist), bool(remote.cuda(0).exist))
+large = numpy.arange(4 << 20, dtype="float32")
+first = tvm.runtime.tensor(large, device)
+second = tvm.runtime.empty(large.shape, "float32", device)
+first.copyto(second)
+print((second.numpy() == large).all())
+remote.upload(library)
+print(remote.download("host.so") == open(library, "rb").read())
+module = remote.load_module("host.so")
+a = tvm.runtime.tensor(numpy.arange(4, dtype="float32"), device)
+b = tvm.runtime.empty((4,), "float32", device)
+module["add1"](a, b)
+print(b.numpy().tolist())
+times = module.time_evaluator("add1", device, number=3, repeat=2)(a, b).results
+print(len(times), all(0 < time < 1 for time in times))
+try: module["none"]
+except AttributeError: print("no such function")
+"#;
+
+const ANSWERS: &str = "42 abc:11
+ValueError: abc
+True False
+True
+True
+[1.0, 2.0, 3.0, 4.0]
+2 True
+no such function";
+
+#[test]
+fn a_client_of_0_27_uploads_loads_calls_and_copies() {
+    let Some(python) = python("tvm, tvm.rpc, numpy") else {
+        return;
+    };
+    let server = Server::serve(&["--allow-load"]);
+    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/eras/0.26/host.so");
+    let printed = run(&python, CLIENT, &[Path::new(server.port()), &library]);
+    assert_eq!(printed, ANSWERS);
+}
+
+const TRACKER: &str = r#"
+from tvm.rpc.tracker import Tracker
+tracker = Tracker("127.0.0.1", port=19190, port_end=29999, silent=True)
+print("tracker on", "127.0.0.1:%d" % tracker.port, flush=True)
+tracker.proc.join()
+"#;
+
+const REQUESTS: &str = r#"
+import sys, time
+from tvm import rpc
+tracker = rpc.connect_tracker("127.0.0.1", int(sys.argv[1]))
+for count in range(3):
+    remote = tracker.request("board", session_timeout=60)
+    print(remote.get_function("rpc.test.addone")(count))
+    del remote
+print([server["key"] for server in tracker.summary()["server_info"]])
+"#;
+
+#[test]
+fn a_tracker_of_0_27_hands_the_server_out_again_and_again() {
+    let Some(python) = python("tvm, tvm.rpc.tracker") else {
+        return;
+    };
+    let tracker = Server::start(Command::new(&python).args(["-c", TRACKER]));
+    let address = format!("127.0.0.1:{}", tracker.port());
+    let _server = Server::serve(&["--tracker", &address, "--key", "board"]);
+    let printed = run(&python, REQUESTS, &[Path::new(tracker.port())]);
+    assert_eq!(printed, "1\n2\n3\n['server:board']");
+}
