@@ -6,9 +6,10 @@
 use super::input::listed;
 use super::numpy_text::{array_text, float_text};
 use super::on_device::OnDevice;
+use super::remote::Places;
 use super::{CliError, Exit, output};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tvmspec::device::Device;
 use tvmspec::function::Function;
 use tvmspec::module::{self, Library, Module};
@@ -32,7 +33,7 @@ pub(crate) struct CallArgs {
     /// Arguments: 42, 1.5, true, none, str:TEXT, dev:cpu:0, @FILE.npy (a tensor in), out:float32[300] (a tensor out, zeros before)
     #[arg(allow_negative_numbers = true)]
     args: Vec<String>,
-    /// Where tensors are put
+    /// Where tensors are put: cpu, cuda:0, ..., or rpc://HOST:PORT/KEY#cpu:0: the library is uploaded to that server and runs there
     #[arg(long, default_value = "cpu")]
     device: String,
     /// Write the i-th out tensor to DIR/out_<i>.npy
@@ -88,16 +89,13 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
 /// of its text. An error that the function itself returns is [`Exit::Bad`].
 fn call(args: CallArgs) -> Result<Exit, CliError> {
     // Before the library: loading one runs its initialisers.
-    let device = device_from_text(&args.device).map_err(CliError::new)?;
-    let device = Device::from(device);
-    // SAFETY: who calls a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
-    let loaded = unsafe { module::load_library(&args.library, Strictness::Lenient) };
-    let loaded = loaded.map_err(CliError::of)?;
-    // A release loads an odd library, so that oddities are no reason not to call it.
-    for finding in &loaded.findings {
-        output::note(format_args!("note: {finding}"));
-    }
-    let function = find(&loaded.module, &args.function)?;
+    let places = Places::of(&[&args.device])?;
+    let device = places.devices.first().copied().unwrap_or(Device::CPU);
+    let module = match places.load(&args.library)? {
+        Some(there) => there,
+        None => load(&args.library)?,
+    };
+    let function = find(&module, &args.function)?;
     let passed = args
         .args
         .iter()
@@ -149,6 +147,22 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
         }
     }
     Ok(Exit::Good)
+}
+
+/// Loads the library into this process, and notes what is odd about it on stderr.
+///
+/// # Errors
+///
+/// What [`module::load_library`] rejects.
+fn load(path: &Path) -> Result<Module, CliError> {
+    // SAFETY: who calls a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
+    let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
+    let loaded = loaded.map_err(CliError::of)?;
+    // A release loads an odd library, so that oddities are no reason not to call it.
+    for finding in &loaded.findings {
+        output::note(format_args!("note: {finding}"));
+    }
+    Ok(loaded.module)
 }
 
 /// Finds the function in the library or its imports (MOD-08).

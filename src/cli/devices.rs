@@ -1,5 +1,7 @@
 //! `tvmspec devices`: what is here, with every attribute.
 
+#[cfg(feature = "rpc")]
+use super::remote::Places;
 use super::table::table;
 use super::{CliError, Exit, output};
 use serde_json::{Map, Value as Json, json};
@@ -11,6 +13,10 @@ pub(crate) struct DevicesArgs {
     /// Print JSON: {"devices": [{"device", "attributes": {..}}], "absent": [{"name", "why"}]}
     #[arg(long)]
     json: bool,
+    /// Those of a server instead: rpc://HOST:PORT/KEY
+    #[cfg(feature = "rpc")]
+    #[arg(long, value_name = "SERVER")]
+    device: Option<String>,
 }
 
 /// The device types that are looked for, in the order of their numbers.
@@ -22,11 +28,19 @@ const MOST: i32 = 64;
 ///
 /// # Errors
 ///
-/// Stdout cannot be written. A device that is not here is no error.
+/// Stdout cannot be written; the server is not there. A device that is not here is no error.
 pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
     let (mut devices, mut absent) = (Vec::new(), Vec::new());
+    #[cfg(feature = "rpc")]
+    let server = args.device.map(|text| Places::of(&[text])).transpose()?;
+    // The number of a device of the server in this process has the session in it.
+    #[cfg(feature = "rpc")]
+    let first = server.as_ref().and_then(|server| server.devices.first());
+    #[cfg(not(feature = "rpc"))]
+    let first: Option<&Device> = None;
+    let session = first.map_or(0, |device| device.kind - device.kind % 128);
     for name in NAMES {
-        match look(name) {
+        match look(name, session) {
             Ok(found) => devices.extend(found),
             Err(why) => absent.push((name, why)),
         }
@@ -47,13 +61,14 @@ struct Found {
     answers: Vec<(Attribute, AttributeValue)>,
 }
 
-/// Looks for the devices of a type, numbered from 0 without gaps.
+/// Looks for the devices of a type, numbered from 0 without gaps. `session` is what the type of a device of a server has added (DEV-57).
 ///
 /// # Errors
 ///
 /// Why there are none: no API of the type (DEV-04), no driver, or a driver without a device.
-fn look(name: &str) -> Result<Vec<Found>, String> {
-    let of = device_type::number_of(name).ok_or("no release has such a device")?;
+fn look(name: &str, session: i32) -> Result<Vec<Found>, String> {
+    let there = device_type::number_of(name).ok_or("no release has such a device")?;
+    let of = there + session;
     let api = Manager::global().api(of).map_err(|error| match name {
         "metal" => "not built: this crate has no backend for it".to_owned(),
         _ => error.reason(),
@@ -63,7 +78,7 @@ fn look(name: &str) -> Result<Vec<Found>, String> {
         let device = Device::new(of, id);
         // The CPU answers for any number that it exists: only the first is listed.
         let exists = api.attribute(device, Attribute::Exist) == Ok(AttributeValue::Int(1));
-        if !exists || (id > 0 && device.kind == Device::CPU.kind) {
+        if !exists || (id > 0 && there == Device::CPU.kind) {
             break;
         }
         let answer = |attribute: Attribute| {

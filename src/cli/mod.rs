@@ -34,6 +34,7 @@ mod on_device;
 mod output;
 mod pack;
 mod package;
+mod remote;
 mod rpc_decode;
 mod rule;
 mod run;

@@ -114,6 +114,35 @@ impl OnDevice {
     }
 }
 
+/// A tensor of any device as one of the host: itself where it is there.
+///
+/// # Errors
+///
+/// There is no API for the type of the device, or the copy fails.
+pub(crate) fn on_host(tensor: Tensor) -> Result<Tensor, CliError> {
+    let dl = tensor.dl();
+    let device = Device::from(dl.device);
+    if device.kind == Device::CPU.kind {
+        return Ok(tensor);
+    }
+    let api = Manager::global().api(device.kind).map_err(CliError::of)?;
+    let copy = Tensor::empty(tensor.shape(), dl.dtype).map_err(CliError::of)?;
+    let request = CopyRequest {
+        from: Space(dl.data),
+        from_offset: dl.byte_offset as usize,
+        to: Space(copy.dl().data),
+        to_offset: copy.dl().byte_offset as usize,
+        nbytes: copy.nbytes(),
+        from_device: device,
+        to_device: Device::CPU,
+        hint: Dtype::from(dl.dtype),
+    };
+    // SAFETY: both tensors have these bytes, and live beyond the sync.
+    unsafe { api.copy(&request, Stream::DEFAULT) }.map_err(CliError::of)?;
+    api.sync(device, Stream::DEFAULT).map_err(CliError::of)?;
+    Ok(copy)
+}
+
 impl Drop for OnDevice {
     fn drop(&mut self) {
         // SAFETY: allocated in `new`, freed once. A failure here changes no result.

@@ -160,13 +160,13 @@ impl Device {
     }
 
     /// The RPC session of a remote device (DEV-57).
-    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
+    #[cfg_attr(not(any(feature = "rpc", feature = "suite")), allow(dead_code))]
     pub(crate) fn session(self) -> Option<i32> {
         (self.kind >= REMOTE).then_some(self.kind / REMOTE - 1)
     }
 
     /// The same device in session `session`; rejects a device that is remote already (DEV-57).
-    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
+    #[cfg_attr(not(any(feature = "rpc", feature = "suite")), allow(dead_code))]
     pub(crate) fn in_session(self, session: i32) -> Result<Device> {
         if let Some(there) = self.session() {
             return reject(
@@ -187,7 +187,7 @@ impl Device {
     }
 
     /// The device as its own process knows it.
-    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
+    #[cfg_attr(not(any(feature = "rpc", feature = "suite")), allow(dead_code))]
     pub(crate) fn without_session(self) -> Device {
         Device::new(self.kind % REMOTE, self.id)
     }

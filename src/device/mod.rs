@@ -78,6 +78,8 @@ pub use attribute::{Attribute, AttributeValue};
 pub(crate) use install::install;
 pub(crate) use install::provide;
 pub use manager::Manager;
+#[cfg(feature = "rpc")]
+pub(crate) use own::bring_remote;
 pub use own::timer;
 pub use shape::{TensorRef, byte_size, is_contiguous};
 

@@ -21,8 +21,22 @@ pub(super) const OWN: &[(&str, Api)] = &[
     ("rocm", || crate::device::hip::hip()),
 ];
 
+/// The API of remote devices, once a session has been made.
+#[cfg(feature = "rpc")]
+static REMOTE_DEVICES: std::sync::OnceLock<&'static dyn DeviceApi> = std::sync::OnceLock::new();
+
+/// Brings the API of the devices of all sessions (DEV-03), which is of an upper chapter.
+#[cfg(feature = "rpc")]
+pub(crate) fn bring_remote(api: &'static dyn DeviceApi) {
+    REMOTE_DEVICES.get_or_init(|| api);
+}
+
 /// The device of this build that the registry would know as `device_api.<name>`.
 pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
+    #[cfg(feature = "rpc")]
+    if name == "rpc" {
+        return REMOTE_DEVICES.get().copied();
+    }
     OWN.iter()
         .find_map(|(known, api)| (*known == name).then(api))
 }

@@ -16,6 +16,7 @@
 //! | `format/proxy` | what a proxy reads in a hello | RPC-70 |
 //! | `format/web_socket`, `format/web_socket_upgrade` | [`WebSocketRequest`], [`WebSocketAnswer`], [`WebSocketFrame`] | RPC-74 .. RPC-79 |
 //! | `format/json`, `format/relay_json` | the JSON forms | |
+//! | `client` | a session with a server, and what it hands out | RPC-100 .. RPC-102 |
 //! | `transport` | `Transport`: hellos and packets over a blocking stream; feature `rpc` | RPC-10, RPC-13, RPC-16 |
 //! | `server/` | `server::serve`: one session; feature `rpc` | RPC-80 .. RPC-92 |
 //!
@@ -41,6 +42,8 @@
 //! # Ok::<(), tvmspec::rule::Violation>(())
 //! ```
 
+#[cfg(feature = "rpc")]
+pub mod client;
 /// The formats live together for their lints alone, as those of the crate's root do.
 #[forbid(unsafe_code)]
 #[deny(

@@ -6,10 +6,14 @@
 use std::fmt::Display;
 
 /// What no package brings: parts of reasons, and why they are excused.
-const EXCUSED: [(&str, &str); 5] = [
+const EXCUSED: [(&str, &str); 6] = [
     ("no CUDA here", "a GPU cannot be installed"),
     ("HIP is here, but no device", "a GPU cannot be installed"),
     ("names no libtvm_runtime of", "no package has one any more"),
+    (
+        "names no Python with TVM 0.8",
+        "no package has one any more",
+    ),
     (
         "TVMSPEC_UPSTREAM names no folder",
         "the whole history of upstream is too much for a gate",

@@ -4,6 +4,7 @@
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, load, read_bytes, report, statistics, timed, write_outputs};
 use crate::cli::array::Bound;
+use crate::cli::remote::Places;
 use crate::cli::{CliError, Exit, output};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use tvmspec::wire::Cursor;
 pub(super) fn from_parts(
     args: &RunArgs,
     places: Vec<ExecutorDevice>,
+    server: &Places,
 ) -> Result<Executor, CliError> {
     let (Some(graph), Some(lib)) = (&args.graph, &args.lib) else {
         return Err(CliError::new("give a library, or --graph and --lib"));
@@ -35,7 +37,7 @@ pub(super) fn from_parts(
     for finding in findings {
         output::note(format_args!("note: {finding}"));
     }
-    let module = load(lib)?;
+    let module = load(lib, server)?;
     let mut executor = Executor::new(
         Arc::new(parsed),
         &|name| module.function(name, true),

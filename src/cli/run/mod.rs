@@ -14,6 +14,7 @@ mod vm;
 
 use super::input;
 use super::output::{self, Content};
+use super::remote::Places;
 use super::table::table;
 use super::{CliError, Exit, array};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -28,7 +29,6 @@ use tvmspec::module::{self, Module};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Strictness;
 use tvmspec::tensor::Device;
-use tvmspec::value::device_from_text;
 
 /// Run a model: a graph or Relax VM library, or graph, parameters and kernels
 ///
@@ -56,7 +56,8 @@ pub(crate) struct RunArgs {
     /// Write the outputs here, as out_0, out_1, ...
     #[arg(short, long, value_name = "OUT.npz")]
     output: Option<PathBuf>,
-    /// Where to run: cpu, cuda:0, opencl:0, rocm:0, vulkan:0; may be repeated, the first is the fallback
+    /// Where to run: cpu, cuda:0, opencl:0, rocm:0, vulkan:0, or rpc://HOST:PORT/KEY#cpu:0, a device of a server, to which the library is
+    /// uploaded; may be repeated, the first is the fallback
     #[arg(long, default_value = "cpu")]
     device: Vec<String>,
     /// The function of a VM executable
@@ -83,16 +84,19 @@ pub(crate) struct RunArgs {
 /// A device is not here, the library does not load or is no model, an input does not fit, the model fails, or an
 /// output cannot be written.
 pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
+    let server = Places::of(&args.device)?;
     let places = args
         .device
         .iter()
-        .map(|text| place(text))
+        .zip(&server.devices)
+        .map(|(text, device)| place(text, *device))
         .collect::<Result<Vec<_>, _>>()?;
     let inputs = Inputs::of(&args)?;
     let Some(library) = &args.library else {
-        return graph::run(&args, graph::from_parts(&args, places)?, inputs);
+        let executor = graph::from_parts(&args, places, &server)?;
+        return graph::run(&args, executor, inputs);
     };
-    let module = load(library)?;
+    let module = load(library, &server)?;
     // A factory is the root of its library. A VM executable may be below the root, which is then the host code.
     if let Some(factory) = GraphExecutorFactory::of(&module) {
         let executor = factory.create(&module, places).map_err(CliError::new)?;
@@ -233,12 +237,15 @@ fn statistics(times: &[Duration]) {
     );
 }
 
-/// Loads a library, and notes what is odd about it on stderr.
+/// Loads a library where the devices are, and notes what is odd about it on stderr.
 ///
 /// # Errors
 ///
 /// The file cannot be read, the system's loader rejects it, or its library binary breaks a rule.
-fn load(path: &Path) -> Result<Module, CliError> {
+fn load(path: &Path, server: &Places) -> Result<Module, CliError> {
+    if let Some(there) = server.load(path)? {
+        return Ok(there);
+    }
     let busy = spinner(path);
     // SAFETY: who runs a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
@@ -281,16 +288,11 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
     bytes
 }
 
-/// Finds a device by its text, `cuda:0`, and checks that it is here.
+/// Checks that the device that `text` names is here.
 ///
 /// # Errors
 ///
-/// The text is not that of a device (DEV-58), or there is no API for it or no device of this number.
-fn place(text: &str) -> Result<ExecutorDevice, CliError> {
-    let device = device_from_text(text).map_err(CliError::new)?;
-    ExecutorDevice::of(Device {
-        kind: device.device_type,
-        id: device.device_id,
-    })
-    .map_err(|error| CliError::new(format!("{text}: {error}")))
+/// There is no API for it, or no device of this number.
+fn place(text: &str, device: Device) -> Result<ExecutorDevice, CliError> {
+    ExecutorDevice::of(device).map_err(|error| CliError::new(format!("{text}: {error}")))
 }

@@ -4,6 +4,7 @@ use super::inputs::Inputs;
 use super::{Operator, RunArgs, report, statistics, timed, write_outputs};
 use crate::cli::array::Bound;
 use crate::cli::input::listed;
+use crate::cli::on_device::on_host;
 use crate::cli::{CliError, Exit};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,6 +44,10 @@ pub(super) fn run(
     })?;
     let mut outputs = Vec::new();
     leaves(&result, &mut outputs);
+    let outputs = outputs
+        .into_iter()
+        .map(|(name, tensor)| Ok((name, on_host(tensor)?)))
+        .collect::<Result<Vec<_>, CliError>>()?;
     write_outputs(args, &outputs)?;
     statistics(&times);
     if args.profile || args.trace.is_some() {

@@ -1,0 +1,107 @@
+//! Devices of the command line: those of this machine by name, those of servers as `rpc://host:port/key#cpu:0`.
+
+use super::CliError;
+use std::path::Path;
+use tvmspec::device::Device;
+use tvmspec::module::Module;
+#[cfg(feature = "rpc")]
+use tvmspec::rpc::client::{RemoteAddress, Session};
+use tvmspec::value::device_from_text;
+
+/// Where a command runs: devices, and the session that they are of.
+pub(crate) struct Places {
+    /// In the order of the command line.
+    pub(crate) devices: Vec<Device>,
+    #[cfg(feature = "rpc")]
+    session: Option<Session>,
+}
+
+impl Places {
+    /// The devices that `texts` name. Those of servers are of one: the first that is named is connected to.
+    ///
+    /// # Errors
+    ///
+    /// A text that names no device (VAL-13), a server that is not there, or devices of several places.
+    pub(crate) fn of<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
+        #[cfg(feature = "rpc")]
+        if texts.iter().any(|text| is_remote(text.as_ref())) {
+            return Places::of_server(texts);
+        }
+        let devices = texts.iter().map(|text| local(text.as_ref()));
+        Ok(Places {
+            devices: devices.collect::<Result<_, CliError>>()?,
+            #[cfg(feature = "rpc")]
+            session: None,
+        })
+    }
+
+    /// [`Places::of`] where a server is among them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Places::of`].
+    #[cfg(feature = "rpc")]
+    fn of_server<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
+        let addresses = texts.iter().map(|text| RemoteAddress::parse(text.as_ref()));
+        let addresses: Vec<RemoteAddress> =
+            addresses.collect::<Result<_, _>>().map_err(CliError::of)?;
+        let [first, rest @ ..] = addresses.as_slice() else {
+            return Err(CliError::new("no device is named"));
+        };
+        let server =
+            |address: &RemoteAddress| (address.host.clone(), address.port, address.key.clone());
+        // One process runs a model: memory of two servers meets on the host alone.
+        if rest.iter().any(|other| server(other) != server(first)) {
+            return Err(CliError::new(
+                "the devices are of several servers: name those of one",
+            ));
+        }
+        let session = first.connect().map_err(CliError::of)?;
+        let devices = addresses
+            .iter()
+            .map(|address| session.device(address.device));
+        Ok(Places {
+            devices: devices.collect::<Result<_, _>>().map_err(CliError::of)?,
+            session: Some(session),
+        })
+    }
+
+    /// Loads a library where the devices are: on the server by its code, and here what runs a model of it. `None` where they are here.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or what [`Session::load_model`] reports.
+    pub(crate) fn load(&self, path: &Path) -> Result<Option<Module>, CliError> {
+        #[cfg(feature = "rpc")]
+        if let Some(session) = &self.session {
+            let content = super::input::read(path)?;
+            // What a server does with a file goes by its extension. Of the path nothing else is of use there.
+            let name = path
+                .file_name()
+                .map_or("library.so".into(), |name| name.to_string_lossy());
+            return session
+                .load_model(&name, content)
+                .map(Some)
+                .map_err(CliError::of);
+        }
+        let _ = path;
+        Ok(None)
+    }
+}
+
+/// Whether a text names a device of a server.
+#[cfg(feature = "rpc")]
+fn is_remote(text: &str) -> bool {
+    text.starts_with(RemoteAddress::SCHEME)
+}
+
+/// A device of this machine.
+///
+/// # Errors
+///
+/// VAL-13 for a text that names none.
+fn local(text: &str) -> Result<Device, CliError> {
+    device_from_text(text)
+        .map(Device::from)
+        .map_err(CliError::new)
+}

@@ -1,0 +1,377 @@
+//! Devices of servers behind the contract of every device: one API for all sessions, which are in the type of a device (DEV-03, DEV-57).
+
+use super::super::{CopyTarget, PackedValue, Packet, RpcCode, TensorBlock};
+use super::argument::{allocated, deallocated};
+use super::link::{Link, handle_of, unexpected};
+use super::table::{RemoteSpace, find_space, session_of};
+use crate::device::api::{CopyRequest, DeviceApi, Space, Stream};
+use crate::device::{Attribute, AttributeValue, DEV_18, Device, Dtype, Result, stream};
+use crate::function::{Error, ErrorKind};
+use crate::release::Release;
+use crate::rule::Kind;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The most bytes of a copy that one packet has: a server has to hold all of it.
+const MOST: usize = 32 << 20;
+
+/// The API of every remote device.
+struct RemoteDevices;
+
+/// The API that the manager finds as `device_api.rpc` (DEV-03).
+pub(super) fn remote_devices() -> &'static dyn DeviceApi {
+    &RemoteDevices
+}
+
+/// Memory of a server, from an offset on.
+pub(super) struct RemotePart {
+    pub(super) handle: u64,
+    /// By the server's own number.
+    pub(super) device: Device,
+    /// In bytes.
+    pub(super) offset: usize,
+    /// Of the elements, for servers that order bytes by it.
+    pub(super) dtype: Dtype,
+}
+
+impl RemotePart {
+    /// `nbytes` bytes of it, `skipped` bytes further on (RPC-25).
+    fn target(&self, link: &Link, skipped: usize, nbytes: usize) -> CopyTarget {
+        let offset = self.offset.saturating_add(skipped) as u64;
+        if link.era.release.minor() <= 7 {
+            return CopyTarget::Flat(self.handle, offset, self.device, self.dtype);
+        }
+        let size = usize::from(self.dtype.bits) * usize::from(self.dtype.lanes) / 8;
+        // A server of a device other than the CPU compares the bytes with the tensor: elements that they do not fill are bytes.
+        let whole = size > 0
+            && nbytes.is_multiple_of(size)
+            && (usize::from(self.dtype.bits) * usize::from(self.dtype.lanes)).is_multiple_of(8);
+        let (dtype, extent) = match whole {
+            true => (self.dtype, nbytes / size),
+            false => (Dtype::UINT8, nbytes),
+        };
+        CopyTarget::Block(TensorBlock {
+            data: self.handle,
+            device: self.device,
+            dtype,
+            shape: vec![i64::try_from(extent).unwrap_or(i64::MAX)],
+            byte_offset: offset,
+        })
+    }
+}
+
+/// Copies bytes of the host to a server, in packets of at most [`MOST`] bytes.
+///
+/// # Errors
+///
+/// What the server raises; what the connection is broken by.
+pub(super) fn write(link: &Link, to: &RemotePart, bytes: &[u8]) -> Result<()> {
+    let most = largest(link)?;
+    for (at, chunk) in bytes.chunks(most).enumerate() {
+        let target = to.target(link, at * most, chunk.len());
+        let request = Packet::CopyToRemote(target, Cow::Borrowed(chunk));
+        link.request(&request, |packet| match packet {
+            Packet::Return(_) => Ok(()),
+            other => Err(unexpected("CopyToRemote", &other)),
+        })?;
+    }
+    Ok(())
+}
+
+/// Copies from a server to bytes of the host, in packets of at most [`MOST`] bytes.
+///
+/// # Errors
+///
+/// As [`write`]; a RuntimeError for an answer of another number of bytes.
+pub(super) fn read(link: &Link, from: &RemotePart, bytes: &mut [u8]) -> Result<()> {
+    let most = largest(link)?;
+    for (at, chunk) in bytes.chunks_mut(most).enumerate() {
+        let target = from.target(link, at * most, chunk.len());
+        let request = Packet::CopyFromRemote(target, chunk.len() as u64);
+        link.request(&request, |packet| match packet {
+            Packet::CopyAck(content) if content.len() == chunk.len() => {
+                chunk.copy_from_slice(&content);
+                Ok(())
+            }
+            Packet::CopyAck(content) => Err(Error::new(
+                ErrorKind::Runtime,
+                format!(
+                    "the server returns {} bytes of {}",
+                    content.len(),
+                    chunk.len()
+                ),
+            )),
+            other => Err(unexpected("CopyFromRemote", &other)),
+        })?;
+    }
+    Ok(())
+}
+
+/// How many bytes of content a packet to this server has at most. Boards of microTVM, up to 0.18, say so themselves.
+fn largest(link: &Link) -> Result<usize> {
+    if link.era.is_ffi() {
+        return Ok(MOST);
+    }
+    let Some(asked) = link.known("tvm.rpc.server.GetCRTMaxPacketSize")? else {
+        return Ok(MOST);
+    };
+    let limit = super::outcome::call_of(link, asked)?;
+    // The code, the tensor of one dimension and the number of bytes are in the packet as well.
+    let overhead = 52;
+    let content = usize::try_from(limit)
+        .ok()
+        .and_then(|limit| limit.checked_sub(overhead));
+    Ok(content
+        .filter(|content| *content > 0)
+        .unwrap_or(MOST)
+        .min(MOST))
+}
+
+/// Memory of the server.
+///
+/// # Errors
+///
+/// What the server raises.
+pub(super) fn alloc(
+    link: &Arc<Link>,
+    device: Device,
+    nbytes: usize,
+    alignment: usize,
+    hint: Dtype,
+) -> Result<Space> {
+    let number = |number: usize| PackedValue::Int(i64::try_from(number).unwrap_or(i64::MAX));
+    let args = vec![
+        PackedValue::Device(device.without_session()),
+        number(nbytes),
+        number(alignment),
+        PackedValue::Dtype(hint, 0),
+    ];
+    allocated(link, RpcCode::DevAllocData, args)
+}
+
+/// Frees what [`alloc`] returned.
+///
+/// # Errors
+///
+/// What the server raises; a RuntimeError for memory that is not there any more.
+pub(super) fn free(space: Space, device: Device) -> Result<()> {
+    deallocated(space, device)
+}
+
+/// A session and a device by its number there.
+fn there(device: Device) -> Result<(Arc<Link>, Device)> {
+    Ok((session_of(device)?, device.without_session()))
+}
+
+/// A side of a copy that is on a server.
+fn side(
+    space: Space,
+    device: Device,
+    offset: usize,
+    dtype: Dtype,
+) -> Result<(RemoteSpace, RemotePart)> {
+    let found = find_space(space)?;
+    let device = found.link.unmasked(device)?;
+    let part = RemotePart {
+        handle: found.handle,
+        device,
+        offset,
+        dtype,
+    };
+    Ok((found, part))
+}
+
+impl DeviceApi for RemoteDevices {
+    fn set_device(&self, device: Device) -> Result<()> {
+        let (link, device) = there(device)?;
+        link.command(RpcCode::DevSetDevice, vec![PackedValue::Device(device)])
+    }
+
+    fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
+        let (link, device) = there(device)?;
+        let release = match (link.era.stated, link.era.is_ffi()) {
+            (false, false) => Release::of(8),
+            (false, true) => Release::of(21),
+            (true, _) => link.era.release,
+        };
+        // DEV-09: by the number of the server's release; a question that it does not know is none.
+        let Some(number) = attribute.number_in(release) else {
+            return Ok(AttributeValue::None);
+        };
+        let args = vec![
+            PackedValue::Device(device),
+            PackedValue::Int(i64::from(number)),
+        ];
+        link.system(RpcCode::DevGetAttr, args, |value| {
+            Some(match value {
+                PackedValue::Int(number) | PackedValue::Bool(number) => {
+                    AttributeValue::Int(*number)
+                }
+                PackedValue::Str(text) | PackedValue::StrObject(text, _) => {
+                    AttributeValue::Text(String::from_utf8_lossy(text).into_owned())
+                }
+                PackedValue::None => AttributeValue::None,
+                _ => return None,
+            })
+        })
+    }
+
+    fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
+        let (link, device) = there(device)?;
+        alloc(&link, device, nbytes, alignment, hint)
+    }
+
+    unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
+        free(space, device)
+    }
+
+    fn alloc_scoped(
+        &self,
+        device: Device,
+        shape: &[i64],
+        dtype: Dtype,
+        scope: Option<&str>,
+    ) -> Result<Space> {
+        let (link, device) = there(device)?;
+        // A scope is what the server makes of it. A session that may be of 0.7 has memory without one alone.
+        if !link.era.has(8) {
+            let nbytes = crate::device::byte_size(shape, dtype, link.era.release);
+            return alloc(&link, device, nbytes.unwrap_or(usize::MAX), 64, dtype);
+        }
+        let block = TensorBlock {
+            data: 0,
+            device,
+            dtype,
+            shape: shape.to_vec(),
+            byte_offset: 0,
+        };
+        let scope = match scope {
+            None | Some("") => PackedValue::None,
+            Some(scope) => PackedValue::Str(Cow::Borrowed(scope.as_bytes())),
+        };
+        let args = vec![PackedValue::Tensor(block), scope];
+        allocated(&link, RpcCode::DevAllocDataWithScope, args)
+    }
+
+    /// Returns when the copy is done: packets are answered in order.
+    unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
+        if copy.nbytes == 0 {
+            return Ok(());
+        }
+        let (from, to) = (copy.from_device, copy.to_device);
+        let host = |space: Space, offset: usize| space.0.cast::<u8>().wrapping_add(offset);
+        match (from.session(), to.session()) {
+            (None, Some(_)) if from.is_host() => {
+                let (space, part) = side(copy.to, to, copy.to_offset, copy.hint)?;
+                let start = host(copy.from, copy.from_offset);
+                // SAFETY: the host's side has so many bytes from there on, which stay unchanged until a sync, by this contract.
+                let bytes = unsafe { std::slice::from_raw_parts(start, copy.nbytes) };
+                write(&space.link, &part, bytes)
+            }
+            (Some(_), None) if to.is_host() => {
+                let (space, part) = side(copy.from, from, copy.from_offset, copy.hint)?;
+                let start = host(copy.to, copy.to_offset);
+                // SAFETY: the host's side has so many bytes from there on, which nothing else uses until a sync, by this contract.
+                let bytes = unsafe { std::slice::from_raw_parts_mut(start, copy.nbytes) };
+                read(&space.link, &part, bytes)
+            }
+            (Some(_), Some(_)) => among(copy, stream),
+            _ => Err(DEV_18
+                .rejected(
+                    Kind::Unsupported,
+                    format!(
+                        "no copy between device type {} of this process and a server: copy to the host first",
+                        if from.session().is_none() { from.kind } else { to.kind }
+                    ),
+                )
+                .into()),
+        }
+    }
+
+    fn sync(&self, device: Device, stream: Stream) -> Result<()> {
+        let handle = stream.on(device)?.addr() as u64;
+        let (link, device) = there(device)?;
+        let args = vec![PackedValue::Device(device), PackedValue::Handle(handle)];
+        link.command(RpcCode::DevStreamSync, args)
+    }
+
+    fn create_stream(&self, device: Device) -> Result<Stream> {
+        let (link, own) = there(device)?;
+        if !link.era.has(8) {
+            return Ok(Stream::DEFAULT);
+        }
+        let args = vec![PackedValue::Device(own)];
+        let handle = link.system(RpcCode::DevCreateStream, args, handle_of)?;
+        let handle = usize::try_from(handle).unwrap_or_default();
+        // SAFETY: only methods of this API, which pass it back to the server, use a handle of this type of device.
+        Ok(unsafe { Stream::from_handle(device, std::ptr::without_provenance_mut(handle)) })
+    }
+
+    unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
+        let handle = stream.on(device)?.addr() as u64;
+        if handle == 0 {
+            return Ok(());
+        }
+        let (link, device) = there(device)?;
+        let args = vec![PackedValue::Device(device), PackedValue::Handle(handle)];
+        link.command(RpcCode::DevFreeStream, args)
+    }
+
+    fn set_stream(&self, device: Device, stream: Stream) -> Result<()> {
+        let handle = stream.on(device)?.addr() as u64;
+        let (link, own) = there(device)?;
+        let before = stream::set(device, stream)?;
+        // A server has one stream for each device of the session, whatever thread of this process asks.
+        if before == stream || !link.era.has(8) {
+            return Ok(());
+        }
+        let args = vec![PackedValue::Device(own), PackedValue::Handle(handle)];
+        link.command(RpcCode::DevSetStream, args)
+    }
+}
+
+/// A copy on a server.
+///
+/// # Errors
+///
+/// A ValueError for memory of two sessions; what the server raises.
+fn among(copy: &CopyRequest, stream: Stream) -> Result<()> {
+    let (from, source) = side(copy.from, copy.from_device, copy.from_offset, copy.hint)?;
+    let (to, target) = side(copy.to, copy.to_device, copy.to_offset, copy.hint)?;
+    if !Arc::ptr_eq(&from.link, &to.link) {
+        let text = "a copy between two sessions: copy to the host first";
+        return Err(Error::new(ErrorKind::Value, text));
+    }
+    let link = &from.link;
+    let stream = PackedValue::Handle(stream.handle().addr() as u64);
+    let mut args = Vec::new();
+    match (
+        source.target(link, 0, copy.nbytes),
+        target.target(link, 0, copy.nbytes),
+    ) {
+        (CopyTarget::Block(source), CopyTarget::Block(target)) => {
+            args.extend([
+                PackedValue::Tensor(source),
+                PackedValue::Tensor(target),
+                stream,
+            ]);
+        }
+        _ => {
+            // RPC-28: in 0.7 handles, offsets, the number of bytes, both devices and the element type.
+            let number =
+                |number: usize| PackedValue::Int(i64::try_from(number).unwrap_or(i64::MAX));
+            args.extend([
+                PackedValue::Handle(source.handle),
+                number(source.offset),
+                PackedValue::Handle(target.handle),
+                number(target.offset),
+                number(copy.nbytes),
+                PackedValue::Device(source.device),
+                PackedValue::Device(target.device),
+                PackedValue::Dtype(copy.hint, 0),
+                stream,
+            ]);
+        }
+    }
+    link.command(RpcCode::CopyAmongRemote, args)
+}

@@ -1,0 +1,171 @@
+//! What a server reports of a call that failed, taken apart: kind, message and the backtrace there.
+//!
+//! The packet is one text (RPC-26), whose form changed:
+//!
+//! | releases | text |
+//! |---|---|
+//! | up to 0.20 | `[time] file:line: message` or `Kind: message`, then `Stack trace:` and its lines |
+//! | 0.21, 0.22 | `Traceback (most recent call last):`, its lines, then `Kind: message` |
+//! | from 0.23 on | the message alone |
+
+use super::super::PackedValue;
+use crate::function::Error;
+
+/// The kind of an exception that has none of its own.
+pub(super) const REMOTE: &str = "RPCError";
+
+/// The kind of the exception of a session whose time is over.
+pub(super) const EXPIRED: &str = "RPCSessionTimeoutError";
+
+/// What every hop puts in front of the text.
+const HOP: &str = "RPCError: Error caught from RPC call:\n";
+
+/// The error that the values of an exception are.
+pub(super) fn far_error(values: &[PackedValue<'_>]) -> Error {
+    let bytes: &[u8] = match values {
+        [PackedValue::Str(text) | PackedValue::StrObject(text, _)] => text,
+        // RPC-26 has held them to one string.
+        _ => b"",
+    };
+    let text = String::from_utf8_lossy(bytes);
+    let parts = ExceptionParts::of(&text);
+    Error::with_parts(
+        parts.kind.as_bytes(),
+        parts.message.as_bytes(),
+        parts.backtrace.as_bytes(),
+        None,
+        None,
+    )
+}
+
+/// The parts of an exception, each a part of its text.
+#[derive(Debug, PartialEq, Eq)]
+struct ExceptionParts<'t> {
+    kind: &'t str,
+    message: &'t str,
+    /// Lines of the server, in its own form and order.
+    backtrace: &'t str,
+}
+
+impl<'t> ExceptionParts<'t> {
+    /// Takes a text of any release apart.
+    fn of(text: &'t str) -> ExceptionParts<'t> {
+        let mut rest = text;
+        // One for each hop between the server that failed and the one that answers.
+        while let Some(inner) = rest.strip_prefix(HOP) {
+            rest = inner;
+        }
+        let (rest, backtrace) = match rest.strip_prefix("Traceback (most recent call last):\n") {
+            Some(trace) => behind_frames(trace),
+            None => match rest.split_once("\nStack trace:") {
+                Some((message, trace)) => (message, trace.trim_start_matches('\n')),
+                None => (rest, ""),
+            },
+        };
+        let rest = without_place(rest).trim_end_matches('\n');
+        match kind_of(rest) {
+            Some((kind, message)) => ExceptionParts {
+                kind,
+                message,
+                backtrace,
+            },
+            None => ExceptionParts {
+                kind: REMOTE,
+                message: rest,
+                backtrace,
+            },
+        }
+    }
+}
+
+/// What follows the frames of a traceback, and the frames: their lines begin with a blank.
+fn behind_frames(trace: &str) -> (&str, &str) {
+    let mut end = 0;
+    for line in trace.split_inclusive('\n') {
+        if !line.starts_with([' ', '\t']) {
+            break;
+        }
+        end += line.len();
+    }
+    (
+        trace.get(end..).unwrap_or_default(),
+        trace.get(..end).unwrap_or_default(),
+    )
+}
+
+/// The text behind `[time] file:line: `, which C++ writes in front up to 0.20.
+fn without_place(text: &str) -> &str {
+    let Some((_, behind)) = text
+        .strip_prefix('[')
+        .and_then(|text| text.split_once("] "))
+    else {
+        return text;
+    };
+    let first = behind.lines().next().unwrap_or_default();
+    // A file, a line, and the message: `/src/a.cc:12: why`.
+    let mut parts = first.splitn(3, ':');
+    let (Some(_), Some(line), Some(_)) = (parts.next(), parts.next(), parts.next()) else {
+        return text;
+    };
+    if line.is_empty() || !line.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text;
+    }
+    let at = behind.match_indices(':').nth(1).map_or(0, |(at, _)| at + 1);
+    behind.get(at..).unwrap_or_default().trim_start()
+}
+
+/// The kind in front of a message, where there is one: a name that ends as those of exceptions do.
+fn kind_of(text: &str) -> Option<(&str, &str)> {
+    let (kind, message) = text.split_once(": ")?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+    let is_name = kind.bytes().all(plain) && kind.starts_with(|first: char| first.is_alphabetic());
+    let ends = ["Error", "Exception", "Interrupt", "Exit", "Iteration"];
+    let is_kind = is_name && ends.iter().any(|end| kind.ends_with(end));
+    is_kind.then_some((kind, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_every_release_have_their_parts() {
+        let cases = [
+            ("abc", (REMOTE, "abc", "")),
+            (
+                "RPCError: Error caught from RPC call:\nRPCError: Error caught from RPC call:\nzz",
+                (REMOTE, "zz", ""),
+            ),
+            (
+                "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    raise\nValueError: no: 3\n",
+                (
+                    "ValueError",
+                    "no: 3",
+                    "  File \"a.py\", line 3, in f\n    raise\n",
+                ),
+            ),
+            (
+                "[10:11:12] /src/a.cc:12: Check failed: x\nStack trace:\n  0: f\n",
+                (REMOTE, "Check failed: x", "  0: f\n"),
+            ),
+            (
+                "ValueError: abc\nStack trace:\n  File \"b.py\", line 1\n",
+                ("ValueError", "abc", "  File \"b.py\", line 1\n"),
+            ),
+            (
+                "RPCSessionTimeoutError: Your 2.0s session has expired",
+                (EXPIRED, "Your 2.0s session has expired", ""),
+            ),
+            ("[1, 2] is: no", (REMOTE, "[1, 2] is: no", "")),
+            ("", (REMOTE, "", "")),
+        ];
+        for (text, (kind, message, backtrace)) in cases {
+            let parts = ExceptionParts {
+                kind,
+                message,
+                backtrace,
+            };
+            assert_eq!(ExceptionParts::of(text), parts, "{text:?}");
+        }
+    }
+}

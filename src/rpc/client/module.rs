@@ -1,0 +1,58 @@
+//! Modules of the server as modules of this process.
+
+use super::super::RPC_101;
+use super::link::RemoteHandle;
+use super::outcome::call;
+use crate::function::{Error, ErrorKind, Function};
+use crate::module::{Module, ModuleKind};
+use crate::rule::Kind;
+use crate::value::Any;
+
+/// A module of a server. Its functions are looked up there, in what it imports there as well.
+pub struct RemoteModule {
+    pub(super) handle: RemoteHandle,
+}
+
+impl RemoteModule {
+    pub(super) fn new(handle: RemoteHandle) -> RemoteModule {
+        RemoteModule { handle }
+    }
+
+    /// The remote module that `module` is, if it is one.
+    pub fn of(module: &Module) -> Option<&RemoteModule> {
+        let kind: &dyn std::any::Any = module.implementation()?;
+        kind.downcast_ref()
+    }
+}
+
+impl ModuleKind for RemoteModule {
+    fn kind(&self) -> &str {
+        "rpc"
+    }
+
+    fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error> {
+        const LOOKUP: &str = "tvm.rpc.server.ModuleGetFunction";
+        let link = &self.handle.link;
+        let lookup = link.known(LOOKUP)?.ok_or_else(|| {
+            let text = format!("the server has no global function `{LOOKUP}`");
+            Error::new(ErrorKind::Attribute, text)
+        })?;
+        // Imports there are not known here: the server is told to look into them, as clients from 0.9 on do.
+        let args = [Any::from(module.clone()), name.into(), true.into()];
+        let views = [args[0].view(), args[1].view(), args[2].view()];
+        let found = call(link, lookup, &views)?;
+        if found.is_none() {
+            return Ok(None);
+        }
+        let function = found.into_object().ok().map(Function::from_object);
+        match function {
+            Some(Ok(function)) => Ok(Some(function)),
+            _ => Err(RPC_101
+                .rejected(
+                    Kind::Type,
+                    format!("the server returns no function for `{name}`"),
+                )
+                .into()),
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! A session: how it begins, and what it hands out.
+
+use super::super::transport::{CLOSED, Transport};
+use super::super::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RPC_23, RPC_100, Speaker};
+use super::device::remote_devices;
+use super::exception::far_error;
+use super::link::{Era, HandleKind, Link, RemoteHandle, unexpected};
+use super::{outcome, table};
+use crate::device::tensor::{HostCopy, allocate, copy_bytes};
+use crate::device::{
+    Attribute, AttributeValue, Device, Dtype, Manager, Space, TensorRef, bring_remote,
+};
+use crate::function::{Error, ErrorKind, Function, Result};
+use crate::module::Module;
+use crate::object::Tensor;
+use crate::release::Release;
+use crate::rule::{Findings, Kind};
+use crate::value::{Any, Bytes, DLDataType};
+use std::borrow::Cow;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How a session is made.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// By whose rules the server speaks. Without it the first answer shows the era (RPC-100), and only what every release of that era
+    /// accepts is written.
+    pub release: Option<Release>,
+    /// How long the server may take until the session has begun.
+    pub connect_timeout: Duration,
+    /// How long the answer to a request may take; none for any time. A session whose answer is late is closed.
+    pub timeout: Option<Duration>,
+    /// How many seconds the whole session may take: the server ends it then (RPC-05).
+    pub session_timeout: Option<f64>,
+    /// Servers between: the server that is connected to connects to the first of them, that one to the next. The last one executes.
+    pub hops: Vec<RemoteHop>,
+}
+
+impl Default for SessionOptions {
+    fn default() -> SessionOptions {
+        SessionOptions {
+            release: None,
+            connect_timeout: Duration::from_secs(60),
+            timeout: None,
+            session_timeout: None,
+            hops: Vec::new(),
+        }
+    }
+}
+
+/// A server that another server connects to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteHop {
+    /// Its name or address, as the server before it knows it.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Its key.
+    pub key: String,
+}
+
+/// A session with a server. Clones are the same session, and so is what comes out of it: it ends when the last of them goes.
+#[derive(Clone)]
+pub struct Session(Arc<Link>);
+
+impl Session {
+    /// Connects to the server at `host`, whose key is `key`, often the empty text.
+    ///
+    /// # Errors
+    ///
+    /// A ConnectionError where nothing answers there, or where no server has the key; a TimeoutError; RPC-100 of kind unsupported where
+    /// the server is of the other era than the stated release; RPC-23 for a release before 0.7; what a hop reports.
+    pub fn connect(host: &str, port: u16, key: &str, options: &SessionOptions) -> Result<Session> {
+        let mut options = options.clone();
+        if options.release.is_none() && !options.hops.is_empty() {
+            // The names of hops are values, which have the encoding of an era: a session without hops shows which.
+            let plain = SessionOptions {
+                hops: Vec::new(),
+                ..options.clone()
+            };
+            let probe = Session::connect(host, port, key, &plain)?;
+            options.release = (probe.0.era.is_ffi()).then_some(Release::LAST);
+            let hops = std::mem::take(&mut options.hops);
+            let legacy = !probe.0.era.is_ffi();
+            probe.close();
+            return Session::open(host, port, key, &options, hops, legacy);
+        }
+        let hops = std::mem::take(&mut options.hops);
+        Session::open(host, port, key, &options, hops, false)
+    }
+
+    /// [`Session::connect`], where `legacy` says that a session before this one was of 0.8 to 0.20.
+    fn open(
+        host: &str,
+        port: u16,
+        key: &str,
+        options: &SessionOptions,
+        hops: Vec<RemoteHop>,
+        legacy: bool,
+    ) -> Result<Session> {
+        let deadline = Instant::now() + options.connect_timeout;
+        let mut transport = Transport::tcp(connected(host, port, options.connect_timeout)?)?;
+        transport.set_deadline(Some(deadline));
+        let server = shake_hands(&mut transport, key, options)?;
+        let oldest = Release::of(8);
+        let release = options.release.unwrap_or(match legacy {
+            true => oldest,
+            false => Release::LAST,
+        });
+        RPC_23.demand(Kind::Unsupported, release.minor() >= 7, || {
+            format!("release {release} has another protocol: this client speaks those from 0.7 on")
+        })?;
+        let era = begin(&mut transport, release, options.release.is_some(), &hops)?;
+        bring_remote(remote_devices());
+        let number = table::enter()?;
+        let link = Arc::new(Link::new(transport, era, options.timeout, number, server));
+        table::settle(&link);
+        Ok(Session(link))
+    }
+
+    /// The release by whose rules the session is spoken: the stated one, or the newest of the server's era.
+    pub fn release(&self) -> Release {
+        self.0.era.release
+    }
+
+    /// What the server calls itself: `server:` and its key.
+    pub fn server(&self) -> &str {
+        &self.0.server
+    }
+
+    /// The place of the session in the table of this process: the type of its device `d` is `d + 128 * (number + 1)` (DEV-57).
+    pub fn number(&self) -> i32 {
+        self.0.number
+    }
+
+    /// A device of the server as a device of this process.
+    ///
+    /// # Errors
+    ///
+    /// DEV-57 for a device that is remote already.
+    pub fn device(&self, there: Device) -> Result<Device> {
+        self.0.masked(there)
+    }
+
+    /// The global function `name` of the server.
+    ///
+    /// # Errors
+    ///
+    /// What the connection is broken by.
+    pub fn function(&self, name: &str) -> Result<Option<Function>> {
+        let handle = self.0.global(name)?;
+        if handle == 0 {
+            return Ok(None);
+        }
+        let handle = RemoteHandle::new(&self.0, handle, HandleKind::Function);
+        Ok(Some(outcome::function(handle)))
+    }
+
+    /// [`Session::function`], where there has to be one.
+    ///
+    /// # Errors
+    ///
+    /// An AttributeError where the server has none; as [`Session::function`].
+    pub fn require(&self, name: &str) -> Result<Function> {
+        self.function(name)?.ok_or_else(|| {
+            let text = format!("the server has no global function `{name}`");
+            Error::new(ErrorKind::Attribute, text)
+        })
+    }
+
+    /// Writes a file into the folder of the session.
+    ///
+    /// # Errors
+    ///
+    /// What the server raises.
+    pub fn upload(&self, name: &str, content: &[u8]) -> Result<()> {
+        let function = self.require("tvm.rpc.server.upload")?;
+        function.call_with([name.into(), Bytes::new(content).into()])?;
+        Ok(())
+    }
+
+    /// The content of a file in the folder of the session.
+    ///
+    /// # Errors
+    ///
+    /// What the server raises; a TypeError for a result that is no bytes.
+    pub fn download(&self, name: &str) -> Result<Vec<u8>> {
+        let content = self
+            .require("tvm.rpc.server.download")?
+            .call_with([name.into()])?;
+        match Bytes::from_any(content) {
+            Ok(content) => Ok(content.as_bytes().to_vec()),
+            Err(_) => Err(Error::new(ErrorKind::Type, "the server returns no bytes")),
+        }
+    }
+
+    /// Removes a file from the folder of the session.
+    ///
+    /// # Errors
+    ///
+    /// What the server raises; one of 0.27 does so for no file that is missing.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        let function = self.require("tvm.rpc.server.remove")?;
+        function.call_with([name.into()]).map(drop)
+    }
+
+    /// Loads an uploaded library. The server runs its code.
+    ///
+    /// # Errors
+    ///
+    /// What the server raises; a TypeError for a result that is no module.
+    pub fn load_module(&self, name: &str) -> Result<Module> {
+        let loaded = self
+            .require("tvm.rpc.server.load_module")?
+            .call_with([name.into()])?;
+        Ok(Module::try_from(loaded)?)
+    }
+
+    /// Lets `parent` import `child`: both modules of this session.
+    ///
+    /// # Errors
+    ///
+    /// A TypeError for a module of another session; what the server raises.
+    pub fn import(&self, parent: &Module, child: &Module) -> Result<()> {
+        let import = self.require("tvm.rpc.server.ImportModule")?;
+        import
+            .call_with([parent.clone().into(), child.clone().into()])
+            .map(drop)
+    }
+
+    /// A tensor in memory of `device`, of this session or of the server's own numbers. Its elements are whatever they are.
+    ///
+    /// # Errors
+    ///
+    /// What the server raises.
+    pub fn empty(&self, shape: &[i64], dtype: DLDataType, device: Device) -> Result<Tensor> {
+        let device = self.0.masked(self.0.unmasked(device)?)?;
+        allocate(shape, dtype, device.into())
+    }
+
+    /// A copy of a tensor of the host in memory of `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::empty`]; OBJ-11 for a tensor that is not on the host.
+    pub fn send(&self, tensor: &Tensor, device: Device) -> Result<Tensor> {
+        let bytes = tensor.to_bytes()?;
+        let copy = self.empty(tensor.shape(), tensor.dl().dtype, device)?;
+        // SAFETY: the memory of the tensor was just taken, and `bytes` is read for the call alone.
+        unsafe {
+            copy_bytes(
+                &reference(&copy),
+                Space::host(bytes.as_ptr()),
+                bytes.len(),
+                HostCopy::In,
+            )
+        }?;
+        Ok(copy)
+    }
+
+    /// A copy on the host of a tensor of this session.
+    ///
+    /// # Errors
+    ///
+    /// What the server raises.
+    pub fn fetch(&self, tensor: &Tensor) -> Result<Tensor> {
+        fetch(tensor)
+    }
+
+    /// The devices of type `kind` that the server has, by its own numbers, from 0 on without a gap.
+    ///
+    /// # Errors
+    ///
+    /// What the connection is broken by.
+    pub fn devices(&self, kind: i32) -> Result<Vec<Device>> {
+        // A server has as many as its machine; the CPU answers for any number that it exists.
+        let most = if kind == Device::CPU.kind { 1 } else { 64 };
+        let mut found = Vec::new();
+        for id in 0..most {
+            let device = self.0.masked(Device::new(kind, id))?;
+            let exists = Manager::global().attribute(device, Attribute::Exist)?;
+            if exists != AttributeValue::Int(1) {
+                break;
+            }
+            found.push(device);
+        }
+        Ok(found)
+    }
+
+    /// Calls the global function `name` of the server.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::require`]; what the function raises.
+    pub fn call<const N: usize>(&self, name: &str, args: [Any; N]) -> Result<Any> {
+        self.require(name)?.call_with(args)
+    }
+
+    /// Ends the session, also where functions and tensors of it are left: their use fails from here on.
+    pub fn close(&self) {
+        self.0.close();
+    }
+
+    /// The connection.
+    pub(super) fn link(&self) -> &Arc<Link> {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Session({}, {})", self.0.number, self.0.server)
+    }
+}
+
+/// A copy on the host of a tensor of any session.
+pub(super) fn fetch(tensor: &Tensor) -> Result<Tensor> {
+    let host = Tensor::empty(tensor.shape(), tensor.dl().dtype)?;
+    let space = Space(host.dl().data);
+    // SAFETY: the tensor holds its memory, and `host`, which nothing else knows yet, has as many bytes.
+    unsafe { copy_bytes(&reference(tensor), space, host.nbytes(), HostCopy::Out) }?;
+    Ok(host)
+}
+
+/// A tensor as devices know it.
+fn reference(tensor: &Tensor) -> TensorRef<'_> {
+    let dl = tensor.dl();
+    TensorRef {
+        data: Space(dl.data),
+        device: dl.device.into(),
+        dtype: Dtype::from(dl.dtype),
+        shape: tensor.shape(),
+        strides: None,
+        byte_offset: dl.byte_offset,
+    }
+}
+
+/// A socket to the first address of `host` that answers.
+fn connected(host: &str, port: u16, timeout: Duration) -> Result<TcpStream> {
+    let gone = |error: std::io::Error| {
+        let text = format!("no connection to {host}:{port}: {error}");
+        Error::new(CLOSED, text)
+    };
+    let deadline = Instant::now() + timeout;
+    let mut last = std::io::Error::other("the name has no address");
+    for address in (host, port).to_socket_addrs().map_err(gone)? {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            last = std::io::ErrorKind::TimedOut.into();
+            break;
+        }
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(gone(last))
+}
+
+/// The hello and its answer; what the server calls itself.
+fn shake_hands(transport: &mut Transport, key: &str, options: &SessionOptions) -> Result<String> {
+    let timeout = options
+        .session_timeout
+        .map(|seconds| format!(" -timeout={seconds}"));
+    let hello = format!("client:{key}{}", timeout.unwrap_or_default());
+    transport.write_hello(&Hello { key: hello.into() })?;
+    let release = options.release.unwrap_or(Release::LAST);
+    match transport.read_answer(release)? {
+        HelloAnswer::Success(server) => Ok(server.into_owned()),
+        // RPC-04: a proxy has it for servers, and no server writes it to a client.
+        HelloAnswer::Duplicate => Err(Error::new(CLOSED, format!("key `{key}` is taken"))),
+        HelloAnswer::Mismatch => Err(Error::new(CLOSED, format!("no server has key `{key}`"))),
+    }
+}
+
+/// InitServer and its answer, which shows the era (RPC-100).
+fn begin(
+    transport: &mut Transport,
+    release: Release,
+    stated: bool,
+    hops: &[RemoteHop],
+) -> Result<Era> {
+    // RPC-23: the same from 0.8 on.
+    let version: &[u8] = match release.minor() {
+        7 => b"0.7.0",
+        _ => b"0.8.0",
+    };
+    let spoken = Protocol::new(release, Speaker::Client);
+    let legacy = release.minor() <= 20;
+    // 0.8 has no flag for a log; where the release is not known the later form goes first, and both sides stay in step (RPC-22).
+    let forms: &[bool] = match (stated, legacy) {
+        _ if hops.is_empty() => &[true],
+        (true, _) if release.minor() <= 8 => &[false],
+        (false, true) => &[true, false],
+        _ => &[true],
+    };
+    let mut failed = None;
+    for flag in forms {
+        let args = constructor(hops, *flag);
+        let request = Packet::InitServer(Cow::Borrowed(version), args);
+        transport.write_packet(&request, &spoken)?;
+        let era = found(transport, release, stated)?;
+        let read =
+            transport.read_packet(&era.protocol(Speaker::Server), &mut Findings::default())?;
+        match read {
+            Some(Packet::Return(_)) => return Ok(era),
+            Some(Packet::Exception(values)) => {
+                // Of two forms the first is that of most releases, and its exception is of most use.
+                let error = far_error(&values);
+                failed = failed.or(Some(error));
+            }
+            Some(other) => return Err(unexpected("InitServer", &other)),
+            None => return Err(Error::new(CLOSED, "the server ends the session")),
+        }
+    }
+    Err(failed.unwrap_or_else(|| Error::new(CLOSED, "the server ends the session")))
+}
+
+/// What makes the session: nothing for that of the server itself, otherwise a function of it and its arguments (RPC-22).
+fn constructor(hops: &[RemoteHop], flag: bool) -> Vec<PackedValue<'_>> {
+    let mut args = Vec::new();
+    for hop in hops {
+        let text = |text: &'_ str| PackedValue::Str(Cow::Owned(text.as_bytes().to_vec()));
+        args.push(text("rpc.Connect"));
+        args.push(text(&hop.host));
+        args.push(PackedValue::Int(i64::from(hop.port)));
+        args.push(text(&hop.key));
+        if flag {
+            // The log of a channel, which 0.21 dropped, and which was a bool from 0.18 on. All of them accept an integer.
+            args.push(PackedValue::Int(0));
+        }
+    }
+    args
+}
+
+/// RPC-100: the era by the first answer, which is left to be read. It is one value, none or a text, whose codes differ.
+///
+/// # Errors
+///
+/// RPC-100 of kind unsupported where the stated release is of the other era.
+fn found(transport: &mut Transport, release: Release, stated: bool) -> Result<Era> {
+    let spoken = Protocol::new(release, Speaker::Server);
+    let bytes = transport.peek_packet(&spoken)?.unwrap_or_default();
+    let word = |at: usize| {
+        let word = bytes.get(at..)?.first_chunk()?;
+        Some(i32::from_le_bytes(*word))
+    };
+    // The code, the number of values, and the code of the first: both eras have it at the same place.
+    let ffi = match (word(8), word(12), word(16)) {
+        (Some(4), Some(1), Some(0)) | (Some(5), Some(1), Some(8)) => Some(true),
+        (Some(4), Some(1), Some(4)) | (Some(5), Some(1), Some(11)) => Some(false),
+        _ => None,
+    };
+    let own = release.minor() >= 21;
+    let theirs = ffi.unwrap_or(own);
+    if stated {
+        RPC_100.demand(Kind::Unsupported, theirs == own, || {
+            let era = |ffi| match ffi {
+                true => "0.21 and later",
+                false => "0.20 and earlier",
+            };
+            format!(
+                "the server speaks as releases {} do, and this session was to be spoken as {release} does",
+                era(theirs)
+            )
+        })?;
+        return Ok(Era { release, stated });
+    }
+    let release = match theirs {
+        true => Release::LAST,
+        // The newest of its era: it reads what all of them write.
+        false => Release::of(20),
+    };
+    Ok(Era { release, stated })
+}

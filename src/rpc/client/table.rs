@@ -1,0 +1,148 @@
+//! The sessions of this process by number, and what their memory is known by here.
+//!
+//! A [`Space`] of a remote device is a number that means nothing to the server: which session it belongs to, and what the server
+//! knows the memory by, is looked up. So a space of one session never reaches another one, and no server sees a number that it did
+//! not choose.
+
+use super::link::{Link, lock};
+use crate::device::{Device, Error, ErrorKind, Result, Space};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+
+/// Upstream's table has as many places, and device types are made of them (DEV-57).
+const PLACES: usize = 32;
+
+/// A place of the table.
+enum Place {
+    Free,
+    /// Taken by a session that is being made.
+    Taken,
+    Of(Weak<Link>),
+}
+
+static SESSIONS: Mutex<[Place; PLACES]> = Mutex::new([const { Place::Free }; PLACES]);
+
+/// Takes a place for a session.
+///
+/// # Errors
+///
+/// A RuntimeError where all of them are taken.
+pub(super) fn enter() -> Result<i32> {
+    let mut places = lock(&SESSIONS);
+    for (number, place) in (0_i32..).zip(places.iter_mut()) {
+        if matches!(place, Place::Free) {
+            *place = Place::Taken;
+            return Ok(number);
+        }
+    }
+    let text = format!("{PLACES} sessions are open: device types have no number for one more");
+    Err(Error::new(ErrorKind::Runtime, text))
+}
+
+/// Puts a session in the place that it took.
+pub(super) fn settle(link: &Arc<Link>) {
+    put(link.number, Place::Of(Arc::downgrade(link)));
+}
+
+/// Frees a place.
+pub(super) fn leave(number: i32) {
+    put(number, Place::Free);
+}
+
+fn put(number: i32, to: Place) {
+    let at = usize::try_from(number).unwrap_or(PLACES);
+    // What was there may be the last reference of the memory of a session: it goes behind the lock.
+    let mut places = lock(&SESSIONS);
+    let before = places.get_mut(at).map(|place| std::mem::replace(place, to));
+    drop(places);
+    drop(before);
+}
+
+/// The session of a device.
+///
+/// # Errors
+///
+/// A RuntimeError for a device of no session, or of one that has ended.
+pub(super) fn session_of(device: Device) -> Result<Arc<Link>> {
+    let number = device
+        .session()
+        .and_then(|number| usize::try_from(number).ok());
+    let places = lock(&SESSIONS);
+    let link = number.and_then(|number| match places.get(number) {
+        Some(Place::Of(link)) => link.upgrade(),
+        _ => None,
+    });
+    drop(places);
+    link.ok_or_else(|| {
+        let text = format!("device type {} is of no session that is open", device.kind);
+        Error::new(ErrorKind::Runtime, text)
+    })
+}
+
+/// Memory of a server.
+#[derive(Clone)]
+pub(super) struct RemoteSpace {
+    /// It keeps the session open.
+    pub(super) link: Arc<Link>,
+    /// What the server knows it by.
+    pub(super) handle: u64,
+}
+
+/// Memory of servers by its number here, and the number that was used last.
+#[derive(Default)]
+struct Spaces {
+    by_number: HashMap<usize, RemoteSpace>,
+    last: usize,
+}
+
+fn spaces() -> &'static RwLock<Spaces> {
+    static SPACES: OnceLock<RwLock<Spaces>> = OnceLock::new();
+    SPACES.get_or_init(RwLock::default)
+}
+
+/// Numbers are so far apart, as addresses of aligned memory are: what checks the alignment of data accepts them.
+const STEP: usize = 256;
+
+/// A number for memory of the server.
+pub(super) fn add_space(space: RemoteSpace) -> Space {
+    let mut spaces = spaces().write().unwrap_or_else(PoisonError::into_inner);
+    // Never used again: a space that was freed is found nowhere, and not in its successor.
+    spaces.last = spaces.last.wrapping_add(STEP);
+    let number = spaces.last;
+    spaces.by_number.insert(number, space);
+    Space(std::ptr::without_provenance_mut(number))
+}
+
+/// The memory that a number stands for.
+///
+/// # Errors
+///
+/// A RuntimeError for a number that is of none, or of memory that was freed.
+pub(super) fn find_space(space: Space) -> Result<RemoteSpace> {
+    let spaces = spaces().read().unwrap_or_else(PoisonError::into_inner);
+    let found = spaces.by_number.get(&space.address()).cloned();
+    found.ok_or_else(|| {
+        Error::new(
+            ErrorKind::Runtime,
+            "no memory of a session is known by this",
+        )
+    })
+}
+
+/// Forgets a number, and returns what it stood for.
+///
+/// # Errors
+///
+/// As [`find_space`].
+pub(super) fn remove_space(space: Space) -> Result<RemoteSpace> {
+    let mut spaces = spaces().write().unwrap_or_else(PoisonError::into_inner);
+    let found = spaces.by_number.remove(&space.address());
+    // The reference of the session may be its last, so that it goes behind the lock.
+    drop(spaces);
+    found.ok_or_else(|| {
+        Error::new(
+            ErrorKind::Runtime,
+            "no memory of a session is known by this",
+        )
+    })
+}

@@ -1,0 +1,281 @@
+//! Our client and servers of real TVM: a table of what each pair does.
+//!
+//! Needs `TVMSPEC_PYTHON`, a Python with apache-tvm 0.27, and for 0.8 `TVMSPEC_PYTHON_0_8`, a command that is a Python which imports the
+//! package of that tag with a runtime that was built with USE_RPC.
+
+#![cfg(all(feature = "rpc", unix))]
+
+#[path = "../support/python.rs"]
+mod python;
+#[path = "../support/skip.rs"]
+mod skip;
+
+use python::python;
+use skip::skipped;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tvmspec::device::{Attribute, AttributeValue, Device, Manager};
+use tvmspec::function::{Error, Function};
+use tvmspec::object::Tensor;
+use tvmspec::release::Release;
+use tvmspec::rpc::client::{RemoteHop, RemoteTiming, Session, SessionOptions};
+use tvmspec::value::dtype_from_text;
+
+/// A server in a process of its own, which ends with this value.
+struct ServerProcess {
+    child: Child,
+    port: u16,
+}
+
+impl ServerProcess {
+    /// Starts `tests/interop/real_server.py` by `python`.
+    fn real(python: &str) -> ServerProcess {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop");
+        // A port that was free a moment ago; the script goes on from there where it is taken.
+        let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = free.local_addr().expect("an address").port().min(60000);
+        drop(free);
+        let mut command = Command::new(python);
+        command
+            .arg(root.join("real_server.py"))
+            .arg(port.to_string());
+        ServerProcess::start(command)
+    }
+
+    fn start(mut command: Command) -> ServerProcess {
+        // A group of its own: servers of TVM leave workers behind.
+        let spawned = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn();
+        let mut child = spawned.expect("a process");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let port = lines.find_map(|line| {
+            let line = line.ok()?;
+            // `port N` of the script, `serving on HOST:PORT` of `tvmspec serve`.
+            let port = line.strip_prefix("port ");
+            let port = port.or_else(|| line.strip_prefix("serving on ")?.rsplit(':').next());
+            port?.trim().parse().ok()
+        });
+        let Some(port) = port else {
+            let _ = child.kill();
+            panic!("the server ends before it listens: {:?}", child.wait());
+        };
+        // Whatever else it prints would block it once the pipe is full.
+        std::thread::spawn(move || lines.for_each(drop));
+        ServerProcess { child, port }
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.child.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let _ = self.child.wait();
+    }
+}
+
+fn options(release: Option<u8>) -> SessionOptions {
+    SessionOptions {
+        release: release.map(Release::of),
+        connect_timeout: Duration::from_secs(60),
+        timeout: Some(Duration::from_secs(60)),
+        ..SessionOptions::default()
+    }
+}
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("golden/module")
+        .join(name)
+}
+
+/// What a client does with any server. Each step is a line of the table.
+fn steps(session: &Session, library: &str, function: &str) -> Result<Vec<String>, Error> {
+    let mut done = Vec::new();
+    let content = std::fs::read(golden(library)).expect("a library");
+    session.upload("a-library.so", &content)?;
+    assert!(
+        session.download("a-library.so")? == content,
+        "the upload comes back"
+    );
+    done.push("upload".to_owned());
+    let module = session.load_module("a-library.so")?;
+    assert!(module.function("no such function", true)?.is_none());
+    let kernel = module.require(function)?;
+    done.push("load".to_owned());
+    let sum = session.call("rpc.test.addone", [41_i64.into()])?;
+    assert_eq!(i64::try_from(&sum)?, 42);
+    let text = session.call("rpc.test.strcat", ["abc".into(), 11_i64.into()])?;
+    assert_eq!(String::try_from(&text)?, "abc:11");
+    done.push("numbers and texts".to_owned());
+    let input: Vec<f32> = (0..12).map(|at| at as f32).collect();
+    let output: Vec<f32> = input.iter().map(|x| x + 1.0).collect();
+    let here = Tensor::from_slice(&input, &[12])?;
+    let there = session.send(&here, Device::CPU)?;
+    let result = session.empty(
+        &[12],
+        dtype_from_text("float32").expect("a type"),
+        Device::CPU,
+    )?;
+    kernel.call_with([there.clone().into(), result.clone().into()])?;
+    assert_eq!(session.fetch(&result)?.to_vec::<f32>()?, output);
+    let copied = Tensor::from_slice(&[0.0_f32; 12], &[12])?;
+    kernel.call_with([here.into(), copied.clone().into()])?;
+    assert_eq!(copied.to_vec::<f32>()?, output);
+    done.push("tensors".to_owned());
+    let timing = RemoteTiming::default();
+    let args = [(&there).into(), (&result).into()];
+    let times = session.time(Some(&module), function, Device::CPU, &timing, &args)?;
+    assert!(times.len() == 1 && times[0] > 0.0, "{times:?}");
+    done.push("time_evaluator".to_owned());
+    let failed = session.call("rpc.test.except", ["why not".into()]);
+    let failed = failed.expect_err("it raises");
+    assert!(failed.message().contains("why not"), "{failed}");
+    // The session goes on behind it.
+    assert_eq!(
+        i64::try_from(&session.call("rpc.test.addone", [1_i64.into()])?)?,
+        2
+    );
+    done.push(format!("exception ({})", failed.kind()));
+    let bytes: Vec<u8> = (0..16 << 20).map(|at| (at % 251) as u8).collect();
+    let large = Tensor::from_slice(&bytes, &[16 << 20])?;
+    let remote = session.send(&large, Device::CPU)?;
+    assert!(
+        session.fetch(&remote)?.to_vec::<u8>()? == bytes,
+        "16 MiB come back"
+    );
+    done.push("copy of 16 MiB".to_owned());
+    let cpu = session.device(Device::CPU)?;
+    let exist = Manager::global().attribute(cpu, Attribute::Exist)?;
+    assert_eq!(exist, AttributeValue::Int(1));
+    assert_eq!(session.devices(Device::CPU.kind)?, [cpu]);
+    assert!(session.devices(Device::cuda(0).kind)?.is_empty());
+    done.push("devices".to_owned());
+    // A function of the server that a function of the server returns, and a tensor that it returns in turn.
+    let get = Function::try_from(session.call("rpc.test.remote_return_nd", ["get_arr".into()])?)?;
+    if let Ok(array) = get.call(&[]) {
+        let array = Tensor::try_from(array)?;
+        assert_eq!(session.fetch(&array)?.to_vec::<f32>()?, [0.0; 10]);
+        done.push("returned tensor".to_owned());
+    }
+    Ok(done)
+}
+
+/// Our client and a server; through another server of the same release as well.
+fn our_client(python: &str, release: u8, library: &str, function: &str) {
+    let server = ServerProcess::real(python);
+    for stated in [None, Some(release)] {
+        let options = options(stated);
+        let session = Session::connect("127.0.0.1", server.port, "", &options).expect("a session");
+        let done = steps(&session, library, function).expect("every step");
+        println!(
+            "ours x 0.{release} (release {stated:?}): {}",
+            done.join(", ")
+        );
+    }
+    // The other era is an error that names it, and not an answer that is misread.
+    let other = if release >= 21 { 8 } else { 27 };
+    let refused = Session::connect("127.0.0.1", server.port, "", &self::options(Some(other)));
+    let refused = refused.expect_err("another era");
+    assert_eq!(
+        refused.violation().map(|broken| broken.rule().id()),
+        Some("RPC-100"),
+        "{refused}"
+    );
+    let second = ServerProcess::real(python);
+    for stated in [None, Some(release)] {
+        let mut options = options(stated);
+        options.hops.push(RemoteHop {
+            host: "127.0.0.1".to_owned(),
+            port: second.port,
+            key: String::new(),
+        });
+        let session = Session::connect("127.0.0.1", server.port, "", &options).expect("two hops");
+        let done = steps(&session, library, function).expect("every step");
+        println!("ours x 0.{release} x 0.{release}: {}", done.join(", "));
+    }
+}
+
+#[test]
+fn our_client_uses_a_server_of_0_27() {
+    let Some(python) = python("tvm, tvm_ffi") else {
+        return;
+    };
+    our_client(&python, 27, "host-0.27.so", "main");
+}
+
+#[test]
+fn our_client_uses_a_server_of_0_8() {
+    let Ok(python) = std::env::var("TVMSPEC_PYTHON_0_8") else {
+        skipped("TVMSPEC_PYTHON_0_8 names no Python with TVM 0.8");
+        return;
+    };
+    our_client(&python, 8, "host-0.8.so", "add1");
+}
+
+/// A model on a server has the outputs that it has here, byte for byte: `library` below `golden`, with its inputs beside it.
+fn same_outputs(server: &ServerProcess, library: &str) {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let inputs = library.replace(".so", ".io.npz");
+    let run = |device: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+            .args(["run", "--device", device, "--inputs"])
+            .args([golden.join(&inputs), golden.join(library)])
+            .output();
+        let output = output.expect("a process");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{library} on {device}: {said}");
+        output.stdout
+    };
+    let there = run(&format!("rpc://127.0.0.1:{}#cpu:0", server.port));
+    assert!(there == run("cpu"), "{library}");
+    println!("{library} runs on the server");
+}
+
+#[test]
+#[cfg(feature = "cli")]
+fn a_model_of_0_27_runs_on_a_server_of_0_27() {
+    let Some(python) = python("tvm, tvm_ffi") else {
+        return;
+    };
+    same_outputs(&ServerProcess::real(&python), "eras/0.27/relax-vm.so");
+}
+
+#[test]
+#[cfg(feature = "cli")]
+fn models_of_0_8_run_on_a_server_of_0_8() {
+    let Ok(python) = std::env::var("TVMSPEC_PYTHON_0_8") else {
+        skipped("TVMSPEC_PYTHON_0_8 names no Python with TVM 0.8");
+        return;
+    };
+    let server = ServerProcess::real(&python);
+    for model in ["mlp", "multi_out", "dtypes"] {
+        same_outputs(&server, &format!("graph/models/v0.8/{model}.so"));
+    }
+}
+
+#[test]
+#[cfg(feature = "cli")]
+fn our_client_uses_our_server() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tvmspec"));
+    command.args(["serve", "--port", "0", "--allow-load"]);
+    let server = ServerProcess::start(command);
+    for (release, library, function) in [
+        (None, "host-0.27.so", "main"),
+        (Some(27), "host-0.27.so", "main"),
+        (Some(8), "host-0.8.so", "add1"),
+    ] {
+        let options = options(release);
+        let session = Session::connect("127.0.0.1", server.port, "", &options).expect("a session");
+        let done = steps(&session, library, function).expect("every step");
+        println!("ours x ours (release {release:?}): {}", done.join(", "));
+    }
+    same_outputs(&server, "eras/0.27/relax-vm.so");
+    same_outputs(&server, "graph/models/v0.8/mlp.so");
+}
