@@ -618,3 +618,100 @@ fn what_keeps_a_library_from_opening_is_named() {
         "{text}"
     );
 }
+
+/// A folder of its own below `folder`.
+fn folder_of(folder: &Path, name: &str) -> PathBuf {
+    let made = folder.join(name);
+    fs::create_dir(&made).unwrap();
+    made
+}
+
+#[test]
+fn libraries_are_looked_for_in_the_order_of_the_loader() {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return skipped("it looks for libraries as Linux does");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (own, named, linked) = (
+        folder_of(folder.path(), "own"),
+        folder_of(folder.path(), "named"),
+        folder_of(folder.path(), "linked"),
+    );
+    // Two libraries of one name: only that of the file's own path has the function.
+    let name = "libtvmspec_twice.so";
+    compile("int twice(void) { return 0; }", &own.join(name), &[]);
+    compile("int other(void) { return 0; }", &named.join(name), &[]);
+    let source = "int twice(void);\nint __tvm_ffi_f(void* self, const void* args, int n, void* out) { return twice(); }";
+    let search = format!("-L{}", own.display());
+    let (newer, older) = (own.join("newer.so"), own.join("older.so"));
+    let link = [search.as_str(), "-ltvmspec_twice", "-Wl,-z,now"];
+    let with = |tags| [&link[..], &["-Wl,-rpath,$ORIGIN", tags]].concat();
+    compile(source, &newer, &with("-Wl,--enable-new-dtags"));
+    compile(source, &older, &with("-Wl,--disable-new-dtags"));
+    let reply = |file: &Path| {
+        let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+            .args(["explain", "--release", "0.27"])
+            .arg(file)
+            .env("LD_LIBRARY_PATH", &named)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), text)
+    };
+    // `DT_RPATH` comes before the environment, `DT_RUNPATH` behind it.
+    assert_eq!(reply(&older).0, Some(0));
+    let (code, text) = reply(&newer);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("twice"), "{text}");
+
+    // `$ORIGIN` is the folder that the file is opened in, not that of what a link leads to.
+    #[cfg(unix)]
+    {
+        let link = linked.join("link.so");
+        std::os::unix::fs::symlink(&older, &link).unwrap();
+        fs::remove_file(named.join(name)).unwrap();
+        let (code, text) = reply(&link);
+        assert_eq!(code, Some(1), "{text}");
+        assert!(text.contains(name), "{text}");
+    }
+}
+
+#[test]
+fn what_lld_puts_into_the_protected_range_is_not_written() {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return skipped("it is compiled for x86-64 Linux");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("padded.so");
+    let source = "__attribute__((section(\".relro_padding,\\\"aw\\\",@nobits#\"))) char pad[64];
+        int g(void) { return 1; }
+        int (*const table[2])(void) = {g, g};
+        int __tvm_ffi_f(void* self, const void* args, int n, void* out) { return 0; }";
+    compile(source, &library, &["-nostdlib", "-Wl,-z,relro"]);
+    let mut bytes = fs::read(&library).unwrap();
+    let word = |bytes: &[u8], at: usize| {
+        u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
+    };
+    // As lld of 18 and later has it: the protected range goes on to the end of the page that the section is in.
+    let headers = word(&bytes, 32);
+    let relro = (headers..)
+        .step_by(56)
+        .find(|at| bytes[*at..at + 4] == 0x6474_e552u32.to_le_bytes())
+        .unwrap();
+    let (start, size) = (word(&bytes, relro + 16), word(&bytes, relro + 40));
+    let end = (start + size + 1).next_multiple_of(4096);
+    bytes[relro + 40..relro + 48].copy_from_slice(&((end - start) as u64).to_le_bytes());
+    fs::write(&library, &bytes).unwrap();
+    let (code, text) = reply("0.27", &library);
+    assert_eq!(code, Some(0), "{text}");
+    // Any other section without bytes is there to be written.
+    let at = bytes
+        .windows(15)
+        .position(|text| text == b".relro_padding\0")
+        .unwrap();
+    bytes[at + 1] = b'x';
+    fs::write(&library, &bytes).unwrap();
+    let (code, text) = reply("0.27", &library);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("not in a segment as its header"), "{text}");
+}

@@ -387,7 +387,8 @@ fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
 }
 
 /// BLOB-69: text, by words that are near its ends.
-/// Only the first and the last 64 KiB are looked at, but for JSON that names its form nowhere there.
+/// Only the first and the last 64 KiB are looked at, but for JSON that names its form nowhere there: C whose words are all between
+/// them is unknown.
 fn text(bytes: &[u8]) -> Option<FileForm> {
     let head = bytes.get(..FileForm::WINDOW).unwrap_or(bytes);
     // BLOB-69: a source may have a long licence in front, and a graph its lists.

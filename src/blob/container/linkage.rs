@@ -3,7 +3,7 @@
 //! | | ELF | Mach-O | PE |
 //! |---|---|---|---|
 //! | libraries | `DT_NEEDED` | load commands | import tables |
-//! | search path | `DT_RPATH`, `DT_RUNPATH` | not read | none |
+//! | search path | `DT_RUNPATH`, without one `DT_RPATH` | not read | none |
 //! | bound when opened | `DT_BIND_NOW`, `DF_BIND_NOW`, `DF_1_NOW` | not read | not read |
 //! | functions called and defined | symbol tables | symbol table, without the underscore | symbols, where an image has them |
 
@@ -19,8 +19,10 @@ use std::env::consts::{ARCH, OS};
 pub struct Linkage<'a> {
     /// The libraries that must be there, in order: `DT_NEEDED`, the load commands of Mach-O, the import tables of PE.
     pub libraries: Vec<&'a str>,
-    /// Where to look for them first, as the file has it: `DT_RPATH`, `DT_RUNPATH`.
+    /// Where to look for them, as the file has it: `DT_RUNPATH`, or without one `DT_RPATH`.
     pub search: Vec<&'a str>,
+    /// Whether the environment (`LD_LIBRARY_PATH`) comes before `search`: where that is `DT_RUNPATH`.
+    pub environment_first: bool,
     /// Whether every function that it calls is looked up when it is opened, and not when it is first called.
     pub binds_now: bool,
     /// The functions of TVM's C interface that it calls and does not define. Weak ones are left out: they may be absent.
@@ -132,7 +134,15 @@ impl<'a> Linkage<'a> {
                 elf::DT_RPATH | elf::DT_RUNPATH => {
                     let path = table.string(entry).ok();
                     let path = path.and_then(|path| std::str::from_utf8(path).ok());
-                    self.search.extend(path);
+                    // The loader ignores the older table where the newer one is there, in whatever order they come.
+                    let newer = entry.tag == elf::DT_RUNPATH;
+                    if newer && !self.environment_first {
+                        self.search.clear();
+                        self.environment_first = true;
+                    }
+                    if newer == self.environment_first {
+                        self.search.extend(path);
+                    }
                 }
                 // Three tags say the same: a linker sets those of its time.
                 elf::DT_BIND_NOW => self.binds_now = true,

@@ -155,23 +155,25 @@ const MOST_FOLDERS: usize = 128;
 /// How long the name of one of those folders may be, in bytes.
 const LONGEST_FOLDER: usize = 1024;
 
-/// Where the loader of Linux looks, in order: the file's own paths, the environment, the system's folders.
+/// Where the loader of Linux looks, in order: `DT_RPATH` of the file, the environment, `DT_RUNPATH` of the file, the system's folders.
+/// Of the first two tables a file has one that counts.
 fn folders(linkage: &Linkage<'_>, path: &Path) -> Vec<PathBuf> {
-    let origin = fs::canonicalize(path).ok();
+    // The folder that the file is opened by: a link is not followed.
+    let origin = std::path::absolute(path).ok();
     let origin = origin.as_deref().and_then(Path::parent);
     let origin = origin.map_or(String::new(), |folder| folder.display().to_string());
-    let own = linkage.search.iter().flat_map(|paths| paths.split(':'));
+    let own = linkage.search.iter().filter(|paths| !paths.is_empty());
+    let own = own.flat_map(|paths| paths.split(':'));
     let own = own.filter(|path| path.len() <= LONGEST_FOLDER);
     let own = own.take(MOST_FOLDERS).map(|path| {
         path.replace("$ORIGIN", &origin)
             .replace("${ORIGIN}", &origin)
     });
-    // The loader looks into `DT_RUNPATH` only behind the environment. Whether there is a library at all does not
-    // depend on that order.
     let named = env::var("LD_LIBRARY_PATH").ok();
     let named = named
         .iter()
-        .flat_map(|paths| paths.split(':'))
+        .filter(|paths| !paths.is_empty())
+        .flat_map(|paths| paths.split([':', ';']))
         .map(str::to_owned);
     // The folders of Debian are named by the machine, those of other distributions are not.
     let arch = env::consts::ARCH;
@@ -184,9 +186,25 @@ fn folders(linkage: &Linkage<'_>, path: &Path) -> Vec<PathBuf> {
         format!("/usr/lib/{arch}-linux-gnu"),
         "/usr/local/lib".to_owned(),
     ];
-    own.chain(named)
+    let own: Vec<String> = own.collect();
+    let named: Vec<String> = named.collect();
+    let listed = if linkage.environment_first {
+        [named, own]
+    } else {
+        [own, named]
+    };
+    let listed = listed.into_iter().flatten();
+    // An empty entry is the current folder.
+    let current = |folder: String| {
+        if folder.is_empty() {
+            ".".to_owned()
+        } else {
+            folder
+        }
+    };
+    listed
+        .map(current)
         .chain(system)
-        .filter(|folder| !folder.is_empty())
         .map(PathBuf::from)
         .collect()
 }

@@ -13,6 +13,8 @@ use super::{EXECUTES, Image, Stop, WRITES, unknown};
 /// A section header.
 #[derive(Clone, Copy)]
 pub(super) struct Section {
+    /// `sh_name`: where its name starts in the section of names.
+    name: u32,
     /// `sh_type`.
     pub(super) kind: u32,
     /// `sh_flags`.
@@ -48,6 +50,7 @@ pub(super) fn list(image: &Image<'_>) -> Vec<Section> {
         let at = table.checked_add(index.checked_mul(64)?)?;
         let word = |inside: u64| image.u64(at.checked_add(inside)?);
         Some(Section {
+            name: image.u32(at)?,
             kind: image.u32(at.checked_add(4)?)?,
             flags: word(8)?,
             address: word(16)?,
@@ -91,7 +94,9 @@ pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic) -> Result<(), Stop> {
         let mut flags = if section.flags & 1 != 0 { WRITES } else { 0 };
         flags |= if section.flags & 4 != 0 { EXECUTES } else { 0 };
         // Bytes that are not in the file are there to be written: in a protected range the first write ends the process.
-        let protected = section.kind == NO_BITS && image.is_protected(section.address);
+        let protected = section.kind == NO_BITS
+            && image.is_protected(section.address)
+            && !is_never_written(image, &sections, section);
         if !place || protected || !image.has_flags(section.address, section.size, flags) {
             return Err(unknown(&format!(
                 "a section at address {:#x} is not in a segment as its header states",
@@ -108,6 +113,19 @@ pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic) -> Result<(), Stop> {
         }
     }
     Ok(())
+}
+
+/// Whether lld made this section without bytes for the protected range: what fills its last page (from 18 on), and room for data that
+/// the dynamic loader itself copies there before it protects the range.
+fn is_never_written(image: &Image<'_>, all: &[Section], section: &Section) -> bool {
+    const NAMES: [&[u8]; 2] = [b".relro_padding\0", b".bss.rel.ro\0"];
+    let name = || {
+        // e_shstrndx: which section has the names of all.
+        let names = all.get(usize::from(image.u16(62)?))?;
+        let start = names.offset.checked_add(section.name.into())?;
+        image.bytes.get(usize::try_from(start).ok()?..)
+    };
+    name().is_some_and(|name| NAMES.iter().any(|known| name.starts_with(known)))
 }
 
 /// Whether the dynamic section says of a table what its section header says.
