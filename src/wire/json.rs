@@ -275,7 +275,12 @@ fn float_of(value: &Value) -> Option<f64> {
     let bits = value.as_str().and_then(|text| text.strip_prefix("0x"));
     match bits {
         // The bits, because a NaN has many, and a value that is read must be written back to the same bytes.
-        Some(bits) => u64::from_str_radix(bits, 16).ok().map(f64::from_bits),
+        Some(bits) => {
+            // Rust reads a sign as well, and fewer digits.
+            let is_whole = bits.len() == 16 && bits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            let bits = u64::from_str_radix(bits, 16).ok().filter(|_| is_whole);
+            bits.map(f64::from_bits)
+        }
         None => value.as_f64(),
     }
 }
