@@ -10,6 +10,7 @@ use crate::payload::{self, relay_vm};
 use crate::release::Layout;
 use crate::rule::{Findings, Violation};
 use crate::tensor::{Params, Sizing, TensorRecord};
+use crate::vm::Executable;
 use crate::wire::Cursor;
 
 /// Holds `bytes` to the rules of its form; `None` where the form is that of a container, or none.
@@ -44,9 +45,15 @@ pub fn read(
         }
         _ => {
             let (kind, layout) = payload(form, bytes)?;
-            payload::read(kind, layout, &mut cursor, findings).map(drop)
+            let payload = payload::read(kind, layout, &mut cursor, findings);
+            payload.and_then(|payload| payload.relax_vm().and_then(fault_of).map_or(Ok(()), Err))
         }
     })
+}
+
+/// What a Relax VM executable that chapter payload accepts breaks of VM-01 to VM-05: releases find out while it runs.
+pub fn fault_of(code: &RelaxExecutable<'_>) -> Option<Violation> {
+    Executable::new(code.clone()).err()
 }
 
 /// The kind of module whose payload a file of this form is, and the layout of the era that wrote it.

@@ -357,7 +357,15 @@ impl Unit<'_> {
                 };
                 // The reading of a library binary takes the findings and returns them: what comes before a broken rule is kept.
                 findings = partial.findings;
-                partial.broken
+                let modules = partial.blob.modules.iter();
+                let programs = modules.filter(|module| module.kind.starts_with("relax."));
+                let held = || {
+                    programs.filter_map(|module| {
+                        let payload = module.decode(*layout, &mut Findings::default());
+                        payload.ok()??.relax_vm().and_then(document::fault_of)
+                    })
+                };
+                partial.broken.or_else(|| held().next())
             }
             // TEN-45: no release is known, so that all three counts of bytes are tried.
             Format::Params => Params::detect(&mut cursor, &mut findings)
@@ -371,7 +379,10 @@ impl Unit<'_> {
                 .and_then(|_| cursor.finish("the VM code", &mut findings))
                 .err(),
             Format::Payload { kind, layout } => {
-                payload::read(kind, *layout, &mut cursor, &mut findings).err()
+                match payload::read(kind, *layout, &mut cursor, &mut findings) {
+                    Ok(payload) => payload.relax_vm().and_then(document::fault_of),
+                    Err(broken) => Some(broken),
+                }
             }
         };
         Reading::of(findings, broken)
