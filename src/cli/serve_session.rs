@@ -122,7 +122,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
             args.number
         ));
     };
-    let ends = line.clone();
+    let ends = line;
     let mut second = stream.try_clone()?;
     std::thread::spawn(move || {
         watch.wait();

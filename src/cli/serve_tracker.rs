@@ -155,7 +155,7 @@ impl TrackerConnection {
                     let mut out = Writer::new();
                     TrackerHello.write(&mut out);
                     connection.write(&out.into_bytes())?;
-                    connection.read(|cursor| TrackerHello::read(cursor))?;
+                    connection.read(TrackerHello::read)?;
                     return Ok(connection);
                 }
                 Err(error) => why = error.to_string(),
@@ -177,7 +177,7 @@ impl TrackerConnection {
         let written = request.write(Release::LAST, &mut out);
         written.map_err(|broken| broken.to_string())?;
         self.write(&out.into_bytes())?;
-        self.read(|cursor| TrackerReply::read(cursor))
+        self.read(TrackerReply::read)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
