@@ -10,8 +10,8 @@ fn types() -> MutexGuard<'static, Vec<(String, i64)>> {
 }
 
 /// From now on these are the types: an object of names and codes.
-pub(crate) fn keep(given: &Value) {
-    let pairs = given.as_object().into_iter().flatten();
+pub(crate) fn keep(forms: &Value) {
+    let pairs = forms.as_object().into_iter().flatten();
     let pairs = pairs.filter_map(|(name, code)| Some((name.clone(), code.as_i64()?)));
     *types() = pairs.collect();
 }

@@ -12,7 +12,7 @@ build open-0.22.so open-0.22.c -Wl,--hash-style=gnu
 build open-0.22-sysv.so open-0.22.c -Wl,--hash-style=sysv
 # Behind another library, whose symbols count as its own to the dynamic linker.
 build open-0.22-behind.so open-0.22.c -Wl,--hash-style=gnu -Wl,--no-as-needed -lresolv
-# Linked for addresses that begin behind the first page, so that nothing stands where its addresses count from.
+# Linked for addresses that begin behind the first page, so that nothing is where its addresses count from.
 build open-0.22-high.so open-0.22.c -Wl,--hash-style=gnu -Wl,-Ttext-segment=0x10000
 # The program headers behind everything else, where no segment has them.
 python3 -c 'import struct, sys

@@ -46,7 +46,7 @@ pub(crate) struct ServeArgs {
     permits: SessionArgs,
 }
 
-/// Accepts clients until it is told to end.
+/// Accepts clients until it is stopped.
 ///
 /// # Errors
 ///

@@ -473,7 +473,7 @@ fn rpc_86_memory_is_the_sessions_own() {
             Ok(Answer::Content(half))
         );
 
-        // RPC-87: not a byte beyond, however it is said.
+        // RPC-87: not a byte beyond, whichever way it is sent.
         breaks(client.ask(&from(data, &[4], 0, 17)), "RPC-87");
         breaks(client.ask(&from(data, &[4], 1, 16)), "RPC-87");
         breaks(client.ask(&from(data, &[4], u64::MAX, 16)), "RPC-87");
@@ -626,12 +626,12 @@ fn rpc_83_the_time_of_a_session_ends_it() {
         .expect("an answer");
     let spoken = Protocol::new(Release::of(27), Speaker::Server);
     let mut findings = Findings::default();
-    let told = client
+    let reply = client
         .transport
         .read_packet(&spoken, &mut findings)
         .expect("a packet");
-    let Some(Packet::Exception(values)) = told else {
-        panic!("{told:?}")
+    let Some(Packet::Exception(values)) = reply else {
+        panic!("{reply:?}")
     };
     let [V::Str(text)] = &values[..] else {
         panic!("{values:?}")

@@ -191,7 +191,7 @@ fn framed(code: i32, body: &[u8]) -> Vec<u8> {
     [&length.to_le_bytes()[..], &code.to_le_bytes(), body].concat()
 }
 
-/// A packet whose length is said to be another.
+/// A packet with a wrong length.
 fn claimed(length: u64, rest: &[u8]) -> Vec<u8> {
     [&length.to_le_bytes(), rest].concat()
 }
@@ -210,7 +210,7 @@ fn string(release: u8) -> i32 {
     if release < 21 { 11 } else { 8 }
 }
 
-/// A GetGlobalFunc of one string, whose length is said to be `length`.
+/// A GetGlobalFunc of one string, with `length` as its length.
 fn lookup(release: u8, length: u64, text: &[u8]) -> Vec<u8> {
     let head = words(&[1, string(release)]);
     framed(9, &[&head[..], &length.to_le_bytes(), text].concat())

@@ -91,7 +91,7 @@ pub(super) fn who_pools() -> Outcome {
     )
 }
 
-/// `device/workspace-of-compiled-code` (DEV-26, DEV-31). Where it does not hold: workspace that compiled code frees and nobody takes back
+/// `device/workspace-of-compiled-code` (DEV-26, DEV-31). Where it does not hold: workspace that compiled code frees and that is not reused
 /// grows with every call.
 pub(super) fn workspace_of_compiled_code() -> Outcome {
     // What the registry brings serves workspace from then on.

@@ -32,7 +32,7 @@ pub(super) fn walk(
     // MOD-11: any global function of the right name is a loader.
     let Some(info) = payload::kind_info(kind) else {
         return Err(Stop::Unknown(format!(
-            "no release has a loader for `{kind}`: it loads where somebody registers one"
+            "no release has a loader for `{kind}`: it loads where a loader for it is registered"
         )));
     };
     let Some(loader) = info.loader(release) else {

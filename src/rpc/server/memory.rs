@@ -335,7 +335,7 @@ impl Drop for Memory {
     fn drop(&mut self) {
         for (_, region) in std::mem::take(&mut self.regions) {
             if region.is_client {
-                // No one is left to be told of an error.
+                // No caller is left to receive an error.
                 drop(region.free());
             }
         }

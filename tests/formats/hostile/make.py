@@ -396,7 +396,7 @@ def many_types():
 
 @of("launch-tags.bin")
 def many_tags():
-    "one function of 500,000 launch tags that nobody knows"
+    "one function of 500,000 unknown launch tags"
     return blob22([s("_lib"), opencl([function("f", 0, [""] * n(500_000))])], [0, 1, 1], [1])
 
 
@@ -612,7 +612,7 @@ def graph_nodes():
 
 @of("members.graph.json", "verify inspect explain dump run-graph")
 def graph_members():
-    "a graph with a list of 700,000 objects of one member that nobody asked for"
+    "a graph with a list of 700,000 objects of one member that no operation reads"
     return graph([null("x")], '"more":[' + ",".join(['{"":0}'] * n(700_000)) + "],")
 
 

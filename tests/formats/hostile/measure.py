@@ -2,7 +2,7 @@
 codes, times and peaks.
 
 Exit code 1 where a command ends by a signal, with a code above 2, or with a peak above 64 MB and 30 bytes for each byte of
-its file. MODEL, GRAPH, LIBRARY and FUNCTION name what `run` and `call` are given besides. Memory is the peak of the process as the kernel has it; time is that of the clock.
+its file. MODEL, GRAPH, LIBRARY and FUNCTION name what `run` and `call` get besides. Memory is the peak of the process as the kernel has it; time is that of the clock.
 """
 
 import os
@@ -17,7 +17,7 @@ import make
 MB = 1 << 20
 SECONDS = 120
 COLUMNS = ["verify", "inspect", "explain", "dump", "run", "call"]
-# The ways in which a file is given to one command.
+# The ways in which a file goes to one command.
 LABELS = {"inspect": "plain", "inspect-code": "--code", "run": "--inputs", "run-npy": "--input", "run-graph": "--graph", "run-params": "--params"}
 
 
@@ -70,7 +70,7 @@ def main():
             code, seconds, peak = measured(line(program, folder, name, command))
             over = code < 0 or code > 2 or peak > 64 * MB + 30 * size
             bad += over
-            # A file may be given to one command in several ways: each is measured, and named where there are several.
+            # A file may go to one command in several ways: each is measured, and named where there are several.
             column = command.split("-")[0]
             several = sum(other.split("-")[0] == column for other in commands) > 1
             way = f"{LABELS[command]}: " if several else ""
