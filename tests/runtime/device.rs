@@ -735,12 +735,9 @@ fn every_device_rejects_a_stream_of_another_type() {
         ..to_device
     };
     // SAFETY: both are rejected; the spaces hold the byte.
-    let (copied, by_cpu) = unsafe {
-        (
-            simulated.copy(&to_device, foreign),
-            cpu::cpu().copy(&within_cpu, foreign),
-        )
-    };
+    let copied = unsafe { simulated.copy(&to_device, foreign) };
+    // SAFETY: as above.
+    let by_cpu = unsafe { cpu::cpu().copy(&within_cpu, foreign) };
     // SAFETY: it is rejected, and the stream is not used afterwards.
     let freed = unsafe { simulated.free_stream(own, foreign) };
     let ordered = simulated.sync_streams(own, Stream::DEFAULT, foreign);

@@ -244,8 +244,10 @@ impl FrameHead {
                 })
             })
             .map_err(at_length)?;
-        let mask = if wanted { 4 } else { 0 };
-        let whole = length.saturating_add(length_bytes).saturating_add(1 + mask);
+        // The first byte, and the mask where there is one.
+        let whole = length
+            .saturating_add(length_bytes)
+            .saturating_add(if wanted { 5 } else { 1 });
         let there = ahead.len() as u64;
         Ok(match whole.checked_sub(there) {
             None | Some(0) => Progress::Whole(FrameHead {

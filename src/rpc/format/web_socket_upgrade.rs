@@ -188,7 +188,7 @@ impl<'a> Head<'a> {
         };
         let plain = |byte: &u8| (b' '..=b'~').contains(byte) || b"\t\r\n".contains(byte);
         let text = std::str::from_utf8(lines).ok();
-        let Some(text) = text.filter(|text| text.as_bytes().iter().all(|byte| plain(byte))) else {
+        let Some(text) = text.filter(|text| text.as_bytes().iter().all(plain)) else {
             return Err(bad(lines));
         };
         let mut lines = text.split("\r\n");
