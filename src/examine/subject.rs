@@ -228,6 +228,9 @@ impl<'a> Subject<'a> {
             FileForm::GraphJson | FileForm::ObjectJson | FileForm::FfiJson => {
                 "it is JSON, which has no binary fields; `tvmspec inspect` shows it, `tvmspec verify` holds it to its rules"
             }
+            form if form.is_object() && self.is_compiled() => {
+                "it is compiled code that imports no module: it has no library binary"
+            }
             form if form.is_object()
                 && self.file.parts.iter().any(|part| part.releases().is_some()) =>
             {
