@@ -27,6 +27,8 @@ mod extract;
 mod hexdump;
 mod input;
 mod inspect;
+#[cfg(feature = "rpc")]
+mod interrupt;
 mod library;
 mod npy;
 mod numpy_text;
@@ -48,6 +50,8 @@ mod several;
 mod table;
 mod target;
 mod testee;
+#[cfg(feature = "rpc")]
+mod tracker;
 mod unpack;
 mod verify;
 
@@ -116,6 +120,9 @@ enum Command {
     RpcDecode(rpc_decode::RpcDecodeArgs),
     /// Show what a text names as a target, and what each release makes of it
     Target(target::TargetArgs),
+    /// Bring RPC servers and clients together by their keys
+    #[cfg(feature = "rpc")]
+    Tracker(tracker::TrackerArgs),
     /// Show a rule: its text, evidence, code, cases, files and known failures
     Rule(rule::RuleArgs),
     /// Write a completion script for a shell
@@ -212,6 +219,8 @@ pub(crate) fn main() -> ExitCode {
         Command::ServeSession(args) => serve_session::run(args),
         Command::RpcDecode(args) => rpc_decode::run(args),
         Command::Target(args) => target::run(args),
+        #[cfg(feature = "rpc")]
+        Command::Tracker(args) => tracker::run(args),
         Command::Rule(args) => rule::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Testee(args) => testee::run(args),

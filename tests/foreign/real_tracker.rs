@@ -1,0 +1,125 @@
+//! Servers and clients of a released TVM at our tracker.
+
+#![cfg(feature = "rpc")]
+
+#[path = "../support/python.rs"]
+mod python;
+#[path = "../support/skip.rs"]
+mod skip;
+
+use skip::skipped;
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use tvmspec::rpc::tracker::{TrackerHandle, TrackerLimits, TrackerServer};
+
+/// A process that ends with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Its worker is a process of its own, which it ends when it is interrupted, and not when it is killed.
+        let _ = Command::new("kill")
+            .args(["-INT", &self.0.id().to_string()])
+            .status();
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(10) {
+            if matches!(self.0.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A tracker that ends with the test.
+struct Running(TrackerHandle);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+const CLIENT: &str = r#"
+import os, sys, threading
+from tvm import rpc
+# A server that never comes must not keep the test.
+threading.Timer(60, os._exit, [1]).start()
+host, port = sys.argv[1].rsplit(":", 1)
+tracker = rpc.connect_tracker(host, int(port))
+for _ in range(2):
+    remote = tracker.request("dev", session_timeout=30)
+    assert remote.get_function("rpc.test.addone")(41) == 42
+    del remote
+print(tracker.text_summary(), flush=True)
+os._exit(0)
+"#;
+
+#[test]
+fn a_released_server_registers_and_a_released_client_gets_it() {
+    let Some(python) = python::python("tvm, tvm.rpc, cloudpickle") else {
+        return;
+    };
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = TrackerServer::bind(any, TrackerLimits::default()).unwrap();
+    let tracker = Running(server.handle().unwrap());
+    let thread = thread::spawn(move || server.run(|event| eprintln!("{event:?}")).unwrap());
+    let address = tracker.0.address().to_string();
+    let device = Command::new(&python)
+        .args([
+            "-m",
+            "tvm.exec.rpc_server",
+            "--host",
+            "127.0.0.1",
+            "--key",
+            "dev",
+        ])
+        .args([
+            "--port",
+            "9500",
+            "--port-end",
+            "9900",
+            "--tracker",
+            &address,
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    let device = Process(device);
+    let printed = python::run(&python, CLIENT, &[address.as_ref()]);
+    assert!(
+        printed.contains("server:dev") && printed.contains("127.0.0.1"),
+        "{printed}"
+    );
+    let table = Command::new(&python)
+        .args([
+            "-m",
+            "tvm.exec.query_rpc_tracker",
+            "--host",
+            "127.0.0.1",
+            "--port",
+        ])
+        .arg(tracker.0.address().port().to_string())
+        .output()
+        .unwrap();
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    assert!(table.contains("server:dev"), "{table}");
+    // RPC-63: what a server that is gone has offered goes with it.
+    drop(device);
+    let begin = Instant::now();
+    while !tracker.0.summary().servers.is_empty() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "the server is still listed"
+        );
+        thread::yield_now();
+    }
+    assert_eq!(tracker.0.summary().queues[0].free, 0);
+    tracker.0.stop();
+    thread.join().unwrap();
+}

@@ -1,0 +1,341 @@
+//! A tracker that runs: who gets which server, what its peers see, and what a peer that breaks a rule cannot do.
+
+#![cfg(feature = "rpc")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tvmspec::release::Release;
+use tvmspec::rpc::tracker::{
+    TrackerHandle, TrackerLimits, TrackerOutcome, TrackerSchedule, TrackerServer,
+};
+use tvmspec::rpc::{
+    Progress, TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest, TrackerSummary,
+};
+use tvmspec::wire::{Cursor, Writer};
+
+fn offer(key: &str, port: u16) -> TrackerRequest {
+    TrackerRequest::Put(TrackerOffer {
+        key: key.to_owned(),
+        port,
+        match_key: format!("{key}:{port}"),
+        host: None,
+    })
+}
+
+fn request(key: &str, priority: i64) -> TrackerRequest {
+    TrackerRequest::Request {
+        key: key.to_owned(),
+        user: String::new(),
+        priority,
+    }
+}
+
+fn server(key: &str, port: u16) -> TrackerReply {
+    TrackerReply::Server {
+        host: "127.0.0.1".to_owned(),
+        port,
+        match_key: format!("{key}:{port}"),
+    }
+}
+
+fn schedule(connections: u64) -> TrackerSchedule {
+    let mut schedule = TrackerSchedule::new(TrackerLimits::default(), "tracker:7".to_owned());
+    for connection in 0..connections {
+        assert!(schedule.open(connection, "127.0.0.1"));
+    }
+    schedule
+}
+
+fn replies(outcome: TrackerOutcome) -> Vec<(u64, TrackerReply)> {
+    match outcome {
+        TrackerOutcome::Replies(replies) => replies,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// RPC-60, RPC-61, RPC-62: the highest priority first, then the oldest; servers in the order of their offers.
+#[test]
+fn requests_are_served_by_priority_and_age() {
+    let mut tracker = schedule(5);
+    for (client, priority) in [(1, 1), (2, 5), (3, 5), (4, -1)] {
+        assert_eq!(
+            replies(tracker.answer(client, request("dev", priority))),
+            []
+        );
+    }
+    for (port, client) in [(10, 2), (11, 3), (12, 1), (13, 4)] {
+        let done = (0, TrackerReply::Success);
+        let paired = (client, server("dev", port));
+        assert_eq!(
+            replies(tracker.answer(0, offer("dev", port))),
+            [done, paired]
+        );
+    }
+    for port in [20, 21] {
+        tracker.answer(0, offer("dev", port));
+    }
+    // A key of another name is another queue.
+    assert_eq!(replies(tracker.answer(1, request("other", 9))), []);
+    for port in [20, 21] {
+        assert_eq!(
+            replies(tracker.answer(1, request("dev", 1))),
+            [(1, server("dev", port))]
+        );
+    }
+}
+
+/// RPC-63: neither a server nor a client that is gone takes part.
+#[test]
+fn what_a_closed_connection_had_is_withdrawn() {
+    let mut tracker = schedule(4);
+    tracker.answer(0, offer("dev", 10));
+    tracker.answer(1, offer("dev", 11));
+    tracker.close(0);
+    assert_eq!(
+        replies(tracker.answer(2, request("dev", 1))),
+        [(2, server("dev", 11))]
+    );
+    tracker.answer(2, request("dev", 1));
+    tracker.answer(3, request("dev", 1));
+    tracker.close(2);
+    let served = replies(tracker.answer(1, offer("dev", 12)));
+    assert_eq!(served[1..], [(3, server("dev", 12))]);
+}
+
+/// RPC-65: what was handed out is no longer there, and each connection sees its own.
+#[test]
+fn a_server_sees_which_of_its_keys_are_left() {
+    let mut tracker = schedule(3);
+    for (connection, port) in [(0, 10), (0, 11), (1, 12)] {
+        tracker.answer(connection, offer("dev", port));
+    }
+    tracker.answer(2, request("dev", 1));
+    for (connection, keys) in [(0, vec!["dev:11"]), (1, vec!["dev:12"]), (2, vec![])] {
+        let keys = keys.into_iter().map(str::to_owned).collect();
+        let reply = (connection, TrackerReply::MatchKeys(keys));
+        let asked = tracker.answer(connection, TrackerRequest::PendingMatchKeys);
+        assert_eq!(replies(asked), [reply]);
+    }
+}
+
+#[test]
+fn limits_close_out_who_goes_beyond_them() {
+    let limits = TrackerLimits {
+        connections: 2,
+        waiting: 2,
+        keys: 2,
+    };
+    let mut tracker = TrackerSchedule::new(limits, String::new());
+    assert!(tracker.open(0, "a") && tracker.open(1, "a") && !tracker.open(2, "a"));
+    for _ in 0..2 {
+        replies(tracker.answer(0, request("dev", 1)));
+    }
+    assert_eq!(tracker.answer(0, request("dev", 1)), TrackerOutcome::Excess);
+    replies(tracker.answer(1, offer("other", 1)));
+    assert_eq!(tracker.answer(1, offer("third", 1)), TrackerOutcome::Excess);
+}
+
+/// Nothing in a step grows with what waits: with looks at all of it this would take minutes.
+#[test]
+fn ten_thousand_requests_and_a_thousand_servers_take_no_time() {
+    let begin = Instant::now();
+    let mut tracker = schedule(11_000);
+    for client in 1_000..11_000 {
+        tracker.answer(client, request("dev", client as i64 % 7));
+    }
+    for round in 0..10 {
+        for connection in 0..1_000 {
+            let served = replies(tracker.answer(connection, offer("dev", round)));
+            assert_eq!(served.len(), 2);
+        }
+    }
+    for connection in 0..11_000 {
+        tracker.close(connection);
+    }
+    assert_eq!(
+        (tracker.connections(), tracker.summary().queues[0].pending),
+        (0, 0)
+    );
+    assert!(
+        begin.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begin.elapsed()
+    );
+}
+
+/// A tracker on a thread, which ends with the test.
+struct Running {
+    handle: TrackerHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn new() -> Running {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = TrackerServer::bind(any, TrackerLimits::default()).unwrap();
+        let handle = server.handle().unwrap();
+        let thread = Some(thread::spawn(move || server.run(|_| ()).unwrap()));
+        Running { handle, thread }
+    }
+
+    /// A connection behind its hello.
+    fn peer(&self) -> Peer {
+        let stream = TcpStream::connect(self.handle.address()).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let mut peer = Peer {
+            stream,
+            input: Vec::new(),
+        };
+        let magic = [0x71, 0xf2, 2, 0];
+        peer.stream.write_all(&magic).unwrap();
+        let mut echo = [0; 4];
+        peer.stream.read_exact(&mut echo).unwrap();
+        assert_eq!(echo, magic);
+        peer
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.handle.stop();
+        let ended = self.thread.take().unwrap().join();
+        assert!(thread::panicking() || ended.is_ok());
+    }
+}
+
+struct Peer {
+    stream: TcpStream,
+    input: Vec<u8>,
+}
+
+impl Peer {
+    fn send(&mut self, request: &TrackerRequest) {
+        let mut out = Writer::new();
+        request.write(Release::LAST, &mut out).unwrap();
+        self.stream.write_all(&out.into_bytes()).unwrap();
+    }
+
+    fn reply(&mut self) -> TrackerReply {
+        loop {
+            let mut cursor = Cursor::new(&self.input);
+            if let Progress::Whole(reply) = TrackerReply::read(&mut cursor).unwrap() {
+                let used = self.input.len() - cursor.remaining();
+                self.input.drain(..used);
+                return reply;
+            }
+            let mut piece = [0; 4096];
+            let count = self.stream.read(&mut piece).unwrap();
+            assert_ne!(count, 0, "the tracker has closed the connection");
+            self.input.extend(&piece[..count]);
+        }
+    }
+
+    fn ask(&mut self, request: &TrackerRequest) -> TrackerReply {
+        self.send(request);
+        self.reply()
+    }
+}
+
+#[test]
+fn a_server_and_a_client_find_each_other() {
+    let tracker = Running::new();
+    let (mut device, mut client) = (tracker.peer(), tracker.peer());
+    client.send(&request("dev", 1));
+    // RPC-60: others on the connection of a client that waits are answered meanwhile.
+    assert_eq!(client.ask(&TrackerRequest::Ping), TrackerReply::Success);
+    let key = "server:dev".to_owned();
+    let info = TrackerPeer {
+        key: key.clone(),
+        address: Some((None, 9)),
+    };
+    assert_eq!(
+        device.ask(&TrackerRequest::UpdateInfo(info)),
+        TrackerReply::Success
+    );
+    assert_eq!(device.ask(&offer("dev", 9)), TrackerReply::Success);
+    assert_eq!(client.reply(), server("dev", 9));
+    let TrackerReply::Summary(TrackerSummary { queues, servers }) =
+        client.ask(&TrackerRequest::Summary)
+    else {
+        panic!("no summary");
+    };
+    assert_eq!((queues[0].free, queues[0].pending), (0, 0));
+    // RPC-64: the host is that of the connection.
+    let address = Some((Some("127.0.0.1".to_owned()), 9));
+    assert_eq!(servers, [TrackerPeer { key, address }]);
+}
+
+/// RPC-66.
+#[test]
+fn what_breaks_a_rule_ends_its_own_connection() {
+    let tracker = Running::new();
+    let mut other = tracker.peer();
+    for bytes in [
+        &[0, 0, 0, 0][..],
+        &[0xff, 0xff, 0xff, 0xff],
+        &[1, 0, 16, 0],
+        b"\x03\x00\x00\x00[1}",
+        b"\x04\x00\x00\x00[99]",
+        b"\x03\x00\x00\x00[3]",
+        b"\x02\x00\x00\x00[]",
+    ] {
+        let mut peer = tracker.peer();
+        peer.stream.write_all(bytes).unwrap();
+        let mut rest = Vec::new();
+        // A reset is an end as well: bytes behind the wrong ones were never read.
+        let _ = peer.stream.read_to_end(&mut rest);
+        assert!(rest.is_empty(), "{bytes:?}");
+        assert_eq!(other.ask(&TrackerRequest::Ping), TrackerReply::Success);
+    }
+    let mut stranger = TcpStream::connect(tracker.handle.address()).unwrap();
+    stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut rest = Vec::new();
+    let _ = stranger.read_to_end(&mut rest);
+    assert!(rest.is_empty());
+    assert_eq!(other.ask(&TrackerRequest::Ping), TrackerReply::Success);
+}
+
+/// RPC-51: how the bytes are cut means nothing.
+#[test]
+fn bytes_come_in_any_pieces() {
+    let tracker = Running::new();
+    let mut stream = TcpStream::connect(tracker.handle.address()).unwrap();
+    stream.set_nodelay(true).unwrap();
+    for byte in b"\x71\xf2\x02\x00\x03\x00\x00\x00[1]" {
+        stream.write_all(&[*byte]).unwrap();
+    }
+    let mut answer = [0; 9];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"\x71\xf2\x02\x00\x01\x00\x00\x000");
+    // And at once, which released trackers do not take.
+    let mut stream = TcpStream::connect(tracker.handle.address()).unwrap();
+    stream
+        .write_all(b"\x71\xf2\x02\x00\x03\x00\x00\x00[1]\x03\x00\x00\x00[7]")
+        .unwrap();
+    let mut answer = [0; 15];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer[4..], b"\x01\x00\x00\x000\x02\x00\x00\x00[]");
+}
+
+/// RPC-65.
+#[test]
+fn stop_needs_the_key() {
+    let mut tracker = Running::new();
+    let mut peer = tracker.peer();
+    let wrong = TrackerRequest::Stop("tracker:0".to_owned());
+    assert_eq!(peer.ask(&wrong), TrackerReply::Fail);
+    let right = TrackerRequest::Stop(tracker.handle.stop_key().to_owned());
+    assert_eq!(peer.ask(&right), TrackerReply::Success);
+    tracker
+        .thread
+        .replace(thread::spawn(|| ()))
+        .unwrap()
+        .join()
+        .unwrap();
+    let mut rest = Vec::new();
+    assert_eq!(peer.stream.read_to_end(&mut rest).unwrap_or_default(), 0);
+}
