@@ -52,7 +52,7 @@ pub fn read(
 }
 
 /// What a Relax VM executable that chapter payload accepts breaks of VM-01 to VM-05: releases find out while it runs.
-pub fn fault_of(code: &RelaxExecutable<'_>) -> Option<Violation> {
+pub(super) fn fault_of(code: &RelaxExecutable<'_>) -> Option<Violation> {
     Executable::new(code.clone()).err()
 }
 
