@@ -5,6 +5,7 @@
 
 #![cfg(all(feature = "rpc", unix))]
 
+#[allow(dead_code, reason = "other tests run scripts")]
 #[path = "../support/python.rs"]
 mod python;
 #[path = "../support/skip.rs"]
