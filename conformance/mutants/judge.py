@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 # No mutant: all is as it is. Every mutant: those that are executed are listed.
 NONE, LISTING = 0, 2**32 - 1
 MEMORY = 6 << 30
+PATIENCE = 5
 # The tests of the formats, and those of what runs; rpc has both.
 FORMATS = ("wire", "tensor", "payload", "import_tree", "blob", "rpc")
 RUNTIME = ("value", "function", "object", "module", "device", "graph", "vm")
@@ -18,10 +19,19 @@ GROUPS = ((FORMATS, "formats"), (RUNTIME, "runtime"))
 RULE = re.compile(r"[A-Z]{2,6}-\d\d")
 
 
-def bounded():
-    """A mutant may allocate without end."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def bounded(seconds):
+    """A mutant may allocate, and run, without end.
+
+    What runs is held to its own time: beside other work a sound program takes many times as long, and is no hang. What waits for
+    ever takes none, and ends by the clock, which is `PATIENCE` times as generous.
+    """
+
+    def bound():
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 1))
+
+    return {"preexec_fn": bound, "timeout": PATIENCE * seconds}
 
 
 def each(work, items):
@@ -42,7 +52,7 @@ class Suite:
             environment["TVMSPEC_MUTANTS_EXECUTED"] = executed
         return subprocess.run(
             [self.program, "check", "--complete", *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=self.timeout, preexec_fn=bounded,
+            **bounded(self.timeout),
         )
 
     def rules_of_cases(self):
@@ -60,18 +70,24 @@ class Suite:
         return self.failing(number, *(word for case in cases or () for word in ("--case", case)))
 
     def failing(self, number, *selection):
+        """What fails. A case that answers too late may have had no turn on a busy machine: it counts when it is late again."""
+        failed, late = self.failed_and_late(number, *selection)
+        return failed or (late and sum(self.failed_and_late(number, *selection), []))
+
+    def failed_and_late(self, number, *selection):
         try:
             result = self.run(number, "--report", "json", *selection)
         except subprocess.TimeoutExpired:
-            return ["a hang"]
+            return ["a hang"], []
         if result.returncode == 0:
-            return []
+            return [], []
         try:
             results = json.loads(result.stdout)["results"]
         except (ValueError, KeyError):
-            return ["a crash"]
-        failed = [one["case"] for one in results if one["verdict"] not in ("pass", "known")]
-        return failed or ["the exit status"]
+            return ["a crash"], []
+        named = lambda is_late: [one["case"] for one in results if one["verdict"] not in ("pass", "known") and (one["verdict"] == "hang") == is_late]
+        failed, late = named(False), named(True)
+        return (failed, late) if failed or late else (["the exit status"], [])
 
     def executed(self, *arguments):
         """The numbers of the mutants that a run executes."""
@@ -116,7 +132,7 @@ class Tests:
         try:
             result = subprocess.run(
                 command, cwd=self.work, env={**os.environ, "TVMSPEC_MUTANT": str(number), "CARGO_MANIFEST_DIR": str(self.work)},
-                stdin=subprocess.DEVNULL, capture_output=True, timeout=self.timeout, preexec_fn=bounded,
+                stdin=subprocess.DEVNULL, capture_output=True, **bounded(self.timeout),
             )
         except subprocess.TimeoutExpired:
             return True
