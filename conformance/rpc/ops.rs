@@ -1,6 +1,6 @@
 //! The operations of the chapter `rpc`.
 
-use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data};
+use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed};
 use crate::release::Release;
 use crate::rpc::json::{from_packet, to_packet};
 use crate::rpc::relay_json as relay;
@@ -25,6 +25,11 @@ pub(crate) const OPS: &[Op] = &[
         help: "`value`: a message, and the arguments of rpc.decode; returns the bytes",
         run: Handler::Here(encode),
     },
+    Op {
+        name: "rpc.fields",
+        help: "the arguments of rpc.decode; returns where each field lies, its name, its rule and its value",
+        run: Handler::Here(fields),
+    },
 ];
 
 /// The fields of a message, as far as it can be read.
@@ -47,6 +52,13 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = data(args)?;
     let value = Request::of(args)?.read(&mut Cursor::new(&data), &mut findings)?;
     Ok(Answer::new(value, findings))
+}
+
+fn fields(args: &Value) -> Result<Answer, OpError> {
+    // Arguments that say nothing are no message without fields.
+    Request::of(args)?;
+    let spans = trace("rpc.fields", &data(args)?, args);
+    Ok(Answer::new(listed(&spans), Findings::default()))
 }
 
 fn encode(args: &Value) -> Result<Answer, OpError> {

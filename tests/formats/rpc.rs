@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tvmspec::release::Release;
 use tvmspec::rpc::{
     Connection, ConnectionMessage, CopyTarget, Hello, HelloAnswer, PackedValue, Packet, Progress,
-    Protocol, RpcCode, Speaker, TensorBlock, TrackerHello, TrackerReply, TrackerRequest,
+    Protocol, RPC_03, RpcCode, Speaker, TensorBlock, TrackerHello, TrackerReply, TrackerRequest,
     WebSocketAnswer, WebSocketFrame, WebSocketKind, WebSocketRequest, json,
 };
 use tvmspec::rule::{Findings, Kind};
@@ -346,5 +346,168 @@ proptest! {
         }
         let read = WebSocketFrame::read(&mut Cursor::new(&bytes), speaker, 300).unwrap();
         prop_assert_eq!(read, Progress::Whole(frame));
+    }
+}
+
+/// RPC-16: a reader that waits for fewer bytes than it needs asks too often, and one that waits for more waits for ever.
+#[test]
+fn a_beginning_states_how_many_bytes_it_needs() {
+    let call = Packet::CallFunc(1, vec![PackedValue::Int(7)]);
+    let framed = written(&call, &spoken(27, Speaker::Client)).unwrap();
+    for cut in 0..framed.len() {
+        let spoken = spoken(27, Speaker::Client);
+        let read = Packet::read(
+            &mut Cursor::new(&framed[..cut]),
+            &spoken,
+            &mut Findings::default(),
+        );
+        // RPC-10: the length first, and with it the end of the packet is known.
+        let end = if cut < 8 { 8 } else { framed.len() };
+        assert_eq!(read.unwrap(), Progress::Short((end - cut) as u64), "{cut}");
+    }
+    let unframed = written(&call, &spoken(6, Speaker::Client)).unwrap();
+    for cut in 0..unframed.len() {
+        let spoken = spoken(6, Speaker::Client);
+        let read = Packet::read(
+            &mut Cursor::new(&unframed[..cut]),
+            &spoken,
+            &mut Findings::default(),
+        );
+        // RPC-15: behind the code nothing states how many bytes follow: one more may be the last.
+        let more = if cut < 4 { 4 - cut } else { 1 };
+        assert_eq!(read.unwrap(), Progress::Short(more as u64), "{cut}");
+    }
+    let (mut hello, mut answer) = (Writer::new(), Writer::new());
+    let key = || Cow::Borrowed("client:a");
+    Hello { key: key() }.write(&mut hello).unwrap();
+    HelloAnswer::Success(key())
+        .write(Release::LAST, &mut answer)
+        .unwrap();
+    let (hello, answer) = (hello.into_bytes(), answer.into_bytes());
+    for cut in 0..hello.len() {
+        // RPC-02: the length of the key stands behind the first four bytes.
+        let end = match cut {
+            0..4 => 4,
+            4..8 => 8,
+            _ => hello.len(),
+        };
+        let wanted = (end - cut) as u64;
+        let read = Hello::read(&mut Cursor::new(&hello[..cut])).unwrap();
+        assert_eq!(read, Progress::Short(wanted), "hello, {cut}");
+        let read = HelloAnswer::read(&mut Cursor::new(&answer[..cut]), Release::LAST).unwrap();
+        assert_eq!(read, Progress::Short(wanted), "answer, {cut}");
+    }
+}
+
+#[test]
+fn a_key_that_no_reader_takes_is_not_written() {
+    for (length, fits) in [(4096, true), (4097, false)] {
+        let key = Cow::Owned("k".repeat(length));
+        let hello = Hello {
+            key: Cow::clone(&key),
+        }
+        .write(&mut Writer::new());
+        let answer = HelloAnswer::Success(key).write(Release::LAST, &mut Writer::new());
+        for written in [hello, answer] {
+            let broken = written.err().map(|broken| (broken.rule(), broken.kind()));
+            let wanted = (!fits).then_some((RPC_03, Kind::Limit));
+            assert_eq!(broken, wanted, "{length}");
+        }
+    }
+}
+
+/// RPC-05: the first word is the key, whatever it looks like.
+#[test]
+fn the_first_word_of_a_key_is_no_option() {
+    for (key, timeout) in [
+        ("-timeout=2", None),
+        ("-timeout=x", None),
+        ("-timeout=2 -timeout=3", Some(3.0)),
+    ] {
+        let hello = Hello {
+            key: Cow::Borrowed(key),
+        };
+        assert_eq!(hello.timeout().unwrap(), timeout, "{key}");
+    }
+}
+
+/// Bytes that no form of the protocol reads: a length of 2^64 - 1, and code -1.
+const BROKEN: [u8; 8] = [0xff; 8];
+
+#[test]
+fn of_forms_that_are_all_broken_the_one_that_reads_most_is_the_answer() {
+    let old = |speaker| spoken(20, speaker);
+    let key = || Cow::Borrowed("client:old");
+    let mut client = Writer::new();
+    Hello { key: key() }.write(&mut client).unwrap();
+    // RPC-28: a handle and an integer up to 0.20, a handle alone from 0.21 on.
+    let free = vec![PackedValue::Handle(1), PackedValue::Int(1)];
+    Packet::SystemCall(RpcCode::FreeHandle, free)
+        .write(&old(Speaker::Client), &mut client)
+        .unwrap();
+    client.raw(&BROKEN);
+    let mut server = Writer::new();
+    HelloAnswer::Success(key())
+        .write(Release::of(20), &mut server)
+        .unwrap();
+    // Longer than what the client wrote: what both sides read is added up.
+    let text = vec![PackedValue::Str(Cow::Owned(vec![b'x'; 200]))];
+    Packet::Exception(text)
+        .write(&old(Speaker::Server), &mut server)
+        .unwrap();
+    server.raw(&BROKEN);
+    let (client, server) = (client.into_bytes(), server.into_bytes());
+
+    let read = Connection::read(&client, &server, None);
+    assert_eq!(read.releases, (Release::of(18), Release::of(20)));
+    assert_eq!(
+        (read.client.messages.len(), read.server.messages.len()),
+        (2, 2)
+    );
+    // Each other form once, the newest first, and of both sides the client is named.
+    let others: Vec<u8> = read
+        .others
+        .iter()
+        .map(|(first, ..)| first.minor())
+        .collect();
+    assert_eq!(others, [22, 21, 16, 8, 7, 5, 3, 2]);
+    for (first, _, broken) in &read.others {
+        let (speaker, _) = broken.as_ref().unwrap();
+        assert_eq!(*speaker, Speaker::Client, "{first}");
+    }
+    // A stated release is the answer, whatever it breaks.
+    let read = Connection::read(&client, &server, Some(Release::of(27)));
+    assert_eq!(read.releases.0, Release::of(22));
+    let others: Vec<u8> = read
+        .others
+        .iter()
+        .map(|(first, ..)| first.minor())
+        .collect();
+    assert_eq!(others, [21, 18, 16, 8, 7, 5, 3, 2]);
+    // Where only the server breaks something, it is the one that is named.
+    let whole = &client[..client.len() - BROKEN.len()];
+    let read = Connection::read(whole, &server, Some(Release::of(27)));
+    let of_20 = read.others.iter().find(|(first, ..)| first.minor() == 18);
+    let (speaker, _) = of_20.unwrap().2.as_ref().unwrap();
+    assert_eq!(*speaker, Speaker::Server);
+}
+
+/// RPC-16: a capture ends anywhere.
+#[test]
+fn a_last_message_that_is_cut_off_breaks_no_form() {
+    for (name, _, forms) in CONNECTIONS {
+        let (client, server) = (golden(name, Speaker::Client), golden(name, Speaker::Server));
+        let read = Connection::read(
+            &client[..client.len() - 1],
+            &server[..server.len() - 1],
+            None,
+        );
+        let unbroken = read.others.iter().filter(|(.., broken)| broken.is_none());
+        let mut found = vec![read.releases.0.minor()];
+        found.extend(unbroken.map(|(first, ..)| first.minor()));
+        assert!(
+            forms.iter().all(|form| found.contains(form)),
+            "{name}: {found:?}"
+        );
     }
 }
