@@ -17,8 +17,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TABLES = ROOT / "src/target/format/tables"
 TAGS = {minor: f"v0.{minor}.0" for minor in range(7, 27)} | {27: "v0.27.dev0"}
-# What only the published package of 0.27 has: the tag of the source is some weeks older. Read off `apache-tvm` 0.27.0.post1.
-WHEEL = {"webgpu": [("max_shared_memory_per_block", "int", 32768)]}
+# What only the published package of 0.27 has, and behind which option: the tag of the source is some weeks older. Read off `apache-tvm` 0.27.0.post1.
+WHEEL = {"webgpu": ("max_num_threads", ("max_shared_memory_per_block", "int", 32768))}
 THOR = {
     "kind": "cuda", "arch": "sm_110a", "max_shared_memory_per_block": 232448, "max_threads_per_block": 1024, "thread_warp_size": 32,
     "registers_per_block": 65536, "l2_cache_size_bytes": 33554432,
@@ -135,8 +135,10 @@ def kinds_of(tag, minor):
                     kind["parser"] = PARSERS.get(args.split("::")[-1], args.split("::")[-1])
                 elif name == "set_device_type":
                     kind["device"] = numbers[args]
-            if minor == 27:
-                kind["options"] += [more for more in WHEEL.get(match[1], []) if more[0] not in [had for had, _, _ in kind["options"]]]
+            if minor == 27 and match[1] in WHEEL:
+                behind, more = WHEEL[match[1]]
+                at = [name for name, _, _ in kind["options"]].index(behind)
+                kind["options"].insert(at + 1, more)
             kinds[match[1]] = kind
     if minor == 27:
         kinds["cuda_host"] = {"device": 1, "keys": ["cpu"], "parser": "", "build": "", "options": []}
@@ -215,6 +217,10 @@ def tags_of(tag, minor):
             elif call == "with_config":
                 key, more = parts(given)
                 tags[name][json.loads(key.strip())] = value_of(more)
+    # One more is defined by the Python package.
+    for match in re.finditer(r"^register_tag\(", show(tag, "python/tvm/target/tag.py"), re.M):
+        python = show(tag, "python/tvm/target/tag.py")
+        exec(python[match.start() : closing(python, match.end() - 1)], {"register_tag": lambda name, config: tags.update({name: config})})
     return tags
 
 

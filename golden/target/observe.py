@@ -55,7 +55,7 @@ def seen(given):
     except Exception as error:  # noqa: BLE001: every error is an answer
         # The input is behind the message, and what failed below it in lines in front.
         text = str(error).split(". Target creation from")[0].strip()
-        return {"error": text.splitlines()[-1].strip()[:400] if text else ""}
+        return {"error": text.splitlines()[-1].strip()[:4000] if text else ""}
     out = {"target": plain(exported(target))}
     try:
         out["text"] = str(target)

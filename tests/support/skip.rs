@@ -6,13 +6,17 @@
 use std::fmt::Display;
 
 /// What no package brings: parts of reasons, and why they are excused.
-const EXCUSED: [(&str, &str); 6] = [
+const EXCUSED: [(&str, &str); 7] = [
     ("no CUDA here", "a GPU cannot be installed"),
     ("HIP is here, but no device", "a GPU cannot be installed"),
     ("names no libtvm_runtime of", "no package has one any more"),
     (
         "names no Python with TVM 0.8",
         "no package has one any more",
+    ),
+    (
+        "TVMSPEC_PYTHON_0_16 names no Python",
+        "the one package of 0.16 is a vendor's, and needs libraries of its time",
     ),
     (
         "TVMSPEC_UPSTREAM names no folder",

@@ -1,0 +1,103 @@
+//! Targets as real releases read them, now: every kind, every option, every tag, and 700 texts and objects each by chance.
+//!
+//! `TVMSPEC_PYTHON` is a Python with TVM; `TVMSPEC_PYTHON_0_16` one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0.
+
+#[path = "../support/targets.rs"]
+mod observed;
+#[path = "../support/skip.rs"]
+mod skip;
+
+use serde_json::Value;
+use skip::skipped;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+use tvmspec::release::Release;
+use tvmspec::target::{OptionType, Targets};
+
+/// What the Python of this variable makes of targets; `None` where there is none.
+fn seen_by(variable: &str, seed: u64) -> Option<Value> {
+    let python = env::var_os(variable)?;
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("seen.json");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/target/observe.py");
+    let ran = Command::new(python)
+        .arg(script)
+        .arg(&out)
+        .args(["--count", "700", "--seed", &seed.to_string()])
+        .current_dir(folder.path())
+        .output()
+        .expect("Python runs");
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{errors}");
+    Some(serde_json::from_str(&fs::read_to_string(out).expect("its output")).expect("JSON"))
+}
+
+/// Both read the same, and declare the same options of the same types.
+fn hold(observed: &Value, release: Release, forked: &[&str]) {
+    let found = observed::compare(observed, release, forked);
+    let different = found.different.join("\n");
+    println!(
+        "{release}: {} equal, {} of them rejected",
+        found.equal, found.rejected
+    );
+    assert!(
+        found.different.is_empty(),
+        "{} equal, {} not:\n{different}",
+        found.equal,
+        found.different.len()
+    );
+    assert!(found.equal > 2000, "{} equal", found.equal);
+    let targets = Targets::new(release);
+    for (name, kind) in observed["kinds"].as_object().expect("kinds") {
+        let is_forked = |text: &str| forked.iter().any(|part| text.contains(part));
+        let Some(ours) = targets.kind(name).filter(|_| !is_forked(name)) else {
+            assert!(is_forked(name), "{name} is no kind here");
+            continue;
+        };
+        let options = kind["options"].as_object().expect("options");
+        for (name, theirs) in options.iter().filter(|(name, _)| !is_forked(name)) {
+            let option = ours
+                .find(name)
+                .unwrap_or_else(|| panic!("{}: no {name}", ours.name));
+            let family = match option.option_type {
+                OptionType::Int | OptionType::Bool => &["IntImm", "int", "bool"][..],
+                OptionType::Str => &["runtime.String", "str"],
+                OptionType::List(_) => &["Array"],
+                OptionType::Target => &["Target", "target.Target"],
+                _ => &["Map"],
+            };
+            let theirs = theirs.as_str().expect("a type");
+            assert!(
+                family.iter().any(|start| theirs.starts_with(start)),
+                "{}: {name} is {theirs}",
+                ours.name
+            );
+        }
+        let more: Vec<_> = ours
+            .options
+            .iter()
+            .filter(|option| !options.contains_key(&option.name))
+            .collect();
+        assert!(more.is_empty(), "{}: they lack {more:?}", ours.name);
+    }
+}
+
+#[test]
+fn the_wheel_reads_targets_as_we_do() {
+    let Some(observed) = seen_by("TVMSPEC_PYTHON", 7) else {
+        return skipped("TVMSPEC_PYTHON names no Python with TVM");
+    };
+    let minor = observed["minor"]
+        .as_u64()
+        .and_then(|minor| u8::try_from(minor).ok());
+    hold(&observed, Release::of(minor.expect("a release")), &[]);
+}
+
+#[test]
+fn the_package_of_0_16_dev0_reads_targets_as_we_do() {
+    let Some(observed) = seen_by("TVMSPEC_PYTHON_0_16", 7) else {
+        return skipped("TVMSPEC_PYTHON_0_16 names no Python with TVM 0.16.dev0");
+    };
+    hold(&observed, Release::of(15), &observed::FORKED);
+}
