@@ -36,6 +36,8 @@ mod on_device;
 mod output;
 mod pack;
 mod package;
+#[cfg(feature = "rpc")]
+mod proxy;
 mod remote;
 mod rpc_decode;
 mod rule;
@@ -120,6 +122,9 @@ enum Command {
     RpcDecode(rpc_decode::RpcDecodeArgs),
     /// Show what a text names as a target, and what each release makes of it
     Target(target::TargetArgs),
+    /// Connect RPC servers and clients that cannot reach each other, and record what they write
+    #[cfg(feature = "rpc")]
+    Proxy(proxy::ProxyArgs),
     /// Bring RPC servers and clients together by their keys
     #[cfg(feature = "rpc")]
     Tracker(tracker::TrackerArgs),
@@ -219,6 +224,8 @@ pub(crate) fn main() -> ExitCode {
         Command::ServeSession(args) => serve_session::run(args),
         Command::RpcDecode(args) => rpc_decode::run(args),
         Command::Target(args) => target::run(args),
+        #[cfg(feature = "rpc")]
+        Command::Proxy(args) => proxy::run(args),
         #[cfg(feature = "rpc")]
         Command::Tracker(args) => tracker::run(args),
         Command::Rule(args) => rule::run(args),

@@ -15,6 +15,7 @@
 //! | `format/tracker`, `format/tracker_request`, `format/tracker_reply` | [`TrackerHello`], [`TrackerRequest`], [`TrackerReply`] | RPC-50 .. RPC-58 |
 //! | `format/proxy` | what a proxy reads in a hello | RPC-70 |
 //! | `format/web_socket`, `format/web_socket_upgrade` | [`WebSocketRequest`], [`WebSocketAnswer`], [`WebSocketFrame`] | RPC-74 .. RPC-79 |
+//! | [`proxy`] | a proxy that runs | RPC-70 .. RPC-73 |
 //! | [`tracker`] | a tracker that runs | RPC-60 .. RPC-66 |
 //! | `format/json`, `format/relay_json` | the JSON forms | |
 //! | `client` | a session with a server, and what it hands out | RPC-100 .. RPC-102 |
@@ -58,6 +59,8 @@ pub mod client;
     clippy::panic
 )]
 mod format;
+#[cfg(feature = "rpc")]
+pub mod proxy;
 mod rules;
 #[cfg(feature = "rpc")]
 pub mod server;

@@ -1,0 +1,73 @@
+//! `tvmspec proxy`: servers and clients that both connect to it, or one server behind it; and a record of what they write.
+
+use super::{CliError, Exit, output};
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+use tvmspec::rpc::proxy::{ProxyEvent, ProxyOptions, ProxyServer};
+
+/// Servers and clients of one key are paired; with --to every connection leads to that one server. Ctrl-C lets nobody else in, and
+/// waits for the sessions that run.
+#[derive(clap::Args)]
+pub(crate) struct ProxyArgs {
+    /// The address to listen at: that of this host alone, unless stated
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    host: IpAddr,
+    /// The port; 0 for any
+    #[arg(long, default_value_t = 9091)]
+    port: u16,
+    /// The one server, or tracker, that every connection leads to
+    #[arg(long, value_name = "HOST:PORT")]
+    to: Option<String>,
+    /// Write what client and server write to session-N.client.bin and session-N.server.bin there, which `rpc-decode` reads
+    #[arg(long, value_name = "DIR")]
+    capture: Option<PathBuf>,
+}
+
+/// Serves until Ctrl-C.
+///
+/// # Errors
+///
+/// The port is taken, the server's name is unknown, or the folder cannot be made.
+pub(crate) fn run(args: ProxyArgs) -> Result<Exit, CliError> {
+    let to = match &args.to {
+        None => None,
+        Some(to) => {
+            let mut found = to.to_socket_addrs().map_err(|why| format!("{to}: {why}"))?;
+            Some(found.next().ok_or_else(|| format!("{to} is unknown"))?)
+        }
+    };
+    if let Some(folder) = &args.capture {
+        let made = std::fs::create_dir_all(folder);
+        made.map_err(|why| format!("{}: {why}", folder.display()))?;
+    }
+    let options = ProxyOptions {
+        to,
+        capture: args.capture,
+        ..ProxyOptions::default()
+    };
+    let address = SocketAddr::new(args.host, args.port);
+    let server = ProxyServer::bind(address, options);
+    let server = server.map_err(|why| format!("{address}: {why}"))?;
+    let handle = server.handle()?;
+    output::stream(|out| writeln!(out, "proxy at {}", handle.address()))?;
+    super::interrupt::on_interrupt(move || handle.stop());
+    server.run(|event| output::note(format_args!("{}", line(event))))?;
+    Ok(Exit::Good)
+}
+
+/// What happened, on one line.
+fn line(event: &ProxyEvent) -> String {
+    match event {
+        ProxyEvent::Waits(peer, key) => format!("{peer} waits as {key:?}"),
+        ProxyEvent::Begins(number, client, server) => {
+            format!("session {number}: {client} and {server}")
+        }
+        ProxyEvent::Ends(number, client, server) => {
+            format!(
+                "session {number} is over: {client} bytes of the client, {server} of the server"
+            )
+        }
+        ProxyEvent::Closed(peer, why) => format!("{peer} is closed out: {why}"),
+    }
+}

@@ -1,0 +1,7 @@
+//! A proxy: it pairs servers and clients by key and passes on what they write; or it is in front of one server. It records what
+//! passes, as `tvmspec rpc-decode` reads it (RPC-70 .. RPC-73).
+
+mod relay;
+mod server;
+
+pub use server::{ProxyEvent, ProxyHandle, ProxyOptions, ProxyServer};

@@ -1,0 +1,383 @@
+//! A proxy that peers connect to: a thread for each connection.
+
+use super::super::{Hello, HelloAnswer, Progress, Speaker};
+use super::relay::{Record, relay};
+use crate::release::Release;
+use crate::wire::{Cursor, Writer};
+use std::collections::HashMap;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a peer may take for its hello.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often a peer that waits is looked at: whether it is gone, and whether its time is over.
+const TURN: Duration = Duration::from_millis(100);
+
+/// How a proxy works.
+#[derive(Clone, Debug)]
+pub struct ProxyOptions {
+    /// The one server that every connection leads to; without it hellos are paired by their keys.
+    pub to: Option<SocketAddr>,
+    /// Where what passes is recorded.
+    pub capture: Option<PathBuf>,
+    /// How long a peer waits for the other side of its key (RPC-72).
+    pub wait: Duration,
+    /// Connections at the same time; one more is closed.
+    pub connections: usize,
+}
+
+impl Default for ProxyOptions {
+    fn default() -> ProxyOptions {
+        ProxyOptions {
+            to: None,
+            capture: None,
+            wait: Duration::from_secs(600),
+            connections: 2_000,
+        }
+    }
+}
+
+/// What happens at a proxy.
+#[derive(Clone, Debug)]
+pub enum ProxyEvent {
+    /// A peer waits for the other side: who, and its whole key.
+    Waits(SocketAddr, String),
+    /// A client and a server are connected, as the session of this number.
+    Begins(u64, SocketAddr, SocketAddr),
+    /// It is over: how many bytes the client wrote, and the server.
+    Ends(u64, u64, u64),
+    /// A connection is closed without a session, and why.
+    Closed(SocketAddr, String),
+}
+
+type Watch = dyn Fn(&ProxyEvent) + Send + Sync;
+
+/// A proxy that listens.
+pub struct ProxyServer {
+    listener: TcpListener,
+    shared: Arc<ProxyShared>,
+}
+
+/// Another hold on a proxy, which ends it.
+#[derive(Clone)]
+pub struct ProxyHandle {
+    address: SocketAddr,
+    shared: Arc<ProxyShared>,
+}
+
+struct ProxyShared {
+    options: ProxyOptions,
+    /// By side and key: who waits.
+    waiting: Mutex<HashMap<(Speaker, String), ProxyPeer>>,
+    stopping: AtomicBool,
+    connections: AtomicUsize,
+    sessions: Mutex<u64>,
+}
+
+/// A peer whose hello was read.
+struct ProxyPeer {
+    stream: TcpStream,
+    address: SocketAddr,
+    key: String,
+}
+
+impl ProxyServer {
+    /// Listens at `address`; port 0 is any that is free.
+    ///
+    /// # Errors
+    ///
+    /// What the system reports.
+    pub fn bind(address: SocketAddr, options: ProxyOptions) -> io::Result<ProxyServer> {
+        let listener = TcpListener::bind(address)?;
+        let shared = Arc::new(ProxyShared {
+            options,
+            waiting: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            sessions: Mutex::new(0),
+        });
+        Ok(ProxyServer { listener, shared })
+    }
+
+    /// Another hold on it.
+    ///
+    /// # Errors
+    ///
+    /// What the system reports.
+    pub fn handle(&self) -> io::Result<ProxyHandle> {
+        let address = self.listener.local_addr()?;
+        let shared = self.shared.clone();
+        Ok(ProxyHandle { address, shared })
+    }
+
+    /// Serves peers until [`ProxyHandle::stop`]. Then no one else is let in, who waits is sent away, and sessions go on to their end.
+    ///
+    /// # Errors
+    ///
+    /// None after it listens: what one connection breaks ends that connection.
+    pub fn run(self, watch: impl Fn(&ProxyEvent) + Send + Sync + 'static) -> io::Result<()> {
+        let watch: Arc<Watch> = Arc::new(watch);
+        let mut threads = Vec::new();
+        while !self.shared.stopping.load(Ordering::SeqCst) {
+            let Ok((stream, address)) = self.listener.accept() else {
+                // A peer that is gone already, or no file left for it.
+                thread::sleep(Duration::from_millis(10));
+                continue;
+            };
+            let (shared, watch) = (self.shared.clone(), watch.clone());
+            if shared.connections.load(Ordering::SeqCst) >= shared.options.connections {
+                let reason = "there are too many connections".to_owned();
+                watch(&ProxyEvent::Closed(address, reason));
+                continue;
+            }
+            shared.connections.fetch_add(1, Ordering::SeqCst);
+            threads.push(thread::spawn(move || {
+                if let Err(why) = shared.serve(stream, address, &*watch) {
+                    watch(&ProxyEvent::Closed(address, why));
+                }
+                shared.connections.fetch_sub(1, Ordering::SeqCst);
+            }));
+            threads.retain(|thread| !thread.is_finished());
+        }
+        drop(self.listener);
+        for thread in threads {
+            let _ = thread.join();
+        }
+        Ok(())
+    }
+}
+
+impl ProxyHandle {
+    /// Where the proxy listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends the proxy; [`ProxyServer::run`] returns once its sessions are over.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        // A connection wakes the listener up. One to every address comes from this host.
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        let _ = TcpStream::connect_timeout(&address, PATIENCE);
+    }
+}
+
+impl ProxyShared {
+    /// One connection, from its hello to its end.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no session.
+    fn serve(&self, stream: TcpStream, address: SocketAddr, watch: &Watch) -> Result<(), String> {
+        let gone = |why: io::Error| why.to_string();
+        if self.stopping.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        stream.set_nodelay(true).map_err(gone)?;
+        if let Some(to) = self.options.to {
+            let server = TcpStream::connect_timeout(&to, PATIENCE).map_err(gone)?;
+            server.set_nodelay(true).map_err(gone)?;
+            return self.session(&stream, address, &server, to, &[], &[], watch);
+        }
+        stream.set_read_timeout(Some(PATIENCE)).map_err(gone)?;
+        let (side, pair_key, peer) = hello(stream, address)?;
+        let other = match side {
+            Speaker::Client => Speaker::Server,
+            Speaker::Server => Speaker::Client,
+        };
+        let found = {
+            let mut waiting = locked(&self.waiting);
+            let found = waiting.remove(&(other, pair_key.clone()));
+            let place = (side, pair_key.clone());
+            match found {
+                Some(found) => Some((found, peer)),
+                None if waiting.contains_key(&place) => {
+                    drop(waiting);
+                    // RPC-72.
+                    let _ = (&peer.stream).write_all(&written(&HelloAnswer::Duplicate)?);
+                    return Err(format!("another peer waits as {:?}", peer.key));
+                }
+                None => {
+                    watch(&ProxyEvent::Waits(address, peer.key.clone()));
+                    let own = peer.stream.try_clone().map_err(gone)?;
+                    own.set_read_timeout(Some(TURN)).map_err(gone)?;
+                    waiting.insert(place, peer);
+                    drop(waiting);
+                    return self.wait(&own, address, (side, pair_key));
+                }
+            }
+        };
+        let Some((found, peer)) = found else {
+            return Ok(());
+        };
+        let (client, server) = match side {
+            Speaker::Client => (peer, found),
+            Speaker::Server => (found, peer),
+        };
+        // RPC-71: each side gets the other's whole key.
+        let to_client = written(&HelloAnswer::Success(server.key.as_str().into()))?;
+        let to_server = written(&HelloAnswer::Success(client.key.as_str().into()))?;
+        for (stream, answer) in [(&client.stream, &to_client), (&server.stream, &to_server)] {
+            stream.set_read_timeout(None).map_err(gone)?;
+            let mut stream = stream;
+            stream.write_all(answer).map_err(gone)?;
+        }
+        let mut said = Writer::new();
+        let key = client.key.as_str().into();
+        Hello { key }
+            .write(&mut said)
+            .map_err(|broken| broken.to_string())?;
+        let said = said.into_bytes();
+        self.session(
+            &client.stream,
+            client.address,
+            &server.stream,
+            server.address,
+            &said,
+            &to_client,
+            watch,
+        )
+    }
+
+    /// Passes on what both write, and records it behind what the proxy has read and written itself.
+    ///
+    /// # Errors
+    ///
+    /// The record cannot be made.
+    #[expect(clippy::too_many_arguments, reason = "two sides of three things each")]
+    fn session(
+        &self,
+        client: &TcpStream,
+        client_address: SocketAddr,
+        server: &TcpStream,
+        server_address: SocketAddr,
+        client_said: &[u8],
+        server_said: &[u8],
+        watch: &Watch,
+    ) -> Result<(), String> {
+        let number = {
+            let mut sessions = locked(&self.sessions);
+            *sessions += 1;
+            *sessions
+        };
+        let record = self.options.capture.as_ref().map(|folder| {
+            let mut record = Record::new(folder, &format!("session-{number}"))?;
+            record.client.write_all(client_said)?;
+            record.server.write_all(server_said)?;
+            Ok(record)
+        });
+        let record = record
+            .transpose()
+            .map_err(|why: io::Error| why.to_string())?;
+        watch(&ProxyEvent::Begins(number, client_address, server_address));
+        let (requests, answers) = relay(client, server, record);
+        watch(&ProxyEvent::Ends(number, requests, answers));
+        Ok(())
+    }
+
+    /// Keeps a peer until the other side takes it, it is gone, or its time is over.
+    ///
+    /// # Errors
+    ///
+    /// Why no other side took it.
+    fn wait(
+        &self,
+        own: &TcpStream,
+        address: SocketAddr,
+        place: (Speaker, String),
+    ) -> Result<(), String> {
+        let end = Instant::now().checked_add(self.options.wait);
+        let is_over = || end.is_some_and(|end| Instant::now() >= end);
+        loop {
+            let why = match own.peek(&mut [0]) {
+                Ok(0) => Some("it is gone"),
+                Ok(_) => Some("it has written before it was answered"),
+                Err(_) if self.stopping.load(Ordering::SeqCst) => Some("the proxy ends"),
+                Err(_) if is_over() => Some("no other side came"),
+                Err(why) if is_timeout(&why) => None,
+                Err(_) => Some("it is gone"),
+            };
+            let mut waiting = locked(&self.waiting);
+            // Taken: what it writes now is of its session.
+            if waiting
+                .get(&place)
+                .is_none_or(|peer| peer.address != address)
+            {
+                return Ok(());
+            }
+            if let Some(why) = why {
+                waiting.remove(&place);
+                drop(waiting);
+                // RPC-72.
+                let mut own = own;
+                let _ = own.write_all(&written(&HelloAnswer::Mismatch)?);
+                let _ = own.shutdown(Shutdown::Both);
+                return Err(why.to_owned());
+            }
+        }
+    }
+}
+
+/// Reads a hello: the side, the key of the pair, and the peer.
+///
+/// # Errors
+///
+/// It breaks a rule (RPC-01, RPC-02, RPC-03, RPC-70), or does not come in time.
+fn hello(stream: TcpStream, address: SocketAddr) -> Result<(Speaker, String, ProxyPeer), String> {
+    let (mut input, mut more) = (Vec::new(), 8);
+    loop {
+        // No more than the hello: what is behind it belongs to the session.
+        let start = input.len();
+        input.resize(start + more, 0);
+        let mut reader = &stream;
+        reader
+            .read_exact(&mut input[start..])
+            .map_err(|why| why.to_string())?;
+        let mut cursor = Cursor::new(&input);
+        match Hello::read(&mut cursor).map_err(|broken| broken.to_string())? {
+            // RPC-03 bounds the key before its bytes are waited for.
+            Progress::Short(missing) => more = usize::try_from(missing).unwrap_or_default(),
+            Progress::Whole(hello) => {
+                let pair_key = hello.pair_key().map_err(|broken| broken.to_string())?;
+                let pair_key = pair_key.to_owned();
+                let (side, key) = (hello.role(), hello.key.into_owned());
+                let peer = ProxyPeer {
+                    stream,
+                    address,
+                    key,
+                };
+                return Ok((side, pair_key, peer));
+            }
+        }
+    }
+}
+
+fn written(answer: &HelloAnswer<'_>) -> Result<Vec<u8>, String> {
+    let mut out = Writer::new();
+    let step = answer.write(Release::LAST, &mut out);
+    step.map_err(|broken| broken.to_string())?;
+    Ok(out.into_bytes())
+}
+
+/// What a read with a limit fails with when nothing has come in.
+fn is_timeout(why: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(why.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+/// A thread that panicked has left what it changed whole.
+fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
