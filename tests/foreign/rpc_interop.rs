@@ -7,7 +7,6 @@
 
 #[allow(dead_code, reason = "other tests run scripts")]
 #[path = "../support/python.rs"]
-#[allow(dead_code, reason = "no script is run to its end here")]
 mod python;
 #[path = "../support/skip.rs"]
 mod skip;
