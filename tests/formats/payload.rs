@@ -6,7 +6,7 @@
 mod folder;
 
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use tvmspec::payload::{
     self, Field, FunctionInfo, KindInfo, Network, Payload, Shader, StackVm, relax_vm, relay_vm,
 };
 use tvmspec::release::Layout;
-use tvmspec::rule::{Findings, Kind};
+use tvmspec::rule::{Findings, Kind, Strictness};
 use tvmspec::tensor::{Sizing, TensorRecord};
 use tvmspec::wire::{Cursor, Trace, Writer};
 
@@ -550,5 +550,85 @@ proptest! {
             from_json.write(layout, &mut out).unwrap();
             prop_assert!(out.into_bytes() == written, "the JSON form of {kind} is another payload");
         }
+    }
+}
+
+/// PAY-01: the message names the place in the value, which is all that says where it is wrong.
+#[test]
+fn a_value_of_another_form_is_rejected_at_its_place() {
+    let metal = json!({"kind": "metal", "format": "metal", "functions": [], "sources": []});
+    for (value, part) in [
+        (json!({}), "payload has no `kind`"),
+        (json!({"kind": 1}), "payload.kind"),
+        (json!({"kind": "x", "opaque": 1}), "opaque is"),
+        (json!({"kind": "x", "opaque": "?"}), "opaque is"),
+        (json!({"kind": "x"}), "`x`"),
+        (metal, "payload has no `"),
+    ] {
+        let broken = Payload::from_json(&value).unwrap_err();
+        assert_eq!(
+            (broken.rule().id(), broken.kind()),
+            ("PAY-01", Kind::Type),
+            "{value}"
+        );
+        assert!(broken.message().contains(part), "{part}: {broken}");
+    }
+}
+
+#[test]
+fn a_name_that_is_there_twice_is_shown_with_what_it_names() {
+    let bytes = golden("payload/relax-vm-function-twice.bin");
+    let (_, findings) = read("relax.VMExecutable", Layout::V0_22, &bytes);
+    let said: Vec<String> = findings
+        .into_iter()
+        .map(|finding| finding.message.to_string())
+        .collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("function `"), "{said:?}");
+}
+
+/// What a strict user does not accept is no change; a lenient one gets the finding.
+#[test]
+fn an_edit_shows_what_is_odd_in_what_it_made() {
+    let cases = accepted();
+    let case = cases
+        .iter()
+        .find(|case| case.id == "payload/opencl-minimal");
+    let case = case.unwrap();
+    // PAY-22: no delimiter line for the one function.
+    let change = |payload: &mut Payload<'_>| {
+        *payload.data_mut().unwrap() = Cow::Borrowed(b"__kernel void k() {}\n");
+    };
+    let mut strict = module(case);
+    let before = strict.clone();
+    let mut findings = Findings::new(Strictness::Strict);
+    let broken = strict.edit(case.layout, &mut findings, change).unwrap_err();
+    assert_eq!(broken.rule().id(), "PAY-22");
+    assert_eq!(strict, before);
+    let mut lenient = module(case);
+    let mut findings = Findings::default();
+    lenient.edit(case.layout, &mut findings, change).unwrap();
+    let found: Vec<&str> = findings
+        .into_iter()
+        .map(|finding| finding.rule.id())
+        .collect();
+    assert_eq!(found, ["PAY-22"]);
+    assert_ne!(lenient.payload, before.payload);
+    // BLOB-04: a kind that no reader of a library takes.
+    for kind in ["", "a\0b"] {
+        let mut module = StoredModule {
+            kind: kind.into(),
+            payload: Some(Cow::Borrowed(b"x")),
+            offset: 7,
+        };
+        let before = module.clone();
+        let edited = module.edit(Layout::V0_22, &mut Findings::default(), |_| ());
+        let broken = edited.unwrap_err();
+        assert_eq!(
+            (broken.rule().id(), broken.offset()),
+            ("BLOB-04", None),
+            "{kind:?}"
+        );
+        assert_eq!(module, before);
     }
 }

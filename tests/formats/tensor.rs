@@ -457,3 +457,98 @@ fn parameters_are_counted_and_the_last_of_a_name_is_found() {
     let names: Vec<&str> = params.iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["a", "b", "a"]);
 }
+
+/// TEN-27, TEN-35: with a dimension of 0 there are no bytes, whatever the others multiply to.
+#[test]
+fn memory_of_no_elements_is_no_bytes() {
+    let float = Dtype::scalar(Dtype::FLOAT, 64);
+    let huge = i64::MAX;
+    for packing in [Packing::Each, Packing::Packed] {
+        for shape in [
+            [0, huge, huge, huge],
+            [huge, huge, 0, huge],
+            [huge, huge, huge, 0],
+        ] {
+            assert_eq!(packing.bytes(float, &shape), Some(0), "{shape:?}");
+        }
+        assert_eq!(packing.bytes(float, &[huge, huge, huge, 1]), None);
+        assert_eq!(packing.bytes(float, &[0, -1]), None);
+    }
+    // TEN-35: nine bits are two bytes, packed or not, and one bit is a byte.
+    for (bits, count, each, packed) in [(1, 8, 8, 1), (1, 9, 9, 2), (4, 17, 17, 9), (12, 3, 6, 5)] {
+        let dtype = Dtype::scalar(Dtype::INT, bits);
+        assert_eq!(Packing::Each.bytes(dtype, &[count]), Some(each), "{bits}");
+        assert_eq!(
+            Packing::Packed.bytes(dtype, &[count]),
+            Some(packed),
+            "{bits}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_whole_says_what_is_missing() {
+    let message = |dtype: Dtype, sizing, data: &[u8]| {
+        let record = TensorRecord::new(dtype, &[3], data, sizing).unwrap();
+        let broken = record.elements(Packing::Each).unwrap_err();
+        broken.message().to_owned()
+    };
+    let lanes = Dtype {
+        code: Dtype::FLOAT,
+        bits: 32,
+        lanes: 4,
+    };
+    let said = message(lanes, Sizing::V0_7, &[0; 12]);
+    for part in [
+        "TEN-35",
+        "12 bytes",
+        "[3]",
+        "takes 48",
+        "of 4 lanes",
+        "TEN-34",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let said = message(Dtype::scalar(Dtype::UINT, 1), Sizing::V0_4, &[]);
+    for part in ["TEN-35", "0 bytes", "takes 3", "below eight bits", "TEN-30"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+/// TEN-42: what is made, and not read, has the word that releases write.
+#[test]
+fn parameters_that_are_made_have_a_reserved_word_of_0() {
+    let params = Params::new(vec![]);
+    assert_eq!(params.reserved(), 0);
+    let mut out = Writer::new();
+    params.write(&mut out);
+    assert_eq!(out.into_bytes()[8..16], [0; 8]);
+}
+
+/// TEN-33: the message names the kind of number and the widths that it has.
+#[test]
+fn an_element_type_without_meaning_says_what_it_should_be() {
+    for (code, bits, said) in [
+        (2, 31, "a float has 16 or 32 or 64 bits, not 31"),
+        (3, 8, "a handle has 32 or 64 bits, not 8"),
+        (4, 8, "a bfloat has 16 bits, not 8"),
+        (5, 8, "a complex number has 32 or 64 or 128 bits, not 8"),
+        (6, 9, "a bool has 1 or 8 bits, not 9"),
+        (7, 9, "a 8-bit float has 8 bits, not 9"),
+        (8, 9, "a small float has 4 or 8 bits, not 9"),
+        (14, 9, "a 8-bit float has 8 bits, not 9"),
+        (15, 9, "a 6-bit float has 6 bits, not 9"),
+        (17, 9, "a 4-bit float has 4 bits, not 9"),
+        (18, 8, "no release has an element type of code 18"),
+    ] {
+        let broken = Dtype::scalar(code, bits).check_element().unwrap_err();
+        assert_eq!((broken.rule().id(), broken.message()), ("TEN-33", said));
+    }
+}
+
+#[test]
+fn the_first_negative_dimension_is_named() {
+    let float = Dtype::scalar(Dtype::FLOAT, 32);
+    let broken = TensorRecord::new(float, &[1, -2, -3], &[], Sizing::V0_7).unwrap_err();
+    assert_eq!(broken.message(), "dimension -2 is negative");
+}

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tvmspec::rule::{Findings, Kind, Strictness};
+use tvmspec::rule::{Findings, Kind, Strictness, Violation};
 use tvmspec::wire::json::WireType;
 use tvmspec::wire::{Cursor, Trace, WIRE_01, WIRE_06, WIRE_08, Writer};
 
@@ -141,7 +141,11 @@ fn types_are_read_or_rejected() {
     for good in ["u8", "map<string,vector<u64>>", "tuple<u8>"] {
         assert!(good.parse::<WireType>().is_ok(), "{good}");
     }
-    let deep = format!("{}u8{}", "vector<".repeat(40), ">".repeat(40));
+    let nested = |depth| format!("{}u8{}", "vector<".repeat(depth), ">".repeat(depth));
+    // The schema of the chapter: sixteen are read, and no more.
+    assert!(nested(16).parse::<WireType>().is_ok());
+    assert!(nested(17).parse::<WireType>().is_err());
+    let deep = nested(40);
     for bad in [
         "",
         "u9",
@@ -156,4 +160,41 @@ fn types_are_read_or_rejected() {
     ] {
         assert!(bad.parse::<WireType>().is_err(), "{bad}");
     }
+}
+
+/// WIRE-01: the message is all that a user has who looks at no bytes.
+#[test]
+fn what_is_cut_off_says_how_many_bytes_it_needs() {
+    let message = |broken: Violation| broken.message().to_owned();
+    let cut = [0; 3];
+    let cursor = || Cursor::new(&cut);
+    for (needed, said) in [
+        (4, message(cursor().u32("it", WIRE_01).unwrap_err())),
+        (4, message(cursor().i32("it", WIRE_01).unwrap_err())),
+        (8, message(cursor().u64("it", WIRE_01).unwrap_err())),
+        (8, message(cursor().i64("it", WIRE_01).unwrap_err())),
+        (8, message(cursor().f64("it", WIRE_01).unwrap_err())),
+        // WIRE-04, WIRE-06: the length or count is 8 bytes itself.
+        (8, message(cursor().bytes("it", WIRE_01).unwrap_err())),
+        (8, message(cursor().run("it", WIRE_01).unwrap_err())),
+        (8, message(cursor().str("it", WIRE_01).unwrap_err())),
+        (8, message(cursor().window("it").unwrap_err())),
+        (8, message(cursor().words("it", WIRE_01).unwrap_err())),
+        (5, message(cursor().take(5, "it", WIRE_01).unwrap_err())),
+    ] {
+        assert_eq!(said, format!("it needs {needed} bytes, 3 remain"));
+    }
+    let behind = [9, 0, 0, 0, 0, 0, 0, 0, 1, 2];
+    let cursor = || Cursor::new(&behind);
+    for said in [
+        message(cursor().bytes("it", WIRE_01).unwrap_err()),
+        message(cursor().window("it").unwrap_err()),
+    ] {
+        assert_eq!(said, "it needs 9 bytes, 2 remain");
+    }
+    let said = message(cursor().words("it", WIRE_01).unwrap_err());
+    assert!(
+        said.contains("9 elements of at least 8 bytes, 2 bytes follow"),
+        "{said}"
+    );
 }
