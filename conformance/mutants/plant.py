@@ -19,7 +19,9 @@ ORIGINAL = "\0"
 # Where the switch stands; the copy is the only one that has this file.
 MODULE = "src/mutant.rs"
 LISTS = pathlib.Path(__file__).resolve().parent
-FOLDERS = ("target", ".git", "__pycache__")
+FOLDERS = (".git", "__pycache__")
+# What cargo builds; the chapter of that name has folders below others.
+BUILT = ("target/", "fuzz/target/")
 # Checked arithmetic, as developers have it; fast enough that the suite runs in a moment.
 PROFILE = {"CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_PROFILE_DEV_DEBUG": "false", "CARGO_INCREMENTAL": "1"}
 
@@ -118,7 +120,7 @@ def files_of(project):
         names = listed.stdout.decode().split("\0")
     else:
         names = [str(path.relative_to(project)) for path in project.rglob("*")]
-    names = (name for name in names if name and not set(pathlib.Path(name).parts) & set(FOLDERS))
+    names = (name for name in names if name and not name.startswith(BUILT) and not set(pathlib.Path(name).parts) & set(FOLDERS))
     return sorted(name for name in names if (project / name).is_file())
 
 

@@ -210,7 +210,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
             let ending = path.extension().and_then(|ending| ending.to_str());
-            if path.is_dir() && !path.ends_with("target") {
+            // What cargo builds for the fuzz targets; a chapter has the name of that folder.
+            if path.is_dir() && !path.ends_with("fuzz/target") {
                 open.push(path);
             } else if matches!(ending, Some("rs" | "c" | "h" | "cc" | "py")) {
                 found.push(path);
