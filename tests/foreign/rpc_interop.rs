@@ -222,6 +222,7 @@ fn our_client_uses_a_server_of_0_8() {
 }
 
 /// A model on a server has the outputs that it has here, byte for byte: `library` below `golden`, with its inputs beside it.
+#[cfg(feature = "cli")]
 fn same_outputs(server: &ServerProcess, library: &str) {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     let inputs = library.replace(".so", ".io.npz");
