@@ -3,7 +3,7 @@
 use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::release::Release;
 use crate::rule::Findings;
-use crate::target::{Machine, Target, TargetConfig, Targets};
+use crate::target::{HostMachine, Target, TargetConfig, Targets};
 use serde_json::{Value, json};
 
 /// Every operation of this chapter.
@@ -64,7 +64,7 @@ fn targets(args: &Value) -> Result<Targets, OpError> {
     let text = |name: &str| machine.get(name).and_then(Value::as_str).map(str::to_owned);
     let mut targets = Targets::on(
         release,
-        Machine {
+        HostMachine {
             triple: text("triple").unwrap_or_default(),
             cuda_arch: text("cuda_arch"),
             rocm_arch: text("rocm_arch"),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use tvmspec::release::{Release, Releases};
 use tvmspec::rule::Violation;
-use tvmspec::target::{Machine, Target, Targets};
+use tvmspec::target::{HostMachine, Target, Targets};
 
 /// Exit code 1 where the release rejects it: the one of --release, otherwise every one.
 #[derive(clap::Args)]
@@ -32,9 +32,9 @@ type Read = Result<Target, Violation>;
 ///
 /// The output cannot be written.
 pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
-    let machine = Machine {
+    let machine = HostMachine {
         triple: args.triple,
-        ..Machine::default()
+        ..HostMachine::default()
     };
     let read = |release: Release| Targets::on(release, machine.clone()).read(&args.text);
     let all: Vec<(Release, Read)> = Release::all()

@@ -23,7 +23,7 @@ impl<K: PartialEq + Clone> Turns<K> {
 
     /// Waits until no other thread has the turn of `key`, and takes it; `None` where this thread has it already, and would wait for
     /// itself.
-    pub(crate) fn take(&self, key: &K) -> Option<Turn<'_, K>> {
+    pub(crate) fn take(&self, key: &K) -> Option<KeyTurn<'_, K>> {
         let own = thread::current().id();
         let mut running = self.running();
         while let Some((_, thread)) = running.iter().find(|(known, _)| known == key) {
@@ -36,7 +36,7 @@ impl<K: PartialEq + Clone> Turns<K> {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         running.push((key.clone(), own));
-        Some(Turn {
+        Some(KeyTurn {
             turns: self,
             key: key.clone(),
         })
@@ -48,12 +48,12 @@ impl<K: PartialEq + Clone> Turns<K> {
 }
 
 /// The turn of a key, until it is dropped: also by code that panicked, so that the next thread is not left waiting.
-pub(crate) struct Turn<'t, K: PartialEq + Clone> {
+pub(crate) struct KeyTurn<'t, K: PartialEq + Clone> {
     turns: &'t Turns<K>,
     key: K,
 }
 
-impl<K: PartialEq + Clone> Drop for Turn<'_, K> {
+impl<K: PartialEq + Clone> Drop for KeyTurn<'_, K> {
     fn drop(&mut self) {
         self.turns.running().retain(|(key, _)| *key != self.key);
         self.turns.done.notify_all();

@@ -58,6 +58,6 @@ mod format;
 mod rules;
 
 pub use format::{
-    KindOption, KindParser, Machine, OptionType, Target, TargetConfig, TargetKind, Targets,
+    HostMachine, KindOption, KindParser, OptionType, Target, TargetConfig, TargetKind, Targets,
 };
 pub use rules::*;

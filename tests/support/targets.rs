@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tvmspec::release::Release;
-use tvmspec::target::{Machine, Target, Targets};
+use tvmspec::target::{HostMachine, Target, Targets};
 
 /// What LLVM decides of a processor of Arm's A profile (TGT-56).
 const BY_LLVM: [&str; 7] = [
@@ -29,9 +29,9 @@ pub(crate) struct Comparison {
 /// Reads each observed input by the rules of `release`. `forked` are texts of inputs that the observed build has otherwise than
 /// upstream.
 pub(crate) fn compare(observed: &Value, release: Release, forked: &[&str]) -> Comparison {
-    let machine = Machine {
+    let machine = HostMachine {
         triple: observed["triple"].as_str().unwrap_or_default().into(),
-        ..Machine::default()
+        ..HostMachine::default()
     };
     let targets = Targets::on(release, machine);
     let mut found = Comparison {

@@ -146,6 +146,7 @@ pub(super) fn common(release: Release) -> Vec<KindOption> {
         match line.strip_prefix('\t') {
             Some(option) if within => found.extend(option_of(option)),
             Some(_) => {}
+            // The row is of a span of releases: another row of the name may follow for another span.
             None => within = row_of(line, release).is_some_and(|row| row.name == COMMON),
         }
     }
@@ -158,6 +159,7 @@ fn rows(release: Release) -> impl Iterator<Item = (TargetKind, Vec<KindOption>)>
     std::iter::from_fn(move || {
         loop {
             let row = row_of(lines.next()?, release);
+            // The lines below are read past even where the row is of other releases.
             let mut options = Vec::new();
             while let Some(line) = lines.next_if(|line| line.starts_with('\t')) {
                 if row.is_some() {

@@ -8,7 +8,7 @@ mod targets;
 mod words;
 
 pub use kind_table::{KindOption, OptionType, TargetKind};
-pub use parsers::{KindParser, Machine};
+pub use parsers::{HostMachine, KindParser};
 pub use targets::Targets;
 
 use crate::release::Release;

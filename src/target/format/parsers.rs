@@ -13,7 +13,7 @@ pub type KindParser = fn(TargetConfig, &Targets) -> Result<TargetConfig, Violati
 ///
 /// Upstream asks drivers and LLVM; here the caller states what they would answer, so that a target is the same on every machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
+pub struct HostMachine {
     /// LLVM's default triple (TGT-54). Empty without LLVM.
     pub triple: String,
     /// The first CUDA device, such as `sm_86` (TGT-50, TGT-51).
@@ -41,6 +41,7 @@ fn cuda(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Vio
             format!("CUDA target gets an invalid CUDA arch: -arch={arch}")
         })?,
         None => {
+            // Not checked: what a driver answers is an architecture.
             let arch = default_cuda_arch(targets);
             insert(&mut config, "arch", &arch);
         }
@@ -73,6 +74,7 @@ fn is_cuda_arch(arch: &str, targets: &Targets) -> bool {
 }
 
 fn default_cuda_arch(targets: &Targets) -> String {
+    // TGT-50: compilers of CUDA 9 and later have no `sm_20`.
     let unknown = if targets.release().minor() < 12 {
         "sm_20"
     } else {
@@ -128,6 +130,7 @@ fn hold_triple(
 }
 
 fn webgpu(mut config: TargetConfig, _: &Targets) -> Result<TargetConfig, Violation> {
+    // TGT-53: what is no truth value counts as none; the schema rejected it before.
     let subgroups = config.get("supports_subgroups").and_then(Value::as_bool) == Some(true);
     let warp = config
         .get("thread_warp_size")
@@ -165,6 +168,7 @@ const M_PROFILE: [(&str, bool, bool, u8); 8] = [
 fn cpu(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
     let minor = targets.release().minor();
     let is_llvm = text(&config, "kind")? == Some("llvm");
+    // TGT-54: with `mcpu` alone the triple stays unstated, and LLVM takes its own when it compiles.
     if minor >= 16 && is_llvm && !config.contains_key("mtriple") && !config.contains_key("mcpu") {
         insert(&mut config, "mtriple", &targets.machine().triple);
     }
@@ -181,12 +185,14 @@ fn cpu(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Viol
         let off =
             |flag: &str| model.contains(flag) || flags(&config).any(|attr| attr.contains(flag));
         let (no_dsp, no_mve) = (off("+nodsp"), off("+nomve"));
+        // TGT-56: MVE is built on DSP, so `+nodsp` ends both.
         if minor >= 24 {
             config.insert("feature.has_dsp".into(), (dsp && !no_dsp).into());
             config.insert("feature.has_mve".into(), (mve && !no_mve && !no_dsp).into());
         }
     } else {
         let triple = text(&config, "mtriple")?.unwrap_or_default();
+        // TGT-55: a `cortex-m` that the table does not have is of the A profile neither.
         let is_a32 = triple.starts_with("arm") && !model.starts_with("cortex-m");
         let is_a = minor >= 11 && (is_a32 || triple.starts_with("aarch64"));
         if !is_a {

@@ -13,6 +13,7 @@ impl Target {
         config.insert("kind".into(), self.kind.as_str().into());
         config.insert("tag".into(), self.tag.as_str().into());
         config.insert("keys".into(), self.keys.clone().into());
+        // TGT-60: a member that is `null` would be rejected by TGT-41 when it is read again.
         if let Some(host) = &self.host {
             config.insert("host".into(), Value::Object(host.export()));
         }
@@ -30,6 +31,7 @@ impl Target {
     ///
     /// TGT-63: a command line of 0.10 to 0.23 cannot hold a value of some option.
     pub fn render(&self) -> Result<String, Violation> {
+        // TGT-64: the text of a target is what reads as it again, which a command line never was.
         if self.release.minor() >= 24 {
             return Ok(Value::Object(self.export()).to_string());
         }
@@ -98,6 +100,7 @@ impl Target {
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
+        // TGT-61: what TGT-27 reads as a truth value again.
         Value::Bool(truth) => Some(u8::from(*truth).to_string()),
         Value::Number(number) if number.is_i64() => Some(number.to_string()),
         _ => None,
@@ -125,6 +128,7 @@ fn quoted(text: &str, separator: char) -> String {
         }
         escaped.push(letter);
     }
+    // TGT-62: upstream asks this of the escaped text, in which every quote is behind a backslash.
     if escaped.contains(separator) && !is_quoted(&escaped) {
         return format!("'{escaped}'");
     }

@@ -1,7 +1,7 @@
 //! The kinds and tags of a release, and reading of what names a target.
 
 use super::kind_table::{self, TargetKind};
-use super::{Machine, Target, TargetConfig, config, words};
+use super::{HostMachine, Target, TargetConfig, config, words};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_09, TGT_10, TGT_22, TGT_30, TGT_40, TGT_71};
@@ -11,7 +11,7 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 pub struct Targets {
     pub(super) release: Release,
-    machine: Machine,
+    machine: HostMachine,
     kinds: Vec<TargetKind>,
     tags: Vec<(String, TargetConfig)>,
 }
@@ -22,11 +22,11 @@ impl Targets {
 
     /// The kinds and tags of `release`, on a machine without devices and without LLVM.
     pub fn new(release: Release) -> Targets {
-        Targets::on(release, Machine::default())
+        Targets::on(release, HostMachine::default())
     }
 
     /// The kinds and tags of `release`, on `machine`.
-    pub fn on(release: Release, machine: Machine) -> Targets {
+    pub fn on(release: Release, machine: HostMachine) -> Targets {
         Targets {
             release,
             machine,
@@ -41,12 +41,13 @@ impl Targets {
     }
 
     /// What targets take from the machine.
-    pub fn machine(&self) -> &Machine {
+    pub fn machine(&self) -> &HostMachine {
         &self.machine
     }
 
     /// Adds a kind, in the place of one of its name. The options that all kinds have are added where it lacks them.
     pub fn register(&mut self, kind: TargetKind) {
+        // TGT-03: a kind of the caller may declare a common option anew, with a default of its own.
         let mut options = kind_table::common(self.release);
         options.retain(|common| kind.find(&common.name).is_none());
         options.extend(kind.options);
@@ -66,12 +67,14 @@ impl Targets {
         replace: bool,
     ) -> Result<Target, Violation> {
         let before = self.tag(name);
+        // TGT-71: upstream takes an empty object for a tag that is not there.
         let free = replace || before.as_ref().is_none_or(TargetConfig::is_empty);
         TGT_71.demand(Kind::Duplicate, free, || {
             let before = Value::Object(before.unwrap_or_default());
             format!("Tag \"{name}\" has been previously defined as: {before}")
         })?;
         self.tags.retain(|(old, _)| old != name);
+        // Upstream registers it before it reads it, so a tag that no target can be made of is defined all the same.
         self.tags.push((name.into(), config.clone()));
         self.read_config(&config)
     }
@@ -136,6 +139,7 @@ impl Targets {
     /// [`Targets::read`] of what is in `depth` other targets.
     pub(super) fn read_at(&self, text: &str, depth: usize) -> Result<Target, Violation> {
         self.hold_limits(depth)?;
+        // TGT-20: a tag first: no name of a tag begins with `{` or is one of a kind.
         if let Some(config) = self.tag(text) {
             return self.read_config_at(config, depth);
         }
@@ -151,6 +155,7 @@ impl Targets {
                  Please use JSON dict form (e.g. {{\"kind\": \"llvm\", \"mcpu\": \"xxx\"}}) instead."
             )
         })?;
+        // `-mcpu=x` alone is a name, too: the rejection says that no kind has it (TGT-01).
         let mut bare = TargetConfig::new();
         bare.insert("kind".into(), text.into());
         self.read_config_at(bare, depth)
@@ -167,6 +172,7 @@ impl Targets {
     }
 
     fn hold_limits(&self, depth: usize) -> Result<(), Violation> {
+        // TGT-09: first, since a tag whose host is itself would never come to another check.
         TGT_09.demand(Kind::Limit, depth <= Targets::DEEPEST, || {
             format!(
                 "a target is {depth} deep in others, {} is the limit",

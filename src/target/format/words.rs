@@ -16,6 +16,7 @@ pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<Target
     let kind = targets.kind(name).ok_or_else(|| unknown_kind(name))?;
     let mut config = TargetConfig::new();
     insert(&mut config, "kind", name.as_str());
+    // TGT-26: the kind is a member like any other from here on.
     let mut rest = options.iter().peekable();
     while let Some(word) = rest.next() {
         let key = undashed(word)?;
@@ -109,6 +110,7 @@ impl Reader<'_> {
                         format!("{}{at}: {message}: {text}", place(&self.option.name)),
                     )
                 })?;
+                // TGT-05: before, a truth value is stored as the number that was read, 2 included.
                 let is_bool = *wanted == OptionType::Bool && release.minor() >= 18;
                 Ok(if is_bool {
                     (number != 0).into()
@@ -138,6 +140,7 @@ impl Reader<'_> {
             OptionType::List(item) => {
                 let mut items = Vec::new();
                 for part in split(release, &text, ',')? {
+                    // TGT-29: places count what is kept, since empty words are dropped before.
                     let at = format!("{at}[{}]", items.len());
                     items.push(self.value(&part, item, &at)?);
                 }
@@ -158,6 +161,7 @@ impl Reader<'_> {
 /// A number at the beginning of `text`, as C++ streams read one, or a truth value in any case of letters (TGT-27).
 fn number(release: Release, text: &str) -> Option<i64> {
     let trimmed = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+    // TGT-27: as C++ reads a number from a stream: `12abc` is 12.
     let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
     let digits: String = unsigned.chars().take_while(char::is_ascii_digit).collect();
     let sign = if trimmed.starts_with('-') { "-" } else { "" };
@@ -274,6 +278,6 @@ pub(super) fn is_quoted(text: &str) -> bool {
             _ => {}
         }
     }
-    // The last quote is escaped where a backslash is left over.
+    // TGT-62: the last quote is escaped where a backslash is left over.
     !escaped
 }
