@@ -125,7 +125,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
     for away in away.iter().flatten() {
         away.fetch()?;
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     let outs: Vec<&Tensor> = passed
         .iter()
         .filter_map(|passed| passed.out.as_ref())

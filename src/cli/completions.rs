@@ -25,6 +25,6 @@ pub(crate) fn run(args: CompletionsArgs) -> Result<Exit, CliError> {
         "tvmspec",
         &mut script,
     );
-    std::io::stdout().lock().write_all(&script)?;
+    super::output::stdout().write_all(&script)?;
     Ok(Exit::Good)
 }

@@ -138,7 +138,7 @@ fn payload_of<'i>(
 
 /// The hexdump of a unit, with its findings and its broken rule beside the bytes.
 fn write_out(
-    out: &mut TerminalWriter<'_>,
+    out: &mut TerminalWriter,
     unit: &Unit<'_>,
     reading: &Reading,
     args: &DumpArgs,

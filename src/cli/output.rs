@@ -27,10 +27,36 @@ pub(crate) enum Content {
     Library,
 }
 
+/// Stdout, whose errors name it: a full disk behind `> FILE` is not one of an input.
+pub(crate) struct Stdout(StdoutLock<'static>);
+
+/// [`Stdout`], for as long as it is held.
+pub(crate) fn stdout() -> Stdout {
+    Stdout(io::stdout().lock())
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(of_stdout)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(of_stdout)
+    }
+}
+
+/// Of the same kind, since a closed pipe and an interruption are no failures.
+fn of_stdout(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::Interrupted | io::ErrorKind::BrokenPipe => error,
+        kind => io::Error::new(kind, format!("stdout: {error}")),
+    }
+}
+
 /// Writes `text` to stdout as it is: texts of our own alone, with nothing from a file. A closed pipe is
 /// [`CliError::ClosedPipe`], which has no message.
 pub(crate) fn print(text: &str) -> Result<(), CliError> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
@@ -46,7 +72,7 @@ pub(crate) fn report(text: &str) -> Result<(), CliError> {
     if !color::paints() {
         return show(text);
     }
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(stdout());
     let mut painted = String::new();
     for line in text.split_inclusive('\n') {
         // Escaped first: the escapes of colours must stay as they are.
@@ -60,10 +86,10 @@ pub(crate) fn report(text: &str) -> Result<(), CliError> {
 
 /// Writes to stdout for people what `write` writes, piece by piece: it is never in memory as a whole.
 pub(crate) fn stream(
-    write: impl FnOnce(&mut TerminalWriter<'_>) -> fmt::Result,
+    write: impl FnOnce(&mut TerminalWriter) -> fmt::Result,
 ) -> Result<(), CliError> {
     let mut out = TerminalWriter {
-        out: BufWriter::new(io::stdout().lock()),
+        out: BufWriter::new(stdout()),
         failed: Ok(()),
     };
     let written = write(&mut out);
@@ -75,14 +101,14 @@ pub(crate) fn stream(
 }
 
 /// Stdout for people: what a terminal obeys is escaped.
-pub(crate) struct TerminalWriter<'a> {
+pub(crate) struct TerminalWriter {
     /// Buffered, because a dump writes several pieces for each line.
-    out: BufWriter<StdoutLock<'a>>,
+    out: BufWriter<Stdout>,
     /// The error that made a write fail, which `fmt::Error` cannot carry.
     failed: io::Result<()>,
 }
 
-impl fmt::Write for TerminalWriter<'_> {
+impl fmt::Write for TerminalWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for line in text.split_inclusive('\n') {
             // Most lines have nothing to escape, and are written without a copy.
@@ -101,7 +127,7 @@ impl fmt::Write for TerminalWriter<'_> {
 
 /// Writes `value` to stdout as [`json_text`], piece by piece.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<(), CliError> {
-    write_json(BufWriter::new(io::stdout().lock()), value)
+    write_json(BufWriter::new(stdout()), value)
 }
 
 /// JSON for a terminal as much as for a parser: indented, an end of line behind, and no control character but ends of lines.
@@ -209,8 +235,8 @@ fn is_unseen(letter: char) -> bool {
 /// file.
 pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), CliError> {
     if path.as_os_str() == "-" {
-        let mut out = io::stdout().lock();
-        if content != Content::Text && out.is_terminal() {
+        let mut out = stdout();
+        if content != Content::Text && out.0.is_terminal() {
             return Err(CliError::new(
                 "this is binary, and stdout is a terminal; give -o FILE, or redirect",
             ));
