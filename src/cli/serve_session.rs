@@ -24,6 +24,10 @@ pub(super) struct SessionArgs {
     /// Allow functions of these names besides those of servers; `*` is any text
     #[arg(long, value_name = "GLOB")]
     allow: Vec<String>,
+    /// Let clients go on to this server, HOST or HOST:PORT; `*` is any text. Off unless stated: the connection comes from this machine, so
+    /// that a client reaches through it what is closed to the client itself
+    #[arg(long, value_name = "GLOB")]
+    allow_connect: Vec<String>,
     /// The largest packet
     #[arg(long, value_name = "BYTES", default_value_t = Protocol::LARGEST)]
     largest: u64,
@@ -60,6 +64,11 @@ impl SessionArgs {
         all.extend(self.release.map(|release| format!("--release={release}")));
         all.extend(self.timeout.map(|timeout| format!("--timeout={timeout}")));
         all.extend(self.allow.iter().map(|glob| format!("--allow={glob}")));
+        all.extend(
+            self.allow_connect
+                .iter()
+                .map(|glob| format!("--allow-connect={glob}")),
+        );
         all.extend(self.allow_load.then(|| "--allow-load".to_owned()));
         all.into_iter().map(OsString::from).collect()
     }
@@ -108,6 +117,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         release: permits.release,
         allow: permits.allow,
         allow_load: permits.allow_load,
+        connect: permits.allow_connect,
         largest: permits.largest,
         memory: permits.memory,
         uploads: permits.uploads,

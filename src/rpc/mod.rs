@@ -20,7 +20,7 @@
 //! | `format/json`, `format/relay_json` | the JSON forms | |
 //! | `client/` | a session with a server, and what it hands out; feature `rpc` | RPC-100 .. RPC-102 |
 //! | `transport` | `Transport`: hellos and packets over a blocking stream; feature `rpc` | RPC-10, RPC-13, RPC-16 |
-//! | `server/` | `server::serve`: one session; feature `rpc` | RPC-80 .. RPC-92 |
+//! | `server/` | `server::serve`: one session; feature `rpc` | RPC-80 .. RPC-93 |
 //!
 //! The encoding of arguments changed in 0.21, and the version that both sides compare did not: bytes do not say which release
 //! wrote them. A caller states it, in a [`Protocol`].

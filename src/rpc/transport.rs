@@ -13,7 +13,7 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 use std::io::{self, IoSlice, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 /// The kind of the error of a peer that took longer than the deadline.
@@ -39,12 +39,43 @@ pub trait RpcStream: Read + Write + Send {
     ///
     /// What the system reports.
     fn set_limit(&self, limit: Option<Duration>) -> io::Result<()>;
+
+    /// The same stream for another thread, so that one reads while the other one writes; `None` where a stream has no such thing.
+    ///
+    /// # Errors
+    ///
+    /// What the system reports.
+    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
+        Ok(None)
+    }
+
+    /// Ends reading, also of a thread that waits in it; and writing, where `both`.
+    fn end(&self, both: bool) {
+        let _ = both;
+    }
 }
 
 impl RpcStream for TcpStream {
     fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
         self.set_read_timeout(limit)?;
         self.set_write_timeout(limit)
+    }
+
+    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
+        Ok(Some(Box::new(self.try_clone()?)))
+    }
+
+    fn end(&self, both: bool) {
+        // Fails only for a socket whose connection is gone.
+        let _ = self.shutdown(half(both));
+    }
+}
+
+/// What of a connection ends.
+fn half(both: bool) -> Shutdown {
+    match both {
+        true => Shutdown::Both,
+        false => Shutdown::Read,
     }
 }
 
@@ -53,6 +84,14 @@ impl RpcStream for std::os::unix::net::UnixStream {
     fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
         self.set_read_timeout(limit)?;
         self.set_write_timeout(limit)
+    }
+
+    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
+        Ok(Some(Box::new(self.try_clone()?)))
+    }
+
+    fn end(&self, both: bool) {
+        let _ = self.shutdown(half(both));
     }
 }
 
@@ -76,8 +115,12 @@ pub struct Transport {
 impl Transport {
     /// Over any stream.
     pub fn new(stream: impl RpcStream + 'static) -> Transport {
+        Transport::over(Box::new(stream))
+    }
+
+    fn over(stream: Box<dyn RpcStream>) -> Transport {
         Transport {
-            stream: Box::new(stream),
+            stream,
             buffer: Vec::new(),
             start: 0,
             end: 0,
@@ -211,6 +254,39 @@ impl Transport {
         self.write_all(&head, content)
     }
 
+    /// Another transport over the same stream, to be written to while this one is read; `None` where the stream has none.
+    ///
+    /// # Errors
+    ///
+    /// [`CLOSED`].
+    pub(in crate::rpc) fn twin(&self) -> Result<Option<Transport>> {
+        let stream = self.stream.twin().map_err(closed)?;
+        Ok(stream.map(|stream| Transport {
+            deadline: self.deadline,
+            limited: self.limited,
+            ..Transport::over(stream)
+        }))
+    }
+
+    /// Writes bytes that are a packet already.
+    ///
+    /// # Errors
+    ///
+    /// [`TIMEOUT`], [`CLOSED`].
+    pub(in crate::rpc) fn write_raw(&mut self, packet: &[u8]) -> Result<()> {
+        self.write_all(packet, &[])
+    }
+
+    /// No byte is read any more, by a twin either.
+    pub(in crate::rpc) fn end_reading(&self) {
+        self.stream.end(false);
+    }
+
+    /// No byte is read or written any more, by a twin either.
+    pub(in crate::rpc) fn end(&self) {
+        self.stream.end(true);
+    }
+
     /// Waits until a packet is whole, and returns how many bytes it has.
     fn await_packet(&mut self, spoken: &Protocol) -> Result<Option<usize>> {
         let framed = spoken.is_framed();
@@ -281,7 +357,7 @@ impl Transport {
     }
 
     /// The first `length` bytes are dealt with. They are overwritten by the next read at the earliest.
-    fn consume(&mut self, length: usize) {
+    pub(in crate::rpc) fn consume(&mut self, length: usize) {
         self.start += length;
         self.offset += length as u64;
     }

@@ -9,6 +9,7 @@ mod skip;
 use python::{python, run};
 use skip::skipped;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -17,7 +18,9 @@ struct Server(Child, String);
 
 impl Server {
     fn start(command: &mut Command) -> Server {
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("a process");
+        // A group of its own: servers of TVM leave workers behind.
+        let command = command.stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().expect("a process");
         let mut line = String::new();
         let out = child.stdout.take().expect("piped");
         BufReader::new(out).read_line(&mut line).expect("a line");
@@ -40,7 +43,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        let group = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         let _ = self.0.wait();
     }
 }
@@ -91,6 +95,64 @@ fn a_client_of_0_27_uploads_loads_calls_and_copies() {
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/eras/0.26/host.so");
     let printed = run(&python, CLIENT, &[Path::new(server.port()), &library]);
     assert_eq!(printed, ANSWERS);
+}
+
+const HOPS: &str = r#"
+import sys, numpy, tvm
+from tvm import rpc
+first, second, library = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+remote = rpc.connect("127.0.0.1", first, session_constructor_args=["rpc.Connect", "127.0.0.1", second, "", False])
+device = remote.cpu(0)
+print(remote.get_function("rpc.test.addone")(41), remote.get_function("rpc.test.strcat")("abc", 11))
+try: remote.get_function("rpc.test.except")("abc")
+except tvm.error.RPCError as error: print(str(error).split()[-1])
+large = numpy.arange(4 << 20, dtype="float32")
+first = tvm.runtime.tensor(large, device)
+print((first.numpy() == large).all())
+remote.upload(library)
+module = remote.load_module("host.so")
+a = tvm.runtime.tensor(numpy.arange(4, dtype="float32"), device)
+b = tvm.runtime.empty((4,), "float32", device)
+module["add1"](a, b)
+print(b.numpy().tolist())
+times = module.time_evaluator("add1", device, number=3, repeat=2)(a, b).results
+print(len(times), all(0 < time < 1 for time in times))
+"#;
+
+const HOPPED: &str = "42 abc:11
+abc
+True
+[1.0, 2.0, 3.0, 4.0]
+2 True";
+
+/// A server of TVM 0.27, which prints its port.
+const SERVER: &str = r#"
+import sys
+from tvm import rpc
+server = rpc.Server(host="127.0.0.1", port=19090, port_end=29999, silent=True)
+print("serving on 127.0.0.1:%d" % server.port, flush=True)
+sys.stdin.read()
+server.terminate()
+"#;
+
+#[test]
+fn a_client_of_0_27_goes_through_our_server_to_ours_and_to_that_of_0_27() {
+    let Some(python) = python("tvm, tvm.rpc, numpy") else {
+        return;
+    };
+    let first = Server::serve(&["--allow-connect", "127.0.0.1"]);
+    let ours = Server::serve(&["--allow-load"]);
+    let theirs = Server::start(
+        Command::new(&python)
+            .args(["-c", SERVER])
+            .stdin(Stdio::piped()),
+    );
+    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/eras/0.26/host.so");
+    for second in [&ours, &theirs] {
+        let ports = [Path::new(first.port()), Path::new(second.port())];
+        let printed = run(&python, HOPS, &[ports[0], ports[1], &library]);
+        assert_eq!(printed, HOPPED, "through us to {}", second.1);
+    }
 }
 
 const TRACKER: &str = r#"

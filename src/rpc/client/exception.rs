@@ -21,7 +21,7 @@ pub(super) const EXPIRED: &str = "RPCSessionTimeoutError";
 const HOP: &str = "RPCError: Error caught from RPC call:\n";
 
 /// The error that the values of an exception are.
-pub(super) fn far_error(values: &[PackedValue<'_>]) -> Error {
+pub(in crate::rpc) fn far_error(values: &[PackedValue<'_>]) -> Error {
     let bytes: &[u8] = match values {
         [PackedValue::Str(text) | PackedValue::StrObject(text, _)] => text,
         // RPC-26 has held them to one string.

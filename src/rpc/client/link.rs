@@ -44,7 +44,7 @@ enum Channel {
 /// RPC-23: a server does not say its release. Where none was stated, the first answer shows on which side of 0.21 it is, and no more:
 /// then `told` is false, and only what all releases of that side accept is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Era {
+pub(in crate::rpc) struct Era {
     /// The release, or the newest one of the era.
     pub(super) release: Release,
     /// Whether the release was stated.

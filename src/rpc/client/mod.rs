@@ -42,3 +42,6 @@ pub use address::RemoteAddress;
 pub use evaluate::RemoteTiming;
 pub use module::RemoteModule;
 pub use session::{RemoteHop, Session, SessionOptions};
+
+pub(super) use exception::far_error;
+pub(super) use session::{connected, server_era, shake_hands};

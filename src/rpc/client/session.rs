@@ -337,7 +337,7 @@ fn reference(tensor: &Tensor) -> TensorRef<'_> {
 }
 
 /// A socket to the first address of `host` that answers.
-fn connected(host: &str, port: u16, timeout: Duration) -> Result<TcpStream> {
+pub(in crate::rpc) fn connected(host: &str, port: u16, timeout: Duration) -> Result<TcpStream> {
     let gone = |error: std::io::Error| {
         let text = format!("no connection to {host}:{port}: {error}");
         Error::new(CLOSED, text)
@@ -359,7 +359,11 @@ fn connected(host: &str, port: u16, timeout: Duration) -> Result<TcpStream> {
 }
 
 /// The hello and its answer; what the server calls itself.
-fn shake_hands(transport: &mut Transport, key: &str, options: &SessionOptions) -> Result<String> {
+pub(in crate::rpc) fn shake_hands(
+    transport: &mut Transport,
+    key: &str,
+    options: &SessionOptions,
+) -> Result<String> {
     let timeout = options
         .session_timeout
         .map(|seconds| format!(" -timeout={seconds}"));
@@ -400,7 +404,7 @@ fn begin(
         let args = constructor(hops, *flag);
         let request = Packet::InitServer(Cow::Borrowed(version), args);
         transport.write_packet(&request, &spoken)?;
-        let era = found(transport, release, stated)?;
+        let era = server_era(transport, release, stated)?;
         let read =
             transport.read_packet(&era.protocol(Speaker::Server), &mut Findings::default())?;
         match read {
@@ -439,7 +443,11 @@ fn constructor(hops: &[RemoteHop], flag: bool) -> Vec<PackedValue<'_>> {
 /// # Errors
 ///
 /// RPC-100 of kind unsupported where the stated release is of the other era.
-fn found(transport: &mut Transport, release: Release, stated: bool) -> Result<Era> {
+pub(in crate::rpc) fn server_era(
+    transport: &mut Transport,
+    release: Release,
+    stated: bool,
+) -> Result<Era> {
     let spoken = Protocol::new(release, Speaker::Server);
     let bytes = transport.peek_packet(&spoken)?.unwrap_or_default();
     let word = |at: usize| {

@@ -82,7 +82,7 @@ fn global(name: &str, allow: &[String]) -> Result<Option<Function>> {
 }
 
 /// Whether `text` fits `pattern`, in which `*` is any text and `?` any character.
-fn fits(pattern: &str, text: &str) -> bool {
+pub(super) fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut read) = (0, 0);

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `session` | [`serve`]: the hello, then request and answer until either side ends it | RPC-80 .. RPC-83 |
 //! | `era` | by which release's rules the client writes | RPC-84 |
+//! | `hop` | a session that another server executes | RPC-93 |
 //! | `handles` | the objects of the session, behind tokens | RPC-85 |
 //! | `memory` | memory, copies and streams of devices | RPC-86, RPC-87 |
 //! | `values` | arguments and results, between packets and the runtime | RPC-88 |
@@ -17,6 +18,7 @@ mod directory;
 mod era;
 mod functions;
 mod handles;
+mod hop;
 mod memory;
 mod session;
 mod timing;
@@ -44,6 +46,9 @@ pub struct ServerOptions {
     pub allow: Vec<String>,
     /// Whether a file that was uploaded may be loaded. Its code then runs with all rights of this process (RPC-90).
     pub allow_load: bool,
+    /// Patterns of servers that a client may go on to, as `HOST` or `HOST:PORT` (RPC-93). Connections to them come from this machine,
+    /// with what it reaches and clients do not.
+    pub connect: Vec<String>,
     /// The largest packet, in bytes (RPC-13).
     pub largest: u64,
     /// The bytes that all allocations of the session may have at a time.
@@ -69,6 +74,7 @@ impl ServerOptions {
             release: None,
             allow: Vec::new(),
             allow_load: false,
+            connect: Vec::new(),
             largest: super::Protocol::LARGEST,
             memory: 16 << 30,
             uploads: 4 << 30,

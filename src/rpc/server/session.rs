@@ -8,6 +8,7 @@ use super::super::{
 use super::era::Era;
 use super::functions::Functions;
 use super::handles::{HandleTable, Held};
+use super::hop::{CONNECT, Hop};
 use super::memory::{CopyContent, Memory, api_of};
 use super::values::{encode, prepare, text};
 use super::{ServerOptions, watch};
@@ -120,6 +121,7 @@ fn run(
         options,
         era,
         is_begun: false,
+        hop: None,
         handles: HandleTable::new(),
         memory: Memory::new(options.memory),
         functions: Functions::new(options),
@@ -149,6 +151,8 @@ struct Session<'a> {
     era: Era,
     /// Whether InitServer was answered (RPC-81).
     is_begun: bool,
+    /// The server that executes the session, where it is not this one.
+    hop: Option<Hop>,
     /// In front of the memory: a tensor that ends frees what the device still knows.
     handles: HandleTable,
     memory: Memory,
@@ -185,6 +189,10 @@ impl Session<'_> {
         report: &mut SessionReport,
     ) -> Result<SessionEnd> {
         loop {
+            if let Some(hop) = self.hop.take() {
+                self.watch();
+                return hop.pass_on(transport, &self.era.read(), self.options, report);
+            }
             if !self.era.is_known() {
                 // The version and the codes are the same in all of them, and so are the lengths.
                 match transport.peek_packet(&self.era.read())? {
@@ -282,7 +290,7 @@ impl Session<'_> {
         match packet {
             Packet::KeepAlive => Ok(Answer::Silence),
             Packet::Shutdown => Ok(Answer::End),
-            Packet::InitServer(_, args) => self.begin(&args),
+            Packet::InitServer(version, args) => self.begin(&version, &args),
             // RPC-81: upstream throws out of its handler, and ends.
             _ if !self.is_begun => {
                 let message = "the first request of a session is InitServer";
@@ -305,8 +313,8 @@ impl Session<'_> {
         }
     }
 
-    /// InitServer: of a session of this process, and no other.
-    fn begin(&mut self, args: &[PackedValue<'_>]) -> Result<Answer> {
+    /// InitServer: of a session of this process, or of another server.
+    fn begin(&mut self, version: &[u8], args: &[PackedValue<'_>]) -> Result<Answer> {
         RPC_81.demand(Kind::Duplicate, !self.is_begun, || {
             "the session has begun already".to_owned()
         })?;
@@ -318,6 +326,14 @@ impl Session<'_> {
                 return Err(RPC_80.rejected(Kind::Type, message).into());
             }
         };
+        if name.is_some_and(|name| **name == *CONNECT) {
+            let behind = args.get(1..).unwrap_or_default();
+            let (release, limit) = (self.era.release(), self.limit.map(|(limit, _)| limit));
+            let hop = Hop::connect(version, behind, self.options, release, limit)?;
+            self.hop = Some(hop);
+            self.is_begun = true;
+            return Ok(Answer::Begun);
+        }
         // RPC-80: the function of this name makes the session that is here anyway.
         let local = name.is_none_or(|name| **name == *b"rpc.LocalSession");
         RPC_80.demand(Kind::Unsupported, local, || {

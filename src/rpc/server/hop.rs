@@ -1,0 +1,266 @@
+//! A session that another server executes: this one connects to it, and passes on the packets of both sides (RPC-93).
+
+use super::super::client::{SessionOptions, connected, far_error, server_era, shake_hands};
+use super::super::transport::{CLOSED, Transport};
+use super::super::{PackedValue, Packet, Protocol, RPC_80, RPC_93, Speaker};
+use super::functions::fits;
+use super::{ServerOptions, SessionEnd, SessionReport};
+use crate::function::{Error, Result};
+use crate::release::Release;
+use crate::rule::{Findings, Kind};
+use std::borrow::Cow;
+use std::time::Instant;
+
+/// The name of the function that makes such a session.
+pub(super) const CONNECT: &[u8] = b"rpc.Connect";
+
+/// A connection to the server that executes the session, which has begun there.
+pub(super) struct Hop {
+    far: Transport,
+}
+
+/// What `rpc.Connect` is called with.
+struct HopTarget<'a> {
+    host: Cow<'a, str>,
+    port: u16,
+    key: Cow<'a, str>,
+    /// What makes the session there: nothing, or the next hop.
+    rest: &'a [PackedValue<'a>],
+}
+
+impl<'a> HopTarget<'a> {
+    /// Reads what follows the name.
+    ///
+    /// # Errors
+    ///
+    /// RPC-80 of kind type.
+    fn of(args: &'a [PackedValue<'a>]) -> Result<HopTarget<'a>> {
+        let [host, port, key, rest @ ..] = args else {
+            return Err(wrong());
+        };
+        let port = match port {
+            PackedValue::Int(port) => u16::try_from(*port).map_err(|_| wrong())?,
+            _ => return Err(wrong()),
+        };
+        // RPC-80: from 0.9 on a flag follows the key, and 0.8 has none. A constructor begins with its name.
+        let rest = match rest {
+            [PackedValue::Int(_) | PackedValue::Bool(_), rest @ ..] => rest,
+            rest => rest,
+        };
+        Ok(HopTarget {
+            host: string(host)?,
+            port,
+            key: string(key)?,
+            rest,
+        })
+    }
+
+    /// Whether one of the patterns is of this server, as `HOST:PORT` or with any port.
+    fn is_allowed(&self, patterns: &[String]) -> bool {
+        let whole = format!("{}:{}", self.host, self.port);
+        let mut patterns = patterns.iter();
+        patterns.any(|pattern| fits(pattern, &whole) || fits(pattern, &self.host))
+    }
+}
+
+/// A string argument.
+fn string<'a>(value: &'a PackedValue<'_>) -> Result<Cow<'a, str>> {
+    match value {
+        PackedValue::Str(text) | PackedValue::StrObject(text, _) => {
+            Ok(String::from_utf8_lossy(text))
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// RPC-80.
+fn wrong() -> Error {
+    let message = "rpc.Connect takes a host, a port, a key and what makes the session there";
+    RPC_80.rejected(Kind::Type, message).into()
+}
+
+impl Hop {
+    /// Connects to the server that `args` name, and begins a session there by the rules of `release`.
+    ///
+    /// # Errors
+    ///
+    /// RPC-80 for arguments of other types, RPC-93 for a server that the options do not name, RPC-100 for one of the other encoding; a
+    /// ConnectionError or TimeoutError where it cannot be had; the exception that it answers with.
+    pub(super) fn connect(
+        version: &[u8],
+        args: &[PackedValue<'_>],
+        options: &ServerOptions,
+        release: Release,
+        limit: Option<Instant>,
+    ) -> Result<Hop> {
+        let target = HopTarget::of(args)?;
+        // RPC-93: upstream connects to whatever a client names, also where no client gets to.
+        RPC_93.demand(Kind::Unsupported, target.is_allowed(&options.connect), || {
+            format!(
+                "this server does not connect to `{}:{}` for its clients: its option `allow-connect` does not name it",
+                target.host.escape_debug(),
+                target.port
+            )
+        })?;
+        let patience = Instant::now() + options.handshake;
+        let deadline = limit.map_or(patience, |limit| limit.min(patience));
+        let left = deadline.saturating_duration_since(Instant::now());
+        let stream = connected(&target.host, target.port, left)?;
+        let mut far = Transport::tcp(stream)?;
+        far.set_deadline(Some(deadline));
+        shake_hands(&mut far, &target.key, &SessionOptions::default())?;
+        let begin = Packet::InitServer(Cow::Borrowed(version), target.rest.to_vec());
+        far.write_packet(&begin, &Protocol::new(release, Speaker::Client))?;
+        // Packets pass as they are, so that both ends have one encoding.
+        server_era(&mut far, release, true)?;
+        let spoken = Protocol::new(release, Speaker::Server);
+        match far.read_packet(&spoken, &mut Findings::default())? {
+            Some(Packet::Return(_)) => {}
+            Some(Packet::Exception(values)) => return Err(far_error(&values)),
+            _ => return Err(Error::new(CLOSED, "the server there ends the session")),
+        }
+        far.set_deadline(limit);
+        Ok(Hop { far })
+    }
+
+    /// Passes on packets until either side ends the session. A packet is read as far as its length: what it requests is for the server
+    /// there to reject.
+    ///
+    /// # Errors
+    ///
+    /// RPC-93 for a stream that is not read and written at the same time; RPC-12, RPC-13, RPC-16; a deadline, a connection that is gone.
+    pub(super) fn pass_on(
+        self,
+        client: &mut Transport,
+        spoken: &Protocol,
+        options: &ServerOptions,
+        report: &mut SessionReport,
+    ) -> Result<SessionEnd> {
+        let Hop { mut far } = self;
+        let (Some(mut to_client), Some(mut to_far)) = (client.twin()?, far.twin()?) else {
+            let message = "this stream has no second half, so that no session goes through it";
+            return Err(RPC_93.rejected(Kind::Unsupported, message).into());
+        };
+        std::thread::scope(|scope| {
+            let answers = scope.spawn(move || {
+                let ended = loop {
+                    match far.peek_packet(spoken) {
+                        Ok(Some(packet)) => {
+                            // RPC-83: no other packet begins inside of this one.
+                            let writing = options.watch.as_ref().map(|watch| watch.write());
+                            let written = to_client.write_raw(packet);
+                            drop(writing);
+                            if written.is_err() {
+                                break Ok(());
+                            }
+                            let length = packet.len();
+                            far.consume(length);
+                        }
+                        Ok(None) => break Ok(()),
+                        Err(error) => break Err(error),
+                    }
+                };
+                // The other thread waits for the client.
+                to_client.end_reading();
+                ended
+            });
+            let asked = requests(client, &mut to_far, spoken, report);
+            to_far.end();
+            let answered = answers.join().unwrap_or(Ok(()));
+            match (asked, answered) {
+                (Ok(SessionEnd::Closed), Err(error)) => Err(error),
+                (asked, _) => asked,
+            }
+        })
+    }
+}
+
+/// Passes on what the client writes.
+///
+/// # Errors
+///
+/// As [`Hop::pass_on`].
+fn requests(
+    client: &mut Transport,
+    to_far: &mut Transport,
+    spoken: &Protocol,
+    report: &mut SessionReport,
+) -> Result<SessionEnd> {
+    loop {
+        let Some(packet) = client.peek_packet(spoken)? else {
+            return Ok(SessionEnd::Closed);
+        };
+        let length = packet.len();
+        // RPC-11: a packet of nothing is a length of 0.
+        if length > 8 {
+            report.requests += 1;
+        }
+        to_far.write_raw(packet)?;
+        client.consume(length);
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn what_rpc_connect_takes() {
+        let text = |text: &'static str| PackedValue::Str(text.as_bytes().into());
+        let plain = [text("a"), PackedValue::Int(9), text("k")];
+        let with = |rest: &[PackedValue<'static>]| [&plain[..], rest].concat();
+        let constructor = [text("rpc.Connect"), text("b")];
+        for (args, rest) in [
+            (with(&[]), 0),
+            (with(&[PackedValue::Int(0)]), 0),
+            (with(&[PackedValue::Bool(1)]), 0),
+            (with(&constructor), 2),
+            (
+                with(&[&[PackedValue::Int(0)][..], &constructor].concat()),
+                2,
+            ),
+        ] {
+            let target = HopTarget::of(&args).expect("a target");
+            assert_eq!((&*target.host, target.port, &*target.key), ("a", 9, "k"));
+            assert_eq!(target.rest.len(), rest, "{args:?}");
+        }
+        for wrong in [
+            vec![],
+            plain[..2].to_vec(),
+            vec![text("a"), PackedValue::Int(65_536), text("k")],
+            vec![text("a"), PackedValue::Int(-1), text("k")],
+            vec![text("a"), text("9"), text("k")],
+            vec![PackedValue::None, PackedValue::Int(9), text("k")],
+            vec![text("a"), PackedValue::Int(9), PackedValue::Int(1)],
+        ] {
+            let broken = HopTarget::of(&wrong).err().expect("wrong");
+            let broken = broken.violation().expect("a rule");
+            assert_eq!((broken.rule(), broken.kind()), (RPC_80, Kind::Type));
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_of_a_host_or_of_a_port_of_it() {
+        let text = |text: &'static str| PackedValue::Str(text.as_bytes().into());
+        let args = [text("board.lan"), PackedValue::Int(90), text("")];
+        let target = HopTarget::of(&args).expect("a target");
+        for (pattern, expected) in [
+            ("board.lan", true),
+            ("board.lan:90", true),
+            ("board.lan:9", false),
+            ("board.lan:900", false),
+            ("board.la", false),
+            ("*.lan", true),
+            ("*:90", true),
+            ("*", true),
+            ("", false),
+        ] {
+            assert_eq!(
+                target.is_allowed(&[pattern.to_owned()]),
+                expected,
+                "{pattern}"
+            );
+        }
+        assert!(!target.is_allowed(&[]));
+    }
+}

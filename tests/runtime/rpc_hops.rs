@@ -1,0 +1,226 @@
+//! Sessions that go through one `tvmspec serve` to another one.
+#![cfg(all(unix, feature = "cli", feature = "rpc"))]
+
+#[allow(dead_code, reason = "other tests read more of it")]
+#[path = "../support/serving.rs"]
+mod serving;
+
+use serving::Serving;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+use tvmspec::device::Device;
+use tvmspec::function::{Error, ErrorKind};
+use tvmspec::object::Tensor;
+use tvmspec::release::Release;
+use tvmspec::rpc::client::{RemoteHop, Session, SessionOptions};
+use tvmspec::rpc::server::{ServerOptions, SessionEnd, serve};
+use tvmspec::rpc::transport::{RpcStream, Transport};
+use tvmspec::rpc::{Hello, PackedValue, Packet, Protocol, Speaker};
+
+fn hop(server: &Serving, key: &str) -> RemoteHop {
+    RemoteHop {
+        host: "127.0.0.1".to_owned(),
+        port: server.port(),
+        key: key.to_owned(),
+    }
+}
+
+fn connect(first: &Serving, release: Option<u8>, hops: &[RemoteHop]) -> Result<Session, Error> {
+    let options = SessionOptions {
+        release: release.map(Release::of),
+        connect_timeout: Duration::from_secs(20),
+        timeout: Some(Duration::from_secs(20)),
+        hops: hops.to_vec(),
+        ..SessionOptions::default()
+    };
+    Session::connect("127.0.0.1", first.port(), "", &options)
+}
+
+fn add_one(session: &Session) -> Result<i64, Error> {
+    Ok(i64::try_from(
+        &session.call("rpc.test.addone", [41_i64.into()])?,
+    )?)
+}
+
+#[test]
+fn rpc_93_a_session_through_two_servers_is_of_the_last_one() {
+    let last = Serving::server(&["--key", "last"]);
+    let middle = Serving::server(&["--allow-connect", "127.0.0.1"]);
+    let mut first = Serving::server(&["--allow-connect", "*:*"]);
+    for release in [None, Some(27), Some(16), Some(8)] {
+        for hops in [
+            vec![hop(&last, "last")],
+            vec![hop(&middle, ""), hop(&last, "last")],
+        ] {
+            let session = connect(&first, release, &hops).expect("a session");
+            assert_eq!(add_one(&session).expect("a number"), 42, "{release:?}");
+            session.upload("a.bin", b"content").expect("uploaded");
+            assert_eq!(session.download("a.bin").expect("there"), b"content");
+            let bytes: Vec<u8> = (0..3 << 20).map(|at| (at % 251) as u8).collect();
+            let here = Tensor::from_slice(&bytes, &[3 << 20]).expect("a tensor");
+            let there = session.send(&here, Device::CPU).expect("sent");
+            let back = session.fetch(&there).expect("fetched");
+            assert!(back.to_vec::<u8>().expect("bytes") == bytes);
+            let failed = session.call("rpc.test.except", ["why".into()]);
+            let failed = failed.expect_err("it raises");
+            assert_eq!((failed.kind(), failed.message()), (ErrorKind::Value, "why"));
+            assert_eq!(add_one(&session).expect("a number"), 42, "{release:?}");
+        }
+    }
+    // The first one's line has the number of requests, all of which it passed on.
+    let line = first.line();
+    assert!(line.contains("requests"), "{line}");
+}
+
+#[test]
+fn rpc_93_a_server_goes_nowhere_unless_it_is_allowed_to() {
+    let last = Serving::server(&[]);
+    let other = format!("127.0.0.1:{}", last.port() ^ 1);
+    for arguments in [
+        vec![],
+        vec!["--allow-connect", &other],
+        vec!["--allow-connect", "localhost"],
+    ] {
+        let first = Serving::server(&arguments);
+        for release in [8, 27] {
+            let error = connect(&first, Some(release), &[hop(&last, "")]).expect_err("not allowed");
+            let text = error.to_string();
+            assert!(
+                text.contains("RPC-93") && text.contains("allow-connect"),
+                "{text}"
+            );
+        }
+        // The next client has a session there.
+        assert_eq!(
+            add_one(&connect(&first, None, &[]).expect("a session")),
+            Ok(42)
+        );
+    }
+}
+
+#[test]
+fn what_a_hop_fails_by_is_an_exception_and_the_client_may_begin_otherwise() {
+    let last = Serving::server(&["--release", "0.27"]);
+    let first = Serving::server(&["--allow-connect", "*"]);
+    for (hop, why) in [
+        (hop(&last, "another key"), "no server has key `another`"),
+        (
+            RemoteHop {
+                port: 1,
+                ..hop(&last, "")
+            },
+            "no connection to 127.0.0.1:1",
+        ),
+    ] {
+        let error = connect(&first, Some(27), &[hop]).expect_err("no session");
+        assert!(
+            error
+                .to_string()
+                .contains(why.split('`').next().unwrap_or(why)),
+            "{error}"
+        );
+    }
+    // Packets pass as they are: a client of 0.8 gets to no server of 0.27, and learns why.
+    let error = connect(&first, Some(8), &[hop(&last, "")]).expect_err("another era");
+    assert!(error.to_string().contains("RPC-100"), "{error}");
+    assert_eq!(
+        add_one(&connect(&first, Some(27), &[hop(&last, "")]).expect("a session")),
+        Ok(42)
+    );
+}
+
+/// The end of either connection ends the other.
+#[test]
+fn rpc_93_a_session_ends_on_both_servers() {
+    let mut last = Serving::server(&[]);
+    let mut first = Serving::server(&["--allow-connect", "127.0.0.1"]);
+    let session = connect(&first, Some(27), &[hop(&last, "")]).expect("a session");
+    session.close();
+    assert!(last.line().contains("ended by the client"));
+    first.line();
+    // The server behind goes away.
+    let session = connect(&first, Some(27), &[hop(&last, "")]).expect("a session");
+    drop(last);
+    let error = add_one(&session).expect_err("the server is gone");
+    assert!(error.to_string().contains("ended"), "{error}");
+    first.line();
+}
+
+/// RPC-83: the time of the first server holds, whatever the second one does.
+#[test]
+fn rpc_83_the_time_of_a_session_with_a_hop_is_over() {
+    let mut last = Serving::server(&[]);
+    let first = Serving::server(&["--allow-connect", "127.0.0.1", "--timeout", "1"]);
+    let began = Instant::now();
+    let session = connect(&first, Some(27), &[hop(&last, "")]).expect("a session");
+    let error = loop {
+        std::thread::sleep(Duration::from_millis(50));
+        match add_one(&session) {
+            Ok(_) => assert!(began.elapsed() < Duration::from_secs(15), "it goes on"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(
+        error.kind(),
+        ErrorKind::Other("RPCSessionTimeoutError"),
+        "{error}"
+    );
+    assert!(last.line().contains("client"));
+}
+
+/// A stream that is not read and written at the same time.
+struct OneWay(UnixStream);
+
+impl Read for OneWay {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for OneWay {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl RpcStream for OneWay {
+    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.0.set_limit(limit)
+    }
+}
+
+#[test]
+fn rpc_93_a_stream_without_a_second_half_has_no_hop() {
+    let last = Serving::server(&[]);
+    let (own, other) = UnixStream::pair().expect("a pair");
+    assert!(RpcStream::twin(&own).expect("a socket").is_some());
+    let stream = OneWay(other);
+    assert!(stream.twin().expect("no error").is_none());
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = ServerOptions {
+        connect: vec!["127.0.0.1".to_owned()],
+        ..ServerOptions::new(folder.path())
+    };
+    let session = std::thread::spawn(move || serve(stream, &options));
+    let mut transport = Transport::new(own);
+    let key = "client:".into();
+    transport.write_hello(&Hello { key }).expect("written");
+    let release = Release::of(27);
+    transport.read_answer(release).expect("an answer");
+    let text = |text: &'static str| PackedValue::Str(text.as_bytes().into());
+    let port = PackedValue::Int(last.port().into());
+    let args = vec![text("rpc.Connect"), text("127.0.0.1"), port, text("")];
+    let begin = Packet::InitServer(b"0.8.0".as_slice().into(), args);
+    let spoken = Protocol::new(release, Speaker::Client);
+    transport.write_packet(&begin, &spoken).expect("written");
+    let SessionEnd::Failed(error) = session.join().expect("no panic").end else {
+        panic!("it goes on")
+    };
+    let broken = error.violation().map(|broken| broken.rule().id());
+    assert_eq!(broken, Some("RPC-93"), "{error}");
+}
