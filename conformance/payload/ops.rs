@@ -2,7 +2,7 @@
 
 use crate::conformance::module::loading;
 use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed, of_value};
-use crate::payload::{self, Payload};
+use crate::payload::{self, Payload, file};
 use crate::release::{Layout, Release};
 use crate::rule::{Findings, Kind};
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -29,6 +29,21 @@ pub(crate) const OPS: &[Op] = &[
         name: "payload.fields",
         help: "`data`, `kind`, `layout` as in payload.decode; returns where each field lies, its name, its rule and its value",
         run: Handler::Here(fields),
+    },
+    Op {
+        name: "payload.file_read",
+        help: "`path`: the name of a module file; `data`: its content; `side`: the text of its side file, or its lines, or null; returns {\"side_path\", \"payload\"}",
+        run: Handler::Here(file_read),
+    },
+    Op {
+        name: "payload.file_write",
+        help: "`value`: the fields of a payload; `path`: the name of a file; `release`; returns {\"data\", \"side_path\", \"side\": the JSON of the side file}",
+        run: Handler::Here(file_write),
+    },
+    Op {
+        name: "payload.file_kind",
+        help: "`value`: an extension; `release`: {\"kind\": that of the module in such a file, \"saved\": whether the release saves it, \"loader\": the global function that loads it, or null}",
+        run: Handler::Here(file_kind),
     },
 ];
 
@@ -63,11 +78,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
 }
 
 fn kind(args: &Value) -> Result<Answer, OpError> {
-    let text = |name: &str| {
-        let text = args.get(name).and_then(Value::as_str);
-        text.ok_or_else(|| OpError::Unsupported(format!("the request has no `{name}`")))
-    };
-    let (kind, release) = (text("value")?, text("release")?);
+    let (kind, release) = (text(args, "value")?, text(args, "release")?);
     let release: Release = release.parse().map_err(OpError::Unsupported)?;
     let info = payload::kind_info(kind).ok_or_else(|| {
         let message = format!("no release stores or loads a module of kind `{kind}`");
@@ -79,6 +90,71 @@ fn kind(args: &Value) -> Result<Answer, OpError> {
         "mask": info.mask(release),
     });
     Ok(Answer::new(answer, Findings::default()))
+}
+
+fn file_read(args: &Value) -> Result<Answer, OpError> {
+    let path = text(args, "path")?;
+    let code = data(args)?;
+    let side = match args.get("side") {
+        None | Some(Value::Null) => None,
+        Some(Value::Array(lines)) => {
+            let lines: Option<Vec<&str>> = lines.iter().map(Value::as_str).collect();
+            let lines = lines.ok_or_else(|| OpError::Unsupported("`side` has no lines".into()))?;
+            Some(lines.join("\n"))
+        }
+        Some(_) => Some(text(args, "side")?.to_owned()),
+    };
+    let mut findings = Findings::default();
+    let read = file::ModuleFile::read(
+        path,
+        "",
+        &code,
+        side.as_deref().map(str::as_bytes),
+        &mut findings,
+    )?;
+    let answer = json!({
+        "side_path": file::side_file_name(path),
+        "payload": read.payload.to_json(),
+    });
+    Ok(Answer::new(answer, findings))
+}
+
+fn file_write(args: &Value) -> Result<Answer, OpError> {
+    let path = text(args, "path")?;
+    let release: Release = text(args, "release")?
+        .parse()
+        .map_err(OpError::Unsupported)?;
+    let payload = Payload::from_json(args.get("value").unwrap_or(&Value::Null))?;
+    let (code, side) = file::write(&payload, path, "", release)?;
+    // PAY-24: its lines mean nothing, so that another writer's are as good.
+    let side: Value = serde_json::from_str(&side).unwrap_or(Value::String(side));
+    let answer = json!({
+        "data": base64(&code),
+        "side_path": file::side_file_name(path),
+        "side": side,
+    });
+    Ok(Answer::new(answer, Findings::default()))
+}
+
+fn file_kind(args: &Value) -> Result<Answer, OpError> {
+    let (extension, release) = (text(args, "value")?, text(args, "release")?);
+    let release: Release = release.parse().map_err(OpError::Unsupported)?;
+    let format = file::file_format(extension).ok_or_else(|| {
+        let message = format!("no kind of device module is in `.{extension}` files");
+        payload::PAY_28.rejected(Kind::UnknownKind, message)
+    })?;
+    let answer = json!({
+        "kind": format.kind,
+        "saved": format.is_saved(release),
+        "loader": format.loader(release),
+    });
+    Ok(Answer::new(answer, Findings::default()))
+}
+
+/// The text of the request under `name`.
+fn text<'v>(args: &'v Value, name: &str) -> Result<&'v str, OpError> {
+    let text = args.get(name).and_then(Value::as_str);
+    text.ok_or_else(|| OpError::Unsupported(format!("the request has no `{name}`")))
 }
 
 fn layout(args: &Value) -> Result<Layout, OpError> {

@@ -9,6 +9,11 @@ use memmap2::Mmap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use tvmspec::blob::container::FileForm;
+use tvmspec::examine::Subject;
+use tvmspec::payload::file;
+use tvmspec::release::Layout;
+use tvmspec::rule::Violation;
 
 /// Below this size a file is read: a map would cost more than it saves.
 const SMALL: u64 = 64 * 1024;
@@ -61,6 +66,29 @@ impl Input {
             Bytes::Read(bytes) => bytes,
         }
     }
+}
+
+/// What is in the file at `path`, or on stdin, which `input` was opened of: a device module with its side file where the extension is
+/// of one (PAY-23), and there is a side file or the bytes are of no other form.
+///
+/// # Errors
+///
+/// The rule that the container breaks, or that the two files do.
+pub(crate) fn subject<'i>(
+    input: &'i Input,
+    path: &Path,
+    layout: Option<Layout>,
+) -> Result<Subject<'i>, Violation> {
+    let known = file::extension(&input.name).is_some_and(|last| file::file_format(last).is_some());
+    if known && path.as_os_str() != "-" {
+        let side = read(Path::new(&file::side_file_name(&input.name))).ok();
+        // Some code objects are ELF, and read as libraries without a side file.
+        let form = FileForm::of(input.bytes());
+        if side.is_some() || matches!(form, FileForm::Unknown | FileForm::CText) {
+            return Subject::with_side_file(&input.name, input.bytes(), side.as_deref());
+        }
+    }
+    Subject::open(&input.name, input.bytes(), layout)
 }
 
 /// Maps a large file, and reads everything else. A folder opens on Unix and fails at the first read, with a message of no help.

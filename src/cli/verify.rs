@@ -1,11 +1,10 @@
 //! `tvmspec verify FILE...`: every violation and finding, rule by rule.
 
 use super::diagnostic::{DiagnosedBytes, count};
-use super::input::Input;
+use super::input::{Input, subject};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
 use std::path::{Path, PathBuf};
-use tvmspec::examine::Subject;
 use tvmspec::examine::verify::{self, Judged};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
@@ -53,7 +52,7 @@ fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError
     // Across all units of the file: a person counts findings by file.
     let mut left = MOST;
     let each = |judged: &Judged<'_>| show(&mut text, &mut left, judged);
-    let found = match Subject::open(name, bytes, args.layout) {
+    let found = match subject(&input, path, args.layout) {
         Ok(subject) => verify::verify(&subject, each).map_err(CliError::new)?,
         // A container that breaks a rule has no parts, and is a violation like any other.
         Err(broken) => verify::broken(name, bytes, broken, each),

@@ -13,12 +13,13 @@ use crate::device::error::reject;
 use crate::device::launch::Arg;
 use crate::device::module::{DeviceModule, KernelInfo, ModuleCode};
 use crate::device::{DEV_53, DEV_54, Result};
-use crate::function::Function;
+use crate::function::{Error, ErrorKind, Function, registry};
 use crate::module::{self, Module};
-use crate::payload::{self, Payload};
-use crate::release::Layout;
+use crate::payload::file::{self, ModuleFile};
+use crate::payload::{self, PAY_28, Payload};
+use crate::release::{Layout, Release};
 use crate::rule::{Findings, Kind, Strictness};
-use crate::value::{Any, AnyView, index};
+use crate::value::{Any, AnyView, cast, index};
 use crate::wire::Cursor;
 use std::sync::Arc;
 
@@ -116,6 +117,8 @@ struct DeviceKind {
     module: Arc<DeviceModule>,
     /// What it was read from, byte for byte: saving returns this.
     payload: Vec<u8>,
+    /// The layout of the payload.
+    layout: Layout,
 }
 
 impl module::ModuleKind for DeviceKind {
@@ -154,6 +157,89 @@ impl module::ModuleKind for DeviceKind {
     fn save_to_bytes(&self) -> Result<Vec<u8>> {
         Ok(self.payload.clone())
     }
+
+    fn write_to_file(&self, path: &str, format: &str) -> Result<()> {
+        let payload = self.decoded()?;
+        // PAY-28: the last release of the layout that saves device modules; the layouts before 0.21 have no argument tags.
+        let release = match self.layout {
+            Layout::V0_2 => Release::of(6),
+            Layout::V0_7 => Release::of(20),
+            Layout::V0_21 | Layout::V0_22 => Release::of(23),
+        };
+        let (code, side) = file::write(&payload, path, format, release)?;
+        // The side file first: code without it is rejected, and what is there is of one module or the other for the shortest time.
+        write(&file::side_file_name(path), side.as_bytes())?;
+        write(path, &code)
+    }
+
+    fn write_formats(&self) -> Vec<String> {
+        let payload = self.decoded().ok();
+        let format = payload.as_ref().and_then(Payload::format);
+        let known = format.filter(|format| file::file_format(format).is_some());
+        known.map(str::to_owned).into_iter().collect()
+    }
+}
+
+impl DeviceKind {
+    /// The payload, as it was read when the module was loaded.
+    fn decoded(&self) -> Result<Payload<'_>> {
+        let mut findings = Findings::new(Strictness::Lenient);
+        let mut cursor = Cursor::new(&self.payload);
+        Ok(payload::read(
+            self.module.kind(),
+            self.layout,
+            &mut cursor,
+            &mut findings,
+        )?)
+    }
+}
+
+/// Writes a file whole.
+fn write(path: &str, bytes: &[u8]) -> Result<()> {
+    let failed = |error: std::io::Error| Error::new(ErrorKind::Runtime, format!("{path}: {error}"));
+    std::fs::write(path, bytes).map_err(failed)
+}
+
+/// The loader of files: `(path, format)` (PAY-23, PAY-28).
+///
+/// # Errors
+///
+/// What the system answers for the file; what [`ModuleFile::read`] and [`from_payload`] reject.
+fn from_file(args: &[AnyView<'_>]) -> Result<Any> {
+    let [path, rest @ ..] = args else {
+        return reject(
+            PAY_28,
+            Kind::Type,
+            "a loader of files takes a path and a format",
+        );
+    };
+    let path = cast::<String>(*path)?;
+    let format = rest
+        .first()
+        .map_or(Ok(String::new()), |format| cast::<String>(*format))?;
+    let read = |path: &str| {
+        let failed =
+            |error: std::io::Error| Error::new(ErrorKind::Runtime, format!("{path}: {error}"));
+        std::fs::read(path).map_err(failed)
+    };
+    let code = read(&path)?;
+    // PAY-23: one that is not there is for the rule to reject; one that cannot be read is the system's message.
+    let side_path = file::side_file_name(&path);
+    let side = match std::path::Path::new(&side_path).exists() {
+        true => Some(read(&side_path)?),
+        false => None,
+    };
+    let mut findings = Findings::new(Strictness::Lenient);
+    let of_files = ModuleFile::read(&path, &format, &code, side.as_deref(), &mut findings)?;
+    let payload = of_files.payload.to_bytes(of_files.layout)?;
+    let module = from_payload(of_files.format.kind, of_files.layout, &payload)?;
+    let layout = of_files.layout;
+    Ok(Module::new(DeviceKind {
+        module,
+        payload,
+        layout,
+    })
+    .into())
 }
 
 /// A value as an argument of a kernel: numbers, pointers, and tensors for their memory (without their byte offset).
@@ -194,7 +280,16 @@ pub(super) fn provide() {
         module::provide_loader(kind, |entry| {
             let module = from_payload(entry.kind, entry.layout, entry.payload)?;
             let payload = entry.payload.to_vec();
-            Ok(Module::new(DeviceKind { module, payload }))
+            let layout = entry.layout;
+            Ok(Module::new(DeviceKind {
+                module,
+                payload,
+                layout,
+            }))
         });
+    }
+    for format in file::file_formats().filter(|format| KINDS.contains(&format.kind)) {
+        let name = format!("ffi.Module.load_from_file.{}", format.extension);
+        registry::provide(&name, Function::from_packed(from_file));
     }
 }

@@ -3,6 +3,7 @@
 use super::{Nothing, document};
 use crate::blob::container::{self, FileForm, Part};
 use crate::blob::{Blob, Partial, detect};
+use crate::payload::file::{FileFormat, ModuleFile};
 use crate::payload::{self, relay_vm};
 use crate::release::{Layout, Releases};
 use crate::rule::{Finding, Findings, Violation};
@@ -21,6 +22,21 @@ pub struct Subject<'a> {
     pub file: container::File<'a>,
     /// Overrides what symbols and bytes say of the layout of library binaries and payloads.
     pub layout: Option<Layout>,
+    /// The module that the file and its side file are, put together as a payload; [`Subject::with_side_file`] sets it.
+    pub(crate) module: Option<Assembled>,
+}
+
+/// A device module that was read from its two files (PAY-23).
+#[derive(Debug)]
+pub(crate) struct Assembled {
+    /// The row of its extension.
+    pub(crate) format: &'static FileFormat,
+    /// The layout of `payload`.
+    layout: Layout,
+    /// What a library stores of the same module.
+    payload: Vec<u8>,
+    /// Releases whose readers reject the side file, and why.
+    pub(crate) rejected: Vec<(Releases, String)>,
 }
 
 /// A run of bytes of one format.
@@ -60,6 +76,13 @@ pub enum Format {
         /// The kind.
         kind: &'static str,
         /// The layout of the era that wrote it.
+        layout: Layout,
+    },
+    /// A device module in a file with a side file (PAY-23). The unit's bytes are the payload that both make.
+    ModuleFile {
+        /// The kind.
+        kind: &'static str,
+        /// The layout of the payload.
         layout: Layout,
     },
 }
@@ -116,6 +139,38 @@ impl<'a> Subject<'a> {
             bytes,
             file: container::open(bytes)?,
             layout,
+            module: None,
+        })
+    }
+
+    /// The device module whose code is `bytes`, and `side` what its side file holds (PAY-23); `name` has the extension.
+    ///
+    /// # Errors
+    ///
+    /// The rules PAY-23 to PAY-29, at an offset into `bytes` where they have one.
+    pub fn with_side_file(
+        name: &'a str,
+        bytes: &'a [u8],
+        side: Option<&[u8]>,
+    ) -> Result<Subject<'a>, Violation> {
+        let mut findings = Findings::default();
+        let read = ModuleFile::read(name, "", bytes, side, &mut findings)?;
+        let module = Assembled {
+            format: read.format,
+            layout: read.layout,
+            payload: read.payload.to_bytes(read.layout)?,
+            rejected: read.rejected,
+        };
+        Ok(Subject {
+            name,
+            bytes,
+            file: container::File {
+                form: FileForm::Unknown,
+                parts: Vec::new(),
+                findings,
+            },
+            layout: None,
+            module: Some(module),
         })
     }
 
@@ -124,6 +179,18 @@ impl<'a> Subject<'a> {
     /// The layout of a library binary is the stated one, otherwise that of its symbol and bytes (BLOB-18). Where a layout is stated and
     /// the file is no container and shows neither library binary nor payload, all of it is taken for one library binary.
     pub fn units(&self) -> Vec<Unit<'_>> {
+        if let Some(module) = &self.module {
+            return vec![Unit {
+                name: self.name.to_owned(),
+                offset: None,
+                format: Format::ModuleFile {
+                    kind: module.format.kind,
+                    layout: module.layout,
+                },
+                bytes: Cow::Borrowed(&module.payload),
+                part: 0,
+            }];
+        }
         let mut units = Vec::new();
         for (index, part) in self.file.parts.iter().enumerate() {
             let place = self.place(part);
@@ -340,6 +407,7 @@ impl Unit<'_> {
             Format::Tensor => "tensor file".into(),
             Format::RelayCode => "Relay VM code".into(),
             Format::Payload { kind, .. } => format!("file of a `{kind}` module"),
+            Format::ModuleFile { kind, .. } => format!("`{kind}` module with its side file"),
         }
     }
 
@@ -381,7 +449,7 @@ impl Unit<'_> {
             Format::RelayCode => relay_vm::RelayExecutable::read_code(&mut cursor, &mut findings)
                 .and_then(|_| cursor.finish("the VM code", &mut findings))
                 .err(),
-            Format::Payload { kind, layout } => {
+            Format::Payload { kind, layout } | Format::ModuleFile { kind, layout } => {
                 match payload::read(kind, *layout, &mut cursor, &mut findings) {
                     Ok(payload) => payload.relax_vm().and_then(document::fault_of),
                     Err(broken) => Some(broken),

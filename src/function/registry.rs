@@ -82,7 +82,11 @@ const RAW: [&str; 11] = [
 
 /// Whether only [`lookup_raw`] returns the function of this name (FUN-10).
 pub(crate) fn is_raw(name: &[u8]) -> bool {
-    RAW.iter().any(|raw| raw.as_bytes() == name)
+    let device_file = |name: &[u8]| {
+        let extension = name.strip_prefix(b"ffi.Module.load_from_file.")?;
+        crate::payload::file::file_format(std::str::from_utf8(extension).ok()?)
+    };
+    RAW.iter().any(|raw| raw.as_bytes() == name) || device_file(name).is_some()
 }
 
 /// The function of a name that begins so returns the address of a device table, which is followed (DEV-02): safe code registers

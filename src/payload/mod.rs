@@ -3,6 +3,7 @@
 //! | family | kinds | file | rules |
 //! |---|---|---|---|
 //! | device code | cuda, opencl, metal, hip, vulkan, webgpu, hexagon, ... | `device.rs` | PAY-10 .. PAY-22 |
+//! | the same as files | the same | `file/` | PAY-23 .. PAY-29 |
 //! | host code and constants | c, static_library, metadata, const_loader, metadata_module | `host.rs` | PAY-30 .. PAY-38 |
 //! | executors | GraphRuntimeFactory, GraphExecutorFactory, AotExecutorFactory | `executor.rs` | PAY-40 .. PAY-43 |
 //! | vendors | JSON runtimes, coreml, ethos-n, VitisAIRuntime, torch, mrvl | `vendor.rs` | PAY-45 .. PAY-53, PAY-98 |
@@ -32,6 +33,7 @@ mod accessors;
 mod device;
 mod executor;
 mod field;
+pub mod file;
 mod function_info;
 mod host;
 mod json;

@@ -505,3 +505,46 @@ fn on_a_stand_in(source: &str, define: &str, library: &str, test: &str) {
         "the stand-in was not used:\n{text}"
     );
 }
+
+/// Source that 0.16 saved, loaded by its extension (PAY-28), saved again, and loaded under another name by its format.
+#[test]
+fn a_module_is_loaded_from_its_files_and_saved_to_files() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/payload/files");
+    let from = files.join("addone-0.16.cl");
+    // SAFETY: its kernel is never launched.
+    let module = unsafe { tvmspec::module::load(&from) }.unwrap();
+    assert_eq!(module.kind(), "opencl");
+    assert!(module.function("addone_kernel", false).unwrap().is_some());
+    assert_eq!(module.write_formats().unwrap(), ["cl"]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    module.write_to_file(&path("again.cl"), "").unwrap();
+    module.write_to_file(&path("again"), "cl").unwrap();
+    let same = |one: &str, other: &str| {
+        let other = std::fs::read(files.join(other)).unwrap();
+        assert!(std::fs::read(path(one)).unwrap() == other, "{one}");
+    };
+    same("again.cl", "addone-0.16.cl");
+    same("again", "addone-0.16.cl");
+    same("again.tvm_meta.json", "addone-0.16.tvm_meta.json");
+    let wrong = module.write_to_file(&path("again.clbin"), "").unwrap_err();
+    assert!(wrong.to_string().contains("PAY-28"), "{wrong}");
+    // SAFETY: as above.
+    let again = unsafe { tvmspec::module::load(path("again.cl")) }.unwrap();
+    assert_eq!(
+        again.save_to_bytes().unwrap(),
+        module.save_to_bytes().unwrap()
+    );
+
+    std::fs::write(path("alone.cl"), "").unwrap();
+    // SAFETY: as above.
+    let alone = unsafe { tvmspec::module::load(path("alone.cl")) }.unwrap_err();
+    assert!(alone.to_string().contains("PAY-23"), "{alone}");
+    // SAFETY: as above.
+    let missing = unsafe { tvmspec::module::load(path("missing.cl")) }.unwrap_err();
+    assert!(missing.to_string().contains("missing.cl"), "{missing}");
+    // What loads code is for callers who vouch for it.
+    let loader = "ffi.Module.load_from_file.cl";
+    assert!(tvmspec::function::registry::lookup(loader).is_none());
+}

@@ -3,11 +3,10 @@
 mod here;
 mod text;
 
-use super::input::Input;
+use super::input::{Input, subject};
 use super::{CliError, Exit, output};
 use serde_json::Value;
 use std::path::PathBuf;
-use tvmspec::examine::Subject;
 use tvmspec::examine::explain::{Account, damaged, explain};
 use tvmspec::release::{Layout, Release};
 
@@ -47,7 +46,7 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
-    let accounts = match Subject::open(name, bytes, args.layout) {
+    let accounts = match subject(&input, &args.file, args.layout) {
         Ok(subject) => {
             let mut accounts = explain(&subject, args.release).map_err(CliError::new)?;
             if !args.elsewhere {

@@ -10,7 +10,7 @@ mod tree;
 mod words;
 
 use super::diagnostic::DiagnosedBytes;
-use super::input::Input;
+use super::input::{Input, subject};
 use super::output::{self, Content};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
@@ -68,7 +68,7 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
         // A page holds two texts of the report.
         copies: if args.html.is_some() { 2 } else { 0 },
     };
-    let (inspection, broken) = match Subject::open(&input.name, input.bytes(), args.layout) {
+    let (inspection, broken) = match subject(&input, path, args.layout) {
         Ok(subject) => {
             let inspection = inspect::of_subject(&subject, options).map_err(CliError::new)?;
             let broken = broken(&subject, &inspection);

@@ -15,6 +15,7 @@ pub use damaged::damaged;
 pub use linked::{Here, is_image};
 
 use super::loading::{self, Load};
+use super::subject::Assembled;
 use super::{Format, Nothing, Subject, Unit};
 use crate::blob::container::{File, FileForm, Part};
 use crate::payload;
@@ -48,7 +49,7 @@ pub fn explain(subject: &Subject<'_>, only: Option<Release>) -> Result<Vec<Accou
         let own = file.parts.get(unit.part);
         let account = match (whole.as_ref().or(own), &unit.format) {
             (Some(part), Format::Library { .. }) => library::library(unit, part, &linked, only),
-            _ => data(unit, only),
+            _ => data(unit, subject.module.as_ref(), only),
         };
         accounts.push(account);
     }
@@ -127,7 +128,7 @@ fn is_bare(part: &Part<'_>) -> bool {
 
 /// The account of a file of one format: parameters, a tensor, an executable. It says nothing of needs or of this machine: no system's
 /// loader opens it.
-fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
+fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Account {
     let reading = unit.judge();
     let broken = reading.broken.or_else(|| unusable(&reading.findings));
     // A `Reading` keeps fields and findings only: what the loaders look at is the value, which is read once more.
@@ -149,6 +150,8 @@ fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
         _ => None,
     };
     let load = |release: Release| match (&unit.format, &broken) {
+        // PAY-28: by the name of its loader; PAY-25, PAY-26: readers of before take no member that they do not know.
+        (Format::ModuleFile { .. }, _) if let Some(files) = files => by_files(files, release),
         (Format::Payload { kind, .. }, broken) => loading::stored(
             release,
             kind,
@@ -177,6 +180,19 @@ fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
         account.remarks.push("The bytes are the same from 0.2 to 0.27 for tensors of one lane and whole bytes. Vector types are cut to one lane from 0.4 on, and up to 0.6 types below 8 bits lose their data.".into());
     }
     account
+}
+
+/// What `release` makes of a device module in files.
+fn by_files(files: &Assembled, release: Release) -> Load {
+    let extension = files.format.extension;
+    let Some(loader) = files.format.loader(release) else {
+        return Load::fails(format!("it has no loader of `.{extension}` files"));
+    };
+    let mut rejected = files.rejected.iter();
+    match rejected.find(|(releases, _)| releases.contains(release)) {
+        Some((_, why)) => Load::fails(format!("of its side file, {why}")),
+        None => Load::whole(format!("by `{loader}`")),
+    }
 }
 
 /// What can be read and not be used: a MUST is broken all the same, as `verify` has it.

@@ -78,7 +78,11 @@ pub fn of_subject(subject: &Subject<'_>, options: InspectOptions) -> Result<Insp
     let bytes = subject.bytes;
     let mut top = head(subject.name, bytes);
     let file = &subject.file;
-    top.insert("form".into(), file.form.name().into());
+    let form = match subject.module {
+        Some(_) => "module-file",
+        None => file.form.name(),
+    };
+    top.insert("form".into(), form.into());
     // What a file is linked to is read from the image's own tables, and is empty for every other form.
     let linkage = linkage(file.form, bytes);
     if !linkage.libraries.is_empty() {

@@ -132,7 +132,7 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
             let vm = relay(&executable, room);
             ("module", json!({ "kind": "Relay VM", "vm": vm }))
         }
-        Format::Payload { kind, layout } => {
+        Format::Payload { kind, layout } | Format::ModuleFile { kind, layout } => {
             let payload = payload::read(kind, *layout, &mut cursor, &mut findings).ok()?;
             let mut value = Map::new();
             value.insert("kind".into(), (*kind).into());

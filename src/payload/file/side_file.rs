@@ -1,0 +1,328 @@
+//! The side file of a device module: JSON that has what the function map of a payload has (PAY-24 to PAY-27).
+//!
+//! | member | value | rule |
+//! |---|---|---|
+//! | `tvm_version` | `"0.1.0"` in every release | PAY-24, PAY-25 |
+//! | `func_info` | an object: for each function its name, and an object of the following | PAY-24 |
+//! | `name` | text, empty up to 0.23 | PAY-24, PAY-07 |
+//! | `arg_types` | list of dtypes as text | PAY-24 |
+//! | `launch_param_tags` (`thread_axis_tags` up to 0.7) | list of text | PAY-26 |
+//! | `arg_extra_tags` | list of integers, from 0.21 on | PAY-27 |
+
+use crate::payload::{DeviceFunction, FunctionInfo, PAY_24, PAY_25, PAY_26, PAY_27, Text};
+use crate::release::{Release, Releases};
+use crate::rule::{Findings, Kind, Violation};
+use crate::tensor::Dtype;
+use crate::tensor::json::{from_dtype, to_dtype};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// What a side file states.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SideFile<'a> {
+    /// The functions, in the order of the file.
+    pub functions: Vec<DeviceFunction<'a>>,
+    /// Releases whose readers reject it, and why (PAY-25, PAY-26).
+    pub rejected: Vec<(Releases, String)>,
+}
+
+/// The version that every release writes (PAY-24). It is that of this format, and not of TVM.
+const VERSION: &str = "0.1.0";
+
+impl<'a> SideFile<'a> {
+    /// Reads the text of a side file.
+    ///
+    /// # Errors
+    ///
+    /// PAY-24: malformed for what is no JSON object or has a member of another type, missing for one that has no `func_info`, or a
+    /// function without `name` or `arg_types`. PAY-26 and PAY-27 (malformed) for tags of another type. Under strict findings
+    /// PAY-25, too. None has an offset: JSON is read as a whole.
+    pub fn read(text: &[u8], findings: &mut Findings) -> Result<SideFile<'static>, Violation> {
+        let root: Value = serde_json::from_slice(text)
+            .map_err(|error| malformed(format!("the side file is not JSON: {error}")))?;
+        let root = object(&root, "the side file")?;
+        let mut rejected = Vec::new();
+        // PAY-25: readers up to 0.23 reject both; later ones look at neither.
+        let version = root.get("tvm_version").is_some();
+        findings.expect(PAY_25, Kind::Missing, version, 0, || {
+            "the side file has no `tvm_version`, which readers up to 0.23 reject".to_owned()
+        })?;
+        if !version {
+            rejected.push((
+                Releases::between(2, 23),
+                "it has no `tvm_version`".to_owned(),
+            ));
+        }
+        note_unknown(
+            root,
+            &["tvm_version", "func_info"],
+            "the side file",
+            findings,
+            &mut rejected,
+        )?;
+        let functions = object(member(root, "func_info", "the side file")?, "`func_info`")?;
+        let functions = functions
+            .iter()
+            .map(|(key, value)| function(key, value, findings, &mut rejected))
+            .collect::<Result<_, _>>()?;
+        Ok(SideFile {
+            functions,
+            rejected,
+        })
+    }
+
+    /// The text as `release` lays it out, up to 0.23 with lines of dmlc's JSON, from 0.24 on of tvm-ffi's (PAY-24).
+    pub fn to_text(&self, release: Release) -> String {
+        let functions = self.functions.iter().map(|function| {
+            let info = function_value(&function.info, release);
+            (function.key.clone().into_owned(), info)
+        });
+        let functions: Map<String, Value> = functions.collect();
+        let mut root = Map::new();
+        root.insert("tvm_version".to_owned(), VERSION.into());
+        root.insert("func_info".to_owned(), Value::Object(functions));
+        let root = Value::Object(root);
+        // PAY-24: any layout is read; that of the release lets files be compared.
+        if release >= Release::of(24) {
+            return format!("{root:#}");
+        }
+        let mut text = String::new();
+        lines(&root, Style::Members, 0, true, &mut text);
+        text
+    }
+}
+
+/// One function of `func_info`.
+///
+/// # Errors
+///
+/// As [`SideFile::read`].
+fn function(
+    key: &str,
+    value: &Value,
+    findings: &mut Findings,
+    rejected: &mut Vec<(Releases, String)>,
+) -> Result<DeviceFunction<'static>, Violation> {
+    const KNOWN: [&str; 5] = [
+        "name",
+        "arg_types",
+        "launch_param_tags",
+        "thread_axis_tags",
+        "arg_extra_tags",
+    ];
+    let place = format!("function `{key}`");
+    let members = object(value, &place)?;
+    note_unknown(members, &KNOWN, &place, findings, rejected)?;
+    // PAY-25: what a later release added is unknown to the readers before it.
+    let since = [("launch_param_tags", 7), ("arg_extra_tags", 20)];
+    for (name, until) in since {
+        if members.contains_key(name) {
+            let why = format!("{place} has `{name}`, which it does not know");
+            rejected.push((Releases::between(2, until), why));
+        }
+    }
+    if !members.contains_key("thread_axis_tags") {
+        let why = format!("{place} has no `thread_axis_tags`");
+        rejected.push((Releases::between(2, 7), why));
+    }
+    let name = member(members, "name", &place)?
+        .as_str()
+        .ok_or_else(|| malformed(format!("the name of {place} is no text")))?;
+    let types = member(members, "arg_types", &place)?
+        .as_array()
+        .ok_or_else(|| malformed(format!("`arg_types` of {place} is no list")))?;
+    let arg_types = types
+        .iter()
+        .map(|dtype| {
+            // PAY-24: a text alone; the lists that JSON forms of this crate allow are no dtypes of a side file.
+            let dtype = Some(dtype).filter(|dtype| dtype.is_string());
+            dtype
+                .and_then(|dtype| to_dtype(dtype).ok())
+                .ok_or_else(|| malformed(format!("{place} has an argument of no dtype")))
+        })
+        .collect::<Result<Vec<Dtype>, _>>()?;
+    // PAY-26: 0.8 renamed the list and reads both; a function without either is launched without parameters.
+    let tags = members
+        .get("launch_param_tags")
+        .or_else(|| members.get("thread_axis_tags"));
+    let launch_param_tags = tags.map_or(Ok(Vec::new()), |tags| {
+        let tags = tags.as_array().and_then(|tags| {
+            let texts = tags
+                .iter()
+                .map(|tag| Some(Cow::Owned(tag.as_str()?.to_owned())));
+            texts.collect::<Option<Vec<Text<'static>>>>()
+        });
+        tags.ok_or_else(|| {
+            PAY_26.rejected(
+                Kind::Malformed,
+                format!("the launch tags of {place} are no list of texts"),
+            )
+        })
+    })?;
+    let extra = members.get("arg_extra_tags");
+    let arg_extra_tags = extra.map_or(Ok(Vec::new()), |tags| {
+        let tags = tags.as_array().and_then(|tags| {
+            let numbers = tags.iter().map(|tag| i32::try_from(tag.as_i64()?).ok());
+            numbers.collect::<Option<Vec<i32>>>()
+        });
+        tags.ok_or_else(|| {
+            PAY_27.rejected(
+                Kind::Malformed,
+                format!("the argument tags of {place} are no list of integers"),
+            )
+        })
+    })?;
+    Ok(DeviceFunction {
+        key: Cow::Owned(key.to_owned()),
+        info: FunctionInfo {
+            name: Cow::Owned(name.to_owned()),
+            arg_types,
+            launch_param_tags,
+            arg_extra_tags,
+        },
+    })
+}
+
+/// A function as `release` writes it.
+fn function_value(info: &FunctionInfo<'_>, release: Release) -> Value {
+    let mut members = Map::new();
+    members.insert("name".to_owned(), info.name.as_ref().into());
+    let types = info.arg_types.iter().map(|dtype| from_dtype(*dtype));
+    members.insert("arg_types".to_owned(), types.collect());
+    // PAY-26: a reader of before 0.8 rejects the other name.
+    let tags = if release < Release::of(8) {
+        "thread_axis_tags"
+    } else {
+        "launch_param_tags"
+    };
+    let values = info
+        .launch_param_tags
+        .iter()
+        .map(|tag| Value::from(tag.as_ref()));
+    members.insert(tags.to_owned(), values.collect());
+    // PAY-27: a reader of before 0.21 rejects a member that it does not know (PAY-25).
+    if release >= Release::of(21) {
+        members.insert(
+            "arg_extra_tags".to_owned(),
+            info.arg_extra_tags.clone().into(),
+        );
+    }
+    Value::Object(members)
+}
+
+/// The members of an object.
+///
+/// # Errors
+///
+/// PAY-24 of kind malformed for any other value.
+fn object<'v>(value: &'v Value, place: &str) -> Result<&'v Map<String, Value>, Violation> {
+    value
+        .as_object()
+        .ok_or_else(|| malformed(format!("{place} is no JSON object")))
+}
+
+/// The member `name`.
+///
+/// # Errors
+///
+/// PAY-24 of kind missing.
+fn member<'v>(
+    members: &'v Map<String, Value>,
+    name: &str,
+    place: &str,
+) -> Result<&'v Value, Violation> {
+    members
+        .get(name)
+        .ok_or_else(|| PAY_24.rejected(Kind::Missing, format!("{place} has no `{name}`")))
+}
+
+/// PAY-25: a finding for each member that readers up to 0.23 do not know.
+///
+/// # Errors
+///
+/// Under strict findings, PAY-25.
+fn note_unknown(
+    members: &Map<String, Value>,
+    known: &[&str],
+    place: &str,
+    findings: &mut Findings,
+    rejected: &mut Vec<(Releases, String)>,
+) -> Result<(), Violation> {
+    for name in members.keys() {
+        if !known.contains(&name.as_str()) {
+            let why = format!("{place} has `{name}`, which it does not know");
+            rejected.push((Releases::between(2, 23), why));
+        }
+        findings.expect(
+            PAY_25,
+            Kind::UnknownKind,
+            known.contains(&name.as_str()),
+            0,
+            || format!("{place} has a member `{name}`, which readers up to 0.23 reject"),
+        )?;
+    }
+    Ok(())
+}
+
+fn malformed(message: String) -> Violation {
+    PAY_24.rejected(Kind::Malformed, message)
+}
+
+/// How dmlc's writer breaks lines in a value: by its type in C++, which its place here stands for.
+#[derive(Clone, Copy, PartialEq)]
+enum Style {
+    /// An object with members of its own: a line for each.
+    Members,
+    /// A map: a line for each entry, if there are two or more.
+    Map,
+}
+
+/// Appends `value` as dmlc's JSON writer lays it out at depth `depth`. `around` is whether what holds it has a line for each of its
+/// values: the closing bracket is on a line of its own only there.
+fn lines(value: &Value, style: Style, depth: usize, around: bool, text: &mut String) {
+    let inner = depth.saturating_add(1);
+    match value {
+        Value::Object(members) => {
+            let broken = style == Style::Members || members.len() > 1;
+            // The members of a map of functions are objects with members of their own, at whatever depth.
+            let deeper = match (style, depth) {
+                (Style::Members, 0) => Style::Map,
+                _ => Style::Members,
+            };
+            text.push('{');
+            for (index, (name, value)) in members.iter().enumerate() {
+                if index > 0 {
+                    text.push_str(", ");
+                }
+                break_line(broken, inner, text);
+                text.push_str(&format!("{}: ", Value::from(name.as_str())));
+                lines(value, deeper, inner, broken, text);
+            }
+            break_line(broken && around && !members.is_empty(), depth, text);
+            text.push('}');
+        }
+        Value::Array(items) => {
+            // A list of numbers is one line, up to ten of them.
+            let broken = items.len() > 10 || items.iter().any(Value::is_string);
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push_str(", ");
+                }
+                break_line(broken, inner, text);
+                lines(item, Style::Members, inner, broken, text);
+            }
+            break_line(broken && around && !items.is_empty(), depth, text);
+            text.push(']');
+        }
+        other => text.push_str(&other.to_string()),
+    }
+}
+
+/// A new line at `depth`, where there is to be one.
+fn break_line(broken: bool, depth: usize, text: &mut String) {
+    if broken {
+        text.push('\n');
+        text.push_str(&"  ".repeat(depth));
+    }
+}

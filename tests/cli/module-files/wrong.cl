@@ -1,0 +1,2 @@
+// Function: k
+__kernel void k(int n) {}
