@@ -38,7 +38,6 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
     };
     let read = |release: Release| Targets::on(release, machine.clone()).read(&args.text);
     let all: Vec<(Release, Read)> = Release::all()
-        .filter(|release| release.minor() >= 7)
         .map(|release| (release, read(release)))
         .collect();
     let shown = match args.release {

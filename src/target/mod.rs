@@ -2,7 +2,8 @@
 //!
 //! | file | what | rules |
 //! |---|---|---|
-//! | `format/targets` | [`Targets`]: the kinds and tags of a release; reads what names a target | TGT-10, TGT-20, TGT-30, TGT-70, TGT-71 |
+//! | `format/targets` | [`Targets`]: the kinds and tags of a release; reads what names a target | TGT-09, TGT-20, TGT-30, TGT-70, TGT-71 |
+//! | `format/early` | the command line of 0.2 to 0.6 | TGT-10 .. TGT-14 |
 //! | `format/words` | the command line of 0.7 to 0.23 | TGT-21 .. TGT-29 |
 //! | `format/config` | objects: keys, hosts, types, defaults | TGT-01 .. TGT-09, TGT-40 .. TGT-45 |
 //! | `format/parsers` | what the parser of a kind adds and checks | TGT-50 .. TGT-57 |

@@ -1,6 +1,7 @@
 //! Text and JSON to targets and back.
 
 mod config;
+mod early;
 mod kind_table;
 mod parsers;
 mod render;

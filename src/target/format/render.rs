@@ -25,7 +25,7 @@ impl Target {
         config
     }
 
-    /// The text that the release makes of it: up to 0.23 a command line (TGT-61, TGT-62), from 0.24 on JSON (TGT-64).
+    /// The text that the release makes of it: up to 0.6 its name and words (TGT-14), up to 0.23 a command line (TGT-61, TGT-62), from 0.24 on JSON (TGT-64).
     ///
     /// # Errors
     ///
@@ -36,6 +36,20 @@ impl Target {
             return Ok(Value::Object(self.export()).to_string());
         }
         let mut text = self.kind.clone();
+        // TGT-14: keys are what was made of the words, and would be keys twice when it is read again.
+        if self.release.minor() < 7 {
+            for word in self
+                .attrs
+                .get("options")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
+                text.push(' ');
+                text.push_str(word.as_str().unwrap_or_default());
+            }
+            return Ok(text);
+        }
         if !self.keys.is_empty() {
             text.push_str(" -keys=");
             text.push_str(&self.keys.join(","));

@@ -1,7 +1,7 @@
 //! The kinds and tags of a release, and reading of what names a target.
 
 use super::kind_table::{self, TargetKind};
-use super::{HostMachine, Target, TargetConfig, config, words};
+use super::{HostMachine, Target, TargetConfig, config, early, words};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_09, TGT_10, TGT_22, TGT_30, TGT_40, TGT_71};
@@ -116,11 +116,12 @@ impl Targets {
         serde_json::from_str(text).ok()
     }
 
-    /// Reads text that names a target: a tag, an object in JSON, up to 0.23 a command line and from 0.24 on the name of a kind (TGT-20).
+    /// Reads text that names a target: a tag, an object in JSON, up to 0.23 a command line and from 0.24 on the name of a kind (TGT-20);
+    /// up to 0.6 a name with words behind it (TGT-10 to TGT-14).
     ///
     /// # Errors
     ///
-    /// The first rule that is broken, with the text that the release has for it: TGT-10, TGT-21 to TGT-30, TGT-40, and those of
+    /// The first rule that is broken, with the text that the release has for it: TGT-10 up to 0.6, TGT-21 to TGT-30, TGT-40, and those of
     /// [`Targets::read_config`].
     pub fn read(&self, text: &str) -> Result<Target, Violation> {
         self.read_at(text, 0)
@@ -138,7 +139,10 @@ impl Targets {
 
     /// [`Targets::read`] of what is in `depth` other targets.
     pub(super) fn read_at(&self, text: &str, depth: usize) -> Result<Target, Violation> {
-        self.hold_limits(depth)?;
+        if self.release.minor() < 7 {
+            return early::read(self.release, text);
+        }
+        hold_depth(depth)?;
         // TGT-20: a tag first: no name of a tag begins with `{` or is one of a kind.
         if let Some(config) = self.tag(text) {
             return self.read_config_at(config, depth);
@@ -167,21 +171,12 @@ impl Targets {
         config: TargetConfig,
         depth: usize,
     ) -> Result<Target, Violation> {
-        self.hold_limits(depth)?;
-        config::read(self, config, depth)
-    }
-
-    fn hold_limits(&self, depth: usize) -> Result<(), Violation> {
-        // TGT-09: first, since a tag whose host is itself would never come to another check.
-        TGT_09.demand(Kind::Limit, depth <= Targets::DEEPEST, || {
-            format!(
-                "a target is {depth} deep in others, {} is the limit",
-                Targets::DEEPEST
-            )
-        })?;
+        // TGT-10: a command line is all that there was.
         TGT_10.demand(Kind::Unsupported, self.release.minor() >= 7, || {
-            format!("targets of {} are not read", self.release)
-        })
+            format!("an object names no target of {}", self.release)
+        })?;
+        hold_depth(depth)?;
+        config::read(self, config, depth)
     }
 
     fn object(&self, text: &str) -> Result<TargetConfig, Violation> {
@@ -194,6 +189,16 @@ impl Targets {
             TGT_40.rejected(Kind::Malformed, message)
         })
     }
+}
+
+/// TGT-09: before anything else, since a tag whose host is itself would never come to another check.
+fn hold_depth(depth: usize) -> Result<(), Violation> {
+    TGT_09.demand(Kind::Limit, depth <= Targets::DEEPEST, || {
+        format!(
+            "a target is {depth} deep in others, {} is the limit",
+            Targets::DEEPEST
+        )
+    })
 }
 
 /// The rejection of an empty command line.

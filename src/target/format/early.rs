@@ -1,0 +1,208 @@
+//! Targets of 0.2 to 0.6: a name of a fixed list, and words that nothing checks.
+
+use super::Target;
+use crate::release::Release;
+use crate::rule::{Kind, Violation};
+use crate::target::TGT_10;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What a name stands for.
+struct EarlyKind {
+    name: &'static str,
+    /// The first release of 0.`since` that has it.
+    since: u8,
+    device_type: i64,
+    keys: &'static [&'static str],
+    /// 1 where nothing is known of a device.
+    threads: u16,
+    warp: u8,
+}
+
+const fn early(
+    name: &'static str,
+    since: u8,
+    device_type: i64,
+    keys: &'static [&'static str],
+) -> EarlyKind {
+    EarlyKind {
+        name,
+        since,
+        device_type,
+        keys,
+        threads: 1,
+        warp: 1,
+    }
+}
+
+/// TGT-13, as of 0.6.
+const KINDS: [EarlyKind; 15] = [
+    early("llvm", 2, 1, &["cpu"]),
+    EarlyKind {
+        threads: 1024,
+        warp: 32,
+        ..early("cuda", 2, 2, &["cuda", "gpu"])
+    },
+    EarlyKind {
+        threads: 1024,
+        warp: 32,
+        ..early("nvptx", 2, 2, &["cuda", "gpu"])
+    },
+    EarlyKind {
+        threads: 256,
+        ..early("rocm", 2, 10, &["rocm", "gpu"])
+    },
+    EarlyKind {
+        threads: 256,
+        ..early("opencl", 2, 4, &["opencl", "gpu"])
+    },
+    EarlyKind {
+        threads: 256,
+        ..early("metal", 2, 8, &["metal", "gpu"])
+    },
+    early("opengl", 2, 11, &["opengl"]),
+    early("stackvm", 2, 1, &[]),
+    early("ext_dev", 2, 12, &[]),
+    EarlyKind {
+        threads: 256,
+        ..early("vulkan", 3, 7, &["vulkan", "gpu"])
+    },
+    early("sdaccel", 4, 4, &["sdaccel", "hls"]),
+    early("aocl", 4, 5, &["aocl", "hls"]),
+    early("aocl_sw_emu", 5, 5, &["aocl", "hls"]),
+    early("c", 5, 1, &["cpu"]),
+    early("hybrid", 5, 1, &[]),
+];
+
+/// What Python of 0.2 puts in front of the words of a Raspberry Pi (TGT-14).
+const RASP: [&str; 4] = [
+    "-device=rasp",
+    "-mtriple=armv7l-none-linux-gnueabihf",
+    "-mcpu=cortex-a53",
+    "-mattr=+neon",
+];
+
+/// The target that a command line of 0.2 to 0.6 names.
+pub(super) fn read(release: Release, text: &str) -> Result<Target, Violation> {
+    // TGT-11: any white space; quotes are letters like others.
+    let mut words = text.split_ascii_whitespace();
+    let name = words.next().unwrap_or_default();
+    let words: Vec<&str> = words.collect();
+    let minor = release.minor();
+    let (name, words) = match device_of(minor, &words) {
+        Some("rasp") if minor == 2 => ("llvm", behind(&RASP, &words)),
+        Some("mali") if minor == 2 => ("opencl", behind(&["-device=mali"], &words)),
+        _ => (name, words),
+    };
+    let kind = KINDS
+        .iter()
+        .find(|kind| kind.name == name && minor >= kind.since)
+        .ok_or_else(|| TGT_10.rejected(Kind::UnknownKind, format!("Unknown target name {name}")))?;
+    Ok(Target {
+        release,
+        kind: name.into(),
+        device_type: kind.device_type,
+        tag: String::new(),
+        keys: keys(minor, kind, &words),
+        host: None,
+        attrs: attrs(minor, kind, &words),
+    })
+}
+
+/// TGT-14: the words of the user behind others, but for those that are there already.
+fn behind<'t>(first: &[&'t str], words: &[&'t str]) -> Vec<&'t str> {
+    let own = words.iter().filter(|word| !first.contains(word));
+    first.iter().chain(own).copied().collect()
+}
+
+/// TGT-12: the device comes before the keys of the name, since what is more special is looked up first.
+fn keys(minor: u8, kind: &EarlyKind, words: &[&str]) -> Vec<String> {
+    let mut keys = Vec::new();
+    // 0.6 has a word for keys, and adds devices where they are met and the last of them once more.
+    if minor == 6 {
+        for word in words {
+            if let Some(list) = word.strip_prefix("-keys=") {
+                keys.extend(items(list));
+            } else if let Some(device) = word.strip_prefix("-device=") {
+                keys.push(device);
+            }
+        }
+    }
+    keys.extend(device_of(minor, words).filter(|device| !device.is_empty()));
+    let own: &[&str] = match (minor, kind.name) {
+        // TGT-13: schedules for OpenCL were those of ROCm.
+        (2 | 3, "opencl") => &["rocm", "gpu"],
+        (2, "metal") => &["gpu"],
+        _ => kind.keys,
+    };
+    keys.extend(own);
+    keys.into_iter().map(Into::into).collect()
+}
+
+/// TGT-13.
+fn attrs(minor: u8, kind: &EarlyKind, words: &[&str]) -> BTreeMap<String, Value> {
+    let device = device_of(minor, words).unwrap_or_default();
+    let threads = match kind.threads {
+        1024 if minor < 6 => 512,
+        threads => threads,
+    };
+    // TGT-13: renamed in 0.4.
+    let is_intel = match minor {
+        2 => false,
+        3 => device == "intel_gpu",
+        _ => device == "intel_graphics",
+    };
+    let warp = match is_intel && matches!(kind.name, "rocm" | "opencl") {
+        true => 16,
+        false => kind.warp,
+    };
+    let mut attrs = BTreeMap::new();
+    attrs.insert("thread_warp_size".into(), warp.into());
+    // Python of 0.2 has no such attribute where nothing is known.
+    if threads > 1 || minor > 2 {
+        attrs.insert("max_num_threads".into(), threads.into());
+    }
+    if !device.is_empty() {
+        attrs.insert("device".into(), device.into());
+    }
+    let libs: Vec<&str> = words
+        .iter()
+        .filter_map(|word| word.strip_prefix("-libs="))
+        .flat_map(|list| match minor {
+            2 => value_of_0_2(list).split(',').collect(),
+            _ => items(list),
+        })
+        .collect();
+    if !libs.is_empty() {
+        attrs.insert("libs".into(), libs.into());
+    }
+    if !words.is_empty() {
+        attrs.insert("options".into(), words.into());
+    }
+    attrs
+}
+
+/// TGT-12: the last one.
+fn device_of<'t>(minor: u8, words: &[&'t str]) -> Option<&'t str> {
+    let mut devices = words
+        .iter()
+        .filter_map(|word| word.strip_prefix("-device="));
+    devices.next_back().map(|device| match minor {
+        2 => value_of_0_2(device),
+        _ => device,
+    })
+}
+
+/// Python of 0.2 splits a word at every equals sign, and takes the second part.
+fn value_of_0_2(text: &str) -> &str {
+    text.split('=').next().unwrap_or_default()
+}
+
+/// Between commas; nothing behind the last comma is no item.
+fn items(list: &str) -> Vec<&str> {
+    let mut items: Vec<&str> = list.split(',').collect();
+    if items.last().is_some_and(|last| last.is_empty()) {
+        items.pop();
+    }
+    items
+}
