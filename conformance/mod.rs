@@ -81,7 +81,10 @@ pub(crate) mod payload {
 
 /// The chapter `rpc`.
 pub(crate) mod rpc {
+    pub(in crate::conformance) mod functions;
     pub(crate) mod ops;
+    mod pipe;
+    pub(in crate::conformance) mod session;
 }
 
 /// The chapter `target`.

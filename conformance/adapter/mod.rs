@@ -13,6 +13,7 @@ pub(crate) mod legacy;
 pub mod liar;
 pub(super) mod library;
 pub mod protocol;
+mod rpc;
 pub(crate) mod view;
 
 use serde_json::Value;
@@ -173,7 +174,7 @@ impl Default for Limits {
 }
 
 /// The adapters, for help texts.
-pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..] | legacy:LIB[,LIB..][@RELEASE] | device:NAME[:ID] | liar:NAME";
+pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..] | legacy:LIB[,LIB..][@RELEASE] | rpc:HOST:PORT[/KEY][@RELEASE] | device:NAME[:ID] | liar:NAME";
 
 /// Opens `spec`, such as `builtin` or `exec:python3 testee.py`.
 ///
@@ -185,6 +186,11 @@ pub fn open(spec: &str, limits: Limits) -> Result<Box<dyn Adapter>, String> {
     match scheme {
         "builtin" => Ok(Box::new(InProcess(builtin::BuiltinTestee))),
         "exec" => Ok(Box::new(exec::Exec::command(rest, limits)?)),
+        // It is in a process of its own already.
+        "rpc" => Ok(Box::new(InProcess(rpc::LiveServer::open(
+            rest,
+            limits.timeout,
+        )?))),
         // What may crash or hang does so in a process of its own.
         _ => {
             worker_exists(spec)?;
@@ -206,6 +212,10 @@ pub fn worker(spec: &str) -> Result<Box<dyn Testee>, String> {
     match scheme {
         "builtin" => Ok(Box::new(builtin::BuiltinTestee)),
         "device" => Ok(Box::new(device::DeviceUnderTest::open(rest)?)),
+        "rpc" => Ok(Box::new(rpc::LiveServer::open(
+            rest,
+            Limits::default().timeout,
+        )?)),
         "legacy" => Ok(Box::new(legacy::Legacy::open(rest)?)),
         "ffi" => Ok(Box::new(ffi::Ffi::open(rest)?)),
         _ => Ok(Box::new(rest.parse::<liar::Liar>()?)),
@@ -218,6 +228,7 @@ fn worker_exists(spec: &str) -> Result<(), String> {
     match scheme {
         "builtin" => Ok(()),
         "device" => device::parse(rest).map(drop),
+        "rpc" => rpc::parse(rest),
         "ffi" => libraries_exist(scheme, rest),
         "legacy" => libraries_exist(scheme, legacy::with_release(rest)?.0),
         "liar" => rest.parse::<liar::Liar>().map(drop),

@@ -30,6 +30,11 @@ pub(crate) const OPS: &[Op] = &[
         help: "the arguments of rpc.decode; returns where each field lies, its name, its rule and its value",
         run: Handler::Here(fields),
     },
+    Op {
+        name: "rpc.session",
+        help: "`value`: requests of a client, one after the other; `release`: of the client; `hello`, `begins`, `texts`, `server`: how the server is started; returns the answer to the hello, an answer to each request, and who ended the session",
+        run: Handler::Here(super::session::session),
+    },
 ];
 
 /// The fields of a message, as far as it can be read.

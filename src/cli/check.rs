@@ -18,7 +18,7 @@ use tvmspec::release::Release;
 
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
-    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..], legacy:LIB[,LIB..][@RELEASE], device:NAME, liar:NAME
+    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..], legacy:LIB[,LIB..][@RELEASE], rpc:HOST:PORT[/KEY][@RELEASE], device:NAME, liar:NAME
     #[arg(long = "impl", value_name = "SPEC", default_value = "builtin")]
     implementation: String,
     /// Only cases of this chapter; may be repeated

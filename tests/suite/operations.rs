@@ -109,12 +109,15 @@ fn every_request_and_expectation_has_the_described_form() {
 fn a_request_with_another_argument_has_not_the_described_form() {
     for chapter in described() {
         let schema = schema(chapter);
+        let mut validators = BTreeMap::new();
         for case in Suite::embedded()
             .cases
             .iter()
             .filter(|case| case.op.starts_with(&format!("{chapter}.")))
         {
-            let validator = validator(&schema, &case.op);
+            let validator = validators
+                .entry(case.op.clone())
+                .or_insert_with(|| validator(&schema, &case.op));
             let mut args = case.request();
             args.as_object_mut()
                 .unwrap()

@@ -1,0 +1,214 @@
+//! What a server has beside the functions of servers, so that cases can see every value go there and come back.
+//!
+//! | function | takes | returns |
+//! |---|---|---|
+//! | `tvmspec.rpc.echo` | a value | the same |
+//! | `tvmspec.rpc.true` | | true |
+//! | `tvmspec.rpc.text` | | a string of three bytes, the second of which is a NUL |
+//! | `tvmspec.rpc.raise` | kind and message of an error | raises it |
+//! | `tvmspec.rpc.adder` | an integer | a function that adds it to its argument |
+//! | `tvmspec.rpc.array` | values | an array of them |
+//! | `tvmspec.rpc.module` | | a module with a function `double` and no other |
+//! | `tvmspec.rpc.counted` | an integer | a tensor of as many `float32`: 0, 1, 2 and so on |
+//! | `tvmspec.rpc.constant` | | a tensor of one `float32`, 1.5, that nothing may write to |
+//! | `tvmspec.rpc.fields` | a tensor | what it says of itself, as text: device, type, extents, bytes |
+//! | `tvmspec.rpc.double` | a tensor of `float32` | nothing: it doubles the elements |
+//! | `tvmspec.rpc.length` | an array | how many values it has |
+//! | `tvmspec.rpc.living` | | how many functions of `adder` there are |
+//! | `tvmspec.rpc.calls` | | how often it was called, this call included |
+//!
+//! The last two count what is of their session.
+
+use crate::device::byte_size;
+use crate::function::{Error, ErrorKind, Function, Result, registry};
+use crate::module::{Module, ModuleKind};
+use crate::object::{Array, Tensor};
+use crate::release::Release;
+use crate::tensor::Dtype;
+use crate::value::{Any, AnyView, DLDevice, DLTensor, Str, cast, dtype_to_text};
+use std::cell::Cell;
+use std::sync::Once;
+
+/// What their names begin with.
+pub(in crate::conformance) const PREFIX: &str = "tvmspec.rpc.";
+
+/// Registers them in this process, once.
+pub(super) fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for (name, function) in all() {
+            // A name that is taken is one of a user, whose function then fails the cases.
+            drop(registry::register(
+                &format!("{PREFIX}{name}"),
+                function,
+                false,
+            ));
+        }
+    });
+}
+
+fn all() -> [(&'static str, Function); 14] {
+    [
+        (
+            "echo",
+            Function::from_packed(|args| Ok(first(args)?.to_any())),
+        ),
+        ("true", Function::from_packed(|_| Ok(true.into()))),
+        ("text", Function::from_packed(|_| Ok("a\0b".into()))),
+        ("raise", Function::from_typed(raise)),
+        (
+            "adder",
+            Function::from_typed(|added: i64| Any::from(adder(added).into_object())),
+        ),
+        (
+            "array",
+            Function::from_packed(|args| {
+                Ok(Array::from_iter(args.iter().map(|arg| arg.to_any())).into())
+            }),
+        ),
+        (
+            "module",
+            Function::from_packed(|_| Ok(Module::new(Doubler).into())),
+        ),
+        ("counted", Function::from_typed(counted)),
+        ("constant", Function::from_packed(|_| constant())),
+        (
+            "fields",
+            Function::from_packed(|args| Ok(fields(tensor(first(args)?)?)?.into())),
+        ),
+        (
+            "double",
+            Function::from_packed(|args| double(tensor(first(args)?)?)),
+        ),
+        (
+            "length",
+            Function::from_typed(|array: Array| array.len() as i64),
+        ),
+        ("living", Function::from_packed(|_| Ok(LIVING.get().into()))),
+        ("calls", Function::from_packed(|_| Ok(called().into()))),
+    ]
+}
+
+fn first<'a, 'v>(args: &'a [AnyView<'v>]) -> Result<&'a AnyView<'v>> {
+    args.first()
+        .ok_or_else(|| Error::new(ErrorKind::Type, "one argument is needed"))
+}
+
+fn raise(kind: Str, message: Str) -> Result<Any> {
+    let (kind, message) = (kind.to_text(), message.to_text());
+    Err(Error::new(ErrorKind::from(&*kind), message.as_bytes()))
+}
+
+// A session has a thread of its own, which drops what is left of it.
+thread_local! {
+    /// How many functions of `adder` there are.
+    static LIVING: Cell<i64> = const { Cell::new(0) };
+    /// How often `calls` was called.
+    static CALLS: Cell<i64> = const { Cell::new(0) };
+}
+
+fn called() -> i64 {
+    CALLS.set(CALLS.get() + 1);
+    CALLS.get()
+}
+
+/// Counts itself.
+struct Counted;
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        LIVING.set(LIVING.get() - 1);
+    }
+}
+
+fn adder(added: i64) -> Function {
+    LIVING.set(LIVING.get() + 1);
+    let counted = Counted;
+    Function::from_packed(move |args| {
+        let _ = &counted;
+        Ok(i64::try_from(*first(args)?)?.wrapping_add(added).into())
+    })
+}
+
+struct Doubler;
+
+impl ModuleKind for Doubler {
+    fn kind(&self) -> &str {
+        "tvmspec.rpc"
+    }
+
+    fn function(&self, _module: &Module, name: &str) -> Result<Option<Function>> {
+        Ok((name == "double").then(|| Function::from_typed(|value: i64| value.wrapping_mul(2))))
+    }
+}
+
+fn counted(length: i64) -> Result<Any> {
+    let length = u16::try_from(length).map_err(|_| Error::new(ErrorKind::Value, "too long"))?;
+    let elements: Vec<f32> = (0..length).map(f32::from).collect();
+    Ok(Tensor::from_slice(&elements, &[length.into()])?.into())
+}
+
+/// The element of the constant.
+static CONSTANT: f32 = 1.5;
+
+fn constant() -> Result<Any> {
+    let mut shape = [1];
+    let dl = DLTensor {
+        data: (&raw const CONSTANT).cast_mut().cast(),
+        device: DLDevice::CPU,
+        ndim: 1,
+        dtype: Dtype::scalar(2, 32).into(),
+        shape: shape.as_mut_ptr(),
+        strides: std::ptr::null_mut(),
+        byte_offset: 0,
+    };
+    // SAFETY: one extent, which is copied, over one element that lives as long as the process; nothing writes to a constant.
+    Ok(unsafe { Tensor::over_constant(dl, Box::new(|| {})) }.into())
+}
+
+/// The tensor that an argument describes.
+fn tensor<'a>(view: &AnyView<'a>) -> Result<&'a DLTensor> {
+    let tensor = cast::<*mut DLTensor>(*view)?;
+    // SAFETY: an argument of this type points to a description that lives as long as the view.
+    Ok(unsafe { &*tensor })
+}
+
+/// The first byte of a tensor on the CPU, and how many it has.
+fn memory(tensor: &DLTensor) -> Result<(*mut u8, usize)> {
+    let wrong = || Error::new(ErrorKind::Value, "a tensor on the CPU is needed");
+    if tensor.device != DLDevice::CPU {
+        return Err(wrong());
+    }
+    // SAFETY: the argument of a call, whose extents are there for it.
+    let shape = unsafe { tensor.shape() };
+    let size = byte_size(shape, Dtype::from(tensor.dtype), Release::LAST).ok_or_else(wrong)?;
+    let offset = usize::try_from(tensor.byte_offset).map_err(|_| wrong())?;
+    Ok((tensor.data.cast::<u8>().wrapping_add(offset), size))
+}
+
+fn fields(tensor: &DLTensor) -> Result<String> {
+    let (start, size) = memory(tensor)?;
+    let bytes = match size {
+        0 => &[][..],
+        // SAFETY: the tensor has as many bytes, and lives for the call.
+        _ => unsafe { std::slice::from_raw_parts(start, size) },
+    };
+    // SAFETY: as in `memory`.
+    let shape = unsafe { tensor.shape() };
+    let shape: Vec<String> = shape.iter().map(i64::to_string).collect();
+    let dtype = dtype_to_text(tensor.dtype)?;
+    let bytes: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{dtype} [{}] {bytes}", shape.join(", ")))
+}
+
+fn double(tensor: &DLTensor) -> Result<Any> {
+    let (start, size) = memory(tensor)?;
+    for at in (0..size / 4).map(|at| at * 4) {
+        let element = start.wrapping_add(at).cast::<f32>();
+        // SAFETY: one of the elements of the tensor, which may lie at any address.
+        let value = unsafe { element.read_unaligned() };
+        // SAFETY: as above; the function may write to its argument.
+        unsafe { element.write_unaligned(value * 2.0) };
+    }
+    Ok(Any::none())
+}

@@ -1,0 +1,131 @@
+//! Both ends of a connection in this process: what one writes the other reads.
+
+use crate::rpc::transport::RpcStream;
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One end. It closes both directions when it goes.
+pub(super) struct PipeEnd {
+    incoming: Arc<OneWay>,
+    outgoing: Arc<OneWay>,
+    limit: Mutex<Option<Duration>>,
+}
+
+/// Bytes that were written and not read.
+#[derive(Default)]
+struct OneWay {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    bytes: VecDeque<u8>,
+    is_closed: bool,
+}
+
+/// The two ends.
+pub(super) fn ends() -> (PipeEnd, PipeEnd) {
+    let (one, other) = (Arc::new(OneWay::default()), Arc::new(OneWay::default()));
+    let end = |incoming: &Arc<OneWay>, outgoing: &Arc<OneWay>| PipeEnd {
+        incoming: Arc::clone(incoming),
+        outgoing: Arc::clone(outgoing),
+        limit: Mutex::new(None),
+    };
+    (end(&one, &other), end(&other, &one))
+}
+
+impl OneWay {
+    /// A panic leaves the bytes whole.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+}
+
+impl PipeEnd {
+    /// The direction away from here, for what writes beside the owner of the end.
+    pub(super) fn writer(&self) -> PipeWriter {
+        PipeWriter(Arc::clone(&self.outgoing))
+    }
+}
+
+/// The direction away from an end, beside what else writes to it.
+pub(super) struct PipeWriter(Arc<OneWay>);
+
+impl PipeWriter {
+    /// Writes; false where the other end is gone.
+    pub(super) fn write(&self, bytes: &[u8]) -> bool {
+        let mut waiting = self.0.lock();
+        if waiting.is_closed {
+            return false;
+        }
+        waiting.bytes.extend(bytes);
+        self.0.changed.notify_all();
+        true
+    }
+
+    /// Nothing more is written.
+    pub(super) fn close(&self) {
+        self.0.close();
+    }
+}
+
+impl Read for PipeEnd {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let limit = *self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        let mut waiting = self.incoming.lock();
+        while waiting.bytes.is_empty() && !waiting.is_closed {
+            waiting = match deadline {
+                None => self
+                    .incoming
+                    .changed
+                    .wait(waiting)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                    let waited = self.incoming.changed.wait_timeout(waiting, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        waiting.bytes.read(buffer)
+    }
+}
+
+impl Write for PipeEnd {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.writer().write(bytes) {
+            true => Ok(bytes.len()),
+            false => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl RpcStream for PipeEnd {
+    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        *self.limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
+        Ok(())
+    }
+}
+
+impl Drop for PipeEnd {
+    fn drop(&mut self) {
+        self.incoming.close();
+        self.outgoing.close();
+    }
+}

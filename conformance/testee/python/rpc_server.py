@@ -1,0 +1,108 @@
+"""A server of TVM with the functions that the suite calls, for `tvmspec check --impl rpc:HOST:PORT@RELEASE --chapter rpc`.
+
+    python3 conformance/testee/python/rpc_server.py [PORT]
+
+It runs the listening loop of the tvm that Python finds, of 0.8 or later. A loop that ends, as those from 0.17 on do behind a session
+that fails, is started anew, so that the cases behind it are judged too. The functions are those of conformance/rpc/functions.rs.
+"""
+
+import builtins
+import os
+import socket
+import sys
+
+import numpy
+import tvm
+from tvm.rpc import server
+
+if hasattr(tvm.runtime, "Tensor"):  # 0.22 on
+    import tvm_ffi
+
+    register = tvm_ffi.register_global_func
+else:
+    register = tvm.register_func
+
+CALLS = [0]
+LIVING = [0]
+
+
+class Counted:
+    def __init__(self):
+        LIVING[0] += 1
+
+    def __del__(self):
+        LIVING[0] -= 1
+
+
+def adder(added):
+    counted = Counted()
+    return lambda value: (counted, value + added)[1]
+
+
+def error(kind, message):
+    raise getattr(builtins, kind, type(kind, (Exception,), {}))(message)
+
+
+def counted(length):
+    elements = numpy.arange(length, dtype="float32")
+    return tvm.runtime.tensor(elements) if hasattr(tvm.runtime, "Tensor") else tvm.nd.array(elements)
+
+
+def array_of(tensor):
+    return tensor.numpy() if hasattr(tensor, "numpy") else tensor.asnumpy()
+
+
+def fields(tensor):
+    array = array_of(tensor)
+    return f"{array.dtype} {list(array.shape)} {array.tobytes().hex()}"
+
+
+def double(tensor):
+    tensor.copyfrom(array_of(tensor) * 2)
+
+
+def calls(*_):
+    CALLS[0] += 1
+    return CALLS[0]
+
+
+def array(*values):
+    return tvm.runtime.convert(list(values))
+
+
+FUNCTIONS = {
+    "echo": lambda value: value,
+    "true": lambda: True,
+    "text": lambda: "a\0b",
+    "raise": error,
+    "adder": adder,
+    "array": array,
+    "counted": counted,
+    "fields": fields,
+    "double": double,
+    "length": len,
+    "living": lambda: LIVING[0],
+    "calls": calls,
+}
+
+
+def main(port):
+    for name, function in FUNCTIONS.items():
+        register("tvmspec.rpc." + name, function, override=True)
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    listener.listen(16)
+    port = listener.getsockname()[1]
+    print(f"tvm {tvm.__version__} at 127.0.0.1:{port}", flush=True)
+    while True:
+        child = os.fork()
+        if child == 0:
+            try:
+                server._listen_loop(listener, port, "", None, None, None)
+            finally:
+                os._exit(1)
+        os.waitpid(child, 0)
+
+
+main(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
