@@ -19,6 +19,12 @@ pub(crate) struct ProxyArgs {
     /// The one server, or tracker, that every connection leads to
     #[arg(long, value_name = "HOST:PORT")]
     to: Option<String>,
+    /// Report servers to this tracker, so that its clients get them; they come with the key that the tracker hands out
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "to")]
+    tracker: Option<String>,
+    /// Let peers in by a WebSocket at this port too, as programs in browsers do, with path /ws; 0 for any
+    #[arg(long, value_name = "PORT", conflicts_with = "to")]
+    web_port: Option<u16>,
     /// Write what client and server write to session-N.client.bin and session-N.server.bin there, which `rpc-decode` reads
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
@@ -44,13 +50,18 @@ pub(crate) fn run(args: ProxyArgs) -> Result<Exit, CliError> {
     let options = ProxyOptions {
         to,
         capture: args.capture,
+        tracker: args.tracker,
+        web: args.web_port.map(|port| SocketAddr::new(args.host, port)),
         ..ProxyOptions::default()
     };
     let address = SocketAddr::new(args.host, args.port);
     let server = ProxyServer::bind(address, options);
     let server = server.map_err(|why| format!("{address}: {why}"))?;
     let handle = server.handle()?;
-    output::stream(|out| writeln!(out, "proxy at {}", handle.address()))?;
+    output::stream(|out| match handle.web_address() {
+        Some(web) => writeln!(out, "proxy at {}, WebSockets at {web}", handle.address()),
+        None => writeln!(out, "proxy at {}", handle.address()),
+    })?;
     super::interrupt::on_interrupt(move || handle.stop());
     server.run(|event| output::note(format_args!("{}", line(event))))?;
     Ok(Exit::Good)
@@ -68,6 +79,7 @@ fn line(event: &ProxyEvent) -> String {
                 "session {number} is over: {client} bytes of the client, {server} of the server"
             )
         }
+        ProxyEvent::Tracker(why) => format!("tracker: {why}"),
         ProxyEvent::Closed(peer, why) => format!("{peer} is closed out: {why}"),
     }
 }

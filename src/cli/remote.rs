@@ -1,4 +1,5 @@
-//! Devices of the command line: those of this machine by name, those of servers as `rpc://host:port/key#cpu:0`.
+//! Devices of the command line: those of this machine by name, those of servers as `rpc://host:port/key#cpu:0`, or
+//! `rpc-tracker://host:port/key#cpu:0` for one that a tracker hands out.
 
 use super::CliError;
 use std::path::Path;
@@ -24,7 +25,10 @@ impl Places {
     /// A text that names no device (VAL-13), a server that is not there, or devices of several places.
     pub(crate) fn of<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
         #[cfg(feature = "rpc")]
-        if texts.iter().any(|text| is_remote(text.as_ref())) {
+        if texts
+            .iter()
+            .any(|text| RemoteAddress::is_remote(text.as_ref()))
+        {
             return Places::of_server(texts);
         }
         let devices = texts.iter().map(|text| local(text.as_ref()));
@@ -42,14 +46,23 @@ impl Places {
     /// As [`Places::of`].
     #[cfg(feature = "rpc")]
     fn of_server<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
+        // With devices of this process among them the text of one of these is not of the form.
         let addresses = texts.iter().map(|text| RemoteAddress::parse(text.as_ref()));
         let addresses: Vec<RemoteAddress> =
             addresses.collect::<Result<_, _>>().map_err(CliError::of)?;
         let [first, rest @ ..] = addresses.as_slice() else {
             return Err(CliError::new("no device is named"));
         };
-        let server =
-            |address: &RemoteAddress| (address.host.clone(), address.port, address.key.clone());
+        let server = |address: &RemoteAddress| {
+            let RemoteAddress {
+                host,
+                port,
+                key,
+                tracker,
+                ..
+            } = address.clone();
+            (host, port, key, tracker)
+        };
         // One process runs a model: memory of two servers meets on the host alone.
         if rest.iter().any(|other| server(other) != server(first)) {
             return Err(CliError::new(
@@ -87,12 +100,6 @@ impl Places {
         let _ = path;
         Ok(None)
     }
-}
-
-/// Whether a text names a device of a server.
-#[cfg(feature = "rpc")]
-fn is_remote(text: &str) -> bool {
-    text.starts_with(RemoteAddress::SCHEME)
 }
 
 /// A device of this machine.

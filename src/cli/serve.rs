@@ -16,6 +16,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
+use tvmspec::rpc::server::await_pair;
+use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
 
 /// Any client that reaches the port may use what the options allow. Without --allow-load that is files of its own, memory and the
 /// functions of servers; with it, everything that this user may do.
@@ -39,6 +41,14 @@ pub(crate) struct ServeArgs {
     /// Offer this server to the clients of a tracker, under --key; each offer is good for one client
     #[arg(long, value_name = "HOST:PORT", requires = "key")]
     tracker: Option<String>,
+    /// Wait for clients at a proxy, under --key, and listen at no port
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        requires = "key",
+        conflicts_with = "tracker"
+    )]
+    proxy: Option<String>,
     /// How many sessions there are at a time; other clients wait
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     sessions: u32,
@@ -52,9 +62,20 @@ pub(crate) struct ServeArgs {
 ///
 /// No port can be had, or no process can be started for sessions.
 pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
-    let listener = bind(args.host, args.port, args.port_end)?;
     let program = std::env::current_exe()?;
     let running = Arc::new(RunningSessions::default());
+    if let Some(proxy) = args.proxy {
+        drain_at_signal(running.clone())?;
+        writeln!(io::stdout(), "serving through {proxy}")?;
+        let line = ProxyLine {
+            proxy,
+            key: args.key,
+            sessions: args.sessions as usize,
+            program,
+        };
+        line.keep(&args.permits, &running);
+    }
+    let listener = bind(args.host, args.port, args.port_end)?;
     drain_at_signal(running.clone())?;
     let address = listener.local_addr()?;
     let mut out = io::stdout();
@@ -97,12 +118,87 @@ pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
                 None => vec![args.key.clone()],
             },
             name: args.key.clone(),
+            paired: None,
         };
         if let Err(error) = session.start(&program, stream, &args.permits, &running) {
             output::note(format_args!(
                 "session {number} from {peer}: not started: {error}"
             ));
         }
+    }
+}
+
+/// What a server does at a proxy.
+struct ProxyLine {
+    /// The proxy, as `HOST:PORT`.
+    proxy: String,
+    key: String,
+    /// How many sessions there are at a time.
+    sessions: usize,
+    program: std::path::PathBuf,
+}
+
+/// How long a proxy that is gone, or has another server of the key, is left alone.
+const PROXY_PAUSE: Duration = Duration::from_secs(2);
+
+impl ProxyLine {
+    /// Waits for clients, one at a time: a proxy has one server of a key that waits. The thread of the signal ends the process.
+    fn keep(&self, permits: &SessionArgs, running: &Arc<RunningSessions>) -> ! {
+        let mut last = String::new();
+        let mut number = 0;
+        loop {
+            running.await_slot(self.sessions);
+            if running.is_draining() {
+                running.pause(PROXY_PAUSE);
+                continue;
+            }
+            match self.pair() {
+                Ok((stream, client)) => {
+                    last.clear();
+                    number += 1;
+                    if let Err(error) = self.begin(number, stream, client, permits, running) {
+                        output::note(format_args!("session {number}: not started: {error}"));
+                    }
+                }
+                // Ten minutes without a client are nothing to report.
+                Err(error) if error.kind() == TIMEOUT => {}
+                Err(error) => {
+                    let error = error.reason();
+                    if error != last {
+                        output::note(format_args!("proxy {}: {error}", self.proxy));
+                        last = error;
+                    }
+                    running.pause(PROXY_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// A connection that the proxy has paired, and the key of the client.
+    fn pair(&self) -> tvmspec::function::Result<(TcpStream, String)> {
+        let gone = |error: io::Error| tvmspec::function::Error::new(CLOSED, error.to_string());
+        let mut stream = TcpStream::connect(&*self.proxy).map_err(gone)?;
+        let client = await_pair(&mut stream, &self.key)?;
+        Ok((stream, client))
+    }
+
+    /// Starts the session.
+    fn begin(
+        &self,
+        number: u64,
+        stream: TcpStream,
+        client: String,
+        permits: &SessionArgs,
+        running: &Arc<RunningSessions>,
+    ) -> io::Result<()> {
+        let session = SessionProcess {
+            number,
+            peer: stream.peer_addr()?,
+            keys: Vec::new(),
+            name: self.key.clone(),
+            paired: Some(client),
+        };
+        session.start(&self.program, stream, permits, running)
     }
 }
 
@@ -131,6 +227,8 @@ struct SessionProcess {
     keys: Vec<String>,
     /// The same without what a tracker hands out with it.
     name: String,
+    /// The key of the client that a proxy has paired with this server.
+    paired: Option<String>,
 }
 
 impl SessionProcess {
@@ -156,6 +254,7 @@ impl SessionProcess {
             .arg(directory.path())
             .args(self.keys.iter().map(|key| format!("--key={key}")))
             .arg(format!("--name={}", self.name))
+            .args(self.paired.iter().map(|key| format!("--paired={key}")))
             .args(permits.to_arguments())
             .current_dir(directory.path())
             .stdin(Stdio::from(OwnedFd::from(stream)))

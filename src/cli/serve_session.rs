@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tvmspec::release::Release;
 use tvmspec::rpc::Protocol;
-use tvmspec::rpc::server::{ServerOptions, SessionReport, SessionWatch, serve};
+use tvmspec::rpc::server::{ServerOptions, SessionReport, SessionWatch, serve, serve_paired};
 use tvmspec::rpc::transport::RpcStream;
 
 /// What a session permits.
@@ -88,6 +88,9 @@ pub(crate) struct ServeSessionArgs {
     /// The key that the answer has
     #[arg(long, default_value = "")]
     name: String,
+    /// The hello was a proxy's to read: the key of the client
+    #[arg(long)]
+    paired: Option<String>,
     #[command(flatten)]
     permits: SessionArgs,
 }
@@ -145,7 +148,10 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         }
         std::process::exit(0);
     });
-    let report = serve(stream, &options);
+    let report = match &args.paired {
+        Some(key) => serve_paired(stream, key, &options),
+        None => serve(stream, &options),
+    };
     line(&text_of(&report));
     // Without unloading what the client loaded: it is the client's code, and nothing needs its end.
     std::process::exit(0);

@@ -5,15 +5,12 @@ use super::output;
 use super::serve::RunningSessions;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tvmspec::release::Release;
-use tvmspec::rpc::{
-    Progress, TrackerHello, TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest,
-};
-use tvmspec::wire::{Cursor, Writer};
+use tvmspec::function::Error;
+use tvmspec::rpc::tracker::TrackerClient;
+use tvmspec::rpc::transport::CLOSED;
+use tvmspec::rpc::{TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest};
 
 /// How often the tracker is asked, as by the servers of Python.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -67,6 +64,7 @@ impl TrackerLine {
         while !self.running.is_draining() {
             // It returns when the server drains. The tracker withdraws an offer when its connection ends.
             let Err(error) = self.serve() else { return };
+            let error = error.reason();
             // A tracker that is not there would fill the log.
             if error != last {
                 output::note(format_args!("tracker {}: {error}", self.tracker));
@@ -77,8 +75,8 @@ impl TrackerLine {
     }
 
     /// One connection.
-    fn serve(&self) -> Result<(), String> {
-        let mut connection = TrackerConnection::open(&self.tracker)?;
+    fn serve(&self) -> Result<(), Error> {
+        let mut connection = TrackerClient::connect(&*self.tracker)?;
         let address = Some((None, self.port));
         let key = format!("server:{}", self.key);
         connection.order(&TrackerRequest::UpdateInfo(TrackerPeer { key, address }))?;
@@ -104,7 +102,10 @@ impl TrackerLine {
             self.running.pause(PERIOD);
             let pending = match connection.ask(&TrackerRequest::PendingMatchKeys)? {
                 TrackerReply::MatchKeys(keys) => keys,
-                other => return Err(format!("it answers {other:?}")),
+                other => {
+                    let text = format!("the tracker answers {other:?}");
+                    return Err(Error::new(CLOSED, text));
+                }
             };
             // The session that began is the reserved one.
             for _ in before..self.running.count() {
@@ -122,90 +123,7 @@ impl TrackerLine {
 }
 
 /// A number from 0 to 1, as the keys of Python's servers have it.
-fn random() -> f64 {
+pub(super) fn random() -> f64 {
     let number = RandomState::new().build_hasher().finish();
     number as f64 / u64::MAX as f64
-}
-
-/// A connection to a tracker.
-struct TrackerConnection {
-    stream: TcpStream,
-    buffer: Vec<u8>,
-}
-
-impl TrackerConnection {
-    /// Connects and says hello. The number goes out alone: trackers take the first bytes that come in for it.
-    fn open(address: &str) -> Result<TrackerConnection, String> {
-        let mut why = format!("`{address}` has no address");
-        for address in address
-            .to_socket_addrs()
-            .map_err(|error| error.to_string())?
-        {
-            match TcpStream::connect_timeout(&address, Duration::from_secs(10)) {
-                Ok(stream) => {
-                    // Answers to a server come at once.
-                    let limit = Some(Duration::from_secs(10));
-                    let set = stream.set_read_timeout(limit);
-                    set.and(stream.set_write_timeout(limit))
-                        .map_err(|error| error.to_string())?;
-                    let mut connection = TrackerConnection {
-                        stream,
-                        buffer: Vec::new(),
-                    };
-                    let mut out = Writer::new();
-                    TrackerHello.write(&mut out);
-                    connection.write(&out.into_bytes())?;
-                    connection.read(TrackerHello::read)?;
-                    return Ok(connection);
-                }
-                Err(error) => why = error.to_string(),
-            }
-        }
-        Err(why)
-    }
-
-    /// A request that is done or fails.
-    fn order(&mut self, request: &TrackerRequest) -> Result<(), String> {
-        match self.ask(request)? {
-            TrackerReply::Success => Ok(()),
-            other => Err(format!("it answers {other:?}")),
-        }
-    }
-
-    fn ask(&mut self, request: &TrackerRequest) -> Result<TrackerReply, String> {
-        let mut out = Writer::new();
-        let written = request.write(Release::LAST, &mut out);
-        written.map_err(|broken| broken.to_string())?;
-        self.write(&out.into_bytes())?;
-        self.read(TrackerReply::read)
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
-        self.stream
-            .write_all(bytes)
-            .map_err(|error| error.to_string())
-    }
-
-    /// Reads until a message is whole.
-    fn read<T>(
-        &mut self,
-        read: impl Fn(&mut Cursor<'_>) -> Result<Progress<T>, tvmspec::rule::Violation>,
-    ) -> Result<T, String> {
-        let mut piece = [0; 4096];
-        loop {
-            let mut cursor = Cursor::new(&self.buffer);
-            if let Progress::Whole(value) =
-                read(&mut cursor).map_err(|broken| broken.to_string())?
-            {
-                let left = cursor.remaining();
-                self.buffer.drain(..self.buffer.len() - left);
-                return Ok(value);
-            }
-            match self.stream.read(&mut piece) {
-                Ok(0) => return Err("it closed the connection".to_owned()),
-                Ok(count) => self.buffer.extend(piece.iter().take(count)),
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-    }
 }

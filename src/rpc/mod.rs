@@ -15,12 +15,12 @@
 //! | `format/tracker`, `format/tracker_request`, `format/tracker_reply` | [`TrackerHello`], [`TrackerRequest`], [`TrackerReply`] | RPC-50 .. RPC-58 |
 //! | `format/proxy` | what a proxy reads in a hello | RPC-70 |
 //! | `format/web_socket`, `format/web_socket_upgrade` | [`WebSocketRequest`], [`WebSocketAnswer`], [`WebSocketFrame`] | RPC-74 .. RPC-79 |
-//! | `proxy/` | a proxy that runs; feature `rpc` | RPC-70 .. RPC-73 |
+//! | `proxy/` | a proxy that runs; feature `rpc` | RPC-67, RPC-70 .. RPC-79 |
 //! | `tracker/` | a tracker that runs; feature `rpc` | RPC-60 .. RPC-66 |
 //! | `format/json`, `format/relay_json` | the JSON forms | |
 //! | `client/` | a session with a server, and what it hands out; feature `rpc` | RPC-100 .. RPC-102 |
 //! | `transport` | `Transport`: hellos and packets over a blocking stream; feature `rpc` | RPC-10, RPC-13, RPC-16 |
-//! | `server/` | `server::serve`: one session; feature `rpc` | RPC-80 .. RPC-93 |
+//! | `server/` | `server::serve`: one session; feature `rpc` | RPC-80 .. RPC-94 |
 //!
 //! The encoding of arguments changed in 0.21, and the version that both sides compare did not: bytes do not say which release
 //! wrote them. A caller states it, in a [`Protocol`].

@@ -1,13 +1,15 @@
-//! Devices of servers as text: `rpc://host:port/key#cpu:0`.
+//! Devices of servers as text: `rpc://host:port/key#cpu:0`, `rpc-tracker://host:port/key#cpu:0`.
 
+use super::super::tracker::TrackerClient;
+use super::super::transport::{CLOSED, TIMEOUT};
 use super::session::{RemoteHop, Session, SessionOptions};
 use crate::device::Device;
 use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
 use crate::value::device_from_text;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A server, how it is spoken to, and one of its devices.
+/// A server, how it is spoken to, and one of its devices; or a tracker, and the server of a key that it hands out.
 ///
 /// ```
 /// use tvmspec::rpc::client::RemoteAddress;
@@ -15,26 +17,59 @@ use std::time::Duration;
 /// let address = RemoteAddress::parse("rpc://board:9090/key?release=0.8&timeout=60#cpu:0")?;
 /// assert_eq!((&*address.host, address.port, &*address.key), ("board", 9090, "key"));
 /// assert!(RemoteAddress::parse("rpc://board").is_err());
+/// let any = RemoteAddress::parse("rpc-tracker://farm:9190/board?priority=5&wait=600")?;
+/// assert_eq!(any.tracker.map(|tracker| tracker.priority), Some(5));
 /// # Ok::<(), tvmspec::function::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct RemoteAddress {
-    /// A name or an address.
+    /// A name or an address: of the server, or of the tracker.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// The key of the server; often empty.
+    /// The key of the server; often empty. A tracker hands out servers of this key.
     pub key: String,
-    /// What stands behind `?`: `release=0.8`, `timeout=SECONDS` of a request, `session-timeout=SECONDS`, `via=HOST:PORT/KEY` for a hop,
+    /// How a tracker is asked, where the host is one.
+    pub tracker: Option<TrackerChoice>,
+    /// What follows `?`: `release=0.8`, `timeout=SECONDS` of a request, `session-timeout=SECONDS`, `via=HOST:PORT/KEY` for a hop,
     /// which may be repeated.
     pub options: SessionOptions,
     /// What stands behind `#`, by the server's own number; `cpu:0` without it.
     pub device: Device,
 }
 
+/// How a tracker is asked for a server: behind `?`, `priority=N` and `wait=SECONDS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrackerChoice {
+    /// Requests of a higher one are served first (RPC-61); 1 unless stated, as by clients of Python.
+    pub priority: i64,
+    /// How long a server may take to be free; a minute unless stated.
+    pub wait: Duration,
+}
+
+impl Default for TrackerChoice {
+    fn default() -> TrackerChoice {
+        TrackerChoice {
+            priority: 1,
+            wait: Duration::from_secs(60),
+        }
+    }
+}
+
+/// How often a tracker is asked again where the server that it handed out is gone.
+const TRIES: usize = 5;
+
 impl RemoteAddress {
-    /// What such a text begins with.
+    /// What the text of a server begins with.
     pub const SCHEME: &'static str = "rpc://";
+
+    /// What the text of a tracker begins with.
+    pub const TRACKER_SCHEME: &'static str = "rpc-tracker://";
+
+    /// Whether the text is that of a server or a tracker, and not of a device of this process.
+    pub fn is_remote(text: &str) -> bool {
+        text.starts_with(RemoteAddress::SCHEME) || text.starts_with(RemoteAddress::TRACKER_SCHEME)
+    }
 
     /// Reads a text of this form.
     ///
@@ -43,18 +78,29 @@ impl RemoteAddress {
     /// A ValueError that shows the form; VAL-13 for a device without a name.
     pub fn parse(text: &str) -> Result<RemoteAddress> {
         let wrong = |why: &str| {
-            let form = "rpc://HOST:PORT/KEY?release=0.8&timeout=SECONDS#cpu:0";
+            let form = match text.starts_with(RemoteAddress::TRACKER_SCHEME) {
+                true => "rpc-tracker://HOST:PORT/KEY?priority=1&wait=SECONDS#cpu:0",
+                false => "rpc://HOST:PORT/KEY?release=0.8&timeout=SECONDS#cpu:0",
+            };
             Error::new(
                 ErrorKind::Value,
                 format!("`{text}`: {why}; the form is {form}"),
             )
         };
-        let rest = text
-            .strip_prefix(RemoteAddress::SCHEME)
-            .ok_or_else(|| wrong("it does not begin with rpc://"))?;
+        let (rest, mut tracker) = match text.strip_prefix(RemoteAddress::TRACKER_SCHEME) {
+            Some(rest) => (rest, Some(TrackerChoice::default())),
+            None => {
+                let rest = text.strip_prefix(RemoteAddress::SCHEME);
+                let rest = rest.ok_or_else(|| wrong("it does not begin with rpc://"))?;
+                (rest, None)
+            }
+        };
         let (rest, device) = rest.split_once('#').unwrap_or((rest, "cpu:0"));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let server = ServerPlace::parse(rest).ok_or_else(|| wrong("it has no host and port"))?;
+        if tracker.is_some() && server.key.is_empty() {
+            return Err(wrong("it has no key to ask the tracker for"));
+        }
         let mut options = SessionOptions::default();
         for option in query.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
@@ -64,19 +110,26 @@ impl RemoteAddress {
                     .ok()
                     .filter(|time| !time.is_zero())
             };
-            match name {
-                "release" => {
+            match (name, &mut tracker) {
+                ("priority", Some(tracker)) => {
+                    let priority = value.parse();
+                    tracker.priority = priority.map_err(|_| wrong("no number of a priority"))?;
+                }
+                ("wait", Some(tracker)) => {
+                    tracker.wait = seconds().ok_or_else(|| wrong("no number of seconds"))?;
+                }
+                ("release", _) => {
                     let release = value.parse::<Release>();
                     options.release = Some(release.map_err(|_| wrong("no such release"))?);
                 }
-                "timeout" => {
+                ("timeout", _) => {
                     options.timeout = Some(seconds().ok_or_else(|| wrong("no number of seconds"))?);
                 }
-                "session-timeout" => {
+                ("session-timeout", _) => {
                     let limit = seconds().ok_or_else(|| wrong("no number of seconds"))?;
                     options.session_timeout = Some(limit.as_secs_f64());
                 }
-                "via" => {
+                ("via", _) => {
                     let hop = ServerPlace::parse(value).ok_or_else(|| wrong("no hop"))?;
                     options.hops.push(RemoteHop {
                         host: hop.host.to_owned(),
@@ -87,22 +140,54 @@ impl RemoteAddress {
                 _ => return Err(wrong(&format!("no option is called `{name}`"))),
             }
         }
+        // The session that shows the encoding would use up the key.
+        if tracker.is_some() && !options.hops.is_empty() && options.release.is_none() {
+            return Err(wrong("behind a tracker, `via` needs `release`"));
+        }
         Ok(RemoteAddress {
             host: server.host.to_owned(),
             port: server.port,
             key: server.key.to_owned(),
+            tracker,
             options,
             device: Device::from(device_from_text(device)?),
         })
     }
 
-    /// Connects to the server.
+    /// Connects to the server, or to one that the tracker hands out. Such a one is taken until the session ends.
     ///
     /// # Errors
     ///
-    /// As [`Session::connect`].
+    /// As [`Session::connect`] and [`TrackerClient::request`].
     pub fn connect(&self) -> Result<Session> {
-        Session::connect(&self.host, self.port, &self.key, &self.options)
+        let Some(choice) = self.tracker else {
+            return Session::connect(&self.host, self.port, &self.key, &self.options);
+        };
+        let end = Instant::now().checked_add(choice.wait);
+        let mut tracker = TrackerClient::connect((&*self.host, self.port))?;
+        let mut tried = 0;
+        loop {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let found = tracker.request(&self.key, choice.priority, left.unwrap_or(choice.wait))?;
+            let session =
+                Session::connect(&found.host, found.port, &found.match_key, &self.options);
+            tried += 1;
+            match session {
+                // A server that ended behind its offer: the tracker has another one, or this one anew.
+                Err(error)
+                    if tried < TRIES && (error.kind() == CLOSED || error.kind() == TIMEOUT) => {}
+                Err(error) => {
+                    let text = format!(
+                        "the tracker hands out {}:{}: {}",
+                        found.host,
+                        found.port,
+                        error.reason()
+                    );
+                    return Err(Error::new(error.kind(), text));
+                }
+                Ok(session) => return Ok(session),
+            }
+        }
     }
 }
 

@@ -63,7 +63,12 @@ fn copy(mut from: &TcpStream, mut to: &TcpStream, record: &mut Option<File>) -> 
         }
         passed += count as u64;
     }
-    let _ = from.shutdown(Shutdown::Both);
-    let _ = to.shutdown(Shutdown::Both);
+    shut(from);
+    shut(to);
     passed
+}
+
+/// Ends a connection in both directions. Fails only where it is gone.
+pub(super) fn shut(stream: &TcpStream) {
+    let _ = stream.shutdown(Shutdown::Both);
 }

@@ -2,6 +2,7 @@
 
 use super::super::{Hello, HelloAnswer, Progress, Speaker};
 use super::relay::{Record, relay};
+use super::{report, web};
 use crate::release::Release;
 use crate::wire::{Cursor, Writer};
 use std::collections::HashMap;
@@ -9,7 +10,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,10 @@ pub struct ProxyOptions {
     pub to: Option<SocketAddr>,
     /// Where what passes is recorded.
     pub capture: Option<PathBuf>,
+    /// A tracker, as `HOST:PORT`, to which servers are reported (RPC-67). Then a client whose key no server has is sent away at once.
+    pub tracker: Option<String>,
+    /// Where peers come in by a WebSocket (RPC-74); port 0 is any that is free.
+    pub web: Option<SocketAddr>,
     /// How long a peer waits for the other side of its key (RPC-72).
     pub wait: Duration,
     /// Connections at the same time; one more is closed.
@@ -37,6 +42,8 @@ impl Default for ProxyOptions {
         ProxyOptions {
             to: None,
             capture: None,
+            tracker: None,
+            web: None,
             wait: Duration::from_secs(600),
             connections: 2_000,
         }
@@ -54,13 +61,16 @@ pub enum ProxyEvent {
     Ends(u64, u64, u64),
     /// A connection is closed without a session, and why.
     Closed(SocketAddr, String),
+    /// The tracker is not to be had, and why. It is looked for again.
+    Tracker(String),
 }
 
-type Watch = dyn Fn(&ProxyEvent) + Send + Sync;
+pub(super) type Watch = dyn Fn(&ProxyEvent) + Send + Sync;
 
 /// A proxy that listens.
 pub struct ProxyServer {
     listener: TcpListener,
+    web: Option<TcpListener>,
     shared: Arc<ProxyShared>,
 }
 
@@ -68,13 +78,16 @@ pub struct ProxyServer {
 #[derive(Clone)]
 pub struct ProxyHandle {
     address: SocketAddr,
+    web: Option<SocketAddr>,
     shared: Arc<ProxyShared>,
 }
 
-struct ProxyShared {
+pub(super) struct ProxyShared {
     options: ProxyOptions,
     /// By side and key: who waits.
     waiting: Mutex<HashMap<(Speaker, String), ProxyPeer>>,
+    /// A server waits, or the proxy ends.
+    changed: Condvar,
     stopping: AtomicBool,
     connections: AtomicUsize,
     sessions: Mutex<u64>,
@@ -95,14 +108,20 @@ impl ProxyServer {
     /// What the system reports.
     pub fn bind(address: SocketAddr, options: ProxyOptions) -> io::Result<ProxyServer> {
         let listener = TcpListener::bind(address)?;
+        let web = options.web.map(TcpListener::bind).transpose()?;
         let shared = Arc::new(ProxyShared {
             options,
             waiting: Mutex::default(),
+            changed: Condvar::new(),
             stopping: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             sessions: Mutex::new(0),
         });
-        Ok(ProxyServer { listener, shared })
+        Ok(ProxyServer {
+            listener,
+            web,
+            shared,
+        })
     }
 
     /// Another hold on it.
@@ -112,8 +131,13 @@ impl ProxyServer {
     /// What the system reports.
     pub fn handle(&self) -> io::Result<ProxyHandle> {
         let address = self.listener.local_addr()?;
+        let web = self.web.as_ref().map(TcpListener::local_addr).transpose()?;
         let shared = self.shared.clone();
-        Ok(ProxyHandle { address, shared })
+        Ok(ProxyHandle {
+            address,
+            web,
+            shared,
+        })
     }
 
     /// Serves peers until [`ProxyHandle::stop`]. Then no one else is let in, who waits is sent away, and sessions go on to their end.
@@ -123,33 +147,58 @@ impl ProxyServer {
     /// None after it listens: what one connection breaks ends that connection.
     pub fn run(self, watch: impl Fn(&ProxyEvent) + Send + Sync + 'static) -> io::Result<()> {
         let watch: Arc<Watch> = Arc::new(watch);
-        let mut threads = Vec::new();
-        while !self.shared.stopping.load(Ordering::SeqCst) {
-            let Ok((stream, address)) = self.listener.accept() else {
-                // A peer that is gone already, or no file left for it.
-                thread::sleep(Duration::from_millis(10));
-                continue;
-            };
+        let mut others = Vec::new();
+        if let Some(tracker) = self.shared.options.tracker.clone() {
             let (shared, watch) = (self.shared.clone(), watch.clone());
-            if shared.connections.load(Ordering::SeqCst) >= shared.options.connections {
-                let reason = "there are too many connections".to_owned();
-                watch(&ProxyEvent::Closed(address, reason));
-                continue;
-            }
-            shared.connections.fetch_add(1, Ordering::SeqCst);
-            threads.push(thread::spawn(move || {
-                if let Err(why) = shared.serve(stream, address, &*watch) {
-                    watch(&ProxyEvent::Closed(address, why));
-                }
-                shared.connections.fetch_sub(1, Ordering::SeqCst);
+            let port = self.listener.local_addr()?.port();
+            others.push(thread::spawn(move || {
+                report::keep(&shared, &tracker, port, &*watch);
             }));
-            threads.retain(|thread| !thread.is_finished());
         }
+        if let Some(web) = self.web {
+            let (shared, watch) = (self.shared.clone(), watch.clone());
+            others.push(thread::spawn(move || {
+                accept(&web, &shared, &watch, ProxyShared::serve_web);
+            }));
+        }
+        accept(&self.listener, &self.shared, &watch, ProxyShared::serve);
         drop(self.listener);
-        for thread in threads {
+        for thread in others {
             let _ = thread.join();
         }
         Ok(())
+    }
+}
+
+/// What is done with a connection.
+type Serve = fn(&ProxyShared, TcpStream, SocketAddr, &Watch) -> Result<(), String>;
+
+/// Accepts connections until the proxy ends, each for a thread of its own, and waits for those.
+fn accept(listener: &TcpListener, shared: &Arc<ProxyShared>, watch: &Arc<Watch>, serve: Serve) {
+    let mut threads = Vec::new();
+    while !shared.is_stopping() {
+        let Ok((stream, address)) = listener.accept() else {
+            // A peer that is gone already, or no file left for it.
+            thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        let (shared, watch) = (shared.clone(), watch.clone());
+        if shared.connections.load(Ordering::SeqCst) >= shared.options.connections {
+            let reason = "there are too many connections".to_owned();
+            watch(&ProxyEvent::Closed(address, reason));
+            continue;
+        }
+        shared.connections.fetch_add(1, Ordering::SeqCst);
+        threads.push(thread::spawn(move || {
+            if let Err(why) = serve(&shared, stream, address, &*watch) {
+                watch(&ProxyEvent::Closed(address, why));
+            }
+            shared.connections.fetch_sub(1, Ordering::SeqCst);
+        }));
+        threads.retain(|thread| !thread.is_finished());
+    }
+    for thread in threads {
+        let _ = thread.join();
     }
 }
 
@@ -159,22 +208,95 @@ impl ProxyHandle {
         self.address
     }
 
+    /// Where peers come in by a WebSocket.
+    pub fn web_address(&self) -> Option<SocketAddr> {
+        self.web
+    }
+
     /// Ends the proxy; [`ProxyServer::run`] returns once its sessions are over.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
-        // A connection wakes the listener up. One to every address comes from this host.
-        let mut address = self.address;
-        if address.ip().is_unspecified() {
-            address.set_ip(match address {
-                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
+        self.shared.changed.notify_all();
+        for mut address in [Some(self.address), self.web].into_iter().flatten() {
+            // A connection wakes the listener up. One to every address comes from this host.
+            if address.ip().is_unspecified() {
+                address.set_ip(match address {
+                    SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                    SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+                });
+            }
+            let _ = TcpStream::connect_timeout(&address, PATIENCE);
         }
-        let _ = TcpStream::connect_timeout(&address, PATIENCE);
     }
 }
 
 impl ProxyShared {
+    /// Whether no peer is let in any more.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// Waits for a server to come, or for the end, and not longer than `most`.
+    pub(super) fn pause(&self, most: Duration) {
+        let waiting = locked(&self.waiting);
+        if !self.is_stopping() {
+            drop(self.changed.wait_timeout(waiting, most));
+        }
+    }
+
+    /// The servers that wait: what each is offered as, and under which match key.
+    pub(super) fn servers(&self) -> Vec<(String, String)> {
+        let waiting = locked(&self.waiting);
+        let servers = waiting
+            .iter()
+            .filter(|((side, _), _)| *side == Speaker::Server);
+        let pairs = servers.map(|((_, match_key), _)| {
+            let key = match_key.rsplit_once(':').map_or("", |(key, _)| key);
+            (key.to_owned(), match_key.clone())
+        });
+        pairs.collect()
+    }
+
+    /// Servers that wait under these match keys get others.
+    pub(super) fn rename<'k>(&self, keys: impl Iterator<Item = &'k str>) {
+        let mut waiting = locked(&self.waiting);
+        for match_key in keys {
+            let key = match_key.rsplit_once(':').map_or("", |(key, _)| key);
+            if let Some(peer) = waiting.remove(&(Speaker::Server, match_key.to_owned())) {
+                waiting.insert((Speaker::Server, report::match_key(key)), peer);
+            }
+        }
+    }
+
+    /// One connection that is to become a WebSocket: behind its answer a peer as any other.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no session.
+    fn serve_web(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        watch: &Watch,
+    ) -> Result<(), String> {
+        let gone = |why: io::Error| why.to_string();
+        if self.is_stopping() {
+            return Ok(());
+        }
+        stream.set_nodelay(true).map_err(gone)?;
+        web::upgrade(&stream, PATIENCE)?;
+        let (own, other) = web::pair().map_err(gone)?;
+        thread::scope(|scope| {
+            let frames = scope.spawn(move || web::bridge(&stream, &own));
+            let served = self.serve(other, address, watch);
+            let why = frames.join().unwrap_or_default();
+            match (served, why) {
+                (Ok(()), Some(why)) => Err(why),
+                (served, _) => served,
+            }
+        })
+    }
+
     /// One connection, from its hello to its end.
     ///
     /// # Errors
@@ -182,7 +304,7 @@ impl ProxyShared {
     /// Why there is no session.
     fn serve(&self, stream: TcpStream, address: SocketAddr, watch: &Watch) -> Result<(), String> {
         let gone = |why: io::Error| why.to_string();
-        if self.stopping.load(Ordering::SeqCst) {
+        if self.is_stopping() {
             return Ok(());
         }
         stream.set_nodelay(true).map_err(gone)?;
@@ -192,7 +314,12 @@ impl ProxyShared {
             return self.session(&stream, address, &server, to, &[], &[], watch);
         }
         stream.set_read_timeout(Some(PATIENCE)).map_err(gone)?;
-        let (side, pair_key, peer) = hello(stream, address)?;
+        let (side, mut pair_key, peer) = hello(stream, address)?;
+        let is_tracked = self.options.tracker.is_some();
+        if is_tracked && side == Speaker::Server {
+            // RPC-67: what the tracker hands out opens one session.
+            pair_key = report::match_key(&pair_key);
+        }
         let other = match side {
             Speaker::Client => Speaker::Server,
             Speaker::Server => Speaker::Client,
@@ -209,13 +336,19 @@ impl ProxyShared {
                     let _ = (&peer.stream).write_all(&written(&HelloAnswer::Duplicate)?);
                     return Err(format!("another peer waits as {:?}", peer.key));
                 }
+                None if is_tracked && side == Speaker::Client => {
+                    drop(waiting);
+                    let _ = (&peer.stream).write_all(&written(&HelloAnswer::Mismatch)?);
+                    return Err(format!("no server waits for {:?}", peer.key));
+                }
                 None => {
                     watch(&ProxyEvent::Waits(address, peer.key.clone()));
                     let own = peer.stream.try_clone().map_err(gone)?;
                     own.set_read_timeout(Some(TURN)).map_err(gone)?;
                     waiting.insert(place, peer);
                     drop(waiting);
-                    return self.wait(&own, address, (side, pair_key));
+                    self.changed.notify_all();
+                    return self.wait(&own, address);
                 }
             }
         };
@@ -292,31 +425,25 @@ impl ProxyShared {
     /// # Errors
     ///
     /// Why no other side took it.
-    fn wait(
-        &self,
-        own: &TcpStream,
-        address: SocketAddr,
-        place: (Speaker, String),
-    ) -> Result<(), String> {
+    fn wait(&self, own: &TcpStream, address: SocketAddr) -> Result<(), String> {
         let end = Instant::now().checked_add(self.options.wait);
         let is_over = || end.is_some_and(|end| Instant::now() >= end);
         loop {
             let why = match own.peek(&mut [0]) {
                 Ok(0) => Some("it is gone"),
                 Ok(_) => Some("it has written before it was answered"),
-                Err(_) if self.stopping.load(Ordering::SeqCst) => Some("the proxy ends"),
+                Err(_) if self.is_stopping() => Some("the proxy ends"),
                 Err(_) if is_over() => Some("no other side came"),
                 Err(why) if is_timeout(&why) => None,
                 Err(_) => Some("it is gone"),
             };
             let mut waiting = locked(&self.waiting);
-            // Taken: what it writes now is of its session.
-            if waiting
-                .get(&place)
-                .is_none_or(|peer| peer.address != address)
-            {
+            // Not by its key, which the tracker's line changes.
+            let place = waiting.iter().find(|(_, peer)| peer.address == address);
+            let Some(place) = place.map(|(place, _)| place.clone()) else {
+                // Taken: what it writes now is of its session.
                 return Ok(());
-            }
+            };
             if let Some(why) = why {
                 waiting.remove(&place);
                 drop(waiting);

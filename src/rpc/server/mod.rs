@@ -10,6 +10,7 @@
 //! | `memory` | memory, copies and streams of devices | RPC-86, RPC-87 |
 //! | `values` | arguments and results, between packets and the runtime | RPC-88 |
 //! | `functions` | what a client may call | RPC-89, RPC-90 |
+//! | `pairing` | [`await_pair`]: a server at a proxy | RPC-71, RPC-94 |
 //! | `timing` | `runtime.RPCTimeEvaluator` | RPC-91 |
 //! | `directory` | files of the session | RPC-92 |
 //! | `watch` | ends a session whose time is over while a function of it runs | RPC-83 |
@@ -20,12 +21,14 @@ mod functions;
 mod handles;
 mod hop;
 mod memory;
+mod pairing;
 mod session;
 mod timing;
 mod values;
 mod watch;
 
-pub use session::{SessionEnd, SessionReport, serve};
+pub use pairing::await_pair;
+pub use session::{SessionEnd, SessionReport, serve, serve_paired};
 pub use watch::SessionWatch;
 
 use crate::release::Release;

@@ -2,7 +2,7 @@
 
 use super::super::transport::{CLOSED, RpcStream, TIMEOUT, Transport};
 use super::super::{
-    CopyTarget, HelloAnswer, PackedValue, Packet, RPC_23, RPC_28, RPC_80, RPC_81, RpcCode,
+    CopyTarget, Hello, HelloAnswer, PackedValue, Packet, RPC_23, RPC_28, RPC_80, RPC_81, RpcCode,
     TensorBlock,
 };
 use super::era::Era;
@@ -64,6 +64,25 @@ pub struct SessionReport {
 
 /// Serves one client until either side ends the session. Nothing of the client ends more than its session.
 pub fn serve(stream: impl RpcStream + 'static, options: &ServerOptions) -> SessionReport {
+    serve_from(stream, None, options)
+}
+
+/// [`serve`] over a connection that a proxy has paired: `key` is that of its answer, the client's with its options (RPC-71). Which client
+/// the proxy pairs with this server is for the proxy to know.
+pub fn serve_paired(
+    stream: impl RpcStream + 'static,
+    key: &str,
+    options: &ServerOptions,
+) -> SessionReport {
+    serve_from(stream, Some(key), options)
+}
+
+/// From the hello on, or behind it.
+fn serve_from(
+    stream: impl RpcStream + 'static,
+    key: Option<&str>,
+    options: &ServerOptions,
+) -> SessionReport {
     let mut transport = Transport::new(stream);
     let mut report = SessionReport {
         key: String::new(),
@@ -73,7 +92,7 @@ pub fn serve(stream: impl RpcStream + 'static, options: &ServerOptions) -> Sessi
         end: SessionEnd::Closed,
     };
     let ended = Era::new(options.release, options.largest).map_err(Error::from);
-    let ended = ended.and_then(|era| run(&mut transport, options, era, &mut report));
+    let ended = ended.and_then(|era| run(&mut transport, key, options, era, &mut report));
     report.received = transport.offset();
     report.end = match ended {
         Ok(end) => end,
@@ -87,26 +106,22 @@ pub fn serve(stream: impl RpcStream + 'static, options: &ServerOptions) -> Sessi
 /// The hello, and what follows.
 fn run(
     transport: &mut Transport,
+    paired: Option<&str>,
     options: &ServerOptions,
     era: Era,
     report: &mut SessionReport,
 ) -> Result<SessionEnd> {
-    transport.set_deadline(Some(Instant::now() + options.handshake));
-    let hello = transport.read_hello()?;
-    report.key = hello.key.clone().into_owned();
-    // RPC-80: the first word is compared whole, so that `server:` is no client either.
-    let first = hello.key.split_whitespace().next().unwrap_or_default();
-    let key = first.strip_prefix("client:");
-    let matches = key.is_some_and(|key| options.keys.iter().any(|own| own == key));
-    // RPC-05: before the answer: Python's servers answer first, and then fail.
-    let stated = hello.timeout()?;
-    let release = era.release();
-    if !matches {
-        transport.write_answer(&HelloAnswer::Mismatch, release)?;
-        return Ok(SessionEnd::Mismatch);
-    }
-    let name = format!("server:{}", options.name);
-    transport.write_answer(&HelloAnswer::Success(name.into()), release)?;
+    let stated = match paired {
+        Some(key) => {
+            report.key = key.to_owned();
+            let key = Cow::Borrowed(key);
+            Hello { key }.timeout()?
+        }
+        None => match greet(transport, options, era.release(), report)? {
+            Greeted::Mismatch => return Ok(SessionEnd::Mismatch),
+            Greeted::Welcome(stated) => stated,
+        },
+    };
     let own = options.timeout.map(|limit| limit.as_secs_f64());
     let seconds = match (stated, own) {
         (Some(stated), Some(own)) => Some(stated.min(own)),
@@ -143,6 +158,43 @@ fn run(
         }
         (ended, _) => ended,
     }
+}
+
+/// What became of a hello.
+enum Greeted {
+    /// It has another key.
+    Mismatch,
+    /// The session begins; with the time that the client states.
+    Welcome(Option<f64>),
+}
+
+/// Reads the hello and answers it.
+///
+/// # Errors
+///
+/// RPC-01 to RPC-05; a deadline, a connection that is gone.
+fn greet(
+    transport: &mut Transport,
+    options: &ServerOptions,
+    release: Release,
+    report: &mut SessionReport,
+) -> Result<Greeted> {
+    transport.set_deadline(Some(Instant::now() + options.handshake));
+    let hello = transport.read_hello()?;
+    report.key = hello.key.clone().into_owned();
+    // RPC-80: the first word is compared whole, so that `server:` is no client either.
+    let first = hello.key.split_whitespace().next().unwrap_or_default();
+    let key = first.strip_prefix("client:");
+    let matches = key.is_some_and(|key| options.keys.iter().any(|own| own == key));
+    // RPC-05: before the answer: Python's servers answer first, and then fail.
+    let stated = hello.timeout()?;
+    if !matches {
+        transport.write_answer(&HelloAnswer::Mismatch, release)?;
+        return Ok(Greeted::Mismatch);
+    }
+    let name = format!("server:{}", options.name);
+    transport.write_answer(&HelloAnswer::Success(name.into()), release)?;
+    Ok(Greeted::Welcome(stated))
 }
 
 /// What a session has.

@@ -1,0 +1,46 @@
+//! A server that no client can connect to: it connects to a proxy, and waits there for a client (RPC-94).
+
+use super::super::transport::{CLOSED, TIMEOUT};
+use super::super::{Hello, HelloAnswer, Progress};
+use crate::function::{Error, Result};
+use crate::release::Release;
+use crate::wire::{Cursor, Writer};
+use std::io::{self, Read, Write};
+
+/// Writes the hello of a server of `key` to a proxy, and waits for a client; the key of that one, with its options.
+///
+/// Nothing behind the answer is read: it is of the session, which [`super::serve_paired`] serves.
+///
+/// # Errors
+///
+/// A ConnectionError where another server waits under the key, or the proxy is gone; a TimeoutError where no client came; RPC-04.
+pub fn await_pair(proxy: &mut (impl Read + Write), key: &str) -> Result<String> {
+    let mut out = Writer::new();
+    let key = format!("server:{key}");
+    Hello { key: key.into() }.write(&mut out)?;
+    proxy.write_all(&out.into_bytes()).map_err(gone)?;
+    let mut input: Vec<u8> = Vec::new();
+    loop {
+        let mut cursor = Cursor::new(&input);
+        let missing = match HelloAnswer::read(&mut cursor, Release::LAST)? {
+            Progress::Short(missing) => usize::try_from(missing).unwrap_or(usize::MAX),
+            Progress::Whole(HelloAnswer::Success(client)) => return Ok(client.into_owned()),
+            Progress::Whole(HelloAnswer::Duplicate) => {
+                return Err(Error::new(CLOSED, "another server waits under this key"));
+            }
+            Progress::Whole(HelloAnswer::Mismatch) => {
+                return Err(Error::new(TIMEOUT, "no client came"));
+            }
+        };
+        // RPC-03 bounds the number.
+        let start = input.len();
+        input.resize(start.saturating_add(missing), 0);
+        let room = input.get_mut(start..).unwrap_or_default();
+        proxy.read_exact(room).map_err(gone)?;
+    }
+}
+
+/// What the system reports of the connection.
+fn gone(error: io::Error) -> Error {
+    Error::new(CLOSED, format!("the proxy is gone: {error}"))
+}

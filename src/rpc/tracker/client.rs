@@ -1,0 +1,174 @@
+//! The other end of a tracker's connection: what servers, clients and proxies ask.
+
+use super::super::transport::{CLOSED, TIMEOUT};
+use super::super::{Progress, TrackerHello, TrackerReply, TrackerRequest};
+use crate::function::{Error, Result};
+use crate::release::Release;
+use crate::rule::Violation;
+use crate::wire::{Cursor, Writer};
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+/// How long a tracker may take for a reply that it has at once, and for its hello.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A connection to a tracker.
+///
+/// What it has offered or asked for is withdrawn when it goes (RPC-63).
+pub struct TrackerClient {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+/// A server that a tracker has handed out. It is this client's until its session ends: then it offers itself anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrackedServer {
+    /// Where it listens.
+    pub host: String,
+    /// Where it listens.
+    pub port: u16,
+    /// The key that the hello must have; it opens one session.
+    pub match_key: String,
+}
+
+impl TrackerClient {
+    /// Connects to a tracker.
+    ///
+    /// # Errors
+    ///
+    /// A ConnectionError where nothing answers there; a TimeoutError; RPC-50 for what is no tracker.
+    pub fn connect(address: impl ToSocketAddrs) -> Result<TrackerClient> {
+        let mut last = io::Error::other("the name has no address");
+        for address in address.to_socket_addrs().map_err(gone)? {
+            match TcpStream::connect_timeout(&address, PATIENCE) {
+                Ok(stream) => return TrackerClient::over(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(gone(last))
+    }
+
+    fn over(stream: TcpStream) -> Result<TrackerClient> {
+        stream.set_nodelay(true).map_err(gone)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(gone)?;
+        let mut client = TrackerClient {
+            stream,
+            buffer: Vec::new(),
+        };
+        let mut out = Writer::new();
+        TrackerHello.write(&mut out);
+        // RPC-50: the number goes out alone: trackers take the first bytes that come in for it.
+        client.write(&out.into_bytes())?;
+        client.read(PATIENCE, TrackerHello::read)?;
+        Ok(client)
+    }
+
+    /// A request and its reply, which the tracker has at once.
+    ///
+    /// # Errors
+    ///
+    /// What the connection is broken by; RPC-51 to RPC-58 for a reply that is none.
+    pub fn ask(&mut self, request: &TrackerRequest) -> Result<TrackerReply> {
+        self.ask_for(request, PATIENCE)
+    }
+
+    /// A request whose reply is that it is done.
+    ///
+    /// # Errors
+    ///
+    /// As [`TrackerClient::ask`]; another reply.
+    pub fn order(&mut self, request: &TrackerRequest) -> Result<()> {
+        match self.ask(request)? {
+            TrackerReply::Success => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// A server of `key`, as soon as one is free; with a higher `priority` before other clients (RPC-61).
+    ///
+    /// # Errors
+    ///
+    /// A TimeoutError where none is free within `wait`; as [`TrackerClient::ask`].
+    pub fn request(&mut self, key: &str, priority: i64, wait: Duration) -> Result<TrackedServer> {
+        let request = TrackerRequest::Request {
+            key: key.to_owned(),
+            user: String::new(),
+            priority,
+        };
+        match self.ask_for(&request, wait) {
+            Ok(TrackerReply::Server {
+                host,
+                port,
+                match_key,
+            }) => Ok(TrackedServer {
+                host,
+                port,
+                match_key,
+            }),
+            Ok(other) => Err(unexpected(&other)),
+            Err(error) if error.kind() == TIMEOUT => {
+                let seconds = wait.as_secs_f64();
+                let text = format!("no server of key `{key}` was free within {seconds} s");
+                Err(Error::new(TIMEOUT, text))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn ask_for(&mut self, request: &TrackerRequest, wait: Duration) -> Result<TrackerReply> {
+        let mut out = Writer::new();
+        request.write(Release::LAST, &mut out)?;
+        self.write(&out.into_bytes())?;
+        self.read(wait, TrackerReply::read)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.stream.write_all(bytes).map_err(gone)
+    }
+
+    /// Reads until a message is whole.
+    fn read<T>(
+        &mut self,
+        wait: Duration,
+        read: impl Fn(&mut Cursor<'_>) -> std::result::Result<Progress<T>, Violation>,
+    ) -> Result<T> {
+        let end = Instant::now().checked_add(wait);
+        let mut piece = [0; 4096];
+        loop {
+            let mut cursor = Cursor::new(&self.buffer);
+            if let Progress::Whole(value) = read(&mut cursor)? {
+                let left = cursor.remaining();
+                self.buffer.drain(..self.buffer.len() - left);
+                return Ok(value);
+            }
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(gone(io::ErrorKind::TimedOut.into()));
+            }
+            self.stream.set_read_timeout(left).map_err(gone)?;
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Err(Error::new(CLOSED, "the tracker has closed the connection")),
+                // RPC-52 bounds what is kept.
+                Ok(count) => self.buffer.extend(piece.iter().take(count)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(gone(error)),
+            }
+        }
+    }
+}
+
+/// What the system reported.
+fn gone(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            Error::new(TIMEOUT, "the tracker took too long")
+        }
+        _ => Error::new(CLOSED, format!("no connection to the tracker: {error}")),
+    }
+}
+
+/// A reply to something else.
+fn unexpected(reply: &TrackerReply) -> Error {
+    Error::new(CLOSED, format!("the tracker answers {reply:?}"))
+}

@@ -1,0 +1,311 @@
+//! Servers that clients get to by a tracker, by a proxy, and by both.
+#![cfg(all(unix, feature = "cli", feature = "rpc"))]
+
+#[allow(dead_code, reason = "other tests read more of it")]
+#[path = "../support/serving.rs"]
+mod serving;
+
+use serving::Serving;
+use std::io::Read as _;
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tvmspec::function::Error;
+use tvmspec::rpc::TrackerRequest;
+use tvmspec::rpc::client::{RemoteAddress, Session, SessionOptions, TrackerChoice};
+use tvmspec::rpc::server::await_pair;
+use tvmspec::rpc::tracker::{TrackedServer, TrackerClient};
+use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
+
+/// A tracker, and the text that names a server of it.
+fn tracker() -> (Serving, String) {
+    let tracker = Serving::start(&["tracker", "--port", "0"]);
+    let address = tracker.address.to_string();
+    (tracker, address)
+}
+
+fn connect(text: &str) -> Result<Session, Error> {
+    RemoteAddress::parse(text)?.connect()
+}
+
+fn add_one(session: &Session) -> Result<i64, Error> {
+    Ok(i64::try_from(
+        &session.call("rpc.test.addone", [41_i64.into()])?,
+    )?)
+}
+
+#[test]
+fn names_of_trackers_have_a_key_and_options_of_their_own() {
+    let address = RemoteAddress::parse(
+        "rpc-tracker://[::1]:9190/board?priority=-3&wait=0.5&release=0.8&timeout=2#cuda:1",
+    );
+    let address = address.expect("an address");
+    let place = (&*address.host, address.port, &*address.key);
+    assert_eq!(place, ("::1", 9190, "board"));
+    let choice = TrackerChoice {
+        priority: -3,
+        wait: Duration::from_millis(500),
+    };
+    assert_eq!(address.tracker, Some(choice));
+    assert_eq!(address.options.timeout, Some(Duration::from_secs(2)));
+    let plain = RemoteAddress::parse("rpc-tracker://a:1/k").expect("an address");
+    assert_eq!(plain.tracker, Some(TrackerChoice::default()));
+    assert_eq!(
+        RemoteAddress::parse("rpc://a:1/k").expect("one").tracker,
+        None
+    );
+    assert!(RemoteAddress::is_remote("rpc-tracker://") && RemoteAddress::is_remote("rpc://"));
+    assert!(!RemoteAddress::is_remote("cpu:0"));
+    for (text, why) in [
+        ("rpc-tracker://a:1", "no key"),
+        ("rpc-tracker://a:1/", "no key"),
+        ("rpc-tracker://a/k", "no host and port"),
+        ("rpc-tracker://a:1/k?priority=high", "priority"),
+        ("rpc-tracker://a:1/k?wait=-1", "seconds"),
+        ("rpc-tracker://a:1/k?via=b:2", "`via` needs `release`"),
+        ("rpc://a:1/k?priority=1", "no option is called `priority`"),
+        ("rpc://a:1/k?wait=1", "no option is called `wait`"),
+    ] {
+        let error = RemoteAddress::parse(text).expect_err(text).to_string();
+        assert!(error.contains(why), "{text}: {error}");
+    }
+    let hop = "rpc-tracker://a:1/k?via=b:2&release=0.27";
+    assert_eq!(
+        RemoteAddress::parse(hop).expect("one").options.hops.len(),
+        1
+    );
+}
+
+#[test]
+fn a_server_of_a_tracker_is_taken_and_given_back() {
+    let (tracker, address) = tracker();
+    let _server = Serving::server(&["--tracker", &address, "--key", "board", "--sessions", "1"]);
+    let text = format!("rpc-tracker://{address}/board?wait=20");
+    for _ in 0..3 {
+        let session = connect(&text).expect("a session");
+        assert_eq!(add_one(&session), Ok(42));
+        // There is no other one while the session lasts.
+        let late = connect(&format!("rpc-tracker://{address}/board?wait=0.2"));
+        let late = late.expect_err("it is taken");
+        assert_eq!(late.kind(), TIMEOUT);
+        assert!(
+            late.to_string().contains("no server of key `board`"),
+            "{late}"
+        );
+    }
+    // From the command line: the device is there as long as the command runs.
+    let devices = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["devices", "--device", &text])
+        .output()
+        .expect("a process");
+    let printed = String::from_utf8_lossy(&devices.stdout).into_owned();
+    assert!(
+        devices.status.success() && printed.contains("cpu:0"),
+        "{printed}"
+    );
+    drop(tracker);
+    let gone = connect(&text).expect_err("no tracker");
+    assert_eq!(gone.kind(), CLOSED);
+    assert!(gone.to_string().contains("tracker"), "{gone}");
+}
+
+/// RPC-61: of those that wait, the one of the highest priority is first.
+#[test]
+fn rpc_61_the_priority_of_a_name_is_that_of_its_request() {
+    let (_tracker, address) = tracker();
+    let mut offers = TrackerClient::connect(&*address).expect("a tracker");
+    let (said, order) = std::sync::mpsc::channel();
+    let threads: Vec<_> = [1, 7, 3]
+        .into_iter()
+        .map(|priority| {
+            let (address, said) = (address.clone(), said.clone());
+            std::thread::spawn(move || {
+                let mut client = TrackerClient::connect(&*address).expect("a tracker");
+                let wait = Duration::from_secs(20);
+                let found = client.request("board", priority, wait).expect("a server");
+                said.send((priority, found)).expect("heard");
+            })
+        })
+        .collect();
+    let until = Instant::now() + Duration::from_secs(20);
+    let pending = |offers: &mut TrackerClient| match offers.ask(&TrackerRequest::Summary) {
+        Ok(tvmspec::rpc::TrackerReply::Summary(summary)) => summary
+            .queues
+            .iter()
+            .map(|queue| queue.pending)
+            .sum::<u64>(),
+        other => panic!("{other:?}"),
+    };
+    while pending(&mut offers) < 3 {
+        assert!(Instant::now() < until, "no three requests");
+    }
+    for (number, priority) in [(1, 7), (2, 3), (3, 1)] {
+        let offer = tvmspec::rpc::TrackerOffer {
+            key: "board".to_owned(),
+            port: 90,
+            match_key: format!("board:{number}"),
+            host: None,
+        };
+        offers.order(&TrackerRequest::Put(offer)).expect("done");
+        let (got, found) = order.recv().expect("a server");
+        assert_eq!(got, priority);
+        let expected = TrackedServer {
+            host: "127.0.0.1".to_owned(),
+            port: 90,
+            match_key: format!("board:{number}"),
+        };
+        assert_eq!(found, expected);
+    }
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().expect("no panic"));
+}
+
+/// A server that went away behind its offer is passed over.
+#[test]
+fn the_next_server_is_taken_where_the_first_is_gone() {
+    let (_tracker, address) = tracker();
+    let mut dead = TrackerClient::connect(&*address).expect("a tracker");
+    let port = {
+        let free = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        free.local_addr().expect("an address").port()
+    };
+    let offer = tvmspec::rpc::TrackerOffer {
+        key: "board".to_owned(),
+        port,
+        match_key: "board:1".to_owned(),
+        host: None,
+    };
+    dead.order(&TrackerRequest::Put(offer)).expect("done");
+    let text = format!("rpc-tracker://{address}/board?wait=20");
+    let server = Serving::server(&["--tracker", &address, "--key", "board"]);
+    assert_eq!(add_one(&connect(&text).expect("a session")), Ok(42));
+    drop(server);
+    let other = format!("rpc-tracker://{address}/nobody?wait=0.2");
+    assert_eq!(connect(&other).expect_err("no server").kind(), TIMEOUT);
+}
+
+/// What is no tracker is an error that says so.
+#[test]
+fn rpc_50_a_server_is_no_tracker() {
+    let server = Serving::server(&["--key", "board"]);
+    let error =
+        connect(&format!("rpc-tracker://{}/board", server.address)).expect_err("no tracker");
+    let said = error.to_string();
+    assert!(said.contains("tracker"), "{said}");
+}
+
+#[test]
+fn rpc_94_a_server_at_a_proxy_serves_one_client_after_the_other() {
+    let proxy = Serving::start(&["proxy", "--port", "0"]);
+    let address = proxy.address.to_string();
+    let mut server = Serving::start_unbound(&["serve", "--proxy", &address, "--key", "board"]);
+    let options = SessionOptions {
+        session_timeout: Some(50.0),
+        ..SessionOptions::default()
+    };
+    for number in 1..=3 {
+        let session = Session::connect("127.0.0.1", proxy.port(), "board", &options);
+        let session = session.expect("a session");
+        assert_eq!(session.server(), "server:board");
+        assert_eq!(add_one(&session), Ok(42));
+        session.close();
+        let line = server.line();
+        assert!(line.starts_with(&format!("session {number} ")), "{line}");
+        assert!(line.contains("`client:board -timeout=50`"), "{line}");
+    }
+    // Two sessions at a time, as anywhere.
+    let one = Session::connect("127.0.0.1", proxy.port(), "board", &options).expect("one");
+    let two = Session::connect("127.0.0.1", proxy.port(), "board", &options).expect("two");
+    assert_eq!((add_one(&one), add_one(&two)), (Ok(42), Ok(42)));
+}
+
+/// RPC-94: what a proxy answers other servers with, and that no byte behind the answer is taken.
+#[test]
+fn rpc_94_what_a_proxy_answers_a_server() {
+    let magic = 0x000f_f271_i32;
+    let words =
+        |words: &[i32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_le_bytes()).collect() };
+    for (answer, expected) in [
+        (
+            [words(&[magic, 8]), b"client:krest".to_vec()].concat(),
+            Ok("client:k"),
+        ),
+        (words(&[magic + 1]), Err(CLOSED)),
+        (words(&[magic + 2]), Err(TIMEOUT)),
+        (words(&[magic])[..3].to_vec(), Err(CLOSED)),
+    ] {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let mut server = TcpStream::connect(listener.local_addr().expect("one")).expect("one");
+        let (mut proxy, _) = listener.accept().expect("a server");
+        std::io::Write::write_all(&mut proxy, &answer).expect("written");
+        if expected.is_err() {
+            proxy.shutdown(std::net::Shutdown::Write).expect("shut");
+        }
+        let found = await_pair(&mut server, "k");
+        let mut hello = [0; 16];
+        proxy.read_exact(&mut hello).expect("a hello");
+        assert_eq!(hello[8..], *b"server:k");
+        match expected {
+            Ok(key) => {
+                assert_eq!(found.as_deref(), Ok(key));
+                let mut rest = [0; 4];
+                server.read_exact(&mut rest).expect("it is left");
+                assert_eq!(&rest, b"rest");
+            }
+            Err(kind) => assert_eq!(found.expect_err("none").kind(), kind),
+        }
+    }
+}
+
+#[test]
+fn rpc_67_a_proxy_reports_its_servers_and_each_key_opens_one_session() {
+    let (_tracker, address) = tracker();
+    let proxy = Serving::start(&["proxy", "--port", "0", "--tracker", &address]);
+    let at = proxy.address.to_string();
+    let _servers: Vec<_> = (0..2)
+        .map(|_| Serving::start_unbound(&["serve", "--proxy", &at, "--key", "board"]))
+        .collect();
+    let text = format!("rpc-tracker://{address}/board?wait=20");
+    for _ in 0..2 {
+        let one = connect(&text).expect("a session");
+        let two = connect(&text).expect("a session");
+        assert_eq!((add_one(&one), add_one(&two)), (Ok(42), Ok(42)));
+    }
+    let mut tracker = TrackerClient::connect(&*address).expect("a tracker");
+    let tvmspec::rpc::TrackerReply::Summary(summary) =
+        tracker.ask(&TrackerRequest::Summary).expect("a summary")
+    else {
+        panic!("no summary")
+    };
+    let [peer] = &summary.servers[..] else {
+        panic!("{summary:?}")
+    };
+    assert_eq!(peer.key, "server:proxy[board]");
+    assert_eq!(
+        peer.address,
+        Some((Some("127.0.0.1".to_owned()), proxy.port()))
+    );
+    // The plain key is no match key.
+    let options = SessionOptions::default();
+    let began = Instant::now();
+    let error = Session::connect("127.0.0.1", proxy.port(), "board", &options).expect_err("none");
+    assert!(error.to_string().contains("no server has key"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(20));
+    // A key that is not used is replaced.
+    let found = tracker
+        .request("board", 1, Duration::from_secs(20))
+        .expect("a server");
+    let again = tracker
+        .request("board", 1, Duration::from_secs(20))
+        .expect("the other one");
+    let third = tracker
+        .request("board", 1, Duration::from_secs(30))
+        .expect("one of both anew");
+    assert_ne!(found.match_key, again.match_key);
+    assert!(![&found, &again].contains(&&third));
+    let stale = Session::connect("127.0.0.1", proxy.port(), &found.match_key, &options);
+    let fresh = Session::connect("127.0.0.1", proxy.port(), &third.match_key, &options);
+    assert_eq!(add_one(&fresh.expect("a session")), Ok(42));
+    drop(stale);
+}
