@@ -277,6 +277,85 @@ fn a_tensor_of_an_allocator_that_is_rejected_ends() {
     }
     assert!(raised().message().contains("no extents"));
     assert_eq!(DELETED.load(Ordering::Relaxed), 1);
+    // That of one thread is not that of another, but where it is for all.
+    let elsewhere = || {
+        let asked = std::thread::spawn(|| TVMFFIEnvGetDLPackManagedTensorAllocator().is_some());
+        asked.join().unwrap()
+    };
+    let (own, none) = (Some(allocate_without_extents as _), ptr::null_mut());
+    for (for_all, seen) in [(0, false), (1, true)] {
+        let set = |allocator| unsafe {
+            TVMFFIEnvSetDLPackManagedTensorAllocator(allocator, for_all, none)
+        };
+        assert_eq!(set(own), 0);
+        assert_eq!(elsewhere(), seen);
+        assert_eq!(set(None), 0);
+        assert!(!elsewhere());
+    }
+}
+
+unsafe extern "C" fn has_a_signal() -> std::ffi::c_int {
+    -1
+}
+
+#[test]
+fn a_frontend_that_registered_it_is_asked_for_signals() {
+    let name = c"PyErr_CheckSignals".as_ptr();
+    assert_eq!(TVMFFIEnvCheckSignals(), 0);
+    unsafe {
+        assert_eq!(TVMFFIEnvRegisterCAPI(name, has_a_signal as *mut c_void), 0);
+        assert_eq!(TVMFFIEnvCheckSignals(), -1);
+        assert_eq!(TVMFFIEnvRegisterCAPI(name, ptr::null_mut()), 0);
+    }
+    assert_eq!(TVMFFIEnvCheckSignals(), 0);
+}
+
+#[test]
+fn code_of_a_library_without_a_module_finds_nothing() {
+    let mut found = ptr::null_mut();
+    let code = unsafe {
+        TVMFFIEnvModLookupFromImports(ptr::null_mut(), c"ffi.Array".as_ptr(), &mut found)
+    };
+    assert_eq!((code, found.is_null()), (-1, true));
+    assert_eq!(raised().kind(), "RuntimeError");
+}
+
+/// An error as another library makes it: the public part, and behind it what is no part of ours.
+#[repr(C)]
+struct ErrorOfAnother {
+    header: Header,
+    kind: ByteArray,
+    message: ByteArray,
+    backtrace: ByteArray,
+    update: unsafe extern "C-unwind" fn(*mut Header, *const ByteArray, i32),
+    cause: *mut Header,
+    context: *mut Header,
+    behind: [usize; 16],
+}
+
+unsafe extern "C-unwind" fn never_changes(_: *mut Header, _: *const ByteArray, _: i32) {}
+
+unsafe extern "C-unwind" fn never_ends(_: *mut Header, _: i32) {}
+
+#[test]
+fn an_error_of_another_library_broke_no_rule_of_ours() {
+    let error = Box::leak(Box::new(ErrorOfAnother {
+        header: Header::new(index::ERROR, never_ends),
+        kind: ByteArray::of(b"ValueError"),
+        message: ByteArray::of(b"theirs"),
+        backtrace: ByteArray::EMPTY,
+        update: never_changes,
+        cause: ptr::null_mut(),
+        context: ptr::null_mut(),
+        behind: [8; 16],
+    }));
+    let object = unsafe { ObjectRef::from_raw((&raw mut *error).cast()) };
+    let error = Error::from_object(object).ok().unwrap();
+    assert_eq!(
+        (error.kind().as_str(), error.message()),
+        ("ValueError", "theirs")
+    );
+    assert!(error.violation().is_none());
 }
 
 #[test]

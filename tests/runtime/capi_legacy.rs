@@ -11,8 +11,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tvmspec::capi::backend::*;
 use tvmspec::capi::legacy::*;
+use tvmspec::function::{Error, ErrorKind, Function, registry};
 use tvmspec::module::parallel::GroupEnv;
 use tvmspec::value::legacy::{TVMValue, code};
+use tvmspec::value::{Any, AnyView, DLTensor, Header, ObjectRef, index};
 
 static FINISHED: AtomicU32 = AtomicU32::new(0);
 
@@ -168,6 +170,158 @@ fn an_error_that_the_frontend_holds_is_code_2() {
     assert_eq!(unsafe { TVMFuncFree(found) }, 0);
 }
 
+/// `body` as a function of the old interface, under `name`.
+fn registered(
+    name: &CStr,
+    body: impl Fn(&[AnyView<'_>]) -> Result<Any, Error> + Send + Sync + 'static,
+) -> *mut c_void {
+    let function = Function::from_packed(body);
+    registry::register(name.to_str().unwrap(), function, true).unwrap();
+    let mut found = ptr::null_mut();
+    assert_eq!(unsafe { TVMFuncGetGlobal(name.as_ptr(), &mut found) }, 0);
+    found
+}
+
+#[test]
+fn a_call_without_arguments_has_no_arrays() {
+    let counts = registered(c"test.capi.counts", |args| Ok((args.len() as i64).into()));
+    let bare = |function: *mut c_void, count: c_int| {
+        let (mut result, mut of) = (TVMValue::ZERO, code::NULL);
+        let (values, codes) = (ptr::null_mut(), ptr::null_mut());
+        let done = unsafe { TVMFuncCall(function, values, codes, count, &mut result, &mut of) };
+        (done, unsafe { result.v_int64 }, of)
+    };
+    assert_eq!(bare(counts, 0), (0, 0, code::INT));
+    assert_eq!(bare(counts, -1).0, -1);
+    // Nor is null a function.
+    assert_eq!(bare(ptr::null_mut(), 0).0, -1);
+    assert!(last_error().contains("null"), "{}", last_error());
+    assert_eq!(unsafe { TVMFuncFree(counts) }, 0);
+}
+
+unsafe extern "C-unwind" fn never_ends(_: *mut Header, _: c_int) {}
+
+#[test]
+fn an_object_of_no_other_type_is_an_object() {
+    let object = Box::leak(Box::new(Header::new(index::OBJECT, never_ends)));
+    let object = unsafe { ObjectRef::from_raw(object) };
+    let strong = object.header().strong_count();
+
+    // As an argument of a callback, which returns it.
+    let mut echoes = ptr::null_mut();
+    let made = unsafe { TVMFuncCreateFromCFunc(echo, ptr::null_mut(), None, &mut echoes) };
+    assert_eq!(made, 0);
+    let v_handle = object.as_ptr().cast();
+    let (done, result, of) = call(echoes, TVMValue { v_handle }, code::OBJECT);
+    assert_eq!((done, of), (0, code::OBJECT), "{}", last_error());
+    assert_eq!(unsafe { result.v_handle }, v_handle);
+    assert_eq!(object.header().strong_count(), strong + 1);
+    assert_eq!(unsafe { TVMObjectFree(result.v_handle) }, 0);
+
+    // As the result of a function, and as what it was handed to move.
+    let kept = Any::from(object.clone());
+    let answers = registered(c"test.capi.object", move |_| Ok(kept.clone()));
+    let (done, result, of) = call(answers, TVMValue { v_int64: 1 }, code::INT);
+    assert_eq!((done, of), (0, code::OBJECT), "{}", last_error());
+    assert_eq!(unsafe { result.v_handle }, v_handle);
+    assert_eq!(unsafe { TVMObjectFree(result.v_handle) }, 0);
+    let kinds = registered(c"test.capi.kind", |args| {
+        Ok(i64::from(args[0].type_index()).into())
+    });
+    let mut slot: *mut c_void = v_handle;
+    let v_handle = (&raw mut slot).cast();
+    let (done, result, of) = call(kinds, TVMValue { v_handle }, code::RVALUE);
+    assert_eq!((done, of), (0, code::INT), "{}", last_error());
+    let kind = unsafe { result.v_int64 };
+    assert!(
+        [index::RVALUE_REF, index::OBJECT]
+            .map(i64::from)
+            .contains(&kind),
+        "{kind}"
+    );
+    for function in [echoes, answers, kinds] {
+        assert_eq!(unsafe { TVMFuncFree(function) }, 0);
+    }
+}
+
+unsafe extern "C-unwind" fn fails_quietly(
+    _: *mut TVMValue,
+    _: *mut c_int,
+    _: c_int,
+    _: *mut c_void,
+    _: *mut c_void,
+) -> c_int {
+    -1
+}
+
+#[test]
+fn a_failure_has_its_own_text_once() {
+    let mut quiet = ptr::null_mut();
+    unsafe {
+        let made = TVMFuncCreateFromCFunc(fails_quietly, ptr::null_mut(), None, &mut quiet);
+        assert_eq!(made, 0);
+        TVMAPISetLastError(c"ValueError: an old text".as_ptr());
+    }
+    assert_eq!(call(quiet, TVMValue { v_int64: 1 }, code::INT).0, -1);
+    assert!(!last_error().contains("an old text"), "{}", last_error());
+    // A frontend takes the kind off the front once.
+    let named = registered(c"test.capi.named", |_| {
+        Err(Error::new(ErrorKind::Value, "ValueError: 3 is too much"))
+    });
+    assert_eq!(call(named, TVMValue { v_int64: 1 }, code::INT).0, -1);
+    assert_eq!(last_error(), "ValueError: 3 is too much");
+    for function in [quiet, named] {
+        assert_eq!(unsafe { TVMFuncFree(function) }, 0);
+    }
+}
+
+static COUNTED: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
+
+unsafe extern "C" fn count_in(error: *mut c_void) {
+    assert!(!error.is_null());
+    COUNTED[0].fetch_add(1, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn count_out(error: *mut c_void) {
+    assert!(!error.is_null());
+    COUNTED[1].fetch_add(1, Ordering::Relaxed);
+}
+
+#[test]
+fn an_error_of_the_frontend_is_counted_while_it_can_be() {
+    let counted = || {
+        COUNTED
+            .each_ref()
+            .map(|count| count.load(Ordering::Relaxed))
+    };
+    let register = |name: &CStr, address: *mut c_void| {
+        assert_eq!(
+            unsafe { TVMBackendRegisterEnvCAPI(name.as_ptr(), address) },
+            0
+        );
+    };
+    let own: *mut c_void = (&raw const COUNTED).cast_mut().cast();
+    // Nothing to count with: it is not held.
+    unsafe { TVMAPISetLastPythonError(own) };
+    assert!(TVMGetLastPythonError().is_null());
+    register(c"Py_IncRef", count_in as *mut c_void);
+    unsafe { TVMAPISetLastPythonError(own) };
+    assert!(TVMGetLastPythonError().is_null());
+    register(c"Py_DecRef", count_out as *mut c_void);
+    // Nor is nothing held.
+    unsafe { TVMAPISetLastPythonError(ptr::null_mut()) };
+    assert!(TVMGetLastPythonError().is_null());
+    assert_eq!(counted(), [0, 0]);
+    unsafe { TVMAPISetLastPythonError(own) };
+    assert_eq!((TVMGetLastPythonError(), counted()), (own, [1, 0]));
+    // A frontend that ends takes back what counts; what it left is nobody's then.
+    register(c"Py_DecRef", ptr::null_mut());
+    TVMDropLastPythonError();
+    assert!(TVMGetLastPythonError().is_null());
+    assert_eq!(counted(), [1, 0]);
+    register(c"Py_IncRef", ptr::null_mut());
+}
+
 #[test]
 fn an_array_is_made_filled_shared_and_freed() {
     let mut bytes: Vec<u8> = (0..24).collect();
@@ -189,6 +343,9 @@ fn an_array_is_made_filled_shared_and_freed() {
         let data = bytes.as_mut_ptr().cast();
         assert_eq!(TVMArrayCopyFromBytes(array, data, 24), 0);
         assert_eq!(TVMArrayCopyFromBytes(array, data, 23), -1);
+        let inside = (*array.cast::<DLTensor>()).data.cast::<u8>();
+        let inside = inside.wrapping_add((*array.cast::<DLTensor>()).byte_offset as usize);
+        assert_eq!(std::slice::from_raw_parts(inside, 24), &bytes[..]);
         assert_eq!(TVMArrayCopyFromTo(array, other, ptr::null_mut()), 0);
         assert_eq!(TVMArrayToDLPack(array, &mut managed), 0);
         assert_eq!(TVMArrayFree(array), 0);
@@ -235,6 +392,9 @@ fn compiled_code_has_workspace_workers_and_runs_once() {
         assert!(!first.is_null() && !second.is_null() && first != second);
         first.cast::<u8>().write_bytes(1, 100);
         second.cast::<u8>().write_bytes(2, 100);
+        // Of a device that there is not, which has no workspace to free.
+        assert_eq!(TVMBackendFreeWorkspace(77, 0, second), -1);
+        assert_eq!(second.cast::<[u8; 100]>().read(), [2; 100]);
         assert_eq!(TVMBackendFreeWorkspace(1, 0, second), 0);
         assert_eq!(TVMBackendFreeWorkspace(1, 0, first), 0);
         for _ in 0..2 {

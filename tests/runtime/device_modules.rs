@@ -15,7 +15,9 @@ use std::sync::Arc;
 use tvmspec::device::launch::Arg;
 use tvmspec::device::load::from_payload;
 use tvmspec::device::module::DeviceModule;
-use tvmspec::device::{Attribute, AttributeValue, Device, DeviceApi, Dtype, Space, Stream};
+use tvmspec::device::{
+    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Space, Stream,
+};
 use tvmspec::release::Layout;
 
 fn kernel_adds_one(
@@ -318,7 +320,65 @@ fn cuda_contract_and_kernels() {
     let name = api.attribute(device, Attribute::DeviceName).unwrap();
     if name == AttributeValue::Text("stand-in 0".into()) {
         two_launches_overlap("cuda", device);
+        what_is_taken_is_given_back(api, device);
+        bytes_go_between_two_devices(api, [device, Device::cuda(1)]);
+        let mut timer = tvmspec::device::timer(api, device).unwrap();
+        timer.start().unwrap();
+        timer.stop().unwrap();
+        // What the stand-in's clock always shows.
+        assert_eq!(timer.elapsed().unwrap(), 250_000);
     }
+}
+
+/// The stand-in has room for 4,096 spaces and as many events.
+fn what_is_taken_is_given_back(api: &'static dyn DeviceApi, device: Device) {
+    for _ in 0..5000 {
+        let space = api.alloc(device, 64, 64, Dtype::UINT8).unwrap();
+        // SAFETY: a space of this device, which nothing uses.
+        unsafe { api.free(device, space) }.unwrap();
+        drop(tvmspec::device::timer(api, device).unwrap());
+    }
+    // DEV-12: at any divisor of 256 bytes.
+    for alignment in [1, 2, 256] {
+        let space = api.alloc(device, 64, alignment, Dtype::UINT8).unwrap();
+        // SAFETY: a space of this device, which nothing uses.
+        unsafe { api.free(device, space) }.unwrap();
+    }
+    for alignment in [0, 3, 512] {
+        let error = api.alloc(device, 64, alignment, Dtype::UINT8).unwrap_err();
+        assert!(
+            error.to_string().contains(&format!("not at {alignment}")),
+            "{error}"
+        );
+    }
+    assert!(api.pools_workspace());
+}
+
+/// Through the host, as two devices need not see each other's memory.
+fn bytes_go_between_two_devices(api: &'static dyn DeviceApi, [one, two]: [Device; 2]) {
+    let values = counting(1000);
+    let (from, to) = (
+        Floats::new(api, one, &values),
+        Floats::new(api, two, &vec![7.0; 1000]),
+    );
+    let copy = CopyRequest {
+        from: from.space(),
+        from_offset: 400,
+        from_device: one,
+        to: to.space(),
+        to_offset: 800,
+        to_device: two,
+        nbytes: 2000,
+        hint: Dtype::FLOAT32,
+    };
+    // SAFETY: both spaces hold the bytes, and stay until the device is done.
+    unsafe { api.copy(&copy, Stream::DEFAULT) }.unwrap();
+    // DEV-20: on a stream of the source.
+    api.sync(one, Stream::DEFAULT).unwrap();
+    let mut expected = vec![7.0; 1000];
+    expected[200..700].copy_from_slice(&values[100..600]);
+    assert_eq!(to.read(), expected);
+    assert_eq!(from.read(), values);
 }
 
 /// Everything about CUDA on the stand-in.

@@ -1,7 +1,7 @@
 //! Functions and the registry, from outside.
 #![cfg(feature = "runtime")]
 
-use tvmspec::function::{Error, Function, registry};
+use tvmspec::function::{Error, ErrorKind, Function, registry};
 use tvmspec::object::Array;
 use tvmspec::value::{Any, AnyPayload, AnyView, Header, ObjectRef, RawAny, Str, index};
 
@@ -36,6 +36,8 @@ fn errors_keep_kind_message_and_cause() {
         ("ValueError", "no")
     );
     assert_eq!(error.cause().unwrap().kind(), "KeyError");
+    assert!(error.kind() == *"ValueError" && error.kind() != *"KeyError");
+    assert_eq!(error.kind(), ErrorKind::Value);
     error.add_frame("a.rs", 3, "f");
     assert_eq!(error.backtrace(), "  File \"a.rs\", line 3, in f\n");
 }

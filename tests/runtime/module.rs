@@ -505,3 +505,17 @@ fn a_bare_name_is_left_to_the_dynamic_linker() {
         String::from_utf8_lossy(&ran.stdout)
     );
 }
+
+/// MOD-26: the message says which library, and what it misses.
+#[test]
+fn a_library_that_misses_functions_is_named_with_them() {
+    if !runs_here() {
+        return;
+    }
+    // SAFETY: a golden that runs nothing when it is opened.
+    let error = unsafe { module::load(golden("open-unmet.so")) }.unwrap_err();
+    let message = error.to_string();
+    for part in ["MOD-26", "open-unmet.so", "TVMNoSuchFunction"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+}

@@ -268,3 +268,86 @@ fn a_waiting_thread_spins_as_often_as_the_environment_says() {
     assert!(never < 100, "{never} ms without a round");
     assert!(long > 100, "{long} ms with more rounds than a second has");
 }
+
+/// `source` as a library; `None` where there is no compiler.
+fn compiled(folder: &Path, source: &str) -> Option<PathBuf> {
+    let (library, text) = (folder.join("own.so"), folder.join("own.c"));
+    std::fs::write(&text, source).unwrap();
+    let built = Command::new("gcc")
+        .args([
+            "-shared",
+            "-fPIC",
+            "-nostdlib",
+            "-Wl,--hash-style=gnu",
+            "-o",
+        ])
+        .args([&library, &text])
+        .status();
+    match built {
+        Ok(status) => assert!(status.success(), "{source}"),
+        Err(why) => {
+            skipped(format_args!("there is no gcc: {why}"));
+            return None;
+        }
+    }
+    Some(library)
+}
+
+#[test]
+fn a_library_that_exports_nothing_has_no_functions() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(library) = compiled(folder.path(), "static int nothing = 1;") else {
+        return;
+    };
+    let module = open(&library);
+    assert!(module.function("nothing", true).unwrap().is_none());
+    let own = module::Library::of(&module).unwrap();
+    assert_eq!(own.functions(), Vec::<String>::new());
+}
+
+/// Up to 0.21 a function that is called like documentation is one like others.
+#[test]
+fn an_old_library_has_no_documentation() {
+    let source = "void *__tvm_module_ctx; \
+        int f(void *a, int *c, int n, long *r, int *t, void *h) { *r = 1, *t = 0; return 0; } \
+        int _doc_f(void *a, int *c, int n, long *r, int *t, void *h) { return f(a, c, n, r, t, h); }";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(library) = compiled(folder.path(), source) else {
+        return;
+    };
+    let module = open(&library);
+    let one = module.require("f").unwrap().call(&[]).unwrap();
+    assert_eq!(i64::try_from(&one).unwrap(), 1);
+    assert_eq!(module.doc("f", false).unwrap(), None);
+}
+
+#[test]
+fn workers_once() {
+    if std::env::var_os(LAUNCHES).is_some() {
+        println!("\nOUTCOME {}", parallel::workers());
+    }
+}
+
+#[test]
+fn the_environment_says_how_many_workers_there_are() {
+    let workers = |name: &str, number: &str| -> usize {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["workers_once", "--exact", "--nocapture"])
+            .env(LAUNCHES, "1")
+            .env_remove("TVM_NUM_THREADS")
+            .env_remove("OMP_NUM_THREADS")
+            .env(name, number)
+            .output()
+            .unwrap();
+        let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+        let outcome = answer
+            .lines()
+            .find_map(|line| line.strip_prefix("OUTCOME "));
+        outcome.expect(&answer).parse().unwrap()
+    };
+    let all = workers("TVM_NUM_THREADS", "100000");
+    assert_eq!(workers("OMP_NUM_THREADS", "100000"), all);
+    for name in ["TVM_NUM_THREADS", "OMP_NUM_THREADS"] {
+        assert_eq!(workers(name, "1"), 1, "{name}");
+    }
+}

@@ -420,6 +420,7 @@ fn a_read_only_tensor_is_not_written_to() {
     assert_eq!(imported.to_vec::<u8>().unwrap(), [1, 2, 3]);
     let error = imported.fill(&[0; 3]).unwrap_err();
     assert!(error.to_string().contains("read-only"), "{error}");
+    assert_eq!(error.violation().unwrap().kind(), Kind::Unsupported);
     assert_eq!(original.to_vec::<u8>().unwrap(), [1, 2, 3]);
 
     // The export has the flag again.

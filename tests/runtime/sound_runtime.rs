@@ -11,6 +11,7 @@ use tvmspec::graph::executor::{Executor, ExecutorDevice};
 use tvmspec::graph::{DataEntry, Graph, Node, NodeEntry, TvmOpParam};
 use tvmspec::module::{Module, ModuleKind};
 use tvmspec::object::Tensor;
+use tvmspec::rule::Kind;
 use tvmspec::tensor::{Device, Dtype};
 use tvmspec::value::{Any, AnyView, DLDataType, cast, index, types};
 
@@ -143,7 +144,8 @@ fn an_input_is_as_large_as_its_entry() {
     if copy.dl().data != packed.dl().data {
         executor.set_input(0, &copy).unwrap_err();
         executor.copy_output(0, &copy).unwrap_err();
-        executor.set_input_by_reference(0, &copy).unwrap_err();
+        let error = executor.set_input_by_reference(0, &copy).unwrap_err();
+        assert_eq!(error.violation().unwrap().rule().id(), "GRF-33", "{error}");
         executor.set_output_by_reference(0, &copy).unwrap_err();
     }
     let short = Tensor::empty(&[10], DLDataType::from(bits)).unwrap();
@@ -378,11 +380,24 @@ fn a_read_only_input_is_not_where_a_node_writes() {
     let constant = constant.require("get_input").unwrap();
     let constant = constant.call(&[0i64.into()]).unwrap();
     let constant: Tensor = cast(constant.view()).unwrap();
-    let error = executor.set_input_by_reference(0, &constant).unwrap_err();
-    assert!(error.message().contains("read-only"), "{error}");
-    let error = executor.set_output_by_reference(0, &constant).unwrap_err();
-    assert!(error.message().contains("read-only"), "{error}");
+    for error in [
+        executor.set_input_by_reference(0, &constant).unwrap_err(),
+        executor.set_output_by_reference(0, &constant).unwrap_err(),
+    ] {
+        assert!(error.message().contains("read-only"), "{error}");
+        let broken = error.violation().unwrap();
+        assert_eq!(
+            (broken.rule().id(), broken.kind()),
+            ("OBJ-12", Kind::Unsupported)
+        );
+    }
     executor.set_input_by_reference(0, &parameter).unwrap();
+    // `__nop` alone writes nothing, so that what only it makes of the input may stay as it is.
+    let json = json.replace("\"touch\"", "\"__nop\"");
+    let graph = Graph::read(&json, &mut tvmspec::rule::Findings::default()).unwrap();
+    let cpu = ExecutorDevice::of(Device::CPU).unwrap();
+    let mut executor = Executor::new(Arc::new(graph), &kernels, vec![cpu]).unwrap();
+    executor.set_input_by_reference(0, &constant).unwrap();
 }
 
 #[test]
@@ -394,7 +409,9 @@ fn a_graph_that_was_not_read_is_checked_before_it_runs() {
         let kernels = |_: &str| Ok(Some(Function::from_packed(touch)));
         let cpu = ExecutorDevice::of(Device::CPU).unwrap();
         let made = Executor::new(Arc::new(graph), &kernels, vec![cpu]);
-        made.err().expect("an error").message().to_owned()
+        let error = made.err().expect("an error");
+        let rule = error.violation().expect("a rule").rule().id();
+        format!("{rule}: {}", error.message())
     };
     for (expected, change) in [
         (
@@ -410,7 +427,9 @@ fn a_graph_that_was_not_read_is_checked_before_it_runs() {
         ("entries are described", |graph| graph.entries.truncate(1)),
         ("has no output", |graph| graph.heads[0].index = 1),
         ("has no output", |graph| graph.nodes[1].inputs[0].node = 7),
-        ("runs later", |graph| graph.nodes[1].inputs[0].node = 1),
+        ("GRF-10: node 1 reads node 1, which runs later", |graph| {
+            graph.nodes[1].inputs[0].node = 1;
+        }),
         ("is not an input", |graph| graph.arg_nodes = vec![1]),
         ("is not an input", |graph| graph.arg_nodes = vec![2]),
         ("storage ids", |graph| graph.entries[1].storage_id = 2),

@@ -63,6 +63,26 @@ fn what_nests_too_deep_is_an_error_and_no_overflow() {
     assert_eq!(map(deep(5000)).unwrap_err().kind(), "ValueError");
 }
 
+#[test]
+fn a_hash_goes_2000_levels_down_whatever_nests() {
+    let nested = |levels: usize, around: fn(Any) -> Any| {
+        (0..levels).fold(Any::from(1i64), |inner, _| around(inner))
+    };
+    let array = |inner| Array::new(vec![inner]).into();
+    let map = |inner| -> Any {
+        let mut map = Map::new();
+        map.set(1i64, inner).unwrap();
+        map.into()
+    };
+    on_stack(256 << 10, || {
+        for around in [array as fn(Any) -> Any, map] {
+            assert!(call("ffi.RecursiveHash", &[nested(1500, around)]).is_ok());
+            let error = call("ffi.RecursiveHash", &[nested(2100, around)]).unwrap_err();
+            assert_eq!(error.kind(), "ValueError", "{error}");
+        }
+    });
+}
+
 /// Runs `body` on a thread of so many kibibytes of stack.
 fn on_stack(kibibytes: usize, body: impl FnOnce() + Send) {
     std::thread::scope(|scope| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tvmspec::device::Device;
 use tvmspec::function::{Error, Function, registry};
 use tvmspec::module::{Module, ModuleKind};
-use tvmspec::object::{Array, sequence_of};
+use tvmspec::object::{Array, Tensor, sequence_of};
 use tvmspec::release::Layout;
 use tvmspec::value::{Any, AnyPayload, AnyView, RawAny, cast, index};
 use tvmspec::vm::{LoadedExecutable, VirtualMachine};
@@ -134,4 +134,39 @@ fn a_handle_that_is_no_machine_is_rejected() {
         assert_eq!(error.kind(), "RuntimeError", "{error}");
     }
     assert_eq!(call(&invoke, &[]).unwrap_err().kind(), "RuntimeError");
+}
+
+/// Calls the registry's function of the same name, as compiled code does: with the handle of the machine that runs it.
+struct PassesOn;
+
+impl ModuleKind for PassesOn {
+    fn kind(&self) -> &str {
+        "passes-on"
+    }
+
+    fn function(&self, _: &Module, name: &str) -> Result<Option<Function>, Error> {
+        const HEAP: &str = "vm.builtin.alloc_shape_heap";
+        Ok((name == HEAP)
+            .then(|| Function::from_packed(|args| registry::require(HEAP)?.call(args))))
+    }
+}
+
+#[test]
+fn a_builtin_of_the_registry_finds_the_machine_by_its_handle() {
+    let heap = machine(vec![Module::new(PassesOn)]).call("heap", &[3i64.into()]);
+    let heap: Tensor = cast(heap.unwrap().view()).unwrap();
+    assert_eq!(heap.shape(), [3]);
+}
+
+/// VM-28: the number of a function means something in one table alone.
+#[test]
+fn a_closure_is_one_of_its_executable() {
+    let (one, other) = (machine(vec![]), machine(vec![]));
+    let bound = one.call("bind", &[3i64.into()]).unwrap();
+    let call = |machine: &VirtualMachine| machine.call("invoke", &[bound.clone(), 1i64.into()]);
+    let error = call(&other).unwrap_err();
+    assert!(error.message().contains("another executable"), "{error}");
+    // Of the number of arguments, which is looked at behind it.
+    let error = call(&one).unwrap_err();
+    assert!(!error.message().contains("another executable"), "{error}");
 }

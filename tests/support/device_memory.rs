@@ -68,6 +68,11 @@ impl<'a> Floats<'a> {
         floats
     }
 
+    /// Where they are.
+    pub(crate) fn space(&self) -> Space {
+        self.space
+    }
+
     fn copy(&self, host: Space, to_device: bool) -> CopyRequest {
         let copy = CopyRequest {
             from: host,
