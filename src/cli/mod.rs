@@ -118,16 +118,16 @@ enum Command {
     #[cfg(all(unix, feature = "rpc"))]
     #[command(hide = true)]
     ServeSession(serve_session::ServeSessionArgs),
+    /// Bring RPC servers and clients together by their keys
+    #[cfg(feature = "rpc")]
+    Tracker(tracker::TrackerArgs),
+    /// Connect RPC servers and clients that cannot reach each other, and record what they write
+    #[cfg(feature = "rpc")]
+    Proxy(proxy::ProxyArgs),
     /// Show what the client and the server of an RPC session wrote to each other
     RpcDecode(rpc_decode::RpcDecodeArgs),
     /// Show what a text names as a target, and what each release makes of it
     Target(target::TargetArgs),
-    /// Connect RPC servers and clients that cannot reach each other, and record what they write
-    #[cfg(feature = "rpc")]
-    Proxy(proxy::ProxyArgs),
-    /// Bring RPC servers and clients together by their keys
-    #[cfg(feature = "rpc")]
-    Tracker(tracker::TrackerArgs),
     /// Show a rule: its text, evidence, code, cases, files and known failures
     Rule(rule::RuleArgs),
     /// Write a completion script for a shell

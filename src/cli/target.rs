@@ -52,7 +52,7 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
     if args.json {
         output::json(&form(&shown, &ranges))?;
     } else {
-        output::show(&page(&shown, &ranges))?;
+        output::show(&page(&shown, args.release, &ranges))?;
     }
     Ok(if shown.is_ok() { Exit::Good } else { Exit::Bad })
 }
@@ -93,8 +93,12 @@ fn is_same(left: &Read, right: &Read) -> bool {
     }
 }
 
-fn page(shown: &Read, ranges: &[(Releases, &Read)]) -> String {
+fn page(shown: &Read, asked: Option<Release>, ranges: &[(Releases, &Read)]) -> String {
     let mut page = String::new();
+    // Of several releases the one that was asked for comes first, rejected or not.
+    if let (Err(broken), Some(release)) = (shown, asked) {
+        let _ = writeln!(page, "{release} rejects it: {broken}");
+    }
     if let Ok(target) = shown {
         let text = target
             .render()
