@@ -81,6 +81,7 @@ pub(crate) mod payload {
 
 /// The chapter `rpc`.
 pub(crate) mod rpc {
+    mod client;
     pub(in crate::conformance) mod functions;
     pub(crate) mod ops;
     mod pipe;

@@ -35,6 +35,11 @@ pub(crate) const OPS: &[Op] = &[
         help: "`value`: requests of a client, one after the other; `release`: of the client; `hello`, `begins`, `texts`, `server`: how the server is started; returns the answer to the hello, an answer to each request, and who ended the session",
         run: Handler::Here(super::session::session),
     },
+    Op {
+        name: "rpc.client",
+        help: "`value`: what a client does, one thing after the other; `answers`: of the server, `release`: of the server; `stated`: of the client; `key`, `seconds`, `greeting`; returns what came of each, and what the client wrote",
+        run: Handler::Here(super::client::client),
+    },
 ];
 
 /// The fields of a message, as far as it can be read.
