@@ -7,6 +7,7 @@
 //! | `format/words` | the command line of 0.7 to 0.23 | TGT-21 .. TGT-29 |
 //! | `format/config` | objects: keys, hosts, types, defaults | TGT-01 .. TGT-09, TGT-40 .. TGT-45 |
 //! | `format/parsers` | what the parser of a kind adds and checks | TGT-50 .. TGT-57 |
+//! | `format/message` | the words of what is rejected, as each release has them | |
 //! | `format/render` | [`Target::export`], [`Target::render`] | TGT-60 .. TGT-64 |
 //! | `format/kind_table` | [`TargetKind`], and the tables of all releases, which `golden/target/make.py` writes | |
 //!

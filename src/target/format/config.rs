@@ -1,11 +1,10 @@
 //! Objects that name a target: what is in them, of which types, and what is added.
 
 use super::kind_table::{OptionType, TargetKind};
-use super::words::{place, unknown_kind};
+use super::message::{place, schema_name, type_key, unknown_kind, unknown_option};
 use super::{Target, TargetConfig, Targets};
-use crate::release::Release;
 use crate::rule::{Kind, Violation};
-use crate::target::{TGT_02, TGT_03, TGT_04, TGT_07, TGT_41, TGT_42, TGT_43, TGT_45};
+use crate::target::{TGT_02, TGT_04, TGT_07, TGT_41, TGT_42, TGT_43, TGT_45};
 use serde_json::Value;
 
 /// What begins the name of a feature (TGT-44).
@@ -27,30 +26,6 @@ pub(super) fn read(
 /// Adds a member that is text.
 pub(super) fn insert(config: &mut TargetConfig, name: &str, text: &str) {
     config.insert(name.into(), text.into());
-}
-
-/// The rejection of an option that the kind does not declare.
-pub(super) fn unknown_option(release: Release, kind: &TargetKind, name: &str) -> Violation {
-    let names = kind.options.iter().map(|option| option.name.as_str());
-    let message = match release.minor() {
-        // Upstream lists them in the order of a hash table.
-        ..24 => {
-            let names: Vec<&str> = names.collect();
-            format!(
-                "{}: Cannot recognize '{name}'. Candidates are: {}",
-                place(name),
-                names.join(", ")
-            )
-        }
-        _ => {
-            let names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
-            format!(
-                "Unknown config option '{name}'. Known options: {}",
-                names.join(", ")
-            )
-        }
-    };
-    TGT_03.rejected(Kind::Unsupported, message)
 }
 
 struct ConfigReader<'a> {
@@ -188,7 +163,7 @@ impl ConfigReader<'_> {
                 Kind::Type,
                 format!(
                     "Expect type of field \"kind\" is String, but get type: {}",
-                    self.type_key(other)
+                    type_key(self.minor(), other)
                 ),
             )),
             None => Err(TGT_02.rejected(Kind::Missing, "Field \"kind\" is not found")),
@@ -204,7 +179,10 @@ impl ConfigReader<'_> {
                 .read_config_at(config.clone(), self.depth.saturating_add(1)),
             other => Err(TGT_41.rejected(
                 Kind::Type,
-                format!("Cannot create target with type: {}", self.type_key(other)),
+                format!(
+                    "Cannot create target with type: {}",
+                    type_key(self.minor(), other)
+                ),
             )),
         }
     }
@@ -226,7 +204,7 @@ impl ConfigReader<'_> {
             Some(Value::Array(items)) => {
                 for item in items {
                     let key = item.as_str().ok_or_else(|| {
-                        let of = self.type_key(item);
+                        let of = type_key(self.minor(), item);
                         TGT_07.rejected(Kind::Type, format!("Expect 'keys' to be an array of strings, but it contains an element of type: {of}"))
                     })?;
                     add(key);
@@ -249,7 +227,7 @@ impl ConfigReader<'_> {
     /// TGT-04 up to 0.23. `at` is where the value is, for the message.
     fn fitted(&self, value: &Value, wanted: &OptionType, at: &str) -> Result<Value, Violation> {
         let wrong = |name: &str| {
-            let of = self.type_key(value);
+            let of = type_key(self.minor(), value);
             TGT_04.rejected(
                 Kind::Type,
                 format!("{at}: Expects type \"{name}\", but gets \"{of}\" for object: {value}"),
@@ -288,7 +266,7 @@ impl ConfigReader<'_> {
                 Kind::Type,
                 format!(
                     "{at}: Expect type 'dict' or 'str' to construct Target, but get: {}",
-                    self.type_key(other)
+                    type_key(self.minor(), other)
                 ),
             )),
             (OptionType::List(item), Value::Array(items)) => {
@@ -332,7 +310,7 @@ impl ConfigReader<'_> {
             _ => None,
         };
         fits.ok_or_else(|| {
-            let (wanted, of) = (schema_name(wanted), self.type_key(value));
+            let (wanted, of) = (schema_name(wanted), type_key(self.minor(), value));
             TGT_04.rejected(
                 Kind::Type,
                 format!("Option '{name}': expected type '{wanted}' but got '{of}'"),
@@ -363,13 +341,13 @@ impl ConfigReader<'_> {
         let Value::Array(items) = value else {
             return Err(wrong(format!(
                 "Cannot convert from type `{}` to `Array<Any>`",
-                self.type_key(value)
+                type_key(self.minor(), value)
             )));
         };
         let mut devices = Vec::new();
         for item in items {
             if !(item.is_string() || item.is_object()) {
-                let of = self.type_key(item);
+                let of = type_key(self.minor(), item);
                 return Err(wrong(format!(
                     "Expected Target, string, or dict in 'devices' array, got '{of}'"
                 )));
@@ -388,33 +366,11 @@ impl ConfigReader<'_> {
     }
 
     fn wrong_field(&self, name: &str, wanted: &str, value: &Value) -> Violation {
-        let of = self.type_key(value);
+        let of = type_key(self.minor(), value);
         TGT_07.rejected(
             Kind::Type,
             format!("Expect type of field \"{name}\" is {wanted}, but get type: {of}"),
         )
-    }
-
-    /// What the release calls the type of a value.
-    fn type_key(&self, value: &Value) -> &'static str {
-        let by_era = |names: [&'static str; 3]| match self.minor() {
-            ..18 => names[0],
-            18..21 => names[1],
-            _ => names[2],
-        };
-        match value {
-            Value::Null => "None",
-            Value::Bool(_) => by_era(["IntImm", "runtime.BoxBool", "bool"]),
-            Value::Number(number) if number.is_i64() => by_era(["IntImm", "runtime.BoxInt", "int"]),
-            Value::Number(_) => by_era(["FloatImm", "runtime.BoxFloat", "float"]),
-            // VAL-13: short text is in the value itself, and has a type of its own.
-            Value::String(text) if text.len() <= 7 => {
-                by_era(["runtime.String", "runtime.String", "ffi.SmallStr"])
-            }
-            Value::String(_) => by_era(["runtime.String", "runtime.String", "ffi.String"]),
-            Value::Array(_) => by_era(["Array", "Array", "ffi.Array"]),
-            Value::Object(_) => by_era(["Map", "Map", "ffi.Map"]),
-        }
     }
 
     fn target(
@@ -436,17 +392,5 @@ impl ConfigReader<'_> {
             host,
             attrs: attrs.into_iter().collect(),
         }
-    }
-}
-
-/// What a schema calls a type: `Array<str>`.
-fn schema_name(option_type: &OptionType) -> String {
-    match option_type {
-        OptionType::Int => "int".into(),
-        OptionType::Bool => "bool".into(),
-        OptionType::Str => "str".into(),
-        OptionType::Target => "target.Target".into(),
-        OptionType::Map => "Map<Any, Any>".into(),
-        OptionType::List(item) => format!("Array<{}>", schema_name(item)),
     }
 }

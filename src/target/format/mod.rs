@@ -3,6 +3,7 @@
 mod config;
 mod early;
 mod kind_table;
+mod message;
 mod parsers;
 mod render;
 mod targets;

@@ -4,7 +4,7 @@ use super::kind_table::{self, TargetKind};
 use super::{HostMachine, Target, TargetConfig, config, early, words};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
-use crate::target::{TGT_09, TGT_10, TGT_22, TGT_30, TGT_40, TGT_71};
+use crate::target::{TGT_09, TGT_10, TGT_30, TGT_40, TGT_71};
 use serde_json::Value;
 
 /// The kinds and tags of a release, and those registered besides.
@@ -199,9 +199,4 @@ fn hold_depth(depth: usize) -> Result<(), Violation> {
             Targets::DEEPEST
         )
     })
-}
-
-/// The rejection of an empty command line.
-pub(super) fn empty() -> Violation {
-    TGT_22.rejected(Kind::Missing, "Cannot parse empty target string")
 }

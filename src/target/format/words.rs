@@ -1,12 +1,12 @@
 //! The command line of 0.7 to 0.23: words, quotes, options, values.
 
-use super::config::{insert, unknown_option};
+use super::config::insert;
 use super::kind_table::{KindOption, OptionType, TargetKind};
-use super::targets::empty;
+use super::message::{empty, place, unknown_kind, unknown_option};
 use super::{TargetConfig, Targets};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
-use crate::target::{TGT_01, TGT_21, TGT_23, TGT_24, TGT_26, TGT_27, TGT_28, TGT_29};
+use crate::target::{TGT_21, TGT_23, TGT_24, TGT_26, TGT_27, TGT_28, TGT_29};
 use serde_json::Value;
 
 /// The object that a command line is short for.
@@ -54,19 +54,6 @@ pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<Target
         config.insert(key.into(), value);
     }
     Ok(config)
-}
-
-/// The rejection of a name that no kind has.
-pub(super) fn unknown_kind(name: &str) -> Violation {
-    TGT_01.rejected(
-        Kind::UnknownKind,
-        format!("Target kind \"{name}\" is not defined"),
-    )
-}
-
-/// Where the releases say that an error is.
-pub(super) fn place(key: &str) -> String {
-    format!("Error when parsing target[\"{key}\"]")
 }
 
 fn undashed(word: &str) -> Result<&str, Violation> {
