@@ -45,6 +45,8 @@ mod run;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve;
 #[cfg(all(unix, feature = "rpc"))]
+mod serve_directory;
+#[cfg(all(unix, feature = "rpc"))]
 mod serve_session;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_tracker;

@@ -1,10 +1,14 @@
 //! `tvmspec serve`: an RPC server. It accepts connections and reads nothing of them: each goes to a process of its own, so that what a
 //! client does to its session, a crash, a hang, a fork, is done to that session alone.
 
+use super::serve_directory::ServerDirectory;
 use super::serve_session::SessionArgs;
 use super::serve_tracker::{MatchKeys, TrackerLine};
 use super::{CliError, Exit, output};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitid,
+    waitpid,
+};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeSet;
@@ -63,7 +67,7 @@ pub(crate) struct ServeArgs {
 /// No port can be had, or no process can be started for sessions.
 pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
     let program = std::env::current_exe()?;
-    let running = Arc::new(RunningSessions::default());
+    let running = Arc::new(RunningSessions::new()?);
     if let Some(proxy) = args.proxy {
         drain_at_signal(running.clone())?;
         writeln!(io::stdout(), "serving through {proxy}")?;
@@ -245,7 +249,7 @@ impl SessionProcess {
         running: &Arc<RunningSessions>,
     ) -> io::Result<()> {
         // Readable by this user alone.
-        let directory = tempfile::Builder::new().prefix("tvmspec-rpc-").tempdir()?;
+        let directory = running.directory.session()?;
         let mut command = Command::new(program);
         command
             .arg("serve-session")
@@ -289,8 +293,9 @@ impl SessionProcess {
 }
 
 /// The sessions that run.
-#[derive(Default)]
 pub(super) struct RunningSessions {
+    /// Where their files are.
+    directory: ServerDirectory,
     state: Mutex<RunningSessionsState>,
     changed: Condvar,
 }
@@ -305,6 +310,20 @@ struct RunningSessionsState {
 }
 
 impl RunningSessions {
+    /// None yet.
+    ///
+    /// # Errors
+    ///
+    /// There is no directory for their files.
+    fn new() -> io::Result<RunningSessions> {
+        adopt_orphans();
+        Ok(RunningSessions {
+            directory: ServerDirectory::new()?,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
     /// The state, locked. A thread that panicked has left it whole.
     fn lock(&self) -> MutexGuard<'_, RunningSessionsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -363,13 +382,55 @@ impl RunningSessions {
         }
         self.lock().leaders.remove(&child.id());
         kill_group(child.id());
-        child.wait()
+        let status = child.wait();
+        self.end_orphans();
+        status
+    }
+
+    /// Kills what sessions that are over have started and what left their groups: its parents are gone, so that it is a child of this
+    /// process, and no session.
+    fn end_orphans(&self) {
+        // Each round finds what the round before has made a child of this process.
+        for _ in 0..100 {
+            // Under the lock: every session that was started is among them.
+            let state = self.lock();
+            let orphans = own_children();
+            let orphans = orphans.filter(|number| !state.leaders.contains(number));
+            let orphans: Vec<Pid> = orphans.filter_map(pid).collect();
+            drop(state);
+            if orphans.is_empty() {
+                return;
+            }
+            for orphan in orphans {
+                let _ = kill_process(orphan, Signal::KILL);
+                // Fails where another thread was faster.
+                let _ = waitpid(Some(orphan), WaitOptions::empty());
+            }
+        }
     }
 
     fn free_slot(&self) {
         self.lock().count -= 1;
         self.changed.notify_all();
     }
+}
+
+/// Processes whose parents are gone become children of this one, and not of the system's first: what a session leaves behind is found.
+fn adopt_orphans() {
+    // Where the kernel has no such thing, what leaves its group goes on.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+/// The children of this process, by their numbers; nothing where the system does not list them.
+fn own_children() -> impl Iterator<Item = u32> {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    let lists = threads
+        .filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
+    lists.flat_map(|list| {
+        let numbers = list.split_whitespace().map(str::parse);
+        numbers.filter_map(Result::ok).collect::<Vec<u32>>()
+    })
 }
 
 /// The number of a process as the system takes it; none for 0.
@@ -410,6 +471,7 @@ fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
                 while state.count > 0 {
                     state = running.wait(state);
                 }
+                running.directory.remove();
                 std::process::exit(0);
             });
         }

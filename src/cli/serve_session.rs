@@ -34,6 +34,9 @@ pub(super) struct SessionArgs {
     /// The most that a session allocates at a time
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 30)]
     memory: u64,
+    /// The most memory that the process of a session has, what its code allocates by itself included; twice --memory if absent
+    #[arg(long, value_name = "BYTES")]
+    process_memory: Option<u64>,
     /// The most that a session uploads
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 30)]
     uploads: u64,
@@ -61,6 +64,10 @@ impl SessionArgs {
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
+        all.extend(
+            self.process_memory
+                .map(|bytes| format!("--process-memory={bytes}")),
+        );
         all.extend(self.release.map(|release| format!("--release={release}")));
         all.extend(self.timeout.map(|timeout| format!("--timeout={timeout}")));
         all.extend(self.allow.iter().map(|glob| format!("--allow={glob}")));
@@ -106,7 +113,10 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         use rustix::process::{Signal, set_parent_process_death_signal};
         // Where the kernel has no such thing the session ends with its connection.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        // What leaves the group of the session and loses its parent stays below it as long as it runs, and goes to the server with it.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
+    bound_memory(&args.permits)?;
     let began = Instant::now();
     let stream = TcpStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let peer = stream.peer_addr().map_err(CliError::new)?;
@@ -155,6 +165,22 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     line(&text_of(&report));
     // Without unloading what the client loaded: it is the client's code, and nothing needs its end.
     std::process::exit(0);
+}
+
+/// RPC-86: bounds what the process writes to, since the code of a client allocates as it likes. Drivers of devices reserve addresses beyond
+/// any memory, which is not counted.
+fn bound_memory(permits: &SessionArgs) -> Result<(), CliError> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let twice = permits.memory.saturating_mul(2);
+    let bytes = permits.process_memory.unwrap_or(twice);
+    let own = getrlimit(Resource::Data).maximum;
+    let most = own.map_or(bytes, |own| own.min(bytes));
+    let limit = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    setrlimit(Resource::Data, limit)
+        .map_err(|error| CliError::Message(format!("--process-memory {bytes}: {error}")))
 }
 
 /// What a session came to, in a line.

@@ -104,7 +104,9 @@ fn show(handle: &TrackerHandle) {
                 height => format!("\x1b[{height}A\x1b[J"),
             };
             height = text.lines().count();
-            output::note(format_args!("{up}{}", text.trim_end()));
+            // What moves the cursor is ours; the keys are of peers, so that nothing of them does.
+            eprint!("{up}");
+            output::note(text.trim_end());
             shown = Some(now);
         }
         thread::sleep(Duration::from_millis(250));

@@ -36,6 +36,8 @@ fn add_one(session: &Session) -> Result<i64, Error> {
 
 #[test]
 fn names_of_trackers_have_a_key_and_options_of_their_own() {
+    assert_eq!(RemoteAddress::SCHEME, "rpc://");
+    assert_eq!(RemoteAddress::TRACKER_SCHEME, "rpc-tracker://");
     let address = RemoteAddress::parse(
         "rpc-tracker://[::1]:9190/board?priority=-3&wait=0.5&release=0.8&timeout=2#cuda:1",
     );
@@ -308,4 +310,29 @@ fn rpc_67_a_proxy_reports_its_servers_and_each_key_opens_one_session() {
     let fresh = Session::connect("127.0.0.1", proxy.port(), &third.match_key, &options);
     assert_eq!(add_one(&fresh.expect("a session")), Ok(42));
     drop(stale);
+}
+
+/// Ctrl-C ends a tracker and a proxy in order: the process ends by itself, and its peers see the end of their connections.
+#[test]
+fn a_signal_ends_a_tracker_and_a_proxy() {
+    for command in ["tracker", "proxy"] {
+        let mut serving = Serving::start(&[command, "--port", "0"]);
+        let mut peer = TcpStream::connect(serving.address).expect("it listens");
+        let limit = Some(Duration::from_secs(20));
+        peer.set_read_timeout(limit).expect("a limit");
+        let hello = 0x0002_f271_i32.to_le_bytes();
+        std::io::Write::write_all(&mut peer, &hello).expect("written");
+        if command == "tracker" {
+            let mut answer = [0; 4];
+            peer.read_exact(&mut answer).expect("an answer");
+            assert_eq!(answer, hello);
+        }
+        let number = rustix::process::Pid::from_child(&serving.child);
+        rustix::process::kill_process(number, rustix::process::Signal::INT).expect("a signal");
+        if command == "tracker" {
+            assert_eq!(peer.read(&mut [0]).expect("an end"), 0);
+        }
+        drop(peer);
+        assert!(serving.child.wait().expect("an end").success(), "{command}");
+    }
 }

@@ -499,6 +499,7 @@ fn a_signal_waits_for_the_sessions_and_a_second_one_ends_them() {
 /// Code of a client: starts a process that outlives its call, and returns its number.
 const FORKS: &str = "
 #include <stdint.h>
+#include <stdlib.h>
 #include <unistd.h>
 typedef struct { int32_t type_index; uint32_t padding; int64_t value; } Any;
 int __tvm_ffi_fork(void* self, const Any* args, int32_t count, Any* result) {
@@ -507,6 +508,34 @@ int __tvm_ffi_fork(void* self, const Any* args, int32_t count, Any* result) {
     result->type_index = 1;
     result->padding = 0;
     result->value = pid;
+    return 0;
+}
+int __tvm_ffi_escape(void* self, const Any* args, int32_t count, Any* result) {
+    int ends[2];
+    pid_t last = 0;
+    if (pipe(ends)) return 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        setsid();
+        pid_t second = fork();
+        if (second == 0) { setsid(); for (;;) pause(); }
+        write(ends[1], &second, sizeof second);
+        _exit(0);
+    }
+    read(ends[0], &last, sizeof last);
+    result->type_index = 1;
+    result->padding = 0;
+    result->value = last;
+    return 0;
+}
+int __tvm_ffi_hungry(void* self, const Any* args, int32_t count, Any* result) {
+    size_t size = (size_t)1 << 30;
+    char* memory = malloc(size);
+    result->type_index = 1;
+    result->padding = 0;
+    result->value = memory != 0;
+    if (memory) for (size_t at = 0; at < size; at += 4096) memory[at] = 1;
+    free(memory);
     return 0;
 }
 int __tvm_ffi_crash(void* self, const Any* args, int32_t count, Any* result) {
@@ -527,10 +556,15 @@ fn what_a_session_started_ends_with_it_and_so_do_its_files() {
         return skipped("`cc` compiles nothing here");
     }
     let content = std::fs::read(&library).expect("a library");
-    let mut server = Server::start(&["--allow-load"]);
-    for (last, log) in [
-        (None, "closed by the client"),
-        (Some("crash"), "exit status: 77"),
+    let mut server = Server::start(&["--allow-load", "--process-memory", "536870912"]);
+    for (start, last, log) in [
+        ("fork", None, "closed by the client"),
+        ("fork", Some("crash"), "exit status: 77"),
+        // What leaves the group of the session ends with it, where the system lets a process be found.
+        #[cfg(target_os = "linux")]
+        ("escape", None, "closed by the client"),
+        #[cfg(target_os = "linux")]
+        ("escape", Some("crash"), "exit status: 77"),
     ] {
         let mut peer = Peer::of(&server, 27);
         let upload = vec![text("a.so"), PackedValue::Bytes(content.clone().into())];
@@ -548,7 +582,13 @@ fn what_a_session_started_ends_with_it_and_so_do_its_files() {
             let function = handle(peer.call("tvm.rpc.server.ModuleGetFunction", look));
             peer.ask(&Packet::CallFunc(function, Vec::new()))
         };
-        let PeerAnswer::Value(PackedValue::Int(forked)) = run(&mut peer, "fork") else {
+        // RPC-86: memory that the code of a client takes is bounded as well.
+        #[cfg(target_os = "linux")]
+        assert_eq!(
+            run(&mut peer, "hungry"),
+            PeerAnswer::Value(PackedValue::Int(0))
+        );
+        let PeerAnswer::Value(PackedValue::Int(forked)) = run(&mut peer, start) else {
             panic!("no process")
         };
         let forked = rustix::process::Pid::from_raw(forked as i32).expect("a number");

@@ -1,0 +1,82 @@
+//! Where the sessions of a server have their files. A server that was killed leaves its directory behind, and the next one removes it.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use tempfile::{Builder, TempDir};
+
+/// How the name of a server's directory begins, in the directory of the system for such.
+const PREFIX: &str = "tvmspec-rpc-";
+
+/// Locked for as long as the server runs, which the system sees to.
+const LOCK: &str = "lock";
+
+/// The directory of a server, which this user alone reads.
+pub(super) struct ServerDirectory {
+    folder: TempDir,
+    _lock: File,
+}
+
+impl ServerDirectory {
+    /// A new one; those of servers that are gone are removed.
+    ///
+    /// # Errors
+    ///
+    /// What the system reports.
+    pub(super) fn new() -> io::Result<ServerDirectory> {
+        remove_orphans(&std::env::temp_dir());
+        let folder = Builder::new().prefix(PREFIX).tempdir()?;
+        let unnamed = folder.path().join("lock.new");
+        let lock = File::create_new(&unnamed)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        // It has its name once it is locked: another server finds no directory with a lock that nobody holds.
+        fs::rename(unnamed, folder.path().join(LOCK))?;
+        Ok(ServerDirectory {
+            folder,
+            _lock: lock,
+        })
+    }
+
+    /// A directory for a session.
+    ///
+    /// # Errors
+    ///
+    /// What the system reports.
+    pub(super) fn session(&self) -> io::Result<TempDir> {
+        Builder::new()
+            .prefix("session-")
+            .tempdir_in(self.folder.path())
+    }
+
+    /// Removes all of it, at the end of the process.
+    pub(super) fn remove(&self) {
+        // What cannot be removed is left for the next server.
+        let _ = fs::remove_dir_all(self.folder.path());
+    }
+}
+
+/// Removes what servers of this user have left in `folder`. What cannot be removed stays.
+fn remove_orphans(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    let own = rustix::process::getuid().as_raw();
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_ours = name.to_string_lossy().starts_with(PREFIX)
+            && entry
+                .metadata()
+                .is_ok_and(|entry| entry.is_dir() && entry.uid() == own);
+        if !is_ours {
+            continue;
+        }
+        let Ok(lock) = File::open(entry.path().join(LOCK)) else {
+            continue;
+        };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
