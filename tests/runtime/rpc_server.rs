@@ -879,3 +879,38 @@ fn bytes_that_are_no_packet_end_the_session_with_the_rule() {
         Some("RPC-21")
     );
 }
+
+/// RPC-87, DEV-15: up to 0.20 an element of one bit has a byte, and what a client of these allocates has as many.
+#[test]
+fn rpc_87_memory_of_bits_has_the_size_that_its_client_takes_it_to_have() {
+    for (release, nbytes) in [(8, 4096), (20, 4096), (27, 512)] {
+        let mut client = Client::with(release, |options| {
+            options.release = Some(Release::of(release));
+        });
+        let mut block = TensorBlock {
+            data: 0,
+            device: Device::CPU,
+            dtype: Dtype::scalar(0, 1),
+            shape: vec![4096],
+            byte_offset: 0,
+        };
+        let ask = vec![V::Tensor(block.clone()), V::None];
+        let made = client.ask(&Packet::SystemCall(RpcCode::DevAllocDataWithScope, ask));
+        let Ok(Answer::Values(values)) = made else {
+            panic!("{made:?}")
+        };
+        let [V::Handle(token)] = values[..] else {
+            panic!("{values:?}")
+        };
+        block.data = token;
+        let whole = Packet::CopyFromRemote(CopyTarget::Block(block.clone()), nbytes);
+        let zeros = vec![0; nbytes as usize];
+        assert_eq!(client.ask(&whole), Ok(Answer::Content(zeros)), "{release}");
+        let beyond = Packet::CopyFromRemote(CopyTarget::Block(block.clone()), nbytes + 1);
+        assert!(client.ask(&beyond).is_err(), "{release}");
+        // Texture memory has no such elements.
+        let scoped = vec![V::Tensor(block), V::Str(Cow::Borrowed(b"global.texture"))];
+        let scoped = Packet::SystemCall(RpcCode::DevAllocDataWithScope, scoped);
+        assert!(client.ask(&scoped).is_err(), "{release}");
+    }
+}

@@ -17,6 +17,9 @@ const FIRST: u64 = 1 << 40;
 /// Tokens are this far apart at least, so that a number behind the end of an allocation is in none.
 const GUARD: u64 = 1 << 12;
 
+/// What memory of a tensor is aligned to that has no larger elements (DEV-14).
+const ALIGNMENT: usize = 64;
+
 /// The allocations of a session.
 pub(super) struct Memory {
     next: u64,
@@ -110,6 +113,17 @@ impl Memory {
         release: Release,
     ) -> Result<u64> {
         let size = size_of(block, release)?;
+        // DEV-15: devices allocate by the last release, which packs elements of fewer than eight bits. To the client each has a byte.
+        if size != size_of(block, Release::LAST)? {
+            let flat = scope.is_none_or(|scope| matches!(scope, "" | "global"));
+            RPC_86.demand(Kind::Unsupported, flat, || {
+                "elements of fewer than eight bits are in no memory scope".to_owned()
+            })?;
+            let hint = block.dtype;
+            return self.make(block.device, size, |api| {
+                api.alloc(block.device, size_of_host(size), ALIGNMENT, hint)
+            });
+        }
         self.make(block.device, size, |api| {
             api.alloc_scoped(block.device, &block.shape, block.dtype, scope)
         })
