@@ -28,6 +28,7 @@ use crate::tensor::Dtype;
 use crate::value::{Any, AnyView, DLDevice, DLTensor, Str, cast, dtype_to_text};
 use std::cell::Cell;
 use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What their names begin with.
 pub(in crate::conformance) const PREFIX: &str = "tvmspec.rpc.";
@@ -148,13 +149,14 @@ fn counted(length: i64) -> Result<Any> {
     Ok(Tensor::from_slice(&elements, &[length.into()])?.into())
 }
 
-/// The element of the constant.
-static CONSTANT: f32 = 1.5;
+/// The element of the constant. It lies where a server that writes to it changes it, so that a case sees that.
+static CONSTANT: AtomicU32 = AtomicU32::new(1.5_f32.to_bits());
 
 fn constant() -> Result<Any> {
+    CONSTANT.store(1.5_f32.to_bits(), Ordering::Relaxed);
     let mut shape = [1];
     let dl = DLTensor {
-        data: (&raw const CONSTANT).cast_mut().cast(),
+        data: CONSTANT.as_ptr().cast(),
         device: DLDevice::CPU,
         ndim: 1,
         dtype: Dtype::scalar(2, 32).into(),
