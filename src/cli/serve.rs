@@ -53,6 +53,9 @@ pub(crate) struct ServeArgs {
         conflicts_with = "tracker"
     )]
     proxy: Option<String>,
+    /// The host that the tracker sends clients to; without it, the address that this server's connection to the tracker comes from
+    #[arg(long, value_name = "HOST", requires = "tracker")]
+    custom_addr: Option<String>,
     /// How many sessions there are at a time; other clients wait
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     sessions: u32,
@@ -91,6 +94,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
             tracker,
             key: args.key.clone(),
             port: address.port(),
+            host: args.custom_addr,
             sessions: args.sessions as usize,
             keys: keys.clone(),
             running: running.clone(),

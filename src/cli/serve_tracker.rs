@@ -51,6 +51,8 @@ pub(super) struct TrackerLine {
     pub(super) key: String,
     /// Where the server listens.
     pub(super) port: u16,
+    /// The host that clients are sent to, where it is not the one that the tracker sees.
+    pub(super) host: Option<String>,
     /// How many sessions there are at a time.
     pub(super) sessions: usize,
     pub(super) keys: Arc<MatchKeys>,
@@ -77,7 +79,7 @@ impl TrackerLine {
     /// One connection.
     fn serve(&self) -> Result<(), Error> {
         let mut connection = TrackerClient::connect(&*self.tracker)?;
-        let address = Some((None, self.port));
+        let address = Some((self.host.clone(), self.port));
         let key = format!("server:{}", self.key);
         connection.order(&TrackerRequest::UpdateInfo(TrackerPeer { key, address }))?;
         let mut offered: Option<String> = None;
@@ -94,7 +96,7 @@ impl TrackerLine {
                     key: self.key.clone(),
                     port: self.port,
                     match_key: match_key.clone(),
-                    host: None,
+                    host: self.host.clone(),
                 }))?;
                 offered = Some(match_key);
             }

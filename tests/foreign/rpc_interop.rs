@@ -23,7 +23,7 @@ use tvmspec::function::{Error, Function};
 use tvmspec::object::Tensor;
 use tvmspec::release::Release;
 use tvmspec::rpc::client::{RemoteHop, RemoteTiming, Session, SessionOptions};
-use tvmspec::value::dtype_from_text;
+use tvmspec::value::{Any, dtype_from_text};
 
 /// A server in a process of its own, which ends with this value.
 struct ServerProcess {
@@ -290,6 +290,88 @@ fn steps(session: &Session, library: &str, function: &str) -> Result<Vec<String>
         done.push("returned tensor".to_owned());
     }
     Ok(done)
+}
+
+/// RPC-89: what servers have for tests of connections does the same on ours as on those of real TVM. `modern` is from 0.22 on.
+fn test_functions(session: &Session, modern: bool) -> Result<(), Error> {
+    let by_era = |old: &'static str, new: &'static str| if modern { new } else { old };
+    let inner = |made: Any| -> Result<Function, Error> { Ok(Function::try_from(made)?) };
+    let add = inner(session.call("rpc.test.add_to_lhs", [10_i64.into()])?)?;
+    assert_eq!(i64::try_from(&add.call_with([12_i64.into()])?)?, 22);
+    let both = session.call("rpc.test.runtime_str_concat", ["abc".into(), "def".into()])?;
+    assert_eq!(String::try_from(&both)?, "abcdef");
+    let echo = session.require("testing.echo")?;
+    assert_eq!(
+        i64::try_from(&echo.call_with([1_i64.into(), 2_i64.into()])?)?,
+        1
+    );
+    assert_eq!(String::try_from(&echo.call_with(["xyz".into()])?)?, "xyz");
+    // A tensor of one value, and one of another.
+    let check = by_era("rpc.test.remote_array_func", "rpc.test.remote_tensor_func");
+    let tensor =
+        |value: f64| session.send(&Tensor::from_slice(&[value; 12], &[3, 4])?, Device::CPU);
+    session.call(check, [tensor(1.0)?.into()])?;
+    session
+        .call(check, [tensor(2.0)?.into()])
+        .expect_err("no ones");
+    let nd = |name: &str| inner(session.call("rpc.test.remote_return_nd", [name.into()])?);
+    let array = nd("get_arr")?.call(&[])?;
+    for at in [0_i64, 9] {
+        let element = nd("get_elem")?.call_with([at.into()])?;
+        assert_eq!(f64::try_from(&element)?, 0.0);
+        let element = nd("get_arr_elem")?.call_with([array.clone(), at.into()])?;
+        assert_eq!(f64::try_from(&element)?, 0.0);
+    }
+    nd("get_elem")?
+        .call_with([10_i64.into()])
+        .expect_err("there are 10");
+    assert!(i64::try_from(&nd("ref_count")?.call(&[])?)? > 0);
+    session
+        .call("rpc.test.remote_return_nd", ["other".into()])
+        .expect_err("no such name");
+    // An object that stays there.
+    let make = session.require(by_era("runtime.ShapeTuple", "ffi.Shape"))?;
+    let shape = make.call_with([2_i64.into(), 3_i64.into()])?;
+    let size = session.require(by_era(
+        "runtime.GetShapeTupleSize",
+        "rpc.testing.GetShapeSize",
+    ))?;
+    assert_eq!(i64::try_from(&size.call_with([shape.clone()])?)?, 2);
+    let element = session.require(by_era(
+        "runtime.GetShapeTupleElem",
+        "rpc.testing.GetShapeElem",
+    ))?;
+    for (at, extent) in [(0_i64, 2_i64), (1, 3)] {
+        let got = element.call_with([shape.clone(), at.into()])?;
+        assert_eq!(i64::try_from(&got)?, extent);
+    }
+    element
+        .call_with([shape.clone(), 2_i64.into()])
+        .expect_err("there are two");
+    if modern {
+        let raise = session.require("testing.test_raise_error")?;
+        let error = raise.call_with(["RuntimeError".into(), "why not".into()]);
+        assert!(error.expect_err("it raises").message().contains("why not"));
+    } else {
+        let made = session.call("testing.test_raise_error_callback", ["RuntimeError".into()])?;
+        inner(made)?.call(&[]).expect_err("it raises");
+    }
+    Ok(())
+}
+
+#[test]
+fn functions_for_tests_do_the_same_on_every_server() {
+    let ours = our_server();
+    for release in [27, 16] {
+        let mut servers = vec![("ours", ours.port)];
+        let real = Peer::find(release).map(|peer| ServerProcess::real(&peer.python));
+        servers.extend(real.iter().map(|real| ("real", real.port)));
+        for (name, port) in servers {
+            let session = Session::connect("127.0.0.1", port, "", &options(Some(release)));
+            let done = test_functions(&session.expect("a session"), release == 27);
+            done.unwrap_or_else(|error| panic!("{name} 0.{release}: {error}"));
+        }
+    }
 }
 
 /// Our client and a server; through another server of the same release as well.

@@ -2,11 +2,11 @@
 
 use super::super::{RPC_89, RPC_90};
 use super::directory::Directory;
-use super::{ServerOptions, timing};
+use super::{ServerOptions, test_functions, timing};
 use crate::function::{Error, ErrorKind, Function, Result, registry};
 use crate::module::{self, Module};
 use crate::rule::Kind;
-use crate::value::{Any, AnyView, Bytes, Str, bytes_bytes, str_bytes};
+use crate::value::{Any, AnyView, Bytes, bytes_bytes, str_bytes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Functions {
         let mut own = BTreeMap::new();
         files(&directory, &mut own);
         modules(&directory, options.allow_load, &mut own);
-        tests(&mut own);
+        test_functions::add(&mut own);
         let (patterns, named) = (allow.clone(), own.clone());
         own.insert(
             "runtime.RPCTimeEvaluator",
@@ -198,24 +198,6 @@ fn modules(
             // Up to 0.17 the third argument is an integer; 0.8 passes 0.
             let imports = args.get(2).is_some_and(|flag| flag.as_raw().int() != 0);
             Ok(module(args, 0)?.function(name, imports)?.into())
-        }),
-    );
-}
-
-/// What every server of Python has for tests of connections.
-fn tests(own: &mut BTreeMap<&'static str, Function>) {
-    own.insert(
-        "rpc.test.addone",
-        Function::from_typed(|value: i64| value.wrapping_add(1)),
-    );
-    own.insert(
-        "rpc.test.strcat",
-        Function::from_typed(|text: Str, number: i64| format!("{}:{number}", text.to_text())),
-    );
-    own.insert(
-        "rpc.test.except",
-        Function::from_typed(|text: Str| -> Result<Any> {
-            Err(Error::new(ErrorKind::Value, text.to_text().as_bytes()))
         }),
     );
 }

@@ -11,6 +11,7 @@
 //! | `values` | arguments and results, between packets and the runtime | RPC-88 |
 //! | `functions` | what a client may call | RPC-89, RPC-90 |
 //! | `pairing` | [`await_pair`]: a server at a proxy | RPC-71, RPC-94 |
+//! | `test_functions` | what servers have for tests of connections | RPC-89 |
 //! | `timing` | `runtime.RPCTimeEvaluator` | RPC-91 |
 //! | `directory` | files of the session | RPC-92 |
 //! | `watch` | ends a session whose time is over while a function of it runs | RPC-83 |
@@ -23,6 +24,7 @@ mod hop;
 mod memory;
 mod pairing;
 mod session;
+mod test_functions;
 mod timing;
 mod values;
 mod watch;

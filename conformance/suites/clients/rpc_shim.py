@@ -1,0 +1,104 @@
+"""Puts `tvmspec serve` and `tvmspec tracker` in the place of TVM's RPC server and tracker, for TVM's own tests.
+
+Imported before the tests. TVMSPEC_OWN names the program; without it TVM's own server and tracker stay, and only what a build says of
+itself is amended, so that both runs have the same tests. A server behind a proxy, and the proxy, stay TVM's.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import tvm
+import tvm.rpc
+import tvm.rpc.server
+import tvm.rpc.tracker
+
+try:
+    from tvm.testing import env
+
+    # The wheel has RPC, and does not say so.
+    enabled = env.build_flag_enabled
+    env.build_flag_enabled = lambda flag: flag == "USE_RPC" or enabled(flag)
+except ImportError:
+    pass
+
+# A server in a program of its own is made from sources that no package has.
+for module in (tvm, sys.modules.get("tvm_ffi")):
+    if hasattr(module, "get_global_func"):
+        get = module.get_global_func
+        module.get_global_func = lambda name, *rest, get=get, **options: None if name == "rpc.CreatePipeClient" else get(name, *rest, **options)
+
+if tvm.__version__ == "0.16.dev0":
+    # The default of this package is RISC-V.
+    build = tvm.build
+    tvm.build = lambda inputs, args=None, target=None, **options: build(
+        inputs, args, "llvm -mtriple=x86_64-linux-gnu" if target == "llvm" else target, **options
+    )
+
+    # It passes more arguments than its own server takes, which is that of upstream.
+    tvm.rpc.RPCSession.load_module = lambda self, path: self.get_function("tvm.rpc.server.load_module")(path)
+
+OWN = os.environ.get("TVMSPEC_OWN")
+
+
+def start(arguments, pattern):
+    """The process, and what `pattern` finds in its first lines."""
+    log = open(os.environ.get("TVMSPEC_LOG", os.devnull), "a")
+    process = subprocess.Popen([OWN, *arguments], stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
+    for line in process.stdout:
+        found = re.search(pattern, line)
+        if found:
+            return process, int(found[1])
+    raise ValueError(f"{arguments[0]} ends with {process.wait()}")
+
+
+class Process:
+    proc = None
+
+    def terminate(self):
+        if self.proc:
+            os.killpg(self.proc.pid, signal.SIGKILL)
+            self.proc.wait()
+            self.proc.stdout.close()
+            self.proc = None
+
+    def __del__(self):
+        self.terminate()
+
+
+class Server(Process):
+    def __init__(self, host="0.0.0.0", port=9091, port_end=9199, is_proxy=False, tracker_addr=None, key="", *rest, custom_addr=None, **options):
+        self.theirs = None
+        if is_proxy:
+            self.theirs = TheirServer(host, port, port_end, is_proxy, tracker_addr, key, *rest, custom_addr=custom_addr, **options)
+            self.host, self.port = self.theirs.host, self.theirs.port
+            return
+        # As many sessions at a time as TVM's.
+        arguments = ["serve", "--allow-load", "--allow-connect=*", "--sessions=1", f"--host={host}", f"--port={port}", f"--port-end={port_end - 1}", f"--key={key}"]
+        if tracker_addr:
+            arguments += ["--tracker", "%s:%d" % tuple(tracker_addr)]
+        if custom_addr:
+            arguments += ["--custom-addr", custom_addr]
+        self.proc, self.port = start(arguments, r"serving on \S+:(\d+)")
+        self.host = host
+
+    def terminate(self):
+        if self.theirs:
+            self.theirs.terminate()
+            self.theirs = None
+        super().terminate()
+
+
+class Tracker(Process):
+    def __init__(self, host="0.0.0.0", port=9190, port_end=9199, silent=False, **options):
+        arguments = ["tracker", "--host", host, "--port", str(port), "--port-end", str(port_end)]
+        self.proc, self.port = start(arguments, r"tracker at \S+:(\d+)")
+        self.host = host
+
+
+if OWN:
+    TheirServer = tvm.rpc.server.Server
+    tvm.rpc.Server = tvm.rpc.server.Server = Server
+    tvm.rpc.tracker.Tracker = Tracker
