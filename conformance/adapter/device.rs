@@ -1,4 +1,5 @@
-//! `device:NAME[:ID]`: a device API of this process, driven through the contract.
+//! `device:NAME[:ID]`: a device API of this process, driven through the contract; `device:rpc://HOST:PORT/KEY#NAME:ID` is one of a server,
+//! driven through a session.
 //!
 //! It answers `device.behaviour` and nothing else: names, sizes and packing are no business of a device.
 
@@ -7,6 +8,8 @@ use crate::conformance::behaviour::Failure;
 use crate::conformance::device::{behaviour, ops, probe::Probe, script};
 use crate::device::simulated::Simulated;
 use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Manager, device_type};
+#[cfg(feature = "rpc")]
+use crate::rpc::client::RemoteAddress;
 use serde_json::Value;
 
 /// A device that is held to the contract.
@@ -28,6 +31,10 @@ impl DeviceUnderTest {
     ///
     /// Why it cannot be driven: the name, the driver, the device.
     pub(crate) fn open(name: &str) -> Result<DeviceUnderTest, String> {
+        #[cfg(feature = "rpc")]
+        if RemoteAddress::is_remote(name) {
+            return DeviceUnderTest::of_server(name);
+        }
         let (family, device) = parse(name)?;
         if family == "simulated" {
             // Leaked: a device API lives as long as the process (DEV-02).
@@ -56,6 +63,28 @@ impl DeviceUnderTest {
                 ));
             }
         }
+        Ok(DeviceUnderTest::with(&family, api, device))
+    }
+
+    /// The device that the address of a server names. The session ends with the process.
+    #[cfg(feature = "rpc")]
+    fn of_server(name: &str) -> Result<DeviceUnderTest, String> {
+        let address = RemoteAddress::parse(name).map_err(|error| error.to_string())?;
+        let session = address.connect().map_err(|error| error.to_string())?;
+        let device = session.device(address.device);
+        let device = device.map_err(|error| error.to_string())?;
+        let api = Manager::global().api(device.kind);
+        let api = api.map_err(|error| error.to_string())?;
+        // DEV-57: devices of a session are of it as long as it is there.
+        std::mem::forget(session);
+        match api.attribute(device, Attribute::Exist) {
+            Ok(AttributeValue::Int(1)) => Ok(DeviceUnderTest::with(name, api, device)),
+            _ => Err(format!("the device of {name} is not here")),
+        }
+    }
+
+    /// A device that is there.
+    fn with(family: &str, api: &'static dyn DeviceApi, device: Device) -> DeviceUnderTest {
         let stated = |attribute| match api.attribute(device, attribute) {
             Ok(AttributeValue::Text(text)) => Some(text),
             _ => None,
@@ -63,12 +92,12 @@ impl DeviceUnderTest {
         let model = stated(Attribute::DeviceName)
             .map(|model| format!(" ({model})"))
             .unwrap_or_default();
-        Ok(DeviceUnderTest {
+        DeviceUnderTest {
             name: format!("{family}:{}{model}", device.id),
             version: stated(Attribute::DriverVersion).unwrap_or_else(version),
             api,
             device,
-        })
+        }
     }
 }
 
@@ -78,6 +107,11 @@ impl DeviceUnderTest {
 ///
 /// When no release has a device of that name.
 pub(crate) fn parse(name: &str) -> Result<(String, Device), String> {
+    #[cfg(feature = "rpc")]
+    if RemoteAddress::is_remote(name) {
+        let address = RemoteAddress::parse(name).map_err(|error| error.to_string())?;
+        return Ok((name.to_owned(), address.device));
+    }
     let (family, id) = name.split_once(':').unwrap_or((name, "0"));
     let id: i32 = id
         .parse()

@@ -174,7 +174,7 @@ impl Default for Limits {
 }
 
 /// The adapters, for help texts.
-pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..] | legacy:LIB[,LIB..][@RELEASE] | rpc:HOST:PORT[/KEY][@RELEASE] | device:NAME[:ID] | liar:NAME";
+pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..] | legacy:LIB[,LIB..][@RELEASE] | rpc:HOST:PORT[/KEY][@RELEASE] | device:NAME[:ID] | device:rpc://HOST:PORT/KEY#NAME:ID | liar:NAME";
 
 /// Opens `spec`, such as `builtin` or `exec:python3 testee.py`.
 ///

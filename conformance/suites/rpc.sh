@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# TVM's own tests of RPC with `tvmspec serve` and `tvmspec tracker` in the place of its server and tracker, beside the real ones.
+# TVM's own tests of RPC with `tvmspec serve`, `tracker` and `proxy` in the place of its own, beside the real ones.
 #
 #   conformance/suites/rpc.sh FOLDER [RELEASE...]
 #

@@ -1,7 +1,7 @@
-"""Puts `tvmspec serve` and `tvmspec tracker` in the place of TVM's RPC server and tracker, for TVM's own tests.
+"""Puts `tvmspec serve`, `tvmspec tracker` and `tvmspec proxy` in the place of TVM's, for TVM's own tests.
 
-Imported before the tests. TVMSPEC_OWN names the program; without it TVM's own server and tracker stay, and only what a build says of
-itself is amended, so that both runs have the same tests. A server behind a proxy, and the proxy, stay TVM's.
+Imported before the tests. TVMSPEC_OWN names the program; without it TVM's own stay, and only what a build says of itself is amended, so
+that both runs have the same tests.
 """
 
 import os
@@ -12,6 +12,7 @@ import sys
 
 import tvm
 import tvm.rpc
+import tvm.rpc.proxy
 import tvm.rpc.server
 import tvm.rpc.tracker
 
@@ -70,25 +71,18 @@ class Process:
 
 class Server(Process):
     def __init__(self, host="0.0.0.0", port=9091, port_end=9199, is_proxy=False, tracker_addr=None, key="", *rest, custom_addr=None, **options):
-        self.theirs = None
-        if is_proxy:
-            self.theirs = TheirServer(host, port, port_end, is_proxy, tracker_addr, key, *rest, custom_addr=custom_addr, **options)
-            self.host, self.port = self.theirs.host, self.theirs.port
-            return
         # As many sessions at a time as TVM's.
-        arguments = ["serve", "--allow-load", "--allow-connect=*", "--sessions=1", f"--host={host}", f"--port={port}", f"--port-end={port_end - 1}", f"--key={key}"]
-        if tracker_addr:
-            arguments += ["--tracker", "%s:%d" % tuple(tracker_addr)]
-        if custom_addr:
-            arguments += ["--custom-addr", custom_addr]
-        self.proc, self.port = start(arguments, r"serving on \S+:(\d+)")
+        arguments = ["serve", "--allow-load", "--allow-connect=*", "--sessions=1", f"--key={key}"]
+        if is_proxy:
+            arguments.append(f"--proxy={host}:{port}")
+        else:
+            arguments += [f"--host={host}", f"--port={port}", f"--port-end={port_end - 1}"]
+            if tracker_addr:
+                arguments.append("--tracker=%s:%d" % tuple(tracker_addr))
+            if custom_addr:
+                arguments.append(f"--custom-addr={custom_addr}")
+        self.proc, self.port = start(arguments, r"serving (?:on|through) \S+:(\d+)")
         self.host = host
-
-    def terminate(self):
-        if self.theirs:
-            self.theirs.terminate()
-            self.theirs = None
-        super().terminate()
 
 
 class Tracker(Process):
@@ -98,7 +92,17 @@ class Tracker(Process):
         self.host = host
 
 
+class Proxy(Process):
+    def __init__(self, host, port=9091, port_end=9199, web_port=0, timeout_client=600, timeout_server=600, tracker_addr=None, **options):
+        # TVM's takes the first port that is free.
+        arguments = ["proxy", f"--host={host}", "--port=0"]
+        if tracker_addr:
+            arguments.append("--tracker=%s:%d" % tuple(tracker_addr))
+        self.proc, self.port = start(arguments, r"proxy at \S+:(\d+)")
+        self.host = host
+
+
 if OWN:
-    TheirServer = tvm.rpc.server.Server
+    tvm.rpc.proxy.Proxy = Proxy
     tvm.rpc.Server = tvm.rpc.server.Server = Server
     tvm.rpc.tracker.Tracker = Tracker
