@@ -63,7 +63,8 @@ impl DeviceUnderTest {
                 ));
             }
         }
-        Ok(DeviceUnderTest::with(&family, api, device))
+        let name = format!("{family}:{}", device.id);
+        Ok(DeviceUnderTest::with(name, api, device))
     }
 
     /// The device that the address of a server names. The session ends with the process.
@@ -78,13 +79,13 @@ impl DeviceUnderTest {
         // DEV-57: devices of a session are of it as long as it is there.
         std::mem::forget(session);
         match api.attribute(device, Attribute::Exist) {
-            Ok(AttributeValue::Int(1)) => Ok(DeviceUnderTest::with(name, api, device)),
+            Ok(AttributeValue::Int(1)) => Ok(DeviceUnderTest::with(name.to_owned(), api, device)),
             _ => Err(format!("the device of {name} is not here")),
         }
     }
 
     /// A device that is there.
-    fn with(family: &str, api: &'static dyn DeviceApi, device: Device) -> DeviceUnderTest {
+    fn with(name: String, api: &'static dyn DeviceApi, device: Device) -> DeviceUnderTest {
         let stated = |attribute| match api.attribute(device, attribute) {
             Ok(AttributeValue::Text(text)) => Some(text),
             _ => None,
@@ -93,7 +94,7 @@ impl DeviceUnderTest {
             .map(|model| format!(" ({model})"))
             .unwrap_or_default();
         DeviceUnderTest {
-            name: format!("{family}:{}{model}", device.id),
+            name: name + &model,
             version: stated(Attribute::DriverVersion).unwrap_or_else(version),
             api,
             device,

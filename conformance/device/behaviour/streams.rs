@@ -85,7 +85,8 @@ pub(super) fn streams_wait_for_each_other(probe: &Probe<'_>) -> Outcome {
 /// `device/set-device` (DEV-42). Where it does not hold: a device that is not there must be rejected here and not at the first kernel.
 pub(super) fn set_device(probe: &Probe<'_>) -> Outcome {
     probe.api.set_device(probe.device)?;
-    if probe.device.kind == Device::CPU.kind {
+    // DEV-57: a CPU of a server is one, too.
+    if probe.device.without_session().kind == Device::CPU.kind {
         return Ok(());
     }
     let nowhere = Device::new(probe.device.kind, 1000);

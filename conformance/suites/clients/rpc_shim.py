@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import tvm
 import tvm.rpc
@@ -83,6 +84,9 @@ class Server(Process):
                 arguments.append(f"--custom-addr={custom_addr}")
         self.proc, self.port = start(arguments, r"serving (?:on|through) \S+:(\d+)")
         self.host = host
+        if tracker_addr:
+            # TVM's needs a second for its start, in which a server that was started before offers itself: tests count on the order.
+            time.sleep(0.5)
 
 
 class Tracker(Process):
