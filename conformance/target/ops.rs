@@ -3,7 +3,7 @@
 use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::release::Release;
 use crate::rule::Findings;
-use crate::target::{HostMachine, Target, TargetConfig, Targets};
+use crate::target::{Generators, HostMachine, LoweredModule, Target, TargetConfig, Targets};
 use serde_json::{Value, json};
 
 /// Every operation of this chapter.
@@ -22,6 +22,11 @@ pub(crate) const OPS: &[Op] = &[
         name: "target.tag",
         help: "`value`: an object; `name`, `replace`: defines it as a tag of `release`; returns the target",
         run: Handler::Here(tag),
+    },
+    Op {
+        name: "target.generate",
+        help: "`data`: the JSON graph of a lowered module; `target`: a text or an object; `release`: calls the generator of the target's kind; returns the kind of the result, its functions, how kernels are launched, whether a second call makes the same",
+        run: Handler::Here(generate),
     },
 ];
 
@@ -42,6 +47,32 @@ fn tag(args: &Value) -> Result<Answer, OpError> {
     let replace = args.get("replace").and_then(Value::as_bool) == Some(true);
     let target = targets.add_tag(name, object(args.get("value"))?, replace)?;
     Ok(Answer::new(form(&target), Findings::default()))
+}
+
+fn generate(args: &Value) -> Result<Answer, OpError> {
+    let module = LoweredModule::read(&crate::conformance::op::data(args)?)?;
+    let named = args.get("target").cloned().unwrap_or_default();
+    let release = args.get("release").cloned().unwrap_or_default();
+    let target = target(&json!({"value": named, "release": release}))?;
+    let generators = Generators::new();
+    let code = generators.generate(&module, &target)?;
+    let again = generators.generate(&module, &target)?;
+    let mut functions = code.symbols.clone();
+    functions.sort();
+    let kernels = code.kernels().iter().map(|kernel| {
+        json!({
+            "name": kernel.name,
+            "arg_types": kernel.arg_types,
+            "launch_param_tags": kernel.launch_param_tags,
+        })
+    });
+    let value = json!({
+        "kind": code.payload.kind(),
+        "functions": functions,
+        "kernels": kernels.collect::<Vec<_>>(),
+        "repeatable": code == again,
+    });
+    Ok(Answer::new(value, Findings::default()))
 }
 
 /// The target that a request names.

@@ -10,6 +10,7 @@
 //! | `format/message` | the words of what is rejected, as each release has them | |
 //! | `format/render` | [`Target::export`], [`Target::render`] | TGT-60 .. TGT-64 |
 //! | `format/kind_table` | [`TargetKind`], and the tables of all releases, which `golden/target/make.py` writes | |
+//! | `generate` | [`Generators`]: a module and a target to code | TGT-80 .. TGT-90 |
 //!
 //! ```
 //! use tvmspec::release::Release;
@@ -57,9 +58,23 @@
     clippy::panic
 )]
 mod format;
+/// Under the same lints.
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
+mod generate;
 mod rules;
 
 pub use format::{
     HostMachine, KindOption, KindParser, OptionType, Target, TargetConfig, TargetKind, Targets,
 };
+pub use generate::{GeneratedCode, Generator, Generators, KernelInfo, LoweredModule};
 pub use rules::*;

@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+"""Lowered modules as real releases hand them to their code generators, with what their own builds compute.
+
+    TVMSPEC_PYTHON golden/target/lower.py golden/target/lowered
+
+Writes OUT/RELEASE/NAME.json, what `save_json` makes of the module that `target.build.c` is called with, and OUT/RELEASE/runs.json: the arguments of a call, and what LLVM's code of the same module leaves in them. Beside OUT,
+kernels/RELEASE/NAME.host.json and NAME.device.json are of `target.build.c` and `target.build.opencl` for a build with both.
+
+0.27 needs apache-tvm-ffi 0.1.14.post0: 0.1.15 ends the process in `save_json` of any type (facts of the release, not of this script).
+"""
+
+import base64
+import json
+import pathlib
+import sys
+
+import numpy as np
+import tvm
+from tvm import te
+
+TIR = tvm.tirx if hasattr(tvm, "tirx") else tvm.tir
+NEW = hasattr(tvm, "tirx")
+RELEASE = "0." + tvm.__version__.split(".")[1]
+HOST = {"kind": "llvm", "mtriple": "x86_64-unknown-linux-gnu"}
+
+
+def call(name):
+    return getattr(TIR, name, None) or getattr(te, name)
+
+
+def matmul(n=6, m=5, k=7, dtype="float32", out=None):
+    out = out or dtype
+    a, b = te.placeholder((n, k), dtype, "A"), te.placeholder((k, m), dtype, "B")
+    r = te.reduce_axis((0, k), "r")
+    c = te.compute((n, m), lambda i, j: te.sum(a[i, r].astype(out) * b[r, j].astype(out), axis=r), "C")
+    return [a, b, c]
+
+
+def pad(x, by):
+    n, c, h, w = x.shape
+    inside = lambda i, j: call("all")(i >= by, i < h + by, j >= by, j < w + by)
+    zero = TIR.const(0, x.dtype)
+    at = lambda b, f, i, j: TIR.if_then_else(inside(i, j), x[b, f, i - by, j - by], zero)
+    return te.compute((n, c, h + 2 * by, w + 2 * by), at, "padded")
+
+
+def conv2d(dtype="float32", out=None):
+    out = out or dtype
+    x, k = te.placeholder((1, 2, 6, 6), dtype, "X"), te.placeholder((3, 2, 3, 3), dtype, "K")
+    p = pad(x, 1)
+    f, i, j = te.reduce_axis((0, 2), "f"), te.reduce_axis((0, 3), "ri"), te.reduce_axis((0, 3), "rj")
+    at = lambda n, o, y, z: te.sum(p[n, f, y + i, z + j].astype(out) * k[o, f, i, j].astype(out), axis=[f, i, j])
+    return [x, k, te.compute((1, 3, 6, 6), at, "Y")]
+
+
+def depthwise():
+    x, k = te.placeholder((1, 3, 5, 5), "float32", "X"), te.placeholder((3, 3, 3), "float32", "K")
+    i, j = te.reduce_axis((0, 3), "ri"), te.reduce_axis((0, 3), "rj")
+    at = lambda n, c, y, z: te.sum(x[n, c, y + i, z + j] * k[c, i, j], axis=[i, j])
+    return [x, k, te.compute((1, 3, 3, 3), at, "Y")]
+
+
+def softmax():
+    x = te.placeholder((4, 9), "float32", "X")
+    k, r = te.reduce_axis((0, 9), "k"), te.reduce_axis((0, 9), "r")
+    top = te.compute((4,), lambda i: te.max(x[i, k], axis=k), "top")
+    e = te.compute((4, 9), lambda i, j: te.exp(x[i, j] - top[i]), "e")
+    s = te.compute((4,), lambda i: te.sum(e[i, r], axis=r), "s")
+    return [x, te.compute((4, 9), lambda i, j: e[i, j] / s[i], "Y")]
+
+
+def layer_norm():
+    x = te.placeholder((3, 8), "float32", "X")
+    k, r = te.reduce_axis((0, 8), "k"), te.reduce_axis((0, 8), "r")
+    s = te.compute((3,), lambda i: te.sum(x[i, k], axis=k), "s")
+    v = te.compute((3,), lambda i: te.sum((x[i, r] - s[i] / 8.0) * (x[i, r] - s[i] / 8.0), axis=r), "v")
+    return [x, te.compute((3, 8), lambda i, j: (x[i, j] - s[i] / 8.0) / te.sqrt(v[i] / 8.0 + 1e-5), "Y")]
+
+
+def reduce(what, dtype):
+    x = te.placeholder((5, 11), dtype, "X")
+    k = te.reduce_axis((0, 11), "k")
+    return [x, te.compute((5,), lambda i: getattr(te, what)(x[i, k], axis=k), "Y")]
+
+
+def each(f, dtype="float32", shape=(3, 7)):
+    x = te.placeholder(shape, dtype, "X")
+    return [x, te.compute(shape, lambda *i: f(x[i]), "Y")]
+
+
+def two(f, dtype="int32", shape=(24,)):
+    x, z = te.placeholder(shape, dtype, "X"), te.placeholder(shape, dtype, "Z")
+    return [x, z, te.compute(shape, lambda *i: f(x[i], z[i]), "Y")]
+
+
+def dynamic_add():
+    n = te.var("n")
+    x, z = te.placeholder((n,), "float32", "X"), te.placeholder((n,), "float32", "Z")
+    return [x, z, te.compute((n,), lambda i: x[i] + z[i], "Y")]
+
+
+def dynamic_matmul():
+    return matmul(te.var("n"), te.var("m"), te.var("k"))
+
+
+def dynamic_softmax():
+    n, m = te.var("n"), te.var("m")
+    x = te.placeholder((n, m), "float32", "X")
+    r = te.reduce_axis((0, m), "r")
+    s = te.compute((n,), lambda i: te.sum(te.exp(x[i, r]), axis=r), "s")
+    return [x, te.compute((n, m), lambda i, j: te.exp(x[i, j]) / s[i], "Y")]
+
+
+def workspace():
+    x = te.placeholder((64, 64), "float32", "X")
+    t = te.compute((64, 64), lambda i, j: x[j, i] * 2.0, "t")
+    return [x, te.compute((64,), lambda i: t[i, 63 - i] + t[63 - i, i], "Y")]
+
+
+def pool():
+    x = te.placeholder((1, 2, 6, 6), "float32", "X")
+    i, j = te.reduce_axis((0, 2), "ri"), te.reduce_axis((0, 2), "rj")
+    at = lambda n, c, y, z: te.max(x[n, c, y * 2 + i, z * 2 + j], axis=[i, j])
+    return [x, te.compute((1, 2, 3, 3), at, "Y")]
+
+
+def take():
+    x, at = te.placeholder((9, 4), "float32", "X"), te.placeholder((5,), "int32", "I")
+    return [x, at, te.compute((5, 4), lambda i, j: x[at[i], j], "Y")]
+
+
+def concat():
+    x, z = te.placeholder((3, 4), "int64", "X"), te.placeholder((2, 4), "int64", "Z")
+    at = lambda i, j: TIR.if_then_else(i < 3, x[i, j], z[i - 3, j])
+    return [x, z, te.compute((5, 4), at, "Y")]
+
+
+def clip(x):
+    low, high = TIR.const(0, "float32"), TIR.const(255, "float32")
+    return TIR.Min(TIR.Max(te.round(x * TIR.const(20.0, "float32")), low), high).astype("uint8")
+
+
+MODULES = {
+    "matmul": matmul,
+    "matmul_f64": lambda: matmul(dtype="float64"),
+    "matmul_int8": lambda: matmul(dtype="int8", out="int32"),
+    "matmul_dynamic": dynamic_matmul,
+    "conv2d": conv2d,
+    "conv2d_int8": lambda: conv2d("int8", "int32"),
+    "depthwise": depthwise,
+    "softmax": softmax,
+    "softmax_dynamic": dynamic_softmax,
+    "layer_norm": layer_norm,
+    "sum_f32": lambda: reduce("sum", "float32"),
+    "sum_int64": lambda: reduce("sum", "int64"),
+    "max_f32": lambda: reduce("max", "float32"),
+    "min_int32": lambda: reduce("min", "int32"),
+    "cast_int32": lambda: each(lambda x: x.astype("int32")),
+    "cast_f64": lambda: each(lambda x: x.astype("float64"), "int8"),
+    "quantize": lambda: each(clip),
+    "sigmoid": lambda: each(te.sigmoid),
+    # Not `tanh`: up to 0.20 a function has its own name in the library, and C has one of that.
+    "tangent": lambda: each(te.tanh),
+    "norms": lambda: each(lambda x: te.sqrt(x * x + 1.0) + te.floor(x) - te.log(x * x + 1.0)),
+    "relu": lambda: each(lambda x: TIR.Select(x > 0, x, TIR.const(0, "float32"))),
+    "floordiv": lambda: two(lambda x, z: te.floordiv(x, z * z + 1) * 7 + te.floormod(x, z * z + 1)),
+    "shifts": lambda: two(lambda x, z: ((x << 2) ^ (z >> 1)) | (x & z)),
+    "compare": lambda: two(lambda x, z: TIR.Select(call("any")(x < z, x == 3), x, z - 1)),
+    "add_dynamic": dynamic_add,
+    "workspace": workspace,
+    "pool": pool,
+    "take": take,
+    "concat": concat,
+}
+
+
+
+def add1():
+    return each(lambda x: x + 1.0, shape=(16,))
+
+
+def on_threads(tensors, name):
+    """The last block of a function, four elements of its first axis to a block of threads."""
+    function = te.create_prim_func(tensors).with_attr("global_symbol", name)
+    module = tvm.IRModule({name: function})
+    schedule = (tvm.s_tir if NEW else tvm.tir).Schedule(module, debug_mask="none")
+    find = schedule.get_sblock if NEW else schedule.get_block
+    block = find(tensors[-1].op.name, func_name=name)
+    outer, inner = schedule.split(schedule.get_loops(block)[0], [None, 4])
+    schedule.bind(outer, "blockIdx.x")
+    schedule.bind(inner, "threadIdx.x")
+    return schedule.mod
+
+
+def pair():
+    """Two functions, so two kernels."""
+    module = on_threads(each(lambda x: x - 1.0, shape=(16,)), "sub1_gpu")
+    module.update(on_threads(add1(), "add1_gpu"))
+    return module
+
+
+GPU = {
+    "add1_gpu": lambda: on_threads(add1(), "add1_gpu"),
+    "matmul_gpu": lambda: on_threads(matmul(8, 5, 7), "matmul_gpu"),
+    "pair_gpu": pair,
+}
+
+
+def doubled(text):
+    """A kernel whose one value is added to itself, and that again, 40 times: by hand, of a real one."""
+    graph = json.loads(text)
+    nodes = graph["nodes"]
+    store = next(n for n in nodes if n["type"] == "tirx.BufferStore")
+    value = store["data"]["value"]
+    for _ in range(40):
+        form = nodes[value]["data"]
+        nodes.append({"type": "prim.Add", "data": {"span": 0, "ty": form["ty"], "a": value, "b": value}})
+        value = len(nodes) - 1
+    store["data"]["value"] = value
+    return json.dumps(graph, separators=(",", ":"))
+
+
+def relax():
+    """A module with a function of another language."""
+    from tvm import relax as rx
+
+    x = rx.Var("x", rx.TensorStructInfo((4,), "float32") if hasattr(rx, "TensorStructInfo") else rx.TensorType((4,), "float32"))
+    builder = rx.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(x)
+    return builder.get()
+
+
+SIZES = {"n": 6, "m": 5, "k": 7}
+
+
+def values(name, index, shape, dtype, chance):
+    if name == "take" and index == 1:
+        return chance.integers(0, 9, shape).astype(dtype)
+    if dtype.startswith("float"):
+        return (chance.standard_normal(shape) * 3).astype(dtype)
+    return chance.integers(-100, 100, shape).astype(dtype)
+
+
+def build(module, target):
+    return TIR.build(module, target=target) if NEW else tvm.build(module, target=target)
+
+
+def register(name, function):
+    if NEW:
+        import tvm_ffi
+
+        tvm_ffi.register_global_func(name, function, override=True)
+    else:
+        tvm.register_func(name, function, override=True)
+
+
+def captured(make, target, generators=("target.build.c",)):
+    """The modules that the generators are called with, as JSON."""
+    seen = {}
+    real = {name: tvm.get_global_func(name) for name in generators}
+
+    def watch(name):
+        def generator(module, target):
+            seen[name] = json.dumps(json.loads(tvm.ir.save_json(module)), separators=(",", ":"))
+            return real[name](module, target)
+
+        return generator
+
+    for name in generators:
+        register(name, watch(name))
+    try:
+        build(make(), target)
+    finally:
+        for name in generators:
+            register(name, real[name])
+    return [seen[name] for name in generators]
+
+
+def errors(function, tensors):
+    """What wrong calls end in: too few arguments, a number for a tensor, another number of axes, another size, another dtype."""
+    flat = tvm.runtime.tensor(np.zeros(6, "float32"))
+    short = tvm.runtime.tensor(np.zeros((6, 3), "float32"))
+    other = tvm.runtime.tensor(np.zeros((6, 7), "int32"))
+    wrong = {"count": tensors[:2], "number": [1, *tensors[1:]], "axes": [flat, *tensors[1:]]}
+    wrong |= {"size": [short, *tensors[1:]], "dtype": [other, *tensors[1:]]}
+    texts = {}
+    for name, args in wrong.items():
+        try:
+            function(*args)
+        except Exception as error:
+            texts[name] = [type(error).__name__, str(error)]
+    return texts
+
+
+def main(out):
+    folder = pathlib.Path(out) / RELEASE
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = {}
+    device = {"kind": "opencl", "host": {"kind": "c"}} if NEW else tvm.target.Target("opencl", host="c")
+    kernels = pathlib.Path(out).parent / "kernels" / RELEASE
+    kernels.mkdir(parents=True, exist_ok=True)
+    compact = lambda module: json.dumps(json.loads(tvm.ir.save_json(module)), separators=(",", ":"))
+    for name, make in GPU.items():
+        both = captured(make, device, ("target.build.c", "target.build.opencl"))
+        for part, text in zip(("host", "device"), both):
+            (kernels / f"{name}.{part}.json").write_text(text + "\n")
+    if NEW:
+        # An external device: its vendor registers the generator, here one that takes what OpenCL's takes.
+        opencl = tvm.get_global_func("target.build.opencl")
+        register("target.build.ext_dev", lambda module, _: opencl(module, tvm.target.Target("opencl")))
+        target = {"kind": "ext_dev", "host": {"kind": "c"}}
+        make = lambda: on_threads(add1(), "add1_ext")
+        both = captured(make, target, ("target.build.c", "target.build.ext_dev"))
+        for part, text in zip(("host", "device"), both):
+            (kernels / f"add1_ext.{part}.json").write_text(text + "\n")
+    (kernels / "unlowered.json").write_text(compact(GPU["add1_gpu"]()) + "\n")
+    if NEW:
+        (kernels / "relax.json").write_text(compact(relax()) + "\n")
+        (kernels / "doubled.json").write_text(doubled((kernels / "add1_gpu.device.json").read_text()) + "\n")
+    for name, make in MODULES.items():
+        try:
+            tensors = make()
+            function = te.create_prim_func(tensors).with_attr("global_symbol", name)
+            module = lambda: tvm.IRModule({name: function})
+            [text] = captured(module, "c")
+            chance = np.random.default_rng(len(name))
+            size = lambda n: SIZES.get(getattr(n, "name", ""), 0) or int(n)
+            shapes = [([size(n) for n in t.shape], str(t.dtype)) for t in tensors]
+            arrays = [values(name, i, s, d, chance) for i, (s, d) in enumerate(shapes[:-1])]
+            arrays.append(np.zeros(*shapes[-1]))
+            given = [a.copy() for a in arrays]
+            target = HOST if NEW else "llvm -mtriple=x86_64-unknown-linux-gnu"
+            built = build(module(), target)
+            if NEW:
+                tensors = [tvm.runtime.tensor(a) for a in arrays]
+            else:
+                tensors = [tvm.nd.array(a) for a in arrays]
+            built[name](*tensors)
+            result = tensors[-1].numpy()
+        except Exception as error:  # a release that cannot build it is named, and the rest goes on
+            print(f"{name}: {type(error).__name__}: {str(error)[-300:]}", file=sys.stderr)
+            continue
+        (folder / f"{name}.json").write_text(text + "\n")
+        form = lambda a: {
+            "dtype": str(a.dtype),
+            "shape": list(a.shape),
+            "data": base64.b64encode(np.ascontiguousarray(a).tobytes()).decode(),
+        }
+        runs[name] = {"args": [form(a) for a in given], "result": form(result)}
+        if NEW and name == "matmul":
+            runs[name]["errors"] = errors(built[name], tensors)
+    lines = [f'{json.dumps(n)}: {json.dumps(r)}' for n, r in runs.items()]
+    (folder / "runs.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(RELEASE, len(runs), "modules", sum(f.stat().st_size for f in folder.iterdir()), "bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,339 @@
+//! Calls: of operators, of functions by name, of what a runtime offers.
+
+use super::abi::Abi;
+use super::expression::converted;
+use super::scalar::{ScalarType, identifier, quoted};
+use super::writer::{CValue, CWriter, CodePlace};
+use crate::rule::Violation;
+
+/// Functions of C's library, each also with `f` behind it, of numbers with 32 bits.
+const MATH: &[&str] = &[
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "ceil",
+    "copysign",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "exp2",
+    "fabs",
+    "floor",
+    "fmax",
+    "fmin",
+    "fmod",
+    "hypot",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "nearbyint",
+    "pow",
+    "round",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+];
+
+impl CWriter<'_> {
+    /// A call that has a value.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 for an operator or a function that is not written here.
+    pub(super) fn call(&mut self, at: usize, dtype: ScalarType) -> Result<CValue, Violation> {
+        let name = self.operator(at)?;
+        let args = self.graph.list(at, "args").to_vec();
+        let text = match (name.as_str(), args.as_slice()) {
+            ("if_then_else", [condition, yes, no]) => {
+                let condition = self.argument(0, *condition)?.text;
+                let yes = self.argument(1, *yes)?.text;
+                let no = self.argument(2, *no)?.text;
+                format!("({condition} ? {yes} : {no})")
+            }
+            ("isnullptr", [address]) => format!("({} == NULL)", self.argument(0, *address)?.text),
+            ("likely", [condition]) => self.argument(0, *condition)?.text,
+            ("bitwise_and", [a, b]) => self.infix(*a, "&", *b)?,
+            ("bitwise_or", [a, b]) => self.infix(*a, "|", *b)?,
+            ("bitwise_xor", [a, b]) => self.infix(*a, "^", *b)?,
+            ("bitwise_not", [a]) => format!("(~{})", self.argument(0, *a)?.text),
+            ("shift_left", [a, b]) => self.infix(*a, "<<", *b)?,
+            ("shift_right", [a, b]) => self.infix(*a, ">>", *b)?,
+            ("reinterpret", [address]) if dtype == ScalarType::Handle => {
+                self.argument(0, *address)?.text
+            }
+            ("handle_add_byte_offset", [address, bytes]) => {
+                let address = self.argument(0, *address)?.text;
+                let bytes = self.argument(1, *bytes)?.text;
+                format!("((void*)((char*){address} + {bytes}))")
+            }
+            ("buffer_data", [buffer]) => self.buffer(*buffer)?.0.text,
+            ("address_of", [load])
+                if matches!(self.graph.key(*load), "BufferLoad" | "TensorLoad") =>
+            {
+                let element = self.element(*load)?;
+                format!("((void*)&{element})")
+            }
+            ("tvm_stack_alloca", [what, count]) => self.stack(at, *what, *count)?,
+            ("tvm_struct_get", [record, index, kind]) => {
+                let record = self.argument(0, *record)?.text;
+                let index = self.argument(1, *index)?.text;
+                let Some(field) = self.place_of_field(*kind, dtype, &record, &index) else {
+                    return Err(self.unsupported(*kind, " as a field of a record"));
+                };
+                field
+            }
+            ("call_pure_extern" | "call_extern", [function, rest @ ..]) => {
+                self.library(*function, rest)?
+            }
+            ("TVMBackendAllocWorkspace" | "TVMBackendFreeWorkspace", rest)
+                if self.place != CodePlace::Kernel =>
+            {
+                let arguments = self.arguments(0, rest)?;
+                format!("{name}({arguments})")
+            }
+            _ => {
+                return Err(
+                    self.unsupported(at, &format!(" of `{name}` with {} arguments", args.len()))
+                );
+            }
+        };
+        self.value(text, dtype)
+    }
+
+    /// A call as a statement.
+    ///
+    /// # Errors
+    ///
+    /// As [`CWriter::call`].
+    pub(super) fn call_statement(&mut self, at: usize) -> Result<(), Violation> {
+        let name = self.operator(at)?;
+        let args = self.graph.list(at, "args").to_vec();
+        match (name.as_str(), args.as_slice()) {
+            ("ret", [value]) => {
+                let value = self.argument(0, *value)?.text;
+                self.line(&format!("return {value};"));
+            }
+            // What was called has left its message.
+            ("tvm_throw_last_error", []) => self.line("return -1;"),
+            ("tvm_storage_sync", [_]) if self.place == CodePlace::Kernel => {
+                self.line("barrier(CLK_LOCAL_MEM_FENCE);");
+            }
+            ("tvm_struct_set", [record, index, kind, value]) => {
+                let record = self.argument(0, *record)?.text;
+                let index = self.argument(1, *index)?.text;
+                let value = self.argument(3, *value)?;
+                let Some(field) = self.place_of_field(*kind, value.dtype, &record, &index) else {
+                    return Err(self.unsupported(*kind, " as a field of a record"));
+                };
+                self.line(&format!("{field} = {};", value.text));
+            }
+            ("tvm_call_packed_lowered", [function, rest @ ..]) => {
+                let call = self.packed(at, *function, rest, "NULL")?;
+                self.line(&call);
+            }
+            _ => {
+                let dtype = self.dtype(at)?;
+                let text = self.call(at, dtype)?.text;
+                self.line(&format!("(void){text};"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of what is called: an operator without the prefix of its release.
+    fn operator(&self, at: usize) -> Result<String, Violation> {
+        let op = self.graph.required(at, "op")?;
+        let name = match self.graph.key(op) {
+            "Op" => self.graph.plain(op),
+            _ => None,
+        };
+        let name = name.ok_or_else(|| self.unsupported(op, " as what is called"))?;
+        Ok(name
+            .rsplit_once('.')
+            .map_or(name, |(_, last)| last)
+            .to_owned())
+    }
+
+    fn argument(&mut self, index: usize, at: usize) -> Result<CValue, Violation> {
+        self.within(format!("args[{index}]"), |writer| writer.expression(at))
+    }
+
+    fn arguments(&mut self, first: usize, args: &[usize]) -> Result<String, Violation> {
+        let mut all = Vec::with_capacity(args.len());
+        for (index, at) in args.iter().enumerate() {
+            all.push(self.argument(index.saturating_add(first), *at)?.text);
+        }
+        Ok(all.join(", "))
+    }
+
+    fn infix(&mut self, a: usize, operator: &str, b: usize) -> Result<String, Violation> {
+        let a = self.argument(0, a)?;
+        let b = self.argument(1, b)?.text;
+        let value = CValue {
+            text: format!("({} {operator} {b})", a.text),
+            dtype: a.dtype,
+        };
+        Ok(if a.dtype.is_promoted() {
+            converted(&value, a.dtype)
+        } else {
+            value.text
+        })
+    }
+
+    /// A function of C's library.
+    fn library(&mut self, function: usize, args: &[usize]) -> Result<String, Violation> {
+        let name = self
+            .graph
+            .text(function, "value")
+            .unwrap_or_default()
+            .to_owned();
+        let stem = name.strip_suffix('f').unwrap_or(&name);
+        if !MATH.contains(&stem) && !MATH.contains(&name.as_str()) {
+            return Err(self.unsupported(function, &format!(" `{name}` as what is called")));
+        }
+        // OpenCL has one name for all widths.
+        let known = if MATH.contains(&name.as_str()) {
+            name.as_str()
+        } else {
+            stem
+        };
+        let written = if self.place == CodePlace::Kernel {
+            known
+        } else {
+            &name
+        };
+        let written = match (self.place, written) {
+            (CodePlace::Kernel, "nearbyint") => "rint",
+            _ => written,
+        };
+        let arguments = self.arguments(1, args)?;
+        Ok(format!("{written}({arguments})"))
+    }
+
+    /// The place of a field of a record (`tvm_struct_get`); `None` for one that this ABI has not.
+    fn place_of_field(
+        &self,
+        kind: usize,
+        dtype: ScalarType,
+        record: &str,
+        index: &str,
+    ) -> Option<String> {
+        let CodePlace::Host(abi) = self.place else {
+            return None;
+        };
+        let kind = self.graph.int(kind, "value")?;
+        let tensor = |field: &str| Some(format!("((DLTensor*){record})[{index}].{field}"));
+        match (kind, abi) {
+            (0, _) => Some(format!("((void*)&((DLTensor*){record})[{index}])")),
+            (1, _) => tensor("data"),
+            (2, _) => tensor("shape"),
+            (3, _) => tensor("strides"),
+            (4, _) => tensor("ndim"),
+            (5, _) => tensor("dtype.code"),
+            (6, _) => tensor("dtype.bits"),
+            (7, _) => tensor("dtype.lanes"),
+            (8, _) => tensor("byte_offset"),
+            (9, _) => tensor("device.device_id"),
+            (10, _) => tensor("device.device_type"),
+            (12, Abi::Legacy) => Some(format!(
+                "((TVMValue*){record})[{index}].{}",
+                abi.member(dtype)?
+            )),
+            (13, Abi::Ffi) => Some(format!("((TVMFFIAny*){record})[{index}].type_index")),
+            (14, Abi::Ffi) => Some(format!("((TVMFFIAny*){record})[{index}].zero_padding")),
+            (15, Abi::Ffi) => Some(format!(
+                "((TVMFFIAny*){record})[{index}].{}",
+                abi.member(dtype)?
+            )),
+            (17, Abi::Ffi) => Some(format!("((int64_t*){record})[{index}]")),
+            _ => None,
+        }
+    }
+
+    /// Room for the arguments of calls, which lasts as long as the function.
+    fn stack(&mut self, at: usize, what: usize, count: usize) -> Result<String, Violation> {
+        let CodePlace::Host(abi) = self.place else {
+            return Err(self.unsupported(at, " in a kernel"));
+        };
+        let what = self.graph.text(what, "value").unwrap_or_default();
+        let count = self
+            .graph
+            .int(count, "value")
+            .filter(|count| (1..=1024).contains(count));
+        let (Some(record), Some(count)) = (abi.record(what), count) else {
+            return Err(self.unsupported(at, &format!(" of `{what}`")));
+        };
+        // C has no expression for memory that outlasts it: the room is a variable of its own, in front of the statement.
+        let name = self.fresh("stack");
+        self.line(&format!("{record} {name}[{count}];"));
+        Ok(format!("((void*){name})"))
+    }
+
+    /// A call of a packed function of which the result is used: a kernel that returns whether it failed. `None` for any other expression.
+    ///
+    /// # Errors
+    ///
+    /// As [`CWriter::call`].
+    pub(super) fn packed_result(&mut self, at: usize) -> Result<Option<String>, Violation> {
+        if self.graph.key(at) != "Call" || self.operator(at)? != "tvm_call_packed_lowered" {
+            return Ok(None);
+        }
+        let CodePlace::Host(abi) = self.place else {
+            return Ok(None);
+        };
+        let dtype = self.dtype(at)?;
+        let (Some(member), [function, rest @ ..]) =
+            (abi.member(dtype), &self.graph.list(at, "args").to_vec()[..])
+        else {
+            return Err(self.unsupported(at, " of this type"));
+        };
+        let name = self.fresh("answer");
+        let call = self.packed(at, *function, rest, &format!("&{name}"))?;
+        self.line(&format!("{} {name};", abi.value()));
+        self.line(&call);
+        Ok(Some(format!("({}){name}.{member}", dtype.c_name())))
+    }
+
+    /// A call of a packed function by its name: of a kernel, or of one in the registry. `answer` is where its result goes, `NULL` for
+    /// nowhere.
+    fn packed(
+        &mut self,
+        at: usize,
+        function: usize,
+        rest: &[usize],
+        answer: &str,
+    ) -> Result<String, Violation> {
+        let name = self
+            .graph
+            .text(function, "value")
+            .unwrap_or_default()
+            .to_owned();
+        let CodePlace::Host(abi) = self.place else {
+            return Err(self.unsupported(at, " of a packed function in a kernel"));
+        };
+        let rest = rest.get(..abi.stack_arguments());
+        let rest = rest.ok_or_else(|| self.unsupported(at, " with other arguments"))?;
+        let arguments = self.arguments(1, rest)?;
+        let holder = match self.called.get(&name) {
+            Some(holder) => holder.clone(),
+            None => {
+                let holder = self.fresh(&format!("{}_packed", identifier(&name)));
+                self.called.insert(name.clone(), holder.clone());
+                holder
+            }
+        };
+        let name = quoted(&name);
+        Ok(format!(
+            "if (call_packed({name}, &{holder}, {arguments}, {answer}) != 0) return -1;"
+        ))
+    }
+}

@@ -1,0 +1,236 @@
+//! Expressions.
+
+use super::scalar::ScalarType;
+use super::writer::{CName, CValue, CWriter};
+use crate::rule::Violation;
+
+impl CWriter<'_> {
+    /// The type of an expression, or of a variable.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 of kind unsupported for one that C has not, such as a vector.
+    pub(super) fn dtype(&self, at: usize) -> Result<ScalarType, Violation> {
+        // Up to 0.26 an expression states its dtype, from 0.27 on its type.
+        let stated = self.graph.text(at, "dtype");
+        let named = match self.graph.child(at, "ty") {
+            Some(at) if self.graph.key(at) == "PointerType" => Some("handle"),
+            Some(at) => self.graph.text(at, "dtype").or(stated),
+            None => stated,
+        };
+        let named = named.unwrap_or_default();
+        ScalarType::of(named).ok_or_else(|| self.unsupported(at, &format!(" of type {named}")))
+    }
+
+    /// An expression.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 for a node that is not written, or lacks what its type has; TGT-89.
+    pub(super) fn expression(&mut self, at: usize) -> Result<CValue, Violation> {
+        self.visit(at)?;
+        let dtype = self.dtype(at)?;
+        let text = match self.graph.key(at) {
+            "Var" => self.variable(at)?.text,
+            "IntImm" => self.integer(at, dtype)?,
+            "FloatImm" => {
+                let value = self.graph.float(at, "value");
+                dtype.fraction(value.ok_or_else(|| self.graph.malformed(at, "has no `value`"))?)
+            }
+            "StringImm" => super::scalar::quoted(self.graph.text(at, "value").unwrap_or_default()),
+            "Add" => self.computed(at, "+", dtype)?,
+            "Sub" => self.computed(at, "-", dtype)?,
+            "Mul" => self.computed(at, "*", dtype)?,
+            // Both divide as C does, towards zero; `FloorDiv` and `FloorMod` are gone from what is lowered.
+            "Div" => self.computed(at, "/", dtype)?,
+            "Mod" => self.computed(at, "%", dtype)?,
+            "BitwiseAnd" => self.computed(at, "&", dtype)?,
+            "BitwiseOr" => self.computed(at, "|", dtype)?,
+            "BitwiseXor" => self.computed(at, "^", dtype)?,
+            "LShift" => self.computed(at, "<<", dtype)?,
+            "RShift" => self.computed(at, ">>", dtype)?,
+            "EQ" => self.binary(at, "==")?,
+            "NE" => self.binary(at, "!=")?,
+            "LT" => self.binary(at, "<")?,
+            "LE" => self.binary(at, "<=")?,
+            "GT" => self.binary(at, ">")?,
+            "GE" => self.binary(at, ">=")?,
+            "And" => self.binary(at, "&&")?,
+            "Or" => self.binary(at, "||")?,
+            "Not" => format!("(!{})", self.operand(at, "a")?.text),
+            // Of two that cannot be compared, the second: the comparison fails.
+            "Min" => self.extreme(at, "<")?,
+            "Max" => self.extreme(at, ">")?,
+            "Cast" => {
+                let value = self.operand(at, "value")?;
+                converted(&value, dtype)
+            }
+            "Select" => {
+                let names = ["condition", "true_value", "false_value"];
+                self.choice(at, names)?
+            }
+            "Let" => return self.short_for(at),
+            "BufferLoad" | "TensorLoad" => self.element(at)?,
+            "Call" => return self.call(at, dtype),
+            _ => return Err(self.unsupported(at, "")),
+        };
+        self.value(text, dtype)
+    }
+
+    /// The expression that a field names.
+    pub(super) fn operand(&mut self, at: usize, name: &str) -> Result<CValue, Violation> {
+        let operand = self.graph.required(at, name)?;
+        self.within(name, |writer| writer.expression(operand))
+    }
+
+    fn integer(&self, at: usize, dtype: ScalarType) -> Result<String, Violation> {
+        let value = self.graph.int(at, "value");
+        let value = value.ok_or_else(|| self.graph.malformed(at, "has no `value`"))?;
+        Ok(match dtype {
+            // An address that is a number is the null one.
+            ScalarType::Handle if value == 0 => "NULL".to_owned(),
+            ScalarType::Float(_) => dtype.fraction(0.0),
+            _ => dtype.integer(value),
+        })
+    }
+
+    fn variable(&self, at: usize) -> Result<CName, Violation> {
+        let name = self.names.get(&at).cloned();
+        name.ok_or_else(|| self.graph.malformed(at, "is used where nothing defines it"))
+    }
+
+    fn binary(&mut self, at: usize, operator: &str) -> Result<String, Violation> {
+        let a = self.operand(at, "a")?.text;
+        let b = self.operand(at, "b")?.text;
+        Ok(format!("({a} {operator} {b})"))
+    }
+
+    /// A result of the type of its operands: C computes small ones as `int`.
+    fn computed(
+        &mut self,
+        at: usize,
+        operator: &str,
+        dtype: ScalarType,
+    ) -> Result<String, Violation> {
+        let text = match (operator, dtype) {
+            // C has no rest of fractions.
+            ("%", ScalarType::Float(64)) => self.function_of_two(at, "fmod")?,
+            ("%", ScalarType::Float(_)) => self.function_of_two(at, "fmodf")?,
+            _ => self.binary(at, operator)?,
+        };
+        Ok(cut(text, dtype))
+    }
+
+    fn function_of_two(&mut self, at: usize, name: &str) -> Result<String, Violation> {
+        let a = self.operand(at, "a")?.text;
+        let b = self.operand(at, "b")?.text;
+        Ok(format!("{name}({a}, {b})"))
+    }
+
+    fn extreme(&mut self, at: usize, operator: &str) -> Result<String, Violation> {
+        let a = self.operand(at, "a")?.text;
+        let b = self.operand(at, "b")?.text;
+        Ok(format!("({a} {operator} {b} ? {a} : {b})"))
+    }
+
+    fn choice(&mut self, at: usize, names: [&str; 3]) -> Result<String, Violation> {
+        let [condition, yes, no] = names;
+        let condition = self.operand(at, condition)?.text;
+        let yes = self.operand(at, yes)?.text;
+        let no = self.operand(at, no)?.text;
+        Ok(format!("({condition} ? {yes} : {no})"))
+    }
+
+    /// `Let` in an expression: C declares nothing in there, so the variable is short for its value.
+    fn short_for(&mut self, at: usize) -> Result<CValue, Violation> {
+        let var = self.graph.required(at, "var")?;
+        let text = self.operand(at, "value")?.text;
+        let outer = self.names.insert(var, CName { text, space: "" });
+        let body = self.operand(at, "body");
+        match outer {
+            Some(outer) => self.names.insert(var, outer),
+            None => self.names.remove(&var),
+        };
+        body
+    }
+
+    /// An element of a buffer, to be read or written.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88: more than one index, or one that is a vector.
+    pub(super) fn element(&mut self, at: usize) -> Result<String, Violation> {
+        // `source` from 0.27 on, `buffer` before.
+        let buffer = self
+            .graph
+            .child(at, "source")
+            .or(self.graph.child(at, "buffer"));
+        let buffer = buffer.ok_or_else(|| self.graph.malformed(at, "has no buffer"))?;
+        if self.graph.child(at, "predicate").is_some() {
+            return Err(self.unsupported(at, " with a predicate"));
+        }
+        let [index] = self.graph.list(at, "indices") else {
+            return Err(self.unsupported(at, " with indices that are not flattened"));
+        };
+        let index = *index;
+        let index = self
+            .within("indices[0]", |writer| writer.expression(index))?
+            .text;
+        let (base, dtype, offset) = self.buffer(buffer)?;
+        let index = if offset == 0 {
+            index
+        } else {
+            format!("{index} + {offset}")
+        };
+        Ok(format!(
+            "(({}{}*){})[{index}]",
+            base.space,
+            dtype.c_name(),
+            base.text
+        ))
+    }
+
+    /// A buffer: where it is, of what type its elements are, and the first of them.
+    pub(super) fn buffer(&self, at: usize) -> Result<(CName, ScalarType, i64), Violation> {
+        // From 0.27 on it is a variable with a type; before, a node with the variable of its address.
+        let (form, var) = match self.graph.key(at) {
+            "Var" => (self.graph.required(at, "ty")?, at),
+            _ => (at, self.graph.required(at, "data")?),
+        };
+        let named = match self.graph.child(form, "dtype") {
+            Some(dtype) => self.graph.text(dtype, "dtype"),
+            None => self.graph.text(form, "dtype"),
+        };
+        let named = named.unwrap_or_default();
+        let dtype = ScalarType::of(named).filter(|dtype| *dtype != ScalarType::Void);
+        let dtype = dtype.ok_or_else(|| self.unsupported(form, &format!(" of type {named}")))?;
+        // A variable is an offset that a caller chooses: the entry function holds it to be the one that was compiled for.
+        let offset = self.graph.child(form, "elem_offset");
+        let offset = offset.filter(|offset| self.graph.key(*offset) != "Var");
+        let offset = match offset {
+            None => 0,
+            Some(offset) => {
+                let value = self.graph.int(offset, "value");
+                value.ok_or_else(|| self.unsupported(offset, " as an offset"))?
+            }
+        };
+        Ok((self.variable(var)?, dtype, offset))
+    }
+}
+
+/// A value as one of another type.
+pub(super) fn converted(value: &CValue, to: ScalarType) -> String {
+    match to {
+        // Of any number other than 0 the truth value is 1, and not what is left of it in a byte.
+        ScalarType::Bool => format!("({} != 0)", value.text),
+        _ => format!("(({}){})", to.c_name(), value.text),
+    }
+}
+
+/// What C computed as `int`, in the bits of its type.
+fn cut(text: String, dtype: ScalarType) -> String {
+    if dtype.is_promoted() {
+        return format!("(({}){text})", dtype.c_name());
+    }
+    text
+}

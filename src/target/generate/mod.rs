@@ -1,0 +1,29 @@
+//! Code generators: a module and a target to code. What each of them keeps to, a registry of them, and one that works.
+//!
+//! | file | what | rules |
+//! |---|---|---|
+//! | `lowered` | [`LoweredModule`]: what a generator is called with | TGT-82, TGT-83 |
+//! | `registry` | [`Generators`]: by the kinds of targets, each held to the contract | TGT-80, TGT-81, TGT-84 .. TGT-88 |
+//! | `ir` | the JSON graph of a module, of both eras | TGT-88 |
+//! | `source` | C for the host, OpenCL C for devices: functions, entry functions | TGT-84, TGT-86, TGT-90 |
+//! | `statement`, `expression`, `call` | what is in a function | TGT-88 |
+//! | `abi`, `scalar` | what the code and a runtime know of each other; types and literals of C | TGT-88 |
+//! | `writer` | names, the text so far, where the writer is | TGT-89 |
+//!
+//! It is an example of the contract and no compiler: nothing is scheduled, vectorised or optimised. What it does not know it rejects.
+
+mod abi;
+mod call;
+mod expression;
+mod ir;
+mod lowered;
+mod registry;
+mod scalar;
+mod source;
+mod statement;
+mod writer;
+
+pub use lowered::LoweredModule;
+pub use registry::{GeneratedCode, Generator, Generators, KernelInfo};
+
+use super::{TGT_80, TGT_81, TGT_82, TGT_83, TGT_84, TGT_85, TGT_86, TGT_88, TGT_89};

@@ -1,0 +1,272 @@
+//! Statements.
+
+use super::scalar::{ScalarType, quoted};
+use super::writer::{CName, CWriter, CodePlace};
+use crate::rule::Violation;
+
+/// Attributes that change nothing about what is computed.
+const HINTS: &[&str] = &[
+    "storage_alignment",
+    "compute_scope",
+    "realize_scope",
+    "storage_scope",
+];
+
+impl CWriter<'_> {
+    /// A statement and all that is in it. What a statement is for the rest of its block follows it without nesting.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 for a node that is not written, or lacks what its type has; TGT-89.
+    pub(super) fn statement(&mut self, at: usize) -> Result<(), Violation> {
+        let mark = self.mark();
+        let mut next = Some(at);
+        let mut passed = 0_usize;
+        while let Some(at) = next {
+            self.visit(at)?;
+            let inside = self.one(at)?;
+            next = inside;
+            if inside.is_some() {
+                // The step is said once: a hundred assertions in a row are no depth.
+                passed = passed.saturating_add(1);
+                self.back(mark);
+                self.step(&format!("body*{passed}"));
+            }
+        }
+        self.back(mark);
+        Ok(())
+    }
+
+    /// One statement; the one that is its body, where it has one that is in the same block.
+    fn one(&mut self, at: usize) -> Result<Option<usize>, Violation> {
+        match self.graph.key(at) {
+            "SeqStmt" => {
+                for (index, item) in self.graph.list(at, "seq").to_vec().into_iter().enumerate() {
+                    self.within(format!("seq[{index}]"), |writer| writer.statement(item))?;
+                }
+            }
+            "Bind" | "LetStmt" => {
+                let var = self.graph.required(at, "var")?;
+                let dtype = self.dtype(var)?;
+                let stated = self.graph.required(at, "value")?;
+                let value = match self.within("value", |writer| writer.packed_result(stated))? {
+                    Some(answer) => answer,
+                    None => self.operand(at, "value")?.text,
+                };
+                let name = self.declare(var);
+                self.line(&format!("{} {name} = {value};", dtype.c_name()));
+            }
+            "AssertStmt" => self.assertion(at)?,
+            "AttrStmt" => {
+                let key = self.graph.text(at, "attr_key").unwrap_or_default();
+                if key == "thread_extent" && self.place == CodePlace::Kernel {
+                    self.thread(at)?;
+                } else if !HINTS.contains(&key) && !key.starts_with("pragma_") {
+                    return Err(self.unsupported(at, &format!(" `{key}`")));
+                }
+            }
+            "DeclBuffer" => self.view(at)?,
+            "AllocBuffer" | "Allocate" => self.storage(at)?,
+            "For" => self.repetition(at)?,
+            "While" => {
+                let condition = self.graph.required(at, "condition")?;
+                let body = self.graph.required(at, "body")?;
+                self.braces("while (1)", |writer| {
+                    let condition =
+                        writer.within("condition", |writer| writer.expression(condition))?;
+                    writer.line(&format!("if (!{}) break;", condition.text));
+                    writer.within("body", |writer| writer.statement(body))
+                })?;
+                return Ok(None);
+            }
+            "IfThenElse" => self.branches(at)?,
+            "BufferStore" => {
+                let place = self.element(at)?;
+                let value = self.operand(at, "value")?.text;
+                self.line(&format!("{place} = {value};"));
+            }
+            "Evaluate" => {
+                let value = self.graph.required(at, "value")?;
+                match self.graph.key(value) {
+                    "Call" => self.within("value", |writer| writer.call_statement(value))?,
+                    // A statement that is none.
+                    "IntImm" => {}
+                    _ => return Err(self.unsupported(value, " as a statement")),
+                }
+            }
+            "Return" => {
+                let value = self.operand(at, "value")?.text;
+                self.line(&format!("return {value};"));
+            }
+            _ => return Err(self.unsupported(at, "")),
+        }
+        Ok(match self.graph.key(at) {
+            "For" => None,
+            _ => self.graph.child(at, "body"),
+        })
+    }
+
+    /// TGT-88: what does not hold ends the call with an error.
+    fn assertion(&mut self, at: usize) -> Result<(), Violation> {
+        let CodePlace::Host(abi) = self.place else {
+            return Err(self.unsupported(at, " in a kernel"));
+        };
+        let condition = self.operand(at, "condition")?.text;
+        let graph = self.graph;
+        let literal = |at: usize| quoted(graph.text(at, "value").unwrap_or_default());
+        // Up to 0.23 a message; from 0.24 on a kind of error, and the parts of its message.
+        let kind = graph
+            .child(at, "error_kind")
+            .map_or("\"RuntimeError\"".to_owned(), literal);
+        let parts: Vec<String> = match graph.child(at, "message") {
+            Some(message) => vec![literal(message)],
+            None => graph
+                .list(at, "message_parts")
+                .iter()
+                .copied()
+                .map(literal)
+                .collect(),
+        };
+        self.braces(&format!("if (!{condition})"), |writer| {
+            for line in abi.raise(&kind, &parts) {
+                writer.line(&line);
+            }
+            writer.line("return -1;");
+            Ok(())
+        })
+    }
+
+    /// Another name for the memory of a buffer.
+    fn view(&mut self, at: usize) -> Result<(), Violation> {
+        // Up to 0.26 the address is a variable that is there already.
+        let Some(data) = self.graph.child(at, "data") else {
+            return Ok(());
+        };
+        let buffer = self.graph.required(at, "buffer")?;
+        let address = self.within("data", |writer| writer.expression(data))?.text;
+        let name = self.declare(buffer);
+        self.line(&format!("void* {name} = {address};"));
+        Ok(())
+    }
+
+    /// Memory for as long as the block lasts.
+    fn storage(&mut self, at: usize) -> Result<(), Violation> {
+        let (var, form) = match self.graph.child(at, "buffer") {
+            Some(buffer) => (buffer, self.graph.required(buffer, "ty")?),
+            None => (self.graph.required(at, "buffer_var")?, at),
+        };
+        let extents = match self.graph.list(form, "shape") {
+            [] => self.graph.list(form, "extents"),
+            shape => shape,
+        };
+        let mut count = 1_i64;
+        for extent in extents {
+            let extent = self
+                .graph
+                .int(*extent, "value")
+                .filter(|_| self.graph.key(*extent) == "IntImm");
+            let all = extent
+                .and_then(|extent| count.checked_mul(extent))
+                .filter(|all| *all > 0);
+            count = all.ok_or_else(|| self.unsupported(at, " of a size that is not constant"))?;
+        }
+        let dtype = match self.graph.child(form, "dtype") {
+            Some(dtype) => self.graph.text(dtype, "dtype"),
+            None => self.graph.text(form, "dtype"),
+        };
+        let dtype = dtype
+            .and_then(ScalarType::of)
+            .filter(|dtype| *dtype != ScalarType::Void);
+        let dtype = dtype.ok_or_else(|| self.unsupported(at, " of that type"))?;
+        let shared = self.scope(var, form).starts_with("shared");
+        let name = self.declare(var);
+        let space = if shared && self.place == CodePlace::Kernel {
+            "__local "
+        } else {
+            ""
+        };
+        self.names.insert(
+            var,
+            CName {
+                text: name.clone(),
+                space,
+            },
+        );
+        self.line(&format!("{space}{} {name}[{count}];", dtype.c_name()));
+        Ok(())
+    }
+
+    /// The storage scope of a buffer: of its type, or of the type of the variable of its address.
+    pub(super) fn scope(&self, var: usize, form: usize) -> String {
+        let typed = self
+            .graph
+            .child(var, "type_annotation")
+            .or(self.graph.child(var, "ty"));
+        let scope = self.graph.text(form, "storage_scope");
+        let scope = scope.or_else(|| self.graph.text(typed?, "storage_scope"));
+        scope.unwrap_or_default().to_owned()
+    }
+
+    fn repetition(&mut self, at: usize) -> Result<(), Violation> {
+        // 0 serial, 1 parallel, 2 vectorised, 3 unrolled, 4 bound to a thread. One after the other is an order that parallel ones allow.
+        if !matches!(self.graph.int(at, "kind"), Some(0 | 1 | 3)) {
+            return Err(self.unsupported(at, " of this kind"));
+        }
+        let var = self.graph.required(at, "loop_var")?;
+        let body = self.graph.required(at, "body")?;
+        let dtype = self.dtype(var)?.c_name();
+        let first = self.operand(at, "min")?.text;
+        let extent = self.operand(at, "extent")?.text;
+        // From 0.24 on a loop may have a step.
+        let step = match self.graph.child(at, "step") {
+            Some(step) => self.within("step", |writer| writer.expression(step))?.text,
+            None => "1".to_owned(),
+        };
+        let name = self.declare(var);
+        let end = if first == "0" {
+            extent
+        } else {
+            format!("{first} + {extent}")
+        };
+        let head = format!("for ({dtype} {name} = {first}; {name} < {end}; {name} += {step})");
+        self.braces(&head, |writer| {
+            writer.within("body", |writer| writer.statement(body))
+        })
+    }
+
+    fn branches(&mut self, at: usize) -> Result<(), Violation> {
+        let condition = self.operand(at, "condition")?.text;
+        let yes = self.graph.required(at, "then_case")?;
+        self.braces(&format!("if ({condition})"), |writer| {
+            writer.within("then_case", |writer| writer.statement(yes))
+        })?;
+        let Some(no) = self.graph.child(at, "else_case") else {
+            return Ok(());
+        };
+        self.braces("else", |writer| {
+            writer.within("else_case", |writer| writer.statement(no))
+        })
+    }
+
+    /// The number of the thread that runs the kernel, along one axis.
+    fn thread(&mut self, at: usize) -> Result<(), Violation> {
+        let node = self.graph.required(at, "node")?;
+        let tag = self.graph.text(node, "thread_tag").unwrap_or_default();
+        let function = match tag.split_once('.') {
+            Some(("blockIdx", _)) => "get_group_id",
+            Some(("threadIdx", _)) => "get_local_id",
+            _ => return Err(self.unsupported(node, &format!(" of `{tag}`"))),
+        };
+        let axis = match tag.rsplit_once('.') {
+            Some((_, "x")) => 0,
+            Some((_, "y")) => 1,
+            _ => 2,
+        };
+        let var = self.graph.required(node, "var")?;
+        // The same axis may be stated twice: both are the same number.
+        let dtype = self.dtype(var)?.c_name();
+        let name = self.declare(var);
+        self.line(&format!("{dtype} {name} = ({dtype}){function}({axis});"));
+        Ok(())
+    }
+}

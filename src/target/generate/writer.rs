@@ -1,0 +1,201 @@
+//! What expressions and statements are written with: names, the text so far, and where in the function the writer is.
+
+use super::abi::Abi;
+use super::ir::IrGraph;
+use super::scalar::{ScalarType, identifier};
+use super::{TGT_88, TGT_89};
+use crate::rule::{Kind, Violation};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// How deep statements and expressions are nested (TGT-89).
+const DEPTH: usize = 200;
+/// How many nodes one module may have, each counted as often as it is referred to (TGT-89).
+const NODES: usize = 1 << 20;
+/// How many bytes an expression may have (TGT-89).
+const EXPRESSION: usize = 1 << 18;
+
+/// Where the code runs, as far as the text depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CodePlace {
+    /// A processor, by functions with the convention of this ABI.
+    Host(Abi),
+    /// An OpenCL device.
+    Kernel,
+}
+
+/// What a variable is in the code.
+#[derive(Clone, Debug)]
+pub(super) struct CName {
+    /// Its name, or the expression that it is short for.
+    pub(super) text: String,
+    /// Of an address: what qualifies the type of what is there.
+    pub(super) space: &'static str,
+}
+
+/// An expression with its type.
+#[derive(Clone, Debug)]
+pub(super) struct CValue {
+    pub(super) text: String,
+    pub(super) dtype: ScalarType,
+}
+
+/// Writes one module.
+#[derive(Debug)]
+pub(super) struct CWriter<'a> {
+    pub(super) graph: &'a IrGraph,
+    pub(super) place: CodePlace,
+    /// Names of variables, by their nodes.
+    pub(super) names: BTreeMap<usize, CName>,
+    used: BTreeSet<String>,
+    pub(super) out: String,
+    indent: usize,
+    path: Vec<String>,
+    nodes: usize,
+    /// Functions that are called by name, with what holds each: found once, kept for the next call.
+    pub(super) called: BTreeMap<String, String>,
+}
+
+impl<'a> CWriter<'a> {
+    pub(super) fn new(graph: &'a IrGraph, place: CodePlace) -> CWriter<'a> {
+        CWriter {
+            graph,
+            place,
+            names: BTreeMap::new(),
+            used: BTreeSet::new(),
+            out: String::new(),
+            indent: 0,
+            path: Vec::new(),
+            nodes: 0,
+            called: BTreeMap::new(),
+        }
+    }
+
+    /// Does `work` one step further inside.
+    pub(super) fn within<T>(
+        &mut self,
+        step: impl Into<String>,
+        work: impl FnOnce(&mut Self) -> Result<T, Violation>,
+    ) -> Result<T, Violation> {
+        self.path.push(step.into());
+        let done = work(self);
+        self.path.pop();
+        done
+    }
+
+    /// Steps that are not taken back at once: a chain of statements is followed without nesting.
+    pub(super) fn mark(&self) -> usize {
+        self.path.len()
+    }
+
+    pub(super) fn step(&mut self, step: &str) {
+        self.path.push(step.to_owned());
+    }
+
+    pub(super) fn back(&mut self, mark: usize) {
+        self.path.truncate(mark);
+    }
+
+    /// Counts a node.
+    ///
+    /// # Errors
+    ///
+    /// TGT-89.
+    pub(super) fn visit(&mut self, at: usize) -> Result<(), Violation> {
+        self.nodes = self.nodes.saturating_add(1);
+        let kept = self.nodes <= NODES && self.path.len() <= DEPTH;
+        TGT_89.demand(Kind::Limit, kept, || {
+            format!("node {at} is one too many, or too deep: {NODES} nodes, {DEPTH} deep are read")
+        })
+    }
+
+    /// An expression, if it is not too long.
+    ///
+    /// # Errors
+    ///
+    /// TGT-89.
+    pub(super) fn value(&self, text: String, dtype: ScalarType) -> Result<CValue, Violation> {
+        TGT_89.demand(Kind::Limit, text.len() <= EXPRESSION, || {
+            format!("an expression of more than {EXPRESSION} bytes")
+        })?;
+        Ok(CValue { text, dtype })
+    }
+
+    /// The violation of a node that is not written here: which, and where it is.
+    pub(super) fn unsupported(&self, at: usize, why: &str) -> Violation {
+        let key = self.graph.type_key(at);
+        let path = self.path.join(".");
+        let message =
+            format!("{path}: {key} (node {at}){why} is not in the subset that is written");
+        TGT_88.rejected(Kind::Unsupported, message)
+    }
+
+    /// A name that nothing has so far, as close to `wish` as that allows.
+    pub(super) fn fresh(&mut self, wish: &str) -> String {
+        let wish = identifier(wish);
+        // Names of C and of the functions that are called; `_` in front of a figure is how the next are made.
+        let mut name = if RESERVED.contains(&wish.as_str()) {
+            format!("{wish}_")
+        } else {
+            wish
+        };
+        let stem = name.clone();
+        let mut next = 1_usize;
+        while !self.used.insert(name.clone()) {
+            name = format!("{stem}_{next}");
+            next = next.saturating_add(1);
+        }
+        name
+    }
+
+    /// Names the variable of a node.
+    pub(super) fn declare(&mut self, var: usize) -> String {
+        let name = self.graph.text(var, "name").unwrap_or("v").to_owned();
+        let text = self.fresh(&name);
+        let space = "";
+        self.names.insert(
+            var,
+            CName {
+                text: text.clone(),
+                space,
+            },
+        );
+        text
+    }
+
+    /// A line.
+    pub(super) fn line(&mut self, text: &str) {
+        let indent = self.indent.saturating_mul(2);
+        // Writing to a string does not fail.
+        let _ = writeln!(self.out, "{:indent$}{text}", "");
+    }
+
+    /// Lines between braces.
+    ///
+    /// # Errors
+    ///
+    /// Those of `body`.
+    pub(super) fn braces(
+        &mut self,
+        head: &str,
+        body: impl FnOnce(&mut Self) -> Result<(), Violation>,
+    ) -> Result<(), Violation> {
+        self.line(&format!("{head} {{"));
+        self.indent = self.indent.saturating_add(1);
+        let done = body(self);
+        self.indent = self.indent.saturating_sub(1);
+        self.line("}");
+        done
+    }
+}
+
+/// What a variable cannot be called.
+const RESERVED: &[&str] = &[
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
+    "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
+    "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
+    "union", "unsigned", "void", "volatile", "while", "main", "kernel", "global", "local", "half",
+    "bool", "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "signgam", "exp", "log", "pow", "sqrt",
+    "erf", "tanh", "floor", "ceil", "round", "fabs", "min", "max", "NULL", "NAN", "INFINITY",
+    "parts",
+];

@@ -1,0 +1,122 @@
+//! The code generators of real releases, put to the cases of `target.generate`.
+//!
+//! No C interface reaches them: `target.build.<kind>` takes a module object that only the compiler's library has types for, so that `--impl` has no
+//! way to it. A script in their Python calls them instead. `TVMSPEC_PYTHON` is a Python with TVM; `TVMSPEC_PYTHON_0_16` one with the package
+//! `hhb-tvm` 3.2.3, which is 0.16.dev0.
+
+#[path = "../support/skip.rs"]
+mod skip;
+
+use serde_json::Value;
+use skip::skipped;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+/// What releases do otherwise; each is a sentence of its rule.
+const KNOWN: [(&str, &str, &str); 2] = [
+    // TGT-83: its name in the map takes the place of the symbol.
+    ("target/generate/no-symbol-0.27", "opencl", "accepted"),
+    // TGT-87: addresses of variables are in the metadata of aliases.
+    ("target/generate/host-0.16", "llvm", "not repeatable"),
+];
+
+/// What the generators of this Python's TVM make of the cases; `None` where there is none.
+fn verdicts(variable: &str) -> Option<Vec<Value>> {
+    let python = env::var_os(variable)?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("verdicts.json");
+    let ran = Command::new(python)
+        .arg(root.join("tests/foreign/judged_generators.py"))
+        .arg(root.join("conformance/target/cases/generate.json"))
+        .arg(root.join("golden"))
+        .arg(&out)
+        .current_dir(folder.path())
+        .output()
+        .expect("Python runs");
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{errors}");
+    let text = fs::read_to_string(out).expect("its output");
+    let verdicts: Value = serde_json::from_str(&text).expect("JSON");
+    Some(verdicts.as_array().expect("a list").clone())
+}
+
+/// What the case expects.
+fn expectation(id: &str) -> Value {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/target/cases/generate.json");
+    let cases: Value =
+        serde_json::from_str(&fs::read_to_string(file).expect("cases")).expect("JSON");
+    let cases = cases.as_array().expect("a list").iter();
+    let case = cases.clone().find(|case| case["id"] == id);
+    case.unwrap_or_else(|| panic!("{id} is no case"))["expect"].clone()
+}
+
+/// How an answer differs from what the case expects; `None` where it does not.
+fn difference(verdict: &Value, expected: &Value) -> Option<&'static str> {
+    let answer = verdict.get("answer");
+    let Some(wanted) = expected.get("accept") else {
+        return answer.map(|_| "accepted");
+    };
+    let Some(answer) = answer else {
+        return Some("rejected");
+    };
+    let is_found = |symbol: &Value| {
+        let symbol = symbol.as_str().expect("a name");
+        let plain = symbol.strip_prefix("__tvm_ffi_").unwrap_or(symbol);
+        let mut found = answer["functions"].as_array().expect("names").iter();
+        // TGT-90: the library has the entry function of `llvm` under the prefix alone; the module is not asked for it.
+        found.any(|found| found == symbol || found == plain)
+            || (verdict["kind"] == "llvm" && ["main", "__tvm_main__"].contains(&plain))
+    };
+    let functions = wanted["functions"].as_array().expect("names");
+    let kernels = !wanted["kernels"].as_array().expect("kernels").is_empty();
+    let checks = [
+        (functions.iter().all(is_found), "a function is missing"),
+        (
+            !kernels || answer["serializable"] == true,
+            "not serialisable",
+        ),
+        (answer["repeatable"] == true, "not repeatable"),
+    ];
+    checks
+        .into_iter()
+        .find(|(kept, _)| !kept)
+        .map(|(_, why)| why)
+}
+
+fn judge(verdicts: &[Value]) {
+    let mut unexpected = Vec::new();
+    for verdict in verdicts {
+        let (id, kind) = (
+            verdict["case"].as_str().expect("an id"),
+            verdict["kind"].as_str().expect("a kind"),
+        );
+        let found = difference(verdict, &expectation(id));
+        println!("{id} {kind}: {}", found.unwrap_or("pass"));
+        let known = KNOWN
+            .iter()
+            .find(|(case, of, _)| *case == id && *of == kind);
+        if found != known.map(|(.., why)| *why) {
+            unexpected.push(format!("{id} {kind}: {found:?}, {verdict}"));
+        }
+    }
+    assert!(unexpected.is_empty(), "{}", unexpected.join("\n"));
+    assert!(verdicts.len() >= 19, "{} verdicts", verdicts.len());
+}
+
+#[test]
+fn the_generators_of_the_wheel_keep_the_contract() {
+    let Some(verdicts) = verdicts("TVMSPEC_PYTHON") else {
+        return skipped("TVMSPEC_PYTHON names no Python with TVM");
+    };
+    judge(&verdicts);
+}
+
+#[test]
+fn the_generators_of_0_16_dev0_keep_the_contract() {
+    let Some(verdicts) = verdicts("TVMSPEC_PYTHON_0_16") else {
+        return skipped("TVMSPEC_PYTHON_0_16 names no Python with TVM 0.16.dev0");
+    };
+    judge(&verdicts);
+}
