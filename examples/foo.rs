@@ -30,7 +30,7 @@ use tvmspec::value::{AnyView, DLDataType, DLDevice, DLTensor};
 /// # Errors
 ///
 /// What any of the steps ends in; a machine without a C compiler among them.
-pub fn main() -> Result<(), Error> {
+pub(crate) fn main() -> Result<(), Error> {
     // The device: what is external to TVM has type 12, `ext_dev`.
     // SAFETY: its memory is that of the CPU device, which keeps the rules of memory.
     unsafe { manager::register("ext_dev", &FooDevice) }?;
