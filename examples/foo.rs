@@ -16,7 +16,7 @@ use tvmspec::device::{
 };
 use tvmspec::function::{Error, ErrorKind, Function, registry};
 use tvmspec::import_tree::ImportTree;
-use tvmspec::module::{self, LoaderEntry, Module, ModuleKind};
+use tvmspec::module::{self, Module, ModuleKind};
 use tvmspec::payload::Payload;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::{Findings, Violation};
@@ -36,7 +36,10 @@ pub(crate) fn main() -> Result<(), Error> {
     unsafe { manager::register("ext_dev", &FooDevice) }?;
     // The generator, where every frontend looks for it (TGT-80), and the loader of what it makes (TGT-86).
     registry::register_typed("target.build.foo", build_foo)?;
-    module::register_loader("foo", load_foo);
+    module::register_loader("foo", |entry| {
+        let text = String::from_utf8_lossy(entry.payload);
+        Ok(Module::new(FooModule::new(&text)))
+    });
 
     // Build: the compiler has split the function into host code and a kernel, and lowered both.
     let lowered = |part: &str| {
@@ -232,13 +235,6 @@ impl ModuleKind for FooModule {
     fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
         Ok(self.text.clone().into_bytes())
     }
-}
-
-/// What a library stores of a module of kind `foo`.
-fn load_foo(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
-    Ok(Module::new(FooModule::new(&String::from_utf8_lossy(
-        entry.payload,
-    ))))
 }
 
 /// A library with the host code and, in its library binary, the module of the device.
