@@ -3,6 +3,7 @@
 //! Nothing here executes the file that it looks at. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
 use crate::examine;
+use crate::payload::file;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::fs::File;
@@ -48,7 +49,7 @@ pub unsafe extern "C" fn tvmspec_examine(
         _ => Ok(unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) }.into()),
     };
     // SAFETY: `command` is null or a C string, and `text` null or a place for a text, by this contract.
-    unsafe { put(command, &name, bytes, text) }
+    unsafe { put(command, &name, bytes, None, text) }
 }
 
 /// [`tvmspec_examine`] of the file at `path`, which is code 2 also where it cannot be read.
@@ -69,8 +70,12 @@ pub unsafe extern "C" fn tvmspec_examine_file(
         None => Err("the path is null".to_owned()),
         Some(path) => read(path).map_err(|error| format!("cannot read {name}: {error}")),
     };
+    // PAY-23: one that is not there is for the rule to reject.
+    let side = file::side_file_of(&name)
+        .and_then(|side| CString::new(side).ok())
+        .and_then(|side| read(&side).ok());
     // SAFETY: `command` is null or a C string, and `text` null or a place for a text, by this contract.
-    unsafe { put(command, &name, bytes.map(Cow::Owned), text) }
+    unsafe { put(command, &name, bytes.map(Cow::Owned), side.as_deref(), text) }
 }
 
 /// # Safety
@@ -108,12 +113,13 @@ unsafe fn put(
     command: *const c_char,
     name: &str,
     bytes: Result<Cow<'_, [u8]>, String>,
+    side: Option<&[u8]>,
     text: *mut *mut c_char,
 ) -> c_int {
     // SAFETY: `command` is null or a C string, by this contract.
     let command = unsafe { c_text(command) }.map_or("".into(), CStr::to_string_lossy);
     let answered = bytes.and_then(|bytes| {
-        let answer = || examine::answer(&command, name, &bytes);
+        let answer = || examine::answer_of_files(&command, name, &bytes, side);
         match catch_unwind(AssertUnwindSafe(answer)) {
             Ok(answered) => answered.map_err(|nothing| nothing.to_string()),
             Err(_) => Err(format!("`{command}` of {name} panicked")),

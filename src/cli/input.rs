@@ -9,7 +9,6 @@ use memmap2::Mmap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use tvmspec::blob::container::FileForm;
 use tvmspec::examine::Subject;
 use tvmspec::payload::file;
 use tvmspec::release::Layout;
@@ -79,16 +78,13 @@ pub(crate) fn subject<'i>(
     path: &Path,
     layout: Option<Layout>,
 ) -> Result<Subject<'i>, Violation> {
-    let known = file::extension(&input.name).is_some_and(|last| file::file_format(last).is_some());
-    if known && path.as_os_str() != "-" {
-        let side = read(Path::new(&file::side_file_name(&input.name))).ok();
-        // Some code objects are ELF, and read as libraries without a side file.
-        let form = FileForm::of(input.bytes());
-        if side.is_some() || matches!(form, FileForm::Unknown | FileForm::CText) {
-            return Subject::with_side_file(&input.name, input.bytes(), side.as_deref());
-        }
-    }
-    Subject::open(&input.name, input.bytes(), layout)
+    // PAY-23: stdin has no file beside it.
+    let side = match path.as_os_str() == "-" {
+        true => None,
+        false => file::side_file_of(&input.name),
+    };
+    let side = side.and_then(|side| read(Path::new(&side)).ok());
+    Subject::of_files(&input.name, input.bytes(), side.as_deref(), layout)
 }
 
 /// Maps a large file, and reads everything else. A folder opens on Unix and fails at the first read, with a message of no help.

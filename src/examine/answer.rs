@@ -17,11 +17,30 @@ use serde_json::Value;
 ///
 /// Nothing in the file has rules, or the command is invalid.
 pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String), Nothing> {
+    answer_of_files(command, name, bytes, None)
+}
+
+/// [`answer`] about the file of this name and its side file, for the code of a device module has one (PAY-23):
+/// [`side_file_of`](crate::payload::file::side_file_of) names it.
+///
+/// # Errors
+///
+/// Those of [`answer`].
+pub fn answer_of_files(
+    command: &str,
+    name: &str,
+    bytes: &[u8],
+    side: Option<&[u8]>,
+) -> Result<(bool, String), Nothing> {
     let mut words = command.split_ascii_whitespace();
     let command = words.next().unwrap_or_default();
     // The options come before the file: `--layout` says how it is opened.
     let options = Options::parse(command, words).map_err(Nothing)?;
-    let subject = Subject::open(name, bytes, options.layout);
+    let subject = match command {
+        // What a dump shows are bytes of the file, and those of two files are none.
+        "dump" => Subject::open(name, bytes, options.layout),
+        _ => Subject::of_files(name, bytes, side, options.layout),
+    };
     let (good, value) = match command {
         "inspect" => {
             let wanted = InspectOptions {

@@ -25,7 +25,7 @@ mod subject;
 pub mod unpack;
 pub mod verify;
 
-pub use answer::answer;
+pub use answer::{answer, answer_of_files};
 pub use subject::{Format, Reading, Subject, Unit};
 
 use crate::rule::{Finding, Violation};

@@ -3,7 +3,7 @@
 use super::{Nothing, document};
 use crate::blob::container::{self, FileForm, Part};
 use crate::blob::{Blob, Partial, detect};
-use crate::payload::file::{FileFormat, ModuleFile};
+use crate::payload::file::{self, FileFormat, ModuleFile};
 use crate::payload::{self, relay_vm};
 use crate::release::{Layout, Releases};
 use crate::rule::{Finding, Findings, Violation};
@@ -141,6 +141,27 @@ impl<'a> Subject<'a> {
             layout,
             module: None,
         })
+    }
+
+    /// [`Subject::with_side_file`] where the extension of `name` is one of device modules and there is a side file, or the bytes are of
+    /// no other form; otherwise [`Subject::open`].
+    ///
+    /// # Errors
+    ///
+    /// Those of the two.
+    pub fn of_files(
+        name: &'a str,
+        bytes: &'a [u8],
+        side: Option<&[u8]>,
+        layout: Option<Layout>,
+    ) -> Result<Subject<'a>, Violation> {
+        let known = file::extension(name).is_some_and(|last| file::file_format(last).is_some());
+        // PAY-23: some code objects are ELF, and read as libraries without a side file.
+        let bare = || matches!(FileForm::of(bytes), FileForm::Unknown | FileForm::CText);
+        match known && (side.is_some() || bare()) {
+            true => Subject::with_side_file(name, bytes, side),
+            false => Subject::open(name, bytes, layout),
+        }
     }
 
     /// The device module whose code is `bytes`, and `side` what its side file holds (PAY-23); `name` has the extension.

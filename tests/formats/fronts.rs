@@ -11,12 +11,13 @@ mod skip;
 use serde_json::Value;
 use skip::skipped;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tvmspec::capi::examine::tvmspec_examine;
+use tvmspec::capi::examine::{tvmspec_examine, tvmspec_examine_file};
 use tvmspec::capi::extras::tvmspec_free;
+use tvmspec::payload::file::side_file_of;
 
 /// Each request, and the schema of its answer. The C interface looks for no library on this machine.
 const COMMANDS: [(&str, &[&str], &str); 5] = [
@@ -57,7 +58,12 @@ fn all_fronts_say_the_same_about_every_golden() {
         let bytes = fs::read(&path).expect(name);
         for (command, besides, _) in COMMANDS {
             let place = format!("{command} {name}");
-            let (code, reply) = from_c(command, name, &bytes);
+            // PAY-23: bytes have no file beside them.
+            let (code, reply) =
+                match side_file_of(name).is_some_and(|side| Path::new(&side).exists()) {
+                    true => from_c_file(command, name),
+                    false => from_c(command, name, &bytes),
+                };
             let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
                 .args(command.split(' '))
                 .args(["--json"])
@@ -286,20 +292,30 @@ fn module(root: &Path) -> Option<PathBuf> {
 }
 
 fn from_c(command: &str, name: &str, bytes: &[u8]) -> (i32, String) {
+    let start = bytes.as_ptr().cast();
+    answered(command, name, |command, name, text| {
+        // SAFETY: two C strings, `length` bytes that live on, and a place for a text.
+        unsafe { tvmspec_examine(command, name, start, bytes.len(), text) }
+    })
+}
+
+/// The same of the file at `path`.
+fn from_c_file(command: &str, path: &str) -> (i32, String) {
+    // SAFETY: two C strings, and a place for a text.
+    answered(command, path, |command, path, text| unsafe {
+        tvmspec_examine_file(command, path, text)
+    })
+}
+
+fn answered(
+    command: &str,
+    name: &str,
+    ask: impl FnOnce(*const c_char, *const c_char, *mut *mut c_char) -> i32,
+) -> (i32, String) {
     let (command, name) = (CString::new(command), CString::new(name));
     let (command, name) = (command.expect("no zero"), name.expect("no zero"));
     let mut text = std::ptr::null_mut();
-    // SAFETY: two C strings, `length` bytes that live on, and a place for a text.
-    let code = unsafe {
-        let start = bytes.as_ptr().cast();
-        tvmspec_examine(
-            command.as_ptr(),
-            name.as_ptr(),
-            start,
-            bytes.len(),
-            &raw mut text,
-        )
-    };
+    let code = ask(command.as_ptr(), name.as_ptr(), &raw mut text);
     // SAFETY: the library made the text, which ends with a zero.
     let reply = unsafe { CStr::from_ptr(text) }
         .to_str()

@@ -246,7 +246,9 @@ fn every_binary_golden_is_read() {
 
 /// The binary files in the rooms of the binary chapters that are no subject, each with the reason of the container.
 fn left_out(subjects: &[Subject]) -> BTreeMap<String, String> {
-    const TEXTS: [&str; 9] = ["txt", "json", "py", "npz", "npy", "c", "sh", "md", "h"];
+    const TEXTS: [&str; 11] = [
+        "txt", "json", "py", "npz", "npy", "c", "sh", "md", "h", "cl", "metal",
+    ];
     let named: BTreeSet<&str> = subjects
         .iter()
         .map(|subject| subject.name.split(' ').next().unwrap_or_default())

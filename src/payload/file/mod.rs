@@ -187,6 +187,12 @@ pub fn extension(name: &str) -> Option<&str> {
     name.rsplit_once('.').map(|(_, extension)| extension)
 }
 
+/// The name of the side file of the file called `name`, if its extension is one of device modules (PAY-23).
+pub fn side_file_of(name: &str) -> Option<String> {
+    let last = extension(name)?;
+    file_format(last).map(|_| side_file_name(name))
+}
+
 /// The name of the side file of the file called `name` (PAY-23).
 pub fn side_file_name(name: &str) -> String {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
