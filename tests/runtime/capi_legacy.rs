@@ -340,6 +340,9 @@ fn an_array_is_made_filled_shared_and_freed() {
                 last_error()
             );
         }
+        // Memory of a device that there is not is none of the host either.
+        let code = TVMArrayAlloc(shape.as_ptr(), 2, 2, 32, 1, 77, 0, &mut back);
+        assert!(code == -1 && back.is_null());
         let data = bytes.as_mut_ptr().cast();
         assert_eq!(TVMArrayCopyFromBytes(array, data, 24), 0);
         assert_eq!(TVMArrayCopyFromBytes(array, data, 23), -1);

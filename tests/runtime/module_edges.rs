@@ -269,19 +269,14 @@ fn a_waiting_thread_spins_as_often_as_the_environment_says() {
     assert!(long > 100, "{long} ms with more rounds than a second has");
 }
 
-/// `source` as a library; `None` where there is no compiler.
-fn compiled(folder: &Path, source: &str) -> Option<PathBuf> {
-    let (library, text) = (folder.join("own.so"), folder.join("own.c"));
+/// `source` as the library `name`, which needs another one; `None` where there is no compiler.
+fn compiled(folder: &Path, name: &str, source: &str, needs: Option<&Path>) -> Option<PathBuf> {
+    let (library, text) = (folder.join(name), folder.join("own.c"));
     std::fs::write(&text, source).unwrap();
     let built = Command::new("gcc")
-        .args([
-            "-shared",
-            "-fPIC",
-            "-nostdlib",
-            "-Wl,--hash-style=gnu",
-            "-o",
-        ])
-        .args([&library, &text])
+        .args(["-shared", "-fPIC", "-nostdlib", "-Wl,--hash-style=gnu"])
+        .args([Path::new("-o"), &library, &text])
+        .args(needs)
         .status();
     match built {
         Ok(status) => assert!(status.success(), "{source}"),
@@ -296,13 +291,43 @@ fn compiled(folder: &Path, source: &str) -> Option<PathBuf> {
 #[test]
 fn a_library_that_exports_nothing_has_no_functions() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(library) = compiled(folder.path(), "static int nothing = 1;") else {
+    let Some(library) = compiled(folder.path(), "own.so", "static int nothing = 1;", None) else {
         return;
     };
     let module = open(&library);
     assert!(module.function("nothing", true).unwrap().is_none());
     let own = module::Library::of(&module).unwrap();
     assert_eq!(own.functions(), Vec::<String>::new());
+}
+
+/// The dynamic linker finds what a library needs in those that it needs, and so does a look-up in it.
+#[test]
+fn what_a_needed_library_has_counts_as_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let body = |name: &str, number: &str| {
+        format!(
+            "int __tvm_ffi_{name}(void *h, void *a, int n, int *r) {{ r[0] = 1, r[1] = 0, *(long *)(r + 2) = {number}; return 0; }}"
+        )
+    };
+    let behind = format!(
+        "int TVMNoSuchFunction(void) {{ return 5; }} {}",
+        body("behind", "6")
+    );
+    let source = format!(
+        "void *__tvm_ffi__library_ctx; int TVMNoSuchFunction(void); {}",
+        body("own", "TVMNoSuchFunction()")
+    );
+    let Some(behind) = compiled(folder.path(), "behind.so", &behind, None) else {
+        return;
+    };
+    let Some(library) = compiled(folder.path(), "own.so", &source, Some(&behind)) else {
+        return;
+    };
+    let module = open(&library);
+    for (name, number) in [("own", 5), ("behind", 6)] {
+        let answer = module.require(name).unwrap().call(&[]).unwrap();
+        assert_eq!(i64::try_from(&answer).unwrap(), number, "{name}");
+    }
 }
 
 /// Up to 0.21 a function that is called like documentation is one like others.
@@ -312,7 +337,7 @@ fn an_old_library_has_no_documentation() {
         int f(void *a, int *c, int n, long *r, int *t, void *h) { *r = 1, *t = 0; return 0; } \
         int _doc_f(void *a, int *c, int n, long *r, int *t, void *h) { return f(a, c, n, r, t, h); }";
     let folder = tempfile::tempdir().unwrap();
-    let Some(library) = compiled(folder.path(), source) else {
+    let Some(library) = compiled(folder.path(), "own.so", source, None) else {
         return;
     };
     let module = open(&library);

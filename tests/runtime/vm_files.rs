@@ -170,3 +170,33 @@ fn a_closure_is_one_of_its_executable() {
     let error = call(&one).unwrap_err();
     assert!(!error.message().contains("another executable"), "{error}");
 }
+
+/// VM-62: its owner may go before it is used.
+#[test]
+fn an_input_that_is_only_borrowed_is_copied() {
+    let loader = registry::require("relax.ExecutableLoadFromFile").unwrap();
+    let path = golden("basic.vmexec");
+    let executable = call(&loader, &[path.to_str().unwrap().into()]).unwrap();
+    let executable: Module = cast(executable.view()).unwrap();
+    let machine = call(&executable.require("vm_load_executable").unwrap(), &[]).unwrap();
+    let machine: Module = cast(machine.view()).unwrap();
+    let ask = |name: &str, args: &[AnyView<'_>]| machine.require(name).unwrap().call(args);
+    ask(
+        "vm_initialization",
+        &[1i64.into(), 0i64.into(), 2i64.into()],
+    )
+    .unwrap();
+    let tensor = Tensor::from_slice(&[1.0f32, 2.0], &[2]).unwrap();
+    let mut description = *tensor.dl();
+    let ptr = (&raw mut description).cast();
+    let raw = RawAny::of(index::DLTENSOR_PTR, AnyPayload { ptr });
+    // SAFETY: the description of a tensor, and both live for the call.
+    let borrowed = unsafe { AnyView::from_raw(raw) };
+    let name = Any::from("same");
+    ask("set_input", &[name.view(), borrowed]).unwrap();
+    tensor.fill(&[0; 8]).unwrap();
+    ask("invoke_stateful", &[name.view()]).unwrap();
+    let output = ask("get_output", &[name.view()]).unwrap();
+    let output: Tensor = cast(output.view()).unwrap();
+    assert_eq!(output.to_vec::<f32>().unwrap(), [1.0, 2.0]);
+}
