@@ -20,10 +20,13 @@ use tvmspec::capi::ffi::types::*;
 use tvmspec::capi::ffi::value::*;
 use tvmspec::function::{Error, Function, FunctionObj};
 use tvmspec::object::Tensor;
+use tvmspec::object::hash::any_hash;
+use tvmspec::object::json_graph::legacy::LegacyGraph;
+use tvmspec::release::Release;
 use tvmspec::value::dlpack::{DLManagedTensorVersioned, DLPackVersion, DLTensor};
 use tvmspec::value::header::{Header, ObjectRef};
 use tvmspec::value::types::{Column, FieldInfo, MethodInfo, TypeMetadata, flag};
-use tvmspec::value::{Any, AnyView, ByteArray, DLDataType, DLDevice, RawAny, index};
+use tvmspec::value::{Any, AnyPayload, AnyView, ByteArray, DLDataType, DLDevice, RawAny, index};
 
 /// How often a context was freed: of callbacks, of opaque objects.
 static ENDED: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
@@ -541,6 +544,138 @@ fn a_type_of_c_has_fields_and_attributes() {
     let column: &Column = unsafe { &*TVMFFIGetTypeAttrColumn(&attribute) };
     let kept = column.value(own).unwrap();
     assert!(String::try_from(kept).unwrap().ends_with("on the heap"));
+}
+
+/// An object of a type of C's: a header and three values.
+#[repr(C)]
+struct ThreeValues {
+    header: Header,
+    values: [Any; 3],
+}
+
+unsafe extern "C-unwind" fn value_of(field: *mut c_void, out: *mut RawAny) -> i32 {
+    unsafe { out.write((*field.cast::<Any>()).clone().into_raw()) };
+    0
+}
+
+unsafe extern "C-unwind" fn delete_values(object: *mut Header, flags: i32) {
+    if flags & 2 != 0 {
+        drop(unsafe { Box::from_raw(object.cast::<ThreeValues>()) });
+    }
+}
+
+/// What a graph makes an object with is what says that it can be saved.
+unsafe extern "C-unwind" fn make_no_values(_: *mut *mut Header) -> i32 {
+    -1
+}
+
+fn new_type(key: &str) -> i32 {
+    let key = ByteArray::of(key.as_bytes());
+    unsafe { TVMFFITypeGetOrAllocIndex(&key, -1, 1, 0, 1, index::OBJECT) }
+}
+
+#[test]
+fn fields_are_saved_in_place_as_they_are_declared() {
+    let own = new_type("test.capi.Three");
+    for (at, (name, static_type_index)) in [
+        ("dtype", index::DATA_TYPE),
+        ("first", index::TENSOR),
+        ("second", index::TENSOR),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let field = Field {
+            name: ByteArray::of(name.as_bytes()),
+            doc: ByteArray::EMPTY,
+            metadata: ByteArray::EMPTY,
+            flags: 0,
+            size: 16,
+            alignment: 8,
+            offset: 24 + 16 * at as i64,
+            getter: Some(value_of),
+            setter: ptr::null_mut(),
+            default: *Any::none().as_raw(),
+            static_type_index,
+        };
+        let field = (&raw const field).cast::<FieldInfo>();
+        assert_eq!(unsafe { TVMFFITypeRegisterField(own, field) }, 0);
+    }
+    let metadata = Metadata {
+        doc: ByteArray::EMPTY,
+        creator: Some(make_no_values),
+        total_size: size_of::<ThreeValues>() as i32,
+        structural_kind: 1,
+    };
+    let metadata = (&raw const metadata).cast::<TypeMetadata>();
+    assert_eq!(unsafe { TVMFFITypeRegisterMetadata(own, metadata) }, 0);
+    let tensor = |number: i64| Tensor::from_slice(&[number], &[1]).unwrap();
+    let object = Box::into_raw(Box::new(ThreeValues {
+        header: Header::new(own, delete_values),
+        values: [
+            Any::from(DLDataType::scalar(2, 32)),
+            tensor(1).into(),
+            tensor(2).into(),
+        ],
+    }));
+    let object = unsafe { ObjectRef::from_raw(object.cast()) };
+    let object = Any::from(object);
+    let graph = LegacyGraph::of(object.view(), Release::of(19)).unwrap();
+    let node = graph.nodes.last().unwrap();
+    assert_eq!(node.type_key, "test.capi.Three");
+    for (name, text) in [("dtype", "float32"), ("first", "0"), ("second", "1")] {
+        assert_eq!(node.attrs[name], text.as_bytes(), "{name}");
+    }
+    assert!(graph.tensor(1).is_some() && graph.tensor(2).is_none());
+}
+
+/// The number of the object.
+unsafe extern "C" fn hash_is_number(key: *const RawAny) -> RawAny {
+    let number = unsafe { (*(*key).ptr().cast::<Numbered>()).number };
+    Any::from(number).into_raw()
+}
+
+unsafe extern "C" fn hash_fails(_: *const RawAny) -> RawAny {
+    Any::from(Error::new("KeyError", "no hash")).into_raw()
+}
+
+unsafe extern "C" fn all_are_equal(_: *const RawAny, _: *const RawAny) -> RawAny {
+    Any::from(true).into_raw()
+}
+
+#[test]
+fn a_bare_hash_answers_with_a_cell_whatever_the_equality_is() {
+    let bare = |address: *mut c_void| RawAny::of(index::OPAQUE, AnyPayload { ptr: address });
+    let hashes = |key: &str, hash: *mut c_void, equal: RawAny| {
+        let own = new_type(key);
+        for (name, hook) in [("__any_hash__", bare(hash)), ("__any_equal__", equal)] {
+            let name = ByteArray::of(name.as_bytes());
+            assert_eq!(unsafe { TVMFFITypeRegisterAttr(own, &name, &hook) }, 0);
+        }
+        [3, 4, 3].map(|number| {
+            let header = Header::new(own, delete);
+            let object = Box::into_raw(Box::new(Numbered { header, number }));
+            let object = unsafe { ObjectRef::from_raw(object.cast()) };
+            any_hash(Any::from(object).view())
+        })
+    };
+    let cell = bare(all_are_equal as *mut c_void);
+    for failed in hashes("test.capi.Fails", hash_fails as *mut c_void, cell) {
+        let error = failed.unwrap_err();
+        assert_eq!(
+            (error.kind().as_str(), error.message()),
+            ("KeyError", "no hash")
+        );
+    }
+    let function = Any::from(Function::from_typed(|_: Any, _: Any| true));
+    for (key, equal) in [
+        ("test.capi.BareEqual", cell),
+        ("test.capi.FunctionEqual", *function.as_raw()),
+    ] {
+        let all = hashes(key, hash_is_number as *mut c_void, equal);
+        let [three, four, again] = all.map(|hash| hash.unwrap());
+        assert!(three != four && three == again, "{key}");
+    }
 }
 
 #[test]

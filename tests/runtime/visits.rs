@@ -211,6 +211,23 @@ fn a_callback_may_visit_parts_itself_and_copy_the_visitor() {
 }
 
 #[test]
+fn a_callback_may_rewrite_parts_itself_with_a_copy_of_the_mutator() {
+    let second_only = Function::from_typed(|items: Array, mutator: ObjectRef| {
+        let mutator = call("ffi.DeepCopy", &[mutator.into()])?;
+        call("ffi.StructuralMutatorMutate", &[mutator, items.at(1)?])
+    });
+    let number = Function::from_typed(|value: i64, _: ObjectRef| value + 1);
+    let entries = array(vec![
+        array(vec![index::ARRAY.into(), second_only.into(), false.into()]),
+        array(vec![index::INT.into(), number.into(), false.into()]),
+    ]);
+    let list: Any = List::new(vec![2i64.into(), 3i64.into()]).into();
+    let tree = array(vec![1i64.into(), list]);
+    let result = call("ffi.StructuralMutate", &[tree, entries]).unwrap();
+    assert_eq!(text(&result), "[3, 4]");
+}
+
+#[test]
 fn a_rewrite_takes_a_replacement_for_an_object() {
     let list: Any = List::new(vec![1i64.into()]).into();
     let rewritten = Function::from_typed(|number: i64, mutator: ObjectRef| {
