@@ -265,7 +265,9 @@ impl ActingClient {
                 })
             }),
             "call" => {
-                let function = Function::try_from(earlier(0)?).map_err(|_| wrong())?;
+                let Ok(function) = Function::try_from(earlier(0)?) else {
+                    return Ok(Err(no("function")));
+                };
                 let rest = args.get(1..).unwrap_or_default().iter();
                 let passed = rest
                     .map(|form| self.argument(&session, form))
@@ -286,7 +288,9 @@ impl ActingClient {
                 .load_module(text(0)?)
                 .map(|module| Done::Value(module.into())),
             "find" => {
-                let module = Module::try_from(earlier(0)?).map_err(|_| wrong())?;
+                let Ok(module) = Module::try_from(earlier(0)?) else {
+                    return Ok(Err(no("module")));
+                };
                 module.function(text(1)?, true).map(|found| {
                     found.map_or(Done::Shown(Value::Null), |found| {
                         Done::Value(found.into_object().into())
@@ -309,7 +313,9 @@ impl ActingClient {
                     .map(|sent| Done::Value(sent.into()))
             }
             "fetch" => {
-                let tensor = Tensor::try_from(earlier(0)?).map_err(|_| wrong())?;
+                let Ok(tensor) = Tensor::try_from(earlier(0)?) else {
+                    return Ok(Err(no("tensor")));
+                };
                 session
                     .fetch(&tensor)
                     .and_then(|here| Ok(Done::Shown(base64(&here.to_bytes()?))))
@@ -462,6 +468,11 @@ impl ActingClient {
             _ => return Err(wrong()),
         })
     }
+}
+
+/// A result that is none of what an action needs: that of a client which is wrong, and not an action that nobody can do.
+fn no(what: &str) -> Error {
+    Error::new("TypeError", format!("the result is no {what}"))
 }
 
 fn from_base64(text: &str) -> Option<Vec<u8>> {

@@ -145,6 +145,9 @@ def values():
              "what stays on the server is counted there until the client drops it", "a function, a module and an object; an address counts for nothing",
              releases if new else "0.16..0.20",
              last=(free(release, 108, "object"), free(release, 110), free(release, 7), END))
+        case("function-result", release, ["RPC-28", "RPC-101"], [handle(7), returned({"int": 68 if new else 10}, {"handle": 110}), returned({"int": 1 if new else 0}, {"int": 5})],
+             [["function", "f"], ["call", 1], ["call", 2]], ["function", "function", {"int": 5}], [look("f"), call(7), call(110)],
+             "a function that a function returned is called like any other", "a handle of a function, called", releases, last=(free(release, 110), free(release, 7), END))
         for number, answer in enumerate([[], [None], [{"int": 1}], [{"int": 1}, {"int": 1}, {"int": 1}], [{"float": 0.5}, None], [{"int": 2 ** 40}, None],
                                          [{"int": 70 if new else 13}, {"tensor": block(64, [-1])}, {"handle": 1}],
                                          [{"int": 70 if new else 13}, {"tensor": block(64, [1])}]]):
