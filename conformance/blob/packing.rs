@@ -1,8 +1,11 @@
 //! Operations that put a library binary into what a linker or a loader takes.
 
 use crate::blob::container;
-use crate::blob::pack::{self, LinkOptions, Naming, Target};
+use crate::blob::pack::{
+    self, ExportContent, ExportModule, HostCode, HostFormat, LinkOptions, Naming, Target,
+};
 use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data};
+use crate::import_tree::Algorithm;
 use crate::release::Release;
 use crate::rule::Findings;
 use object::read::{
@@ -28,6 +31,16 @@ pub(crate) const OPS: &[Op] = &[
         name: "blob.pack_shared",
         help: "data, release, system_lib, prefix as for blob.pack_c; sources: C texts by name. What is in the library that the C compiler links.",
         run: Handler::Here(pack_shared),
+    },
+    Op {
+        name: "blob.export",
+        help: "value: a list of {code: {format, data}} or {kind, data}, each with imports; release, system_lib, prefix, target as for the others; order; text: whether one C text is made of them. The files that a linker gets.",
+        run: Handler::Here(export),
+    },
+    Op {
+        name: "blob.archive",
+        help: "value: a list of {name, data}. The names of the members of the .tar of them, in order.",
+        run: Handler::Here(archive),
     },
 ];
 
@@ -169,6 +182,74 @@ fn c_text_at(file: &File<'_>, symbol: &Symbol<'_, '_>) -> Option<String> {
     let content = section.data().ok()?.get(start..)?;
     let end = content.iter().position(|byte| *byte == 0)?;
     Some(String::from_utf8_lossy(content.get(..end)?).into_owned())
+}
+
+/// The files of an export; that of the library binary is shown as the library binary in it.
+fn export(args: &Value) -> Result<Answer, OpError> {
+    let modules = args.get("value").and_then(Value::as_array);
+    let modules: Result<Vec<ExportModule>, OpError> =
+        modules.into_iter().flatten().map(export_module).collect();
+    let target = match text(args, "target") {
+        "" => None,
+        triple => Some(Target::from_triple(triple)?),
+    };
+    let algorithm = match text(args, "order") {
+        "" => Algorithm::default(),
+        name => name.parse().map_err(OpError::Unsupported)?,
+    };
+    let plan = pack::plan(&modules?, &naming(args)?, algorithm, target)?;
+    if args.get("text") == Some(&Value::Bool(true)) {
+        let text = plan.c_source()?;
+        return Ok(Answer::new(base64(&text), Findings::default()));
+    }
+    let files: Vec<Value> = plan
+        .files
+        .iter()
+        .map(|(name, content)| match &plan.blob {
+            Some(blob) if name.contains("devc.") => {
+                let file = container::open(content)?;
+                let found = file.blobs().any(|(_, found)| found.bytes == *blob);
+                Ok(json!({"name": name, "blob": found.then(|| base64(blob))}))
+            }
+            _ => Ok(json!({"name": name, "data": base64(content)})),
+        })
+        .collect::<Result<_, OpError>>()?;
+    Ok(Answer::new(files.into(), Findings::default()))
+}
+
+fn export_module(value: &Value) -> Result<ExportModule, OpError> {
+    let wrong = |what: &str| OpError::Unsupported(format!("a module has no {what}"));
+    let content = match value.get("code") {
+        Some(code) => ExportContent::Host(HostCode {
+            format: HostFormat::of_extension(text(code, "format"))
+                .ok_or_else(|| wrong("format of host code"))?,
+            code: data(code)?,
+        }),
+        None => ExportContent::Stored {
+            kind: text(value, "kind").to_owned(),
+            payload: data(value)?,
+        },
+    };
+    let imports = value.get("imports").and_then(Value::as_array);
+    let position = |value: &Value| usize::try_from(value.as_u64()?).ok();
+    let imports: Option<Vec<usize>> = imports.into_iter().flatten().map(position).collect();
+    Ok(ExportModule {
+        content,
+        imports: imports.ok_or_else(|| wrong("positions under `imports`"))?,
+    })
+}
+
+fn archive(args: &Value) -> Result<Answer, OpError> {
+    let files = args.get("value").and_then(Value::as_array);
+    let files: Result<Vec<(String, Vec<u8>)>, OpError> = files
+        .into_iter()
+        .flatten()
+        .map(|file| Ok((text(file, "name").to_owned(), data(file)?)))
+        .collect();
+    let made = pack::tar(&files?)?;
+    let file = container::open(&made)?;
+    let names: Vec<&str> = file.parts.iter().map(|part| part.member.as_str()).collect();
+    Ok(Answer::new(names.into(), file.findings.clone()))
 }
 
 /// A library is linked by the C compiler of the system; without one, there is none.

@@ -9,6 +9,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat};
 use tvmspec::blob::{Blob, LIBRARY, StoredModule};
 use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, TREE_25, order};
 use tvmspec::payload::Payload;
@@ -33,6 +34,14 @@ The manifest is TOML or JSON:
   # payload = \"<base64>\"      # the same here, or
   # decoded = \"opencl.json\"   # its decoded JSON form: a file, or the value itself;
                               # `tvmspec extract --json` writes one
+
+Host code goes into a .so, .o, .tar or .c with the rest: each `_lib` names its file,
+an object, C or C++ source, or LLVM's text or bitcode (.ll, .bc):
+
+  [[modules]]
+  kind = \"_lib\"
+  code = \"host.c\"
+  imports = [1]
 
 Modules are put into the order in which that release stores them. With an explicit tree
 they stay where they are, and `imports` is left out:
@@ -102,6 +111,29 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     // BLOB-14: it is packed in layout 0.7 and converted at the end, which rejects a tree that layout 0.2 cannot hold
     // (BLOB-17).
     let entries = read.map_err(named)?;
+    if entries.iter().any(|entry| entry.code.is_some()) {
+        // BLOB-70: the files of host code have the order of a walk along the imports.
+        if manifest
+            .get("import_tree")
+            .is_some_and(|tree| !tree.is_null())
+        {
+            return Err(named(
+                "host code is ordered by `imports`; leave `import_tree` out".into(),
+            ));
+        }
+        let modules: Result<Vec<ExportModule>, String> = entries
+            .into_iter()
+            .enumerate()
+            .map(|(index, entry)| {
+                entry
+                    .into_export()
+                    .map_err(|error| format!("module {index}: {error}"))
+            })
+            .collect();
+        return args
+            .packaging
+            .export(&modules.map_err(named)?, algorithm, layout);
+    }
     // The JSON form of a library binary without a tree has null there.
     let blob = match manifest.get("import_tree").filter(|tree| !tree.is_null()) {
         // An explicit tree numbers the modules as they are listed: they must not move.
@@ -157,6 +189,8 @@ struct ManifestEntry {
     payload: Option<Vec<u8>>,
     /// Positions in the list of modules, in the order of import, which counts (TREE-21).
     imports: Vec<usize>,
+    /// The code of a host module, which is then exported with the rest.
+    code: Option<HostCode>,
 }
 
 impl ManifestEntry {
@@ -168,7 +202,7 @@ impl ManifestEntry {
     /// A key that there is not, no kind, not exactly one source of the payload (none for `_lib`), or a source that
     /// cannot be read.
     fn read(value: &Value, layout: Layout, folder: &Path) -> Result<ManifestEntry, String> {
-        const KEYS: [&str; 5] = ["kind", "file", "payload", "decoded", "imports"];
+        const KEYS: [&str; 6] = ["kind", "file", "payload", "decoded", "code", "imports"];
         let object = value.as_object().ok_or("it is not a table")?;
         // A misspelt `imports` would otherwise be a module without imports.
         if let Some(unknown) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
@@ -178,12 +212,15 @@ impl ManifestEntry {
             ));
         }
         let kind = value["kind"].as_str().ok_or("it has no `kind`")?.to_owned();
-        let sources: Vec<&str> = ["file", "payload", "decoded"]
+        let sources: Vec<&str> = ["file", "payload", "decoded", "code"]
             .into_iter()
             .filter(|key| object.contains_key(*key))
             .collect();
         let payload = match (sources.as_slice(), kind == LIBRARY) {
-            ([], true) => None,
+            ([] | ["code"], true) => None,
+            (["code"], _) => {
+                return Err(format!("`code` is of `{LIBRARY}`, and this is a `{kind}`"));
+            }
             // BLOB-17: its code is the library itself.
             (_, true) => return Err("`_lib` has no payload".into()),
             (["file"], _) => Some(load(folder, &value["file"])?),
@@ -210,10 +247,35 @@ impl ManifestEntry {
                 .and_then(|list| list.iter().map(position).collect())
                 .ok_or("`imports` is not a list of positions")?,
         };
+        let code = match object.get("code") {
+            Some(name) => Some(host_code(folder, name)?),
+            None => None,
+        };
         Ok(ManifestEntry {
             kind,
             payload,
             imports,
+            code,
+        })
+    }
+
+    /// The module as it is exported with host code.
+    ///
+    /// # Errors
+    ///
+    /// A host module without code, which others have.
+    fn into_export(self) -> Result<ExportModule, String> {
+        let content = match (self.code, self.payload) {
+            (Some(code), _) => ExportContent::Host(code),
+            (None, Some(payload)) => ExportContent::Stored {
+                kind: self.kind,
+                payload,
+            },
+            (None, None) => return Err("it has no `code`, which another `_lib` has".into()),
+        };
+        Ok(ExportModule {
+            content,
+            imports: self.imports,
         })
     }
 
@@ -244,6 +306,21 @@ fn load(folder: &Path, name: &Value) -> Result<Vec<u8>, String> {
         CliError::Message(message) => message,
         CliError::ClosedPipe => format!("cannot read {}", path.display()),
     })
+}
+
+/// The host code in a file that the manifest names, whose extension says what it is (BLOB-70).
+///
+/// # Errors
+///
+/// As [`load`], and an extension that no host code has.
+fn host_code(folder: &Path, name: &Value) -> Result<HostCode, String> {
+    let code = load(folder, name)?;
+    let extension = name.as_str().and_then(|name| name.rsplit_once('.'));
+    let format = extension.and_then(|(_, extension)| HostFormat::of_extension(extension));
+    let format = format.ok_or_else(|| {
+        format!("`code` is a .o, .c, .cc, .cpp, .cu, .ll or .bc, and {name} is none")
+    })?;
+    Ok(HostCode { format, code })
 }
 
 /// Encodes a payload from its decoded form, which is in the manifest or in a file beside it, as `layout` stores it.

@@ -5,17 +5,19 @@
 
 use super::output::{self, Content};
 use super::{CliError, Exit};
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::pack::{self, LinkOptions, Naming, Target};
+use tvmspec::blob::pack::{self, ExportModule, LinkOptions, Naming, Target};
 use tvmspec::blob::{Blob, LIBRARY, StoredModule, container, detect};
+use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
 
 /// Where the library binary goes, and how it is named there.
 #[derive(clap::Args)]
 pub(crate) struct Packaging {
-    /// The file to write: .bin (the library binary alone), .c, .o or .so by its extension; - for stdout
+    /// The file to write: .bin (the library binary alone), .c, .o, .so or .tar by its extension; - for stdout
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// Write as this release does, where releases of one layout differ (the look of C text) [default: the layout's last]
@@ -24,12 +26,21 @@ pub(crate) struct Packaging {
     /// Make it register itself as a system library, under PREFIX where there is one
     #[arg(long, value_name = "PREFIX", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     system_lib: Option<String>,
-    /// The machine of an object file, as an LLVM triple [default: this one]
+    /// The machine of an object file or a library, as an LLVM triple [default: this one]
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
     /// Object files, archives and sources of the host code to link into a .so
     #[arg(long, value_name = "FILE", num_args = 1..)]
     with: Vec<PathBuf>,
+    /// The compiler that links [default: $CC, or cc; with --target TRIPLE-gcc]
+    #[arg(long, value_name = "CC")]
+    cc: Option<OsString>,
+    /// An argument for the compiler, behind all others; may be repeated
+    #[arg(long = "option", value_name = "ARG", allow_hyphen_values = true)]
+    options: Vec<OsString>,
+    /// Write the files that are linked to this directory, and leave them there
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
 }
 
 /// The form of the file, which the extension of its name selects.
@@ -42,6 +53,8 @@ enum PackageForm {
     Object,
     /// A shared library, linked by the C compiler of this system.
     Shared,
+    /// An archive of the files that would be linked (BLOB-74).
+    Tar,
 }
 
 impl Packaging {
@@ -83,17 +96,67 @@ impl Packaging {
                         self.output.display()
                     );
                 }
-                let with = LinkOptions {
-                    inputs: self.with.clone(),
-                    ..LinkOptions::default()
-                };
+                let with = self.linking();
                 // It links beside the output, reads that back and renames it: nothing is left to check here.
                 pack::shared(&bytes, &naming, &with, &self.output).map_err(|error| {
                     CliError::new(format!("cannot link {}: {error}", self.output.display()))
                 })?;
             }
+            PackageForm::Tar => {
+                let name = format!("{}devc.o", naming.prefix());
+                let object =
+                    pack::object(&bytes, &naming, self.machine()?).map_err(CliError::new)?;
+                let archive = pack::tar(&[(name, object)]).map_err(CliError::new)?;
+                self.found_again(&archive, &bytes, blob.layout)?;
+                output::write(&self.output, &archive, Content::Binary)?;
+            }
         }
         Ok(Exit::Good)
+    }
+
+    /// Exports `modules`, some of which are host code, in `layout` (BLOB-70 to BLOB-74).
+    ///
+    /// # Errors
+    ///
+    /// As [`Packaging::write`], and what a plan of the modules rejects.
+    pub(crate) fn export(
+        &self,
+        modules: &[ExportModule],
+        algorithm: Algorithm,
+        layout: Layout,
+    ) -> Result<Exit, CliError> {
+        if matches!(self.form()?, PackageForm::Bin) {
+            return Err(CliError::new(
+                "a .bin has no place for host code: name a .so, .o, .tar or .c",
+            ));
+        }
+        let naming = self.naming(layout)?;
+        // Without a machine that objects can be written for, the library binary is text.
+        let machine = match &self.target {
+            Some(_) => Some(self.machine()?),
+            None => Target::host(),
+        };
+        let plan = pack::plan(modules, &naming, algorithm, machine).map_err(CliError::new)?;
+        if let Some(bytes) = &plan.blob {
+            let blob = pack::pack(modules, layout, algorithm).map_err(CliError::new)?;
+            read_back(bytes, &blob).map_err(|why| self.not_written(&why))?;
+        }
+        pack::export(&plan, &self.output, &self.linking()).map_err(|error| {
+            CliError::new(format!("cannot export {}: {error}", self.output.display()))
+        })?;
+        Ok(Exit::Good)
+    }
+
+    /// What the linker is told besides the files of a plan.
+    fn linking(&self) -> LinkOptions {
+        LinkOptions {
+            inputs: self.with.clone(),
+            options: self.options.clone(),
+            compiler: self.cc.clone(),
+            triple: self.target.clone(),
+            workspace: self.workspace.clone(),
+            ..LinkOptions::default()
+        }
     }
 
     /// Reads the file around the library binary back: it must be found there by its symbol, as it was and in its
@@ -136,9 +199,10 @@ impl Packaging {
             "c" | "cc" | "cpp" => PackageForm::C,
             "o" | "obj" => PackageForm::Object,
             "so" | "dylib" | "dll" => PackageForm::Shared,
+            "tar" => PackageForm::Tar,
             _ => {
                 return Err(CliError::new(format!(
-                    "the name {} does not tell the form to write: it ends in .bin, .c, .o or .so",
+                    "the name {} does not tell the form to write: it ends in .bin, .c, .o, .so or .tar",
                     self.output.display()
                 )));
             }
@@ -146,9 +210,15 @@ impl Packaging {
         if !self.with.is_empty() && !matches!(form, PackageForm::Shared) {
             return Err(CliError::new("--with is for a .so: nothing else is linked"));
         }
-        if self.target.is_some() && !matches!(form, PackageForm::Object) {
+        if self.target.is_some() && matches!(form, PackageForm::Bin | PackageForm::C) {
             return Err(CliError::new(
-                "--target is for a .o; link it with that machine's own compiler",
+                "--target is for a .o, .so or .tar: the same bytes and the same text are for all machines",
+            ));
+        }
+        let linked = self.cc.is_some() || !self.options.is_empty() || self.workspace.is_some();
+        if linked && matches!(form, PackageForm::Bin) {
+            return Err(CliError::new(
+                "--cc, --option and --workspace are for what is linked: a .bin is not",
             ));
         }
         Ok(form)
@@ -239,6 +309,9 @@ mod tests {
             system_lib: None,
             target: None,
             with: Vec::new(),
+            cc: None,
+            options: Vec::new(),
+            workspace: None,
         }
     }
 

@@ -4,20 +4,26 @@
 //! |---|---|---|
 //! | C text, as `export_library` writes it without LLVM | [`c_text()`] | BLOB-59, BLOB-60 |
 //! | an object file: ELF, Mach-O, COFF | [`object()`] | BLOB-66, BLOB-67 |
-//! | a shared library, through the C compiler of the system | `shared` (feature `runtime`) | |
+//! | the files of an export: host code and library binary | [`plan()`] | BLOB-70 to BLOB-72 |
+//! | an archive or a text of these files | [`tar()`], [`ExportPlan::c_source`] | BLOB-73, BLOB-74 |
+//! | a shared library, through the C compiler of the system | `shared`, `export` (feature `runtime`) | |
 //!
 //! The bytes are taken as they are: that they are a blob of the release whose symbol they get is up to the caller.
 
+mod archive;
 mod c_text;
-mod object;
+mod export;
 #[cfg(feature = "runtime")]
-mod shared;
+mod link;
+mod object;
 mod target;
 
+pub use self::archive::tar;
 pub use self::c_text::c_text;
-pub use self::object::object;
+pub use self::export::{ExportContent, ExportModule, ExportPlan, HostCode, HostFormat, pack, plan};
 #[cfg(feature = "runtime")]
-pub use self::shared::{LinkOptions, shared};
+pub use self::link::{LinkJob, LinkOptions, export, export_with, shared};
+pub use self::object::object;
 pub use self::target::{Arch, ObjectFormat, Target};
 
 use super::BLOB_61;
@@ -98,6 +104,12 @@ impl Naming {
     /// The symbol.
     pub fn symbol(&self) -> &str {
         &self.symbol
+    }
+
+    /// What comes before the symbol of the release: the prefix of a system library, which is in the name of its file, too.
+    pub fn prefix(&self) -> &str {
+        let plain = blob_symbol(Layout::of(self.release));
+        self.symbol.strip_suffix(plain).unwrap_or_default()
     }
 
     /// The runtime function that a system library calls to announce its symbols.

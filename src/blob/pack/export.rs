@@ -1,0 +1,310 @@
+//! From modules to the files that a linker makes a library of: what `export_library` does before it calls a compiler.
+//!
+//! | file | content | rule |
+//! |---|---|---|
+//! | `lib0.o`, `lib1.c`, ... | the code of each host module | BLOB-70 |
+//! | `devc.o`, or `devc.c` where no host module is machine code | the library binary | BLOB-71 |
+//!
+//! Nothing here runs a compiler or opens a file. [`tar()`] puts the files into an archive, `link` (feature `runtime`) into a library.
+
+use super::{Naming, Target, c_text, object};
+use crate::blob::{BLOB_70, BLOB_72, BLOB_73, Blob, LIBRARY, StoredModule};
+use crate::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order};
+use crate::release::Layout;
+use crate::rule::{Findings, Kind, Violation};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// A module that is exported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportModule {
+    /// What the module is.
+    pub content: ExportContent,
+    /// The modules that it imports, as positions in the list, in the order of import, which counts (TREE-21).
+    pub imports: Vec<usize>,
+}
+
+/// What a module brings into a library.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExportContent {
+    /// Code of the host, which goes into the library itself: what releases call DSO exportable.
+    Host(HostCode),
+    /// A payload in the form of the library's layout.
+    Stored {
+        /// The kind: `cuda`, `const_loader`, ...
+        kind: String,
+        /// The payload.
+        payload: Vec<u8>,
+    },
+}
+
+/// The code of a host module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostCode {
+    /// What it is, which is the extension of its file.
+    pub format: HostFormat,
+    /// The object, or the text.
+    pub code: Vec<u8>,
+}
+
+/// What the code of a host module is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HostFormat {
+    /// An object file, or an archive of them: of LLVM, or a `static_library`.
+    Object,
+    /// C.
+    C,
+    /// C++, as `cc`.
+    Cc,
+    /// C++, as `cpp`.
+    Cpp,
+    /// CUDA C++ for a compiler of CUDA.
+    Cu,
+    /// LLVM's text.
+    Llvm,
+    /// LLVM's bitcode.
+    Bitcode,
+}
+
+impl HostFormat {
+    /// The extension of a file of it (BLOB-70).
+    pub const fn extension(self) -> &'static str {
+        match self {
+            HostFormat::Object => "o",
+            HostFormat::C => "c",
+            HostFormat::Cc => "cc",
+            HostFormat::Cpp => "cpp",
+            HostFormat::Cu => "cu",
+            HostFormat::Llvm => "ll",
+            HostFormat::Bitcode => "bc",
+        }
+    }
+
+    /// The format of a file with this extension.
+    pub fn of_extension(extension: &str) -> Option<HostFormat> {
+        Some(match extension {
+            "o" | "obj" | "a" => HostFormat::Object,
+            "c" => HostFormat::C,
+            "cc" | "cxx" => HostFormat::Cc,
+            "cpp" => HostFormat::Cpp,
+            "cu" => HostFormat::Cu,
+            "ll" => HostFormat::Llvm,
+            "bc" => HostFormat::Bitcode,
+            _ => return None,
+        })
+    }
+
+    /// Whether LLVM makes machine code of it, or it is machine code.
+    const fn is_compiled(self) -> bool {
+        matches!(
+            self,
+            HostFormat::Object | HostFormat::Llvm | HostFormat::Bitcode
+        )
+    }
+}
+
+/// The files of an export, in the order in which a linker takes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportPlan {
+    /// Name and content of each: host code first, the packed library binary last.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// The library binary among them, header included; `None` where the root imports nothing.
+    pub blob: Option<Vec<u8>>,
+}
+
+/// The files that `modules` are exported as, the first of which is the root; `target` is the machine of the objects.
+///
+/// ```
+/// use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat, Naming, Target, plan};
+/// use tvmspec::import_tree::Algorithm;
+/// use tvmspec::release::Release;
+///
+/// let code = HostCode { format: HostFormat::C, code: b"int f;\n".to_vec() };
+/// let root = ExportModule { content: ExportContent::Host(code.clone()), imports: vec![1] };
+/// let more = ExportModule { content: ExportContent::Host(code), imports: vec![] };
+/// let naming = Naming::library(Release::of(27));
+/// let plan = plan(&[root, more], &naming, Algorithm::V0_8, Target::host())?;
+/// let names: Vec<&str> = plan.files.iter().map(|(name, _)| name.as_str()).collect();
+/// assert_eq!(names, ["lib0.c", "lib1.c", "devc.c"]);
+/// # Ok::<(), tvmspec::rule::Violation>(())
+/// ```
+///
+/// # Errors
+///
+/// BLOB-70 (missing) where no module is host code, and (type) for an import that is not in the list; what
+/// [`order`] and [`Blob::write`] reject; BLOB-66 and BLOB-67 for a machine whose objects are not written.
+pub fn plan(
+    modules: &[ExportModule],
+    naming: &Naming,
+    algorithm: Algorithm,
+    target: Option<Target>,
+) -> Result<ExportPlan, Violation> {
+    let host = collect(modules)?;
+    // BLOB-70: a library has code: without any there is nothing that a loader opens.
+    BLOB_70.demand(Kind::Missing, !host.is_empty(), || {
+        "no module is host code: there is nothing to make a library of".to_owned()
+    })?;
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    for (index, code) in host.iter().enumerate() {
+        let name = format!("lib{index}.{}", code.format.extension());
+        files.push((name, code.code.clone()));
+    }
+    // BLOB-71: a root without imports has nothing to find: no release packs a library binary for it.
+    let imports = modules.first().is_some_and(|root| !root.imports.is_empty());
+    if !imports {
+        return Ok(ExportPlan { files, blob: None });
+    }
+    let blob = pack(modules, Layout::of(naming.release()), algorithm)?.write()?;
+    let compiled = host.iter().any(|code| code.format.is_compiled());
+    files.push(device_part(&blob, naming, target.filter(|_| compiled))?);
+    Ok(ExportPlan {
+        files,
+        blob: Some(blob),
+    })
+}
+
+/// The packed library binary: an object for `target`, or text (BLOB-71).
+///
+/// # Errors
+///
+/// BLOB-66 for a machine whose objects are not written.
+fn device_part(
+    blob: &[u8],
+    naming: &Naming,
+    target: Option<Target>,
+) -> Result<(String, Vec<u8>), Violation> {
+    let prefix = naming.prefix();
+    let text = || c_text(blob, naming).into_bytes();
+    let Some(target) = target else {
+        // BLOB-60: the text of a system library is C++, and its name says so.
+        let extension = if naming.register().is_some() {
+            "cc"
+        } else {
+            "c"
+        };
+        return Ok((format!("{prefix}devc.{extension}"), text()));
+    };
+    match object(blob, naming, target) {
+        Ok(object) => Ok((format!("{prefix}devc.o"), object)),
+        // BLOB-67: where no constructor is written for the machine, a C++ compiler of that machine writes it.
+        Err(_) if naming.register().is_some() => Ok((format!("{prefix}devc.cc"), text())),
+        Err(broken) => Err(broken),
+    }
+}
+
+/// The host code in the order of the files (BLOB-70): a walk from the root that takes the last import first.
+///
+/// # Errors
+///
+/// BLOB-70 of kind type for an import that is not in the list.
+fn collect(modules: &[ExportModule]) -> Result<Vec<&HostCode>, Violation> {
+    let mut found = Vec::new();
+    let mut stack = vec![0];
+    let mut seen = BTreeSet::from([0]);
+    while let Some(index) = stack.pop() {
+        let Some(module) = modules.get(index) else {
+            let message = format!(
+                "module {index} is imported, and there are {}",
+                modules.len()
+            );
+            return Err(BLOB_70.rejected(Kind::Type, message));
+        };
+        if let ExportContent::Host(code) = &module.content {
+            found.push(code);
+        }
+        for import in &module.imports {
+            // TREE-22: marked when pushed, so that a module that is imported twice is met once.
+            if seen.insert(*import) {
+                stack.push(*import);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The library binary of `modules`, in the order of a release.
+///
+/// # Errors
+///
+/// What [`order`] rejects; BLOB-72 where a layout stores no host modules apart; BLOB-17 where layout 0.2 cannot hold the tree.
+pub fn pack(
+    modules: &[ExportModule],
+    layout: Layout,
+    algorithm: Algorithm,
+) -> Result<Blob<'_>, Violation> {
+    // BLOB-14: layout 0.2 is the one-level content of layout 0.7, whose payloads have the same forms.
+    let first = match layout {
+        Layout::V0_2 => Layout::V0_7,
+        layout => layout,
+    };
+    let nodes = modules.iter().map(|module| ModuleNode {
+        kind: module.kind().to_owned(),
+        dso: matches!(module.content, ExportContent::Host(_)),
+        imports: module.imports.clone(),
+    });
+    let graph = ModuleGraph {
+        modules: nodes.collect(),
+    };
+    let stored = order(&graph, algorithm)?;
+    let tree = ImportTree::new(&stored.indptr, &stored.indices, &mut Findings::default())?;
+    // TREE-20, BLOB-12: a group of several is the merged host library, one entry for all of them.
+    let leaders = stored.groups.iter().filter_map(|group| group.first());
+    let entries = leaders.filter_map(|leader| modules.get(*leader));
+    let blob = Blob {
+        layout: first,
+        modules: entries.map(ExportModule::stored).collect(),
+        tree: Some(tree),
+    };
+    if layout == first {
+        return Ok(blob);
+    }
+    // BLOB-72: 0.2 to 0.6 have one host module, which is the root.
+    let hosts = graph.modules.iter().filter(|module| module.dso).count();
+    BLOB_72.demand(Kind::Unsupported, hosts == 1, || {
+        format!("layout 0.2 has one host module, its root, and there are {hosts}")
+    })?;
+    blob.convert(layout)
+}
+
+impl ExportModule {
+    /// `_lib` for host code.
+    fn kind(&self) -> &str {
+        match &self.content {
+            ExportContent::Host(_) => LIBRARY,
+            ExportContent::Stored { kind, .. } => kind,
+        }
+    }
+
+    /// The module as a library binary stores it.
+    fn stored(&self) -> StoredModule<'_> {
+        StoredModule {
+            kind: Cow::Borrowed(self.kind()),
+            payload: match &self.content {
+                ExportContent::Host(_) => None,
+                ExportContent::Stored { payload, .. } => Some(Cow::Borrowed(payload)),
+            },
+            offset: 0,
+        }
+    }
+}
+
+impl ExportPlan {
+    /// All of it as one C text, where every file is C: the sources in their order, the library binary behind them (BLOB-73).
+    ///
+    /// # Errors
+    ///
+    /// BLOB-73 of kind unsupported for a file of another language.
+    pub fn c_source(&self) -> Result<Vec<u8>, Violation> {
+        let mut text = Vec::new();
+        for (name, content) in &self.files {
+            BLOB_73.demand(Kind::Unsupported, name.ends_with(".c"), || {
+                format!("`{name}` is no C, and cannot be in one text with the rest")
+            })?;
+            text.extend_from_slice(content);
+            if !content.ends_with(b"\n") {
+                text.push(b'\n');
+            }
+        }
+        Ok(text)
+    }
+}

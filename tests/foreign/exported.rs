@@ -1,0 +1,303 @@
+//! Libraries that we export are loaded and run, by this crate, by the wheel of 0.27 (`TVMSPEC_PYTHON`) and by the package of 0.16.dev0
+//! (`TVMSPEC_PYTHON_0_16`).
+
+#![cfg(feature = "runtime")]
+
+#[path = "../support/skip.rs"]
+mod skip;
+
+use skip::skipped;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tvmspec::blob::pack::{
+    self, ExportContent, ExportModule, HostCode, HostFormat, LinkOptions, Naming, Target, plan,
+};
+use tvmspec::import_tree::Algorithm;
+use tvmspec::release::{Layout, Release};
+
+/// C of a function, which `load_module` of the releases compiles as C++, of 0.22 on that adds its two arguments and a number.
+fn new_function(name: &str, more: i64) -> String {
+    format!(
+        "#include <stdint.h>\n\
+         typedef struct {{ int32_t type; uint32_t zero; int64_t value; }} {name}_any;\n\
+         #ifdef __cplusplus\nextern \"C\"\n#endif\n\
+         int __tvm_ffi_{name}(void* self, const {name}_any* args, int32_t count, {name}_any* out) {{\n\
+           out->type = 1; out->zero = 0; out->value = args[0].value + args[1].value + {more}; return 0;\n}}\n"
+    )
+}
+
+/// The same for 0.7 to 0.20.
+fn old_function(name: &str, more: i64) -> String {
+    format!(
+        "#include <stdint.h>\n\
+         #ifdef __cplusplus\nextern \"C\"\n#endif\n\
+         int {name}(int64_t* args, int* codes, int count, int64_t* out, int* out_code, void* self) {{\n\
+           *out = args[0] + args[1] + {more}; *out_code = 0; return 0;\n}}\n"
+    )
+}
+
+/// Constants without any: what a tree has that is no code, and every runtime loads.
+fn constants(imports: &[usize]) -> ExportModule {
+    ExportModule {
+        content: ExportContent::Stored {
+            kind: "const_loader".to_owned(),
+            payload: vec![0; 32],
+        },
+        imports: imports.to_vec(),
+    }
+}
+
+fn host(code: String, imports: &[usize]) -> ExportModule {
+    ExportModule {
+        content: ExportContent::Host(HostCode {
+            format: HostFormat::C,
+            code: code.into_bytes(),
+        }),
+        imports: imports.to_vec(),
+    }
+}
+
+/// Every shape of tree: its name, its modules, the tree that a loader makes of it, and its functions with what they add.
+type Shape = (
+    &'static str,
+    Vec<ExportModule>,
+    &'static str,
+    &'static [(&'static str, i64)],
+);
+
+fn shapes(function: fn(&str, i64) -> String) -> Vec<Shape> {
+    vec![
+        (
+            "chain",
+            vec![
+                host(function("one", 1), &[1]),
+                constants(&[2]),
+                constants(&[]),
+            ],
+            "L(C(C()))",
+            &[("one", 1)],
+        ),
+        (
+            "diamond",
+            vec![
+                host(function("one", 1), &[1, 2]),
+                host(function("two", 2), &[3]),
+                host(function("three", 3), &[3]),
+                constants(&[]),
+            ],
+            "L(C())",
+            &[("one", 1), ("two", 2), ("three", 3)],
+        ),
+        (
+            "under",
+            vec![constants(&[1]), host(function("one", 1), &[])],
+            "C(L())",
+            &[("one", 1)],
+        ),
+        (
+            "lone",
+            vec![host(function("one", 1), &[])],
+            "L()",
+            &[("one", 1)],
+        ),
+    ]
+}
+
+fn exported(shape: &Shape, release: Release, folder: &Path, extension: &str) -> PathBuf {
+    let naming = Naming::library(release);
+    let plan = plan(&shape.1, &naming, Algorithm::V0_8, Target::host()).unwrap();
+    let path = folder.join(format!("{}-{release}.{extension}", shape.0));
+    pack::export(&plan, &path, &LinkOptions::default()).unwrap();
+    path
+}
+
+const LOAD: &str = "
+import sys
+def tree(m): return ('C' if kind(m) == 'const_loader' else 'L') + '(' + ','.join(tree(c) for c in imports(m)) + ')'
+def find(m, name):
+    f = get(m, name)
+    if f is not None: return f
+m = load(sys.argv[1])
+print(tree(m), *[int(find(m, name)(20, 300)) for name in sys.argv[2:]])
+";
+const NEW: &str = "
+import tvm, tvm_ffi
+load = tvm.runtime.load_module
+kind = lambda m: m.kind
+imports = lambda m: m.imports
+get = lambda m, name: m.get_function(name, query_imports=True)
+";
+const OLD: &str = "
+import tvm
+load = tvm.runtime.load_module
+kind = lambda m: m.type_key
+imports = lambda m: m.imported_modules
+get = lambda m, name: m.get_function(name, query_imports=True)
+";
+
+fn runs(variable: &str, head: &str, release: Release, function: fn(&str, i64) -> String) {
+    let Ok(python) = std::env::var(variable) else {
+        return skipped(format_args!("{variable} names no Python"));
+    };
+    let import = head.lines().nth(1).unwrap();
+    let there = Command::new(&python).args(["-c", import]).output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        return skipped(format_args!("{variable} names no Python with TVM"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for shape in shapes(function) {
+        // `load_module` links an archive and an object by itself.
+        for extension in ["so", "tar", "o"] {
+            let path = exported(&shape, release, folder.path(), extension);
+            let output = Command::new(&python)
+                .args(["-c", &format!("{head}{LOAD}")])
+                .arg(&path)
+                .args(shape.3.iter().map(|(name, _)| name))
+                .output()
+                .unwrap();
+            let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            let sums = shape.3.iter().map(|(_, more)| format!(" {}", 320 + more));
+            let expected = format!("{}{}", shape.2, sums.collect::<String>());
+            let words = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(printed, expected, "{} as {extension}: {words}", shape.0);
+        }
+    }
+}
+
+#[test]
+fn the_wheel_of_0_27_runs_what_we_export() {
+    runs("TVMSPEC_PYTHON", NEW, Release::of(27), new_function);
+}
+
+#[test]
+fn the_package_of_0_16_runs_what_we_export() {
+    runs("TVMSPEC_PYTHON_0_16", OLD, Release::of(16), old_function);
+}
+
+#[test]
+fn our_loader_runs_what_we_export_for_every_layout() {
+    let folder = tempfile::tempdir().unwrap();
+    for (minor, function) in [
+        (27, new_function as fn(&str, i64) -> String),
+        (16, old_function),
+    ] {
+        for shape in shapes(function) {
+            let path = exported(&shape, Release::of(minor), folder.path(), "so");
+            // SAFETY: what this test compiled, called as it was compiled.
+            let module = unsafe { tvmspec::module::load(&path) }.unwrap();
+            for (name, more) in shape.3 {
+                let function = module.function(name, true).unwrap().expect("a function");
+                let sum = function.call(&[20i64.into(), 300i64.into()]).unwrap();
+                assert_eq!(i64::try_from(&sum).unwrap(), 320 + more, "{}", shape.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_system_library_with_a_prefix_is_found_by_the_wheel() {
+    let Ok(python) = std::env::var("TVMSPEC_PYTHON") else {
+        return skipped("TVMSPEC_PYTHON names no Python");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let register = "int TVMFFIEnvModRegisterSystemLibSymbol(const char*, void*);\n\
+                    __attribute__((constructor)) static void announce(void) {\n\
+                      TVMFFIEnvModRegisterSystemLibSymbol(\"__tvm_ffi_ours_one\", (void*)__tvm_ffi_one);\n}\n";
+    let code = new_function("one", 1) + register;
+    let modules = [host(code, &[1]), constants(&[])];
+    let naming = Naming::system(Release::of(27), "ours_").unwrap();
+    let plan = plan(&modules, &naming, Algorithm::V0_8, Target::host()).unwrap();
+    let path = folder.path().join("system.so");
+    pack::export(&plan, &path, &LinkOptions::default()).unwrap();
+    let script = "
+import sys, ctypes, tvm, tvm_ffi
+ctypes.CDLL(sys.argv[1])
+m = tvm_ffi.system_lib('ours_')
+print(m.kind, [c.kind for c in m.imports], m['one'](20, 300))
+";
+    let output = Command::new(&python)
+        .args(["-c", script])
+        .arg(&path)
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    if words.contains("No module named") {
+        return skipped("TVMSPEC_PYTHON names no Python with TVM");
+    }
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(printed.trim(), "library ['const_loader'] 321", "{words}");
+}
+
+#[test]
+fn llvm_text_is_compiled_and_the_hook_gets_every_file() {
+    let text = "define i32 @__tvm_ffi_f(i8* %s, i8* %a, i32 %n, i8* %r) {\n  ret i32 0\n}\n";
+    let module = |imports: &[usize]| ExportModule {
+        content: ExportContent::Host(HostCode {
+            format: HostFormat::Llvm,
+            code: text.into(),
+        }),
+        imports: imports.to_vec(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let naming = Naming::library(Release::of(27));
+    let modules = [module(&[1]), constants(&[])];
+    let plan = plan(&modules, &naming, Algorithm::V0_8, Target::host()).unwrap();
+    let path = folder.path().join("llvm.so");
+    if Command::new("llc").arg("--version").output().is_err() {
+        skipped("there is no llc");
+    } else {
+        pack::export(&plan, &path, &LinkOptions::default()).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let library = &tvmspec::blob::open(&bytes).unwrap()[0];
+        assert_eq!(*library.functions, ["f"]);
+        assert_eq!(library.blob.layout, Layout::V0_22);
+    }
+
+    let with = LinkOptions {
+        workspace: Some(folder.path().join("kept")),
+        options: vec!["-x".into()],
+        ..LinkOptions::default()
+    };
+    let mut names = Vec::new();
+    let hooked = folder.path().join("hooked.so");
+    pack::export_with(&plan, &hooked, &with, |job| {
+        assert_eq!(job.options, ["-x"]);
+        names.extend(
+            job.inputs
+                .iter()
+                .map(|path| path.file_name().unwrap().to_owned()),
+        );
+        std::fs::copy(job.inputs.last().unwrap(), job.output).map(drop)
+    })
+    .unwrap();
+    assert_eq!(names, ["lib0.ll", "devc.o"]);
+    assert!(hooked.exists() && folder.path().join("kept/lib0.ll").exists());
+}
+
+#[test]
+fn a_failure_leaves_what_was_there_and_says_what_the_compiler_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lib.so");
+    std::fs::write(&path, "what was there").unwrap();
+    let naming = Naming::library(Release::of(27));
+    let broken = [host("int f( {".to_owned(), &[1]), constants(&[])];
+    let plan = plan(&broken, &naming, Algorithm::V0_8, Target::host()).unwrap();
+    let failed = |with: &LinkOptions| pack::export(&plan, &path, with).unwrap_err().to_string();
+    let words = failed(&LinkOptions::default());
+    assert!(
+        words.contains("lib0.c") && words.contains("error"),
+        "{words}"
+    );
+    let words = failed(&LinkOptions {
+        triple: Some("riscv64-none-such".to_owned()),
+        ..LinkOptions::default()
+    });
+    assert!(words.contains("`riscv64-none-such-gcc`"), "{words}");
+    let empty = pack::export_with(&plan, &path, &LinkOptions::default(), |job| {
+        std::fs::write(job.output, "no library")
+    });
+    let words = empty.unwrap_err().to_string();
+    assert!(words.contains("is not found"), "{words}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"what was there");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
