@@ -42,6 +42,11 @@ pub(crate) const OPS: &[Op] = &[
         help: "value: a list of {name, data}. The names of the members of the .tar of them, in order.",
         run: Handler::Here(archive),
     },
+    Op {
+        name: "blob.replace",
+        help: "data: a file with library binaries; blob: another one; index: 0. What is in the file with it in the place of number index.",
+        run: Handler::Here(replace),
+    },
 ];
 
 fn text<'a>(args: &'a Value, key: &str) -> &'a str {
@@ -250,6 +255,54 @@ fn archive(args: &Value) -> Result<Answer, OpError> {
     let file = container::open(&made)?;
     let names: Vec<&str> = file.parts.iter().map(|part| part.member.as_str()).collect();
     Ok(Answer::new(names.into(), file.findings.clone()))
+}
+
+fn replace(args: &Value) -> Result<Answer, OpError> {
+    let old = data(args)?;
+    let blob = data(&json!({"data": args.get("blob")}))?;
+    let index = args.get("index").and_then(Value::as_u64).unwrap_or(0);
+    let index = usize::try_from(index).unwrap_or(usize::MAX);
+    let new = pack::replace(&old, index, &blob)?;
+    let file = container::open(&new)?;
+    let blobs: Vec<Value> = file
+        .blobs()
+        .map(|(_, found)| base64(&found.bytes))
+        .collect();
+    let functions: Vec<&str> = file
+        .parts
+        .iter()
+        .flat_map(container::Part::functions)
+        .collect();
+    let value = json!({
+        "blobs": blobs,
+        "functions": functions,
+        "kept": File::parse(&*old).ok().is_none_or(|old| is_kept(&old, &new, &blob)),
+    });
+    Ok(Answer::new(value, Findings::default()))
+}
+
+/// Whether the sections and symbols of `old` are in `new`, but for the tables of symbols and what holds `blob`.
+fn is_kept(old: &File<'_>, new: &[u8], blob: &[u8]) -> bool {
+    let Ok(new) = File::parse(new) else {
+        return false;
+    };
+    let table = |section: &Section<'_, '_>| matches!(section.name(), Ok(".symtab" | ".dynsym"));
+    let sections = old
+        .sections()
+        .filter(|section| !table(section))
+        .all(|section| {
+            let Ok(other) = new.section_by_index(section.index()) else {
+                return false;
+            };
+            let same = section.data().ok() == other.data().ok();
+            section.address() == other.address()
+                && (same || other.data().is_ok_and(|data| data == blob))
+        });
+    let holds = |symbol: &Symbol<'_, '_>| symbol.size() == blob.len() as u64;
+    let symbols = old.symbols().zip(new.symbols()).all(|(old, new)| {
+        old.name().ok() == new.name().ok() && (old.address() == new.address() || holds(&new))
+    });
+    sections && symbols
 }
 
 /// A library is linked by the C compiler of the system; without one, there is none.

@@ -5,6 +5,7 @@ use super::package::Packaging;
 use super::{CliError, Exit, output};
 use std::path::PathBuf;
 use tvmspec::blob::StoredModule;
+use tvmspec::blob::pack::Naming;
 use tvmspec::examine::loading::reads;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
@@ -25,6 +26,9 @@ pub(crate) struct ConvertArgs {
     /// Which library binary, counted from 0, of a file that has several
     #[arg(long, value_name = "N")]
     blob: Option<usize>,
+    /// Keep the rest of the file, host code included, byte for byte; for layouts with the same symbol
+    #[arg(long)]
+    whole: bool,
     #[command(flatten)]
     packaging: Packaging,
 }
@@ -61,6 +65,20 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
                     args.layout
                 ));
             }
+        }
+        if args.whole {
+            // BLOB-50: host code is found by the symbols of its own releases.
+            if Naming::library(args.layout.releases().until).symbol()
+                != Naming::library(blob.layout.releases().until).symbol()
+            {
+                return Err(CliError::new(format!(
+                    "the host code of {} is of layout {}, whose symbols layout {} does not have: link it anew, with --with",
+                    unit.name, blob.layout, args.layout
+                )));
+            }
+            let file = super::input::read(&args.file)?;
+            let index = args.blob.unwrap_or(0);
+            return args.packaging.into_library(&converted, &file, index);
         }
         args.packaging.write(&converted)
     })

@@ -50,6 +50,9 @@ they stay where they are, and `imports` is left out:
   indptr = [0, 1, 1]
   indices = [1]
 
+With `library = \"model.so\"` the library binary goes into that file, in the place of its own,
+and the host code stays byte for byte; `tvmspec unpack --whole` writes such a manifest.
+
 The JSON form of a library binary (chapter blob) is such a manifest.";
 
 #[derive(clap::Args)]
@@ -153,6 +156,12 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
             .convert(layout)
             .map_err(|broken| named(broken.message().to_owned()))?,
     };
+    // `unpack --whole` names the file that the library binary is from.
+    if let Some(library) = manifest.get("library") {
+        let library = load(&folder, library).map_err(named)?;
+        let index = manifest.get("blob").and_then(position).unwrap_or(0);
+        return args.packaging.into_library(&blob, &library, index);
+    }
     args.packaging.write(&blob)
 }
 

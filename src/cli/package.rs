@@ -147,6 +147,28 @@ impl Packaging {
         Ok(Exit::Good)
     }
 
+    /// Writes `file`, a library, with `blob` in the place of its library binary number `index` (BLOB-75).
+    ///
+    /// # Errors
+    ///
+    /// As [`Packaging::write`]; a file in which the new library binary has no place, and a layout that has another symbol: the
+    /// host code of a file looks for its own.
+    pub(crate) fn into_library(
+        &self,
+        blob: &Blob<'_>,
+        file: &[u8],
+        index: usize,
+    ) -> Result<Exit, CliError> {
+        let bytes = blob
+            .write()
+            .map_err(|broken| CliError::new(format!("cannot be written: {broken}")))?;
+        read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
+        let made = pack::replace(file, index, &bytes).map_err(CliError::new)?;
+        self.found_again(&made, &bytes, blob.layout)?;
+        output::write(&self.output, &made, Content::Binary)?;
+        Ok(Exit::Good)
+    }
+
     /// What the linker is told besides the files of a plan.
     fn linking(&self) -> LinkOptions {
         LinkOptions {

@@ -25,6 +25,9 @@ pub(crate) struct UnpackArgs {
     /// Which library binary, counted from 0, of a file that has several
     #[arg(long, value_name = "N")]
     blob: Option<usize>,
+    /// Keep the whole file beside the payloads: `pack` then puts the library binary back into it, and host code stays as it is
+    #[arg(long)]
+    whole: bool,
 }
 
 /// Writes the manifest and the payloads of the library binary into the folder of `-o`.
@@ -45,7 +48,7 @@ pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
             "a folder cannot go to stdout: name one with -o",
         ));
     }
-    choice.whole(|_, blob| write_out(blob, &args.output))
+    choice.whole(|_, blob| write_out(blob, &args))
 }
 
 /// Writes the files of `unpack` into `folder`, the manifest last.
@@ -53,8 +56,9 @@ pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
 /// # Errors
 ///
 /// The folder cannot be made, or a file in it not be written; the folder then has no manifest.
-fn write_out(blob: Blob<'_>, folder: &Path) -> Result<Exit, CliError> {
-    let unpacked = unpack(blob).map_err(CliError::new)?;
+fn write_out(blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, CliError> {
+    let folder: &Path = &args.output;
+    let mut unpacked = unpack(blob).map_err(CliError::new)?;
     let failed = |error| CliError::new(format!("cannot write to {}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     let path = folder.join("manifest.json");
@@ -65,6 +69,22 @@ fn write_out(blob: Blob<'_>, folder: &Path) -> Result<Exit, CliError> {
     }
     for (name, payload) in &unpacked.files {
         output::write(&folder.join(name), payload, Content::Binary)?;
+    }
+    if args.whole {
+        let extension = args
+            .file
+            .extension()
+            .and_then(|extension| extension.to_str());
+        let name = format!("library.{}", extension.unwrap_or("bin"));
+        output::write(
+            &folder.join(&name),
+            &super::input::read(&args.file)?,
+            Content::Binary,
+        )?;
+        unpacked.manifest["library"] = name.into();
+        if let Some(index) = args.blob {
+            unpacked.manifest["blob"] = index.into();
+        }
     }
     let text = output::json_text(&unpacked.manifest)?;
     output::write(&path, text.as_bytes(), Content::Text)?;

@@ -301,3 +301,50 @@ fn a_failure_leaves_what_was_there_and_says_what_the_compiler_said() {
     assert_eq!(std::fs::read(&path).unwrap(), b"what was there");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+/// A library whose tree grew is loaded with the new one, and its code is where it was.
+#[test]
+fn a_replaced_library_binary_is_loaded_and_the_host_code_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for (minor, function, variable, head) in [
+        (
+            27,
+            new_function as fn(&str, i64) -> String,
+            "TVMSPEC_PYTHON",
+            NEW,
+        ),
+        (16, old_function, "TVMSPEC_PYTHON_0_16", OLD),
+    ] {
+        let release = Release::of(minor);
+        let shapes = shapes(function);
+        let old = std::fs::read(exported(&shapes[1], release, folder.path(), "so")).unwrap();
+        let naming = Naming::library(release);
+        let grown = plan(&shapes[0].1, &naming, Algorithm::V0_8, None).unwrap();
+        let blob = grown.blob.unwrap();
+        let new = pack::replace(&old, 0, &blob).unwrap();
+        // Twice, since what was appended once is replaced like what a linker made.
+        let new = pack::replace(&new, 0, &[blob.clone(), vec![0; 5000]].concat()).unwrap();
+        let new = pack::replace(&new, 0, &blob).unwrap();
+        let path = folder.path().join(format!("replaced-{minor}.so"));
+        std::fs::write(&path, &new).unwrap();
+        // SAFETY: what this test compiled, called as it was compiled.
+        let module = unsafe { tvmspec::module::load(&path) }.unwrap();
+        assert_eq!(module.walk().len(), 3);
+        let two = module.function("two", true).unwrap().expect("a function");
+        let sum = two.call(&[20i64.into(), 300i64.into()]).unwrap();
+        assert_eq!(i64::try_from(&sum).unwrap(), 322);
+        let python = std::env::var(variable).unwrap_or_default();
+        let output = Command::new(&python)
+            .args(["-c", &format!("{head}{LOAD}")])
+            .arg(&path)
+            .args(["one", "two", "three"])
+            .output();
+        match output {
+            Ok(output) if output.status.success() => {
+                let printed = String::from_utf8_lossy(&output.stdout);
+                assert_eq!(printed.trim(), "L(C(C())) 321 322 323");
+            }
+            _ => skipped(format_args!("{variable} names no Python with TVM")),
+        }
+    }
+}

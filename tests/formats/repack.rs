@@ -181,3 +181,59 @@ fn content<'b>(blob: &'b Blob<'_>) -> Content<'b> {
         tree.map(|tree| (tree.indptr().to_vec(), tree.indices().to_vec())),
     )
 }
+
+/// A payload of a whole library is changed by hand, and everything else stays: what `unpack --whole` and `pack` are for.
+#[test]
+fn a_payload_of_a_whole_library_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = root().join("golden/blob/containers/tree3-0.8.so");
+    let parts = folder.path().join("parts");
+    succeed(
+        &tvmspec(
+            &["unpack", "--whole", "PATH", "-o", "PATH"],
+            &[&library, &parts],
+        ),
+        "unpack",
+    );
+    let payload = parts.join("2.opencl");
+    let mut code = std::fs::read(&payload).unwrap();
+    // The code is the last string of the payload: its length is the word in front of it.
+    let text = b"// Function: ";
+    let start = code.windows(text.len()).position(|at| at == text).unwrap();
+    let more = b"// tuned by hand\n".repeat(400);
+    code.extend_from_slice(&more);
+    let length = (code.len() - start) as u64;
+    code[start - 8..start].copy_from_slice(&length.to_le_bytes());
+    std::fs::write(&payload, &code).unwrap();
+    let made = folder.path().join("tuned.so");
+    let manifest = parts.join("manifest.json");
+    succeed(
+        &tvmspec(&["pack", "PATH", "-o", "PATH"], &[&manifest, &made]),
+        "pack",
+    );
+    let (old, new) = (
+        std::fs::read(&library).unwrap(),
+        std::fs::read(&made).unwrap(),
+    );
+    let tuned = &tvmspec::blob::open(&new).unwrap()[0];
+    assert_eq!(tuned.blob.modules[2].payload.as_deref(), Some(&*code));
+    assert_eq!(
+        tuned.functions,
+        tvmspec::blob::open(&old).unwrap()[0].functions
+    );
+    // Between the headers and the tables of symbols nothing is another byte: the code of the host.
+    assert_eq!(old[0x1000..0x2600], new[0x1000..0x2600]);
+
+    // The layout of another symbol has no place in it.
+    let output = tvmspec(
+        &[
+            "convert", "--whole", "PATH", "--layout", "0.22", "-o", "PATH",
+        ],
+        &[&library, &made],
+    );
+    let reply = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && reply.contains("link it anew"),
+        "{reply}"
+    );
+}

@@ -6,6 +6,7 @@
 //! | an object file: ELF, Mach-O, COFF | [`object()`] | BLOB-66, BLOB-67 |
 //! | the files of an export: host code and library binary | [`plan()`] | BLOB-70 to BLOB-72 |
 //! | an archive or a text of these files | [`tar()`], [`ExportPlan::c_source`] | BLOB-73, BLOB-74 |
+//! | a library that is there, in the place of its own | [`replace()`] | BLOB-75 |
 //! | a shared library, through the C compiler of the system | `shared`, `export` (feature `runtime`) | |
 //!
 //! The bytes are taken as they are: that they are a blob of the release whose symbol they get is up to the caller.
@@ -16,6 +17,7 @@ mod export;
 #[cfg(feature = "runtime")]
 mod link;
 mod object;
+mod replace;
 mod target;
 
 pub use self::archive::tar;
@@ -24,6 +26,7 @@ pub use self::export::{ExportContent, ExportModule, ExportPlan, HostCode, HostFo
 #[cfg(feature = "runtime")]
 pub use self::link::{LinkJob, LinkOptions, export, export_with, shared};
 pub use self::object::object;
+pub use self::replace::replace;
 pub use self::target::{Arch, ObjectFormat, Target};
 
 use super::BLOB_61;
