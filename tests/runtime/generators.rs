@@ -2,6 +2,9 @@
 //! builds compute.
 #![cfg(all(feature = "runtime", target_os = "linux", target_arch = "x86_64"))]
 
+#[cfg(feature = "opencl")]
+#[path = "../support/device_memory.rs"]
+mod device_memory;
 #[path = "../../examples/foo.rs"]
 mod foo;
 #[path = "../support/skip.rs"]
@@ -232,4 +235,130 @@ fn a_kind_a_device_and_a_generator_of_ones_own() {
         return skipped("there is no cc");
     }
     foo::main().unwrap();
+}
+
+/// Host code and kernels of one function, both by the generators of this crate, as a library of the release; `None` where there is no compiler.
+#[cfg(feature = "opencl")]
+fn gpu_library(folder: &Path, name: &str, minor: u8) -> Option<PathBuf> {
+    use tvmspec::blob::pack::{self, LinkOptions, Naming};
+    use tvmspec::blob::{Blob, StoredModule};
+    use tvmspec::import_tree::ImportTree;
+    use tvmspec::release::Layout;
+    use tvmspec::rule::Findings;
+
+    if Command::new("cc").arg("--version").output().is_err() {
+        skipped("there is no cc");
+        return None;
+    }
+    let release = Release::of(minor);
+    let code = |part: &str, kind: &str| {
+        let file = format!("golden/target/kernels/{release}/{name}.{part}.json");
+        let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("it is there");
+        let target = Targets::new(release).read(kind).expect("a kind");
+        let module = LoweredModule::read(&text).expect("a module");
+        Generators::new()
+            .generate(&module, &target)
+            .unwrap_or_else(|error| panic!("{name}: {error}"))
+    };
+    let (host, device) = (code("host", "c"), code("device", "opencl"));
+    let layout = Layout::of(release);
+    let stored = |kind: &str, payload: Option<Vec<u8>>| StoredModule {
+        kind: kind.to_owned().into(),
+        payload: payload.map(Into::into),
+        offset: 0,
+    };
+    let payload = device.payload.to_bytes(layout).expect("a payload");
+    let blob = Blob {
+        layout,
+        modules: vec![stored("_lib", None), stored("opencl", Some(payload))],
+        tree: Some(ImportTree::new(&[0, 1, 1], &[1], &mut Findings::default()).expect("a tree")),
+    };
+    let source = folder.join(format!("{name}.c"));
+    fs::write(&source, host.source().expect("C")).expect("it can be written");
+    let with = LinkOptions {
+        inputs: vec![source],
+        options: vec!["-lm".into()],
+        ..LinkOptions::default()
+    };
+    let library = folder.join(format!("{name}.so"));
+    let bytes = blob.write().expect("a blob");
+    pack::shared(&bytes, &Naming::library(release), &with, &library).expect("a library");
+    Some(library)
+}
+
+#[cfg(feature = "opencl")]
+fn on_opencl(minor: u8) {
+    use device_memory::Floats;
+    use tvmspec::device::Device;
+    use tvmspec::value::AnyView;
+
+    let device = Device::opencl(0);
+    let Some(api) = device_memory::here(device) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |name: &str, arrays: &[(&[i64], Vec<f32>)]| -> Option<Vec<f32>> {
+        let library = open(&gpu_library(folder.path(), name, minor)?);
+        let mut floats: Vec<Floats<'_>> = arrays
+            .iter()
+            .map(|(_, values)| Floats::new(api, device, values))
+            .collect();
+        let tensors = floats.iter_mut().zip(arrays).map(|(floats, (shape, _))| {
+            let mut tensor = floats.tensor();
+            tensor.ndim = shape.len().try_into().expect("few axes");
+            tensor.shape = shape.as_ptr().cast_mut();
+            tensor
+        });
+        let tensors: Vec<_> = tensors.collect();
+        // SAFETY: each describes memory of the device that outlives the call.
+        let views: Vec<AnyView<'_>> = tensors
+            .iter()
+            .map(|tensor| unsafe { AnyView::dltensor(tensor) })
+            .collect();
+        let function = library.require(name).expect("a function");
+        function
+            .call(&views)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        floats.last().map(Floats::read)
+    };
+    let numbers: Vec<f32> = (0..16_u8).map(f32::from).collect();
+    let Some(sums) = run(
+        "add1_gpu",
+        &[(&[16], numbers.clone()), (&[16], vec![0.0; 16])],
+    ) else {
+        return;
+    };
+    assert_eq!(
+        sums,
+        numbers
+            .iter()
+            .map(|number| number + 1.0)
+            .collect::<Vec<_>>()
+    );
+    // Small integers: every order of the sums has the same result.
+    let (a, b): (Vec<f32>, Vec<f32>) = (
+        (0..56_u8).map(|i| f32::from(i % 9)).collect(),
+        (0..35_u8).map(|i| f32::from(i % 5)).collect(),
+    );
+    let dot = |i: usize, j: usize| (0..7).map(|k| a[i * 7 + k] * b[k * 5 + j]).sum::<f32>();
+    let expected: Vec<f32> = (0..40).map(|at| dot(at / 5, at % 5)).collect();
+    let arrays: [(&[i64], Vec<f32>); 3] = [
+        (&[8, 7], a.clone()),
+        (&[7, 5], b.clone()),
+        (&[8, 5], vec![0.0; 40]),
+    ];
+    assert_eq!(run("matmul_gpu", &arrays), Some(expected));
+    println!("0.{minor}: kernels of OpenCL C compute what they are of");
+}
+
+#[cfg(feature = "opencl")]
+#[test]
+fn kernels_of_0_27_run_on_opencl() {
+    on_opencl(27);
+}
+
+#[cfg(feature = "opencl")]
+#[test]
+fn kernels_of_0_16_run_on_opencl() {
+    on_opencl(16);
 }

@@ -143,6 +143,18 @@ impl CWriter<'_> {
             return Ok(());
         };
         let buffer = self.graph.required(at, "buffer")?;
+        if self.place == CodePlace::Kernel {
+            // An address of OpenCL C has the space of what is there: the view is the variable that it is of.
+            let source = match self.graph.list(data, "args") {
+                [source] => *source,
+                _ => data,
+            };
+            let Some(name) = self.names.get(&source).cloned() else {
+                return Err(self.unsupported(data, " as the address of a buffer"));
+            };
+            self.names.insert(buffer, name);
+            return Ok(());
+        }
         let address = self.within("data", |writer| writer.expression(data))?.text;
         let name = self.declare(buffer);
         self.line(&format!("void* {name} = {address};"));
