@@ -86,12 +86,12 @@ pub(crate) fn main() -> Result<(), Error> {
 
 /// The kinds of 0.27, and `foo`.
 fn targets() -> Targets {
-    let foo =
+    let kind =
         TargetKind::new("foo", 12)
             .keys(["foo"])
             .option("lanes", OptionType::Int, Some(4.into()));
     let mut targets = Targets::new(Release::of(27));
-    targets.register(foo);
+    targets.register(kind);
     targets
 }
 
