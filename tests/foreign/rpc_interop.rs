@@ -325,7 +325,11 @@ fn test_functions(session: &Session, modern: bool) -> Result<(), Error> {
     nd("get_elem")?
         .call_with([10_i64.into()])
         .expect_err("there are 10");
-    assert!(i64::try_from(&nd("ref_count")?.call(&[])?)? > 0);
+    let count = nd("ref_count")?;
+    // Before, it needs a module that no server imports.
+    if modern {
+        assert!(i64::try_from(&count.call(&[])?)? > 0);
+    }
     session
         .call("rpc.test.remote_return_nd", ["other".into()])
         .expect_err("no such name");
