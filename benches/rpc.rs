@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tvmspec::device::{Device, Dtype, Manager, Space, Stream, TensorRef};
@@ -207,7 +207,7 @@ fn reference(tensor: &Tensor) -> TensorRef<'_> {
     }
 }
 
-fn wheel_client(python: &str, port: u16, library: &PathBuf) -> Times {
+fn wheel_client(python: &str, port: u16, library: &Path) -> Times {
     let output = Command::new(python)
         .arg(root().join("benches/rpc.py"))
         .args([

@@ -78,7 +78,7 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
             }
             let file = super::input::read(&args.file)?;
             let index = args.blob.unwrap_or(0);
-            return args.packaging.into_library(&converted, &file, index);
+            return args.packaging.replace_in_library(&converted, &file, index);
         }
         args.packaging.write(&converted)
     })

@@ -160,7 +160,7 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     if let Some(library) = manifest.get("library") {
         let library = load(&folder, library).map_err(named)?;
         let index = manifest.get("blob").and_then(position).unwrap_or(0);
-        return args.packaging.into_library(&blob, &library, index);
+        return args.packaging.replace_in_library(&blob, &library, index);
     }
     args.packaging.write(&blob)
 }

@@ -153,7 +153,7 @@ impl Packaging {
     ///
     /// As [`Packaging::write`]; a file in which the new library binary has no place, and a layout that has another symbol: the
     /// host code of a file looks for its own.
-    pub(crate) fn into_library(
+    pub(crate) fn replace_in_library(
         &self,
         blob: &Blob<'_>,
         file: &[u8],
