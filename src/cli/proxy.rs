@@ -58,11 +58,13 @@ pub(crate) fn run(args: ProxyArgs) -> Result<Exit, CliError> {
     let server = ProxyServer::bind(address, options);
     let server = server.map_err(|why| format!("{address}: {why}"))?;
     let handle = server.handle()?;
+    // First: who reads the address may send the signal at once.
+    let stop = handle.clone();
+    super::interrupt::on_interrupt(move || stop.stop());
     output::stream(|out| match handle.web_address() {
         Some(web) => writeln!(out, "proxy at {}, WebSockets at {web}", handle.address()),
         None => writeln!(out, "proxy at {}", handle.address()),
     })?;
-    super::interrupt::on_interrupt(move || handle.stop());
     server.run(|event| output::note(format_args!("{}", line(event))))?;
     Ok(Exit::Good)
 }

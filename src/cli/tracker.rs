@@ -34,9 +34,10 @@ pub(crate) struct TrackerArgs {
 pub(crate) fn run(args: TrackerArgs) -> Result<Exit, CliError> {
     let server = bind(&args)?;
     let handle = server.handle()?;
-    output::stream(|out| writeln!(out, "tracker at {}", handle.address()))?;
+    // First: who reads the address may send the signal at once.
     let stop = handle.clone();
     super::interrupt::on_interrupt(move || stop.stop());
+    output::stream(|out| writeln!(out, "tracker at {}", handle.address()))?;
     let is_live = !args.silent && std::io::stderr().is_terminal();
     if is_live {
         thread::spawn(move || show(&handle));
