@@ -16,7 +16,7 @@ PATIENCE = 5
 FORMATS = ("wire", "tensor", "payload", "import_tree", "blob", "target", "rpc")
 RUNTIME = ("value", "function", "object", "module", "device", "graph", "vm")
 GROUPS = ((FORMATS, "formats"), (RUNTIME, "runtime"))
-RULE = re.compile(r"[A-Z]{2,6}-\d\d")
+RULE = re.compile(r"[A-Z]{2,6}-\d{2,3}")
 
 
 def bounded(seconds):
