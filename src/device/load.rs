@@ -288,6 +288,10 @@ pub(super) fn provide() {
             }))
         });
     }
+    // A build without drivers does not carry the readers of files.
+    if KINDS.is_empty() {
+        return;
+    }
     for format in file::file_formats().filter(|format| KINDS.contains(&format.kind)) {
         let name = format!("ffi.Module.load_from_file.{}", format.extension);
         registry::provide(&name, Function::from_packed(from_file));
