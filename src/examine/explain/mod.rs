@@ -149,27 +149,31 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
         .map(|executable| executable.version.into_owned()),
         _ => None,
     };
-    let load = |release: Release| match (&unit.format, &broken) {
+    let load = |release: Release| {
         // PAY-28: by the name of its loader; PAY-25, PAY-26: readers of before take no member that they do not know.
-        (Format::ModuleFile { .. }, _) if let Some(files) = files => by_files(files, release),
-        (Format::Payload { kind, .. }, broken) => loading::stored(
-            release,
-            kind,
-            &unit.bytes,
-            payload.as_ref(),
-            broken.as_ref(),
-        ),
-        // PAY-61: the Relay VM came with 0.6 and ended with 0.19.
-        (Format::RelayCode, _) if !Releases::between(6, 19).contains(release) => {
-            Load::fails("it has no such executable")
+        if let (Format::ModuleFile { .. }, Some(files)) = (&unit.format, files) {
+            return by_files(files, release);
         }
-        // How the readers of these files fail was not read release by release, as it was for payloads (`loading`).
-        (_, Some(broken)) => Load::unknown(format!("it breaks {broken}")),
-        (Format::RelayCode, None) => loading::relay_code(release, version.as_deref()),
-        (Format::Params, None) => {
-            Load::whole("by `load_param_dict` or an executor's `load_params`")
+        match (&unit.format, &broken) {
+            (Format::Payload { kind, .. }, broken) => loading::stored(
+                release,
+                kind,
+                &unit.bytes,
+                payload.as_ref(),
+                broken.as_ref(),
+            ),
+            // PAY-61: the Relay VM came with 0.6 and ended with 0.19.
+            (Format::RelayCode, _) if !Releases::between(6, 19).contains(release) => {
+                Load::fails("it has no such executable")
+            }
+            // How the readers of these files fail was not read release by release, as it was for payloads (`loading`).
+            (_, Some(broken)) => Load::unknown(format!("it breaks {broken}")),
+            (Format::RelayCode, None) => loading::relay_code(release, version.as_deref()),
+            (Format::Params, None) => {
+                Load::whole("by `load_param_dict` or an executor's `load_params`")
+            }
+            (_, None) => Load::whole("as a file"),
         }
-        (_, None) => Load::whole("as a file"),
     };
     let mut account = Account::new(
         format!("{}: {}", unit.name, unit.title()),
