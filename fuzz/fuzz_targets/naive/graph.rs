@@ -378,7 +378,10 @@ fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<(Option<Vec<u
             Some((Some(all), name)) => match own {
                 Some((Some(own), own_name)) if (all[2], *name) == (own[2], own_name) => {
                     *all = [all[0].max(own[0]), all[1].max(own[1]), all[2]];
-                    let bytes = all.iter().try_fold(types[at], |bytes, extent| bytes.checked_mul(*extent));
+                    let bytes = match all.iter().any(|extent| *extent == 0) {
+                        true => Some(0),
+                        false => all.iter().try_fold(types[at], |bytes, extent| bytes.checked_mul(*extent)),
+                    };
                     planned &= bytes.is_some();
                     pools[ids[at]] = bytes.unwrap_or_default();
                 }
@@ -386,7 +389,10 @@ fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<(Option<Vec<u
             },
             Some((None, _)) => planned = false,
             None => {
-                let bytes = shapes[at].iter().try_fold(types[at], |all, extent| all.checked_mul(*extent as u64));
+                let bytes = match shapes[at].iter().any(|extent| *extent == 0) {
+                    true => Some(0),
+                    false => shapes[at].iter().try_fold(types[at], |all, extent| all.checked_mul(*extent as u64)),
+                };
                 planned &= bytes.is_some() && own.is_none();
                 pools[ids[at]] = pools[ids[at]].max(bytes.unwrap_or_default());
             }
