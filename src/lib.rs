@@ -111,10 +111,11 @@ mod formats {
     pub mod examine;
     pub mod import_tree;
     pub mod payload;
+    pub mod target;
     pub mod tensor;
     pub mod wire;
 }
-pub use formats::{blob, examine, import_tree, payload, tensor, wire};
+pub use formats::{blob, examine, import_tree, payload, target, tensor, wire};
 
 #[cfg(feature = "runtime")]
 pub mod module;
@@ -128,8 +129,6 @@ pub mod device;
 pub mod graph;
 
 pub mod rpc;
-
-pub mod target;
 
 pub mod vm;
 

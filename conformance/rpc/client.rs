@@ -470,7 +470,7 @@ impl ActingClient {
     }
 }
 
-/// A result that is none of what an action needs: that of a client which is wrong, and not an action that nobody can do.
+/// A result that is none of what an action needs: that of a client which is wrong, and not an action that is impossible.
 fn no(what: &str) -> Error {
     Error::new("TypeError", format!("the result is no {what}"))
 }

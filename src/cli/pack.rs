@@ -159,7 +159,11 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     // `unpack --whole` names the file that the library binary is from.
     if let Some(library) = manifest.get("library") {
         let library = load(&folder, library).map_err(named)?;
-        let index = manifest.get("blob").and_then(position).unwrap_or(0);
+        let index = match manifest.get("blob") {
+            None => 0,
+            Some(wanted) => position(wanted)
+                .ok_or_else(|| named("`blob` is not the number of a library binary".into()))?,
+        };
         return args.packaging.replace_in_library(&blob, &library, index);
     }
     args.packaging.write(&blob)

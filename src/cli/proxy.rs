@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use tvmspec::rpc::proxy::{ProxyEvent, ProxyOptions, ProxyServer};
 
-/// Servers and clients of one key are paired; with --to every connection leads to that one server. Ctrl-C lets nobody else in, and
+/// Servers and clients of one key are paired; with --to every connection leads to that one server. Ctrl-C lets no other in, and
 /// waits for the sessions that run.
 #[derive(clap::Args)]
 pub(crate) struct ProxyArgs {

@@ -31,7 +31,7 @@ impl ServerDirectory {
         let unnamed = folder.path().join("lock.new");
         let lock = File::create_new(&unnamed)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        // It has its name once it is locked: another server finds no directory with a lock that nobody holds.
+        // It has its name once it is locked: another server finds no directory with a lock that no process holds.
         fs::rename(unnamed, folder.path().join(LOCK))?;
         Ok(ServerDirectory {
             folder,

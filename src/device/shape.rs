@@ -3,6 +3,7 @@
 use crate::device::{Device, Dtype, Space};
 use crate::release::Release;
 use crate::tensor::extents_times;
+use crate::value::DLTensor;
 
 /// A tensor that is borrowed, on any device.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +22,27 @@ pub struct TensorRef<'a> {
     pub byte_offset: u64,
 }
 
-impl TensorRef<'_> {
+impl<'a> TensorRef<'a> {
+    /// The tensor of a description.
+    ///
+    /// # Safety
+    ///
+    /// `dl` has `ndim` extents, and as many strides or none, which stay readable and unchanged for `'a`.
+    pub(crate) unsafe fn of(dl: &'a DLTensor) -> TensorRef<'a> {
+        // SAFETY: the extents are readable for `'a`, by this contract.
+        let shape = unsafe { dl.shape() };
+        // SAFETY: the strides are readable for `'a` where there are any, by this contract.
+        let strides = unsafe { dl.strides() };
+        TensorRef {
+            data: Space(dl.data),
+            device: dl.device.into(),
+            dtype: Dtype::from(dl.dtype),
+            shape,
+            strides,
+            byte_offset: dl.byte_offset,
+        }
+    }
+
     /// Bytes of the elements, by the rule of the newest release.
     pub fn nbytes(&self) -> Option<usize> {
         byte_size(self.shape, self.dtype, Release::LAST)

@@ -45,31 +45,7 @@
 //! # Ok::<(), tvmspec::rule::Violation>(())
 //! ```
 
-/// The formats live together for their lints alone, as those of the crate's root do.
-#[forbid(unsafe_code)]
-#[deny(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    clippy::panic
-)]
 mod format;
-/// Under the same lints.
-#[forbid(unsafe_code)]
-#[deny(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    clippy::panic
-)]
 mod generate;
 mod rules;
 

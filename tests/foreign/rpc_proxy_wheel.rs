@@ -106,7 +106,7 @@ fn rpc_94_our_server_waits_at_a_proxy_of_0_27() {
     };
     let proxy = Script::start(&python, PROXY, &[]);
     let address = format!("127.0.0.1:{}", proxy.1);
-    let _server = Serving::start_unbound(&["serve", "--proxy", &address, "--key", "board"]);
+    let _server = Serving::start(&["serve", "--proxy", &address, "--key", "board"]);
     client(&python, &address, "proxy", 3);
 }
 

@@ -314,7 +314,7 @@ fn an_error_of_the_frontend_is_counted_while_it_can_be() {
     assert_eq!(counted(), [0, 0]);
     unsafe { TVMAPISetLastPythonError(own) };
     assert_eq!((TVMGetLastPythonError(), counted()), (own, [1, 0]));
-    // A frontend that ends takes back what counts; what it left is nobody's then.
+    // A frontend that ends takes back what counts; what it left has no owner then.
     register(c"Py_DecRef", ptr::null_mut());
     TVMDropLastPythonError();
     assert!(TVMGetLastPythonError().is_null());

@@ -736,7 +736,7 @@ fn every_device_rejects_a_stream_of_another_type() {
     };
     // SAFETY: both are rejected; the spaces hold the byte.
     let copied = unsafe { simulated.copy(&to_device, foreign) };
-    // SAFETY: as above.
+    // SAFETY: it is rejected as well; the spaces hold the byte.
     let by_cpu = unsafe { cpu::cpu().copy(&within_cpu, foreign) };
     // SAFETY: it is rejected, and the stream is not used afterwards.
     let freed = unsafe { simulated.free_stream(own, foreign) };

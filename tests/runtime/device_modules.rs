@@ -594,7 +594,7 @@ fn a_module_is_loaded_from_its_files_and_saved_to_files() {
         Some("PAY-28"),
         "{wrong}"
     );
-    // SAFETY: as above.
+    // SAFETY: its kernel is never launched.
     let again = unsafe { tvmspec::module::load(path("again.cl")) }.unwrap();
     assert_eq!(
         again.save_to_bytes().unwrap(),
@@ -602,14 +602,14 @@ fn a_module_is_loaded_from_its_files_and_saved_to_files() {
     );
 
     std::fs::write(path("alone.cl"), "").unwrap();
-    // SAFETY: as above.
+    // SAFETY: it is rejected.
     let alone = unsafe { tvmspec::module::load(path("alone.cl")) }.unwrap_err();
     assert_eq!(
         alone.violation().map(|broken| broken.rule().id()),
         Some("PAY-23"),
         "{alone}"
     );
-    // SAFETY: as above.
+    // SAFETY: there is no file.
     let missing = unsafe { tvmspec::module::load(path("missing.cl")) }.unwrap_err();
     assert!(missing.to_string().contains("missing.cl"), "{missing}");
     // What loads code is for callers who vouch for it.

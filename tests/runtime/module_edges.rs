@@ -35,7 +35,8 @@ fn open(path: &Path) -> Module {
 fn edges(folder: &Path) -> Option<PathBuf> {
     let library = folder.join("edges.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runtime/module_edges.cc");
-    let built = Command::new("g++")
+    let mut compiler = Command::new("g++");
+    compiler
         .args([
             "-std=c++17",
             "-shared",
@@ -44,16 +45,21 @@ fn edges(folder: &Path) -> Option<PathBuf> {
             "-fvisibility=hidden",
         ])
         .args(["-Wno-delete-non-virtual-dtor", "-o"])
-        .args([&library, &source])
-        .status();
-    match built {
-        Ok(status) => assert!(status.success(), "module_edges.cc does not compile"),
+        .args([&library, &source]);
+    is_built(compiler, "module_edges.cc").then_some(library)
+}
+
+/// Whether there is a compiler, which makes what is asked of it.
+fn is_built(mut compiler: Command, what: &str) -> bool {
+    match compiler.status() {
+        Ok(status) => assert!(status.success(), "{what} does not compile"),
         Err(why) => {
-            skipped(format_args!("there is no g++: {why}"));
-            return None;
+            let name = compiler.get_program().display();
+            skipped(format_args!("there is no {name}: {why}"));
+            return false;
         }
     }
-    Some(library)
+    true
 }
 
 fn edge(library: &Module) -> Module {
@@ -273,19 +279,12 @@ fn a_waiting_thread_spins_as_often_as_the_environment_says() {
 fn compiled(folder: &Path, name: &str, source: &str, needs: Option<&Path>) -> Option<PathBuf> {
     let (library, text) = (folder.join(name), folder.join("own.c"));
     std::fs::write(&text, source).unwrap();
-    let built = Command::new("gcc")
+    let mut compiler = Command::new("gcc");
+    compiler
         .args(["-shared", "-fPIC", "-nostdlib", "-Wl,--hash-style=gnu"])
         .args([Path::new("-o"), &library, &text])
-        .args(needs)
-        .status();
-    match built {
-        Ok(status) => assert!(status.success(), "{source}"),
-        Err(why) => {
-            skipped(format_args!("there is no gcc: {why}"));
-            return None;
-        }
-    }
-    Some(library)
+        .args(needs);
+    is_built(compiler, source).then_some(library)
 }
 
 #[test]

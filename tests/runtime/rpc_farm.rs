@@ -201,7 +201,7 @@ fn rpc_50_a_server_is_no_tracker() {
 fn rpc_94_a_server_at_a_proxy_serves_one_client_after_the_other() {
     let proxy = Serving::start(&["proxy", "--port", "0"]);
     let address = proxy.address.to_string();
-    let mut server = Serving::start_unbound(&["serve", "--proxy", &address, "--key", "board"]);
+    let mut server = Serving::start(&["serve", "--proxy", &address, "--key", "board"]);
     let options = SessionOptions {
         session_timeout: Some(50.0),
         ..SessionOptions::default()
@@ -266,7 +266,7 @@ fn rpc_67_a_proxy_reports_its_servers_and_each_key_opens_one_session() {
     let proxy = Serving::start(&["proxy", "--port", "0", "--tracker", &address]);
     let at = proxy.address.to_string();
     let _servers: Vec<_> = (0..2)
-        .map(|_| Serving::start_unbound(&["serve", "--proxy", &at, "--key", "board"]))
+        .map(|_| Serving::start(&["serve", "--proxy", &at, "--key", "board"]))
         .collect();
     let text = format!("rpc-tracker://{address}/board?wait=20");
     for _ in 0..2 {

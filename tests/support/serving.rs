@@ -31,16 +31,11 @@ impl Serving {
         let address = first.rsplit(' ').next().and_then(|last| last.parse().ok());
         Serving {
             child,
-            // Of a server at a proxy it is that of the proxy.
+            // A server at a proxy listens nowhere: its address is that of the proxy.
             address: address.unwrap_or_else(|| panic!("no address in {line:?}")),
             log,
             rest: rest.to_owned(),
         }
-    }
-
-    /// One that listens nowhere: its address is that of its proxy.
-    pub(crate) fn start_unbound(arguments: &[&str]) -> Serving {
-        Serving::start(arguments)
     }
 
     /// `tvmspec serve` at any port.

@@ -7,6 +7,7 @@
 
 use crate::blob::BLOB_74;
 use crate::rule::{Kind, Violation};
+use flate2::Crc;
 use std::collections::BTreeSet;
 
 /// Bytes of a block, which headers and contents fill.
@@ -86,19 +87,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
         out.extend_from_slice(&(!length).to_le_bytes());
         out.extend_from_slice(chunk);
     }
-    out.extend_from_slice(&crc32(bytes).to_le_bytes());
-    // The length is modulo 2^32, by the format.
-    let length = bytes.len() as u64 & u64::from(u32::MAX);
-    out.extend_from_slice(&u32::try_from(length).unwrap_or_default().to_le_bytes());
+    let mut check = Crc::new();
+    check.update(bytes);
+    out.extend_from_slice(&check.sum().to_le_bytes());
+    // The length is modulo 2^32, by the format, and so is what was counted.
+    out.extend_from_slice(&check.amount().to_le_bytes());
     out
-}
-
-/// The CRC-32 of gzip: the reflected polynomial 0xEDB88320.
-fn crc32(bytes: &[u8]) -> u32 {
-    let crc = bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            (crc >> 1) ^ if crc & 1 == 1 { 0xEDB8_8320 } else { 0 }
-        })
-    });
-    !crc
 }

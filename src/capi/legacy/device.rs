@@ -221,16 +221,8 @@ pub(super) unsafe fn reference<'a>(dl: *const DLTensor) -> Result<TensorRef<'a>>
     }
     // SAFETY: `dl` is not null, so a description that lives for `'a`, by this contract.
     let dl = unsafe { &*dl };
-    Ok(TensorRef {
-        data: Space(dl.data),
-        device: Device::from(dl.device),
-        dtype: Dtype::from(dl.dtype),
-        // SAFETY: the description has `ndim` extents, by this contract.
-        shape: unsafe { dl.shape() },
-        // SAFETY: the description has `ndim` strides or none, by this contract.
-        strides: unsafe { dl.strides() },
-        byte_offset: dl.byte_offset,
-    })
+    // SAFETY: the description has `ndim` extents, and as many strides or none, by this contract.
+    Ok(unsafe { TensorRef::of(dl) })
 }
 
 /// Calls the API of a device at the boundary.

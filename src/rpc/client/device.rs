@@ -112,6 +112,10 @@ fn largest(link: &Link) -> Result<usize> {
     if link.era.is_ffi() {
         return Ok(MOST);
     }
+    // Once for a session: every copy would have a call in front of it.
+    if let Some(known) = link.content.get() {
+        return Ok(*known);
+    }
     let Some(asked) = link.known("tvm.rpc.server.GetCRTMaxPacketSize")? else {
         return Ok(MOST);
     };
@@ -121,10 +125,10 @@ fn largest(link: &Link) -> Result<usize> {
     let content = usize::try_from(limit)
         .ok()
         .and_then(|limit| limit.checked_sub(overhead));
-    Ok(content
-        .filter(|content| *content > 0)
-        .unwrap_or(MOST)
-        .min(MOST))
+    let content = content.filter(|content| *content > 0);
+    Ok(*link
+        .content
+        .get_or_init(|| content.unwrap_or(MOST).min(MOST)))
 }
 
 /// Memory of the server.

@@ -9,7 +9,7 @@ use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
 use crate::rule::Findings;
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long the end of a session waits for its socket.
@@ -31,6 +31,8 @@ pub(super) struct Link {
     /// Global functions that the session itself calls again and again, by name; 0 for one that the server does not have. Their
     /// references go with the session.
     known: Mutex<Vec<(&'static str, u64)>>,
+    /// How many bytes of content a packet to the server has at most, as far as it was asked.
+    pub(super) content: OnceLock<usize>,
 }
 
 /// The stream, or why there is none any more.
@@ -136,6 +138,7 @@ impl Link {
             server,
             freed: Mutex::default(),
             known: Mutex::default(),
+            content: OnceLock::new(),
         }
     }
 

@@ -203,7 +203,7 @@ impl TrackerShared {
         locked(&self.connections).remove(&number);
     }
 
-    /// Writes a reply. A peer that does not take it is closed, so that it keeps nobody.
+    /// Writes a reply. A peer that does not take it is closed, so that it holds up no other.
     fn send(&self, to: u64, reply: &TrackerReply, watch: &Watch) -> Result<(), Violation> {
         let connection = locked(&self.connections).get(&to).cloned();
         let Some(connection) = connection else {

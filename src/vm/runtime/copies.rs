@@ -2,7 +2,7 @@
 
 use super::allocator::VmDevice;
 use super::storage::lasting;
-use crate::device::{Device, Dtype, Manager, Space, TensorRef};
+use crate::device::{Device, Manager, TensorRef};
 use crate::function::Error;
 use crate::object::{Array, Tensor, sequence_of};
 use crate::value::{Any, AnyView, DLTensor, cast, index};
@@ -66,9 +66,9 @@ pub(super) unsafe fn copied_to_scope(
 /// Both describe memory that is there for the call; their extents and strides are readable.
 pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
     // SAFETY: the extents and strides of `from` are readable.
-    let source = unsafe { reference(from) };
+    let source = unsafe { TensorRef::of(from) };
     // SAFETY: so are those of `to`.
-    let target = unsafe { reference(to) };
+    let target = unsafe { TensorRef::of(to) };
     let busy = if source.device.kind == Device::CPU.kind {
         target.device
     } else {
@@ -81,22 +81,4 @@ pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
     // SAFETY: both describe memory that is there for the call, at the end of which the copy is done.
     unsafe { Manager::global().copy_tensor(&source, &target, stream) }?;
     api.sync(busy, stream)
-}
-
-/// # Safety
-///
-/// Extents and strides are readable for as long as the result is used.
-unsafe fn reference(dl: &DLTensor) -> TensorRef<'_> {
-    // SAFETY: the extents are readable.
-    let shape = unsafe { dl.shape() };
-    // SAFETY: so are the strides.
-    let strides = unsafe { dl.strides() };
-    TensorRef {
-        data: Space(dl.data),
-        device: dl.device.into(),
-        dtype: Dtype::from(dl.dtype),
-        shape,
-        strides,
-        byte_offset: dl.byte_offset,
-    }
 }
