@@ -190,7 +190,7 @@ impl RegistryEntry {
 }
 
 /// The entry of `name`, which may be that of a default.
-#[inline]
+#[inline(always)]
 fn find_any(name: &[u8]) -> Option<&'static RegistryEntry> {
     // Asked before the search: defaults that another thread brings meanwhile are searched for once more. What is there is found
     // without a wait (FUN-10).
