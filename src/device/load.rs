@@ -11,7 +11,7 @@ use crate::device::backend::code::BackendCode;
 use crate::device::backend::code::{FormattedCode, KernelDriver};
 use crate::device::error::reject;
 use crate::device::launch::Arg;
-use crate::device::module::{DeviceModule, KernelInfo, ModuleCode};
+use crate::device::module::{DeviceModule, KernelDescription, ModuleCode};
 use crate::device::{DEV_53, DEV_54, Result};
 use crate::function::{Error, ErrorKind, Function, registry};
 use crate::module::{self, Module};
@@ -51,7 +51,7 @@ pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<Devi
     let code = code(kind, &payload)?;
     let mut kernels = Vec::new();
     for (name, info) in payload.functions() {
-        kernels.push(KernelInfo::new(
+        kernels.push(KernelDescription::new(
             name,
             &info.arg_types,
             &info.launch_param_tags,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A kernel as its module describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KernelInfo {
+pub(crate) struct KernelDescription {
     /// The name under which the module finds it.
     pub(crate) name: String,
     /// Types of its own arguments.
@@ -18,14 +18,14 @@ pub(crate) struct KernelInfo {
     pub(crate) tags: LaunchTags,
 }
 
-impl KernelInfo {
+impl KernelDescription {
     /// Reads types and tags (DEV-47 to DEV-49, DEV-53).
     pub(crate) fn new<S: AsRef<str>>(
         name: &str,
         arg_types: &[Dtype],
         tags: &[S],
-    ) -> Result<KernelInfo> {
-        Ok(KernelInfo {
+    ) -> Result<KernelDescription> {
+        Ok(KernelDescription {
             name: name.to_owned(),
             arg_types: arg_types
                 .iter()
@@ -55,7 +55,7 @@ pub(crate) trait LoadedCode: Send + Sync {
     /// stays until the launch is done. `stream` is one of this device.
     unsafe fn launch(
         &self,
-        kernel: &KernelInfo,
+        kernel: &KernelDescription,
         args: &mut Packed,
         sizes: &WorkSizes,
         stream: Stream,
@@ -69,7 +69,7 @@ pub struct DeviceModule {
     /// What a device loads at its first launch.
     code: Box<dyn ModuleCode>,
     /// In the order of the payload.
-    kernels: Vec<Arc<KernelInfo>>,
+    kernels: Vec<Arc<KernelDescription>>,
     /// By the index of the device: each loads once, whichever thread comes first (DEV-54).
     loaded: Mutex<HashMap<i32, Arc<dyn LoadedCode>>>,
 }
@@ -79,7 +79,7 @@ impl DeviceModule {
     pub(crate) fn new(
         kind: &str,
         code: Box<dyn ModuleCode>,
-        kernels: Vec<KernelInfo>,
+        kernels: Vec<KernelDescription>,
     ) -> Arc<DeviceModule> {
         Arc::new(DeviceModule {
             kind: kind.to_owned(),
@@ -101,7 +101,8 @@ impl DeviceModule {
 
     /// The kernel of this name; a name that the module does not have is no error (DEV-56).
     pub fn kernel(self: &Arc<Self>, name: &str) -> Option<Kernel> {
-        let of_name = |kernel: &Arc<KernelInfo>| (kernel.name == name).then(|| kernel.clone());
+        let of_name =
+            |kernel: &Arc<KernelDescription>| (kernel.name == name).then(|| kernel.clone());
         Some(Kernel {
             module: self.clone(),
             info: self.kernels.iter().find_map(of_name)?,
@@ -136,12 +137,12 @@ pub struct Kernel {
     /// Keeps the code loaded.
     module: Arc<DeviceModule>,
     /// Types and tags, shared with the module.
-    info: Arc<KernelInfo>,
+    info: Arc<KernelDescription>,
 }
 
 impl Kernel {
     /// What it takes.
-    pub(crate) fn info(&self) -> &KernelInfo {
+    pub(crate) fn info(&self) -> &KernelDescription {
         &self.info
     }
 

@@ -5,7 +5,7 @@ use super::super::tables::rejected;
 use super::DEVICE;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::launch::{Arg, Packed, WorkSizes};
-use crate::device::module::{DeviceModule, KernelInfo, LoadedCode, ModuleCode};
+use crate::device::module::{DeviceModule, KernelDescription, LoadedCode, ModuleCode};
 use crate::device::stream;
 use crate::device::timer;
 use crate::device::timer::{DefaultTimer, Evaluator, Timer, to_bytes};
@@ -209,12 +209,12 @@ impl Counting {
     fn module(&self) -> Result<Arc<DeviceModule>, crate::device::Error> {
         let handle = Dtype::scalar(Dtype::HANDLE, 64);
         let kernels = vec![
-            KernelInfo::new(
+            KernelDescription::new(
                 "add",
                 &[handle, Dtype::scalar(Dtype::INT, 32)],
                 &["blockIdx.x", "threadIdx.x"],
             )?,
-            KernelInfo::new("mul", &[handle], &["threadIdx.x"])?,
+            KernelDescription::new("mul", &[handle], &["threadIdx.x"])?,
         ];
         Ok(DeviceModule::new(
             "counting",
@@ -241,7 +241,7 @@ struct CountingOn(Counting, i32);
 impl LoadedCode for CountingOn {
     unsafe fn launch(
         &self,
-        kernel: &KernelInfo,
+        kernel: &KernelDescription,
         args: &mut Packed,
         sizes: &WorkSizes,
         stream: Stream,

@@ -3,7 +3,7 @@
 use super::Driver;
 use crate::device::error::reject;
 use crate::device::launch::{Packed, WorkSizes};
-use crate::device::module::{KernelInfo, LoadedCode, ModuleCode};
+use crate::device::module::{KernelDescription, LoadedCode, ModuleCode};
 use crate::device::{DEV_54, Result, Stream};
 use crate::rule::Kind;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ pub(crate) trait KernelDriver: Driver {
     fn kernel(
         on: &Self::Opened,
         program: &Self::Program,
-        info: &KernelInfo,
+        info: &KernelDescription,
     ) -> Result<Self::Kernel>;
 
     /// As [`LoadedCode::launch`], on device `id`.
@@ -37,7 +37,7 @@ pub(crate) trait KernelDriver: Driver {
     unsafe fn launch(
         on: (i32, &Self::Opened),
         kernel: &Self::Kernel,
-        info: &KernelInfo,
+        info: &KernelDescription,
         args: &mut Packed,
         sizes: &WorkSizes,
         stream: Stream,
@@ -92,7 +92,7 @@ struct CodeOnDevice<D: KernelDriver> {
 impl<D: KernelDriver> LoadedCode for CodeOnDevice<D> {
     unsafe fn launch(
         &self,
-        info: &KernelInfo,
+        info: &KernelDescription,
         args: &mut Packed,
         sizes: &WorkSizes,
         stream: Stream,
@@ -107,7 +107,7 @@ impl<D: KernelDriver> LoadedCode for CodeOnDevice<D> {
 impl<D: KernelDriver> CodeOnDevice<D> {
     /// The kernel of this name. The table is locked to find or make it, not to launch: a driver that waits in a launch must not hold up
     /// the launches of other threads.
-    fn kernel(&self, on: &D::Opened, info: &KernelInfo) -> Result<Arc<D::Kernel>> {
+    fn kernel(&self, on: &D::Opened, info: &KernelDescription) -> Result<Arc<D::Kernel>> {
         let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kernel) = kernels.get(&info.name) {
             return Ok(Arc::clone(kernel));
@@ -135,7 +135,7 @@ impl<D: KernelDriver> Drop for CodeOnDevice<D> {
 /// # Errors
 ///
 /// DEV-54 for a name with a zero in it, which no driver can have a kernel of.
-pub(crate) fn c_name(info: &KernelInfo) -> Result<CString> {
+pub(crate) fn c_name(info: &KernelDescription) -> Result<CString> {
     match CString::new(info.name.as_str()) {
         Ok(name) => Ok(name),
         Err(_) => reject(

@@ -5,7 +5,7 @@ use crate::device::backend::Driver;
 use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
 use crate::device::error::{absent, driver_error, reject};
 use crate::device::launch::{Packed, WorkSizes};
-use crate::device::module::KernelInfo;
+use crate::device::module::KernelDescription;
 use crate::device::{DEV_47, DEV_54, Result, Stream};
 use crate::rule::Kind;
 use cudarc::driver::{result, sys};
@@ -61,7 +61,11 @@ impl KernelDriver for Cuda {
         Ok(CudaModule(module))
     }
 
-    fn kernel(_: &CudaDevice, program: &CudaModule, info: &KernelInfo) -> Result<CudaFunction> {
+    fn kernel(
+        _: &CudaDevice,
+        program: &CudaModule,
+        info: &KernelDescription,
+    ) -> Result<CudaFunction> {
         // SAFETY: the module is unloaded after the last launch (`KernelDriver::unload`).
         let found = unsafe { result::module::get_function(program.0, c_name(info)?) };
         let function = Cuda::checked(format!("cuModuleGetFunction `{}`", info.name), found)?;
@@ -74,7 +78,7 @@ impl KernelDriver for Cuda {
     unsafe fn launch(
         _: (i32, &CudaDevice),
         kernel: &CudaFunction,
-        info: &KernelInfo,
+        info: &KernelDescription,
         args: &mut Packed,
         sizes: &WorkSizes,
         stream: Stream,
@@ -123,7 +127,7 @@ impl KernelDriver for Cuda {
 
 impl CudaFunction {
     /// Lets the kernel use as many bytes of dynamic shared memory (DEV-48).
-    fn allow(&self, info: &KernelInfo, wanted: usize) -> Result<()> {
+    fn allow(&self, info: &KernelDescription, wanted: usize) -> Result<()> {
         // Held until the driver knows: a smaller wish of another thread must not follow a larger one.
         let mut allowed = self.allowed.lock().unwrap_or_else(PoisonError::into_inner);
         if wanted <= *allowed {

@@ -6,7 +6,7 @@ use crate::device::backend::Driver;
 use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
 use crate::device::error::reject;
 use crate::device::launch::{Packed, WorkSizes};
-use crate::device::module::KernelInfo;
+use crate::device::module::KernelDescription;
 use crate::device::{DEV_47, Result, Stream};
 use crate::rule::Kind;
 use std::ffi::c_void;
@@ -47,7 +47,11 @@ impl KernelDriver for Hip {
         Ok(HipModule(module, image))
     }
 
-    fn kernel(on: &HipDevice, program: &HipModule, info: &KernelInfo) -> Result<HipFunction> {
+    fn kernel(
+        on: &HipDevice,
+        program: &HipModule,
+        info: &KernelDescription,
+    ) -> Result<HipFunction> {
         let name = c_name(info)?;
         let mut function = ptr::null_mut();
         // SAFETY: the module is unloaded after the last launch (`KernelDriver::unload`), and the name ends.
@@ -60,7 +64,7 @@ impl KernelDriver for Hip {
     unsafe fn launch(
         (_, on): (i32, &HipDevice),
         kernel: &HipFunction,
-        info: &KernelInfo,
+        info: &KernelDescription,
         args: &mut Packed,
         sizes: &WorkSizes,
         stream: Stream,

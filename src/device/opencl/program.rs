@@ -5,7 +5,7 @@ use crate::device::backend::Driver;
 use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
 use crate::device::error::{driver_error, reject};
 use crate::device::launch::{ArgType, Packed, WorkSizes};
-use crate::device::module::KernelInfo;
+use crate::device::module::KernelDescription;
 use crate::device::{DEV_54, Result, Space, Stream};
 use crate::rule::Kind;
 use opencl3::command_queue::enqueue_nd_range_kernel;
@@ -87,7 +87,7 @@ impl KernelDriver for OpenCl {
     fn kernel(
         _: &OpenClDevice,
         program: &OpenClProgram,
-        info: &KernelInfo,
+        info: &KernelDescription,
     ) -> Result<Mutex<OpenClKernel>> {
         let made = create_kernel(program.0, &c_name(info)?);
         let made = OpenCl::checked(format!("clCreateKernel `{}`", info.name), made)?;
@@ -97,7 +97,7 @@ impl KernelDriver for OpenCl {
     unsafe fn launch(
         (_, on): (i32, &OpenClDevice),
         kernel: &Mutex<OpenClKernel>,
-        info: &KernelInfo,
+        info: &KernelDescription,
         args: &mut Packed,
         sizes: &WorkSizes,
         _: Stream,
@@ -132,7 +132,12 @@ impl OpenClKernel {
     }
 
     /// Queues the kernel with the arguments that were set last.
-    fn enqueue(&mut self, on: &OpenClDevice, info: &KernelInfo, sizes: &WorkSizes) -> Result<()> {
+    fn enqueue(
+        &mut self,
+        on: &OpenClDevice,
+        info: &KernelDescription,
+        sizes: &WorkSizes,
+    ) -> Result<()> {
         let local = sizes.block;
         // The global size of OpenCL is blocks times threads.
         let mut global = sizes.block;

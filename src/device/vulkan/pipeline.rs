@@ -6,7 +6,7 @@ use crate::device::backend::Driver;
 use crate::device::backend::code::{KernelDriver, c_name};
 use crate::device::error::reject;
 use crate::device::launch::{ArgType, Packed, WorkSizes};
-use crate::device::module::KernelInfo;
+use crate::device::module::KernelDescription;
 use crate::device::{DEV_51, DEV_54, Result, Space, Stream};
 use crate::rule::Kind;
 use ash::vk;
@@ -53,7 +53,7 @@ impl KernelDriver for Vulkan {
     fn kernel(
         on: &VulkanDevice,
         program: &Vec<SpirvShader>,
-        info: &KernelInfo,
+        info: &KernelDescription,
     ) -> Result<VulkanPipeline> {
         match program.iter().find(|shader| shader.name == info.name) {
             Some(shader) => make(on, info, shader),
@@ -68,7 +68,7 @@ impl KernelDriver for Vulkan {
     unsafe fn launch(
         (own, on): (i32, &VulkanDevice),
         pipeline: &VulkanPipeline,
-        _: &KernelInfo,
+        _: &KernelDescription,
         args: &mut Packed,
         sizes: &WorkSizes,
         _: Stream,
@@ -179,7 +179,11 @@ fn descriptor_type(binding: usize, storage: usize) -> vk::DescriptorType {
 }
 
 /// Compiles a shader: buffers are bindings 0 and up, the uniform buffer is the binding behind them.
-fn make(on: &VulkanDevice, kernel: &KernelInfo, shader: &SpirvShader) -> Result<VulkanPipeline> {
+fn make(
+    on: &VulkanDevice,
+    kernel: &KernelDescription,
+    shader: &SpirvShader,
+) -> Result<VulkanPipeline> {
     let device = &on.device;
     let storage = kernel
         .arg_types

@@ -87,7 +87,7 @@ impl<'a> SideFile<'a> {
             return format!("{root:#}");
         }
         let mut text = String::new();
-        lines(&root, Style::Members, 0, true, &mut text);
+        lines(&root, BraceStyle::Members, 0, true, &mut text);
         text
     }
 }
@@ -270,7 +270,7 @@ fn malformed(message: String) -> Violation {
 
 /// How dmlc's writer breaks lines in a value: by its type in C++, which its place here stands for.
 #[derive(Clone, Copy, PartialEq)]
-enum Style {
+enum BraceStyle {
     /// An object with members of its own: a line for each.
     Members,
     /// A map: a line for each entry, if there are two or more.
@@ -279,15 +279,15 @@ enum Style {
 
 /// Appends `value` as dmlc's JSON writer lays it out at depth `depth`. `around` is whether what holds it has a line for each of its
 /// values: the closing bracket is on a line of its own only there.
-fn lines(value: &Value, style: Style, depth: usize, around: bool, text: &mut String) {
+fn lines(value: &Value, style: BraceStyle, depth: usize, around: bool, text: &mut String) {
     let inner = depth.saturating_add(1);
     match value {
         Value::Object(members) => {
-            let broken = style == Style::Members || members.len() > 1;
+            let broken = style == BraceStyle::Members || members.len() > 1;
             // The members of a map of functions are objects with members of their own, at whatever depth.
             let deeper = match (style, depth) {
-                (Style::Members, 0) => Style::Map,
-                _ => Style::Members,
+                (BraceStyle::Members, 0) => BraceStyle::Map,
+                _ => BraceStyle::Members,
             };
             text.push('{');
             for (index, (name, value)) in members.iter().enumerate() {
@@ -310,7 +310,7 @@ fn lines(value: &Value, style: Style, depth: usize, around: bool, text: &mut Str
                     text.push_str(", ");
                 }
                 break_line(broken, inner, text);
-                lines(item, Style::Members, inner, broken, text);
+                lines(item, BraceStyle::Members, inner, broken, text);
             }
             break_line(broken && around && !items.is_empty(), depth, text);
             text.push(']');

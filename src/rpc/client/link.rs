@@ -19,7 +19,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub(super) struct Link {
     channel: Mutex<Channel>,
     /// How both sides speak.
-    pub(super) era: Era,
+    pub(super) era: SpokenEra,
     /// How long a request may take; none for any time.
     timeout: Option<Duration>,
     /// Its place in the table of sessions, which device types are made of (DEV-57).
@@ -46,14 +46,14 @@ enum Channel {
 /// RPC-23: a server does not say its release. Where none was stated, the first answer shows on which side of 0.21 it is, and no more:
 /// then `told` is false, and only what all releases of that side accept is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::rpc) struct Era {
+pub(in crate::rpc) struct SpokenEra {
     /// The release, or the newest one of the era.
     pub(super) release: Release,
     /// Whether the release was stated.
     pub(super) stated: bool,
 }
 
-impl Era {
+impl SpokenEra {
     /// Whether values are those of tvm-ffi (RPC-42).
     pub(super) fn is_ffi(self) -> bool {
         self.release.minor() >= 21
@@ -125,7 +125,7 @@ impl Link {
     /// The session of a connection whose first answer has come in.
     pub(super) fn new(
         transport: Transport,
-        era: Era,
+        era: SpokenEra,
         timeout: Option<Duration>,
         number: i32,
         server: String,

@@ -4,7 +4,7 @@ use super::super::transport::{CLOSED, Transport};
 use super::super::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RPC_23, RPC_100, Speaker};
 use super::device::remote_devices;
 use super::exception::far_error;
-use super::link::{Era, HandleKind, Link, RemoteHandle, unexpected};
+use super::link::{HandleKind, Link, RemoteHandle, SpokenEra, unexpected};
 use super::{outcome, table};
 use crate::device::tensor::{HostCopy, allocate, copy_bytes};
 use crate::device::{
@@ -384,7 +384,7 @@ fn begin(
     release: Release,
     stated: bool,
     hops: &[RemoteHop],
-) -> Result<Era> {
+) -> Result<SpokenEra> {
     // RPC-23: the same from 0.8 on.
     let version: &[u8] = match release.minor() {
         7 => b"0.7.0",
@@ -447,7 +447,7 @@ pub(in crate::rpc) fn server_era(
     transport: &mut Transport,
     release: Release,
     stated: bool,
-) -> Result<Era> {
+) -> Result<SpokenEra> {
     let spoken = Protocol::new(release, Speaker::Server);
     let bytes = transport.peek_packet(&spoken)?.unwrap_or_default();
     let word = |at: usize| {
@@ -473,12 +473,12 @@ pub(in crate::rpc) fn server_era(
                 era(theirs)
             )
         })?;
-        return Ok(Era { release, stated });
+        return Ok(SpokenEra { release, stated });
     }
     let release = match theirs {
         true => Release::LAST,
         // The newest of its era: it reads what all of them write.
         false => Release::of(20),
     };
-    Ok(Era { release, stated })
+    Ok(SpokenEra { release, stated })
 }

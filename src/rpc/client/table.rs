@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 const PLACES: usize = 32;
 
 /// A place of the table.
-enum Place {
+enum SessionSlot {
     Free,
     /// Taken by a session that is being made.
     Taken,
     Of(Weak<Link>),
 }
 
-static SESSIONS: Mutex<[Place; PLACES]> = Mutex::new([const { Place::Free }; PLACES]);
+static SESSIONS: Mutex<[SessionSlot; PLACES]> = Mutex::new([const { SessionSlot::Free }; PLACES]);
 
 /// Takes a place for a session.
 ///
@@ -30,8 +30,8 @@ static SESSIONS: Mutex<[Place; PLACES]> = Mutex::new([const { Place::Free }; PLA
 pub(super) fn enter() -> Result<i32> {
     let mut places = lock(&SESSIONS);
     for (number, place) in (0_i32..).zip(places.iter_mut()) {
-        if matches!(place, Place::Free) {
-            *place = Place::Taken;
+        if matches!(place, SessionSlot::Free) {
+            *place = SessionSlot::Taken;
             return Ok(number);
         }
     }
@@ -41,15 +41,15 @@ pub(super) fn enter() -> Result<i32> {
 
 /// Puts a session in the place that it took.
 pub(super) fn settle(link: &Arc<Link>) {
-    put(link.number, Place::Of(Arc::downgrade(link)));
+    put(link.number, SessionSlot::Of(Arc::downgrade(link)));
 }
 
 /// Frees a place.
 pub(super) fn leave(number: i32) {
-    put(number, Place::Free);
+    put(number, SessionSlot::Free);
 }
 
-fn put(number: i32, to: Place) {
+fn put(number: i32, to: SessionSlot) {
     let at = usize::try_from(number).unwrap_or(PLACES);
     // What was there may be the last reference of the memory of a session: it goes behind the lock.
     let mut places = lock(&SESSIONS);
@@ -69,7 +69,7 @@ pub(super) fn session_of(device: Device) -> Result<Arc<Link>> {
         .and_then(|number| usize::try_from(number).ok());
     let places = lock(&SESSIONS);
     let link = number.and_then(|number| match places.get(number) {
-        Some(Place::Of(link)) => link.upgrade(),
+        Some(SessionSlot::Of(link)) => link.upgrade(),
         _ => None,
     });
     drop(places);

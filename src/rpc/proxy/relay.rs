@@ -7,20 +7,20 @@ use std::path::Path;
 use std::thread;
 
 /// What a client and a server write, each in a file of its own: `NAME.client.bin`, `NAME.server.bin`.
-pub(super) struct Record {
+pub(super) struct SessionCapture {
     pub(super) client: File,
     pub(super) server: File,
 }
 
-impl Record {
+impl SessionCapture {
     /// Both files, in `folder`; one that is there is not overwritten.
     ///
     /// # Errors
     ///
     /// What the system reports.
-    pub(super) fn new(folder: &Path, name: &str) -> io::Result<Record> {
+    pub(super) fn new(folder: &Path, name: &str) -> io::Result<SessionCapture> {
         let file = |side: &str| File::create_new(folder.join(format!("{name}.{side}.bin")));
-        Ok(Record {
+        Ok(SessionCapture {
             client: file("client")?,
             server: file("server")?,
         })
@@ -28,7 +28,11 @@ impl Record {
 }
 
 /// Passes on what both write until both are at their end. Returns how many bytes the client and the server wrote.
-pub(super) fn relay(client: &TcpStream, server: &TcpStream, record: Option<Record>) -> (u64, u64) {
+pub(super) fn relay(
+    client: &TcpStream,
+    server: &TcpStream,
+    record: Option<SessionCapture>,
+) -> (u64, u64) {
     let (mut from_client, mut from_server) = match record {
         Some(record) => (Some(record.client), Some(record.server)),
         None => (None, None),

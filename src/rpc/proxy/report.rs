@@ -3,7 +3,7 @@
 use super::super::tracker::TrackerClient;
 use super::super::transport::CLOSED;
 use super::super::{TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest};
-use super::server::{ProxyEvent, ProxyShared, Watch};
+use super::server::{ProxyEvent, ProxyShared, ProxyWatch};
 use crate::function::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -22,7 +22,7 @@ pub(super) fn match_key(key: &str) -> String {
 }
 
 /// Keeps the servers of the proxy in the tracker until the proxy ends: a tracker that is gone is looked for again.
-pub(super) fn keep(shared: &ProxyShared, tracker: &str, port: u16, watch: &Watch) {
+pub(super) fn keep(shared: &ProxyShared, tracker: &str, port: u16, watch: &ProxyWatch) {
     let mut last = String::new();
     while !shared.is_stopping() {
         let Err(error) = report(shared, tracker, port) else {

@@ -1,7 +1,7 @@
 //! A proxy that peers connect to: a thread for each connection.
 
 use super::super::{Hello, HelloAnswer, Progress, Speaker};
-use super::relay::{Record, relay};
+use super::relay::{SessionCapture, relay};
 use super::{report, web};
 use crate::release::Release;
 use crate::wire::{Cursor, Writer};
@@ -65,7 +65,7 @@ pub enum ProxyEvent {
     Tracker(String),
 }
 
-pub(super) type Watch = dyn Fn(&ProxyEvent) + Send + Sync;
+pub(super) type ProxyWatch = dyn Fn(&ProxyEvent) + Send + Sync;
 
 /// A proxy that listens.
 pub struct ProxyServer {
@@ -146,7 +146,7 @@ impl ProxyServer {
     ///
     /// None after it listens: what one connection breaks ends that connection.
     pub fn run(self, watch: impl Fn(&ProxyEvent) + Send + Sync + 'static) -> io::Result<()> {
-        let watch: Arc<Watch> = Arc::new(watch);
+        let watch: Arc<ProxyWatch> = Arc::new(watch);
         let mut others = Vec::new();
         if let Some(tracker) = self.shared.options.tracker.clone() {
             let (shared, watch) = (self.shared.clone(), watch.clone());
@@ -171,10 +171,15 @@ impl ProxyServer {
 }
 
 /// What is done with a connection.
-type Serve = fn(&ProxyShared, TcpStream, SocketAddr, &Watch) -> Result<(), String>;
+type Serve = fn(&ProxyShared, TcpStream, SocketAddr, &ProxyWatch) -> Result<(), String>;
 
 /// Accepts connections until the proxy ends, each for a thread of its own, and waits for those.
-fn accept(listener: &TcpListener, shared: &Arc<ProxyShared>, watch: &Arc<Watch>, serve: Serve) {
+fn accept(
+    listener: &TcpListener,
+    shared: &Arc<ProxyShared>,
+    watch: &Arc<ProxyWatch>,
+    serve: Serve,
+) {
     let mut threads = Vec::new();
     while !shared.is_stopping() {
         let Ok((stream, address)) = listener.accept() else {
@@ -277,7 +282,7 @@ impl ProxyShared {
         &self,
         stream: TcpStream,
         address: SocketAddr,
-        watch: &Watch,
+        watch: &ProxyWatch,
     ) -> Result<(), String> {
         let gone = |why: io::Error| why.to_string();
         if self.is_stopping() {
@@ -302,7 +307,12 @@ impl ProxyShared {
     /// # Errors
     ///
     /// Why there is no session.
-    fn serve(&self, stream: TcpStream, address: SocketAddr, watch: &Watch) -> Result<(), String> {
+    fn serve(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        watch: &ProxyWatch,
+    ) -> Result<(), String> {
         let gone = |why: io::Error| why.to_string();
         if self.is_stopping() {
             return Ok(());
@@ -398,7 +408,7 @@ impl ProxyShared {
         server_address: SocketAddr,
         client_said: &[u8],
         server_said: &[u8],
-        watch: &Watch,
+        watch: &ProxyWatch,
     ) -> Result<(), String> {
         let number = {
             let mut sessions = locked(&self.sessions);
@@ -406,7 +416,7 @@ impl ProxyShared {
             *sessions
         };
         let record = self.options.capture.as_ref().map(|folder| {
-            let mut record = Record::new(folder, &format!("session-{number}"))?;
+            let mut record = SessionCapture::new(folder, &format!("session-{number}"))?;
             record.client.write_all(client_said)?;
             record.server.write_all(server_said)?;
             Ok(record)

@@ -55,10 +55,10 @@ struct Queue {
     /// RPC-62: by arrival.
     free: BTreeMap<u64, (u64, TrackerOffer)>,
     /// RPC-61: by priority, the highest first, then by arrival.
-    pending: BTreeMap<Place, u64>,
+    pending: BTreeMap<QueuePosition, u64>,
 }
 
-type Place = (Reverse<i64>, u64);
+type QueuePosition = (Reverse<i64>, u64);
 
 /// A connection.
 struct Peer {
@@ -66,7 +66,7 @@ struct Peer {
     info: Option<TrackerPeer>,
     /// Queue and arrival of its offers, and of its requests their place.
     offers: BTreeSet<(u64, usize)>,
-    requests: BTreeSet<(usize, Place)>,
+    requests: BTreeSet<(usize, QueuePosition)>,
 }
 
 impl TrackerSchedule {
