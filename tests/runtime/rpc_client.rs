@@ -201,6 +201,46 @@ fn a_late_answer_ends_the_session_and_nothing_else() {
     assert!(error.message().contains("no session"), "{error}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_session_goes_over_any_stream() {
+    use std::os::unix::net::UnixStream;
+    use tvmspec::rpc::client::RemoteHop;
+    use tvmspec::rpc::server::{ServerOptions, SessionEnd, serve};
+    for release in [None, Some(8), Some(27)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = ServerOptions::new(folder.path());
+        let (own, other) = UnixStream::pair().expect("a pair");
+        let served = std::thread::spawn(move || serve(other, &options));
+        let mut options = SessionOptions {
+            release: release.map(Release::of),
+            ..SessionOptions::default()
+        };
+        let session = Session::over(own, "", &options).expect("a session");
+        let sum = session.call("rpc.test.addone", [41_i64.into()]);
+        assert_eq!(i64::try_from(sum.expect("a sum")), Ok(42), "{release:?}");
+        session.close();
+        let report = served.join().expect("no panic");
+        assert!(
+            matches!(report.end, SessionEnd::Shutdown),
+            "{:?}",
+            report.end
+        );
+        // The names of servers between are written before an answer shows the encoding.
+        options.hops.push(RemoteHop {
+            host: "board".into(),
+            port: 1,
+            key: String::new(),
+        });
+        if release.is_none() {
+            let (own, _other) = UnixStream::pair().expect("a pair");
+            let error = Session::over(own, "", &options).expect_err("no release");
+            let broken = error.violation().expect("a rule");
+            assert_eq!(broken.rule().id(), "RPC-100", "{error}");
+        }
+    }
+}
+
 #[test]
 fn an_address_is_read_or_says_what_is_wrong() {
     let address =

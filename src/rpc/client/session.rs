@@ -1,6 +1,6 @@
 //! A session: how it begins, and what it hands out.
 
-use super::super::transport::{CLOSED, Transport};
+use super::super::transport::{CLOSED, RpcStream, Transport};
 use super::super::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RPC_23, RPC_100, Speaker};
 use super::device::remote_devices;
 use super::exception::far_error;
@@ -90,6 +90,27 @@ impl Session {
         Session::open(host, port, key, &options, hops, false)
     }
 
+    /// A session over a connection that is there: a tunnel, a pair of sockets in a test.
+    ///
+    /// Servers between ([`SessionOptions::hops`]) need the stated release: their names are values, which have the encoding of an era.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::connect`]; RPC-100 of kind unsupported for hops without a release.
+    pub fn over(
+        stream: impl RpcStream + 'static,
+        key: &str,
+        options: &SessionOptions,
+    ) -> Result<Session> {
+        let is_known = options.release.is_some() || options.hops.is_empty();
+        RPC_100.demand(Kind::Unsupported, is_known, || {
+            "a session over servers between needs the release by whose rules they speak".to_owned()
+        })?;
+        let mut transport = Transport::new(stream);
+        transport.set_deadline(Some(Instant::now() + options.connect_timeout));
+        Session::start(transport, key, options, &options.hops, false)
+    }
+
     /// [`Session::connect`], where `legacy` says that a session before this one was of 0.8 to 0.20.
     fn open(
         host: &str,
@@ -102,6 +123,17 @@ impl Session {
         let deadline = Instant::now() + options.connect_timeout;
         let mut transport = Transport::tcp(connected(host, port, options.connect_timeout)?)?;
         transport.set_deadline(Some(deadline));
+        Session::start(transport, key, options, &hops, legacy)
+    }
+
+    /// The hello, InitServer, and the place in the table of sessions.
+    fn start(
+        mut transport: Transport,
+        key: &str,
+        options: &SessionOptions,
+        hops: &[RemoteHop],
+        legacy: bool,
+    ) -> Result<Session> {
         let server = shake_hands(&mut transport, key, options)?;
         let oldest = Release::of(8);
         let release = options.release.unwrap_or(match legacy {
@@ -111,7 +143,7 @@ impl Session {
         RPC_23.demand(Kind::Unsupported, release.minor() >= 7, || {
             format!("release {release} has another protocol: this client speaks those from 0.7 on")
         })?;
-        let era = begin(&mut transport, release, options.release.is_some(), &hops)?;
+        let era = begin(&mut transport, release, options.release.is_some(), hops)?;
         bring_remote(remote_devices());
         let number = table::enter()?;
         let link = Arc::new(Link::new(transport, era, options.timeout, number, server));
