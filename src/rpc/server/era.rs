@@ -1,9 +1,10 @@
 //! By which release's rules a client writes: stated, or found out (RPC-84).
 
-use super::super::{Packet, Progress, Protocol, RPC_84, Speaker};
+use super::super::{PackedValue, Packet, Progress, Protocol, RPC_84, Speaker};
 use crate::release::Release;
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::Cursor;
+use std::cmp::Ordering;
 
 /// How the client speaks, as far as that is known.
 #[derive(Clone, Copy, Debug)]
@@ -74,31 +75,168 @@ impl Era {
         !self.stated || self.release.minor() >= 16
     }
 
-    /// Looks at a whole packet: where only one release reads it, the client is of that one.
+    /// Looks at a whole packet: where it fits one release better than the others, the client is of that one.
     pub(super) fn look_at(&mut self, bytes: &[u8]) {
         if self.known {
             return;
         }
         // RPC-84: a packet without arguments, or with a device alone, is the same in both encodings and shows nothing.
-        let only = match (reads(bytes, FFI), reads(bytes, LEGACY)) {
-            (true, false) => FFI,
-            (false, true) => LEGACY,
-            (false, false) if reads(bytes, FIRST) => FIRST,
-            _ => return,
+        let (ffi, legacy) = (Fit::of(bytes, FFI), Fit::of(bytes, LEGACY));
+        let only = match ffi.cmp(&legacy) {
+            Ordering::Greater => FFI,
+            Ordering::Less => LEGACY,
+            Ordering::Equal if ffi == Fit::No && Fit::of(bytes, FIRST) != Fit::No => FIRST,
+            Ordering::Equal => return,
         };
         self.release = only;
         self.known = true;
     }
 }
 
-/// Whether a client of `release` could have written the packet.
-fn reads(bytes: &[u8], release: Release) -> bool {
-    let spoken = Protocol {
-        largest: u64::MAX,
-        ..Protocol::new(release, Speaker::Client)
+/// How well the bytes of a packet are what a client of a release writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    /// It could not have written them.
+    No,
+    /// They are a packet of it that no client of TVM writes.
+    Odd,
+    /// They are a packet of it.
+    Well,
+}
+
+impl Fit {
+    /// Of the packet `bytes`, as a client of `release` would have written it.
+    fn of(bytes: &[u8], release: Release) -> Fit {
+        let spoken = Protocol {
+            largest: u64::MAX,
+            ..Protocol::new(release, Speaker::Client)
+        };
+        let mut findings = Findings::default();
+        match Packet::read(&mut Cursor::new(bytes), &spoken, &mut findings) {
+            // RPC-49 and the like: bytes that are odd in one encoding are most often those of the other.
+            Ok(Progress::Whole(packet)) if findings.is_empty() && is_usual(&packet) => Fit::Well,
+            Ok(Progress::Whole(_)) => Fit::Odd,
+            _ => Fit::No,
+        }
+    }
+}
+
+/// Whether all values of a packet are ones that clients of TVM write. RPC-84: the order of codes and values is all that tells
+/// `[device, integer]` of one encoding from that of the other, so that the number of a device is read as a type, or as a code.
+fn is_usual(packet: &Packet<'_>) -> bool {
+    let (Packet::InitServer(_, args) | Packet::CallFunc(_, args) | Packet::SystemCall(_, args)) =
+        packet
+    else {
+        return true;
     };
-    let mut findings = Findings::default();
-    let read = Packet::read(&mut Cursor::new(bytes), &spoken, &mut findings);
-    // RPC-49 and the like: bytes that are odd in one encoding are most often those of the other.
-    matches!(read, Ok(Progress::Whole(_))) && findings.is_empty()
+    args.iter().all(|value| match value {
+        // RPC-43: an unsigned integer has a code up to 0.20, and clients write it as a signed one.
+        PackedValue::Uint(_) => false,
+        // RPC-86: the types of a server's own devices.
+        PackedValue::Device(device) => (1..128).contains(&device.kind) && device.id >= 0,
+        _ => true,
+    })
+}
+
+#[cfg(test)]
+mod unit {
+    use super::super::super::{CopyTarget, RpcCode, TensorBlock};
+    use super::*;
+    use crate::tensor::{Device, Dtype};
+    use crate::wire::Writer;
+    use PackedValue as V;
+
+    /// The release that is found out from one packet of a client of `release`.
+    fn found(packet: &Packet<'_>, release: Release) -> Option<Release> {
+        let mut out = Writer::new();
+        let spoken = Protocol::new(release, Speaker::Client);
+        packet.write(&spoken, &mut out).expect("a packet");
+        let mut era = Era::new(None, u64::MAX).expect("an era");
+        era.look_at(&out.into_bytes());
+        era.is_known().then(|| era.release())
+    }
+
+    /// Devices as clients have them: of each type, and of several numbers.
+    fn devices() -> impl Iterator<Item = Device> {
+        let kinds = (1..=17).chain(32..=36);
+        kinds.flat_map(|kind| (0..20).map(move |id| Device { kind, id }))
+    }
+
+    #[test]
+    fn rpc_84_a_request_is_never_taken_for_one_of_the_other_encoding() {
+        let attributes = (0..20).map(V::Int);
+        let handles = [V::Handle(0), V::Handle(1), V::Handle(1 << 40)];
+        for release in [FFI, LEGACY] {
+            for device in devices() {
+                let args = attributes.clone().map(|kind| (RpcCode::DevGetAttr, kind));
+                let with = |code| handles.iter().map(move |handle| (code, handle.clone()));
+                let all = args
+                    .chain(with(RpcCode::DevStreamSync))
+                    .chain(with(RpcCode::DevFreeData));
+                for (code, second) in all {
+                    let args = vec![V::Device(device), second];
+                    let found = found(&Packet::SystemCall(code, args.clone()), release);
+                    // A bool of a device of many: the values of both are ones that clients write, and what is not known is read as FFI.
+                    let open = release == FFI && device.id > 0 && matches!(device.kind, 3 | 15);
+                    let right = found == Some(release) || (open && found.is_none());
+                    assert!(right, "{code:?} {args:?} of {release}: {found:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rpc_84_what_shows_the_encoding() {
+        let block = TensorBlock {
+            data: 0,
+            device: Device::CPU,
+            dtype: Dtype::UINT8,
+            shape: vec![2, 3],
+            byte_offset: 0,
+        };
+        let text = |text: &'static str| V::Str(text.as_bytes().into());
+        let cpu = V::Device(Device::CPU);
+        let init = |args| Packet::InitServer(b"0.8.0".into(), args);
+        for release in [FFI, LEGACY] {
+            let name = |length: usize| V::Str(vec![b'a'; length].into());
+            let names = (0..40)
+                .map(|length| Packet::SystemCall(RpcCode::GetGlobalFunc, vec![name(length)]));
+            let dtype = V::Dtype(Dtype::UINT8, 0);
+            let alloc = vec![cpu.clone(), V::Int(64), V::Int(64), dtype.clone()];
+            let scoped = |scope| {
+                let args = vec![V::Tensor(block.clone()), scope];
+                Packet::SystemCall(RpcCode::DevAllocDataWithScope, args)
+            };
+            let shows = [
+                Packet::SystemCall(RpcCode::DevAllocData, alloc),
+                scoped(V::None),
+                scoped(text("global")),
+                init(vec![text("rpc.LocalSession")]),
+                init(vec![V::Int(1)]),
+                init(vec![text("rpc.Connect"), text("a"), V::Int(9090), text("")]),
+                Packet::CallFunc(1, vec![V::Int(-1)]),
+                Packet::CallFunc(1, vec![V::None]),
+            ];
+            for packet in names.chain(shows) {
+                assert_eq!(found(&packet, release), Some(release), "{packet:?}");
+            }
+            let is_the_same = [
+                Packet::KeepAlive,
+                Packet::Shutdown,
+                init(Vec::new()),
+                Packet::CallFunc(1, Vec::new()),
+                Packet::CallFunc(1, vec![dtype]),
+                Packet::SystemCall(RpcCode::DevSetDevice, vec![cpu.clone()]),
+                Packet::SystemCall(RpcCode::DevCreateStream, vec![cpu.clone()]),
+                Packet::SystemCall(RpcCode::DevGetCurrentStream, vec![cpu.clone()]),
+                Packet::CopyToRemote(CopyTarget::Block(block.clone()), b"ab".into()),
+                Packet::CopyFromRemote(CopyTarget::Block(block.clone()), 2),
+            ];
+            for packet in is_the_same {
+                assert_eq!(found(&packet, release), None, "{packet:?}");
+            }
+        }
+        let first = Packet::InitServer(b"0.7.0".into(), Vec::new());
+        assert_eq!(found(&first, FIRST), Some(FIRST));
+    }
 }
