@@ -1,6 +1,6 @@
 //! By which release's rules a client writes: stated, or found out (RPC-84).
 
-use super::super::{PackedValue, Packet, Progress, Protocol, RPC_84, Speaker};
+use super::super::{PackedValue, Packet, Progress, Protocol, RPC_23, RPC_28, RPC_84, Speaker};
 use crate::release::Release;
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::Cursor;
@@ -83,9 +83,9 @@ impl Era {
         // RPC-84: a packet without arguments, or with a device alone, is the same in both encodings and shows nothing.
         let (ffi, legacy) = (Fit::of(bytes, FFI), Fit::of(bytes, LEGACY));
         let only = match ffi.cmp(&legacy) {
+            _ if Fit::of(bytes, FIRST) > ffi.max(legacy) => FIRST,
             Ordering::Greater => FFI,
             Ordering::Less => LEGACY,
-            Ordering::Equal if ffi == Fit::No && Fit::of(bytes, FIRST) != Fit::No => FIRST,
             Ordering::Equal => return,
         };
         self.release = only;
@@ -98,7 +98,7 @@ impl Era {
 enum Fit {
     /// It could not have written them.
     No,
-    /// They are a packet of it that no client of TVM writes.
+    /// They are a packet of it that no client of TVM writes, or that has other arguments than its code.
     Odd,
     /// They are a packet of it.
     Well,
@@ -116,6 +116,8 @@ impl Fit {
             // RPC-49 and the like: bytes that are odd in one encoding are most often those of the other.
             Ok(Progress::Whole(packet)) if findings.is_empty() && is_usual(&packet) => Fit::Well,
             Ok(Progress::Whole(_)) => Fit::Odd,
+            // RPC-82: a request that is answered with an exception, in this encoding.
+            Err(broken) if matches!(broken.rule(), RPC_23 | RPC_28) => Fit::Odd,
             _ => Fit::No,
         }
     }
@@ -176,8 +178,12 @@ mod unit {
                 for (code, second) in all {
                     let args = vec![V::Device(device), second];
                     let found = found(&Packet::SystemCall(code, args.clone()), release);
-                    // A bool of a device of many: the values of both are ones that clients write, and what is not known is read as FFI.
-                    let open = release == FFI && device.id > 0 && matches!(device.kind, 3 | 15);
+                    // Of a second device of two rare types, and of a fifth one of any: what both encodings read is a device of a type
+                    // that there is, and what belongs to it. It is read as FFI.
+                    let open = match release {
+                        FFI => device.id > 0 && matches!(device.kind, 3 | 15),
+                        _ => device.id == 4 && code != RpcCode::DevGetAttr,
+                    };
                     let right = found == Some(release) || (open && found.is_none());
                     assert!(right, "{code:?} {args:?} of {release}: {found:?}");
                 }
@@ -236,6 +242,12 @@ mod unit {
                 assert_eq!(found(&packet, release), None, "{packet:?}");
             }
         }
+        // A wrong number of arguments, in the encoding that has the one that is there.
+        let mut bytes = vec![12, 0, 0, 0, 0, 0, 0, 0, 12, 0, 0, 0];
+        bytes.extend([1, 0, 0, 0, 4, 0, 0, 0]);
+        let mut era = Era::new(None, u64::MAX).expect("an era");
+        era.look_at(&bytes);
+        assert_eq!((era.is_known(), era.release()), (true, LEGACY));
         let first = Packet::InitServer(b"0.7.0".into(), Vec::new());
         assert_eq!(found(&first, FIRST), Some(FIRST));
     }
