@@ -30,6 +30,8 @@ mod inspect;
 #[cfg(feature = "rpc")]
 mod interrupt;
 mod library;
+#[cfg(feature = "rpc")]
+mod live;
 mod npy;
 mod numpy_text;
 mod on_device;
@@ -47,7 +49,11 @@ mod serve;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_directory;
 #[cfg(all(unix, feature = "rpc"))]
+mod serve_running;
+#[cfg(all(unix, feature = "rpc"))]
 mod serve_session;
+#[cfg(all(unix, feature = "rpc"))]
+mod serve_table;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_tracker;
 mod several;

@@ -1,23 +1,17 @@
 //! `tvmspec serve`: an RPC server. It accepts connections and reads nothing of them: each goes to a process of its own, so that what a
 //! client does to its session, a crash, a hang, a fork, is done to that session alone.
 
-use super::serve_directory::ServerDirectory;
+use super::serve_running::{RunningSessions, drain_at_signal};
 use super::serve_session::SessionArgs;
+use super::serve_table::{forward_lines, keep_table, read_states};
 use super::serve_tracker::{MatchKeys, TrackerLine};
-use super::{CliError, Exit, output};
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitid,
-    waitpid,
-};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use std::collections::BTreeSet;
+use super::{CliError, Exit};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::time::Duration;
 use tempfile::TempDir;
 use tvmspec::rpc::server::await_pair;
@@ -26,8 +20,8 @@ use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
 /// Any client that reaches the port may use what the options allow. Without --allow-load that is files of its own, memory and the
 /// functions of servers; with it, everything that this user may do.
 ///
-/// The first line of stdout is `serving on HOST:PORT`. Each session has a line on stderr when it ends. Ctrl-C waits for the sessions that
-/// run; a second one ends them.
+/// The first line of stdout is `serving on HOST:PORT`, once a tracker has the server. Each session has a line on stderr when it ends; a
+/// terminal shows below them a table of those that run. Ctrl-C waits for these; a second one ends them.
 #[derive(clap::Args)]
 pub(crate) struct ServeArgs {
     /// The address to listen on; every address of the machine is 0.0.0.0
@@ -63,6 +57,9 @@ pub(crate) struct ServeArgs {
     permits: SessionArgs,
 }
 
+/// How long the tracker may take for its first answer before clients are served without it.
+const FIRST_OFFER: Duration = Duration::from_secs(15);
+
 /// Accepts clients until it is stopped.
 ///
 /// # Errors
@@ -73,7 +70,9 @@ pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
     let running = Arc::new(RunningSessions::new()?);
     if let Some(proxy) = args.proxy {
         drain_at_signal(running.clone())?;
-        writeln!(io::stdout(), "serving through {proxy}")?;
+        let place = format!("serving through {proxy}");
+        writeln!(io::stdout(), "{place}")?;
+        keep_table(&place, args.sessions, &running);
         let line = ProxyLine {
             proxy,
             key: args.key,
@@ -85,23 +84,33 @@ pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
     let listener = bind(args.host, args.port, args.port_end)?;
     drain_at_signal(running.clone())?;
     let address = listener.local_addr()?;
-    let mut out = io::stdout();
-    writeln!(out, "serving on {address}")?;
-    out.flush()?;
-    let keys = args.tracker.map(|tracker| {
+    let keys = args.tracker.as_ref().map(|tracker| {
         let keys = Arc::new(MatchKeys::default());
+        let (heard, wait) = sync_channel(1);
         let line = TrackerLine {
-            tracker,
+            tracker: tracker.clone(),
             key: args.key.clone(),
             port: address.port(),
-            host: args.custom_addr,
+            host: args.custom_addr.clone(),
             sessions: args.sessions as usize,
             keys: keys.clone(),
             running: running.clone(),
+            heard,
         };
         std::thread::spawn(move || line.keep());
+        // What reads that the server is there may request it from the tracker at once. That a tracker is not there is in the log by then.
+        if wait.recv_timeout(FIRST_OFFER).is_err() {
+            running
+                .log
+                .note(format_args!("tracker {tracker}: no answer yet"));
+        }
         keys
     });
+    let place = format!("serving on {address}");
+    let mut out = io::stdout();
+    writeln!(out, "{place}")?;
+    out.flush()?;
+    keep_table(&place, args.sessions, &running);
     let mut number = 0;
     loop {
         running.await_slot(args.sessions as usize);
@@ -109,7 +118,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Too many open files, or a client that is gone already: the next one may be served.
-                output::note(format_args!("accept: {error}"));
+                running.log.note(format_args!("accept: {error}"));
                 std::thread::sleep(Duration::from_millis(100));
                 continue;
             }
@@ -129,7 +138,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
             paired: None,
         };
         if let Err(error) = session.start(&program, stream, &args.permits, &running) {
-            output::note(format_args!(
+            running.log.note(format_args!(
                 "session {number} from {peer}: not started: {error}"
             ));
         }
@@ -165,7 +174,9 @@ impl ProxyLine {
                     last.clear();
                     number += 1;
                     if let Err(error) = self.begin(number, stream, client, permits, running) {
-                        output::note(format_args!("session {number}: not started: {error}"));
+                        running
+                            .log
+                            .note(format_args!("session {number}: not started: {error}"));
                     }
                 }
                 // Ten minutes without a client are nothing to report.
@@ -173,7 +184,9 @@ impl ProxyLine {
                 Err(error) => {
                     let error = error.reason();
                     if error != last {
-                        output::note(format_args!("proxy {}: {error}", self.proxy));
+                        running
+                            .log
+                            .note(format_args!("proxy {}: {error}", self.proxy));
                         last = error;
                     }
                     running.pause(PROXY_PAUSE);
@@ -252,8 +265,7 @@ impl SessionProcess {
         permits: &SessionArgs,
         running: &Arc<RunningSessions>,
     ) -> io::Result<()> {
-        // Readable by this user alone.
-        let directory = running.directory.session()?;
+        let directory = running.session_directory()?;
         let mut command = Command::new(program);
         command
             .arg("serve-session")
@@ -265,220 +277,68 @@ impl SessionProcess {
             .args(self.paired.iter().map(|key| format!("--paired={key}")))
             .args(permits.to_arguments())
             .current_dir(directory.path())
-            .stdin(Stdio::from(OwnedFd::from(stream)))
+            .stdin(Stdio::from(OwnedFd::from(stream)));
+        match running.log.is_live() {
+            // Lines in the middle of the table would garble it, and what a function prints is a line too.
+            true => command
+                .arg("--states")
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped()),
             // What a function prints belongs to the log.
-            .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
-        let child = running.spawn(&mut command)?;
+            false => command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?)),
+        };
+        let mut child = running.spawn(&mut command)?;
         // The command holds the socket: while it does, the client does not see the session end.
         drop(command);
+        running.table.begin(self.number, self.peer);
+        let printed = self.follow(&mut child, running);
         let running = running.clone();
-        std::thread::spawn(move || self.await_end(child, directory, &running));
+        std::thread::spawn(move || self.await_end(child, directory, printed.as_ref(), &running));
         Ok(())
     }
 
+    /// Where there is a table: reads how far the session is, and what it prints. What returns hears of the end of the latter.
+    fn follow(&self, child: &mut Child, running: &Arc<RunningSessions>) -> Option<Receiver<()>> {
+        let (states, lines) = (child.stdout.take()?, child.stderr.take()?);
+        let (number, own) = (self.number, running.clone());
+        std::thread::spawn(move || read_states(states, number, &own.table));
+        let (ended, printed) = channel();
+        let own = running.clone();
+        std::thread::spawn(move || {
+            forward_lines(lines, &own.log);
+            // Fails where the server ends, which waits for no line.
+            let _ = ended.send(());
+        });
+        Some(printed)
+    }
+
     /// Waits for the process, ends what it started, and removes its files.
-    fn await_end(self, mut child: Child, directory: TempDir, running: &RunningSessions) {
+    fn await_end(
+        self,
+        mut child: Child,
+        directory: TempDir,
+        printed: Option<&Receiver<()>>,
+        running: &RunningSessions,
+    ) {
         let status = running.end(&mut child);
         drop(directory.close());
+        // Its last line is in the log before the server may end. A process that escaped may hold the other end.
+        if let Some(printed) = printed {
+            let _ = printed.recv_timeout(Duration::from_secs(1));
+        }
+        running.table.end(self.number);
         match status {
             Ok(status) if status.success() => {}
             // A session that ends by itself writes its own line.
-            Ok(status) => output::note(format_args!(
+            Ok(status) => running.log.note(format_args!(
                 "session {} from {}: the process ended: {status}",
                 self.number, self.peer
             )),
-            Err(error) => output::note(format_args!(
+            Err(error) => running.log.note(format_args!(
                 "session {} from {}: {error}",
                 self.number, self.peer
             )),
         }
         running.free_slot();
     }
-}
-
-/// The sessions that run.
-pub(super) struct RunningSessions {
-    /// Where their files are.
-    directory: ServerDirectory,
-    state: Mutex<RunningSessionsState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct RunningSessionsState {
-    /// How many there are, those included whose files are being removed.
-    count: usize,
-    /// The processes, each the first of its group, that were not waited for.
-    leaders: BTreeSet<u32>,
-    is_draining: bool,
-}
-
-impl RunningSessions {
-    /// None yet.
-    ///
-    /// # Errors
-    ///
-    /// There is no directory for their files.
-    fn new() -> io::Result<RunningSessions> {
-        adopt_orphans();
-        Ok(RunningSessions {
-            directory: ServerDirectory::new()?,
-            state: Mutex::default(),
-            changed: Condvar::new(),
-        })
-    }
-
-    /// The state, locked. A thread that panicked has left it whole.
-    fn lock(&self) -> MutexGuard<'_, RunningSessionsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until there are fewer than `most`.
-    fn await_slot(&self, most: usize) {
-        let mut state = self.lock();
-        while state.count >= most {
-            state = self.wait(state);
-        }
-    }
-
-    fn wait<'a>(
-        &self,
-        state: MutexGuard<'a, RunningSessionsState>,
-    ) -> MutexGuard<'a, RunningSessionsState> {
-        let woken = self.changed.wait(state);
-        woken.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How many sessions there are.
-    pub(super) fn count(&self) -> usize {
-        self.lock().count
-    }
-
-    /// Waits for a session to begin or end, or for a signal, and not longer than `most`.
-    pub(super) fn pause(&self, most: Duration) {
-        drop(self.changed.wait_timeout(self.lock(), most));
-    }
-
-    /// Whether no session begins any more.
-    pub(super) fn is_draining(&self) -> bool {
-        self.lock().is_draining
-    }
-
-    /// Starts a process in a group of its own.
-    fn spawn(&self, command: &mut Command) -> io::Result<Child> {
-        let mut state = self.lock();
-        // Under the lock: a signal finds every process that there is.
-        let child = command.process_group(0).spawn()?;
-        state.leaders.insert(child.id());
-        state.count += 1;
-        self.changed.notify_all();
-        Ok(child)
-    }
-
-    /// Waits for a process and kills the rest of its group.
-    fn end(&self, child: &mut Child) -> io::Result<ExitStatus> {
-        if let Some(pid) = pid(child.id()) {
-            // Looks without waiting for it: until then its number, and that of its group, goes to no other process.
-            while let Err(rustix::io::Errno::INTR) = waitid(
-                WaitId::Pid(pid),
-                WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
-            ) {}
-        }
-        self.lock().leaders.remove(&child.id());
-        kill_group(child.id());
-        let status = child.wait();
-        self.end_orphans();
-        status
-    }
-
-    /// Kills what sessions that are over have started and what left their groups: its parents are gone, so that it is a child of this
-    /// process, and no session.
-    fn end_orphans(&self) {
-        // Each round finds what the round before has made a child of this process.
-        for _ in 0..100 {
-            // Under the lock: every session that was started is among them.
-            let state = self.lock();
-            let orphans = own_children();
-            let orphans = orphans.filter(|number| !state.leaders.contains(number));
-            let orphans: Vec<Pid> = orphans.filter_map(pid).collect();
-            drop(state);
-            if orphans.is_empty() {
-                return;
-            }
-            for orphan in orphans {
-                let _ = kill_process(orphan, Signal::KILL);
-                // Fails where another thread was faster.
-                let _ = waitpid(Some(orphan), WaitOptions::empty());
-            }
-        }
-    }
-
-    fn free_slot(&self) {
-        self.lock().count -= 1;
-        self.changed.notify_all();
-    }
-}
-
-/// Processes whose parents are gone become children of this one, and not of the system's first: what a session leaves behind is found.
-fn adopt_orphans() {
-    // Where the kernel has no such thing, what leaves its group goes on.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-}
-
-/// The children of this process, by their numbers; nothing where the system does not list them.
-fn own_children() -> impl Iterator<Item = u32> {
-    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
-    let lists = threads
-        .filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
-    lists.flat_map(|list| {
-        let numbers = list.split_whitespace().map(str::parse);
-        numbers.filter_map(Result::ok).collect::<Vec<u32>>()
-    })
-}
-
-/// The number of a process as the system takes it; none for 0.
-fn pid(number: u32) -> Option<Pid> {
-    i32::try_from(number).ok().and_then(Pid::from_raw)
-}
-
-/// Kills a group by the number of its first process.
-fn kill_group(leader: u32) {
-    if let Some(group) = pid(leader) {
-        // Fails only when all of it is gone.
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-}
-
-/// At the first signal no session begins any more, and the program ends with the last one; at the second, the sessions end.
-fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    std::thread::spawn(move || {
-        for _ in signals.forever() {
-            let mut state = running.lock();
-            if state.is_draining {
-                state.leaders.iter().copied().for_each(kill_group);
-                continue;
-            }
-            state.is_draining = true;
-            running.changed.notify_all();
-            let left = state.count;
-            drop(state);
-            if left > 0 {
-                output::note(format_args!(
-                    "waiting for {left} sessions; Ctrl-C again ends them"
-                ));
-            }
-            let running = running.clone();
-            std::thread::spawn(move || {
-                let mut state = running.lock();
-                while state.count > 0 {
-                    state = running.wait(state);
-                }
-                running.directory.remove();
-                std::process::exit(0);
-            });
-        }
-    });
-    Ok(())
 }

@@ -1,5 +1,6 @@
 //! `tvmspec serve-session`: one session of `tvmspec serve`, in a process of its own. The socket is its stdin.
 
+use super::serve_table::write_states;
 use super::{CliError, Exit, output};
 use std::ffi::OsString;
 use std::net::TcpStream;
@@ -9,7 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tvmspec::release::Release;
 use tvmspec::rpc::Protocol;
-use tvmspec::rpc::server::{ServerOptions, SessionReport, SessionWatch, serve, serve_paired};
+use tvmspec::rpc::server::{
+    ServerOptions, SessionGauge, SessionReport, SessionWatch, serve, serve_paired,
+};
 use tvmspec::rpc::transport::RpcStream;
 
 /// What a session permits.
@@ -98,6 +101,9 @@ pub(crate) struct ServeSessionArgs {
     /// The hello was a proxy's to read: the key of the client
     #[arg(long)]
     paired: Option<String>,
+    /// Write how far the session is to stdout, for the table of the server
+    #[arg(long)]
+    states: bool,
     #[command(flatten)]
     permits: SessionArgs,
 }
@@ -117,6 +123,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
     bound_memory(&args.permits)?;
+    let gauge = args.states.then(states).transpose()?;
     let began = Instant::now();
     let stream = TcpStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let peer = stream.peer_addr().map_err(CliError::new)?;
@@ -136,6 +143,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         uploads: permits.uploads,
         timeout: permits.timeout.map(Duration::from_secs_f64),
         watch: Some(watch.clone()),
+        gauge,
         ..ServerOptions::new(args.directory)
     };
     let line = move |report: &str| {
@@ -165,6 +173,20 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     line(&text_of(&report));
     // Without unloading what the client loaded: it is the client's code, and nothing needs its end.
     std::process::exit(0);
+}
+
+/// Writes how far the session is to what is stdout until now: behind it what functions print goes to the log.
+///
+/// # Errors
+///
+/// What the system reports.
+fn states() -> std::io::Result<Arc<SessionGauge>> {
+    let out = std::io::stdout().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdout(std::io::stderr())?;
+    let gauge = Arc::new(SessionGauge::default());
+    let shown = gauge.clone();
+    std::thread::spawn(move || write_states(&shown, std::fs::File::from(out)));
+    Ok(gauge)
 }
 
 /// RPC-86: bounds what the process writes to, since the code of a client allocates as it likes. Drivers of devices reserve addresses beyond

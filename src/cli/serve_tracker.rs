@@ -1,10 +1,10 @@
 //! The line between `tvmspec serve` and a tracker: the server offers itself under a key that is good for one client, asks whether the key
 //! was handed out, and offers itself anew (RPC-54 to RPC-57).
 
-use super::output;
-use super::serve::RunningSessions;
+use super::serve_running::RunningSessions;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tvmspec::function::Error;
@@ -57,6 +57,8 @@ pub(super) struct TrackerLine {
     pub(super) sessions: usize,
     pub(super) keys: Arc<MatchKeys>,
     pub(super) running: Arc<RunningSessions>,
+    /// Hears when the tracker has the first offer, or the log why it has not.
+    pub(super) heard: SyncSender<()>,
 }
 
 impl TrackerLine {
@@ -69,11 +71,19 @@ impl TrackerLine {
             let error = error.reason();
             // A tracker that is not there would fill the log.
             if error != last {
-                output::note(format_args!("tracker {}: {error}", self.tracker));
+                let line = format_args!("tracker {}: {error}", self.tracker);
+                self.running.log.note(line);
                 last = error;
             }
+            self.is_heard();
             self.running.pause(PERIOD);
         }
+    }
+
+    /// The tracker was reached, or the log has why it was not.
+    fn is_heard(&self) {
+        // Full or closed behind the first time, and nothing waits any more.
+        let _ = self.heard.try_send(());
     }
 
     /// One connection.
@@ -99,6 +109,7 @@ impl TrackerLine {
                     host: self.host.clone(),
                 }))?;
                 offered = Some(match_key);
+                self.is_heard();
             }
             let before = self.running.count();
             self.running.pause(PERIOD);

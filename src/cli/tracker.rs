@@ -1,9 +1,10 @@
 //! `tvmspec tracker`: servers offer themselves to it, and clients ask it for one.
 
+use super::live::{LiveLog, cell, columns};
 use super::{CliError, Exit, output};
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tvmspec::rpc::tracker::{TrackerEvent, TrackerHandle, TrackerLimits, TrackerServer};
@@ -38,16 +39,23 @@ pub(crate) fn run(args: TrackerArgs) -> Result<Exit, CliError> {
     let stop = handle.clone();
     super::interrupt::on_interrupt(move || stop.stop());
     output::stream(|out| writeln!(out, "tracker at {}", handle.address()))?;
-    let is_live = !args.silent && std::io::stderr().is_terminal();
-    if is_live {
-        thread::spawn(move || show(&handle));
+    let log = Arc::new(LiveLog::new());
+    if !args.silent && log.is_live() {
+        let log = log.clone();
+        thread::spawn(move || show(&handle, &log));
     }
-    let says = !args.silent && !is_live;
+    let (silent, own) = (args.silent, log.clone());
     server.run(move |event| {
-        if says && let Some(line) = line(event) {
-            output::note(format_args!("{line}"));
+        // The table shows the rest.
+        let is_shown = own.is_live() && !matches!(event, TrackerEvent::Closed(_, Some(_)));
+        if !silent
+            && !is_shown
+            && let Some(line) = line(event)
+        {
+            own.note(line);
         }
     })?;
+    log.end();
     Ok(Exit::Good)
 }
 
@@ -92,41 +100,36 @@ fn line(event: &TrackerEvent) -> Option<String> {
     })
 }
 
-/// Draws the table over the last one whenever it differs.
-fn show(handle: &TrackerHandle) {
-    let (mut shown, mut height) = (None, 0);
+/// Draws the table for as long as the tracker runs.
+fn show(handle: &TrackerHandle, log: &LiveLog) {
+    let place = format!("tracker at {}", handle.address());
     loop {
-        let now = (handle.summary(), handle.connections());
-        if shown.as_ref() != Some(&now) {
-            let text = table(&now.0, now.1);
-            // Up by the lines of the last one, and everything below is cleared.
-            let up = match height {
-                0 => String::new(),
-                height => format!("\x1b[{height}A\x1b[J"),
-            };
-            height = text.lines().count();
-            // What moves the cursor is ours; the keys are of peers, so that nothing of them does.
-            eprint!("{up}");
-            output::note(text.trim_end());
-            shown = Some(now);
-        }
+        log.draw(table(&place, &handle.summary(), handle.connections()));
         thread::sleep(Duration::from_millis(250));
     }
 }
 
-/// A line for each key, with how many servers are free and how many requests wait.
-fn table(summary: &TrackerSummary, connections: usize) -> String {
-    let mut text = format!(
-        "{connections} connections, {} servers\n{:<32} {:>8} {:>8}\n",
-        summary.servers.len(),
-        "key",
-        "free",
-        "pending"
-    );
-    // As many as a small terminal has lines for.
-    for count in summary.queues.iter().take(16) {
-        let (key, free, pending) = (format!("{:?}", count.key), count.free, count.pending);
-        text.push_str(&format!("{key:<32} {free:>8} {pending:>8}\n"));
+/// A line for each key: how many servers have it, how many of these are free, and how many requests wait.
+fn table(place: &str, summary: &TrackerSummary, connections: usize) -> Vec<String> {
+    let servers = summary.servers.len();
+    let mut lines = vec![format!(
+        "{place}: {connections} connections, {servers} servers"
+    )];
+    let rows = summary.queues.iter().map(|count| {
+        // RPC-56: a peer that is a server has this in front of its key.
+        let is_of = |key: &str| key.strip_prefix("server:") == Some(&count.key);
+        let servers = summary.servers.iter().filter(|peer| is_of(&peer.key));
+        [
+            cell(&count.key),
+            servers.count().to_string(),
+            count.free.to_string(),
+            count.pending.to_string(),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    if !rows.is_empty() {
+        let header = ["key", "servers", "free", "pending"];
+        lines.extend(columns(header, [false, true, true, true], &rows));
     }
-    text
+    lines
 }

@@ -11,11 +11,11 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tvmspec::function::Error;
-use tvmspec::rpc::TrackerRequest;
 use tvmspec::rpc::client::{RemoteAddress, Session, SessionOptions, TrackerChoice};
 use tvmspec::rpc::server::await_pair;
 use tvmspec::rpc::tracker::{TrackedServer, TrackerClient};
 use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
+use tvmspec::rpc::{TrackerReply, TrackerRequest};
 
 /// A tracker, and the text that names a server of it.
 fn tracker() -> (Serving, String) {
@@ -109,6 +109,30 @@ fn a_server_of_a_tracker_is_taken_and_given_back() {
     let gone = connect(&text).expect_err("no tracker");
     assert_eq!(gone.kind(), CLOSED);
     assert!(gone.to_string().contains("tracker"), "{gone}");
+}
+
+/// What reads the first line requests the server at once.
+#[test]
+fn a_server_is_offered_before_it_says_that_it_is_there() {
+    let (_tracker, address) = tracker();
+    for number in 0..3 {
+        let key = format!("board-{number}");
+        let _server = Serving::server(&["--tracker", &address, "--key", &key]);
+        let mut client = TrackerClient::connect(&*address).expect("a tracker");
+        let summary = client.ask(&TrackerRequest::Summary).expect("a summary");
+        let TrackerReply::Summary(summary) = summary else {
+            panic!("{summary:?}");
+        };
+        let queue = summary.queues.iter().find(|queue| queue.key == key);
+        assert_eq!(queue.map(|queue| queue.free), Some(1), "{summary:?}");
+    }
+    // A tracker that is not there holds no server back.
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = free.local_addr().expect("an address").to_string();
+    drop(free);
+    let mut server = Serving::server(&["--tracker", &address, "--key", "board"]);
+    let line = server.line();
+    assert!(line.starts_with(&format!("tracker {address}: ")), "{line}");
 }
 
 /// RPC-61: of those that wait, the one of the highest priority is first.

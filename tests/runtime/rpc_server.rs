@@ -5,13 +5,13 @@
 use std::borrow::Cow;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::sync::Once;
+use std::sync::{Arc, Once};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tvmspec::function::{Error, Function, registry};
 use tvmspec::object::{Array, Tensor};
 use tvmspec::release::Release;
-use tvmspec::rpc::server::{ServerOptions, SessionEnd, SessionReport, serve};
+use tvmspec::rpc::server::{ServerOptions, SessionEnd, SessionGauge, SessionReport, serve};
 use tvmspec::rpc::transport::Transport;
 use tvmspec::rpc::{
     CopyTarget, Hello, HelloAnswer, PackedValue, Packet, Protocol, RpcCode, Speaker, TensorBlock,
@@ -913,4 +913,23 @@ fn rpc_87_memory_of_bits_has_the_size_that_its_client_takes_it_to_have() {
         let scoped = Packet::SystemCall(RpcCode::DevAllocDataWithScope, scoped);
         assert!(client.ask(&scoped).is_err(), "{release}");
     }
+}
+
+#[test]
+fn a_gauge_shows_how_far_a_session_is() {
+    let gauge = Arc::new(SessionGauge::default());
+    let shown = gauge.clone();
+    let mut client = Client::with(27, |options| options.gauge = Some(shown));
+    let token = client.alloc(100).expect("memory");
+    // What a request has changed is there before the next one is read.
+    client.function("rpc.test.addone");
+    let state = gauge.state();
+    assert_eq!((&*state.key, state.memory), ("client:", 100));
+    assert_eq!(state.release, Some(Release::of(27)));
+    assert!(state.requests >= 2, "{state:?}");
+    assert!(state.received > 100, "{state:?}");
+    let args = vec![V::Device(Device::CPU), V::Handle(token)];
+    client.system(RpcCode::DevFreeData, args).expect("freed");
+    client.function("rpc.test.addone");
+    assert_eq!(gauge.state().memory, 0);
 }

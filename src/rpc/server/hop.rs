@@ -164,7 +164,7 @@ impl Hop {
                 to_client.end_reading();
                 ended
             });
-            let asked = requests(client, &mut to_far, spoken, report);
+            let asked = requests(client, &mut to_far, spoken, options, report);
             to_far.end();
             let answered = answers.join().unwrap_or(Ok(()));
             match (asked, answered) {
@@ -184,9 +184,13 @@ fn requests(
     client: &mut Transport,
     to_far: &mut Transport,
     spoken: &Protocol,
+    options: &ServerOptions,
     report: &mut SessionReport,
 ) -> Result<SessionEnd> {
     loop {
+        if let Some(gauge) = &options.gauge {
+            gauge.count(report.requests, client.offset());
+        }
         let Some(packet) = client.peek_packet(spoken)? else {
             return Ok(SessionEnd::Closed);
         };

@@ -81,6 +81,11 @@ impl Memory {
         }
     }
 
+    /// How many bytes may still be allocated.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
     /// Allocates bytes.
     ///
     /// # Errors

@@ -14,11 +14,13 @@
 //! | `test_functions` | what servers have for tests of connections | RPC-89 |
 //! | `timing` | `runtime.RPCTimeEvaluator` | RPC-91 |
 //! | `directory` | files of the session | RPC-92 |
+//! | `gauge` | [`SessionGauge`]: how far a session is, for what shows it | |
 //! | `watch` | ends a session whose time is over while a function of it runs | RPC-83 |
 
 mod directory;
 mod era;
 mod functions;
+mod gauge;
 mod handles;
 mod hop;
 mod memory;
@@ -29,6 +31,7 @@ mod timing;
 mod values;
 mod watch;
 
+pub use gauge::{SessionGauge, SessionState};
 pub use pairing::await_pair;
 pub use session::{SessionEnd, SessionReport, serve, serve_paired};
 pub use watch::SessionWatch;
@@ -68,6 +71,8 @@ pub struct ServerOptions {
     pub directory: PathBuf,
     /// What ends the session where its time is over during a call; without it the call ends first.
     pub watch: Option<Arc<SessionWatch>>,
+    /// Where the session shows how far it is.
+    pub gauge: Option<Arc<SessionGauge>>,
 }
 
 impl ServerOptions {
@@ -87,6 +92,7 @@ impl ServerOptions {
             handshake: Duration::from_secs(10),
             directory: directory.into(),
             watch: None,
+            gauge: None,
         }
     }
 }
