@@ -42,6 +42,7 @@
 //! | `inspect` | `tvmspec_examine` for C | 25 |
 //! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is looked for when the program runs | 37 |
 //! | `rpc` | the server's half of the protocol between processes, over sockets, and a tracker | 25 |
+//! | `tls` | a tunnel around that protocol, between two ends of this crate | 35 |
 //! | `suite` | the conformance suite: cases, adapters, reports, golden files | 52 |
 //! | `cli` | the command line | 84 |
 //! | `cxx` | the C++ symbols of `libtvm_ffi.so`, for a C library that takes its place | 25 |

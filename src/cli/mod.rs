@@ -55,6 +55,8 @@ mod serve_session;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_table;
 #[cfg(all(unix, feature = "rpc"))]
+mod serve_tls;
+#[cfg(all(unix, feature = "rpc"))]
 mod serve_tracker;
 mod several;
 mod table;

@@ -15,6 +15,7 @@ use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::time::Duration;
 use tempfile::TempDir;
 use tvmspec::rpc::server::await_pair;
+use tvmspec::rpc::tls;
 use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
 
 /// Any client that reaches the port may use what the options allow. Without --allow-load that is files of its own, memory and the
@@ -44,7 +45,7 @@ pub(crate) struct ServeArgs {
         long,
         value_name = "HOST:PORT",
         requires = "key",
-        conflicts_with = "tracker"
+        conflicts_with_all = ["tracker", "tls_cert"]
     )]
     proxy: Option<String>,
     /// The host that the tracker sends clients to; without it, the address that this server's connection to the tracker comes from
@@ -66,6 +67,10 @@ const FIRST_OFFER: Duration = Duration::from_secs(15);
 ///
 /// No port can be had, or no process can be started for sessions.
 pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
+    // A file that is wrong shows now, and not to the first client.
+    if let Some(tls) = args.permits.tls.options() {
+        tls::check(&tls).map_err(CliError::of)?;
+    }
     let program = std::env::current_exe()?;
     let running = Arc::new(RunningSessions::new()?);
     if let Some(proxy) = args.proxy {

@@ -1,8 +1,10 @@
 //! `tvmspec serve-session`: one session of `tvmspec serve`, in a process of its own. The socket is its stdin.
 
 use super::serve_table::write_states;
+use super::serve_tls::ServeTlsArgs;
 use super::{CliError, Exit, output};
 use std::ffi::OsString;
+use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -13,6 +15,7 @@ use tvmspec::rpc::Protocol;
 use tvmspec::rpc::server::{
     ServerOptions, SessionGauge, SessionReport, SessionWatch, serve, serve_paired,
 };
+use tvmspec::rpc::tls;
 use tvmspec::rpc::transport::RpcStream;
 
 /// What a session permits.
@@ -46,6 +49,8 @@ pub(super) struct SessionArgs {
     /// The longest session, in seconds; a client may state a shorter time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<f64>,
+    #[command(flatten)]
+    pub(super) tls: ServeTlsArgs,
 }
 
 /// A time above 0.
@@ -80,7 +85,8 @@ impl SessionArgs {
                 .map(|glob| format!("--allow-connect={glob}")),
         );
         all.extend(self.allow_load.then(|| "--allow-load".to_owned()));
-        all.into_iter().map(OsString::from).collect()
+        let all = all.into_iter().map(OsString::from);
+        all.chain(self.tls.to_arguments()).collect()
     }
 }
 
@@ -153,17 +159,33 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
             args.number
         ));
     };
+    let stream: Box<dyn RpcStream> = match permits.tls.options() {
+        None => Box::new(stream),
+        // RPC-110: here, and not where connections are accepted, so that a handshake of whatever kind is one of this process.
+        Some(tls) => match tls::accept(stream, &tls, began + options.handshake) {
+            Ok(stream) => stream,
+            Err(error) => {
+                line(&error.reason());
+                return Ok(Exit::Good);
+            }
+        },
+    };
+    let twin = || -> io::Result<Box<dyn RpcStream>> {
+        let twin = stream.twin()?;
+        twin.ok_or_else(|| io::ErrorKind::Unsupported.into())
+    };
+    let (mut second, last) = (twin()?, twin()?);
     let ends = line;
-    let mut second = stream.try_clone()?;
     std::thread::spawn(move || {
         watch.wait();
         // The thread of the session notices by itself where it waits for a packet.
         std::thread::sleep(Duration::from_millis(200));
         // A client that does not read is not waited for.
         let _ = second.set_limit(Some(Duration::from_secs(1)));
-        if watch.expire(&mut second) {
+        if watch.expire(&mut *second) {
             ends("its time was over during a call");
         }
+        second.end(true);
         std::process::exit(0);
     });
     let report = match &args.paired {
@@ -171,6 +193,8 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         None => serve(stream, &options),
     };
     line(&text_of(&report));
+    // The end of a tunnel is a message of its own, which the end of the process does not write.
+    last.end(true);
     // Without unloading what the client loaded: it is the client's code, and nothing needs its end.
     std::process::exit(0);
 }

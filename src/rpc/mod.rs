@@ -20,6 +20,7 @@
 //! | `format/json`, `format/relay_json` | the JSON forms | |
 //! | `client/` | a session with a server, and what it hands out; feature `rpc` | RPC-100 .. RPC-102 |
 //! | `transport` | `Transport`: hellos and packets over a blocking stream; feature `rpc` | RPC-10, RPC-13, RPC-16 |
+//! | `tls/` | a tunnel around a session; features `rpc` and `tls` | RPC-110, RPC-111 |
 //! | `server/` | `server::serve`: one session; feature `rpc` | RPC-80 .. RPC-94 |
 //!
 //! The encoding of arguments changed in 0.21, and the version that both sides compare did not: bytes do not say which release
@@ -64,6 +65,8 @@ pub mod proxy;
 mod rules;
 #[cfg(feature = "rpc")]
 pub mod server;
+#[cfg(feature = "rpc")]
+pub mod tls;
 #[cfg(feature = "rpc")]
 pub mod tracker;
 #[cfg(feature = "rpc")]

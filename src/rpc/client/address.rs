@@ -1,5 +1,7 @@
-//! Devices of servers as text: `rpc://host:port/key#cpu:0`, `rpc-tracker://host:port/key#cpu:0`.
+//! Devices of servers as text: `rpc://host:port/key#cpu:0`, `rpc-tracker://host:port/key#cpu:0`; `rpc+tls://` and `rpc-tracker+tls://` for
+//! servers in a tunnel.
 
+use super::super::tls::TlsFiles;
 use super::super::tracker::TrackerClient;
 use super::super::transport::{CLOSED, TIMEOUT};
 use super::session::{RemoteHop, Session, SessionOptions};
@@ -32,7 +34,9 @@ pub struct RemoteAddress {
     /// How a tracker is asked, where the host is one.
     pub tracker: Option<TrackerChoice>,
     /// What follows `?`: `release=0.8`, `timeout=SECONDS` of a request, `session-timeout=SECONDS`, `via=HOST:PORT/KEY` for a hop,
-    /// which may be repeated.
+    /// which may be repeated. In a tunnel also `tls-ca=FILE` for the authorities, `tls-cert=FILE` and `tls-key=FILE` for servers that want
+    /// a certificate, `token-file=FILE` for those that want a token; what is not there is taken from the variables `TVMSPEC_TLS_CA`,
+    /// `TVMSPEC_TLS_CERT`, `TVMSPEC_TLS_KEY` and `TVMSPEC_TOKEN_FILE` of the environment.
     pub options: SessionOptions,
     /// What stands behind `#`, by the server's own number; `cpu:0` without it.
     pub device: Device,
@@ -66,9 +70,15 @@ impl RemoteAddress {
     /// What the text of a tracker begins with.
     pub const TRACKER_SCHEME: &'static str = "rpc-tracker://";
 
+    /// What the text of a server in a tunnel begins with (RPC-110).
+    pub const TLS_SCHEME: &'static str = "rpc+tls://";
+
+    /// What the text of a tracker begins with whose servers are in tunnels. The tracker itself is asked in plain.
+    pub const TRACKER_TLS_SCHEME: &'static str = "rpc-tracker+tls://";
+
     /// Whether the text is that of a server or a tracker, and not of a device of this process.
     pub fn is_remote(text: &str) -> bool {
-        text.starts_with(RemoteAddress::SCHEME) || text.starts_with(RemoteAddress::TRACKER_SCHEME)
+        Scheme::of(text).is_some()
     }
 
     /// Reads a text of this form.
@@ -78,23 +88,24 @@ impl RemoteAddress {
     /// A ValueError that shows the form; VAL-13 for a device without a name.
     pub fn parse(text: &str) -> Result<RemoteAddress> {
         let wrong = |why: &str| {
-            let form = match text.starts_with(RemoteAddress::TRACKER_SCHEME) {
-                true => "rpc-tracker://HOST:PORT/KEY?priority=1&wait=SECONDS#cpu:0",
-                false => "rpc://HOST:PORT/KEY?release=0.8&timeout=SECONDS#cpu:0",
+            let form = match Scheme::of(text) {
+                Some((Scheme::TRACKER, _)) => {
+                    "rpc-tracker://HOST:PORT/KEY?priority=1&wait=SECONDS#cpu:0"
+                }
+                Some((scheme, _)) if scheme.tls => {
+                    "rpc+tls://HOST:PORT/KEY?tls-ca=FILE&token-file=FILE#cpu:0"
+                }
+                _ => "rpc://HOST:PORT/KEY?release=0.8&timeout=SECONDS#cpu:0",
             };
             Error::new(
                 ErrorKind::Value,
                 format!("`{text}`: {why}; the form is {form}"),
             )
         };
-        let (rest, mut tracker) = match text.strip_prefix(RemoteAddress::TRACKER_SCHEME) {
-            Some(rest) => (rest, Some(TrackerChoice::default())),
-            None => {
-                let rest = text.strip_prefix(RemoteAddress::SCHEME);
-                let rest = rest.ok_or_else(|| wrong("it does not begin with rpc://"))?;
-                (rest, None)
-            }
-        };
+        let (scheme, rest) =
+            Scheme::of(text).ok_or_else(|| wrong("it does not begin with rpc://"))?;
+        let mut tracker = scheme.tracker.then(TrackerChoice::default);
+        let mut files = TlsFiles::default();
         let (rest, device) = rest.split_once('#').unwrap_or((rest, "cpu:0"));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let server = ServerPlace::parse(rest).ok_or_else(|| wrong("it has no host and port"))?;
@@ -137,8 +148,13 @@ impl RemoteAddress {
                         key: hop.key.to_owned(),
                     });
                 }
+                _ if scheme.tls && files.set(name, value) => {}
                 _ => return Err(wrong(&format!("no option is called `{name}`"))),
             }
+        }
+        if scheme.tls {
+            let tls = files.into_options(|name| std::env::var_os(name));
+            options.tls = Some(tls.map_err(wrong)?);
         }
         // The session that shows the encoding would use up the key.
         if tracker.is_some() && !options.hops.is_empty() && options.release.is_none() {
@@ -188,6 +204,34 @@ impl RemoteAddress {
                 Ok(session) => return Ok(session),
             }
         }
+    }
+}
+
+/// What a text begins with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Scheme {
+    tracker: bool,
+    tls: bool,
+}
+
+impl Scheme {
+    const TRACKER: Scheme = Scheme {
+        tracker: true,
+        tls: false,
+    };
+
+    /// The scheme of a text, and what follows it; `None` for a text with none of these.
+    fn of(text: &str) -> Option<(Scheme, &str)> {
+        let all = [
+            (RemoteAddress::SCHEME, false, false),
+            (RemoteAddress::TLS_SCHEME, false, true),
+            (RemoteAddress::TRACKER_SCHEME, true, false),
+            (RemoteAddress::TRACKER_TLS_SCHEME, true, true),
+        ];
+        all.into_iter().find_map(|(prefix, tracker, tls)| {
+            let rest = text.strip_prefix(prefix)?;
+            Some((Scheme { tracker, tls }, rest))
+        })
     }
 }
 

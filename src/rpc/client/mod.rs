@@ -3,7 +3,7 @@
 //! | file | what | rules |
 //! |---|---|---|
 //! | `session` | [`Session`]: connects, and hands out what the server has | RPC-23, RPC-100 |
-//! | `address` | [`RemoteAddress`]: `rpc://host:port/key#cpu:0`, and servers of a tracker | RPC-61 |
+//! | `address` | [`RemoteAddress`]: `rpc://host:port/key#cpu:0`, servers of a tracker, and those in a tunnel | RPC-61, RPC-110 |
 //! | `link` | a request and its answer; handles that are given back | RPC-11, RPC-28 |
 //! | `table` | sessions by number, and memory of servers by numbers of this process | DEV-57 |
 //! | `argument` | arguments, in the encoding of the server | RPC-43, RPC-102 |

@@ -1,5 +1,6 @@
 //! A session: how it begins, and what it hands out.
 
+use super::super::tls::{self, TlsClientOptions};
 use super::super::transport::{CLOSED, RpcStream, Transport};
 use super::super::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RPC_23, RPC_100, Speaker};
 use super::device::remote_devices;
@@ -35,6 +36,8 @@ pub struct SessionOptions {
     pub session_timeout: Option<f64>,
     /// Servers between: the server that is connected to connects to the first of them, that one to the next. The last one executes.
     pub hops: Vec<RemoteHop>,
+    /// The tunnel to the server that is connected to (RPC-110); none for a server of TVM. Hops behind it are connected to in plain.
+    pub tls: Option<TlsClientOptions>,
 }
 
 impl Default for SessionOptions {
@@ -45,6 +48,7 @@ impl Default for SessionOptions {
             timeout: None,
             session_timeout: None,
             hops: Vec::new(),
+            tls: None,
         }
     }
 }
@@ -90,7 +94,7 @@ impl Session {
         Session::open(host, port, key, &options, hops, false)
     }
 
-    /// A session over a connection that is there: a tunnel, a pair of sockets in a test.
+    /// A session over a connection that is there: a tunnel, a pair of sockets in a test. [`SessionOptions::tls`] puts nothing around it.
     ///
     /// Servers between ([`SessionOptions::hops`]) need the stated release: their names are values, which have the encoding of an era.
     ///
@@ -121,7 +125,11 @@ impl Session {
         legacy: bool,
     ) -> Result<Session> {
         let deadline = Instant::now() + options.connect_timeout;
-        let mut transport = Transport::tcp(connected(host, port, options.connect_timeout)?)?;
+        let socket = connected(host, port, options.connect_timeout)?;
+        let mut transport = match &options.tls {
+            None => Transport::tcp(socket)?,
+            Some(tls) => Transport::new(tls::connect(socket, (host, port), tls, deadline)?),
+        };
         transport.set_deadline(Some(deadline));
         Session::start(transport, key, options, &hops, legacy)
     }

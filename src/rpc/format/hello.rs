@@ -42,7 +42,12 @@ impl<'a> Hello<'a> {
             let magic = i32::from_le_bytes(magic);
             RPC_01
                 .require(magic == Hello::MAGIC, cursor.offset(), || {
-                    format!("magic {magic:#x} is of no RPC client")
+                    // What a client of RPC-110 begins with: a record of a handshake, of any version.
+                    let tls = match magic.to_le_bytes() {
+                        [22, 3, ..] => ": the client speaks TLS, and this server does not",
+                        _ => "",
+                    };
+                    format!("magic {magic:#x} is of no RPC client{tls}")
                 })
                 .map_err(|broken| cursor.blame("magic", broken))?;
         }
@@ -132,7 +137,14 @@ impl<'a> HelloAnswer<'a> {
             other => {
                 RPC_04
                     .require(other == 0, cursor.offset(), || {
-                        format!("code {code:#x} is no answer to a hello")
+                        // A server of RPC-110 answers a hello with an alert.
+                        let tls = match code.to_le_bytes() {
+                            [21, 3, ..] => {
+                                ": the server speaks TLS, as those of names with rpc+tls:// do"
+                            }
+                            _ => "",
+                        };
+                        format!("code {code:#x} is no answer to a hello{tls}")
                     })
                     .map_err(|broken| cursor.blame("code", broken))?;
                 if !has_key(release) {
