@@ -251,9 +251,13 @@ impl Session<'_> {
             }
             if !self.era.is_known() {
                 // The version and the codes are the same in all of them, and so are the lengths.
-                match transport.peek_packet(&self.era.read())? {
-                    Some(bytes) => self.era.look_at(bytes),
-                    None => return Ok(SessionEnd::Closed),
+                match transport.peek_packet(&self.era.read()) {
+                    Ok(Some(bytes)) => self.era.look_at(bytes),
+                    Ok(None) => return Ok(SessionEnd::Closed),
+                    Err(error) => {
+                        self.bid_farewell(transport, &error);
+                        return Err(error);
+                    }
                 }
             }
             self.watch();
