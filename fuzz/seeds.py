@@ -30,6 +30,9 @@ def prefixes(target):
         return [variant(0, 5)] + [variant(1, 5) + bytes([family]) for family in range(3)]
     if target == "rpc":
         return [bytes([minor - 2, side, 0]) for minor in (8, 27) for side in (0, 1)]
+    if target == "rpc_session":
+        # Our server and a recorded client, our client and a recorded server: the release, how it is known, all bytes at once.
+        return [bytes([1, minor, 1, 0]) for minor in (0, 1)] + [bytes([3, minor, 0, 0, 96]) + ACTS for minor in (0, 1)]
     if target in ("object", "vm"):
         return [b""]
     if target == "vm_run":
@@ -41,8 +44,14 @@ def prefixes(target):
     return [bytes([choice]) for choice in range(4)]
 
 
+# The releases that `rpc_session` speaks, in its order.
+SPOKEN = ("0.27", "0.8", "0.22", "0.21", "0.20", "0.16", "0.7")
+# What the client of `rpc_session` does with a recorded server, 96 bytes.
+ACTS = bytes(range(0, 192, 2))
+
+
 def chapter_of(target):
-    return target.removesuffix("_run").removesuffix("_container")
+    return target.removesuffix("_run").removesuffix("_container").removesuffix("_session")
 
 
 def seeds(target):
@@ -81,6 +90,12 @@ def seeds(target):
     if target == "graph_run":
         for number in range(256):
             yield b"\x01" + b"".join(hashlib.sha256(bytes([number, part])).digest() for part in range(8))
+    if target == "rpc_session":
+        # Choices for both sides, each with a release.
+        for number in range(512):
+            yield bytes([number % 2 * 2, number // 2 % 7, number // 14 % 4, number // 56]) + b"".join(
+                hashlib.sha256(number.to_bytes(2, "little") + bytes([part])).digest() for part in range(16)
+            )
     if target == "blob_container":
         # Choices for the files that it makes. Lengths are taken from the end.
         for number in range(1024):
@@ -142,6 +157,12 @@ def cases(target):
         elif target == "tensor":
             family = 2 if "release" not in args else sum(int(args["release"].split(".")[1]) >= first for first in (4, 7))
             front = [variant(1, 5) + bytes([family])] if args.get("form") == "tensor" else [variant(0, 5)]
+        elif target == "rpc_session":
+            if args["form"] != "packet" or args["release"] not in SPOKEN:
+                continue
+            # Behind a hello and InitServer of the target's own.
+            minor = SPOKEN.index(args["release"])
+            front = [bytes([1, minor, 2, 0]) if args["speaker"] == "client" else bytes([3, minor, 65, 0, 96]) + ACTS]
         elif target == "rpc":
             forms = ("packet", "hello", "answer", "tracker-hello", "tracker-request", "tracker-reply", "web-socket-request", "web-socket-answer", "web-socket-frame")
             minor, side = int(args["release"].split(".")[1]), args["speaker"] == "server"
