@@ -27,6 +27,17 @@ pub(super) struct SessionArgs {
     /// Load what clients upload. It then runs with all rights of this user, on this machine
     #[arg(long)]
     allow_load: bool,
+    /// Link uploads of `.o` and `.tar` with the compiler of --cc, and load what it makes
+    #[arg(long, requires = "allow_load")]
+    allow_link: bool,
+    /// The compiler of --allow-link
+    #[arg(
+        long,
+        value_name = "COMPILER",
+        default_value = "cc",
+        requires = "allow_link"
+    )]
+    cc: String,
     /// Allow functions of these names besides those of servers; `*` is any text
     #[arg(long, value_name = "GLOB")]
     allow: Vec<String>,
@@ -85,6 +96,9 @@ impl SessionArgs {
                 .map(|glob| format!("--allow-connect={glob}")),
         );
         all.extend(self.allow_load.then(|| "--allow-load".to_owned()));
+        if self.allow_link {
+            all.extend(["--allow-link".to_owned(), format!("--cc={}", self.cc)]);
+        }
         let all = all.into_iter().map(OsString::from);
         all.chain(self.tls.to_arguments()).collect()
     }
@@ -143,6 +157,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         release: permits.release,
         allow: permits.allow,
         allow_load: permits.allow_load,
+        compiler: permits.allow_link.then_some(permits.cc),
         connect: permits.allow_connect,
         largest: permits.largest,
         memory: permits.memory,

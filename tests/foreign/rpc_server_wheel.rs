@@ -97,6 +97,35 @@ fn a_client_of_0_27_uploads_loads_calls_and_copies() {
     assert_eq!(printed, ANSWERS);
 }
 
+const FIRST: &str = r#"
+import sys
+from tvm import rpc
+requests = [
+    lambda remote: remote.cpu(0).exist,
+    lambda remote: remote.ext_dev(1).exist,
+    lambda remote: remote.cpu(0).max_threads_per_block,
+    lambda remote: remote.cpu(0).sync(),
+    lambda remote: remote.cpu(0).create_raw_stream(),
+    lambda remote: remote.get_function("rpc.test.addone")(41),
+]
+for request in requests:
+    remote = rpc.connect("127.0.0.1", int(sys.argv[1]))
+    print(request(remote), remote.get_function("rpc.test.addone")(41))
+"#;
+
+/// RPC-84: the first request of a session is answered as the client reads it, whichever it is.
+#[test]
+fn rpc_84_whatever_a_client_of_0_27_requests_first() {
+    let Some(python) = python("tvm, tvm.rpc") else {
+        return;
+    };
+    let server = Server::serve(&[]);
+    let printed = run(&python, FIRST, &[Path::new(server.port())]);
+    let lines: Vec<&str> = printed.lines().collect();
+    let expected = ["True 42", "False 42", "None 42", "None 42", "0 42", "42 42"];
+    assert_eq!(lines, expected);
+}
+
 const HOPS: &str = r#"
 import sys, numpy, tvm
 from tvm import rpc

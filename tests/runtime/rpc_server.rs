@@ -2,6 +2,10 @@
 //! everything that a client can do to them.
 #![cfg(all(unix, feature = "rpc"))]
 
+#[path = "../support/skip.rs"]
+mod skip;
+
+use skip::skipped;
 use std::borrow::Cow;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -913,6 +917,93 @@ fn rpc_87_memory_of_bits_has_the_size_that_its_client_takes_it_to_have() {
         let scoped = Packet::SystemCall(RpcCode::DevAllocDataWithScope, scoped);
         assert!(client.ask(&scoped).is_err(), "{release}");
     }
+}
+
+#[test]
+fn rpc_90_objects_and_archives_are_linked_where_there_is_a_compiler() {
+    let text = |text: &'static str| V::Str(text.as_bytes().into());
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, object) = (folder.path().join("a.c"), folder.path().join("a.o"));
+    let code = "int __tvm_ffi_seven(void* self, const void* args, int count, int* result) \
+        { result[0] = 1; result[1] = 0; *(long long*)(result + 2) = 7; return 0; }";
+    std::fs::write(&source, code).expect("written");
+    let compiled = std::process::Command::new("cc")
+        .args(["-c", "-fPIC", "-o"])
+        .args([&object, &source])
+        .status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        return skipped("`cc` compiles nothing here");
+    }
+    let object = std::fs::read(object).expect("an object");
+    let archive = |name: &str, content: &[u8]| {
+        tvmspec::blob::pack::tar(&[(name.to_owned(), content.to_vec())]).expect("an archive")
+    };
+    let uploads = [
+        ("a.o", object.clone()),
+        ("b.tar", archive("b.o", &object)),
+        ("c.tar", archive("c.c", code.as_bytes())),
+    ];
+    let with = |compiler: Option<&'static str>| {
+        Client::with(27, move |options| {
+            options.allow_load = true;
+            options.compiler = compiler.map(str::to_owned);
+        })
+    };
+    let mut client = with(Some("cc"));
+    for (name, content) in uploads {
+        let upload = vec![text(name), V::Bytes(content.into())];
+        client
+            .call("tvm.rpc.server.upload", upload)
+            .expect("uploaded");
+        let loaded = client.call("tvm.rpc.server.load_module", vec![text(name)]);
+        let loaded = loaded.expect("a module");
+        let [V::Int(73), V::Handle(module)] = loaded[..] else {
+            panic!("{loaded:?}")
+        };
+        let look = vec![V::Module(module), text("seven"), V::Bool(1)];
+        let found = client.call("tvm.rpc.server.ModuleGetFunction", look);
+        let [V::Int(68), V::Handle(seven)] = found.expect("a function")[..] else {
+            panic!("{name}")
+        };
+        let result = client.call_handle(seven, vec![]);
+        assert_eq!(result, Ok(vec![V::Int(1), V::Int(7)]), "{name}");
+        let linked = client.call("tvm.rpc.server.download_linked_module", vec![text(name)]);
+        match &linked.expect("a library")[..] {
+            [_, V::Bytes(library)] => assert_eq!(library[..4], *b"\x7fELF", "{name}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    // What no compiler is to see, what is no archive, and what does not compile.
+    for (name, content, why) in [
+        (
+            "d.tar",
+            archive("link.script", b"INCLUDE /etc/passwd"),
+            "RPC-90",
+        ),
+        ("e.tar", b"no archive".to_vec(), "BLOB-56"),
+        ("g.tar", b"\x1f\x8bno gzip".to_vec(), "no gzip"),
+        ("f.o", b"no object".to_vec(), "is not linked"),
+    ] {
+        let upload = vec![text(name), V::Bytes(content.into())];
+        client
+            .call("tvm.rpc.server.upload", upload)
+            .expect("uploaded");
+        let failed = client.call("tvm.rpc.server.load_module", vec![text(name)]);
+        let failed = failed.expect_err("not linked");
+        assert!(failed.contains(why), "{name}: {failed}");
+    }
+    let mut client = with(None);
+    let upload = vec![text("a.o"), V::Bytes(object.into())];
+    client
+        .call("tvm.rpc.server.upload", upload)
+        .expect("uploaded");
+    breaks(
+        client.call("tvm.rpc.server.load_module", vec![text("a.o")]),
+        "RPC-90",
+    );
+    client
+        .call("tvm.rpc.server.download_linked_module", vec![text("a.o")])
+        .expect_err("no compiler");
 }
 
 #[test]

@@ -22,6 +22,9 @@ mod object;
 mod symbols;
 mod tar;
 
+#[cfg(feature = "rpc")]
+pub(crate) use tar::tar_files;
+
 use allowance::Allowance;
 pub use form::FileForm;
 use gzip::{MAX_INFLATION, MAX_KEPT};

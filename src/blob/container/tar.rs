@@ -53,6 +53,37 @@ impl<'a> FileWalk<'a> {
     }
 }
 
+/// The regular files of a plain tar, by their paths, in its order.
+///
+/// # Errors
+///
+/// BLOB-56.
+#[cfg(feature = "rpc")]
+pub(crate) fn tar_files(bytes: &[u8]) -> Result<Vec<(String, &[u8])>, Violation> {
+    let (mut files, mut names, mut at) = (Vec::new(), LongNames::default(), 0_usize);
+    while let Some(block) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let Some(header) = TarHeader::read(block, at as u64)? else {
+            break;
+        };
+        let start = at.saturating_add(BLOCK);
+        let size = usize::try_from(header.size).unwrap_or(usize::MAX);
+        let content = bytes.get(start..start.saturating_add(size));
+        // BLOB-56: a member does not end behind the archive.
+        let content = content.ok_or_else(|| {
+            let message = format!("member `{}` claims {size} bytes, fewer follow", header.name);
+            BLOB_56.broken(Kind::Truncated, start as u64, message)
+        })?;
+        match header.kind {
+            TarEntry::File => files.push((names.name(&header), content)),
+            TarEntry::LongName => names.next = Some(text_of(content)),
+            TarEntry::Other => {}
+        }
+        let padded = usize::try_from(header.padded()).unwrap_or(usize::MAX);
+        at = start.saturating_add(padded);
+    }
+    Ok(files)
+}
+
 /// A GNU long name is in a member of its own before the one that it names.
 #[derive(Default)]
 pub(super) struct LongNames {

@@ -2,6 +2,7 @@
 
 use super::super::{RPC_89, RPC_90};
 use super::directory::Directory;
+use super::link::library_of;
 use super::{ServerOptions, test_functions, timing};
 use crate::function::{Error, ErrorKind, Function, Result, registry};
 use crate::module::{self, Module};
@@ -24,7 +25,7 @@ impl Functions {
         let allow: Arc<[String]> = options.allow.clone().into();
         let mut own = BTreeMap::new();
         files(&directory, &mut own);
-        modules(&directory, options.allow_load, &mut own);
+        modules(&directory, options, &mut own);
         test_functions::add(&mut own);
         let (patterns, named) = (allow.clone(), own.clone());
         own.insert(
@@ -147,21 +148,20 @@ fn files(directory: &Arc<Directory>, own: &mut BTreeMap<&'static str, Function>)
 /// The functions about modules.
 fn modules(
     directory: &Arc<Directory>,
-    allow_load: bool,
+    options: &ServerOptions,
     own: &mut BTreeMap<&'static str, Function>,
 ) {
-    let of = directory.clone();
+    let (of, allow_load) = (directory.clone(), options.allow_load);
+    let compiler: Option<Arc<str>> = options.compiler.as_deref().map(Arc::from);
+    let by = compiler.clone();
     let load = move |args: &[AnyView<'_>]| -> Result<Any> {
         let name = name(args)?;
-        let path = of.path_of(name)?;
+        of.path_of(name)?;
         // RPC-90: what is loaded runs, with all rights of this process.
         RPC_90.demand(Kind::Unsupported, allow_load, || {
             format!("this server does not load what clients upload (`{name}`): its option `allow-load` is off")
         })?;
-        let linked = !matches!(name.rsplit_once('.'), Some((_, "o" | "tar")));
-        RPC_90.demand(Kind::Unsupported, linked, || {
-            format!("`{name}` must be linked before it is uploaded: this server starts no compiler")
-        })?;
+        let path = of.path_of(&library_of(&of, name, by.as_deref())?)?;
         // SAFETY: the option is the promise that uploaded files are trusted code.
         let module = unsafe { module::load(&path) }?;
         Ok(module.into())
@@ -170,13 +170,18 @@ fn modules(
     let of = directory.clone();
     let download = move |args: &[AnyView<'_>]| -> Result<Any> {
         let name = name(args)?;
-        match name.rsplit_once('.') {
-            Some((_, "so" | "dylib")) => Ok(Bytes::new(of.read(name)?).into()),
-            _ => Err(Error::new(
-                ErrorKind::Runtime,
-                format!("Do not know how to link {name}"),
-            )),
+        let form = name.rsplit_once('.').map(|(_, form)| form);
+        let is_linked = match form {
+            Some("so" | "dylib") => true,
+            Some("o" | "tar") => compiler.is_some(),
+            _ => false,
+        };
+        if !is_linked {
+            let message = format!("Do not know how to link {name}");
+            return Err(Error::new(ErrorKind::Runtime, message));
         }
+        let library = library_of(&of, name, compiler.as_deref())?;
+        Ok(Bytes::new(of.read(&library)?).into())
     };
     own.insert(
         "tvm.rpc.server.download_linked_module",

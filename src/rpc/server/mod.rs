@@ -10,6 +10,7 @@
 //! | `memory` | memory, copies and streams of devices | RPC-86, RPC-87 |
 //! | `values` | arguments and results, between packets and the runtime | RPC-88 |
 //! | `functions` | what a client may call | RPC-89, RPC-90 |
+//! | `link` | uploads that are linked before they are loaded | RPC-90 |
 //! | `pairing` | [`await_pair`]: a server at a proxy | RPC-71, RPC-94 |
 //! | `test_functions` | what servers have for tests of connections | RPC-89 |
 //! | `timing` | `runtime.RPCTimeEvaluator` | RPC-91 |
@@ -23,6 +24,7 @@ mod functions;
 mod gauge;
 mod handles;
 mod hop;
+mod link;
 mod memory;
 mod pairing;
 mod session;
@@ -54,6 +56,8 @@ pub struct ServerOptions {
     pub allow: Vec<String>,
     /// Whether a file that was uploaded may be loaded. Its code then runs with all rights of this process (RPC-90).
     pub allow_load: bool,
+    /// The compiler that links uploads of `.o` and `.tar` before they are loaded or sent back; `None` to start no compiler (RPC-90).
+    pub compiler: Option<String>,
     /// Patterns of servers that a client may go on to, as `HOST` or `HOST:PORT` (RPC-93). Connections to them come from this machine,
     /// with what it reaches and clients do not.
     pub connect: Vec<String>,
@@ -84,6 +88,7 @@ impl ServerOptions {
             release: None,
             allow: Vec::new(),
             allow_load: false,
+            compiler: None,
             connect: Vec::new(),
             largest: super::Protocol::LARGEST,
             memory: 16 << 30,
