@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Lowered modules as real releases hand them to their code generators, with what their own builds compute.
 
-    TVMSPEC_PYTHON golden/target/lower.py golden/target/lowered
+    TVMSPEC_PYTHON golden/target/lower.py golden/target/lowered [NAME...]
 
 Writes OUT/RELEASE/NAME.json, what `save_json` makes of the module that `target.build.c` is called with, and OUT/RELEASE/runs.json: the arguments of a call, and what LLVM's code of the same module leaves in them. Beside OUT,
 kernels/RELEASE/NAME.host.json and NAME.device.json are of `target.build.c` and `target.build.opencl` for a build with both.
 
-0.27 needs apache-tvm-ffi 0.1.14.post0: 0.1.15 ends the process in `save_json` of any type (facts of the release, not of this script).
+Those of 0.8 are made by lower_0_8.py. 0.27 needs apache-tvm-ffi 0.1.14.post0: 0.1.15 ends the process in `save_json` of any type (facts of the release, not of this script).
 """
 
 import base64
@@ -135,6 +135,41 @@ def concat():
     return [x, z, te.compute((5, 4), at, "Y")]
 
 
+def workspace_vec():
+    x = te.placeholder((4, 8), "float32", "X")
+    t = te.compute((4, 8), lambda i, j: x[i, j] * x[i, j], "t")
+    return [x, te.compute((4, 8), lambda i, j: t[i, j] + t[3 - i, j], "Y")]
+
+
+def broadcast():
+    x, z = te.placeholder((5, 8), "float32", "X"), te.placeholder((5,), "float32", "Z")
+    return [x, z, te.compute((5, 8), lambda i, j: x[i, j] * z[i] - TIR.Cast("float32", j), "Y")]
+
+
+def reversed_pairs():
+    """Steps of 2 and of -1."""
+    x = te.placeholder((32,), "int32", "X")
+    return [x, te.compute((16,), lambda i: x[i * 2] * 3 - x[31 - i], "Y")]
+
+
+def halves(dtype):
+    """Inside alone: NumPy has no `bfloat16`."""
+    narrow = lambda x: (x.astype(dtype) * TIR.const(1.7, dtype) + x.astype(dtype)).astype("float32")
+    return each(narrow, shape=(4, 8))
+
+
+def vectorised(function, name):
+    """Four elements of the last axis of the last block at once, and of any block in front of it."""
+    module = tvm.IRModule({name: function})
+    schedule = (tvm.s_tir if NEW else tvm.tir).Schedule(module, debug_mask="none")
+    root = (schedule.get_sblock if NEW else schedule.get_block)("root", func_name=name)
+    blocks = schedule.get_child_blocks(root)
+    for block in blocks:
+        outer, inner = schedule.split(schedule.get_loops(block)[-1], [None, 4])
+        schedule.vectorize(inner)
+    return schedule.mod[name]
+
+
 def clip(x):
     low, high = TIR.const(0, "float32"), TIR.const(255, "float32")
     return TIR.Min(TIR.Max(te.round(x * TIR.const(20.0, "float32")), low), high).astype("uint8")
@@ -171,8 +206,21 @@ MODULES = {
     "pool": pool,
     "take": take,
     "concat": concat,
+    # Fractions of 16 bits.
+    "half_matmul": lambda: matmul(dtype="float16"),
+    "half_cast": lambda: two(lambda x, z: (x / z).astype("int32"), "float16"),
+    "half_of_f32": lambda: each(lambda x: x.astype("float16") - TIR.const(0.1, "float16")),
+    "bfloat_inside": lambda: halves("bfloat16"),
+    "bfloat_types": lambda: each(lambda x: (x.astype("bfloat16") * TIR.const(2, "bfloat16")).astype("float32")),
+    # Vectors.
+    "scale_vec": lambda: two(lambda x, z: x * TIR.const(3.0, "float32") + z, "float32"),
+    "broadcast_vec": broadcast,
+    "reversed_vec": reversed_pairs,
+    "choose_vec": lambda: two(lambda x, z: TIR.Select(x < z, x, z - 1)),
+    "cast_vec": lambda: two(lambda x, z: (x.astype("int32") * z.astype("int32")).astype("float32"), "int8"),
+    "stages_vec": workspace_vec,
+    "half_vec": lambda: each(lambda x: te.exp(x) * TIR.const(0.3, "float16"), "float16", (2, 8)),
 }
-
 
 
 def add1():
@@ -192,6 +240,19 @@ def on_threads(tensors, name):
     return schedule.mod
 
 
+def in_vectors(tensors, name):
+    """As [`on_threads`], each thread with four elements at once."""
+    function = te.create_prim_func(tensors).with_attr("global_symbol", name)
+    schedule = (tvm.s_tir if NEW else tvm.tir).Schedule(tvm.IRModule({name: function}), debug_mask="none")
+    find = schedule.get_sblock if NEW else schedule.get_block
+    block = find(tensors[-1].op.name, func_name=name)
+    outer, inner, lane = schedule.split(schedule.get_loops(block)[0], [None, 2, 4])
+    schedule.bind(outer, "blockIdx.x")
+    schedule.bind(inner, "threadIdx.x")
+    schedule.vectorize(lane)
+    return schedule.mod
+
+
 def pair():
     """Two functions, so two kernels."""
     module = on_threads(each(lambda x: x - 1.0, shape=(16,)), "sub1_gpu")
@@ -203,6 +264,8 @@ GPU = {
     "add1_gpu": lambda: on_threads(add1(), "add1_gpu"),
     "matmul_gpu": lambda: on_threads(matmul(8, 5, 7), "matmul_gpu"),
     "pair_gpu": pair,
+    "scale_vec_gpu": lambda: in_vectors(each(lambda x: x * 2.0 + 1.0, shape=(16,)), "scale_vec_gpu"),
+    "half_gpu": lambda: on_threads(each(lambda x: (x.astype("float16") * TIR.const(1.5, "float16")).astype("float32"), shape=(16,)), "half_gpu"),
 }
 
 
@@ -237,6 +300,12 @@ SIZES = {"n": 6, "m": 5, "k": 7}
 def values(name, index, shape, dtype, chance):
     if name == "take" and index == 1:
         return chance.integers(0, 9, shape).astype(dtype)
+    if dtype == "float16":
+        # Sums and products of them are exact.
+        return chance.integers(1, 9, shape).astype(dtype)
+    if name == "bfloat_types":
+        # Releases compute with the number as it was before it became one of 16 bits: here it stays what it is.
+        return chance.integers(-100, 100, shape).astype(dtype)
     if dtype.startswith("float"):
         return (chance.standard_normal(shape) * 3).astype(dtype)
     return chance.integers(-100, 100, shape).astype(dtype)
@@ -255,7 +324,11 @@ def register(name, function):
         tvm.register_func(name, function, override=True)
 
 
-def captured(make, target, generators=("target.build.c",)):
+# Passes that leave no `bfloat16`, since most targets have none.
+LEGALIZED = ["tir.BF16Legalize", "tir.BF16ComputeLegalize", "tir.BF16StorageLegalize", "tirx.BF16ComputeLegalize", "tirx.BF16StorageLegalize"]
+
+
+def captured(make, target, generators=("target.build.c",), disabled=()):
     """The modules that the generators are called with, as JSON."""
     seen = {}
     real = {name: tvm.get_global_func(name) for name in generators}
@@ -263,14 +336,19 @@ def captured(make, target, generators=("target.build.c",)):
     def watch(name):
         def generator(module, target):
             seen[name] = json.dumps(json.loads(tvm.ir.save_json(module)), separators=(",", ":"))
-            return real[name](module, target)
+            # No release writes C or OpenCL C of everything: the module is there all the same.
+            try:
+                return real[name](module, target)
+            except Exception:
+                return real[name](tvm.IRModule({}), target)
 
         return generator
 
     for name in generators:
         register(name, watch(name))
     try:
-        build(make(), target)
+        with tvm.transform.PassContext(disabled_pass=list(disabled)):
+            build(make(), target)
     finally:
         for name in generators:
             register(name, real[name])
@@ -293,7 +371,8 @@ def errors(function, tensors):
     return texts
 
 
-def main(out):
+def main(out, *names):
+    """All, or those with these names."""
     folder = pathlib.Path(out) / RELEASE
     folder.mkdir(parents=True, exist_ok=True)
     runs = {}
@@ -302,10 +381,12 @@ def main(out):
     kernels.mkdir(parents=True, exist_ok=True)
     compact = lambda module: json.dumps(json.loads(tvm.ir.save_json(module)), separators=(",", ":"))
     for name, make in GPU.items():
+        if names and name not in names:
+            continue
         both = captured(make, device, ("target.build.c", "target.build.opencl"))
         for part, text in zip(("host", "device"), both):
             (kernels / f"{name}.{part}.json").write_text(text + "\n")
-    if NEW:
+    if NEW and not names:
         # An external device: its vendor registers the generator, here one that takes what OpenCL's takes.
         opencl = tvm.get_global_func("target.build.opencl")
         register("target.build.ext_dev", lambda module, _: opencl(module, tvm.target.Target("opencl")))
@@ -314,28 +395,32 @@ def main(out):
         both = captured(make, target, ("target.build.c", "target.build.ext_dev"))
         for part, text in zip(("host", "device"), both):
             (kernels / f"add1_ext.{part}.json").write_text(text + "\n")
-    (kernels / "unlowered.json").write_text(compact(GPU["add1_gpu"]()) + "\n")
-    if NEW:
+    if not names:
+        (kernels / "unlowered.json").write_text(compact(GPU["add1_gpu"]()) + "\n")
+    if NEW and not names:
         (kernels / "relax.json").write_text(compact(relax()) + "\n")
         (kernels / "doubled.json").write_text(doubled((kernels / "add1_gpu.device.json").read_text()) + "\n")
+    if names and (folder / "runs.json").exists():
+        runs = json.loads((folder / "runs.json").read_text())
     for name, make in MODULES.items():
+        if names and name not in names:
+            continue
         try:
             tensors = make()
             function = te.create_prim_func(tensors).with_attr("global_symbol", name)
+            if name.endswith("_vec"):
+                function = vectorised(function, name)
             module = lambda: tvm.IRModule({name: function})
-            [text] = captured(module, "c")
+            [text] = captured(module, "c", disabled=LEGALIZED if name == "bfloat_types" else ())
             chance = np.random.default_rng(len(name))
             size = lambda n: SIZES.get(getattr(n, "name", ""), 0) or int(n)
             shapes = [([size(n) for n in t.shape], str(t.dtype)) for t in tensors]
             arrays = [values(name, i, s, d, chance) for i, (s, d) in enumerate(shapes[:-1])]
             arrays.append(np.zeros(*shapes[-1]))
             given = [a.copy() for a in arrays]
-            target = HOST if NEW else "llvm -mtriple=x86_64-unknown-linux-gnu"
-            built = build(module(), target)
-            if NEW:
-                tensors = [tvm.runtime.tensor(a) for a in arrays]
-            else:
-                tensors = [tvm.nd.array(a) for a in arrays]
+            wrap = tvm.runtime.tensor if NEW else tvm.nd.array
+            tensors = [wrap(a) for a in arrays]
+            built = build(module(), HOST if NEW else "llvm -mtriple=x86_64-unknown-linux-gnu")
             built[name](*tensors)
             result = tensors[-1].numpy()
         except Exception as error:  # a release that cannot build it is named, and the rest goes on
@@ -356,4 +441,4 @@ def main(out):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

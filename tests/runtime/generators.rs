@@ -11,6 +11,7 @@ mod foo;
 mod skip;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use half::f16;
 use serde_json::Value;
 use skip::skipped;
 use std::fs;
@@ -102,6 +103,7 @@ fn tensor(form: &Value) -> Tensor {
         "uint8" => of(form, |bytes| u8::from_le_bytes(bytes.try_into().unwrap())),
         "int32" => of(form, |bytes| i32::from_le_bytes(bytes.try_into().unwrap())),
         "int64" => of(form, |bytes| i64::from_le_bytes(bytes.try_into().unwrap())),
+        "float16" => of(form, |bytes| f16::from_le_bytes(bytes.try_into().unwrap())),
         "float32" => of(form, |bytes| f32::from_le_bytes(bytes.try_into().unwrap())),
         "float64" => of(form, |bytes| f64::from_le_bytes(bytes.try_into().unwrap())),
         other => panic!("{other}"),
@@ -122,6 +124,14 @@ fn assert_close(name: &str, ours: &Tensor, theirs: &Tensor, dtype: &str) {
             };
             (wide(ours), wide(theirs), 2e-6)
         }
+        "float16" => {
+            let wide = |tensor: &Tensor| {
+                let narrow = tensor.to_vec::<f16>().unwrap();
+                narrow.into_iter().map(f64::from).collect()
+            };
+            // One unit in the last place: releases compute some functions with more bits.
+            (wide(ours), wide(theirs), 1e-3)
+        }
         "float64" => (ours.to_vec().unwrap(), theirs.to_vec().unwrap(), 1e-14),
         _ => {
             assert_eq!(
@@ -141,7 +151,7 @@ fn assert_close(name: &str, ours: &Tensor, theirs: &Tensor, dtype: &str) {
     }
 }
 
-fn run_all(release: &str) {
+fn run_all(release: &str, least: usize) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut count = 0;
     for (name, text, run) in golden(release) {
@@ -170,17 +180,17 @@ fn run_all(release: &str) {
         count += 1;
     }
     println!("{release}: {count} modules compute what the release computes");
-    assert!(count >= 29, "{count} modules");
+    assert!(count >= least, "{count} modules");
 }
 
 #[test]
 fn modules_of_0_27_compute_the_same() {
-    run_all("0.27");
+    run_all("0.27", 40);
 }
 
 #[test]
 fn modules_of_0_16_compute_the_same() {
-    run_all("0.16");
+    run_all("0.16", 40);
 }
 
 #[test]
@@ -348,6 +358,18 @@ fn on_opencl(minor: u8) {
         (&[8, 5], vec![0.0; 40]),
     ];
     assert_eq!(run("matmul_gpu", &arrays), Some(expected));
+    // Lanes of a vector, and numbers that 16 bits hold.
+    for (name, of) in [
+        (
+            "scale_vec_gpu",
+            (|number| number * 2.0 + 1.0) as fn(f32) -> f32,
+        ),
+        ("half_gpu", |number| number * 1.5),
+    ] {
+        let arrays = [(&[16_i64][..], numbers.clone()), (&[16][..], vec![0.0; 16])];
+        let expected: Vec<f32> = numbers.iter().copied().map(of).collect();
+        assert_eq!(run(name, &arrays), Some(expected), "{name}");
+    }
     println!("0.{minor}: kernels of OpenCL C compute what they are of");
 }
 

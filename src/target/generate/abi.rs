@@ -25,7 +25,7 @@ impl Abi {
     pub(super) fn member(self, dtype: ScalarType) -> Option<&'static str> {
         Some(match (self, dtype) {
             (_, ScalarType::Bool | ScalarType::Int(_) | ScalarType::UInt(_)) => "v_int64",
-            (_, ScalarType::Float(_)) => "v_float64",
+            (_, ScalarType::Float(_) | ScalarType::BFloat) => "v_float64",
             (Abi::Legacy, ScalarType::Handle) => "v_handle",
             (Abi::Ffi, ScalarType::Handle) => "v_ptr",
             (_, ScalarType::Void) => return None,

@@ -1,7 +1,6 @@
 //! Calls: of operators, of functions by name, of what a runtime offers.
 
 use super::abi::Abi;
-use super::expression::converted;
 use super::scalar::{ScalarType, identifier, quoted};
 use super::writer::{CValue, CWriter, CodePlace};
 use crate::rule::Violation;
@@ -75,11 +74,16 @@ impl CWriter<'_> {
                 let bytes = self.argument(1, *bytes)?.text;
                 format!("((void*)((char*){address} + {bytes}))")
             }
+            ("reinterpret", [value]) => {
+                let of = self.argument(0, *value)?;
+                let text = self.reinterpreted(&of, dtype);
+                text.ok_or_else(|| self.unsupported(at, " of another number of bits"))?
+            }
             ("buffer_data", [buffer]) => self.buffer(*buffer)?.0.text,
             ("address_of", [load])
-                if matches!(self.graph.key(*load), "BufferLoad" | "TensorLoad") =>
+                if matches!(self.graph.key(*load), "BufferLoad" | "TensorLoad" | "Load") =>
             {
-                let element = self.element(*load)?;
+                let (element, _) = self.element(*load)?;
                 format!("((void*)&{element})")
             }
             ("tvm_stack_alloca", [what, count]) => self.stack(at, *what, *count)?,
@@ -92,7 +96,15 @@ impl CWriter<'_> {
                 field
             }
             ("call_pure_extern" | "call_extern", [function, rest @ ..]) => {
-                self.library(*function, rest)?
+                let name = self.graph.text(*function, "value").unwrap_or_default();
+                let name = name.to_owned();
+                let text = self.library(*function, &name, rest, 1)?;
+                self.cut(text, dtype)
+            }
+            // No release has a name for those of 16 bits: the operator is what is left.
+            (function, rest) if dtype.is_half() && MATH.contains(&function) => {
+                let text = self.library(at, &format!("{function}f"), rest, 0)?;
+                self.cut(text, dtype)
             }
             ("TVMBackendAllocWorkspace" | "TVMBackendFreeWorkspace", rest)
                 if self.place != CodePlace::Kernel =>
@@ -183,39 +195,36 @@ impl CWriter<'_> {
             dtype: a.dtype,
         };
         Ok(if a.dtype.is_promoted() {
-            converted(&value, a.dtype)
+            self.converted(&value, a.dtype)
         } else {
             value.text
         })
     }
 
-    /// A function of C's library.
-    fn library(&mut self, function: usize, args: &[usize]) -> Result<String, Violation> {
-        let name = self
-            .graph
-            .text(function, "value")
-            .unwrap_or_default()
-            .to_owned();
-        let stem = name.strip_suffix('f').unwrap_or(&name);
-        if !MATH.contains(&stem) && !MATH.contains(&name.as_str()) {
+    /// A function of C's library, called with arguments of which the first is the one of that number.
+    fn library(
+        &mut self,
+        function: usize,
+        name: &str,
+        args: &[usize],
+        first: usize,
+    ) -> Result<String, Violation> {
+        let stem = name.strip_suffix('f').unwrap_or(name);
+        if !MATH.contains(&stem) && !MATH.contains(&name) {
             return Err(self.unsupported(function, &format!(" `{name}` as what is called")));
         }
         // OpenCL has one name for all widths.
-        let known = if MATH.contains(&name.as_str()) {
-            name.as_str()
-        } else {
-            stem
-        };
+        let known = if MATH.contains(&name) { name } else { stem };
         let written = if self.place == CodePlace::Kernel {
             known
         } else {
-            &name
+            name
         };
         let written = match (self.place, written) {
             (CodePlace::Kernel, "nearbyint") => "rint",
             _ => written,
         };
-        let arguments = self.arguments(1, args)?;
+        let arguments = self.arguments(first, args)?;
         Ok(format!("{written}({arguments})"))
     }
 

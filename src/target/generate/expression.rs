@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::scalar::ScalarType;
-use super::writer::{CName, CValue, CWriter};
+use super::writer::{CName, CValue, CWriter, LANE};
 use crate::rule::Violation;
 
 impl CWriter<'_> {
@@ -9,17 +9,12 @@ impl CWriter<'_> {
     ///
     /// # Errors
     ///
-    /// TGT-88 of kind unsupported for one that C has not, such as a vector.
+    /// TGT-88 of kind unsupported for one that C has not, such as a vector where no lane of it is written.
     pub(super) fn dtype(&self, at: usize) -> Result<ScalarType, Violation> {
-        // Up to 0.26 an expression states its dtype, from 0.27 on its type.
-        let stated = self.graph.text(at, "dtype");
-        let named = match self.graph.child(at, "ty") {
-            Some(at) if self.graph.key(at) == "PointerType" => Some("handle"),
-            Some(at) => self.graph.text(at, "dtype").or(stated),
-            None => stated,
-        };
-        let named = named.unwrap_or_default();
-        ScalarType::of(named).ok_or_else(|| self.unsupported(at, &format!(" of type {named}")))
+        match self.vector_type(at)? {
+            (dtype, lanes) if lanes == 1 || lanes == self.lanes => Ok(dtype),
+            (_, lanes) => Err(self.unsupported(at, &format!(" of {lanes} lanes"))),
+        }
     }
 
     /// An expression.
@@ -63,14 +58,23 @@ impl CWriter<'_> {
             "Max" => self.extreme(at, ">")?,
             "Cast" => {
                 let value = self.operand(at, "value")?;
-                converted(&value, dtype)
+                // By way of a `float` it would be rounded twice.
+                if dtype.is_half() && value.dtype == ScalarType::Float(64) {
+                    return Err(self.unsupported(at, " of float64 to 16 bits"));
+                }
+                self.converted(&value, dtype)
             }
+            "Ramp" => self.ramp(at, dtype)?,
+            "Broadcast" => self.same_for_all(at, "value")?,
             "Select" => {
                 let names = ["condition", "true_value", "false_value"];
                 self.choice(at, names)?
             }
             "Let" => return self.short_for(at),
-            "BufferLoad" | "TensorLoad" => self.element(at)?,
+            "BufferLoad" | "TensorLoad" | "Load" => {
+                let (place, dtype) = self.element(at)?;
+                self.loaded(place, dtype)
+            }
             "Call" => return self.call(at, dtype),
             _ => return Err(self.unsupported(at, "")),
         };
@@ -89,7 +93,7 @@ impl CWriter<'_> {
         Ok(match dtype {
             // An address that is a number is the null one.
             ScalarType::Handle if value == 0 => "NULL".to_owned(),
-            ScalarType::Float(_) => dtype.fraction(0.0),
+            ScalarType::Float(_) | ScalarType::BFloat => dtype.fraction(0.0),
             _ => dtype.integer(value),
         })
     }
@@ -115,10 +119,12 @@ impl CWriter<'_> {
         let text = match (operator, dtype) {
             // C has no rest of fractions.
             ("%", ScalarType::Float(64)) => self.function_of_two(at, "fmod")?,
-            ("%", ScalarType::Float(_)) => self.function_of_two(at, "fmodf")?,
+            ("%", ScalarType::Float(_) | ScalarType::BFloat) => {
+                self.function_of_two(at, "fmodf")?
+            }
             _ => self.binary(at, operator)?,
         };
-        Ok(cut(text, dtype))
+        Ok(self.cut(text, dtype))
     }
 
     fn function_of_two(&mut self, at: usize, name: &str) -> Result<String, Violation> {
@@ -154,12 +160,15 @@ impl CWriter<'_> {
         body
     }
 
-    /// An element of a buffer, to be read or written.
+    /// An element of a buffer, to be read or written, or the lane of it that is being written; and its type.
     ///
     /// # Errors
     ///
-    /// TGT-88: more than one index, or one that is a vector.
-    pub(super) fn element(&mut self, at: usize) -> Result<String, Violation> {
+    /// TGT-88: more than one index, a predicate, or a vector of another number of lanes.
+    pub(super) fn element(&mut self, at: usize) -> Result<(String, ScalarType), Violation> {
+        if matches!(self.graph.key(at), "Load" | "Store") {
+            return self.untyped_element(at);
+        }
         // `source` from 0.27 on, `buffer` before.
         let buffer = self
             .graph
@@ -172,38 +181,86 @@ impl CWriter<'_> {
         let [index] = self.graph.list(at, "indices") else {
             return Err(self.unsupported(at, " with indices that are not flattened"));
         };
-        let index = *index;
-        let index = self
-            .within("indices[0]", |writer| writer.expression(index))?
-            .text;
-        let (base, dtype, offset) = self.buffer(buffer)?;
-        let index = if offset == 0 {
-            index
-        } else {
-            format!("{index} + {offset}")
+        let (base, form, offset) = self.buffer(buffer)?;
+        let step = "indices[0]";
+        let place = self.place(at, &base, form, (*index, step), offset)?;
+        Ok((place, form.0))
+    }
+
+    /// Up to 0.8 memory is the variable of its address, and each use of it states a type.
+    fn untyped_element(&mut self, at: usize) -> Result<(String, ScalarType), Violation> {
+        let var = self.graph.required(at, "buffer_var")?;
+        let stated = match self.graph.child(at, "value") {
+            Some(value) => value,
+            None => at,
+        };
+        if let Some(predicate) = self.graph.child(at, "predicate")
+            && !self.is_true(predicate)
+        {
+            return Err(self.unsupported(at, " with a predicate"));
+        }
+        let index = self.graph.required(at, "index")?;
+        let (dtype, lanes) = self.vector_type(stated)?;
+        // An index that is no vector counts vectors: the pass that packs memory divided it.
+        let lanes = match self.vector_type(index)?.1 {
+            1 => lanes,
+            _ => 1,
+        };
+        let base = self.variable(var)?;
+        let place = self.place(at, &base, (dtype, lanes), (index, "index"), 0)?;
+        Ok((place, dtype))
+    }
+
+    /// Whether a predicate is true in every lane.
+    fn is_true(&self, at: usize) -> bool {
+        match self.graph.key(at) {
+            "Broadcast" => {
+                let value = self.graph.child(at, "value");
+                value.is_some_and(|value| self.graph.int(value, "value") == Some(1))
+            }
+            _ => self.graph.int(at, "value") == Some(1),
+        }
+    }
+
+    /// Where an element is: of memory with elements of `form`, which may be vectors.
+    fn place(
+        &mut self,
+        at: usize,
+        base: &CName,
+        (dtype, lanes): (ScalarType, u16),
+        (index, step): (usize, &str),
+        offset: i64,
+    ) -> Result<String, Violation> {
+        let counted = self.vector_type(index)?.1;
+        // One of both has the lanes: a vector of vectors is in no lowered module.
+        if lanes != 1 && (counted != 1 || lanes != self.lanes) {
+            return Err(self.unsupported(at, " of vectors in vectors"));
+        }
+        let index = self.within(step, |writer| writer.expression(index))?.text;
+        let index = match (offset, lanes) {
+            (0, _) => index,
+            (offset, _) => format!("({index} + {offset})"),
+        };
+        let index = match lanes {
+            1 => index,
+            lanes => format!("{index} * {lanes} + {LANE}"),
         };
         Ok(format!(
             "(({}{}*){})[{index}]",
             base.space,
-            dtype.c_name(),
+            dtype.memory_name(),
             base.text
         ))
     }
 
-    /// A buffer: where it is, of what type its elements are, and the first of them.
-    pub(super) fn buffer(&self, at: usize) -> Result<(CName, ScalarType, i64), Violation> {
+    /// A buffer: where it is, of what type its elements are with how many lanes, and the first of them.
+    pub(super) fn buffer(&self, at: usize) -> Result<(CName, (ScalarType, u16), i64), Violation> {
         // From 0.27 on it is a variable with a type; before, a node with the variable of its address.
         let (form, var) = match self.graph.key(at) {
             "Var" => (self.graph.required(at, "ty")?, at),
             _ => (at, self.graph.required(at, "data")?),
         };
-        let named = match self.graph.child(form, "dtype") {
-            Some(dtype) => self.graph.text(dtype, "dtype"),
-            None => self.graph.text(form, "dtype"),
-        };
-        let named = named.unwrap_or_default();
-        let dtype = ScalarType::of(named).filter(|dtype| *dtype != ScalarType::Void);
-        let dtype = dtype.ok_or_else(|| self.unsupported(form, &format!(" of type {named}")))?;
+        let dtype = self.memory_type(form)?;
         // A variable is an offset that a caller chooses: the entry function holds it to be the one that was compiled for.
         let offset = self.graph.child(form, "elem_offset");
         let offset = offset.filter(|offset| self.graph.key(*offset) != "Var");
@@ -216,21 +273,30 @@ impl CWriter<'_> {
         };
         Ok((self.variable(var)?, dtype, offset))
     }
-}
 
-/// A value as one of another type.
-pub(super) fn converted(value: &CValue, to: ScalarType) -> String {
-    match to {
-        // Of any number other than 0 the truth value is 1, and not what is left of it in a byte.
-        ScalarType::Bool => format!("({} != 0)", value.text),
-        _ => format!("(({}){})", to.c_name(), value.text),
+    /// What is in memory that this node describes.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 for what has no size.
+    pub(super) fn memory_type(&self, form: usize) -> Result<(ScalarType, u16), Violation> {
+        let named = match self.graph.child(form, "dtype") {
+            Some(dtype) => self.graph.text(dtype, "dtype"),
+            None => self.graph.text(form, "dtype"),
+        };
+        let named = named.unwrap_or_default();
+        let dtype = ScalarType::of_lanes(named).filter(|(dtype, _)| *dtype != ScalarType::Void);
+        dtype.ok_or_else(|| self.unsupported(form, &format!(" of type {named}")))
     }
-}
 
-/// What C computed as `int`, in the bits of its type.
-fn cut(text: String, dtype: ScalarType) -> String {
-    if dtype.is_promoted() {
-        return format!("(({}){text})", dtype.c_name());
+    /// A value as one of another type.
+    pub(super) fn converted(&mut self, value: &CValue, to: ScalarType) -> String {
+        match to {
+            // Of any number other than 0 the truth value is 1, and not what is left of it in a byte.
+            ScalarType::Bool => format!("({} != 0)", value.text),
+            // The other type of 16 bits has numbers that this one has not.
+            to if to.is_half() => self.cut(format!("(float){}", value.text), to),
+            _ => format!("(({}){})", to.c_name(), value.text),
+        }
     }
-    text
 }

@@ -8,19 +8,23 @@
 //! | `source` | C for the host, OpenCL C for devices: functions, entry functions | TGT-84, TGT-86, TGT-90 |
 //! | `statement`, `expression`, `call` | what is in a function | TGT-88 |
 //! | `abi`, `scalar` | what the code and a runtime know of each other; types and literals of C | TGT-88 |
+//! | `vector` | what has lanes: one loop for each statement | TGT-88 |
+//! | `half` | fractions of 16 bits in software, and the bits of others | TGT-88 |
 //! | `writer` | names, the text so far, where the writer is | TGT-89 |
 //!
-//! It is an example of the contract and no compiler: nothing is scheduled, vectorised or optimised. What it does not know it rejects.
+//! It is an example of the contract and no compiler: nothing is scheduled or optimised, and vectors are loops. What it does not know it rejects.
 
 mod abi;
 mod call;
 mod expression;
+mod half;
 mod ir;
 mod lowered;
 mod registry;
 mod scalar;
 mod source;
 mod statement;
+mod vector;
 mod writer;
 
 pub use lowered::LoweredModule;

@@ -1,6 +1,8 @@
 //! Types and literals in C.
 
-/// The type of a value. Vectors have none here.
+use super::half::Converter;
+
+/// The type of a value, or of each lane of one that is a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScalarType {
     Bool,
@@ -8,8 +10,10 @@ pub(super) enum ScalarType {
     Int(u8),
     /// Bits.
     UInt(u8),
-    /// Bits.
+    /// Bits. Of 16: C computes with a `float` that has a value of this type, and memory has its bits.
     Float(u8),
+    /// 16 bits, the upper half of a `float`; as [`ScalarType::Float`] of 16.
+    BFloat,
     /// An address, of whatever.
     Handle,
     Void,
@@ -30,10 +34,25 @@ impl ScalarType {
             "uint16" => ScalarType::UInt(16),
             "uint32" => ScalarType::UInt(32),
             "uint64" => ScalarType::UInt(64),
+            "float16" => ScalarType::Float(16),
+            "bfloat16" => ScalarType::BFloat,
             "float32" => ScalarType::Float(32),
             "float64" => ScalarType::Float(64),
             _ => return None,
         })
+    }
+
+    /// By the name of a dtype that may be a vector: the type of a lane, and how many there are.
+    pub(super) fn of_lanes(dtype: &str) -> Option<(ScalarType, u16)> {
+        // TGT-88: `float32xvscalex4` has as many lanes as the processor chooses, and no size here.
+        let vector = dtype
+            .split_once('x')
+            .and_then(|(lane, lanes)| Some((ScalarType::of(lane)?, lanes.parse().ok()?)));
+        match vector {
+            Some((ScalarType::Void, _) | (_, 0..=1)) => None,
+            Some(vector) => Some(vector),
+            None => ScalarType::of(dtype).map(|scalar| (scalar, 1)),
+        }
     }
 
     /// Its name as a dtype.
@@ -43,12 +62,21 @@ impl ScalarType {
             ScalarType::Int(bits) => format!("int{bits}"),
             ScalarType::UInt(bits) => format!("uint{bits}"),
             ScalarType::Float(bits) => format!("float{bits}"),
+            ScalarType::BFloat => "bfloat16".to_owned(),
             ScalarType::Handle => "handle".to_owned(),
             ScalarType::Void => "void".to_owned(),
         }
     }
 
-    /// Its name in C. A truth value takes a byte, as in tensors.
+    /// Its name in C where it is in memory.
+    pub(super) fn memory_name(self) -> &'static str {
+        match self {
+            ScalarType::Float(16) | ScalarType::BFloat => "uint16_t",
+            _ => self.c_name(),
+        }
+    }
+
+    /// Its name in C where it is computed with. A truth value takes a byte, as in tensors.
     pub(super) fn c_name(self) -> &'static str {
         match self {
             ScalarType::Bool | ScalarType::UInt(8) => "uint8_t",
@@ -60,7 +88,7 @@ impl ScalarType {
             ScalarType::UInt(64) => "uint64_t",
             ScalarType::UInt(_) => "uint32_t",
             ScalarType::Float(64) => "double",
-            ScalarType::Float(_) => "float",
+            ScalarType::Float(_) | ScalarType::BFloat => "float",
             ScalarType::Handle => "void*",
             ScalarType::Void => "void",
         }
@@ -69,6 +97,32 @@ impl ScalarType {
     /// Whether C computes with more bits than it has, and the result has to be cut.
     pub(super) fn is_promoted(self) -> bool {
         matches!(self, ScalarType::Int(8 | 16) | ScalarType::UInt(8 | 16))
+    }
+
+    /// Whether C has no type for it that every compiler knows: software converts.
+    pub(super) fn is_half(self) -> bool {
+        matches!(self, ScalarType::Float(16) | ScalarType::BFloat)
+    }
+
+    /// What the names of the functions begin with that convert this type and its bits; `None` for a type that is its bits.
+    pub(super) fn converter(self) -> Option<Converter> {
+        Some(match self {
+            ScalarType::Float(16) => Converter::F16,
+            ScalarType::BFloat => Converter::Bf16,
+            ScalarType::Float(32) => Converter::F32,
+            ScalarType::Float(64) => Converter::F64,
+            _ => return None,
+        })
+    }
+
+    /// How many bits it has in memory.
+    pub(super) fn bits(self) -> Option<u8> {
+        match self {
+            ScalarType::Bool => Some(8),
+            ScalarType::Int(bits) | ScalarType::UInt(bits) | ScalarType::Float(bits) => Some(bits),
+            ScalarType::BFloat => Some(16),
+            ScalarType::Handle | ScalarType::Void => None,
+        }
     }
 
     /// An integer of this type.
@@ -90,6 +144,13 @@ impl ScalarType {
 
     /// A number with a fraction, of this type: the shortest text that reads back as the same.
     pub(super) fn fraction(self, value: f64) -> String {
+        // A literal of C is rounded to a `float`, and a second time is once too often.
+        let value = match self {
+            _ if !value.is_finite() => value,
+            ScalarType::Float(16) => rounded(value, 2f64.powi(-10), 2f64.powi(-14), 65536.0),
+            ScalarType::BFloat => rounded(value, 2f64.powi(-7), 2f64.powi(-126), 2f64.powi(128)),
+            _ => value,
+        };
         let suffix = if self == ScalarType::Float(64) {
             ""
         } else {
@@ -112,6 +173,19 @@ impl ScalarType {
         } else {
             text
         }
+    }
+}
+
+/// The closest number of a type with `epsilon` between 1 and the next, of two the even one; `least` is its smallest with all bits, and from
+/// `end` on it has none.
+fn rounded(value: f64, epsilon: f64, least: f64, end: f64) -> f64 {
+    // The power of 2 that is not above the number.
+    let power = f64::from_bits(value.abs().to_bits() & 0x7ff0_0000_0000_0000);
+    let unit = power.max(least) * epsilon;
+    let rounded = (value / unit).round_ties_even() * unit;
+    match rounded.abs() < end {
+        true => rounded,
+        false => f64::INFINITY.copysign(value),
     }
 }
 
@@ -138,4 +212,46 @@ pub(super) fn identifier(name: &str) -> String {
         out.insert(0, 'v');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ScalarType;
+
+    #[test]
+    fn literals_of_16_bits_are_rounded_once() {
+        let half = |value| ScalarType::Float(16).fraction(value);
+        assert_eq!(half(0.1), "9.99755859375e-2f");
+        // Half way between 1 and the next is 1; what is more by less than a `float` can state is the next.
+        assert_eq!(half(1.0 + 2f64.powi(-11)), "1e0f");
+        assert_eq!(
+            half(1.0 + 2f64.powi(-11) + 2f64.powi(-40)),
+            "1.0009765625e0f"
+        );
+        assert_eq!(half(65519.0), "6.5504e4f");
+        assert_eq!(half(-65520.0), "(-INFINITY)");
+        assert_eq!(half(2f64.powi(-25)), "0e0f");
+        assert_eq!(half(3.0 * 2f64.powi(-25)), format!("{:e}f", 2f64.powi(-23)));
+        assert_eq!(half(f64::NAN), "NAN");
+        assert_eq!(ScalarType::BFloat.fraction(1.0 / 3.0), "3.33984375e-1f");
+        assert_eq!(ScalarType::Float(32).fraction(0.1), "1e-1f");
+    }
+
+    #[test]
+    fn vectors_have_a_type_for_each_lane() {
+        let of = ScalarType::of_lanes;
+        assert_eq!(of("float32x4"), Some((ScalarType::Float(32), 4)));
+        assert_eq!(of("bfloat16x2"), Some((ScalarType::BFloat, 2)));
+        assert_eq!(of("bool"), Some((ScalarType::Bool, 1)));
+        for unknown in [
+            "x4",
+            "float32x0",
+            "float32x1",
+            "float32xvscalex4",
+            "float32x70000",
+            "e4m3x2",
+        ] {
+            assert_eq!(of(unknown), None, "{unknown}");
+        }
+    }
 }

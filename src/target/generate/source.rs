@@ -52,6 +52,7 @@ pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, 
     for holder in writer.called.values() {
         source.push_str(&format!("static void* {holder} = NULL;\n"));
     }
+    source.push_str(&writer.conversions());
     source.push_str(&writer.out);
     if let Some(symbol) = entry {
         source.push_str(&abi.entry(symbol));
@@ -83,7 +84,7 @@ pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode
         .iter()
         .map(super::registry::KernelInfo::form)
         .collect();
-    let source = [TYPES, &writer.out].concat();
+    let source = [TYPES, &writer.conversions(), &writer.out].concat();
     let payload = Payload::from_json(&json!({
         "kind": "opencl", "format": "cl", "functions": functions, "source": source,
     }))?;
@@ -104,10 +105,14 @@ impl CWriter<'_> {
         let mut parameters = Vec::new();
         for var in graph.list(function.node, "params") {
             let dtype = self.dtype(*var)?;
+            if dtype.is_half() {
+                // A runtime packs it as a number of 64 bits, or not at all: which, no release documents.
+                return Err(self.unsupported(*var, " as a parameter of 16 bits"));
+            }
             let name = self.declare(*var);
             parameters.push(match self.place {
                 CodePlace::Kernel if dtype == ScalarType::Handle => {
-                    let element = self.pointed(*var)?.c_name();
+                    let element = self.pointed(*var)?.memory_name();
                     let space = "__global ";
                     self.names.insert(
                         *var,
@@ -148,7 +153,8 @@ impl CWriter<'_> {
         let element = typed.and_then(|typed| graph.child(typed, "element_type"));
         let dtype = element.and_then(|element| graph.text(element, "dtype"));
         let dtype = dtype
-            .and_then(ScalarType::of)
+            .and_then(ScalarType::of_lanes)
+            .map(|(lane, _)| lane)
             .filter(|dtype| *dtype != ScalarType::Void);
         dtype.ok_or_else(|| self.unsupported(var, " as an address of nothing known"))
     }

@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::scalar::{ScalarType, quoted};
+use super::scalar::quoted;
 use super::writer::{CName, CWriter, CodePlace};
 use crate::rule::Violation;
 
@@ -47,8 +47,13 @@ impl CWriter<'_> {
             }
             "Bind" | "LetStmt" => {
                 let var = self.graph.required(at, "var")?;
-                let dtype = self.dtype(var)?;
                 let stated = self.graph.required(at, "value")?;
+                let form = self.vector_type(var)?;
+                if form.1 != 1 {
+                    self.vector_binding(var, stated, form)?;
+                    return Ok(self.graph.child(at, "body"));
+                }
+                let dtype = form.0;
                 let value = match self.within("value", |writer| writer.packed_result(stated))? {
                     Some(answer) => answer,
                     None => self.operand(at, "value")?.text,
@@ -80,10 +85,17 @@ impl CWriter<'_> {
                 return Ok(None);
             }
             "IfThenElse" => self.branches(at)?,
-            "BufferStore" => {
-                let place = self.element(at)?;
-                let value = self.operand(at, "value")?.text;
-                self.line(&format!("{place} = {value};"));
+            "BufferStore" | "Store" => {
+                let value = self.graph.required(at, "value")?;
+                match self.vector_type(value)? {
+                    (_, 1) => {
+                        let (place, dtype) = self.element(at)?;
+                        let value = self.operand(at, "value")?.text;
+                        let value = self.stored(&value, dtype);
+                        self.line(&format!("{place} = {value};"));
+                    }
+                    form => self.vector_store(at, value, form)?,
+                }
             }
             "Evaluate" => {
                 let value = self.graph.required(at, "value")?;
@@ -182,14 +194,9 @@ impl CWriter<'_> {
                 .filter(|all| *all > 0);
             count = all.ok_or_else(|| self.unsupported(at, " of a size that is not constant"))?;
         }
-        let dtype = match self.graph.child(form, "dtype") {
-            Some(dtype) => self.graph.text(dtype, "dtype"),
-            None => self.graph.text(form, "dtype"),
-        };
-        let dtype = dtype
-            .and_then(ScalarType::of)
-            .filter(|dtype| *dtype != ScalarType::Void);
-        let dtype = dtype.ok_or_else(|| self.unsupported(at, " of that type"))?;
+        let (dtype, lanes) = self.memory_type(form)?;
+        let all = count.checked_mul(lanes.into());
+        let count = all.ok_or_else(|| self.unsupported(at, " of a size that is not known"))?;
         let shared = self.scope(var, form).starts_with("shared");
         let name = self.declare(var);
         let space = if shared && self.place == CodePlace::Kernel {
@@ -204,7 +211,7 @@ impl CWriter<'_> {
                 space,
             },
         );
-        self.line(&format!("{space}{} {name}[{count}];", dtype.c_name()));
+        self.line(&format!("{space}{} {name}[{count}];", dtype.memory_name()));
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! What expressions and statements are written with: names, the text so far, and where in the function the writer is.
 
 use super::abi::Abi;
+use super::half::Converter;
 use super::ir::IrGraph;
 use super::scalar::{ScalarType, identifier};
 use super::{TGT_88, TGT_89};
@@ -14,6 +15,9 @@ const DEPTH: usize = 200;
 const NODES: usize = 1 << 20;
 /// How many bytes an expression may have (TGT-89).
 const EXPRESSION: usize = 1 << 18;
+
+/// The variable that counts the lanes of a vector.
+pub(super) const LANE: &str = "lane";
 
 /// Where the code runs, as far as the text depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,10 @@ pub(super) struct CWriter<'a> {
     nodes: usize,
     /// Functions that are called by name, with what holds each: found once, kept for the next call.
     pub(super) called: BTreeMap<String, String>,
+    /// The functions for bits of fractions that the text calls.
+    pub(super) converters: BTreeSet<Converter>,
+    /// How many lanes the vectors have of which [`LANE`] is one; 1 outside of any.
+    pub(super) lanes: u16,
 }
 
 impl<'a> CWriter<'a> {
@@ -68,6 +76,8 @@ impl<'a> CWriter<'a> {
             path: Vec::new(),
             nodes: 0,
             called: BTreeMap::new(),
+            converters: BTreeSet::new(),
+            lanes: 1,
         }
     }
 
@@ -185,7 +195,7 @@ impl<'a> CWriter<'a> {
         head: &str,
         body: impl FnOnce(&mut Self) -> Result<(), Violation>,
     ) -> Result<(), Violation> {
-        self.line(&format!("{head} {{"));
+        self.line(format!("{head} {{").trim_start());
         self.indent = self.indent.saturating_add(1);
         let done = body(self);
         self.indent = self.indent.saturating_sub(1);
@@ -202,7 +212,7 @@ const RESERVED: &[&str] = &[
     "union", "unsigned", "void", "volatile", "while", "main", "kernel", "global", "local", "half",
     "bool", "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "signgam", "exp", "log", "pow", "sqrt",
     "erf", "tanh", "floor", "ceil", "round", "fabs", "min", "max", "NULL", "NAN", "INFINITY",
-    "parts",
+    "parts", "lane", "lanes",
 ];
 
 /// TGT-89: not by a check that can be switched off, since without it the text of a small graph has no end.
