@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the TVM that this Python has makes of targets: every kind, every option, every tag, and texts and objects by chance.
 
-    observe.py OUT [--seed N] [--count N]
+    observe.py OUT [--seed N] [--count N] [--every]
 
 Shares no code with the library: options come from the registry of the release, and all else from a list of oddities below.
 """
@@ -65,10 +65,16 @@ def seen(given):
 
 
 def options_of(kind):
-    found = tvm.get_global_func("target.ListTargetKindOptionsFromName", allow_missing=True)
-    if found is None:
-        return {str(k): str(v) for k, v in tvm.target.Target.list_kinds and []}
-    return {str(key): str(of) for key, of in found(kind).items()}
+    if kind not in OPTIONS:
+        found = tvm.get_global_func("target.ListTargetKindOptionsFromName", allow_missing=True)
+        if found is None:
+            # Up to 0.9 it takes a kind, and a target has one.
+            found = lambda kind: tvm.get_global_func("target.ListTargetKindOptions")(tvm.target.Target(kind).kind)
+        OPTIONS[kind] = {str(key): str(of) for key, of in found(kind).items()}
+    return OPTIONS[kind]
+
+
+OPTIONS = {}
 
 
 def family(name):
@@ -121,11 +127,26 @@ def config(chance, kinds):
     return made
 
 
+def every(kind):
+    """What is wrong with an option, or with all of them, in both forms: each kind has its own table, and parsers look before it does."""
+    texts = ["-nope=1", "-nope", "nope", "-", "--", "-=1", "-kind=c", "-keys", "-keys=", "-keys=a,b", "-keys=a -keys=b", "-device=foo", "-host=nope", "-host=", "-tag=t"]
+    configs = [{"nope": 1}, {"kind": 1}, {"keys": "a"}, {"keys": [1]}, {"keys": []}, {"keys": ["a", "a"]}, {"device": "foo"}, {"device": 1}]
+    configs += [{"tag": 1}, {"tag": "t"}, {"host": 1}, {"host": "nope"}, {"host": {"nope": 1}}, {"host": {"kind": "c", "host": {"kind": "c", "x": 1}}}]
+    wrong = {"int": ["abc", "", "'", "99999999999", "-5"], "bool": ["abc", "2", "yes"], "str": ["' '", "'a", "a=b"], "list": ["a,,b", "'a,b", ","], "target": ["nope", "''"]}
+    for name, of in sorted(options_of(kind).items()):
+        if name in ("from_device", "kind"):
+            continue
+        texts += [f"-{name}={text}" for text in wrong[family(of)]] + [f"-{name}=1 -{name}=1", f"-{name}"]
+        configs += [{name: wrong} for wrong in ([], {}, {"a": 1}, 2.5, True, "a", 1, [["a"]]) if not (name == "host" and wrong == {"a": 1})]
+    return [f"{kind} {text}" for text in texts] + [{"kind": kind, **config} for config in configs]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--every", action="store_true", help="what is wrong with each option of each kind, besides")
     args = parser.parse_args()
     chance = random.Random(args.seed)
     kinds = sorted(str(kind) for kind in tvm.get_global_func("target.ListTargetKinds")())
@@ -143,6 +164,8 @@ def main():
         inputs.append(" ".join([kind, *words]))
     inputs += [config(chance, kinds) for _ in range(args.count)]
     inputs += [json.dumps(config(chance, kinds)) for _ in range(args.count // 5)]
+    if args.every:
+        inputs += [wrong for kind in kinds for wrong in every(kind)]
     triple = plain(exported(tvm.target.Target("llvm"))).get("mtriple", "")
     listed = {kind: {"options": options_of(kind)} for kind in kinds}
     head = {"version": tvm.__version__, "minor": MINOR, "triple": triple, "tags": tags, "kinds": listed}

@@ -194,38 +194,74 @@ fn our_loader_runs_what_we_export_for_every_layout() {
     }
 }
 
-#[test]
-fn a_system_library_with_a_prefix_is_found_by_the_wheel() {
-    let Ok(python) = std::env::var("TVMSPEC_PYTHON") else {
-        return skipped("TVMSPEC_PYTHON names no Python");
+/// A release, by the variable that names its Python; C of its function, how a library of the system announces it there, and how it is found.
+struct Era {
+    variable: &'static str,
+    release: Release,
+    function: fn(&str, i64) -> String,
+    announce: &'static str,
+    script: &'static str,
+}
+
+/// A system library with a prefix is found by it, with its tree.
+fn system_library(era: &Era) {
+    let Ok(python) = std::env::var(era.variable) else {
+        return skipped(format_args!("{} names no Python", era.variable));
     };
     let folder = tempfile::tempdir().unwrap();
-    let register = "int TVMFFIEnvModRegisterSystemLibSymbol(const char*, void*);\n\
-                    __attribute__((constructor)) static void announce(void) {\n\
-                      TVMFFIEnvModRegisterSystemLibSymbol(\"__tvm_ffi_ours_one\", (void*)__tvm_ffi_one);\n}\n";
-    let code = new_function("one", 1) + register;
+    let code = (era.function)("one", 1)
+        + era.announce
+        + "__attribute__((constructor)) static void announce(void) { ANNOUNCE; }\n";
     let modules = [host(code, &[1]), constants(&[])];
-    let naming = Naming::system(Release::of(27), "ours_").unwrap();
+    let naming = Naming::system(era.release, "ours_").unwrap();
     let plan = plan(&modules, &naming, Algorithm::V0_8, Target::host()).unwrap();
     let path = folder.path().join("system.so");
     pack::export(&plan, &path, &LinkOptions::default()).unwrap();
-    let script = "
-import sys, ctypes, tvm, tvm_ffi
-ctypes.CDLL(sys.argv[1])
-m = tvm_ffi.system_lib('ours_')
-print(m.kind, [c.kind for c in m.imports], m['one'](20, 300))
-";
     let output = Command::new(&python)
-        .args(["-c", script])
+        .args(["-c", era.script])
         .arg(&path)
         .output()
         .unwrap();
     let words = String::from_utf8_lossy(&output.stderr);
     if words.contains("No module named") {
-        return skipped("TVMSPEC_PYTHON names no Python with TVM");
+        return skipped(format_args!("{} names no Python with TVM", era.variable));
     }
     let printed = String::from_utf8_lossy(&output.stdout);
     assert_eq!(printed.trim(), "library ['const_loader'] 321", "{words}");
+}
+
+#[test]
+fn a_system_library_with_a_prefix_is_found_by_the_wheel() {
+    system_library(&Era {
+        variable: "TVMSPEC_PYTHON",
+        release: Release::of(27),
+        function: new_function,
+        announce: "int TVMFFIEnvModRegisterSystemLibSymbol(const char*, void*);\n\
+                   #define ANNOUNCE TVMFFIEnvModRegisterSystemLibSymbol(\"__tvm_ffi_ours_one\", (void*)__tvm_ffi_one)\n",
+        script: "
+import sys, ctypes, tvm, tvm_ffi
+ctypes.CDLL(sys.argv[1])
+m = tvm_ffi.system_lib('ours_')
+print(m.kind, [c.kind for c in m.imports], m['one'](20, 300))
+",
+    });
+}
+
+#[test]
+fn a_system_library_with_a_prefix_is_found_by_the_package_of_0_16() {
+    system_library(&Era {
+        variable: "TVMSPEC_PYTHON_0_16",
+        release: Release::of(16),
+        function: old_function,
+        announce: "int TVMBackendRegisterSystemLibSymbol(const char*, void*);\n\
+                   #define ANNOUNCE TVMBackendRegisterSystemLibSymbol(\"ours_one\", (void*)one)\n",
+        script: "
+import sys, ctypes, tvm
+ctypes.CDLL(sys.argv[1])
+m = tvm.runtime.system_lib('ours_')
+print(m.type_key, [c.type_key for c in m.imported_modules], m['one'](20, 300))
+",
+    });
 }
 
 #[test]

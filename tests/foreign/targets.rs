@@ -1,6 +1,8 @@
-//! Targets as real releases read them, now: every kind, every option, every tag, and 700 texts and objects each by chance.
+//! Targets as real releases read them, now: every kind, every option, every tag, what is wrong with each option in both forms, and 700 texts
+//! and objects each by chance.
 //!
-//! `TVMSPEC_PYTHON` is a Python with TVM; `TVMSPEC_PYTHON_0_16` one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0.
+//! `TVMSPEC_PYTHON` is a Python with TVM; `TVMSPEC_PYTHON_0_16` one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0;
+//! `TVMSPEC_PYTHON_0_8_COMPILER` one with 0.8.0 and the compiler's library, which may be built without LLVM.
 
 #[path = "../support/targets.rs"]
 mod observed;
@@ -24,7 +26,7 @@ fn seen_by(variable: &str, seed: u64) -> Option<Value> {
     let ran = Command::new(python)
         .arg(script)
         .arg(&out)
-        .args(["--count", "700", "--seed", &seed.to_string()])
+        .args(["--every", "--count", "700", "--seed", &seed.to_string()])
         .current_dir(folder.path())
         .output()
         .expect("Python runs");
@@ -100,4 +102,12 @@ fn the_package_of_0_16_dev0_reads_targets_as_we_do() {
         return skipped("TVMSPEC_PYTHON_0_16 names no Python with TVM 0.16.dev0");
     };
     hold(&observed, Release::of(15), &observed::FORKED);
+}
+
+#[test]
+fn the_compiler_of_0_8_reads_targets_as_we_do() {
+    let Some(observed) = seen_by("TVMSPEC_PYTHON_0_8_COMPILER", 7) else {
+        return skipped("TVMSPEC_PYTHON_0_8_COMPILER names no Python with TVM 0.8.0");
+    };
+    hold(&observed, Release::of(8), &[]);
 }

@@ -42,6 +42,11 @@ fn targets_of_0_27_are_read_as_the_release_does() {
     ));
 }
 
+#[test]
+fn targets_of_0_8_are_read_as_the_release_does() {
+    assert_equal(&observed::compare(&golden("0.8.json"), Release::of(8), &[]));
+}
+
 /// The package is a vendor's 0.16.dev0, from before the changes that 0.16 brought to targets: TGT-54 and two options of `llvm`.
 #[test]
 fn targets_of_0_15_are_read_as_the_package_does() {

@@ -44,6 +44,11 @@ pub(crate) fn compare(observed: &Value, release: Release, forked: &[&str]) -> Co
         if forked.iter().any(|part| given.to_string().contains(part)) {
             continue;
         }
+        // `from_device` asks a driver, where the machine has one: what that answers is none of the text.
+        let machine = theirs["error"].as_str().unwrap_or_default();
+        if machine.contains("Requested reading the parameters") {
+            continue;
+        }
         let ours = match given {
             Value::String(text) => targets.read(text),
             other => targets.read_config(other.as_object().expect("an object")),
@@ -119,6 +124,10 @@ fn message_differs(ours: &str, theirs: &str) -> Option<String> {
     }
     // TGT-04: a parser that runs before types are checked has a text of its own for them.
     if theirs.contains("Downcast from") && ours.contains("Expects type") {
+        return None;
+    }
+    // TGT-28: up to 0.9 C++'s own words for a text that ends before it begins.
+    if theirs.contains("substr: __pos") && ours.contains("into type \"String\"") {
         return None;
     }
     let mut core = ours;
