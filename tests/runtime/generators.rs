@@ -1,5 +1,5 @@
 //! Code of the generators of this crate, compiled, loaded and run: modules that real releases lowered, with the numbers that their own
-//! builds compute.
+//! builds compute, and NumPy for 0.8.
 #![cfg(all(feature = "runtime", target_os = "linux", target_arch = "x86_64"))]
 
 #[cfg(feature = "opencl")]
@@ -186,6 +186,11 @@ fn run_all(release: &str, least: usize) {
 #[test]
 fn modules_of_0_27_compute_the_same() {
     run_all("0.27", 40);
+}
+
+#[test]
+fn modules_of_0_8_compute_the_same() {
+    run_all("0.8", 28);
 }
 
 #[test]
