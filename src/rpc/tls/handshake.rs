@@ -68,7 +68,7 @@ pub fn connect(
         if let Some(token) = token.filter(|_| stream.protocol().as_deref() == Some(WITH_TOKEN)) {
             token.write(&mut stream)?;
         }
-        Bounded(&mut stream, deadline).read_exact(&mut admitted)
+        DeadlineReader(&mut stream, deadline).read_exact(&mut admitted)
     };
     begin().map_err(|error| end.failed(Stopped::behind(error)))?;
     match admitted {
@@ -104,7 +104,7 @@ pub fn accept(
         return Err(RPC_110.rejected(Kind::Unsupported, message).into());
     }
     if let Some(token) = token {
-        let same = token.read_same(&mut Bounded(&mut stream, deadline));
+        let same = token.read_same(&mut DeadlineReader(&mut stream, deadline));
         let same = same.map_err(|error| end.failed(Stopped::behind(error)))?;
         if !same {
             // The client need not read it.
@@ -207,9 +207,9 @@ fn unusable(error: &rustls::Error) -> Error {
 }
 
 /// Reads until a deadline, which a peer that writes byte by byte does not put off.
-struct Bounded<'a>(&'a mut TlsStream, Instant);
+struct DeadlineReader<'a>(&'a mut TlsStream, Instant);
 
-impl Read for Bounded<'_> {
+impl Read for DeadlineReader<'_> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.0.bound(self.1)?;
         self.0.read(room)
