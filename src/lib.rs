@@ -43,6 +43,7 @@
 //! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is looked for when the program runs | 37 |
 //! | `rpc` | the server's half of the protocol between processes, over sockets, and a tracker | 25 |
 //! | `tls` | a tunnel around that protocol, between two ends of this crate | 35 |
+//! | `target` | targets, code generators and exports for C: `tvmspec_target_read`, `tvmspec_export` | 25 |
 //! | `suite` | the conformance suite: cases, adapters, reports, golden files | 52 |
 //! | `cli` | the command line | 84 |
 //! | `cxx` | the C++ symbols of `libtvm_ffi.so`, for a C library that takes its place | 25 |
@@ -112,11 +113,10 @@ mod formats {
     pub mod examine;
     pub mod import_tree;
     pub mod payload;
-    pub mod target;
     pub mod tensor;
     pub mod wire;
 }
-pub use formats::{blob, examine, import_tree, payload, target, tensor, wire};
+pub use formats::{blob, examine, import_tree, payload, tensor, wire};
 
 #[cfg(feature = "runtime")]
 pub mod module;
@@ -130,6 +130,8 @@ pub mod device;
 pub mod graph;
 
 pub mod rpc;
+
+pub mod target;
 
 pub mod vm;
 

@@ -3,14 +3,19 @@
 use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::release::Release;
 use crate::rule::Findings;
-use crate::target::{Generators, HostMachine, LoweredModule, Target, TargetConfig, Targets};
+use crate::target::{
+    Generators, HostMachine, LoweredModule, Target, TargetConfig, TargetKind, Targets, current,
+    enter_scope, exit_scope,
+};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Every operation of this chapter.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "target.read",
-        help: "`value`: a text or an object that names a target; `release`; `machine`: {`triple`, `cuda_arch`, `rocm_arch`}; `tags`: {name: object} defined besides; returns the target",
+        help: "`value`: a text or an object that names a target; `release`; `machine`: {`triple`, `cuda_arch`, `rocm_arch`, `cpu`, `devices`}; `tags`: {name: object}, `kinds`: defined besides; returns the target",
         run: Handler::Here(read),
     },
     Op {
@@ -22,6 +27,16 @@ pub(crate) const OPS: &[Op] = &[
         name: "target.tag",
         help: "`value`: an object; `name`, `replace`: defines it as a tag of `release`; returns the target",
         run: Handler::Here(tag),
+    },
+    Op {
+        name: "target.detect",
+        help: "`value`: {name: what the device answers}; `device`: the name of its type; `release`, `machine`: returns the target of the device",
+        run: Handler::Here(detect),
+    },
+    Op {
+        name: "target.scopes",
+        help: "`value`: steps, [\"enter\", name, target], [\"exit\", name], [\"current\"], [\"elsewhere\"], on one thread; returns for each null, the kind of the current target, or the rule that rejects the step",
+        run: Handler::Here(scopes),
     },
     Op {
         name: "target.generate",
@@ -47,6 +62,64 @@ fn tag(args: &Value) -> Result<Answer, OpError> {
     let replace = args.get("replace").and_then(Value::as_bool) == Some(true);
     let target = targets.add_tag(name, object(args.get("value"))?, replace)?;
     Ok(Answer::new(form(&target), Findings::default()))
+}
+
+fn detect(args: &Value) -> Result<Answer, OpError> {
+    let answers = object(args.get("value"))?;
+    let name = args
+        .get("device")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let answer = |question: &str| answers.get(question).cloned().unwrap_or_default();
+    let target = targets(args)?.detect(name, 0, &answer)?;
+    Ok(Answer::new(form(&target), Findings::default()))
+}
+
+/// Each step on a thread of its own, which ends with the scopes that it left open.
+fn scopes(args: &Value) -> Result<Answer, OpError> {
+    let targets = targets(args)?;
+    let steps = args
+        .get("value")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let all = move || -> Result<Vec<Value>, OpError> {
+        let mut named: BTreeMap<String, Arc<Target>> = BTreeMap::new();
+        let mut results = Vec::new();
+        for step in &steps {
+            let word = |at: usize| step.get(at).and_then(Value::as_str).unwrap_or_default();
+            let known = named.get(word(1)).cloned();
+            let done = match (word(0), known) {
+                ("enter", Some(target)) => {
+                    enter_scope(target);
+                    Ok(Value::Null)
+                }
+                ("enter", None) => {
+                    let target = Arc::new(targets.read(word(2))?);
+                    enter_scope(target.clone());
+                    named.insert(word(1).into(), target);
+                    Ok(Value::Null)
+                }
+                ("exit", Some(target)) => exit_scope(&target).map(|()| Value::Null),
+                ("current", _) => current().map(|target| target.kind.clone().into()),
+                ("elsewhere", _) => {
+                    let there = std::thread::spawn(current).join();
+                    there
+                        .unwrap_or_else(|_| current())
+                        .map(|target| target.kind.clone().into())
+                }
+                _ => return Err(OpError::Unsupported(format!("the step {step}"))),
+            };
+            results.push(done.unwrap_or_else(
+                |broken| json!({"reject": broken.kind().name(), "rule": broken.rule().id()}),
+            ));
+        }
+        Ok(results)
+    };
+    let results = std::thread::spawn(all).join();
+    let results =
+        results.unwrap_or_else(|_| Err(OpError::Unsupported("a step panicked".into())))?;
+    Ok(Answer::new(results.into(), Findings::default()))
 }
 
 fn generate(args: &Value) -> Result<Answer, OpError> {
@@ -99,8 +172,18 @@ fn targets(args: &Value) -> Result<Targets, OpError> {
             triple: text("triple").unwrap_or_default(),
             cuda_arch: text("cuda_arch"),
             rocm_arch: text("rocm_arch"),
+            cpu: text("cpu"),
+            devices: devices(machine)?,
         },
     );
+    for kind in args
+        .get("kinds")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        targets.register(TargetKind::from_json(kind)?);
+    }
     for (name, config) in args
         .get("tags")
         .and_then(Value::as_object)
@@ -111,6 +194,26 @@ fn targets(args: &Value) -> Result<Targets, OpError> {
         let _ = targets.add_tag(name, object(Some(config))?, true);
     }
     Ok(targets)
+}
+
+/// What devices answer, by the numbers of their types.
+fn devices(machine: &Value) -> Result<BTreeMap<i64, Vec<TargetConfig>>, OpError> {
+    let mut devices = BTreeMap::new();
+    for (number, answers) in machine
+        .get("devices")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let number = number
+            .parse()
+            .map_err(|_| OpError::Unsupported(format!("the device type {number}")))?;
+        let answers = answers.as_array().into_iter().flatten();
+        let answers: Result<Vec<TargetConfig>, OpError> =
+            answers.map(|answers| object(Some(answers))).collect();
+        devices.insert(number, answers?);
+    }
+    Ok(devices)
 }
 
 fn object(value: Option<&Value>) -> Result<TargetConfig, OpError> {

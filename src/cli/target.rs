@@ -3,21 +3,32 @@
 use super::{CliError, Exit, output};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use tvmspec::device::Device;
 use tvmspec::release::{Release, Releases};
 use tvmspec::rule::Violation;
-use tvmspec::target::{HostMachine, Target, Targets};
+use tvmspec::target::{HostMachine, Target, Targets, device_target, local_machine};
 
 /// Exit code 1 where the release rejects it: the one of --release, otherwise every one.
 #[derive(clap::Args)]
 pub(crate) struct TargetArgs {
     /// A tag, JSON, or a command line: 'cuda -arch=sm_80', '{"kind": "llvm"}'
-    text: String,
+    #[arg(required_unless_present = "from_device")]
+    text: Option<String>,
+    /// The target of a device of this machine instead: cpu:0, cuda:0, opencl:0, vulkan:0, rocm:0
+    #[arg(long, value_name = "DEVICE", conflicts_with = "text")]
+    from_device: Option<String>,
     /// By the rules of this release; otherwise of the newest that accepts it
     #[arg(long)]
     release: Option<Release>,
     /// LLVM's default triple, for targets that state neither triple nor processor
     #[arg(long, default_value = "")]
     triple: String,
+    /// LLVM's name of the processor, for --from-device cpu
+    #[arg(long)]
+    cpu: Option<String>,
+    /// Let the devices of this machine answer: `from_device` in the target, and architectures that it does not state
+    #[arg(long)]
+    ask_devices: bool,
     /// Print JSON: {"release", "target", "device_type", "text", "releases": [{"releases", "target" | "rejected"}]}
     #[arg(long)]
     json: bool,
@@ -30,13 +41,33 @@ type Read = Result<Target, Violation>;
 ///
 /// # Errors
 ///
-/// The output cannot be written.
+/// The text of --from-device is no device; the output cannot be written.
 pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
-    let machine = HostMachine {
-        triple: args.triple,
-        ..HostMachine::default()
+    let device = match &args.from_device {
+        None => None,
+        Some(text) => Some(Device::parse(text).ok_or_else(|| {
+            CliError::new(format!(
+                "{text} is no device; `tvmspec devices` lists what is here"
+            ))
+        })?),
     };
-    let read = |release: Release| Targets::on(release, machine.clone()).read(&args.text);
+    let text = args.text.unwrap_or_default();
+    let read = |release: Release| {
+        let asked = match args.ask_devices {
+            true => local_machine(release),
+            false => HostMachine::default(),
+        };
+        let machine = HostMachine {
+            triple: args.triple.clone(),
+            cpu: args.cpu.clone(),
+            ..asked
+        };
+        let targets = Targets::on(release, machine);
+        match device {
+            Some(device) => device_target(&targets, device),
+            None => targets.read(&text),
+        }
+    };
     let all: Vec<(Release, Read)> = Release::all()
         .map(|release| (release, read(release)))
         .collect();

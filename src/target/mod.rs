@@ -5,12 +5,16 @@
 //! | `format/targets` | [`Targets`]: the kinds and tags of a release; reads what names a target | TGT-09, TGT-20, TGT-30, TGT-70, TGT-71 |
 //! | `format/early` | the command line of 0.2 to 0.6 | TGT-10 .. TGT-14 |
 //! | `format/words` | the command line of 0.7 to 0.23 | TGT-21 .. TGT-29 |
-//! | `format/config` | objects: keys, hosts, types, defaults | TGT-01 .. TGT-09, TGT-40 .. TGT-45 |
+//! | `format/config` | objects: keys, hosts, types, defaults | TGT-01 .. TGT-09, TGT-40 .. TGT-45, TGT-58 |
 //! | `format/parsers` | what the parser of a kind adds and checks | TGT-50 .. TGT-57 |
 //! | `format/message` | the words of what is rejected, as each release has them | |
 //! | `format/render` | [`Target::export`], [`Target::render`] | TGT-60 .. TGT-64 |
-//! | `format/kind_table` | [`TargetKind`], and the tables of all releases, which `golden/target/make.py` writes | |
+//! | `format/kind_table` | [`TargetKind`], and the tables of all releases, which `golden/target/make.py` writes | TGT-15 |
+//! | `format/answers` | what a device answers: options, and whole targets | TGT-58, TGT-59 |
 //! | `generate` | [`Generators`]: a module and a target to code | TGT-80 .. TGT-90 |
+//! | `runtime/machine` | the machine that this runs on, its devices asked | TGT-50, TGT-52, TGT-58, TGT-59 |
+//! | `runtime/registered` | kinds and tags of this process, from any front | TGT-15, TGT-71 |
+//! | `runtime/scope` | the target of a thread | TGT-72, TGT-73 |
 //!
 //! ```
 //! use tvmspec::release::Release;
@@ -45,12 +49,43 @@
 //! # Ok::<(), tvmspec::rule::Violation>(())
 //! ```
 
+/// The formats live together for their lints alone, as those of the crate's root do.
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
 mod format;
+/// What is compiled comes from files: under the lints of the formats.
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
 mod generate;
 mod rules;
+#[cfg(feature = "runtime")]
+mod runtime;
 
 pub use format::{
     HostMachine, KindOption, KindParser, OptionType, Target, TargetConfig, TargetKind, Targets,
 };
 pub use generate::{GeneratedCode, Generator, Generators, KernelInfo, LoweredModule};
 pub use rules::*;
+#[cfg(feature = "runtime")]
+pub use runtime::{
+    TargetScope, current, device_target, enter_scope, exit_scope, local_machine, register_kind,
+    register_tag, registered_targets,
+};

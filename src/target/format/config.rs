@@ -2,7 +2,7 @@
 
 use super::kind_table::{OptionType, TargetKind};
 use super::message::{place, schema_name, type_key, unknown_kind, unknown_option};
-use super::{Target, TargetConfig, Targets};
+use super::{Target, TargetConfig, Targets, answers};
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_02, TGT_04, TGT_07, TGT_41, TGT_42, TGT_43, TGT_45};
 use serde_json::Value;
@@ -48,8 +48,8 @@ impl ConfigReader<'_> {
         )?;
         let kind = self.kind(&config)?;
         // TGT-04: so a parser of 0.10 to 0.23 meets values whose types nothing has checked yet.
-        if let (true, Some(parser)) = (parses_first, kind.parser) {
-            config = parser(config, self.targets)?;
+        if let (true, Some(parser)) = (parses_first, &kind.parser) {
+            config = parser.apply(config, self.targets)?;
         }
         config.shift_remove("kind");
         let tag = match config.shift_remove("tag") {
@@ -75,15 +75,19 @@ impl ConfigReader<'_> {
             attrs.insert(name, value);
         }
         // TGT-60: an instruction to the reader, which a target that is read again must not repeat.
-        attrs.shift_remove("from_device");
+        let from = attrs.shift_remove("from_device");
+        // TGT-58: before the defaults, so that the device decides wherever the user does not.
+        if let Some(id) = from.as_ref().and_then(Value::as_i64) {
+            answers::fill(self.targets, &kind, id, &mut attrs)?;
+        }
         for option in &kind.options {
             if let (Some(default), false) = (&option.default, attrs.contains_key(&option.name)) {
                 attrs.insert(option.name.clone(), self.default_of(default));
             }
         }
         // TGT-51, TGT-52: up to 0.9 a parser sees options alone, with defaults, and neither keys nor kind.
-        if let (false, Some(parser)) = (parses_first, kind.parser) {
-            attrs = parser(attrs, self.targets)?;
+        if let (false, Some(parser)) = (parses_first, &kind.parser) {
+            attrs = parser.apply(attrs, self.targets)?;
         }
         Ok(self.target(&kind, tag, keys, host, attrs))
     }
@@ -120,8 +124,8 @@ impl ConfigReader<'_> {
             return Err(unknown_option(self.targets.release, &kind, name));
         }
         // TGT-56, TGT-57: behind the defaults, from which a parser of 0.24 and later computes features.
-        if let Some(parser) = kind.parser {
-            resolved = parser(resolved, self.targets)?;
+        if let Some(parser) = &kind.parser {
+            resolved = parser.apply(resolved, self.targets)?;
         }
         for (name, value) in features {
             // TGT-44: what the parser states of the machine counts more than what was exported.
@@ -134,7 +138,11 @@ impl ConfigReader<'_> {
         let keys = self.keys(&kind, stated, resolved.get("device"))?;
         // The schema declares both as options, but neither is one of the target.
         resolved.shift_remove("kind");
-        resolved.shift_remove("from_device");
+        let from = resolved.shift_remove("from_device");
+        // TGT-58: behind the defaults, which a device no longer overrides; a negative number asks none.
+        if let Some(id) = from.as_ref().and_then(Value::as_i64).filter(|id| *id >= 0) {
+            answers::fill(self.targets, &kind, id, &mut resolved)?;
+        }
         Ok(self.target(&kind, tag.unwrap_or_default(), keys, host, resolved))
     }
 

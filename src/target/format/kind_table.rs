@@ -1,7 +1,10 @@
 //! Kinds: what a release declares, read from the tables that `golden/target/make.py` writes.
 
 use super::parsers::{KindParser, built_in};
+use super::{TargetConfig, Targets};
 use crate::release::Release;
+use crate::rule::{Kind, Violation};
+use crate::target::TGT_15;
 use serde_json::Value;
 
 /// Kinds of all releases, one a line, their options below.
@@ -113,9 +116,66 @@ impl TargetKind {
     /// With this parser, which a target of the kind goes through: before its options are checked in 0.10 to 0.23, after it in all other
     /// releases.
     #[must_use]
-    pub fn parser(mut self, parser: KindParser) -> TargetKind {
-        self.parser = Some(parser);
+    pub fn parser(
+        mut self,
+        parser: impl Fn(TargetConfig, &Targets) -> Result<TargetConfig, Violation>
+        + Send
+        + Sync
+        + 'static,
+    ) -> TargetKind {
+        self.parser = Some(KindParser::new(parser));
         self
+    }
+
+    /// The kind that an object describes: `name`, `device_type`, `keys`, and `options`, each with `name`, `type` (`int`, `bool`, `str`,
+    /// `target`, `map`, or a list of one of these, as `[str]`) and `default`. All but the first two may be left out.
+    ///
+    /// # Errors
+    ///
+    /// TGT-15: missing where there is no name or no device type, type where a member is of another type, unsupported for a member or a
+    /// type of an option that there is not.
+    pub fn from_json(form: &Value) -> Result<TargetKind, Violation> {
+        let wrong = |kind: Kind, message: String| TGT_15.rejected(kind, message);
+        let typed = |what: &str| wrong(Kind::Type, format!("{what} of a kind has another type"));
+        let known = |object: &TargetConfig, names: &[&str]| {
+            let unknown = object.keys().find(|name| !names.contains(&name.as_str()));
+            let unknown = unknown.cloned().unwrap_or_default();
+            TGT_15.demand(Kind::Unsupported, unknown.is_empty(), || {
+                format!(
+                    "`{unknown}` is no member of a kind; there are {}",
+                    names.join(", ")
+                )
+            })
+        };
+        let object = form.as_object().ok_or_else(|| typed("the form"))?;
+        // A misspelt `options` would otherwise be a kind without any.
+        known(object, &["name", "device_type", "keys", "options"])?;
+        let member = |name: &str| {
+            let found = object.get(name);
+            found.ok_or_else(|| wrong(Kind::Missing, format!("a kind has no `{name}`")))
+        };
+        let name = member("name")?.as_str().ok_or_else(|| typed("`name`"))?;
+        let device_type = member("device_type")?
+            .as_i64()
+            .ok_or_else(|| typed("`device_type`"))?;
+        let mut kind = TargetKind::new(name, device_type);
+        for key in list(object, "keys").ok_or_else(|| typed("`keys`"))? {
+            let key = key.as_str().ok_or_else(|| typed("a key"))?;
+            kind.default_keys.push(key.into());
+        }
+        for option in list(object, "options").ok_or_else(|| typed("`options`"))? {
+            let option = option.as_object().ok_or_else(|| typed("an option"))?;
+            known(option, &["name", "type", "default"])?;
+            let text = |name: &str| option.get(name).and_then(Value::as_str);
+            let (Some(name), Some(of)) = (text("name"), text("type")) else {
+                return Err(typed("`name` or `type` of an option"));
+            };
+            let of = OptionType::of(of).ok_or_else(|| {
+                wrong(Kind::Unsupported, format!("no option has the type `{of}`"))
+            })?;
+            kind = kind.option(name, of, option.get("default").cloned());
+        }
+        Ok(kind)
     }
 
     /// The option of this name.
@@ -135,6 +195,14 @@ impl TargetKind {
     /// The kind of this name in `release`.
     pub(super) fn of(release: Release, name: &str) -> Option<TargetKind> {
         TargetKind::all(release).find(|kind| kind.name == name)
+    }
+}
+
+/// The items of a member that is a list, none where it is left out; `None` where it is of another type.
+fn list<'a>(object: &'a TargetConfig, name: &str) -> Option<&'a [Value]> {
+    match object.get(name) {
+        None => Some(&[]),
+        Some(items) => items.as_array().map(Vec::as_slice),
     }
 }
 

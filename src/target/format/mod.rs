@@ -1,5 +1,6 @@
 //! Text and JSON to targets and back.
 
+mod answers;
 mod config;
 mod early;
 mod kind_table;

@@ -5,9 +5,40 @@ use super::{TargetConfig, Targets};
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_04, TGT_07, TGT_50, TGT_51, TGT_52, TGT_53};
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
-/// What a kind adds to a target and checks of it: takes the members, returns those of the target.
-pub type KindParser = fn(TargetConfig, &Targets) -> Result<TargetConfig, Violation>;
+/// The body of a parser: takes the members, returns those of the target.
+type ParserBody = dyn Fn(TargetConfig, &Targets) -> Result<TargetConfig, Violation> + Send + Sync;
+
+/// What a kind adds to a target and checks of it.
+#[derive(Clone)]
+pub struct KindParser(Arc<ParserBody>);
+
+impl KindParser {
+    /// A parser of this body, which takes the members and returns those of the target.
+    pub fn new(
+        body: impl Fn(TargetConfig, &Targets) -> Result<TargetConfig, Violation> + Send + Sync + 'static,
+    ) -> KindParser {
+        KindParser(Arc::new(body))
+    }
+
+    /// The members of the target that `config` names.
+    pub(super) fn apply(
+        &self,
+        config: TargetConfig,
+        targets: &Targets,
+    ) -> Result<TargetConfig, Violation> {
+        (self.0)(config, targets)
+    }
+}
+
+impl fmt::Debug for KindParser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KindParser")
+    }
+}
 
 /// What a target takes from the machine that it is read on.
 ///
@@ -20,17 +51,22 @@ pub struct HostMachine {
     pub cuda_arch: Option<String>,
     /// The first ROCm device, such as `gfx90a` (TGT-52).
     pub rocm_arch: Option<String>,
+    /// LLVM's name of the processor, such as `skylake` (TGT-59). `None` without LLVM.
+    pub cpu: Option<String>,
+    /// The devices of each device type whose driver is there, in the order of their numbers: what each answers to the names of options
+    /// (TGT-58). A type that is not in it has no driver.
+    pub devices: BTreeMap<i64, Vec<TargetConfig>>,
 }
 
 /// The parser of this name in the table of kinds.
 pub(super) fn built_in(name: &str) -> Option<KindParser> {
     Some(match name {
-        "cuda" => cuda,
-        "nvptx" => nvptx,
-        "rocm" => rocm,
-        "webgpu" => webgpu,
-        "cpu" => cpu,
-        "test" => test,
+        "cuda" => KindParser::new(cuda),
+        "nvptx" => KindParser::new(nvptx),
+        "rocm" => KindParser::new(rocm),
+        "webgpu" => KindParser::new(webgpu),
+        "cpu" => KindParser::new(cpu),
+        "test" => KindParser::new(test),
         _ => return None,
     })
 }
@@ -42,7 +78,14 @@ fn cuda(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Vio
         })?,
         None => {
             // Not checked: what a driver answers is an architecture.
-            let arch = default_cuda_arch(targets);
+            let mut arch = default_cuda_arch(targets);
+            // TGT-50: from Hopper on the code of the compiler is for that architecture alone.
+            let number = arch
+                .strip_prefix("sm_")
+                .and_then(|number| number.parse().ok());
+            if targets.release().minor() >= 25 && number.is_some_and(|number: u32| number >= 90) {
+                arch.push('a');
+            }
             insert(&mut config, "arch", &arch);
         }
     }

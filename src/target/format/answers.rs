@@ -1,0 +1,207 @@
+//! What targets take of a device: options by their names, and whole targets.
+
+use super::kind_table::{OptionType, TargetKind};
+use super::{Target, TargetConfig, Targets};
+use crate::rule::{Kind, Violation};
+use crate::target::{TGT_58, TGT_59};
+use serde_json::{Value, json};
+
+impl Targets {
+    /// The target of the device `name:id`, where `name` is that of its type and `answer` what it answers to the name of an attribute
+    /// (`exist`, `max_threads_per_block`, `warp_size`, ...; DEV-09) or of a target property: null where it has no answer.
+    ///
+    /// ```
+    /// use serde_json::{Value, json};
+    /// use tvmspec::release::Release;
+    /// use tvmspec::target::Targets;
+    ///
+    /// let answer = |name: &str| match name {
+    ///     "exist" => json!(true),
+    ///     "compute_version" => json!("8.6"),
+    ///     "max_threads_per_block" => json!(1024),
+    ///     _ => Value::Null,
+    /// };
+    /// let target = Targets::new(Release::of(27)).detect("cuda", 0, &answer)?;
+    /// assert_eq!((target.kind.as_str(), &target.attrs["arch"]), ("cuda", &json!("sm_86")));
+    /// # Ok::<(), tvmspec::rule::Violation>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// TGT-59: unsupported for a type that the release detects no target of, missing where the device does not exist; what
+    /// [`Targets::read_config`] returns.
+    pub fn detect(
+        &self,
+        name: &str,
+        id: i64,
+        answer: &dyn Fn(&str) -> Value,
+    ) -> Result<Target, Violation> {
+        let minor = self.release.minor();
+        let options = detected(minor, name);
+        TGT_59.demand(Kind::Unsupported, options.is_some(), || {
+            format!("Auto detection for device `{name}` is not supported")
+        })?;
+        let exists = !matches!(answer("exist"), Value::Null | Value::Bool(false))
+            && answer("exist").as_i64() != Some(0);
+        TGT_59.demand(Kind::Missing, exists, || {
+            format!(
+                "Cannot detect device `{name}:{id}`. Please make sure the device and its driver is installed properly, and TVM is \
+                 compiled with the driver"
+            )
+        })?;
+        let kind = if name == "cpu" { "llvm" } else { name };
+        let declared = self.kind(kind);
+        let mut config = TargetConfig::new();
+        config.insert("kind".into(), kind.into());
+        for (option, source) in options.unwrap_or_default() {
+            let value = match source {
+                Source::Fixed(value) => json!(value),
+                Source::Number(value) => json!(value),
+                Source::Answer(question) => answer(question),
+                // `8.6` is `sm_86`: the dots go.
+                Source::Arch => answer("compute_version")
+                    .as_str()
+                    .map_or(Value::Null, |version| {
+                        Value::String(format!("sm_{}", version.replace('.', "")))
+                    }),
+                Source::Triple => self.machine().triple.clone().into(),
+                Source::Cpu => self.machine().cpu.clone().into(),
+            };
+            let of = declared.as_ref().and_then(|kind| kind.find(option));
+            // Here: upstream states None for what the device does not answer, which no option accepts.
+            if let (false, Some(of)) = (value.is_null(), of) {
+                let value = typed(minor, &of.option_type, value);
+                config.insert(option.into(), value);
+            }
+        }
+        self.read_config(&config)
+    }
+}
+
+/// Where the value of an option comes from.
+enum Source {
+    /// This text.
+    Fixed(&'static str),
+    /// This number, which the driver is not asked for.
+    Number(i64),
+    /// The answer to this name.
+    Answer(&'static str),
+    /// The compute version, as an architecture.
+    Arch,
+    /// LLVM's default triple.
+    Triple,
+    /// LLVM's name of the processor.
+    Cpu,
+}
+
+/// TGT-59: the options that a detected target states; `None` for a type that the release does not detect.
+fn detected(minor: u8, name: &str) -> Option<Vec<(&'static str, Source)>> {
+    let limits = |shared: Source| {
+        vec![
+            ("max_shared_memory_per_block", shared),
+            (
+                "max_threads_per_block",
+                Source::Answer("max_threads_per_block"),
+            ),
+            ("thread_warp_size", Source::Answer("warp_size")),
+        ]
+    };
+    let asked = || limits(Source::Answer("max_shared_memory_per_block"));
+    Some(match (name, minor) {
+        (_, ..14) => return None,
+        ("cuda", _) => [asked(), vec![("arch", Source::Arch)]]
+            .into_iter()
+            .flatten()
+            .collect(),
+        // The attribute is of threads on the device, which Metal states per pipeline: upstream writes what all its devices have.
+        ("metal", _) => limits(Source::Number(32768)),
+        ("rocm", _) => {
+            // TGT-59: a slip of 0.14, which its own parser rejects (TGT-52).
+            let triple = if minor < 16 {
+                "amdgcn-and-amdhsa-hcc"
+            } else {
+                "amdgcn-amd-amdhsa-hcc"
+            };
+            [asked(), vec![("mtriple", Source::Fixed(triple))]]
+                .into_iter()
+                .flatten()
+                .collect()
+        }
+        ("opencl", 16..) => asked(),
+        ("vulkan", _) => {
+            let names = [
+                ("supports_float16", 14),
+                ("supports_int8", 14),
+                ("supports_int16", 14),
+                ("supports_16bit_buffer", 14),
+                ("supports_int64", 16),
+                ("supports_8bit_buffer", 17),
+                ("supports_storage_buffer_storage_class", 17),
+            ];
+            let names = names.into_iter().filter(|(_, since)| minor >= *since);
+            asked()
+                .into_iter()
+                .chain(names.map(|(name, _)| (name, Source::Answer(name))))
+                .collect()
+        }
+        ("cpu", 16..) => vec![("mtriple", Source::Triple), ("mcpu", Source::Cpu)],
+        _ => return None,
+    })
+}
+
+/// TGT-58: the options of `attrs` that are not there yet, as device `id` answers them.
+pub(super) fn fill(
+    targets: &Targets,
+    kind: &TargetKind,
+    id: i64,
+    attrs: &mut TargetConfig,
+) -> Result<(), Violation> {
+    // A machine without the driver builds with the defaults: upstream logs that, and goes on.
+    let Some(devices) = targets.machine().devices.get(&kind.device_type) else {
+        return Ok(());
+    };
+    let found = usize::try_from(id).ok().and_then(|id| devices.get(id));
+    TGT_58.demand(Kind::Missing, found.is_some(), || {
+        format!(
+            "Requested reading the parameters for {} from device_id {id}, but device_id {id} doesn't exist.  Using default target \
+             parameters.",
+            kind.name
+        )
+    })?;
+    for option in &kind.options {
+        let answer = found.and_then(|answers| answers.get(&option.name));
+        let Some(answer) = answer.filter(|answer| !answer.is_null()) else {
+            continue;
+        };
+        if attrs.contains_key(&option.name) {
+            continue;
+        }
+        let value = typed(targets.release.minor(), &option.option_type, answer.clone());
+        let fits = match option.option_type {
+            OptionType::Int => value.is_i64(),
+            OptionType::Bool => value.is_boolean() || value.is_i64(),
+            OptionType::Str => value.is_string(),
+            _ => false,
+        };
+        TGT_58.demand(Kind::Type, fits, || {
+            format!(
+                "the device answers {answer} to `{}`, which has another type",
+                option.name
+            )
+        })?;
+        attrs.insert(option.name.clone(), value);
+    }
+    Ok(())
+}
+
+/// An answer as an option of this type holds it (TGT-05): drivers answer 1 for true.
+fn typed(minor: u8, of: &OptionType, answer: Value) -> Value {
+    match (of, &answer) {
+        (OptionType::Bool, Value::Number(number)) if minor >= 18 => {
+            Value::Bool(number.as_i64() != Some(0))
+        }
+        (OptionType::Int, Value::Bool(truth)) => i64::from(*truth).into(),
+        (OptionType::Bool, Value::Bool(truth)) if minor < 18 => i64::from(*truth).into(),
+        _ => answer,
+    }
+}

@@ -1,0 +1,9 @@
+//! The runtime half: devices that are asked, and the targets of threads. It uses the format half, and never the other way round.
+
+mod machine;
+mod registered;
+mod scope;
+
+pub use machine::{device_target, local_machine};
+pub use registered::{register_kind, register_tag, registered_targets};
+pub use scope::{TargetScope, current, enter_scope, exit_scope};

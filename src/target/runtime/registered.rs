@@ -1,0 +1,79 @@
+//! Kinds and tags that the process has besides those of a release: what one front registers, all fronts read.
+
+use super::machine::local_machine;
+use crate::release::Release;
+use crate::rule::Violation;
+use crate::target::{HostMachine, Target, TargetConfig, TargetKind, Targets};
+use std::sync::{PoisonError, RwLock};
+
+/// What was registered, in that order.
+struct Registered {
+    kinds: Vec<TargetKind>,
+    tags: Vec<(String, TargetConfig)>,
+}
+
+static REGISTERED: RwLock<Registered> = RwLock::new(Registered {
+    kinds: Vec::new(),
+    tags: Vec::new(),
+});
+
+/// Registers a kind for this process (TGT-15), in the place of one of its name. It is there in every release.
+///
+/// ```
+/// use tvmspec::release::Release;
+/// use tvmspec::target::{TargetKind, register_kind, registered_targets};
+///
+/// register_kind(TargetKind::new("foo", 12).keys(["foo"]));
+/// let target = registered_targets(Release::of(27), false).read("foo")?;
+/// assert_eq!((target.device_type, target.keys), (12, vec!["foo".to_owned()]));
+/// # Ok::<(), tvmspec::rule::Violation>(())
+/// ```
+pub fn register_kind(kind: TargetKind) {
+    let mut all = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    all.kinds.retain(|old| old.name != kind.name);
+    all.kinds.push(kind);
+}
+
+/// Registers a tag for this process, and returns its target in `release`.
+///
+/// # Errors
+///
+/// As [`Targets::add_tag`]: TGT-71 for a tag of that name of the release or of the process, unless `replace` is set.
+pub fn register_tag(
+    release: Release,
+    name: &str,
+    config: TargetConfig,
+    replace: bool,
+) -> Result<Target, Violation> {
+    // The lock is held: of two threads that define one name, one is second.
+    let mut all = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    let mut targets = all.targets(release, HostMachine::default());
+    let target = targets.add_tag(name, config.clone(), replace)?;
+    all.tags.retain(|(old, _)| old != name);
+    all.tags.push((name.to_owned(), config));
+    Ok(target)
+}
+
+/// The kinds and tags of `release` and of this process. With `ask_devices` on [`local_machine`]; without it no driver is loaded.
+pub fn registered_targets(release: Release, ask_devices: bool) -> Targets {
+    let machine = match ask_devices {
+        true => local_machine(release),
+        false => HostMachine::default(),
+    };
+    let all = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    all.targets(release, machine)
+}
+
+impl Registered {
+    fn targets(&self, release: Release, machine: HostMachine) -> Targets {
+        let mut targets = Targets::on(release, machine);
+        for kind in &self.kinds {
+            targets.register(kind.clone());
+        }
+        for (name, config) in &self.tags {
+            // TGT-71: a tag is defined before it is read, so that one of a kind of another release shows where it is used.
+            let _ = targets.add_tag(name, config.clone(), true);
+        }
+        targets
+    }
+}
