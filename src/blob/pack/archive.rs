@@ -75,7 +75,7 @@ fn pad(all: &mut Vec<u8>) {
 }
 
 /// `bytes` under gzip, without compression: what is packed is object code, and a reader of the system's tar takes it all the same.
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     let chunks = bytes.chunks(usize::from(u16::MAX));
     let last = chunks.len();

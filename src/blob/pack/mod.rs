@@ -7,7 +7,7 @@
 //! | the files of an export: host code and library binary | [`plan()`] | BLOB-70 to BLOB-72 |
 //! | an archive or a text of these files | [`tar()`], [`ExportPlan::c_source`] | BLOB-73, BLOB-74 |
 //! | a library that is there, in the place of its own | [`replace()`] | BLOB-75 |
-//! | a shared library, through the C compiler of the system | `shared`, `export` (feature `runtime`) | |
+//! | a shared library, through the C compiler of the system | `shared`, `export`, `export_job` (feature `runtime`) | |
 //!
 //! The bytes are taken as they are: that they are a blob of the release whose symbol they get is up to the caller.
 
@@ -15,7 +15,10 @@ mod archive;
 mod c_text;
 mod export;
 #[cfg(feature = "runtime")]
+mod job;
+#[cfg(feature = "runtime")]
 mod link;
+mod members;
 mod object;
 mod replace;
 mod target;
@@ -23,6 +26,8 @@ mod target;
 pub use self::archive::tar;
 pub use self::c_text::c_text;
 pub use self::export::{ExportContent, ExportModule, ExportPlan, HostCode, HostFormat, pack, plan};
+#[cfg(feature = "runtime")]
+pub use self::job::{LinkHook, export_job};
 #[cfg(feature = "runtime")]
 pub use self::link::{LinkJob, LinkOptions, export, export_with, shared};
 pub use self::object::object;

@@ -9,6 +9,7 @@
 //!
 //! The old bytes stay in an ELF file: code and data keep their places.
 
+use super::members::in_members;
 use crate::blob::BLOB_75;
 use crate::blob::container::{self, FileForm};
 use crate::rule::{Kind, Violation};
@@ -35,6 +36,8 @@ pub fn replace(file: &[u8], index: usize, blob: &[u8]) -> Result<Vec<u8>, Violat
         }
         (_, FileForm::ElfShared) if part.member.is_empty() => in_library(file, &old.symbol, blob),
         (_, FileForm::ElfObject) if part.member.is_empty() => in_object(file, &old.symbol, blob),
+        // Of a member another length moves what is behind it, in each archive around it.
+        _ if !part.member.is_empty() => in_members(file, read.form, index, blob),
         _ => None,
     };
     let made = made.ok_or_else(|| unsupported(part.form))?;

@@ -1,0 +1,198 @@
+//! Archives of which one member is another one: the rest stays byte for byte (BLOB-75).
+//!
+//! | archive | what changes besides the member |
+//! |---|---|
+//! | `.a` | its size in its header, and the offsets of later members in the symbol table |
+//! | `.tar` | its size and the sum of its header |
+//! | `.tar` under gzip | as a tar; the stream is written anew, without compression |
+
+use super::archive::gzip;
+use super::replace::replace;
+use crate::blob::container::{self, FileForm};
+use flate2::read::MultiGzDecoder;
+use std::io::Read as _;
+use std::ops::Range;
+
+/// `file`, an archive, with `blob` in the place of library binary number `index` of all of its members. `None` where the file is no
+/// archive that is written here, or the member has no place for it.
+pub(super) fn in_members(
+    file: &[u8],
+    form: FileForm,
+    index: usize,
+    blob: &[u8],
+) -> Option<Vec<u8>> {
+    match form {
+        FileForm::Archive => in_archive(file, index, blob),
+        FileForm::Tar => in_tar(file, index, blob),
+        FileForm::GzipTar => {
+            let mut tar = Vec::new();
+            // The caller opened the file, and with it inflated the stream within its limits (BLOB-57).
+            MultiGzDecoder::new(file).read_to_end(&mut tar).ok()?;
+            Some(gzip(&in_tar(&tar, index, blob)?))
+        }
+        _ => None,
+    }
+}
+
+/// A member: where its header begins, where its content is, and where the next header begins.
+struct Member {
+    header: usize,
+    content: Range<usize>,
+    next: usize,
+}
+
+/// The member with library binary number `index`, and that member with `blob` in the place of it.
+fn changed(
+    file: &[u8],
+    members: impl Iterator<Item = Member>,
+    index: usize,
+    blob: &[u8],
+) -> Option<(Member, Vec<u8>)> {
+    let mut left = index;
+    for member in members {
+        let content = file.get(member.content.clone())?;
+        // Names and tables of symbols are members, too, in which nothing is found.
+        let count = container::open(content).map_or(0, |inner| inner.blobs().count());
+        if left < count {
+            let made = replace(content, left, blob).ok()?;
+            return Some((member, made));
+        }
+        left = left.checked_sub(count)?;
+    }
+    None
+}
+
+/// Bytes of the magic of a `.a`.
+const MAGIC: usize = 8;
+/// Bytes of the header of a member of a `.a`.
+const HEADER: usize = 60;
+
+fn in_archive(file: &[u8], index: usize, blob: &[u8]) -> Option<Vec<u8>> {
+    let mut at = MAGIC;
+    let members = std::iter::from_fn(|| {
+        let header = at;
+        let fields = file.get(header..header.checked_add(HEADER)?)?;
+        let size = std::str::from_utf8(fields.get(48..58)?).ok()?;
+        let size: usize = size.trim_end().parse().ok()?;
+        let start = header.checked_add(HEADER)?;
+        let end = start.checked_add(size)?;
+        // BSD has long names in front of the content, of which the size is stated as `#1/SIZE`.
+        let name = std::str::from_utf8(fields.get(..16)?).ok();
+        let long = name.and_then(|name| name.strip_prefix("#1/"));
+        let long: usize = long.map_or(Some(0), |long| long.trim_end().parse().ok())?;
+        let content = start.checked_add(long)?.min(end)..end;
+        at = end.checked_next_multiple_of(2)?;
+        let next = at;
+        Some(Member {
+            header,
+            content,
+            next,
+        })
+    });
+    let (member, made) = changed(file, members, index, blob)?;
+    let before = file.get(member.header..member.content.start)?;
+    let size = before.len().checked_sub(HEADER)?.checked_add(made.len())?;
+    let mut out = file.get(..member.header)?.to_vec();
+    out.extend_from_slice(before);
+    let field = out.get_mut(member.header.checked_add(48)?..member.header.checked_add(58)?)?;
+    let text = format!("{size:<10}");
+    (text.len() == field.len()).then_some(())?;
+    field.copy_from_slice(text.as_bytes());
+    out.extend_from_slice(&made);
+    if out.len() % 2 == 1 {
+        out.push(b'\n');
+    }
+    let next = out.len();
+    // The last member of an archive may lack its padding.
+    out.extend_from_slice(file.get(member.next.min(file.len())..)?);
+    move_members(&mut out, member.header, member.next, next)?;
+    Some(out)
+}
+
+/// Corrects the table of symbols, in which offsets of headers are: those behind `changed` lie `to - from` bytes further. `None` for a
+/// table of a form that is not known here.
+fn move_members(archive: &mut [u8], changed: usize, from: usize, to: usize) -> Option<()> {
+    let name = archive.get(MAGIC..MAGIC.checked_add(16)?)?;
+    let width = match name {
+        b"/               " => 4,
+        b"/SYM64/         " => 8,
+        // That of BSD, of Mach-O's tools, has offsets as well.
+        name if name.starts_with(b"__.SYMDEF") || name.starts_with(b"#1/") => return None,
+        _ => return Some(()),
+    };
+    let start = MAGIC.checked_add(HEADER)?;
+    // COFF has a second table behind the first, in the other byte order.
+    let size =
+        std::str::from_utf8(archive.get(MAGIC.checked_add(48)?..MAGIC.checked_add(58)?)?).ok()?;
+    let size: usize = size.trim_end().parse().ok()?;
+    let second = start.checked_add(size)?.checked_next_multiple_of(2)?;
+    if archive.get(second..second.checked_add(16)?) == Some(b"/               ") {
+        return None;
+    }
+    let word = |archive: &[u8], at: usize| {
+        let bytes = archive.get(at..at.checked_add(width)?)?;
+        let value = bytes.iter().fold(0_u64, |value, byte| {
+            value.wrapping_shl(8) | u64::from(*byte)
+        });
+        usize::try_from(value).ok()
+    };
+    let count = word(archive, start)?;
+    (count <= archive.len().checked_div(width)?).then_some(())?;
+    for at in (1..=count).map(|item| item.checked_mul(width)?.checked_add(start)) {
+        let at = at?;
+        let old = word(archive, at)?;
+        if old <= changed {
+            continue;
+        }
+        let new = (old.checked_add(to)?.checked_sub(from)? as u64).to_be_bytes();
+        let new = new.get(new.len().checked_sub(width)?..)?;
+        archive
+            .get_mut(at..at.checked_add(width)?)?
+            .copy_from_slice(new);
+    }
+    Some(())
+}
+
+/// Bytes of a block of a tar.
+const BLOCK: usize = 512;
+
+fn in_tar(file: &[u8], index: usize, blob: &[u8]) -> Option<Vec<u8>> {
+    let mut at = 0_usize;
+    let members = std::iter::from_fn(|| {
+        let header = at;
+        let start = header.checked_add(BLOCK)?;
+        let fields = file.get(header..start)?;
+        // BLOB-56: a block of zeros ends the archive.
+        fields.iter().any(|byte| *byte != 0).then_some(())?;
+        let size = std::str::from_utf8(fields.get(124..136)?).ok()?;
+        let size = size.trim_matches(['\0', ' ']);
+        let size = usize::from_str_radix(size, 8).ok()?;
+        let end = start.checked_add(size)?;
+        at = end.checked_next_multiple_of(BLOCK)?;
+        let next = at;
+        Some(Member {
+            header,
+            content: start..end,
+            next,
+        })
+    });
+    let (member, made) = changed(file, members, index, blob)?;
+    let mut out = file.get(..member.content.start)?.to_vec();
+    let header = out.get_mut(member.header..)?;
+    let text = format!("{:011o}\0", made.len());
+    (text.len() == 12).then_some(())?;
+    header.get_mut(124..136)?.copy_from_slice(text.as_bytes());
+    // The sum is taken with spaces in its own place.
+    header.get_mut(148..156)?.fill(b' ');
+    let sum: u32 = header
+        .iter()
+        .map(|byte| u32::from(*byte))
+        .fold(0, u32::wrapping_add);
+    header
+        .get_mut(148..155)?
+        .copy_from_slice(format!("{sum:06o}\0").as_bytes());
+    out.extend_from_slice(&made);
+    out.resize(out.len().checked_next_multiple_of(BLOCK)?, 0);
+    out.extend_from_slice(file.get(member.next.min(file.len())..)?);
+    Some(out)
+}
