@@ -1,7 +1,8 @@
 /*
- * What tvmspec offers beyond the interfaces of TVM: looking into files.
+ * What tvmspec offers beyond the interfaces of TVM: looking into files; targets, code generators and exports.
  *
  * tvmspec_examine() and tvmspec_examine_file() are there when the library was built with the feature `inspect`, which is a default.
+ * Those of targets and exports are there with the feature `target`, which is a default, too.
  * Nothing here executes the file that it looks at. Texts are UTF-8, freed with tvmspec_free().
  */
 #ifndef TVMSPEC_H_
@@ -51,6 +52,52 @@ TVM_DLL int tvmspec_examine_file(const char* command, const char* path, char** t
 
 /* Frees a text. Null is allowed. */
 TVM_DLL void tvmspec_free(char* text);
+
+/*
+ * Targets, code generators and exports. What goes in and out is JSON; `release` is a release such as "0.27".
+ *
+ * Each returns 0, 1 where a rule is broken, or 2 for anything else: JSON that is none, a file that cannot be read, a compiler that fails.
+ * `*text` is the answer, or the message; free it with tvmspec_free(). Where `text` is null nothing is written.
+ *
+ * A callback may be called by any thread, for ever and several at once; the text that it leaves is its own until the same thread calls it again.
+ */
+
+/* The members of a target, as JSON; leaves those that it has in `*answer`, or null where they stay. Not 0: rejected, `*answer` says why. */
+typedef int (*tvmspec_parse)(void* context, const char* config, const char** answer);
+
+/* A kind of your own (spec/target.md, TGT-15), such as {"name": "foo", "device_type": 12, "keys": ["foo"], "options": [{"name": "lanes",
+ * "type": "int", "default": 4}]}. `parse` may be null. */
+TVM_DLL int tvmspec_target_register_kind(const char* form, tvmspec_parse parse, void* context, char** text);
+
+/* A tag of your own: what it is short for, as JSON. The answer is that of tvmspec_target_read(). */
+TVM_DLL int tvmspec_target_register_tag(const char* release, const char* name, const char* config, int replace, char** text);
+
+/* What a tag, JSON, a command line or a kind names: {"release", "target", "device_type", "text"}; `target` is normalised. */
+TVM_DLL int tvmspec_target_read(const char* release, const char* named, char** text);
+
+/* The target of a device of this machine, such as "opencl:0". */
+TVM_DLL int tvmspec_target_from_device(const char* release, const char* device, char** text);
+
+/* The code of a module, which is the JSON graph of its lowered functions. Leaves {"kind", "functions": [names], "source": text, or "data":
+ * base64, or "payload": its decoded form, "kernels": [{"name", "arg_types": [..], "launch_param_tags": [..]}]}. Not 0: rejected. */
+typedef int (*tvmspec_generator)(void* context, const char* module, const char* target, const char** answer);
+
+/* A code generator for targets of a kind; no text. */
+TVM_DLL int tvmspec_target_register_generator(const char* kind, tvmspec_generator generate, void* context);
+
+/* Compiles a lowered module for a target, and holds the result to the contract: {"kind", "functions", "kernels", "payload", "source"}. */
+TVM_DLL int tvmspec_target_generate(const char* release, const char* named, const char* module, char** text);
+
+/* What calls a compiler: writes `output` of the input files, and returns 0. */
+typedef int (*tvmspec_compile)(void* context, const char* output, const char* const* inputs, size_t input_count,
+                               const char* const* options, size_t option_count);
+
+/* export_library: {"output": "model.so", "release": "0.27", "modules": [{"kind": "_lib", "format": "c", "code": text, "imports": [1]},
+ * {"kind": "opencl", "payload": base64}]}. More members: the documentation of `tvmspec::blob::pack::export_job`. `compile` may be null. */
+TVM_DLL int tvmspec_export(const char* job, tvmspec_compile compile, void* context, char** text);
+
+/* Writes the file `input` to `output` with another library binary number `index`; all other code stays byte for byte. */
+TVM_DLL int tvmspec_replace(const char* input, size_t index, const void* blob, size_t length, const char* output, char** text);
 
 #ifdef __cplusplus
 }

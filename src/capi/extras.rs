@@ -15,11 +15,29 @@ pub extern "C" fn tvmspec_abi() -> c_int {
     2
 }
 
+/// Leaves `text` in a place of the caller, who frees it with [`tvmspec_free`].
+///
+/// # Safety
+///
+/// `place` must be null or a place for a text.
+#[cfg(feature = "target")]
+pub(crate) unsafe fn put_text(place: *mut *mut c_char, text: String) {
+    // A message may quote a name that has a NUL.
+    let text = CString::new(text).or_else(|zero| {
+        let text = String::from_utf8_lossy(&zero.into_vec()).replace('\0', "\u{fffd}");
+        CString::new(text)
+    });
+    if !place.is_null() {
+        // SAFETY: a place for a text, by this contract.
+        unsafe { place.write(text.unwrap_or_default().into_raw()) };
+    }
+}
+
 /// Frees a text of this library. Null is allowed.
 ///
 /// # Safety
 ///
-/// `text` must be null or come from `tvmspec_examine` or `tvmspec_examine_file`, once.
+/// `text` must be null or what a function of this library left in its last argument, once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_free(text: *mut c_char) {
     if !text.is_null() {
