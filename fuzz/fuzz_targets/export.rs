@@ -1,0 +1,89 @@
+//! What is compiled and packed: hostile modules through the generators, hostile trees through an export, hostile files through a
+//! replacement. No panic; what an export packs reads back with the modules that went in, and a replaced library binary is found.
+#![no_main]
+
+use arbitrary::{Arbitrary, Unstructured};
+use libfuzzer_sys::fuzz_target;
+use tvmspec::blob::pack::{self, ExportContent, ExportModule, HostCode, HostFormat, Naming, Target};
+use tvmspec::blob::{Blob, container};
+use tvmspec::import_tree::Algorithm;
+use tvmspec::release::{Layout, Release};
+use tvmspec::rule::Findings;
+use tvmspec::target::{Generators, LoweredModule, Targets};
+
+fuzz_target!(|data: &[u8]| {
+    let [choice, rest @ ..] = data else { return };
+    match choice {
+        0 => generate(rest),
+        1 => {
+            let _ = export(&mut Unstructured::new(rest));
+        }
+        _ => replace(rest),
+    }
+});
+
+/// TGT-81, TGT-87: a result has every function, and is the same for the same module.
+fn generate(text: &[u8]) {
+    let Ok(module) = LoweredModule::read(text) else { return };
+    for (kind, minor) in [("c", 8), ("c", 16), ("c", 27), ("opencl", 27)] {
+        let target = Targets::new(Release::of(minor)).read(kind).expect("a kind of that release");
+        let generators = Generators::new();
+        let Ok(code) = generators.generate(&module, &target) else { continue };
+        assert!(module.symbols().all(|symbol| code.symbols.iter().any(|found| found == symbol)));
+        assert!(generators.generate(&module, &target).as_ref() == Ok(&code), "the same module is the same code");
+    }
+}
+
+const FORMATS: [HostFormat; 7] = [
+    HostFormat::Object,
+    HostFormat::C,
+    HostFormat::Cc,
+    HostFormat::Cpp,
+    HostFormat::Cu,
+    HostFormat::Llvm,
+    HostFormat::Bitcode,
+];
+
+fn export(choices: &mut Unstructured<'_>) -> arbitrary::Result<()> {
+    let release = Release::of(choices.int_in_range(2..=27)?);
+    let algorithm = *choices.choose(&[Algorithm::V0_7, Algorithm::V0_8, Algorithm::Topological])?;
+    let prefix = *choices.choose(&[None, Some(""), Some("mine_"), Some("1 x")])?;
+    let Ok(naming) = Naming::of(release, prefix.is_some(), prefix.unwrap_or_default()) else { return Ok(()) };
+    let mut modules = Vec::new();
+    for _ in 0..choices.int_in_range(0..=8)? {
+        let content = if bool::arbitrary(choices)? {
+            ExportContent::Host(HostCode { format: *choices.choose(&FORMATS)?, code: Vec::arbitrary(choices)? })
+        } else {
+            ExportContent::Stored { kind: String::arbitrary(choices)?, payload: Vec::arbitrary(choices)? }
+        };
+        let mut imports = Vec::new();
+        for _ in 0..choices.int_in_range(0..=3)? {
+            imports.push(choices.int_in_range(0..=8)?);
+        }
+        modules.push(ExportModule { content, imports });
+    }
+    let Ok(plan) = pack::plan(&modules, &naming, algorithm, Target::host()) else { return Ok(()) };
+    let _ = (plan.c_source(), pack::tar(&plan.files));
+    let Some(bytes) = plan.blob else { return Ok(()) };
+    // A payload or a kind of any bytes may make the blob one that breaks a rule of reading; what reads has what went in.
+    let Ok(again) = Blob::read(&bytes, Layout::of(release), &mut Findings::default()) else { return Ok(()) };
+    let stored = modules.iter().filter(|module| matches!(module.content, ExportContent::Stored { .. })).count();
+    assert!(again.modules.len() <= stored + 1, "host code is one entry");
+    Ok(())
+}
+
+/// BLOB-75: the new library binary is found in the place of the old one, and every other one is as it was.
+fn replace(data: &[u8]) {
+    let [index, size, rest @ ..] = data else { return };
+    let Some((blob, file)) = rest.split_at_checked(usize::from(*size)) else { return };
+    let index = usize::from(*index);
+    let Ok(made) = pack::replace(file, index, blob) else { return };
+    let (before, after) = (container::open(file).expect("it was read"), container::open(&made).expect("it is read back"));
+    assert_eq!(before.blobs().count(), after.blobs().count());
+    for (at, ((_, old), (_, new))) in before.blobs().zip(after.blobs()).enumerate() {
+        if at == index {
+            assert_eq!(new.bytes, blob);
+        }
+        assert_eq!(old.symbol, new.symbol);
+    }
+}
