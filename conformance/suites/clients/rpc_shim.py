@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import tvm
 import tvm.rpc
@@ -73,7 +72,7 @@ class Process:
 class Server(Process):
     def __init__(self, host="0.0.0.0", port=9091, port_end=9199, is_proxy=False, tracker_addr=None, key="", *rest, custom_addr=None, **options):
         # As many sessions at a time as TVM's.
-        arguments = ["serve", "--allow-load", "--allow-connect=*", "--sessions=1", f"--key={key}"]
+        arguments = ["serve", "--allow-load", "--allow-link", "--allow-connect=*", "--sessions=1", f"--key={key}"]
         if is_proxy:
             arguments.append(f"--proxy={host}:{port}")
         else:
@@ -84,9 +83,6 @@ class Server(Process):
                 arguments.append(f"--custom-addr={custom_addr}")
         self.proc, self.port = start(arguments, r"serving (?:on|through) \S+:(\d+)")
         self.host = host
-        if tracker_addr:
-            # TVM's needs a second for its start, in which a server that was started before offers itself: tests count on the order.
-            time.sleep(0.5)
 
 
 class Tracker(Process):
