@@ -3,7 +3,10 @@
 
     PYTHON golden/target/lower_0_8.py golden/target/lowered
 
-PYTHON has TVM 0.8.0 with what its passes need of the compiler; a code generator is not called. The passes are those of `tvm.build` for `c` that
+PYTHON has the package of v0.8.0, and a `libtvm.so` of src/node, src/ir, src/target/{target,target_kind,tag}.cc, src/te/{operation,schedule}, src/tir/{ir,op},
+src/arith and the passes below, compiled with -std=c++14 -DDMLC_USE_LOGGING_LIBRARY='<tvm/runtime/logging.h>' -DUSE_FALLBACK_STL_MAP=0
+-DTVM_INDEX_DEFAULT_I64=1 and linked to `libtvm_runtime.so` of the tag. Relay, its parser and code generators are left out: a function of theirs is one that
+ends the process, and none is called. The passes are those of `tvm.build` for `c` that
 these modules need, in its order: StorageFlatten, Simplify, VectorizeLoop, MakePackedAPI, LowerTVMBuiltin.
 """
 

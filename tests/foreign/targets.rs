@@ -2,7 +2,8 @@
 //! and objects each by chance.
 //!
 //! `TVMSPEC_PYTHON` is a Python with TVM; `TVMSPEC_PYTHON_0_16` one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0;
-//! `TVMSPEC_PYTHON_0_8_COMPILER` one with 0.8.0 and the compiler's library, which may be built without LLVM.
+//! `TVMSPEC_PYTHON_0_8_COMPILER` and `TVMSPEC_PYTHON_0_19_COMPILER` are ones with that release and the compiler's library, which may be built without
+//! LLVM.
 
 #[path = "../support/targets.rs"]
 mod observed;
@@ -110,4 +111,12 @@ fn the_compiler_of_0_8_reads_targets_as_we_do() {
         return skipped("TVMSPEC_PYTHON_0_8_COMPILER names no Python with TVM 0.8.0");
     };
     hold(&observed, Release::of(8), &[]);
+}
+
+#[test]
+fn the_compiler_of_0_19_reads_targets_as_we_do() {
+    let Some(observed) = seen_by("TVMSPEC_PYTHON_0_19_COMPILER", 7) else {
+        return skipped("TVMSPEC_PYTHON_0_19_COMPILER names no Python with TVM 0.19.0");
+    };
+    hold(&observed, Release::of(19), &[]);
 }
