@@ -47,6 +47,15 @@ fn targets_of_0_8_are_read_as_the_release_does() {
     assert_equal(&observed::compare(&golden("0.8.json"), Release::of(8), &[]));
 }
 
+#[test]
+fn targets_of_0_19_are_read_as_the_release_does() {
+    assert_equal(&observed::compare(
+        &golden("0.19.json"),
+        Release::of(19),
+        &[],
+    ));
+}
+
 /// The package is a vendor's 0.16.dev0, from before the changes that 0.16 brought to targets: TGT-54 and two options of `llvm`.
 #[test]
 fn targets_of_0_15_are_read_as_the_package_does() {

@@ -134,6 +134,7 @@ fn message_differs(ours: &str, theirs: &str) -> Option<String> {
     for end in [
         "Candidates are:",
         " for object:",
+        "The object is:",
         "with type: ",
         "Failed to parse target JSON config",
         "but gets: ",

@@ -236,10 +236,17 @@ impl ConfigReader<'_> {
     fn fitted(&self, value: &Value, wanted: &OptionType, at: &str) -> Result<Value, Violation> {
         let wrong = |name: &str| {
             let of = type_key(self.minor(), value);
-            TGT_04.rejected(
-                Kind::Type,
-                format!("{at}: Expects type \"{name}\", but gets \"{of}\" for object: {value}"),
-            )
+            // TGT-05: the releases with boxes have no conversion to a truth value, and say so in other words.
+            let boxed = name == "bool" && (18..21).contains(&self.minor());
+            let message = match boxed {
+                true => format!(
+                    "{at}: Parsing type \"runtime.BoxBool\" is not supported for the given object of type \"{of}\". The object is: {value}"
+                ),
+                false => {
+                    format!("{at}: Expects type \"{name}\", but gets \"{of}\" for object: {value}")
+                }
+            };
+            TGT_04.rejected(Kind::Type, message)
         };
         match (wanted, value) {
             (OptionType::Int | OptionType::Bool, Value::Number(_) | Value::Bool(_)) => {
