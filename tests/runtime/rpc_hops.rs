@@ -17,6 +17,7 @@ use tvmspec::rpc::client::{RemoteHop, Session, SessionOptions};
 use tvmspec::rpc::server::{ServerOptions, SessionEnd, serve};
 use tvmspec::rpc::transport::{RpcStream, Transport};
 use tvmspec::rpc::{Hello, PackedValue, Packet, Protocol, Speaker};
+use tvmspec::rule::Findings;
 
 fn hop(server: &Serving, key: &str) -> RemoteHop {
     RemoteHop {
@@ -207,6 +208,16 @@ fn rpc_93_a_stream_without_a_second_half_has_no_hop() {
         ..ServerOptions::new(folder.path())
     };
     let session = std::thread::spawn(move || serve(stream, &options));
+    let _client = begun(own, &last);
+    let SessionEnd::Failed(error) = session.join().expect("no panic").end else {
+        panic!("it goes on")
+    };
+    let broken = error.violation().map(|broken| broken.rule().id());
+    assert_eq!(broken, Some("RPC-93"), "{error}");
+}
+
+/// A client that has begun a session with `last` behind the server at the other end.
+fn begun(own: UnixStream, last: &Serving) -> Transport {
     let mut transport = Transport::new(own);
     let key = "client:".into();
     transport.write_hello(&Hello { key }).expect("written");
@@ -218,9 +229,41 @@ fn rpc_93_a_stream_without_a_second_half_has_no_hop() {
     let begin = Packet::InitServer(b"0.8.0".as_slice().into(), args);
     let spoken = Protocol::new(release, Speaker::Client);
     transport.write_packet(&begin, &spoken).expect("written");
+    transport
+}
+
+/// RPC-82: the last packet says why, also where another server executes the session.
+#[test]
+fn rpc_82_a_packet_without_a_code_ends_a_session_with_a_hop() {
+    let last = Serving::server(&[]);
+    let (own, other) = UnixStream::pair().expect("a pair");
+    let mut raw = own.try_clone().expect("a second");
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = ServerOptions {
+        connect: vec!["127.0.0.1".to_owned()],
+        release: Some(Release::of(27)),
+        ..ServerOptions::new(folder.path())
+    };
+    let session = std::thread::spawn(move || serve(other, &options));
+    let mut client = begun(own, &last);
+    let spoken = Protocol::new(Release::of(27), Speaker::Server);
+    let mut findings = Findings::default();
+    let begun = client.read_packet(&spoken, &mut findings);
+    assert!(matches!(begun, Ok(Some(Packet::Return(_)))), "{begun:?}");
+    // A length of 1 has no room for a code.
+    raw.write_all(&1_u64.to_le_bytes()).expect("written");
+    let words = client.read_packet(&spoken, &mut findings);
+    let Ok(Some(Packet::Exception(values))) = words else {
+        panic!("{words:?}")
+    };
+    let [PackedValue::Str(text)] = values.as_slice() else {
+        panic!("{values:?}")
+    };
+    let text = String::from_utf8_lossy(text);
+    assert!(text.contains("RPC-12"), "{text}");
     let SessionEnd::Failed(error) = session.join().expect("no panic").end else {
         panic!("it goes on")
     };
     let broken = error.violation().map(|broken| broken.rule().id());
-    assert_eq!(broken, Some("RPC-93"), "{error}");
+    assert_eq!(broken, Some("RPC-12"), "{error}");
 }

@@ -247,7 +247,11 @@ impl Session<'_> {
             self.show(transport, report);
             if let Some(hop) = self.hop.take() {
                 self.watch();
-                return hop.pass_on(transport, &self.era.read(), self.options, report);
+                let ended = hop.pass_on(transport, &self.era.read(), self.options, report);
+                if let Err(error) = &ended {
+                    self.bid_farewell(transport, error);
+                }
+                return ended;
             }
             if !self.era.is_known() {
                 // The version and the codes are the same in all of them, and so are the lengths.
@@ -677,4 +681,24 @@ fn limited(mut text: String) -> String {
     }
     text.truncate(end);
     text
+}
+
+#[cfg(test)]
+mod unit {
+    use super::limited;
+
+    #[test]
+    fn a_text_is_cut_between_two_letters() {
+        let most = 64 << 10;
+        let odd = format!("a{}", "é".repeat(most));
+        for (text, length) in [
+            (String::new(), 0),
+            ("a".repeat(most), most),
+            ("a".repeat(most + 1), most),
+            ("é".repeat(most), most),
+            (odd, most - 1),
+        ] {
+            assert_eq!(limited(text).len(), length);
+        }
+    }
 }
