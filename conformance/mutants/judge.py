@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 NONE, LISTING = 0, 2**32 - 1
 MEMORY = 6 << 30
 PATIENCE = 5
-# The tests of the formats, and those of what runs; rpc has both.
+# The tests of the formats, and those of what runs; rpc and target have both.
 FORMATS = ("wire", "tensor", "payload", "import_tree", "blob", "target", "rpc")
-RUNTIME = ("value", "function", "object", "module", "device", "graph", "vm")
+RUNTIME = ("value", "function", "object", "module", "device", "graph", "vm", "rpc", "target")
 GROUPS = ((FORMATS, "formats"), (RUNTIME, "runtime"))
 RULE = re.compile(r"[A-Z]{2,6}-\d{2,3}")
 
