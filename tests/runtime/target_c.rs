@@ -162,8 +162,10 @@ unsafe extern "C" fn generate(
     target: *const c_char,
     answer: *mut *const c_char,
 ) -> c_int {
-    // SAFETY: two C strings, by the contract of generators.
-    let (module, target) = unsafe { (CStr::from_ptr(module), CStr::from_ptr(target)) };
+    // SAFETY: a C string, by the contract of generators.
+    let module = unsafe { CStr::from_ptr(module) };
+    // SAFETY: a C string, by the contract of generators.
+    let target = unsafe { CStr::from_ptr(target) };
     assert!(module.to_str().unwrap().contains("IRModule"));
     assert!(target.to_str().unwrap().contains("\"kind\":\"gen"));
     let text: *const c_char = context.cast();
