@@ -166,3 +166,4 @@ mod rule_off;
 
 pub use chapters::{CHAPTERS, Chapter, chapter};
 pub use op::Op;
+pub use rpc::functions::register as register_rpc_functions;

@@ -1,20 +1,22 @@
-//! Puts the selected cases to an implementation, one after another, and keeps the losses to the case that caused them.
+//! Puts the selected cases to an implementation, one after another or several at once, and keeps the losses to the case that caused them.
 
 mod outcome;
 mod selection;
+mod worker;
 
-use super::adapter::exec::BEHIND;
-use super::adapter::{Adapter, Identity, Reply, protocol};
+use super::adapter::{Adapter, Identity};
 use super::case::{Case, Suite};
 use super::known::{self, KnownFailure, KnownFailures};
 use super::parts::Parts;
-use super::plain_text::{line_of, plain};
-use super::verdict::{Judgement, Verdict, judge};
-use crate::release::{Release, Releases};
+use super::plain_text::line_of;
+use super::verdict::{Judgement, Verdict};
 pub use outcome::{CaseOutcome, Report, VerdictCounts};
 pub use selection::{Selection, select};
-use serde_json::Value;
-use std::time::Instant;
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+#[cfg(test)]
+pub(super) use worker::ask;
+use worker::{Queue, work};
 
 /// What to run and how.
 #[derive(Clone, Debug)]
@@ -50,6 +52,14 @@ impl Default for Run {
 }
 
 impl Run {
+    /// The run with what is known of these releases: only hello shows which the testee is of.
+    fn about(&self, identity: &Identity) -> Run {
+        Run {
+            known: self.known.about(&identity.releases),
+            ..self.clone()
+        }
+    }
+
     /// The entry that excuses this verdict, if it fails the run.
     fn excuse(&self, case: &Case, verdict: &Verdict) -> Option<&KnownFailure> {
         let entry = || self.known.excuse(&case.id, verdict, &self.today);
@@ -81,65 +91,119 @@ pub fn run_observed<'a>(
     run: &Run,
     observe: &mut dyn FnMut(&CaseOutcome<'a>),
 ) -> Result<Report<'a>, String> {
-    let selected = select(suite, &run.selection)?;
-    // Everything that the testee wrote is shown in reports and terminals: escapes go before anything is kept.
-    let identity = plain_identity(adapter.hello(&suite.hash).map_err(|error| plain(&error))?);
-    let run = &Run {
-        // Only now is it known which releases the testee is of.
-        known: run.known.about(&identity.releases),
-        ..run.clone()
-    };
-    let mut stated = Parts::default();
-    let mut results: Vec<CaseOutcome<'a>> = Vec::with_capacity(selected.len());
-    let mut settle = |outcome: CaseOutcome<'a>| {
+    let queue = Queue::new(select(suite, &run.selection)?, 1);
+    let mut settled = Vec::new();
+    let done = work(&queue, suite, adapter, run, &mut |place, outcome| {
         observe(&outcome);
-        results.push(outcome);
+        settled.push((place, outcome));
+    })?;
+    Ok(report(suite, run, done.identity, done.stated, settled))
+}
+
+/// What [`run_parallel`] has to tell while it runs.
+#[derive(Debug)]
+pub enum RunEvent<'r, 'a> {
+    /// A case is done.
+    Done(&'r CaseOutcome<'a>),
+    /// One of the testees is not there any more, or never was; says why. The others do its part.
+    Without(&'r str),
+}
+
+/// [`run_observed`] with `jobs` testees at once, each behind an adapter of its own that `open` makes. The report has the order of the
+/// suite. A testee is asked for the next case as it has answered the last one, so that which of them gets a case is chance.
+///
+/// # Errors
+///
+/// As [`run`], where no testee is there, and where two of them are of different releases.
+pub fn run_parallel<'a>(
+    suite: &'a Suite,
+    open: &(dyn Fn() -> Result<Box<dyn Adapter>, String> + Sync),
+    jobs: NonZeroUsize,
+    run: &Run,
+    observe: &mut (dyn FnMut(RunEvent<'_, 'a>) + Send),
+) -> Result<Report<'a>, String> {
+    let selected = select(suite, &run.selection)?;
+    let jobs = jobs.get().min(selected.len());
+    let queue = Queue::new(selected, jobs);
+    let observe = Mutex::new(observe);
+    let tell = |event: RunEvent<'_, 'a>| {
+        if let Ok(mut observe) = observe.lock() {
+            observe(event);
+        }
     };
-    // `suspicious`: the testee was lost, and the first failure after that may be an echo of it.
-    let (mut suspicious, mut losses) = (false, Losses::default());
-    // A case is settled when the testee was quiet after it, and answered the next.
-    let mut last: Option<CaseOutcome<'a>> = None;
-    for case in selected {
-        match (adapter.stray(), &mut last) {
-            (Some(stray), Some(last)) => charge(last, stray, &mut suspicious),
-            (Some(stray), None) => {
-                let wrong = judge(case, &stray).verdict.reason();
-                // There is no case yet that it could be charged to.
-                return Err(format!("after hello: {wrong}"));
+    let job = || {
+        let mut settled = Vec::new();
+        // In this thread: an adapter stays in the one that it was made in.
+        let done = open().and_then(|mut adapter| {
+            work(&queue, suite, &mut *adapter, run, &mut |place, outcome| {
+                tell(RunEvent::Done(&outcome));
+                settled.push((place, outcome));
+            })
+        });
+        let done = done.inspect_err(|why| {
+            queue.leave();
+            tell(RunEvent::Without(why));
+        });
+        if let Ok(worker::Done {
+            gave_up: Some(why), ..
+        }) = &done
+        {
+            tell(RunEvent::Without(why));
+        }
+        (done, settled)
+    };
+    let ended: Vec<_> = std::thread::scope(|scope| {
+        let jobs: Vec<_> = (0..jobs).map(|_| scope.spawn(job)).collect();
+        let ended = jobs.into_iter().map(|job| job.join());
+        ended.collect()
+    });
+    let mut settled = Vec::new();
+    let mut stated = Parts::default();
+    let mut identity: Option<Identity> = None;
+    let mut failed = None;
+    for job in ended {
+        let (done, outcomes) = match job {
+            Ok(job) => job,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        settled.extend(outcomes);
+        match done {
+            Ok(done) => {
+                stated.add(done.stated);
+                match &identity {
+                    Some(first) if first.releases != done.identity.releases => {
+                        return Err(format!(
+                            "the testees are of different releases: {} and {}",
+                            first.releases.join(", "),
+                            done.identity.releases.join(", ")
+                        ));
+                    }
+                    Some(_) => {}
+                    None => identity = Some(done.identity),
+                }
             }
-            (None, _) => {}
-        }
-        let start = Instant::now();
-        let (judgement, note, answer) = match &losses.given_up {
-            Some(verdict) => (Judgement::bare(verdict.clone()), None, None),
-            None => put(case, adapter, &identity, &mut suspicious, last.as_mut()),
-        };
-        stated.add(judgement.stated);
-        losses.count(case, &judgement.verdict, run);
-        let failed = matches!(judgement.verdict, Verdict::Fail(_));
-        let stderr = if failed { adapter.stderr() } else { None };
-        let outcome = CaseOutcome {
-            case,
-            verdict: judgement.verdict,
-            unstated: judgement.unstated,
-            fails: false,
-            known: None,
-            answer: answer.filter(|_| failed),
-            stderr: stderr.map(|text| plain(&text)),
-            note,
-            took: start.elapsed(),
-        };
-        if let Some(settled) = last.replace(outcome) {
-            settle(settled);
+            Err(why) => failed = Some(why),
         }
     }
-    let stray = adapter.finish();
-    if let Some(mut last) = last {
-        if let Some(stray) = stray {
-            charge(&mut last, stray, &mut suspicious);
-        }
-        settle(last);
+    match (identity, failed) {
+        // What is left was put to nothing: silence is not success.
+        (Some(_), Some(why)) if settled.len() < queue.len() => Err(why),
+        (Some(identity), _) => Ok(report(suite, run, identity, stated, settled)),
+        (None, why) => Err(why.unwrap_or_else(|| "no testee is there".to_owned())),
     }
+}
+
+/// The report of what came of all cases, by their places in the selection.
+fn report<'a>(
+    suite: &'a Suite,
+    run: &Run,
+    identity: Identity,
+    stated: Parts,
+    mut settled: Vec<(usize, CaseOutcome<'a>)>,
+) -> Report<'a> {
+    settled.sort_by_key(|(place, _)| *place);
+    let mut results: Vec<_> = settled.into_iter().map(|(_, outcome)| outcome).collect();
+    let run = &run.about(&identity);
     // What is stated once could have been stated always: who answers only where it is right is not compared less.
     for outcome in &mut results {
         hold(outcome, stated);
@@ -153,7 +217,7 @@ pub fn run_observed<'a>(
             .map(|outcome| (outcome.case.id.as_str(), &outcome.verdict)),
         &run.today,
     );
-    Ok(Report {
+    Report {
         suite: &suite.hash,
         identity,
         implementation: run.implementation.clone(),
@@ -161,7 +225,7 @@ pub fn run_observed<'a>(
         complete: run.complete,
         results,
         problems,
-    })
+    }
 }
 
 /// Holds a pass to the parts that the implementation states elsewhere.
@@ -180,51 +244,6 @@ fn fails(verdict: &Verdict, run: &Run) -> bool {
     }
 }
 
-/// The testee did something wrong behind its answer to `last`, without a request.
-fn charge(last: &mut CaseOutcome<'_>, stray: Reply, suspicious: &mut bool) {
-    *suspicious = true;
-    // A case that has failed keeps what it failed by.
-    if !last.verdict.is_failure() {
-        last.verdict = judge(last.case, &stray).verdict;
-    }
-}
-
-/// Losses in a row, and the verdict of all further cases when they are too many.
-#[derive(Default)]
-struct Losses {
-    hangs: usize,
-    crashes: usize,
-    given_up: Option<Verdict>,
-}
-
-impl Losses {
-    /// An answer ends the row, and what is known does not count.
-    fn count(&mut self, case: &Case, verdict: &Verdict, run: &Run) {
-        let failed = run.excuse(case, verdict).is_none();
-        match verdict {
-            _ if self.given_up.is_some() => return,
-            Verdict::Hang(_) if failed => self.hangs += 1,
-            verdict if failed && is_loss(verdict) => self.crashes += 1,
-            verdict if is_loss(verdict) => {}
-            // Any answer shows that the testee lives.
-            _ => *self = Losses::default(),
-        }
-        let beyond = |count: usize, most: usize| most > 0 && count >= most;
-        if beyond(self.hangs, run.hangs) {
-            let reason = format!("not tried: {} cases in a row did not answer", self.hangs);
-            self.given_up = Some(Verdict::Hang(reason));
-        } else if beyond(self.crashes, run.crashes) {
-            let reason = format!("not tried: {} cases in a row lost the testee", self.crashes);
-            // The verdict of the rest is that of the last loss: a report counts out of memory and crashes apart.
-            self.given_up = Some(match verdict {
-                Verdict::OutOfMemory(_) => Verdict::OutOfMemory(reason),
-                Verdict::ProtocolError(_) => Verdict::ProtocolError(reason),
-                _ => Verdict::Crash(reason),
-            });
-        }
-    }
-}
-
 /// Its names as they may be shown.
 fn plain_identity(identity: Identity) -> Identity {
     let all = |names: Vec<String>| names.iter().map(|name| line_of(name)).collect();
@@ -234,128 +253,4 @@ fn plain_identity(identity: Identity) -> Identity {
         releases: all(identity.releases),
         ops: identity.ops,
     }
-}
-
-/// Puts one case, after the case `before`. `suspicious` says that the testee was lost before, so that the first failure since may be an echo of
-/// that and not the fault of its case: that case gets a testee of its own.
-fn put(
-    case: &Case,
-    adapter: &mut dyn Adapter,
-    identity: &Identity,
-    suspicious: &mut bool,
-    before: Option<&mut CaseOutcome<'_>>,
-) -> (Judgement, Option<String>, Option<Value>) {
-    // A testee need not be started for what hello already excludes.
-    if let Some(verdict) = beforehand(case, identity) {
-        return (Judgement::bare(verdict), None, None);
-    }
-    let (judgement, reply) = ask(case, adapter);
-    let seen = match &reply {
-        Some(Reply::Seen { view, .. }) => {
-            Some(format!("only what shows was compared: the view `{view}`"))
-        }
-        _ => None,
-    };
-    let verdict = &judgement.verdict;
-    if is_loss(verdict) {
-        adapter.restart();
-    }
-    if !verdict.is_failure() {
-        return (judgement, seen, None);
-    }
-    let answer = reply.and_then(shown);
-    // A line that is no answer may have been written behind the answer before: alone, no other case is before it.
-    if let (Verdict::ProtocolError(wrong), Some(before)) = (verdict, before)
-        && !wrong.starts_with(BEHIND)
-        && !adapter.was_alone()
-    {
-        let (alone, reply) = ask(case, adapter);
-        if is_loss(&alone.verdict) {
-            adapter.restart();
-        }
-        if !matches!(alone.verdict, Verdict::ProtocolError(_)) {
-            let wrong = format!("{BEHIND}: {wrong}");
-            charge(before, Reply::ProtocolError(wrong), suspicious);
-            let note = "run again alone, for a line that the case before it had written";
-            return (alone, Some(note.to_owned()), reply.and_then(shown));
-        }
-    }
-    // In a testee that was just started it has been alone already.
-    let shared = adapter.since_restart().is_some_and(|requests| requests > 1);
-    if !std::mem::replace(suspicious, is_loss(verdict)) || !shared {
-        return (judgement, seen, answer);
-    }
-    adapter.restart();
-    let (alone, reply) = ask(case, adapter);
-    let note = (alone.verdict != *verdict).then(|| {
-        format!(
-            "{} at first, the first failure after a restart; this is the verdict when run alone",
-            verdict.name()
-        )
-    });
-    if is_loss(&alone.verdict) {
-        adapter.restart();
-    }
-    (alone, note, reply.and_then(shown))
-}
-
-/// An answer for a report, unless it is one that fills memory: a testee may give as many as there are cases.
-fn shown(reply: Reply) -> Option<Value> {
-    const LONGEST: usize = 64 << 10;
-    let answer = protocol::answer_of(reply)?;
-    (answer.to_string().len() <= LONGEST).then_some(answer)
-}
-
-/// Puts the requests of a case, up to the first answer that does not pass, and hands the last one on.
-pub(super) fn ask(case: &Case, adapter: &mut dyn Adapter) -> (Judgement, Option<Reply>) {
-    let mut whole = Judgement::bare(Verdict::Pass);
-    let mut last = None;
-    for step in case.steps() {
-        let reply = adapter.call(&step.op, &step.request());
-        let judgement = judge(&step, &reply);
-        let judgement = match adapter.answers_in_full() {
-            true => judgement.in_full(&step),
-            false => judgement,
-        };
-        whole = whole.with(judgement);
-        last = Some(reply);
-        if whole.verdict != Verdict::Pass {
-            if let Some(cut) = step.cut_to(case) {
-                whole.verdict = whole.verdict.of(&format!("the first {cut} bytes"));
-            }
-            break;
-        }
-    }
-    (whole, last)
-}
-
-fn is_loss(verdict: &Verdict) -> bool {
-    verdict.is_failure() && !matches!(verdict, Verdict::Fail(_))
-}
-
-/// What hello already answers: operations and releases that the implementation does not have.
-fn beforehand(case: &Case, identity: &Identity) -> Option<Verdict> {
-    if !identity.ops.is_empty() && !identity.ops.contains(&case.op) {
-        let why = format!("{} has no operation `{}`", identity.name, case.op);
-        return Some(Verdict::Unsupported(why));
-    }
-    let releases: Vec<Release> = identity
-        .releases
-        .iter()
-        .filter_map(|release| release.parse().ok())
-        .collect();
-    if !releases.is_empty()
-        && !releases
-            .iter()
-            .any(|release| case.releases.contains(*release))
-    {
-        let range: Releases = case.releases;
-        let why = format!(
-            "holds in {range}, {} is of {}",
-            identity.name,
-            identity.releases.join(", ")
-        );
-        return Some(Verdict::Skipped(why));
-    }
-    None
 }

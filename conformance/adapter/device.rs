@@ -151,29 +151,34 @@ impl Testee for DeviceUnderTest {
     }
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
-        // The name of the program is that of the case.
-        let id = args
-            .get("value")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        if op != "device.behaviour" {
-            return Reply::Unsupported("a device answers device.behaviour only".into());
-        }
-        if args.get("defect").is_some() {
-            return Reply::Unsupported(
-                "a device is driven as it is: it has no defect to ask for".into(),
-            );
-        }
-        if id == script::ID {
-            let walk = script::walk(self.api, self.device, &script::Walk::default());
-            let outcome = walk.map_err(|found| Failure::Broken(found.to_string()));
-            return ops::answer(outcome).into();
-        }
-        match behaviour::CASES.iter().find(|case| case.id == id) {
-            Some(case) => ops::answer((case.run)(&Probe::new(self.api, self.device))).into(),
-            None => Reply::Unsupported(
-                "this is about our own half of the contract, not about a device".into(),
-            ),
-        }
+        answer(op, args, self.api, self.device)
+    }
+}
+
+/// What a device does in the program that a case names.
+pub(super) fn answer(op: &str, args: &Value, api: &dyn DeviceApi, device: Device) -> Reply {
+    // The name of the program is that of the case.
+    let id = args
+        .get("value")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if op != "device.behaviour" {
+        return Reply::Unsupported("a device answers device.behaviour only".into());
+    }
+    if args.get("defect").is_some() {
+        return Reply::Unsupported(
+            "a device is driven as it is: it has no defect to ask for".into(),
+        );
+    }
+    if id == script::ID {
+        let walk = script::walk(api, device, &script::Walk::default());
+        let outcome = walk.map_err(|found| Failure::Broken(found.to_string()));
+        return ops::answer(outcome).into();
+    }
+    match behaviour::CASES.iter().find(|case| case.id == id) {
+        Some(case) => ops::answer((case.run)(&Probe::new(api, device))).into(),
+        None => Reply::Unsupported(
+            "this is about our own half of the contract, not about a device".into(),
+        ),
     }
 }

@@ -101,6 +101,15 @@ pub trait Testee {
     /// Does `op` with `args`; binary is base64 under `data`, a value under `value`.
     fn answer(&mut self, op: &str, args: &Value) -> Reply;
 
+    /// [`Adapter::ready`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn ready(&mut self, _goes_on: &dyn Fn() -> bool) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Whether it is to state all that a case does: kind, rule, offset and field of every rejection, and every finding in full.
     /// Others may leave out what they do not know.
     fn answers_in_full(&self) -> bool {
@@ -119,6 +128,15 @@ pub trait Adapter {
 
     /// Puts one request. Never fails: what goes wrong is a [`Reply`] too.
     fn call(&mut self, op: &str, args: &Value) -> Reply;
+
+    /// Waits until there is a testee for the next case, as long as `goes_on`. What is not ready is not charged to a case.
+    ///
+    /// # Errors
+    ///
+    /// There is none, and no hope of one: no more cases are to be put.
+    fn ready(&mut self, _goes_on: &dyn Fn() -> bool) -> Result<(), String> {
+        Ok(())
+    }
 
     /// What came of the testee since its last answer, without a request: a line, or its end. The last case is
     /// charged with it.
@@ -174,7 +192,7 @@ impl Default for Limits {
 }
 
 /// The adapters, for help texts.
-pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..] | legacy:LIB[,LIB..][@RELEASE] | rpc:HOST:PORT[/KEY][@RELEASE] | device:NAME[:ID] | device:rpc://HOST:PORT/KEY#NAME:ID | liar:NAME";
+pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..] | legacy:LIB[,LIB..][@RELEASE] | rpc:HOST:PORT[/KEY][@RELEASE] | rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE] | device:NAME[:ID] | device:rpc://HOST:PORT/KEY#NAME:ID | liar:NAME";
 
 /// Opens `spec`, such as `builtin` or `exec:python3 testee.py`.
 ///
@@ -186,11 +204,12 @@ pub fn open(spec: &str, limits: Limits) -> Result<Box<dyn Adapter>, String> {
     match scheme {
         "builtin" => Ok(Box::new(InProcess(builtin::BuiltinTestee))),
         "exec" => Ok(Box::new(exec::Exec::command(rest, limits)?)),
-        // It is in a process of its own already.
-        "rpc" => Ok(Box::new(InProcess(rpc::LiveServer::open(
-            rest,
-            limits.timeout,
-        )?))),
+        // They are in processes of their own already.
+        "rpc" | rpc::POOL => {
+            let mut server = rpc::LiveServer::open(scheme, rest, limits.timeout)?;
+            server.is_there()?;
+            Ok(Box::new(InProcess(server)))
+        }
         // What may crash or hang does so in a process of its own.
         _ => {
             worker_exists(spec)?;
@@ -198,6 +217,70 @@ pub fn open(spec: &str, limits: Limits) -> Result<Box<dyn Adapter>, String> {
             let words = [program.into_os_string(), "worker".into(), spec.into()];
             Ok(Box::new(exec::Exec::worker(words.into(), limits)))
         }
+    }
+}
+
+/// Adapters to several testees of one kind, which work at once.
+#[derive(Clone, Debug)]
+pub struct Several {
+    spec: String,
+    limits: Limits,
+}
+
+impl Several {
+    /// Checks `spec`: that there is a testee, and that several of them are not in each other's way.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`]; what only one case at a time can be put to.
+    pub fn check(spec: &str, limits: Limits) -> Result<Several, String> {
+        let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
+        let why = match scheme {
+            "builtin" => {
+                "the built-in implementation runs in this process; try --impl 'exec:tvmspec testee'"
+            }
+            "rpc" => {
+                "a server that ends would be charged to the cases of others; try a tracker: rpc-tracker:HOST:PORT/KEY"
+            }
+            "device" if rest.starts_with("rpc:") => {
+                "the sessions would be of one server; try a tracker: device:rpc-tracker://HOST:PORT/KEY#NAME"
+            }
+            _ => "",
+        };
+        if !why.is_empty() {
+            return Err(format!("one case at a time: {why}"));
+        }
+        worker_or_command(scheme, spec)?;
+        if scheme == rpc::POOL {
+            rpc::LiveServer::open(scheme, rest, limits.timeout)?.is_there()?;
+        }
+        Ok(Several {
+            spec: spec.to_owned(),
+            limits,
+        })
+    }
+
+    /// An adapter to one more of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`].
+    pub fn open(&self) -> Result<Box<dyn Adapter>, String> {
+        match self.spec.split_once(':') {
+            // That the pool has servers was seen; whether one is free is seen later.
+            Some((scheme, rest)) if scheme == rpc::POOL => Ok(Box::new(InProcess(
+                rpc::LiveServer::open(scheme, rest, self.limits.timeout)?,
+            ))),
+            _ => open(&self.spec, self.limits),
+        }
+    }
+}
+
+/// Checks the spelling of what [`open`] takes.
+fn worker_or_command(scheme: &str, spec: &str) -> Result<(), String> {
+    match scheme {
+        "exec" => Ok(()),
+        _ => worker_exists(spec),
     }
 }
 
@@ -212,10 +295,11 @@ pub fn worker(spec: &str) -> Result<Box<dyn Testee>, String> {
     match scheme {
         "builtin" => Ok(Box::new(builtin::BuiltinTestee)),
         "device" => Ok(Box::new(device::DeviceUnderTest::open(rest)?)),
-        "rpc" => Ok(Box::new(rpc::LiveServer::open(
-            rest,
-            Limits::default().timeout,
-        )?)),
+        "rpc" | rpc::POOL => {
+            let mut server = rpc::LiveServer::open(scheme, rest, Limits::default().timeout)?;
+            server.is_there()?;
+            Ok(Box::new(server))
+        }
         "legacy" => Ok(Box::new(legacy::Legacy::open(rest)?)),
         "ffi" => Ok(Box::new(ffi::Ffi::open(rest)?)),
         _ => Ok(Box::new(rest.parse::<liar::Liar>()?)),
@@ -228,7 +312,7 @@ fn worker_exists(spec: &str) -> Result<(), String> {
     match scheme {
         "builtin" => Ok(()),
         "device" => device::parse(rest).map(drop),
-        "rpc" => rpc::parse(rest),
+        "rpc" | rpc::POOL => rpc::parse(scheme, rest),
         "ffi" => libraries_exist(scheme, rest),
         "legacy" => libraries_exist(scheme, legacy::with_release(rest)?.0),
         "liar" => rest.parse::<liar::Liar>().map(drop),
@@ -269,6 +353,10 @@ impl<T: Testee> Adapter for InProcess<T> {
         // A panic is survived here, an abort is not: what is not Rust is a testee of a worker.
         catch_unwind(AssertUnwindSafe(|| self.0.answer(op, args)))
             .unwrap_or_else(|panic| Reply::Crash(format!("panic: {}", panic_text(&*panic))))
+    }
+
+    fn ready(&mut self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
+        self.0.ready(goes_on)
     }
 
     fn answers_in_full(&self) -> bool {

@@ -1,33 +1,70 @@
-//! `rpc:HOST:PORT[/KEY][@RELEASE]`: a server that runs somewhere, played with by a client.
+//! `rpc:HOST:PORT[/KEY][@RELEASE]`: a server that runs somewhere, played with by a client;
+//! `rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE]`: those of a key that a tracker hands out, a new one for each session.
 //!
-//! It is put to `rpc.session`, and to nothing else. Each session is a connection of its own. A server that serves no session
-//! behind one that it ended has crashed, and the case of that session is charged with it.
+//! Each session is a connection of its own. A server that serves no session behind one that it ended has crashed, and the case of that
+//! session is charged with it. The next session of a tracker's key is of another server.
 //!
 //! Cases call functions of the suite where a server has them: `conformance/testee/python/rpc_server.py` starts a server of TVM that
 //! does. A server is as it was started, so that a session that wants it started otherwise is unsupported.
+//!
+//! | operation          | put by                                                                          |
+//! |--------------------|---------------------------------------------------------------------------------|
+//! | `rpc.session`      | its packets, one by one                                                         |
+//! | `function.call`    | a call of `tvmspec.rpc.<name>`, or of a function of `testing.` that does the same |
+//! | `value.convert`    | a call of a function of `testing.` with one parameter of the type               |
+//! | `module.open`      | upload, load, and what it returns: the view `opened` of a library without imports |
+//! | `device.behaviour` | the programs of the device contract, on the server's `cpu:0`                    |
+
+mod pool;
+mod remote;
 
 use super::{Identity, Reply, Testee};
 use crate::conformance::op::OpError;
 use crate::conformance::rpc::session::{RawWriter, ServerStart, SessionScript};
 use crate::release::Release;
 use crate::rpc::transport::Transport;
+use crate::rpc::{Hello, HelloAnswer};
+use pool::Pool;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
-/// A server, and how long it may take for an answer.
+/// The scheme of servers that a tracker hands out.
+pub(super) const POOL: &str = "rpc-tracker";
+
+/// A server or those of a tracker, and how long one may take for an answer.
 pub(super) struct LiveServer {
-    place: String,
-    key: String,
+    source: Source,
     release: Release,
+    /// Whether the release was stated, and is not the newest for want of that.
+    is_stated: bool,
     patience: Duration,
 }
 
-/// Host and port, key, and the release that is stated.
-struct Spelled {
+/// Where sessions go.
+enum Source {
+    /// One server, for all.
+    Server(Seat),
+    /// Those of a tracker.
+    Pool(Pool),
+}
+
+/// A server, and the key that it has for one session.
+#[derive(Clone, Debug, PartialEq)]
+struct Seat {
+    /// Host and port.
     place: String,
+    /// What the hello of a client names.
     key: String,
+}
+
+/// What stands behind the scheme.
+#[derive(Debug, PartialEq)]
+struct Spelled {
+    seat: Seat,
+    /// How long the tracker may take for a server.
+    wait: Option<Duration>,
     release: Option<Release>,
 }
 
@@ -36,7 +73,7 @@ struct Spelled {
 /// # Errors
 ///
 /// What is missing, or no release from 0.7 on.
-fn spelled(text: &str) -> Result<Spelled, String> {
+fn spelled(scheme: &str, text: &str) -> Result<Spelled, String> {
     let (text, release) = match text.rsplit_once('@') {
         None => (text, None),
         Some((text, release)) => {
@@ -44,110 +81,184 @@ fn spelled(text: &str) -> Result<Spelled, String> {
             let named = named.filter(|named| named.minor() >= 7);
             let wrong = || {
                 format!(
-                    "rpc: `{release}` is no release with this protocol: there are 0.7 to {}",
+                    "{scheme}: `{release}` is no release with this protocol: there are 0.7 to {}",
                     Release::LAST
                 )
             };
             (text, Some(named.ok_or_else(wrong)?))
         }
     };
+    let (text, wait) = match text.rsplit_once("?wait=") {
+        Some((text, seconds)) if scheme == POOL => {
+            let seconds: Option<f64> = seconds.parse().ok();
+            let wait = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            let wait = wait.filter(|wait| !wait.is_zero());
+            let wrong = || format!("{scheme}: `wait` is a number of seconds above 0");
+            (text, Some(wait.ok_or_else(wrong)?))
+        }
+        _ => (text, None),
+    };
     let (place, key) = text.split_once('/').unwrap_or((text, ""));
     let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty());
-    match port.map(|(_, port)| port.parse::<u16>()) {
-        Some(Ok(_)) => Ok(Spelled {
-            place: place.to_owned(),
-            key: key.to_owned(),
+    let is_place = port.is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let seat = Seat {
+        place: place.to_owned(),
+        key: key.to_owned(),
+    };
+    match scheme {
+        POOL if !is_place || key.is_empty() => Err(format!(
+            "{scheme}: needs the host and port of a tracker and a key of its servers, such as {scheme}:127.0.0.1:9190/board@0.27"
+        )),
+        _ if !is_place => Err(format!(
+            "{scheme}: needs a host and a port, such as {scheme}:127.0.0.1:9090@0.27"
+        )),
+        _ => Ok(Spelled {
+            seat,
+            wait,
             release,
         }),
-        _ => Err("rpc: needs a host and a port, such as rpc:127.0.0.1:9090@0.27".to_owned()),
     }
 }
 
+/// A connection to a server that nothing was written to yet.
+struct Reached {
+    seat: Seat,
+    stream: TcpStream,
+}
+
 impl LiveServer {
-    /// The server at `text`, which serves a session to show that it is there.
+    /// What `text` names. Nothing is connected to, but the tracker.
     ///
     /// # Errors
     ///
-    /// The spelling; that nothing answers there; that the release is to be stated.
-    pub(super) fn open(text: &str, patience: Duration) -> Result<LiveServer, String> {
+    /// The spelling; that no tracker answers there.
+    pub(super) fn open(scheme: &str, text: &str, patience: Duration) -> Result<LiveServer, String> {
         let Spelled {
-            place,
-            key,
+            seat,
+            wait,
             release,
-        } = spelled(text)?;
-        let server = LiveServer {
-            place,
-            key,
-            release: release.unwrap_or(Release::LAST),
-            patience,
+        } = spelled(scheme, text)?;
+        let source = match scheme {
+            POOL => Source::Pool(Pool::open(seat, wait)?),
+            _ => Source::Server(seat),
         };
-        let begun = server.begins();
-        match release {
-            Some(_) => begun?,
-            None => begun.map_err(|why| {
+        Ok(LiveServer {
+            source,
+            release: release.unwrap_or(Release::LAST),
+            is_stated: release.is_some(),
+            patience,
+        })
+    }
+
+    /// Serves a session to show that a server is there.
+    ///
+    /// # Errors
+    ///
+    /// That nothing answers there; that the release is to be stated.
+    pub(super) fn is_there(&mut self) -> Result<(), String> {
+        let tries = match self.source {
+            Source::Server(_) => 1,
+            // One of several may be on its way out.
+            Source::Pool(_) => 3,
+        };
+        let mut begun = Ok(());
+        for _ in 0..tries {
+            let reached = self.reach()?;
+            begun = self.begins(reached);
+            if begun.is_ok() {
+                break;
+            }
+        }
+        match self.is_stated {
+            true => begun,
+            false => begun.map_err(|why| {
                 format!(
-                    "{why}; if it is of another release than {}, state it: rpc:HOST:PORT@0.8",
+                    "{why}; if it is of another release than {}, state it behind the address: @0.8",
                     Release::LAST
                 )
-            })?,
+            }),
         }
-        Ok(server)
     }
 
-    /// Whether a session begins.
-    fn begins(&self) -> Result<(), String> {
+    /// How reports call it.
+    fn name(&self) -> String {
+        match &self.source {
+            Source::Server(seat) => format!("RPC server at {}", seat.place),
+            Source::Pool(pool) => pool.name(),
+        }
+    }
+
+    /// A connection for the next session. A server of a tracker that does not answer is replaced: no case has begun.
+    ///
+    /// # Errors
+    ///
+    /// Nothing answers there.
+    fn reach(&mut self) -> Result<Reached, String> {
+        let patience = self.patience;
+        match &mut self.source {
+            Source::Server(seat) => {
+                let stream = connect(&seat.place, patience);
+                let stream = stream.map_err(|error| format!("rpc: {}: {error}", seat.place))?;
+                let seat = seat.clone();
+                Ok(Reached { seat, stream })
+            }
+            Source::Pool(pool) => pool.reach(patience),
+        }
+    }
+
+    /// Whether a session begins over this connection.
+    fn begins(&self, reached: Reached) -> Result<(), String> {
+        let place = reached.seat.place.clone();
         let args = json!({"release": self.release.to_string(), "value": []});
         let script = SessionScript::read(&args).map_err(|error| format!("{error:?}"))?;
-        match self.play(&script) {
+        match self.play(&script, reached) {
             Ok(value) if value["end"] == "client" && value["answers"] == json!([]) => Ok(()),
-            Ok(value) => Err(format!("rpc: {} serves no session: {value}", self.place)),
-            Err(reply) => Err(format!("rpc: {} serves no session: {reply:?}", self.place)),
+            Ok(value) => Err(format!("rpc: {place} serves no session: {value}")),
+            Err(reply) => Err(format!("rpc: {place} serves no session: {reply:?}")),
         }
     }
 
-    fn play(&self, script: &SessionScript<'_>) -> Result<Value, Reply> {
-        let gone = |error: std::io::Error| Reply::Crash(format!("{}: {error}", self.place));
-        let stream = self.connect().map_err(gone)?;
+    /// Whether the server of a session is there behind it. `is_used` says whether its key is: that of a tracker's server opens one session.
+    fn survives(&mut self, seat: &Seat, is_used: bool) -> Result<(), String> {
+        let gone = |error: std::io::Error| format!("rpc: {}: {error}", seat.place);
+        let stream = connect(&seat.place, self.patience).map_err(gone)?;
+        let seat = seat.clone();
+        if !is_used || matches!(self.source, Source::Server(_)) {
+            return self.begins(Reached { seat, stream });
+        }
+        // Whoever waits for the next client of the tracker answers that this one is not meant.
+        let mut transport = Transport::tcp(stream).map_err(|error| error.to_string())?;
+        transport.set_deadline(std::time::Instant::now().checked_add(self.patience));
+        let hello = Hello {
+            key: "client:tvmspec.rpc.probe".into(),
+        };
+        let answer = transport.write_hello(&hello).and_then(|()| {
+            match transport.read_answer(self.release)? {
+                HelloAnswer::Success(_) | HelloAnswer::Mismatch | HelloAnswer::Duplicate => Ok(()),
+            }
+        });
+        answer.map_err(|error| format!("rpc: {} serves no session: {error}", seat.place))
+    }
+
+    fn play(&self, script: &SessionScript<'_>, reached: Reached) -> Result<Value, Reply> {
+        let Reached { seat, stream } = reached;
+        let gone = |error: std::io::Error| Reply::Crash(format!("{}: {error}", seat.place));
         let writer = SocketWriter(stream.try_clone().map_err(gone)?);
         let transport = Transport::tcp(stream).map_err(|error| Reply::Crash(error.to_string()))?;
-        let mut value = script.play(transport, &writer, &self.key, self.patience)?;
+        let mut value = script.play(transport, &writer, &seat.key, self.patience)?;
         // The name of the server is its operator's choice.
-        if value["hello"]["key"] == json!(format!("server:{}", self.key)) {
+        let own = match &self.source {
+            Source::Server(seat) => &seat.key,
+            Source::Pool(pool) => pool.key(),
+        };
+        if value["hello"]["key"] == json!(format!("server:{own}")) {
             value["hello"]["key"] = json!("server:");
         }
         Ok(value)
     }
 
-    fn connect(&self) -> std::io::Result<TcpStream> {
-        let mut last = std::io::ErrorKind::AddrNotAvailable.into();
-        for address in self.place.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, self.patience) {
-                Ok(stream) => {
-                    // A server that does not read is not written to for ever.
-                    stream.set_write_timeout(Some(self.patience))?;
-                    return Ok(stream);
-                }
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-}
-
-impl Testee for LiveServer {
-    fn identity(&self) -> Identity {
-        Identity {
-            name: format!("RPC server at {}", self.place),
-            version: self.release.to_string(),
-            releases: vec![self.release.to_string()],
-            ops: vec!["rpc.session".into()],
-        }
-    }
-
-    fn answer(&mut self, op: &str, args: &Value) -> Reply {
-        if op != "rpc.session" {
-            return Reply::Unsupported("a live server is played with by rpc.session only".into());
-        }
+    /// `rpc.session`.
+    fn session(&mut self, args: &Value) -> Reply {
         let script = match SessionScript::read(args) {
             Ok(script) => script,
             Err(OpError::Unsupported(why)) => return Reply::Unsupported(why),
@@ -156,18 +267,79 @@ impl Testee for LiveServer {
         if script.server != ServerStart::default() {
             return Reply::Unsupported("a live server is as it was started".into());
         }
-        let played = self.play(&script);
-        let is_well = matches!(&played, Ok(value) if value["end"] == "client");
+        let reached = match self.reach() {
+            Ok(reached) => reached,
+            Err(why) => return Reply::Crash(why),
+        };
+        let seat = reached.seat.clone();
+        let played = self.play(&script, reached);
+        let has = |pointer: &str, text: &str| {
+            let found = played
+                .as_ref()
+                .ok()
+                .and_then(|value| value.pointer(pointer));
+            found.is_some_and(|value| value == text)
+        };
+        if has("/end", "client") {
+            return reply(played);
+        }
+        // A hang is one of a session: who hangs in its hello has not taken the key either, but does not serve it any more.
+        let is_used = has("/hello/code", "success") || played.is_err();
         // A server that ends a session may have ended with it.
-        match if is_well { Ok(()) } else { self.begins() } {
+        match self.survives(&seat, is_used) {
             Err(why) => Reply::Crash(format!("{}; behind this case {why}", shown(&played))),
-            Ok(()) => match played {
-                Ok(value) => Reply::Ok {
-                    value,
-                    findings: None,
-                },
-                Err(reply) => reply,
-            },
+            Ok(()) => reply(played),
+        }
+    }
+}
+
+fn reply(played: Result<Value, Reply>) -> Reply {
+    match played {
+        Ok(value) => Reply::Ok {
+            value,
+            findings: None,
+        },
+        Err(reply) => reply,
+    }
+}
+
+fn connect(place: &str, patience: Duration) -> std::io::Result<TcpStream> {
+    let mut last = std::io::ErrorKind::AddrNotAvailable.into();
+    for address in place.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, patience) {
+            Ok(stream) => {
+                // A server that does not read is not written to for ever.
+                stream.set_write_timeout(Some(patience))?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+impl Testee for LiveServer {
+    fn identity(&self) -> Identity {
+        let ops = remote::OPS.iter().chain(&["rpc.session"]);
+        Identity {
+            name: self.name(),
+            version: self.release.to_string(),
+            releases: vec![self.release.to_string()],
+            ops: ops.map(|op| (*op).to_owned()).collect(),
+        }
+    }
+
+    fn ready(&mut self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
+        match &mut self.source {
+            Source::Server(_) => Ok(()),
+            Source::Pool(pool) => pool.ready(goes_on),
+        }
+    }
+
+    fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        match op {
+            "rpc.session" => self.session(args),
+            _ => self.remote(op, args),
         }
     }
 }
@@ -197,34 +369,42 @@ impl RawWriter for SocketWriter {
 ///
 /// # Errors
 ///
-/// As [`LiveServer::open`] without a server.
-pub(super) fn parse(text: &str) -> Result<(), String> {
-    spelled(text).map(drop)
+/// What is missing, or no release from 0.7 on.
+pub(super) fn parse(scheme: &str, text: &str) -> Result<(), String> {
+    spelled(scheme, text).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(scheme: &str, text: &str) -> Result<Spelled, ()> {
+        spelled(scheme, text).map_err(drop)
+    }
+
+    fn found(
+        place: &str,
+        key: &str,
+        wait: Option<u64>,
+        release: Option<u8>,
+    ) -> Result<Spelled, ()> {
+        Ok(Spelled {
+            seat: Seat {
+                place: place.to_owned(),
+                key: key.to_owned(),
+            },
+            wait: wait.map(Duration::from_secs),
+            release: release.map(Release::of),
+        })
+    }
+
     #[test]
     fn a_place_has_a_port_and_perhaps_a_key_and_a_release() {
-        let read = |text| {
-            let found = spelled(text).map_err(drop)?;
-            Ok((
-                found.place,
-                found.key,
-                found.release.map(|release| release.to_string()),
-            ))
-        };
-        let found = |place: &str, key: &str, release: Option<&str>| {
-            Ok((place.to_owned(), key.to_owned(), release.map(str::to_owned)))
-        };
-        assert_eq!(read("a:9090"), found("a:9090", "", None));
-        assert_eq!(
-            read("a:9090/key:1@0.8"),
-            found("a:9090", "key:1", Some("0.8"))
-        );
-        assert_eq!(read("[::1]:9@0.27"), found("[::1]:9", "", Some("0.27")));
+        assert_eq!(read("rpc", "a:9090"), found("a:9090", "", None, None));
+        let with_key = found("a:9090", "key:1", None, Some(8));
+        assert_eq!(read("rpc", "a:9090/key:1@0.8"), with_key);
+        let address = found("[::1]:9", "", None, Some(27));
+        assert_eq!(read("rpc", "[::1]:9@0.27"), address);
         for text in [
             "",
             "a",
@@ -234,7 +414,23 @@ mod tests {
             "a:9090@0.6",
             "a:9090@next",
         ] {
-            assert_eq!(read(text), Err(()), "{text}");
+            assert_eq!(read("rpc", text), Err(()), "{text}");
+            assert_eq!(read(POOL, text), Err(()), "{text}");
         }
+    }
+
+    #[test]
+    fn a_tracker_has_a_key_and_perhaps_a_time() {
+        assert_eq!(read(POOL, "a:1/k"), found("a:1", "k", None, None));
+        let all = found("a:1", "k", Some(5), Some(8));
+        assert_eq!(read(POOL, "a:1/k?wait=5@0.8"), all);
+        for text in ["a:1", "a:1/", "a:1/k?wait=0", "a:1/k?wait=soon"] {
+            assert_eq!(read(POOL, text), Err(()), "{text}");
+        }
+        // A server has none to wait for.
+        assert_eq!(
+            read("rpc", "a:1/k?wait=5"),
+            found("a:1", "k?wait=5", None, None)
+        );
     }
 }

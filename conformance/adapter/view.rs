@@ -13,6 +13,7 @@
 //! | `entry`    | the system library          | which of the registered symbols was found                          |
 //! | `function` | the symbols of a library    | the function found and the slots filled                            |
 //! | `opened`   | a library in a file         | kinds and imports, which functions were found, what they returned  |
+//! | `called`   | the same, on a server       | which functions were found, what they returned                     |
 //! | `released` | the life of an object       | the flags of the deleter as the last strong reference goes         |
 //! | `home`     | a hash                      | where an element with it is in a map of 4096 slots             |
 //! | `kind`     | a payload                   | the kind                                                           |
@@ -36,6 +37,9 @@ pub(crate) fn view(name: &str, expected: &Value) -> Option<Value> {
             Some(json!({"function": expected.get("function")?, "slots": expected.get("slots")?}))
         }
         "opened" => opened(expected),
+        "called" => {
+            Some(json!({"found": expected.get("found")?, "results": expected.get("results")?}))
+        }
         "released" => Some(json!([expected.pointer("/flags/0")?])),
         "home" => home(expected),
         "kind" => expected.get("kind").cloned(),

@@ -18,7 +18,10 @@
 //! | `tvmspec.rpc.calls` | | how often it was called, this call included |
 //!
 //! The last two count what is of their session.
+//!
+//! Besides, those of `function.call` that a server can have, as `tvmspec.function.<name>`.
 
+use crate::conformance::function::ops::function as function_of;
 use crate::device::byte_size;
 use crate::function::{Error, ErrorKind, Function, Result, registry};
 use crate::module::{Module, ModuleKind};
@@ -33,19 +36,45 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// What their names begin with.
 pub(in crate::conformance) const PREFIX: &str = "tvmspec.rpc.";
 
+/// What the names of functions of `function.call` begin with on a server.
+pub(in crate::conformance) const CALLED: &str = "tvmspec.function.";
+
 /// Registers them in this process, once.
-pub(super) fn register() {
+pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        for (name, function) in all() {
+        let own = all()
+            .into_iter()
+            .map(|(name, function)| (PREFIX, name, function));
+        for (prefix, name, function) in own.chain(called_by_name()) {
             // A name that is taken is one of a user, whose function then fails the cases.
             drop(registry::register(
-                &format!("{PREFIX}{name}"),
+                &format!("{prefix}{name}"),
                 function,
                 false,
             ));
         }
     });
+}
+
+/// Those of `function.call`.
+fn called_by_name() -> impl Iterator<Item = (&'static str, &'static str, Function)> {
+    let typed = ["add", "concat", "twice", "maybe", "keep", "count", "fail"];
+    let typed = typed
+        .into_iter()
+        .filter_map(|name| Some((name, function_of(name)?)));
+    let packed = [
+        (
+            "first",
+            Function::from_packed(|args| {
+                Ok(args.first().map_or_else(Any::none, |first| first.to_any()))
+            }),
+        ),
+        ("nothing", Function::from_packed(|_| Ok(Any::none()))),
+    ];
+    typed
+        .chain(packed)
+        .map(|(name, function)| (CALLED, name, function))
 }
 
 fn all() -> [(&'static str, Function); 14] {

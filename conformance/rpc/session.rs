@@ -272,7 +272,11 @@ impl ScriptClient<'_, '_> {
                 self.raw.write(bytes);
                 None
             }
-            Some(Greeting::Key(key)) => Some(key.clone()),
+            // Behind a tracker a server has another key for each session.
+            Some(Greeting::Key(key)) => Some(match key.strip_prefix("client:") {
+                Some(options) if options.starts_with(' ') => format!("client:{own}{options}"),
+                _ => key.clone(),
+            }),
             None => Some(format!("client:{own}")),
         };
         if let Some(key) = key {

@@ -5,8 +5,10 @@
 #
 #   0.27   the tests of 0.26.0, the newest tag that has them, with the Python of TVMSPEC_PYTHON
 #   0.16   the tests of 0.16.0 with the Python of TVMSPEC_PYTHON_0_16
+#   judge  the suite against a server of ours, of 0.27, of 0.16 and of 0.8 (TVMSPEC_PYTHON_0_8), and against three of 0.27 behind
+#          TVM's own tracker, one of which is killed in the middle
 #
-# Both without an argument. TVMSPEC_TVM names a clone of apache/tvm, for the tests at their tags. TVMSPEC_OWN is the program tvmspec; it is
+# All without an argument. TVMSPEC_TVM names a clone of apache/tvm, for the tests at their tags. TVMSPEC_OWN is the program tvmspec; it is
 # built otherwise. What is missing is named, and its part is skipped. Outcomes, logs and what the servers report stay in FOLDER.
 # conformance/suites/clients/rpc_shim.py is what takes the places; conformance/reports/rpc-pairings.md has the results.
 set -euo pipefail
@@ -14,19 +16,94 @@ here=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "${1:?a folder to work in}"
 work=$(cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- 0.27 0.16
-if [ -z "${TVMSPEC_TVM:-}" ]; then
-    echo "skipped, because TVMSPEC_TVM names no clone of apache/tvm"
-    exit 0
-fi
+[ $# -gt 0 ] || set -- 0.27 0.16 judge
 own=${TVMSPEC_OWN:-}
 if [ -z "$own" ]; then
     (cd "$here" && cargo build -q --all-features --bin tvmspec)
     own=${CARGO_TARGET_DIR:-$here/target}/debug/tvmspec
 fi
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+
+# Ends what `started` has started, with all that it started itself.
+groups=()
+trap 'for group in "${groups[@]}"; do kill -9 -- "-$group" 2>/dev/null || true; done' EXIT
+
+# started LOG COMMAND...: runs it in a process group of its own, waits for the first line of its log.
+started() {
+    local log=$1
+    shift
+    : >"$log"
+    setsid "$@" >"$log" 2>&1 &
+    groups+=($!)
+    for _ in $(seq 600); do
+        grep -q . "$log" && return
+        sleep 0.1
+    done
+    echo "$1 does not start: $log"
+    exit 1
+}
+
+# checked NAME IMPLEMENTATION OPTION...: the suite against it, and its counts.
+checked() {
+    local name=$1 implementation=$2
+    shift 2
+    "$own" check --impl "$implementation" --timeout 2 --max-hangs 0 --max-crashes 0 --report json -o "$work/judge-$name.json" \
+        --chapter rpc --chapter value --chapter function --chapter module --chapter device \
+        --known "$here/conformance/known/apache-tvm-rpc-0.8-0.27.toml" "$@" 2>"$work/judge-$name.log" || true
+    python3 - "$name" "$work/judge-$name.json" <<'PYTHON'
+import collections, json, sys
+
+report = json.load(open(sys.argv[2]))
+count = collections.Counter(result["verdict"] + (" (known)" if result.get("known") else "") for result in report["results"])
+print(f"{sys.argv[1]}:", ", ".join(f"{number} {verdict}" for verdict, number in sorted(count.items())))
+for result in report["results"]:
+    if result["verdict"] not in ("pass", "unsupported", "skipped") and not result.get("known"):
+        print("   ", result["case"], result["verdict"], str(result.get("reason"))[:160])
+PYTHON
+}
+
+# The address that a server prints at the end of its first line.
+address() { sed -n '1s/.* \([0-9.]*:[0-9]*\).*/\1/p' "$1"; }
+
+judge() {
+    local testee=$here/conformance/testee/python/rpc_server.py release variable python
+    for release in 0.27 0.16 0.8; do
+        started "$work/judge-ours-$release.server" "$own" serve --port 0 --release "$release" --suite-functions --allow-load
+        checked "ours-$release" "rpc:$(address "$work/judge-ours-$release.server")@$release"
+    done
+    for release in 0.27 0.16 0.8; do
+        variable=TVMSPEC_PYTHON_${release//./_}
+        [ "$release" != 0.27 ] || variable=TVMSPEC_PYTHON
+        python=${!variable:-}
+        if ! "${python:-false}" -c 'import tvm.rpc.server' 2>/dev/null; then
+            echo "judge $release: skipped, because $variable names no Python with TVM $release"
+            continue
+        fi
+        started "$work/judge-tvm-$release.server" "$python" -u "$testee" 0
+        checked "tvm-$release" "rpc:$(address "$work/judge-tvm-$release.server")@$release"
+    done
+    python=${TVMSPEC_PYTHON:-}
+    "${python:-false}" -c 'import tvm.rpc.server' 2>/dev/null || return 0
+    started "$work/judge-tracker.log" "$python" -m tvm.exec.rpc_tracker --host 127.0.0.1 --port 9190 --port-end 9399
+    local tracker=127.0.0.1:$(sed -n 's/.*bind to [^:]*:\([0-9]*\).*/\1/p' "$work/judge-tracker.log")
+    local number
+    for number in 1 2 3; do
+        started "$work/judge-farm-$number.server" "$python" -u "$testee" 0 "$tracker" board
+    done
+    local killed=${groups[-1]}
+    (
+        sleep "${TVMSPEC_KILL_AFTER:-10}"
+        kill -9 -- "-$killed"
+    ) &
+    checked "farm" "rpc-tracker:$tracker/board@0.27" --jobs 3
+    wait $! || true
+}
 for release in "$@"; do
     case $release in
+    judge)
+        judge
+        continue
+        ;;
     0.27) variable=TVMSPEC_PYTHON tag=v0.26.0 ;;
     0.16) variable=TVMSPEC_PYTHON_0_16 tag=v0.16.0 ;;
     *)
@@ -34,6 +111,10 @@ for release in "$@"; do
         exit 2
         ;;
     esac
+    if [ -z "${TVMSPEC_TVM:-}" ]; then
+        echo "$release: skipped, because TVMSPEC_TVM names no clone of apache/tvm"
+        continue
+    fi
     python=${!variable:-}
     if ! "${python:-false}" -c 'import tvm.testing, pytest' 2>/dev/null; then
         echo "$release: skipped, because $variable names no Python with TVM $release and pytest"

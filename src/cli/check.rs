@@ -6,19 +6,22 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, IsTerminal as _};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tvmspec::conformance::adapter::{self, Limits, family, protocol};
+use tvmspec::conformance::adapter::{self, Limits, Several, family, protocol};
 use tvmspec::conformance::case::{Case, Suite};
 use tvmspec::conformance::known::KnownFailures;
 use tvmspec::conformance::report::{self, ReportFormat};
-use tvmspec::conformance::runner::{Run, Selection, run_observed, select};
+use tvmspec::conformance::runner::{
+    Report, Run, RunEvent, Selection, run_observed, run_parallel, select,
+};
 use tvmspec::conformance::{CHAPTERS, chapter};
 use tvmspec::release::Release;
 
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
-    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..], legacy:LIB[,LIB..][@RELEASE], rpc:HOST:PORT[/KEY][@RELEASE], device:NAME, liar:NAME
+    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..], legacy:LIB[,LIB..][@RELEASE], rpc:HOST:PORT[/KEY][@RELEASE], rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE], device:NAME, liar:NAME
     #[arg(long = "impl", value_name = "SPEC", default_value = "builtin")]
     implementation: String,
     /// Only cases of this chapter; may be repeated
@@ -54,14 +57,17 @@ pub(crate) struct CheckArgs {
     /// Give up after so many crashes or wrong lines in a row; 0 for never [default: 20]
     #[arg(long, value_name = "N")]
     max_crashes: Option<usize>,
+    /// Put so many cases at a time, each to a process or a tracker's server of its own [default: 1]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
     /// List the selected cases and stop
-    #[arg(long, conflicts_with_all = ["implementation", "known", "complete", "timeout", "memory", "max_hangs", "max_crashes"])]
+    #[arg(long, conflicts_with_all = ["implementation", "known", "complete", "timeout", "memory", "jobs", "max_hangs", "max_crashes"])]
     list: bool,
     /// Print the request and the expected answer of the selected cases and stop
-    #[arg(long, conflicts_with_all = ["list", "implementation", "known", "complete", "timeout", "memory", "max_hangs", "max_crashes", "report"])]
+    #[arg(long, conflicts_with_all = ["list", "implementation", "known", "complete", "timeout", "memory", "jobs", "max_hangs", "max_crashes", "report"])]
     show: bool,
     /// Write the selected cases as files below a folder, each with request, expected answer and input, and stop
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["list", "show", "implementation", "known", "complete", "timeout", "memory", "max_hangs", "max_crashes", "report", "output"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["list", "show", "implementation", "known", "complete", "timeout", "memory", "jobs", "max_hangs", "max_crashes", "report", "output"])]
     export: Option<PathBuf>,
     /// List every operation with its arguments and stop
     #[arg(long, exclusive = true)]
@@ -144,15 +150,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
         family::adopt();
         family::end_on_signals()?;
     }
-    let mut adapter = adapter::open(&order.implementation, limits)?;
-    // On stderr: the report has stdout to itself.
-    let progress = progress(selected.len());
-    let report = run_observed(suite, &mut *adapter, &order, &mut |outcome| {
-        progress.set_message(outcome.case.id.clone());
-        progress.inc(1);
-    });
-    progress.finish_and_clear();
-    let report = report?;
+    let report = judged(suite, &order, limits, args.jobs, selected.len())?;
     let text = report::render(args.report, &report);
     match args.output.as_deref() {
         None if args.report == ReportFormat::Text => output::report(&text)?,
@@ -163,6 +161,46 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     } else {
         Exit::Bad
     })
+}
+
+/// Puts the cases, by `jobs` testees at once where that is more than one.
+fn judged<'a>(
+    suite: &'a Suite,
+    order: &Run,
+    limits: Limits,
+    jobs: Option<NonZeroUsize>,
+    cases: usize,
+) -> Result<Report<'a>, CliError> {
+    let Some(jobs) = jobs.filter(|jobs| jobs.get() > 1) else {
+        let mut adapter = adapter::open(&order.implementation, limits)?;
+        let progress = progress(cases);
+        let report = run_observed(suite, &mut *adapter, order, &mut |outcome| {
+            progress.set_message(outcome.case.id.clone());
+            progress.inc(1);
+        });
+        progress.finish_and_clear();
+        return Ok(report?);
+    };
+    let several = Several::check(&order.implementation, limits)
+        .map_err(|why| CliError::new(format!("--jobs {jobs}: {why}")))?;
+    let progress = progress(cases);
+    let report = run_parallel(
+        suite,
+        &|| several.open(),
+        jobs,
+        order,
+        &mut |event| match event {
+            RunEvent::Done(outcome) => {
+                progress.set_message(outcome.case.id.clone());
+                progress.inc(1);
+            }
+            RunEvent::Without(why) => {
+                progress.suspend(|| output::note(format_args!("one of {jobs} jobs less: {why}")));
+            }
+        },
+    );
+    progress.finish_and_clear();
+    Ok(report?)
 }
 
 /// The implementation that runs in this process: nothing can end it or bound its memory without ending the report too.
@@ -277,7 +315,7 @@ fn known(file: Option<PathBuf>) -> Result<KnownFailures, CliError> {
         .map_err(|error| CliError::new(format!("{}: {error}", file.display())))
 }
 
-/// Shown only on a terminal, and only when the run takes long enough to be looked at.
+/// On stderr: the report has stdout to itself. Shown only on a terminal, and only when the run takes long enough to be looked at.
 fn progress(cases: usize) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -60,6 +60,9 @@ pub(super) struct SessionArgs {
     /// The longest session, in seconds; a client may state a shorter time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<f64>,
+    /// Have the functions that cases of the suite call, and allow them: to be judged by `check --impl rpc:`
+    #[arg(long, hide = true)]
+    suite_functions: bool,
     #[command(flatten)]
     pub(super) tls: ServeTlsArgs,
 }
@@ -96,6 +99,7 @@ impl SessionArgs {
                 .map(|glob| format!("--allow-connect={glob}")),
         );
         all.extend(self.allow_load.then(|| "--allow-load".to_owned()));
+        all.extend(self.suite_functions.then(|| "--suite-functions".to_owned()));
         if self.allow_link {
             all.extend(["--allow-link".to_owned(), format!("--cc={}", self.cc)]);
         }
@@ -150,7 +154,11 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     // A request waits for its answer: nothing is to be gathered.
     stream.set_nodelay(true)?;
     let watch = Arc::new(SessionWatch::default());
-    let permits = args.permits;
+    let mut permits = args.permits;
+    if permits.suite_functions {
+        tvmspec::conformance::register_rpc_functions();
+        permits.allow.push("tvmspec.*".to_owned());
+    }
     let options = ServerOptions {
         keys: args.keys,
         name: args.name,

@@ -1,8 +1,8 @@
 """A server of TVM with the functions that the suite calls, for `tvmspec check --impl rpc:HOST:PORT@RELEASE --chapter rpc`.
 
-    python3 conformance/testee/python/rpc_server.py [PORT]
+    python3 conformance/testee/python/rpc_server.py [PORT [TRACKER KEY]]
 
-It runs the listening loop of the tvm that Python finds, of 0.8 or later. A loop that ends, as those from 0.17 on do behind a session
+TRACKER is host:port of a tracker that hands the server out to clients of KEY, for `--impl rpc-tracker:HOST:PORT/KEY@RELEASE`. It runs the listening loop of the tvm that Python finds, of 0.8 or later. A loop that ends, as those from 0.17 on do behind a session
 that fails, is started anew, so that the cases behind it are judged too. The functions are those of conformance/rpc/functions.rs.
 """
 
@@ -70,6 +70,19 @@ def array(*values):
     return tvm.runtime.convert(list(values))
 
 
+def fail(*_):
+    raise ValueError("as asked")
+
+
+# Those of `function.call` that a function of Python can stand for: it takes whatever comes.
+CALLED = {
+    "count": lambda *args: len(args),
+    "first": lambda *args: args[0] if args else None,
+    "nothing": lambda *_: None,
+    "fail": fail,
+    "keep": lambda value, _: value,
+}
+
 FUNCTIONS = {
     "echo": lambda value: value,
     "true": lambda: True,
@@ -86,9 +99,14 @@ FUNCTIONS = {
 }
 
 
-def main(port):
+def main(port, tracker=None, key=""):
     for name, function in FUNCTIONS.items():
         register("tvmspec.rpc." + name, function, override=True)
+    for name, function in CALLED.items():
+        register("tvmspec.function." + name, function, override=True)
+    if tracker:
+        host, _, tracker_port = tracker.rpartition(":")
+        tracker = (host, int(tracker_port))
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
@@ -99,10 +117,10 @@ def main(port):
         child = os.fork()
         if child == 0:
             try:
-                server._listen_loop(listener, port, "", None, None, None)
+                server._listen_loop(listener, port, key, tracker, None, None)
             finally:
                 os._exit(1)
         os.waitpid(child, 0)
 
 
-main(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+main(int(sys.argv[1]) if len(sys.argv) > 1 else 0, *sys.argv[2:4])

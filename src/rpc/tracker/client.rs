@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// How long a tracker may take for a reply that it has at once, and for its hello.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a read lasts before it is looked whether waiting goes on.
+const SLICE: Duration = Duration::from_millis(200);
+
 /// A connection to a tracker.
 ///
 /// What it has offered or asked for is withdrawn when it goes (RPC-63).
@@ -60,7 +63,7 @@ impl TrackerClient {
         TrackerHello.write(&mut out);
         // RPC-50: the number goes out alone: trackers take the first bytes that come in for it.
         client.write(&out.into_bytes())?;
-        client.read(PATIENCE, TrackerHello::read)?;
+        client.read(PATIENCE, &|| true, TrackerHello::read)?;
         Ok(client)
     }
 
@@ -70,7 +73,8 @@ impl TrackerClient {
     ///
     /// What the connection is broken by; RPC-51 to RPC-58 for a reply that is none.
     pub fn ask(&mut self, request: &TrackerRequest) -> Result<TrackerReply> {
-        self.ask_for(request, PATIENCE)
+        self.send(request)?;
+        self.read(PATIENCE, &|| true, TrackerReply::read)
     }
 
     /// A request whose reply is that it is done.
@@ -91,12 +95,29 @@ impl TrackerClient {
     ///
     /// A TimeoutError where none is free within `wait`; as [`TrackerClient::ask`].
     pub fn request(&mut self, key: &str, priority: i64, wait: Duration) -> Result<TrackedServer> {
+        self.request_while(key, priority, wait, &|| true)
+    }
+
+    /// [`TrackerClient::request`], as long as `goes_on`, which is asked several times a second. A request that was given up stands
+    /// in the tracker's queue until this client goes.
+    ///
+    /// # Errors
+    ///
+    /// As [`TrackerClient::request`]; a TimeoutError, too, once it does not go on.
+    pub fn request_while(
+        &mut self,
+        key: &str,
+        priority: i64,
+        wait: Duration,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<TrackedServer> {
         let request = TrackerRequest::Request {
             key: key.to_owned(),
             user: String::new(),
             priority,
         };
-        match self.ask_for(&request, wait) {
+        self.send(&request)?;
+        match self.read(wait, goes_on, TrackerReply::read) {
             Ok(TrackerReply::Server {
                 host,
                 port,
@@ -116,11 +137,10 @@ impl TrackerClient {
         }
     }
 
-    fn ask_for(&mut self, request: &TrackerRequest, wait: Duration) -> Result<TrackerReply> {
+    fn send(&mut self, request: &TrackerRequest) -> Result<()> {
         let mut out = Writer::new();
         request.write(Release::LAST, &mut out)?;
-        self.write(&out.into_bytes())?;
-        self.read(wait, TrackerReply::read)
+        self.write(&out.into_bytes())
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -131,6 +151,7 @@ impl TrackerClient {
     fn read<T>(
         &mut self,
         wait: Duration,
+        goes_on: &dyn Fn() -> bool,
         read: impl Fn(&mut Cursor<'_>) -> std::result::Result<Progress<T>, Violation>,
     ) -> Result<T> {
         let end = Instant::now().checked_add(wait);
@@ -143,15 +164,22 @@ impl TrackerClient {
                 return Ok(value);
             }
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
+            if left.is_some_and(|left| left.is_zero()) || !goes_on() {
                 return Err(gone(io::ErrorKind::TimedOut.into()));
             }
-            self.stream.set_read_timeout(left).map_err(gone)?;
+            let slice = left.map_or(SLICE, |left| left.min(SLICE));
+            self.stream.set_read_timeout(Some(slice)).map_err(gone)?;
             match self.stream.read(&mut piece) {
                 Ok(0) => return Err(Error::new(CLOSED, "the tracker has closed the connection")),
                 // RPC-52 bounds what is kept.
                 Ok(count) => self.buffer.extend(piece.iter().take(count)),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::Interrupted
+                            | io::ErrorKind::WouldBlock
+                            | io::ErrorKind::TimedOut
+                    ) => {}
                 Err(error) => return Err(gone(error)),
             }
         }

@@ -1,0 +1,132 @@
+//! The servers of a tracker's key, one for each session.
+
+use super::{Reached, Seat, connect};
+use crate::rpc::tracker::TrackerClient;
+use std::time::{Duration, Instant};
+
+/// How long a server may take to be free, unless stated.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// A server of TVM takes back what nobody has come for in four seconds and a ping (RPC-63 has the tracker's part of it).
+const FRESH: Duration = Duration::from_secs(2);
+
+/// How often the tracker is asked again where the server that it handed out is gone.
+const TRIES: usize = 5;
+
+/// What a tracker is asked for.
+pub(super) struct Pool {
+    /// Of the tracker, and the key of its servers.
+    tracker: Seat,
+    wait: Duration,
+    /// Gone where a request was given up: the tracker withdraws it with the connection.
+    client: Option<TrackerClient>,
+    /// A server that was handed out, and when.
+    taken: Option<(Seat, Instant)>,
+}
+
+impl Pool {
+    /// Connects to the tracker; no server is asked for.
+    ///
+    /// # Errors
+    ///
+    /// No tracker answers there.
+    pub(super) fn open(tracker: Seat, wait: Option<Duration>) -> Result<Pool, String> {
+        let mut pool = Pool {
+            tracker,
+            wait: wait.unwrap_or(WAIT),
+            client: None,
+            taken: None,
+        };
+        pool.client = Some(pool.connected()?);
+        Ok(pool)
+    }
+
+    /// The key that the servers have in common.
+    pub(super) fn key(&self) -> &str {
+        &self.tracker.key
+    }
+
+    pub(super) fn name(&self) -> String {
+        let Seat { place, key } = &self.tracker;
+        format!("RPC servers `{key}` of the tracker at {place}")
+    }
+
+    fn connected(&self) -> Result<TrackerClient, String> {
+        let place = &*self.tracker.place;
+        TrackerClient::connect(place).map_err(|error| format!("rpc-tracker: {place}: {error}"))
+    }
+
+    /// Has a server for the next session.
+    ///
+    /// # Errors
+    ///
+    /// None is free in time, or the tracker is gone.
+    pub(super) fn ready(&mut self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
+        if matches!(&self.taken, Some((_, since)) if since.elapsed() < FRESH) {
+            return Ok(());
+        }
+        self.taken = None;
+        // A tracker that was started anew is another connection.
+        let mut is_last = self.client.is_none();
+        let seat = loop {
+            let mut client = match self.client.take() {
+                Some(client) => client,
+                None => self.connected()?,
+            };
+            match client.request_while(self.key(), 1, self.wait, goes_on) {
+                Ok(server) => {
+                    self.client = Some(client);
+                    let host = match server.host.contains(':') {
+                        true => format!("[{}]", server.host),
+                        false => server.host,
+                    };
+                    break Seat {
+                        place: format!("{host}:{}", server.port),
+                        key: server.match_key,
+                    };
+                }
+                Err(error)
+                    if error.kind() == crate::rpc::transport::TIMEOUT
+                        || std::mem::replace(&mut is_last, true) =>
+                {
+                    let place = &self.tracker.place;
+                    return Err(format!("rpc-tracker: {place}: {error}"));
+                }
+                Err(_) => {}
+            }
+        };
+        self.taken = Some((seat, Instant::now()));
+        Ok(())
+    }
+
+    /// A server that was handed out for the next session.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::ready`].
+    pub(super) fn take(&mut self) -> Result<Seat, String> {
+        self.ready(&|| true)?;
+        let taken = self.taken.take().map(|(seat, _)| seat);
+        taken.ok_or_else(|| "rpc-tracker: no server".to_owned())
+    }
+
+    /// A connection to a server that is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::ready`]; several in a row do not answer.
+    pub(super) fn reach(&mut self, patience: Duration) -> Result<Reached, String> {
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            let seat = self.take()?;
+            match connect(&seat.place, patience) {
+                Ok(stream) => return Ok(Reached { seat, stream }),
+                // It ended behind its offer.
+                Err(error) => last = format!("{}: {error}", seat.place),
+            }
+        }
+        Err(format!(
+            "rpc-tracker: {TRIES} servers in a row do not answer; the last one is {last}"
+        ))
+    }
+}

@@ -1,0 +1,354 @@
+//! Operations of other chapters than rpc, asked of a server by our client: each in a session of its own.
+//!
+//! What a value is in memory does not cross a connection, so that only these are asked, and only for values that a packet holds.
+
+use super::{LiveServer, Seat, Source};
+use crate::conformance::adapter::{Rejection, Reply, device};
+use crate::conformance::module::opened::why_not_here;
+use crate::conformance::op::{OpError, data};
+use crate::conformance::rpc::functions::CALLED;
+use crate::device::{Device, Manager};
+use crate::function::{Error, Function};
+use crate::object::form::{from_json, to_json};
+use crate::rpc::client::{Session, SessionOptions};
+use crate::rpc::transport::{CLOSED, TIMEOUT};
+use crate::value::{Any, AnyView, DLDevice, index};
+use serde_json::{Value, json};
+
+/// What is asked beside sessions.
+pub(super) const OPS: &[&str] = &[
+    "device.behaviour",
+    "function.call",
+    "module.open",
+    "value.convert",
+];
+
+/// How often a server of a tracker is replaced that ended behind its offer.
+const TRIES: usize = 5;
+
+impl LiveServer {
+    /// Answers one of [`OPS`].
+    pub(super) fn remote(&mut self, op: &str, args: &Value) -> Reply {
+        let ask = match op {
+            "device.behaviour" => behaviour,
+            "function.call" => call,
+            "module.open" => open,
+            "value.convert" => convert,
+            _ => {
+                let why = format!(
+                    "of a live server `rpc.session` is asked, and {}",
+                    OPS.join(", ")
+                );
+                return Reply::Unsupported(why);
+            }
+        };
+        if self.release.minor() < 8 {
+            return Reply::Unsupported("servers of 0.7 are asked by rpc.session only".into());
+        }
+        let (seat, session) = match self.begun() {
+            Ok(begun) => begun,
+            Err(why) => return Reply::Crash(why),
+        };
+        let reply = ask(&session, args).unwrap_or_else(|reply| reply);
+        session.close();
+        match &reply {
+            Reply::Crash(_) | Reply::Hang(_) => match self.survives(&seat, true) {
+                Err(why) => Reply::Crash(format!("{reply:?}; behind this case {why}")),
+                Ok(()) => reply,
+            },
+            _ => reply,
+        }
+    }
+
+    /// A session of our client with the next server.
+    fn begun(&mut self) -> Result<(Seat, Session), String> {
+        let options = SessionOptions {
+            release: Some(self.release),
+            connect_timeout: self.patience,
+            timeout: Some(self.patience),
+            ..SessionOptions::default()
+        };
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            let seat = match &mut self.source {
+                Source::Server(seat) => seat.clone(),
+                Source::Pool(pool) => pool.take()?,
+            };
+            let (host, port) = seat.place.rsplit_once(':').unwrap_or((&seat.place, ""));
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            let port = port.parse().unwrap_or(0);
+            match Session::connect(host, port, &seat.key, &options) {
+                Ok(session) => return Ok((seat, session)),
+                Err(error) => last = format!("rpc: {}: {error}", seat.place),
+            }
+            if matches!(self.source, Source::Server(_)) {
+                break;
+            }
+        }
+        Err(last)
+    }
+}
+
+/// An error of the client that ends the case: the server is gone, or slow.
+fn lost(error: &Error) -> Option<Reply> {
+    let kind = error.kind();
+    match kind {
+        _ if kind == CLOSED => Some(Reply::Crash(error.to_string())),
+        _ if kind == TIMEOUT => Some(Reply::Hang(error.to_string())),
+        _ => None,
+    }
+}
+
+/// What fails beside the case itself: a server that does not offer a function of servers.
+fn failed(error: Error) -> Reply {
+    lost(&error).unwrap_or_else(|| Reply::Unsupported(format!("the server: {error}")))
+}
+
+fn unsupported(why: impl Into<String>) -> Reply {
+    Reply::Unsupported(why.into())
+}
+
+/// How the exceptions of releases from 0.8 on go on that a loader is missing.
+const NO_LOADER: &str = "but a loader of that name is not registered";
+
+/// A case that the server rejects. Whose rule it broke an exception does not say.
+fn rejected(error: &Error) -> Reply {
+    if error.message().is_empty() {
+        // RPC-82: of 0.14 to 0.20, where a function of Python raises.
+        return unsupported(
+            "the exception of the server has no text: what was wrong does not show",
+        );
+    }
+    if error.message().contains(NO_LOADER) {
+        return unsupported(format!("the server: {error}"));
+    }
+    lost(error).unwrap_or_else(|| {
+        Reply::Reject(Rejection {
+            message: error.to_string(),
+            ..Rejection::default()
+        })
+    })
+}
+
+/// Kind and message of what a function raised.
+fn raised(error: &Error) -> Result<[String; 2], Reply> {
+    match lost(error) {
+        Some(reply) => Err(reply),
+        // RPC-26: the kind is the part of the text that servers leave out; `rpc.session` has a case of that.
+        None if error.kind().as_str() == "RPCError" => {
+            Err(unsupported("the exception of the server has no kind"))
+        }
+        None => Ok([error.kind().as_str().to_owned(), error.message().to_owned()]),
+    }
+}
+
+fn accepted(value: Value) -> Reply {
+    Reply::Ok {
+        value,
+        findings: None,
+    }
+}
+
+fn function(session: &Session, name: &str) -> Result<Function, Reply> {
+    let found = session.function(name).map_err(failed)?;
+    found.ok_or_else(|| unsupported(format!("the server has no function `{name}`")))
+}
+
+/// The value of a form as an argument: containers are made on the server, where they stay.
+fn argument(session: &Session, form: &Value) -> Result<Any, Reply> {
+    // RPC-48: a handle is of the side that made it, and goes to the other one alone.
+    if form.get("function").is_some() {
+        return Err(unsupported("a packet to a server holds no function"));
+    }
+    let made = form.as_object().and_then(|form| form.iter().next());
+    let made = made.and_then(|(kind, content)| match &**kind {
+        "array" => Some(("ffi.Array", content)),
+        "list" => Some(("ffi.List", content)),
+        "map" => Some(("ffi.Map", content)),
+        "dict" => Some(("ffi.Dict", content)),
+        "shape" => Some(("ffi.Shape", content)),
+        _ => None,
+    });
+    let value = match made {
+        Some((maker, content)) => {
+            let flat: Vec<&Value> = match content.as_array() {
+                // Keys and values, one behind the other.
+                Some(list) if matches!(maker, "ffi.Map" | "ffi.Dict") => list
+                    .iter()
+                    .flat_map(|pair| pair.as_array())
+                    .flatten()
+                    .collect(),
+                Some(list) => list.iter().collect(),
+                None => return Err(unsupported(format!("no value has the form {form}"))),
+            };
+            let parts = flat.into_iter().map(|part| argument(session, part));
+            let parts: Vec<Any> = parts.collect::<Result<_, Reply>>()?;
+            let views: Vec<AnyView<'_>> = parts.iter().map(Any::view).collect();
+            return function(session, maker)?.call(&views).map_err(failed);
+        }
+        None => from_json(form).map_err(unsupported)?,
+    };
+    match value.view().type_index() {
+        index::NONE
+        | index::BOOL
+        | index::INT
+        | index::FLOAT
+        | index::DATA_TYPE
+        | index::DEVICE
+        | index::SMALL_STR
+        | index::STR
+        | index::SMALL_BYTES
+        | index::BYTES => Ok(value),
+        _ => Err(unsupported(format!(
+            "a packet holds no value of the form {form}"
+        ))),
+    }
+}
+
+/// The form of a result, which our client has as one of its own process.
+fn result(value: &Any) -> Result<Value, Reply> {
+    let view = value.view();
+    Ok(match view.type_index() {
+        index::DEVICE => {
+            let device = Device::from(view.as_raw().device()).without_session();
+            to_json(Any::from(DLDevice::from(device)).view())
+        }
+        at if at < index::OBJECT_BEGIN => to_json(view),
+        index::STR | index::BYTES => to_json(view),
+        _ => return Err(unsupported("an object of a server does not show")),
+    })
+}
+
+/// `device.behaviour` on the first CPU of the server.
+fn behaviour(session: &Session, args: &Value) -> Result<Reply, Reply> {
+    if args.get("on").is_some_and(|on| on != "cpu") {
+        return Err(unsupported("a server is asked for its CPU"));
+    }
+    let device = session.device(Device::CPU).map_err(failed)?;
+    let api = Manager::global().api(device.kind).map_err(failed)?;
+    Ok(device::answer("device.behaviour", args, api, device))
+}
+
+/// `function.call` of a function of the suite, or of the one that servers of TVM have in its place.
+fn call(session: &Session, args: &Value) -> Result<Reply, Reply> {
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let name = value.get("function").and_then(Value::as_str);
+    let name = name.unwrap_or_default();
+    let forms = value.get("args").and_then(Value::as_array);
+    let forms: Vec<&Value> = forms.into_iter().flatten().collect();
+    let own = format!("{CALLED}{name}");
+    let found = match (name, session.function(&own).map_err(failed)?) {
+        (_, Some(found)) => found,
+        ("first", None) if forms.len() == 1 => function(session, "testing.echo")?,
+        (_, None) => return Err(unsupported(format!("the server has no function `{own}`"))),
+    };
+    let list = forms.into_iter().map(|form| argument(session, form));
+    let list: Vec<Any> = list.collect::<Result<_, Reply>>()?;
+    let views: Vec<AnyView<'_>> = list.iter().map(Any::view).collect();
+    match found.call(&views) {
+        Ok(value) => Ok(accepted(json!({"result": result(&value)?}))),
+        // Of the functions of the suite none raises a TypeError but for its arguments (FUN-08, FUN-09).
+        Err(error) if error.kind().as_str() == "TypeError" => Ok(rejected(&error)),
+        Err(error) => {
+            let [kind, message] = raised(&error)?;
+            Ok(accepted(json!({"error": kind, "message": message})))
+        }
+    }
+}
+
+/// `value.convert` by a function with one parameter of the type, which returns it.
+fn convert(session: &Session, args: &Value) -> Result<Reply, Reply> {
+    let wanted = args.get("to").and_then(Value::as_str).unwrap_or_default();
+    let form = args.get("value").unwrap_or(&Value::Null);
+    let name = match wanted {
+        "int" | "bool" | "float" | "bytes" | "dtype" | "device" | "object" => wanted,
+        "str" => "string",
+        "optional-int" => "opt_int",
+        "array" => "arr",
+        "map" => "map",
+        "function" => "func",
+        _ => {
+            let why = format!("no function of `testing.` has one parameter of type {wanted}");
+            return Err(unsupported(why));
+        }
+    };
+    // A packet has texts and bytes as such, and no objects that hold them.
+    let is_text = form.is_string() || form.get("bytes").is_some();
+    if wanted == "object" && is_text {
+        return Err(unsupported("a packet does not hold the object of a text"));
+    }
+    // These functions take the object itself, to which nothing converts, and no object in the place of one.
+    let is_sequence = ["list", "dict"].iter().any(|kind| form.get(kind).is_some());
+    if matches!(wanted, "array" | "map") && is_sequence
+        || matches!(wanted, "function" | "object") && form.is_null()
+    {
+        let why = format!("`testing.schema_id_{name}` is no conversion to {wanted} for {form}");
+        return Err(unsupported(why));
+    }
+    let value = argument(session, form)?;
+    let name = format!("testing.schema_id_{name}");
+    match function(session, &name)?.call(&[value.view()]) {
+        Ok(value) => Ok(accepted(result(&value)?)),
+        Err(error) => Ok(rejected(&error)),
+    }
+}
+
+/// `module.open` of an upload.
+fn open(session: &Session, args: &Value) -> Result<Reply, Reply> {
+    if let Some(why) = why_not_here() {
+        return Err(unsupported(why));
+    }
+    let content = data(args).map_err(|error| match error {
+        OpError::Unsupported(why) => unsupported(why),
+        OpError::Rejected(broken) => Reply::ProtocolError(broken.to_string()),
+    })?;
+    let value = args.get("value").unwrap_or(&Value::Null);
+    if value
+        .get("import")
+        .is_some_and(|import| import.as_object().is_some_and(|all| !all.is_empty()))
+    {
+        return Err(unsupported(
+            "the functions that the library imports are of this process",
+        ));
+    }
+    session.upload("case.so", &content).map_err(failed)?;
+    let module = match session.load_module("case.so") {
+        Ok(module) => module,
+        // RPC-90: of the server, and not of the library.
+        Err(error) if error.message().contains("--allow-load") => return Err(failed(error)),
+        Err(error) => return Ok(rejected(&error)),
+    };
+    let list = |name: &str| {
+        value
+            .get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    let mut found = Vec::new();
+    for name in list("lookups").filter_map(Value::as_str) {
+        found.push(module.function(name, true).map_err(failed)?.is_some());
+    }
+    let mut results = Vec::new();
+    for call in list("calls") {
+        let name = call.get("function").and_then(Value::as_str);
+        let name = name.unwrap_or_default();
+        let forms = call
+            .get("args")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let args = forms.map(|form| argument(session, form));
+        let args: Vec<Any> = args.collect::<Result<_, Reply>>()?;
+        let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
+        let function = module.require(name).map_err(failed)?;
+        results.push(match function.call(&views) {
+            Ok(value) => result(&value)?,
+            Err(error) => json!({"error": raised(&error)?}),
+        });
+    }
+    Ok(Reply::Seen {
+        view: "called".to_owned(),
+        value: json!({"found": found, "results": results}),
+    })
+}

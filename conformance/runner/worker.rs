@@ -1,0 +1,331 @@
+//! One testee and its part of the cases: who wrote what behind which answer, what was lost, and who is charged with it.
+
+use super::outcome::CaseOutcome;
+use super::{Run, plain_identity};
+use crate::conformance::adapter::exec::BEHIND;
+use crate::conformance::adapter::{Adapter, Identity, Reply, protocol};
+use crate::conformance::case::{Case, Suite};
+use crate::conformance::parts::Parts;
+use crate::conformance::plain_text::plain;
+use crate::conformance::verdict::{Judgement, Verdict, judge};
+use crate::release::{Release, Releases};
+use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// The cases that wait, for all testees of a run.
+pub(super) struct Queue<'a> {
+    cases: Vec<&'a Case>,
+    /// The place of the next one.
+    next: AtomicUsize,
+    /// How many testees are asked.
+    workers: AtomicUsize,
+    /// Those in a row, whoever had them: an answer of any testee shows that it is worth going on.
+    losses: Mutex<Losses>,
+}
+
+impl<'a> Queue<'a> {
+    pub(super) fn new(cases: Vec<&'a Case>, workers: usize) -> Queue<'a> {
+        Queue {
+            cases,
+            next: AtomicUsize::new(0),
+            workers: AtomicUsize::new(workers),
+            losses: Mutex::default(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.next.load(Ordering::SeqCst) >= self.cases.len()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.cases.len()
+    }
+
+    fn next(&self) -> Option<(usize, &'a Case)> {
+        let place = self.next.fetch_add(1, Ordering::SeqCst);
+        self.cases.get(place).map(|case| (place, *case))
+    }
+
+    /// A testee takes no more cases; whether it was the last one.
+    pub(super) fn leave(&self) -> bool {
+        self.workers.fetch_sub(1, Ordering::SeqCst) == 1
+    }
+
+    /// A thread that panicked has left it whole.
+    fn losses(&self) -> MutexGuard<'_, Losses> {
+        self.losses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What [`work`] has found out beside the verdicts.
+pub(super) struct Done {
+    /// Who answered.
+    pub(super) identity: Identity,
+    /// What it states in any of its answers.
+    pub(super) stated: Parts,
+    /// Why it was not asked to the end; others were.
+    pub(super) gave_up: Option<String>,
+}
+
+/// Puts cases of the queue to a testee until there are none, and hands each to `settle` with its place.
+///
+/// # Errors
+///
+/// No testee answers hello, or it writes behind its answer to that.
+pub(super) fn work<'a>(
+    queue: &Queue<'a>,
+    suite: &'a Suite,
+    adapter: &mut dyn Adapter,
+    run: &Run,
+    settle: &mut dyn FnMut(usize, CaseOutcome<'a>),
+) -> Result<Done, String> {
+    // Everything that the testee wrote is shown in reports and terminals: escapes go before anything is kept.
+    let identity = plain_identity(adapter.hello(&suite.hash).map_err(|error| plain(&error))?);
+    let run = &run.about(&identity);
+    let mut stated = Parts::default();
+    // `suspicious`: the testee was lost, and the first failure after that may be an echo of it.
+    let mut suspicious = false;
+    let mut gave_up = None;
+    // A case is settled when the testee was quiet after it, and answered the next.
+    let mut last: Option<(usize, CaseOutcome<'a>)> = None;
+    while !queue.is_empty() {
+        let goes_on = queue.losses().given_up.is_none();
+        if goes_on && let Err(why) = adapter.ready(&|| !queue.is_empty()) {
+            if queue.is_empty() {
+                break;
+            }
+            if !queue.leave() {
+                gave_up = Some(why);
+                break;
+            }
+            // Nobody else is left: what waits is lost, and says why.
+            let reason = format!("not tried: {why}");
+            queue.losses().given_up = Some(Verdict::Crash(reason));
+        }
+        let Some((place, case)) = queue.next() else {
+            break;
+        };
+        match (adapter.stray(), &mut last) {
+            (Some(stray), Some((_, last))) => charge(last, stray, &mut suspicious),
+            (Some(stray), None) => {
+                let wrong = judge(case, &stray).verdict.reason();
+                // There is no case yet that it could be charged to.
+                return Err(format!("after hello: {wrong}"));
+            }
+            (None, _) => {}
+        }
+        let start = Instant::now();
+        let given_up = queue.losses().given_up.clone();
+        let (judgement, note, answer) = match given_up {
+            Some(verdict) => (Judgement::bare(verdict), None, None),
+            None => {
+                let before = last.as_mut().map(|(_, last)| last);
+                put(case, adapter, &identity, &mut suspicious, before)
+            }
+        };
+        stated.add(judgement.stated);
+        queue.losses().count(case, &judgement.verdict, run);
+        let failed = matches!(judgement.verdict, Verdict::Fail(_));
+        let stderr = if failed { adapter.stderr() } else { None };
+        let outcome = CaseOutcome {
+            case,
+            verdict: judgement.verdict,
+            unstated: judgement.unstated,
+            fails: false,
+            known: None,
+            answer: answer.filter(|_| failed),
+            stderr: stderr.map(|text| plain(&text)),
+            note,
+            took: start.elapsed(),
+        };
+        if let Some((place, settled)) = last.replace((place, outcome)) {
+            settle(place, settled);
+        }
+    }
+    let stray = adapter.finish();
+    if let Some((place, mut last)) = last {
+        if let Some(stray) = stray {
+            charge(&mut last, stray, &mut suspicious);
+        }
+        settle(place, last);
+    }
+    Ok(Done {
+        identity,
+        stated,
+        gave_up,
+    })
+}
+
+/// The testee did something wrong behind its answer to `last`, without a request.
+fn charge(last: &mut CaseOutcome<'_>, stray: Reply, suspicious: &mut bool) {
+    *suspicious = true;
+    // A case that has failed keeps what it failed by.
+    if !last.verdict.is_failure() {
+        last.verdict = judge(last.case, &stray).verdict;
+    }
+}
+
+/// Losses in a row, and the verdict of all further cases when they are too many.
+#[derive(Default)]
+struct Losses {
+    hangs: usize,
+    crashes: usize,
+    given_up: Option<Verdict>,
+}
+
+impl Losses {
+    /// An answer ends the row, and what is known does not count.
+    fn count(&mut self, case: &Case, verdict: &Verdict, run: &Run) {
+        let failed = run.excuse(case, verdict).is_none();
+        match verdict {
+            _ if self.given_up.is_some() => return,
+            Verdict::Hang(_) if failed => self.hangs += 1,
+            verdict if failed && is_loss(verdict) => self.crashes += 1,
+            verdict if is_loss(verdict) => {}
+            // Any answer shows that the testee lives.
+            _ => *self = Losses::default(),
+        }
+        let beyond = |count: usize, most: usize| most > 0 && count >= most;
+        if beyond(self.hangs, run.hangs) {
+            let reason = format!("not tried: {} cases in a row did not answer", self.hangs);
+            self.given_up = Some(Verdict::Hang(reason));
+        } else if beyond(self.crashes, run.crashes) {
+            let reason = format!("not tried: {} cases in a row lost the testee", self.crashes);
+            // The verdict of the rest is that of the last loss: a report counts out of memory and crashes apart.
+            self.given_up = Some(match verdict {
+                Verdict::OutOfMemory(_) => Verdict::OutOfMemory(reason),
+                Verdict::ProtocolError(_) => Verdict::ProtocolError(reason),
+                _ => Verdict::Crash(reason),
+            });
+        }
+    }
+}
+
+/// Puts one case, after the case `before`. `suspicious` says that the testee was lost before, so that the first failure since may be an echo of
+/// that and not the fault of its case: that case gets a testee of its own.
+fn put(
+    case: &Case,
+    adapter: &mut dyn Adapter,
+    identity: &Identity,
+    suspicious: &mut bool,
+    before: Option<&mut CaseOutcome<'_>>,
+) -> (Judgement, Option<String>, Option<Value>) {
+    // A testee need not be started for what hello already excludes.
+    if let Some(verdict) = beforehand(case, identity) {
+        return (Judgement::bare(verdict), None, None);
+    }
+    let (judgement, reply) = ask(case, adapter);
+    let seen = match &reply {
+        Some(Reply::Seen { view, .. }) => {
+            Some(format!("only what shows was compared: the view `{view}`"))
+        }
+        _ => None,
+    };
+    let verdict = &judgement.verdict;
+    if is_loss(verdict) {
+        adapter.restart();
+    }
+    if !verdict.is_failure() {
+        return (judgement, seen, None);
+    }
+    let answer = reply.and_then(shown);
+    // A line that is no answer may have been written behind the answer before: alone, no other case is before it.
+    if let (Verdict::ProtocolError(wrong), Some(before)) = (verdict, before)
+        && !wrong.starts_with(BEHIND)
+        && !adapter.was_alone()
+    {
+        let (alone, reply) = ask(case, adapter);
+        if is_loss(&alone.verdict) {
+            adapter.restart();
+        }
+        if !matches!(alone.verdict, Verdict::ProtocolError(_)) {
+            let wrong = format!("{BEHIND}: {wrong}");
+            charge(before, Reply::ProtocolError(wrong), suspicious);
+            let note = "run again alone, for a line that the case before it had written";
+            return (alone, Some(note.to_owned()), reply.and_then(shown));
+        }
+    }
+    // In a testee that was just started it has been alone already.
+    let shared = adapter.since_restart().is_some_and(|requests| requests > 1);
+    if !std::mem::replace(suspicious, is_loss(verdict)) || !shared {
+        return (judgement, seen, answer);
+    }
+    adapter.restart();
+    let (alone, reply) = ask(case, adapter);
+    let note = (alone.verdict != *verdict).then(|| {
+        format!(
+            "{} at first, the first failure after a restart; this is the verdict when run alone",
+            verdict.name()
+        )
+    });
+    if is_loss(&alone.verdict) {
+        adapter.restart();
+    }
+    (alone, note, reply.and_then(shown))
+}
+
+/// An answer for a report, unless it is one that fills memory: a testee may give as many as there are cases.
+fn shown(reply: Reply) -> Option<Value> {
+    const LONGEST: usize = 64 << 10;
+    let answer = protocol::answer_of(reply)?;
+    (answer.to_string().len() <= LONGEST).then_some(answer)
+}
+
+/// Puts the requests of a case, up to the first answer that does not pass, and hands the last one on.
+pub(in crate::conformance) fn ask(
+    case: &Case,
+    adapter: &mut dyn Adapter,
+) -> (Judgement, Option<Reply>) {
+    let mut whole = Judgement::bare(Verdict::Pass);
+    let mut last = None;
+    for step in case.steps() {
+        let reply = adapter.call(&step.op, &step.request());
+        let judgement = judge(&step, &reply);
+        let judgement = match adapter.answers_in_full() {
+            true => judgement.in_full(&step),
+            false => judgement,
+        };
+        whole = whole.with(judgement);
+        last = Some(reply);
+        if whole.verdict != Verdict::Pass {
+            if let Some(cut) = step.cut_to(case) {
+                whole.verdict = whole.verdict.of(&format!("the first {cut} bytes"));
+            }
+            break;
+        }
+    }
+    (whole, last)
+}
+
+fn is_loss(verdict: &Verdict) -> bool {
+    verdict.is_failure() && !matches!(verdict, Verdict::Fail(_))
+}
+
+/// What hello already answers: operations and releases that the implementation does not have.
+fn beforehand(case: &Case, identity: &Identity) -> Option<Verdict> {
+    if !identity.ops.is_empty() && !identity.ops.contains(&case.op) {
+        let why = format!("{} has no operation `{}`", identity.name, case.op);
+        return Some(Verdict::Unsupported(why));
+    }
+    let releases: Vec<Release> = identity
+        .releases
+        .iter()
+        .filter_map(|release| release.parse().ok())
+        .collect();
+    if !releases.is_empty()
+        && !releases
+            .iter()
+            .any(|release| case.releases.contains(*release))
+    {
+        let range: Releases = case.releases;
+        let why = format!(
+            "holds in {range}, {} is of {}",
+            identity.name,
+            identity.releases.join(", ")
+        );
+        return Some(Verdict::Skipped(why));
+    }
+    None
+}
