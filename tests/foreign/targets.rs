@@ -64,7 +64,7 @@ fn hold(observed: &Value, release: Release, forked: &[&str]) {
                 .find(name)
                 .unwrap_or_else(|| panic!("{}: no {name}", ours.name));
             let family = match option.option_type {
-                OptionType::Int | OptionType::Bool => &["IntImm", "int", "bool"][..],
+                OptionType::Int | OptionType::Bool => &["IntImm", "int", "bool", "runtime.Box"][..],
                 OptionType::Str => &["runtime.String", "str"],
                 OptionType::List(_) => &["Array"],
                 OptionType::Target => &["Target", "target.Target"],
