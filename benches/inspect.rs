@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
-use tvmspec::blob::pack::{self, Naming, Target};
+use tvmspec::blob::pack::{self, Naming, ObjectTarget};
 use tvmspec::blob::{Blob, container};
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
@@ -20,7 +20,8 @@ fn main() {
     {
         let blob = std::fs::read(&raw).expect("the blob");
         let naming = Naming::library(Release::LAST);
-        let target = Target::from_triple("x86_64-unknown-linux-gnu").expect("a known machine");
+        let target =
+            ObjectTarget::from_triple("x86_64-unknown-linux-gnu").expect("a known machine");
         std::fs::write(
             &object,
             pack::object(&blob, &naming, target).expect("an object file"),

@@ -2,7 +2,7 @@
 
 use crate::blob::container;
 use crate::blob::pack::{
-    self, ExportContent, ExportModule, HostCode, HostFormat, LinkOptions, Naming, Target,
+    self, ExportContent, ExportModule, HostCode, HostFormat, LinkOptions, Naming, ObjectTarget,
 };
 use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data};
 use crate::import_tree::Algorithm;
@@ -71,7 +71,7 @@ fn pack_c(args: &Value) -> Result<Answer, OpError> {
 
 fn pack_object(args: &Value) -> Result<Answer, OpError> {
     let (blob, naming) = (data(args)?, naming(args)?);
-    let target = Target::from_triple(text(args, "target"))?;
+    let target = ObjectTarget::from_triple(text(args, "target"))?;
     let packed = pack::object(&blob, &naming, target)?;
     let read = File::parse(&*packed).map_err(|error| {
         OpError::Unsupported(format!("the object file does not parse: {error}"))
@@ -196,7 +196,7 @@ fn export(args: &Value) -> Result<Answer, OpError> {
         modules.into_iter().flatten().map(export_module).collect();
     let target = match text(args, "target") {
         "" => None,
-        triple => Some(Target::from_triple(triple)?),
+        triple => Some(ObjectTarget::from_triple(triple)?),
     };
     let algorithm = match text(args, "order") {
         "" => Algorithm::default(),

@@ -4,7 +4,7 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use tvmspec::blob::pack::{self, ExportContent, ExportModule, HostCode, HostFormat, Naming, Target};
+use tvmspec::blob::pack::{self, ExportContent, ExportModule, HostCode, HostFormat, Naming, ObjectTarget};
 use tvmspec::blob::{Blob, container};
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
@@ -62,7 +62,7 @@ fn export(choices: &mut Unstructured<'_>) -> arbitrary::Result<()> {
         }
         modules.push(ExportModule { content, imports });
     }
-    let Ok(plan) = pack::plan(&modules, &naming, algorithm, Target::host()) else { return Ok(()) };
+    let Ok(plan) = pack::plan(&modules, &naming, algorithm, ObjectTarget::host()) else { return Ok(()) };
     let _ = (plan.c_source(), pack::tar(&plan.files));
     let Some(bytes) = plan.blob else { return Ok(()) };
     // A payload or a kind of any bytes may make the blob one that breaks a rule of reading; what reads has what went in.

@@ -8,7 +8,7 @@ use super::{CliError, Exit};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::pack::{self, ExportModule, LinkOptions, Naming, Target};
+use tvmspec::blob::pack::{self, ExportModule, LinkOptions, Naming, ObjectTarget};
 use tvmspec::blob::{Blob, LIBRARY, StoredModule, container, detect};
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
@@ -134,7 +134,7 @@ impl Packaging {
         // Without a machine that objects can be written for, the library binary is text.
         let machine = match &self.target {
             Some(_) => Some(self.machine()?),
-            None => Target::host(),
+            None => ObjectTarget::host(),
         };
         let plan = pack::plan(modules, &naming, algorithm, machine).map_err(CliError::new)?;
         if let Some(bytes) = &plan.blob {
@@ -270,10 +270,10 @@ impl Packaging {
     /// # Errors
     ///
     /// No object file is written for the machine (BLOB-66).
-    fn machine(&self) -> Result<Target, CliError> {
+    fn machine(&self) -> Result<ObjectTarget, CliError> {
         match &self.target {
-            Some(triple) => Target::from_triple(triple).map_err(CliError::new),
-            None => Target::host().ok_or_else(|| {
+            Some(triple) => ObjectTarget::from_triple(triple).map_err(CliError::new),
+            None => ObjectTarget::host().ok_or_else(|| {
                 CliError::new("object files for this machine cannot be written; write C text")
             }),
         }

@@ -10,7 +10,8 @@ use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tvmspec::blob::pack::{
-    self, ExportContent, ExportModule, HostCode, HostFormat, LinkOptions, Naming, Target, plan,
+    self, ExportContent, ExportModule, HostCode, HostFormat, LinkOptions, Naming, ObjectTarget,
+    plan,
 };
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
@@ -105,7 +106,7 @@ fn shapes(function: fn(&str, i64) -> String) -> Vec<Shape> {
 
 fn exported(shape: &Shape, release: Release, folder: &Path, extension: &str) -> PathBuf {
     let naming = Naming::library(release);
-    let plan = plan(&shape.1, &naming, Algorithm::V0_8, Target::host()).unwrap();
+    let plan = plan(&shape.1, &naming, Algorithm::V0_8, ObjectTarget::host()).unwrap();
     let path = folder.join(format!("{}-{release}.{extension}", shape.0));
     pack::export(&plan, &path, &LinkOptions::default()).unwrap();
     path
@@ -214,7 +215,7 @@ fn system_library(era: &Era) {
         + "__attribute__((constructor)) static void announce(void) { ANNOUNCE; }\n";
     let modules = [host(code, &[1]), constants(&[])];
     let naming = Naming::system(era.release, "ours_").unwrap();
-    let plan = plan(&modules, &naming, Algorithm::V0_8, Target::host()).unwrap();
+    let plan = plan(&modules, &naming, Algorithm::V0_8, ObjectTarget::host()).unwrap();
     let path = folder.path().join("system.so");
     pack::export(&plan, &path, &LinkOptions::default()).unwrap();
     let output = Command::new(&python)
@@ -277,7 +278,7 @@ fn llvm_text_is_compiled_and_the_hook_gets_every_file() {
     let folder = tempfile::tempdir().unwrap();
     let naming = Naming::library(Release::of(27));
     let modules = [module(&[1]), constants(&[])];
-    let plan = plan(&modules, &naming, Algorithm::V0_8, Target::host()).unwrap();
+    let plan = plan(&modules, &naming, Algorithm::V0_8, ObjectTarget::host()).unwrap();
     let path = folder.path().join("llvm.so");
     if Command::new("llc").arg("--version").output().is_err() {
         skipped("there is no llc");
@@ -317,7 +318,7 @@ fn a_failure_leaves_what_was_there_and_says_what_the_compiler_said() {
     std::fs::write(&path, "what was there").unwrap();
     let naming = Naming::library(Release::of(27));
     let broken = [host("int f( {".to_owned(), &[1]), constants(&[])];
-    let plan = plan(&broken, &naming, Algorithm::V0_8, Target::host()).unwrap();
+    let plan = plan(&broken, &naming, Algorithm::V0_8, ObjectTarget::host()).unwrap();
     let failed = |with: &LinkOptions| pack::export(&plan, &path, with).unwrap_err().to_string();
     let words = failed(&LinkOptions::default());
     assert!(

@@ -10,31 +10,31 @@ use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tvmspec::blob::container::{self, FileForm, MAX_DEPTH, Machine, Role};
-use tvmspec::blob::pack::{self, Arch, LinkOptions, Naming, ObjectFormat, Target};
+use tvmspec::blob::pack::{self, Arch, LinkOptions, Naming, ObjectFormat, ObjectTarget};
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::{Kind, Strictness};
 
-const TARGETS: [Target; 16] = [
-    Target::new(ObjectFormat::Elf, Arch::X86_64),
-    Target::new(ObjectFormat::Elf, Arch::I386),
-    Target::new(ObjectFormat::Elf, Arch::Aarch64),
-    Target {
+const TARGETS: [ObjectTarget; 16] = [
+    ObjectTarget::new(ObjectFormat::Elf, Arch::X86_64),
+    ObjectTarget::new(ObjectFormat::Elf, Arch::I386),
+    ObjectTarget::new(ObjectFormat::Elf, Arch::Aarch64),
+    ObjectTarget {
         format: ObjectFormat::Elf,
         arch: Arch::Aarch64,
         little_endian: false,
     },
-    Target::new(ObjectFormat::Elf, Arch::Arm),
-    Target::new(ObjectFormat::Elf, Arch::Riscv64),
-    Target::new(ObjectFormat::Elf, Arch::Riscv32),
-    Target::new(ObjectFormat::Elf, Arch::PowerPc64),
-    Target::new(ObjectFormat::Elf, Arch::S390x),
-    Target::new(ObjectFormat::MachO, Arch::Aarch64),
-    Target::new(ObjectFormat::MachO, Arch::X86_64),
-    Target::new(ObjectFormat::MachO, Arch::Arm),
-    Target::new(ObjectFormat::Coff, Arch::X86_64),
-    Target::new(ObjectFormat::Coff, Arch::I386),
-    Target::new(ObjectFormat::Coff, Arch::Aarch64),
-    Target::new(ObjectFormat::Coff, Arch::Arm),
+    ObjectTarget::new(ObjectFormat::Elf, Arch::Arm),
+    ObjectTarget::new(ObjectFormat::Elf, Arch::Riscv64),
+    ObjectTarget::new(ObjectFormat::Elf, Arch::Riscv32),
+    ObjectTarget::new(ObjectFormat::Elf, Arch::PowerPc64),
+    ObjectTarget::new(ObjectFormat::Elf, Arch::S390x),
+    ObjectTarget::new(ObjectFormat::MachO, Arch::Aarch64),
+    ObjectTarget::new(ObjectFormat::MachO, Arch::X86_64),
+    ObjectTarget::new(ObjectFormat::MachO, Arch::Arm),
+    ObjectTarget::new(ObjectFormat::Coff, Arch::X86_64),
+    ObjectTarget::new(ObjectFormat::Coff, Arch::I386),
+    ObjectTarget::new(ObjectFormat::Coff, Arch::Aarch64),
+    ObjectTarget::new(ObjectFormat::Coff, Arch::Arm),
 ];
 
 fn golden(name: &str) -> Vec<u8> {
@@ -115,7 +115,8 @@ fn a_target_without_objects_is_rejected() {
         (ObjectFormat::Coff, Arch::S390x),
         (ObjectFormat::MachO, Arch::Riscv64),
     ] {
-        let rejected = pack::object(&[0; 16], &naming, Target::new(format, arch)).unwrap_err();
+        let rejected =
+            pack::object(&[0; 16], &naming, ObjectTarget::new(format, arch)).unwrap_err();
         assert_eq!(rejected.kind(), Kind::Unsupported);
         assert_eq!(rejected.rule().id(), "BLOB-66");
     }
@@ -123,27 +124,27 @@ fn a_target_without_objects_is_rejected() {
     let rejected = pack::object(
         &[0; 16],
         &system,
-        Target::new(ObjectFormat::Coff, Arch::X86_64),
+        ObjectTarget::new(ObjectFormat::Coff, Arch::X86_64),
     )
     .unwrap_err();
     assert_eq!(rejected.rule().id(), "BLOB-67");
-    assert!(Target::from_triple("vax-dec-ultrix").is_err());
+    assert!(ObjectTarget::from_triple("vax-dec-ultrix").is_err());
 }
 
 #[test]
 fn triples_name_their_targets() {
-    let of = |triple| Target::from_triple(triple).unwrap();
+    let of = |triple| ObjectTarget::from_triple(triple).unwrap();
     assert_eq!(
         of("aarch64-apple-darwin"),
-        Target::new(ObjectFormat::MachO, Arch::Aarch64)
+        ObjectTarget::new(ObjectFormat::MachO, Arch::Aarch64)
     );
     assert_eq!(
         of("x86_64-pc-windows-msvc"),
-        Target::new(ObjectFormat::Coff, Arch::X86_64)
+        ObjectTarget::new(ObjectFormat::Coff, Arch::X86_64)
     );
     assert_eq!(
         of("armv7a-linux-gnueabihf"),
-        Target::new(ObjectFormat::Elf, Arch::Arm)
+        ObjectTarget::new(ObjectFormat::Elf, Arch::Arm)
     );
     assert!(of("powerpc64le-linux-gnu").little_endian);
     assert!(!of("s390x-linux-gnu").little_endian);
@@ -172,7 +173,7 @@ fn linkers_keep_what_we_pack() {
             (Arch::Riscv64, "elf64lriscv"),
         ];
         for (arch, emulation) in machines {
-            write("elf.o", Target::new(ObjectFormat::Elf, arch));
+            write("elf.o", ObjectTarget::new(ObjectFormat::Elf, arch));
             let mut lld = Command::new("ld.lld");
             lld.args(["-m", emulation, "-shared", "-o"])
                 .arg(at("elf.so"))
@@ -182,7 +183,10 @@ fn linkers_keep_what_we_pack() {
         }
     }
     if let Some(mut lld) = program("ld64.lld-14") {
-        write("macho.o", Target::new(ObjectFormat::MachO, Arch::Aarch64));
+        write(
+            "macho.o",
+            ObjectTarget::new(ObjectFormat::MachO, Arch::Aarch64),
+        );
         lld.args([
             "-dylib",
             "-arch",
@@ -198,7 +202,10 @@ fn linkers_keep_what_we_pack() {
         check("macho.dylib", FileForm::MachOShared);
     }
     if let Some(mut lld) = program("lld-link") {
-        write("coff.obj", Target::new(ObjectFormat::Coff, Arch::X86_64));
+        write(
+            "coff.obj",
+            ObjectTarget::new(ObjectFormat::Coff, Arch::X86_64),
+        );
         // No /export: the object itself has the directive.
         lld.args(["/dll", "/noentry"])
             .arg(format!("/out:{}", at("coff.dll").display()))
@@ -281,7 +288,7 @@ fn a_system_library_registers_itself_before_main() {
     let at = |name: &str| folder.path().join(name);
     std::fs::write(
         at("devc.o"),
-        pack::object(&blob, &naming, Target::host().unwrap()).unwrap(),
+        pack::object(&blob, &naming, ObjectTarget::host().unwrap()).unwrap(),
     )
     .unwrap();
     std::fs::write(
@@ -318,7 +325,7 @@ fn a_system_library_for_aarch64_links() {
     let naming = Naming::system(Release::of(8), "").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let target = Target::new(ObjectFormat::Elf, Arch::Aarch64);
+    let target = ObjectTarget::new(ObjectFormat::Elf, Arch::Aarch64);
     std::fs::write(at("devc.o"), pack::object(&blob, &naming, target).unwrap()).unwrap();
     lld.args(["-m", "aarch64linux", "-shared", "-o"])
         .arg(at("devc.so"))

@@ -7,7 +7,7 @@
 //!
 //! Nothing here runs a compiler or opens a file. [`tar()`] puts the files into an archive, `link` (feature `runtime`) into a library.
 
-use super::{Naming, Target, c_text, object};
+use super::{Naming, ObjectTarget, c_text, object};
 use crate::blob::{BLOB_70, BLOB_72, BLOB_73, Blob, LIBRARY, StoredModule};
 use crate::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order};
 use crate::release::Layout;
@@ -115,7 +115,7 @@ pub struct ExportPlan {
 /// The files that `modules` are exported as, the first of which is the root; `target` is the machine of the objects.
 ///
 /// ```
-/// use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat, Naming, Target, plan};
+/// use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat, Naming, ObjectTarget, plan};
 /// use tvmspec::import_tree::Algorithm;
 /// use tvmspec::release::Release;
 ///
@@ -123,7 +123,7 @@ pub struct ExportPlan {
 /// let root = ExportModule { content: ExportContent::Host(code.clone()), imports: vec![1] };
 /// let more = ExportModule { content: ExportContent::Host(code), imports: vec![] };
 /// let naming = Naming::library(Release::of(27));
-/// let plan = plan(&[root, more], &naming, Algorithm::V0_8, Target::host())?;
+/// let plan = plan(&[root, more], &naming, Algorithm::V0_8, ObjectTarget::host())?;
 /// let names: Vec<&str> = plan.files.iter().map(|(name, _)| name.as_str()).collect();
 /// assert_eq!(names, ["lib0.c", "lib1.c", "devc.c"]);
 /// # Ok::<(), tvmspec::rule::Violation>(())
@@ -137,7 +137,7 @@ pub fn plan(
     modules: &[ExportModule],
     naming: &Naming,
     algorithm: Algorithm,
-    target: Option<Target>,
+    target: Option<ObjectTarget>,
 ) -> Result<ExportPlan, Violation> {
     let host = collect(modules)?;
     // BLOB-70: a library has code: without any there is nothing that a loader opens.
@@ -171,7 +171,7 @@ pub fn plan(
 fn device_part(
     blob: &[u8],
     naming: &Naming,
-    target: Option<Target>,
+    target: Option<ObjectTarget>,
 ) -> Result<(String, Vec<u8>), Violation> {
     let prefix = naming.prefix();
     let text = || c_text(blob, naming).into_bytes();

@@ -1,7 +1,7 @@
 //! An export as one object: what `export_library` is called with, for those who have no modules in Rust.
 
 use super::{
-    ExportContent, ExportModule, HostCode, HostFormat, LinkJob, LinkOptions, Naming, Target,
+    ExportContent, ExportModule, HostCode, HostFormat, LinkJob, LinkOptions, Naming, ObjectTarget,
     export, export_with, plan,
 };
 use crate::blob::{BLOB_70, LIBRARY};
@@ -53,7 +53,7 @@ pub fn export_job(job: &Value, compile: Option<LinkHook<'_>>) -> io::Result<()> 
         Naming::of(release, prefix.is_some(), prefix.unwrap_or_default()).map_err(invalid)?;
     let triple = job.text("triple")?;
     let machine = triple
-        .map(Target::from_triple)
+        .map(ObjectTarget::from_triple)
         .transpose()
         .map_err(invalid)?;
     let with = LinkOptions {
@@ -69,7 +69,13 @@ pub fn export_job(job: &Value, compile: Option<LinkHook<'_>>) -> io::Result<()> 
         .iter()
         .map(|form| module(form, Layout::of(release)))
         .collect();
-    let plan = plan(&modules?, &naming, order, machine.or_else(Target::host)).map_err(invalid)?;
+    let plan = plan(
+        &modules?,
+        &naming,
+        order,
+        machine.or_else(ObjectTarget::host),
+    )
+    .map_err(invalid)?;
     match compile {
         Some(compile) => export_with(&plan, Path::new(output), &with, compile),
         None => export(&plan, Path::new(output), &with),

@@ -1,6 +1,6 @@
 //! Libraries of the files of a plan, made by the C compiler of the system or by one that the caller brings.
 
-use super::{ExportPlan, Naming, Target, c_text, object};
+use super::{ExportPlan, Naming, ObjectTarget, c_text, object};
 use crate::blob::container;
 use std::ffi::OsString;
 use std::io;
@@ -272,8 +272,8 @@ fn read_back(made: &Path, blob: Option<&[u8]>) -> io::Result<()> {
 fn part(blob: &[u8], naming: &Naming, with: &LinkOptions) -> io::Result<(String, Vec<u8>)> {
     // The object file first: a compiler takes far longer to read the bytes as text.
     let machine = match &with.triple {
-        Some(triple) => Some(Target::from_triple(triple).map_err(io::Error::other)?),
-        None => Target::host(),
+        Some(triple) => Some(ObjectTarget::from_triple(triple).map_err(io::Error::other)?),
+        None => ObjectTarget::host(),
     };
     let written = machine.map(|target| object(blob, naming, target));
     match written {

@@ -32,7 +32,7 @@ pub use self::job::{LinkHook, export_job};
 pub use self::link::{LinkJob, LinkOptions, export, export_with, shared};
 pub use self::object::object;
 pub use self::replace::replace;
-pub use self::target::{Arch, ObjectFormat, Target};
+pub use self::target::{Arch, ObjectFormat, ObjectTarget};
 
 use super::BLOB_61;
 use super::container::blob_symbol;

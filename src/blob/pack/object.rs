@@ -7,7 +7,7 @@
 //! | `.drectve` | `/EXPORT:symbol,DATA` | COFF |
 //! | `.rodata.str`, `.text.startup`, `.init_array` | name, code and pointer of the constructor of a system library (BLOB-67) | ELF |
 
-use super::{Arch, Naming, ObjectFormat, Target};
+use super::{Arch, Naming, ObjectFormat, ObjectTarget};
 use crate::blob::{BLOB_66, BLOB_67};
 use crate::rule::{Kind, Violation};
 use object::write::{
@@ -29,10 +29,10 @@ const LARGE: usize = 1 << 30;
 /// # Errors
 ///
 /// BLOB-66 for a target without an object format; BLOB-67 for a system library of a target whose constructor is not written.
-pub fn object(blob: &[u8], naming: &Naming, target: Target) -> Result<Vec<u8>, Violation> {
+pub fn object(blob: &[u8], naming: &Naming, target: ObjectTarget) -> Result<Vec<u8>, Violation> {
     let mut file = empty(target)?;
     let section = match target {
-        Target {
+        ObjectTarget {
             format: ObjectFormat::Elf,
             arch: Arch::X86_64,
             ..
@@ -68,7 +68,7 @@ pub fn object(blob: &[u8], naming: &Naming, target: Target) -> Result<Vec<u8>, V
 /// # Errors
 ///
 /// BLOB-66 of kind unsupported.
-fn empty<'a>(target: Target) -> Result<Object<'a>, Violation> {
+fn empty<'a>(target: ObjectTarget) -> Result<Object<'a>, Violation> {
     let architecture = match target.arch {
         Arch::X86_64 => Architecture::X86_64,
         Arch::I386 => Architecture::I386,
@@ -119,7 +119,7 @@ fn empty<'a>(target: Target) -> Result<Object<'a>, Violation> {
 
 /// Linkers reject objects whose calling convention differs from the rest, even where they call nothing.
 /// BLOB-66 has the values.
-fn elf_flags(target: Target) -> elf::FileFlags {
+fn elf_flags(target: ObjectTarget) -> elf::FileFlags {
     const RISCV_COMPRESSED_DOUBLE: u32 = 0x5;
     const ARM_EABI_5: u32 = 0x0500_0000;
     const POWERPC_ELF_V2: u32 = 2;
@@ -176,7 +176,7 @@ fn announce(
     blob: SymbolId,
     name: &str,
     register: &str,
-    target: Target,
+    target: ObjectTarget,
 ) -> Result<(), Violation> {
     let Some(machine) = constructor(target) else {
         let message = format!(
@@ -283,9 +283,9 @@ struct Constructor {
 }
 
 /// The code for `target`; `None` where none is written (BLOB-67).
-fn constructor(target: Target) -> Option<Constructor> {
+fn constructor(target: ObjectTarget) -> Option<Constructor> {
     match target {
-        Target {
+        ObjectTarget {
             format: ObjectFormat::Elf,
             arch: Arch::X86_64,
             ..
@@ -310,7 +310,7 @@ fn constructor(target: Target) -> Option<Constructor> {
             ],
             absolute: elf::R_X86_64_64,
         }),
-        Target {
+        ObjectTarget {
             format: ObjectFormat::Elf,
             arch: Arch::Aarch64,
             little_endian: true,

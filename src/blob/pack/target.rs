@@ -63,7 +63,7 @@ impl Arch {
 
 /// Format, machine and byte order of an object file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Target {
+pub struct ObjectTarget {
     /// The format.
     pub format: ObjectFormat,
     /// The machine.
@@ -72,10 +72,10 @@ pub struct Target {
     pub little_endian: bool,
 }
 
-impl Target {
+impl ObjectTarget {
     /// `arch` in `format`, in its usual byte order.
-    pub const fn new(format: ObjectFormat, arch: Arch) -> Target {
-        Target {
+    pub const fn new(format: ObjectFormat, arch: Arch) -> ObjectTarget {
+        ObjectTarget {
             format,
             arch,
             // `powerpc64` without `le` is big endian, as in a triple.
@@ -85,7 +85,7 @@ impl Target {
 
     /// The machine that this code runs on; `None` where object files for it cannot be written.
     /// A constant of the build: the machine that this crate was compiled for.
-    pub const fn host() -> Option<Target> {
+    pub const fn host() -> Option<ObjectTarget> {
         let format = if cfg!(target_vendor = "apple") {
             ObjectFormat::MachO
         } else if cfg!(windows) {
@@ -110,7 +110,7 @@ impl Target {
         } else {
             return None;
         };
-        Some(Target {
+        Some(ObjectTarget {
             format,
             arch,
             little_endian: cfg!(target_endian = "little"),
@@ -122,7 +122,7 @@ impl Target {
     /// # Errors
     ///
     /// BLOB-66 for a machine for which no object file is written.
-    pub fn from_triple(triple: &str) -> Result<Target, Violation> {
+    pub fn from_triple(triple: &str) -> Result<ObjectTarget, Violation> {
         // BLOB-66: as LLVM reads it: the machine first, and the rest in any order and number.
         let machine = triple.split('-').next().unwrap_or_default();
         let (arch, little_endian) = match machine {
@@ -156,7 +156,7 @@ impl Target {
         } else {
             ObjectFormat::Elf
         };
-        Ok(Target {
+        Ok(ObjectTarget {
             format,
             arch,
             little_endian,
@@ -164,7 +164,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for ObjectTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let format = match self.format {
             ObjectFormat::Elf => "ELF",

@@ -81,9 +81,9 @@ impl Era {
             return;
         }
         // RPC-84: a packet without arguments, or with a device alone, is the same in both encodings and shows nothing.
-        let (ffi, legacy) = (Fit::of(bytes, FFI), Fit::of(bytes, LEGACY));
+        let (ffi, legacy) = (EraFit::of(bytes, FFI), EraFit::of(bytes, LEGACY));
         let only = match ffi.cmp(&legacy) {
-            _ if Fit::of(bytes, FIRST) > ffi.max(legacy) => FIRST,
+            _ if EraFit::of(bytes, FIRST) > ffi.max(legacy) => FIRST,
             Ordering::Greater => FFI,
             Ordering::Less => LEGACY,
             Ordering::Equal => return,
@@ -95,7 +95,7 @@ impl Era {
 
 /// How well the bytes of a packet are what a client of a release writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Fit {
+enum EraFit {
     /// It could not have written them.
     No,
     /// They are a packet of it that no client of TVM writes, or that has other arguments than its code.
@@ -104,9 +104,9 @@ enum Fit {
     Well,
 }
 
-impl Fit {
+impl EraFit {
     /// Of the packet `bytes`, as a client of `release` would have written it.
-    fn of(bytes: &[u8], release: Release) -> Fit {
+    fn of(bytes: &[u8], release: Release) -> EraFit {
         let spoken = Protocol {
             largest: u64::MAX,
             ..Protocol::new(release, Speaker::Client)
@@ -114,11 +114,11 @@ impl Fit {
         let mut findings = Findings::default();
         match Packet::read(&mut Cursor::new(bytes), &spoken, &mut findings) {
             // RPC-49 and the like: bytes that are odd in one encoding are most often those of the other.
-            Ok(Progress::Whole(packet)) if findings.is_empty() && is_usual(&packet) => Fit::Well,
-            Ok(Progress::Whole(_)) => Fit::Odd,
+            Ok(Progress::Whole(packet)) if findings.is_empty() && is_usual(&packet) => EraFit::Well,
+            Ok(Progress::Whole(_)) => EraFit::Odd,
             // RPC-82: a request that is answered with an exception, in this encoding.
-            Err(broken) if matches!(broken.rule(), RPC_23 | RPC_28) => Fit::Odd,
-            _ => Fit::No,
+            Err(broken) if matches!(broken.rule(), RPC_23 | RPC_28) => EraFit::Odd,
+            _ => EraFit::No,
         }
     }
 }

@@ -135,7 +135,7 @@ fn run(
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .and_then(|limit| Instant::now().checked_add(limit));
     transport.set_deadline(deadline);
-    let mut session = Session {
+    let mut session = ServedSession {
         options,
         era,
         is_begun: false,
@@ -201,7 +201,7 @@ fn greet(
 }
 
 /// What a session has.
-struct Session<'a> {
+struct ServedSession<'a> {
     options: &'a ServerOptions,
     era: Era,
     /// Whether InitServer was answered (RPC-81).
@@ -232,7 +232,7 @@ enum Answer {
     Content(CopyContent),
 }
 
-impl Session<'_> {
+impl ServedSession<'_> {
     /// Answers requests.
     ///
     /// # Errors
