@@ -47,7 +47,7 @@ started() {
 checked() {
     local name=$1 implementation=$2
     shift 2
-    "$own" check --impl "$implementation" --timeout 2 --max-hangs 0 --max-crashes 0 --report json -o "$work/judge-$name.json" \
+    "$own" check --impl "$implementation" --timeout 5 --max-hangs 0 --max-crashes 0 --report json -o "$work/judge-$name.json" \
         --chapter rpc --chapter value --chapter function --chapter module --chapter device \
         --known "$here/conformance/known/apache-tvm-rpc-0.8-0.27.toml" "$@" 2>"$work/judge-$name.log" || true
     python3 - "$name" "$work/judge-$name.json" <<'PYTHON'
