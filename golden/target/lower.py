@@ -170,6 +170,90 @@ def vectorised(function, name):
     return schedule.mod[name]
 
 
+def const(value, dtype="float32"):
+    return TIR.const(value, dtype)
+
+
+def flags(x, z):
+    """Every comparison, and what is made of them, as the bits of a number."""
+    compared = [x < z, x <= z, x > z, x >= z, x.equal(z), TIR.NE(x, z)]
+    joined = [call("all")(x <= z, x >= z), call("any")(x < z, x > z), TIR.Not(call("all")(x >= z, z >= x))]
+    return sum((TIR.Select(c, const(1 << i, "int32"), const(0, "int32")) for i, c in enumerate(compared + joined)), const(0, "int32"))
+
+
+def by_row(rows, dtype, inputs=2, width=24):
+    """In each row another computation."""
+    shape = (len(rows), width)
+    tensors = [te.placeholder(shape, dtype, name) for name in "XZ"[:inputs]]
+
+    def at(i, j):
+        values = [row(*(t[i, j] for t in tensors)) for row in rows]
+        chosen = values[-1]
+        for row in reversed(range(len(rows) - 1)):
+            chosen = TIR.if_then_else(i.equal(row), values[row], chosen)
+        return chosen
+
+    return [*tensors, te.compute(shape, at, "Y")]
+
+
+INTEGERS = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+
+
+def in_each(compute):
+    """Of all types of integers, with operands that the small ones do not hold."""
+    row = lambda dtype: lambda x, z: compute((x * 1003).astype(dtype), (z * 517).astype(dtype), dtype).astype("int64")
+    # Not `int32`: what it does not hold is undefined, in C and in LLVM's code.
+    return by_row([row(dtype) for dtype in INTEGERS if dtype != "int32"], "int32")
+
+
+def wraps(x, z, dtype):
+    step = x * z - (x + z) * const(3, dtype)
+    positive = TIR.Max(TIR.Min(z, const(90, dtype)), const(7, dtype))
+    return TIR.truncdiv(step, positive) + TIR.truncmod(step, positive)
+
+
+def bits(x, z, dtype):
+    """A shift to the right of what has a sign keeps it."""
+    return (x & z) ^ ((x | z) << const(3, dtype)) ^ (x >> const(2, dtype))
+
+
+def let(x, z):
+    """A variable within an expression, and one within that."""
+    a, b = TIR.Var("a", "float32"), TIR.Var("b", "float32")
+    return TIR.Let(a, x * z, TIR.Let(b, a - z, b * b + a) + a) + TIR.truncmod(x, z * z + 1.0)
+
+
+def stages():
+    """What is kept from one stage to the next is of types that neither end has."""
+    x = te.placeholder((8, 8), "float32", "X")
+    kept = ["int8", "uint16", "int64", "float16", "float64", "bool"]
+    stage = lambda d: te.compute((8, 8), lambda i, j: x[i, j].astype(d), d)
+    each = [stage(d) for d in kept]
+    back = lambda t, i, j: t[7 - i, j].astype("float32") + t[i, 7 - j].astype("float32")
+    return [x, te.compute((8, 8), lambda i, j: sum((back(t, i, j) * (n + 1.0) for n, t in enumerate(each)), const(0)), "Y")]
+
+
+def names():
+    """Names that C has for itself, or cannot have."""
+    x, z = te.placeholder((4, 5), "float32", "int"), te.placeholder((4, 5), "float32", "1.x")
+    t = te.compute((4, 5), lambda i, j: te.exp(x[i, j]) + z[i, j], "exp")
+    return [x, z, te.compute((4, 5), lambda i, j: t[3 - i, j] * 2.0, "double")]
+
+
+ONE = "acos asin asinh atan atanh ceil cos cosh erf exp floor log1p nearbyint round sin sinh sqrt tan tanh trunc".split()
+# Those that begin above 0, and those with two arguments.
+ABOVE = "acosh log log2 log10 sqrt".split()
+TWO = "atan2 copysign hypot pow".split()
+
+
+def mathematics(dtype):
+    find = lambda name: getattr(TIR, name, None) or getattr(te, name)
+    rows = [lambda x, f=find(name): f(x) for name in ONE]
+    rows += [lambda x, f=find(name): f(x + const(2, dtype)) for name in ABOVE]
+    rows += [lambda x, f=find(name): f(x + const(1.5, dtype), x * x - const(0.25, dtype)) for name in TWO]
+    return by_row(rows, dtype, inputs=1, width=7)
+
+
 def clip(x):
     low, high = TIR.const(0, "float32"), TIR.const(255, "float32")
     return TIR.Min(TIR.Max(te.round(x * TIR.const(20.0, "float32")), low), high).astype("uint8")
@@ -219,6 +303,28 @@ MODULES = {
     "choose_vec": lambda: two(lambda x, z: TIR.Select(x < z, x, z - 1)),
     "cast_vec": lambda: two(lambda x, z: (x.astype("int32") * z.astype("int32")).astype("float32"), "int8"),
     "stages_vec": workspace_vec,
+    # Comparisons, of numbers of which some are the same, and of what is no number.
+    **{f"order_{dtype}": (lambda dtype=dtype: two(flags, dtype)) for dtype in ("int32", "uint8", "float16", "float32")},
+    # Integers.
+    "widths": lambda: by_row([lambda x, z, d=d: (x * 1000 + z).astype(d).astype("int64") for d in INTEGERS], "int32"),
+    "wraps": lambda: in_each(wraps),
+    "bits": lambda: in_each(bits),
+    "ends": lambda: two(lambda x, z: (x * const(-3000000000, "int64") + const(1 << 62, "int64")) ^ const(-(1 << 63), "int64") ^ z, "int64"),
+    # Expressions and memory.
+    "let": lambda: two(let, "float32"),
+    "rest_f64": lambda: two(lambda x, z: TIR.truncmod(x, z * z + const(1, "float64")), "float64"),
+    "inside": lambda: two(lambda x, z: TIR.if_then_else(x > 0, TIR.if_then_else(z > 0, x / z, x), z - x), "float32"),
+    "names": names,
+    "stages": stages,
+    # Functions of C's library.
+    "mathematics_f32": lambda: mathematics("float32"),
+    "mathematics_f64": lambda: mathematics("float64"),
+    # Numbers of 16 bits at their ends.
+    "half_small": lambda: each(lambda x: x.astype("float32") * const(2.0**26), "float16"),
+    "half_rounds": lambda: each(lambda x: x.astype("float16").astype("float32") * const(2.0**26), shape=(8, 16)),
+    "half_ends": lambda: each(lambda x: TIR.Min(x.astype("float16").astype("float32"), const(1e6))),
+    "half_sums": lambda: two(lambda x, z: (x + z) - x * z / (z + const(11, "float16")), "float16"),
+    "half_literals": lambda: each(lambda x: (x + const(65504, "float16")).astype("float32") + (x * const(0.0001, "float16")).astype("float32"), "float16"),
     "half_vec": lambda: each(lambda x: te.exp(x) * TIR.const(0.3, "float16"), "float16", (2, 8)),
 }
 
@@ -260,7 +366,36 @@ def pair():
     return module
 
 
+def on_axes(tensors, name):
+    """Three axes of blocks, three of threads, and an intermediate result that the threads of a block share."""
+    function = te.create_prim_func(tensors).with_attr("global_symbol", name)
+    schedule = (tvm.s_tir if NEW else tvm.tir).Schedule(tvm.IRModule({name: function}), debug_mask="none")
+    find = schedule.get_sblock if NEW else schedule.get_block
+    block = find(tensors[-1].op.name, func_name=name)
+    halves = [schedule.split(axis, [None, 2]) for axis in schedule.get_loops(block)]
+    outer, inner = [list(axes) for axes in zip(*halves)]
+    schedule.reorder(*outer, *inner)
+    for axes, what in ((outer, "blockIdx"), (inner, "threadIdx")):
+        for axis, letter in zip(axes, "zyx"):
+            schedule.bind(axis, f"{what}.{letter}")
+    stage = schedule.cache_read(block, 0, "shared")
+    schedule.compute_at(stage, outer[-1])
+    fused = schedule.fuse(*schedule.get_loops(stage)[-3:])
+    schedule.bind(fused, "threadIdx.x")
+    return schedule.mod
+
+
+def dynamic(dtype):
+    """The size is an argument of the kernel, too."""
+    n = TIR.Var("n", dtype)
+    x = te.placeholder((n,), "float32", "X")
+    return [x, te.compute((n,), lambda i: x[i] + 1.0, "Y")]
+
+
 GPU = {
+    "axes_gpu": lambda: on_axes(each(lambda x: x * 2.0, shape=(4, 6, 8)), "axes_gpu"),
+    "size32_gpu": lambda: on_threads(dynamic("int32"), "size32_gpu"),
+    "size64_gpu": lambda: on_threads(dynamic("int64"), "size64_gpu"),
     "add1_gpu": lambda: on_threads(add1(), "add1_gpu"),
     "matmul_gpu": lambda: on_threads(matmul(8, 5, 7), "matmul_gpu"),
     "pair_gpu": pair,
@@ -283,6 +418,20 @@ def doubled(text):
     return json.dumps(graph, separators=(",", ":"))
 
 
+def deep(text, terms):
+    """A kernel whose one value is a sum of so many terms, one inside of the next: by hand, of a real one."""
+    graph = json.loads(text)
+    nodes = graph["nodes"]
+    store = next(n for n in nodes if n["type"] == "tirx.BufferStore")
+    value = store["data"]["value"]
+    form = nodes[value]["data"]
+    for _ in range(terms):
+        nodes.append({"type": "prim.Add", "data": {"span": 0, "ty": form["ty"], "a": value, "b": form["b"]}})
+        value = len(nodes) - 1
+    store["data"]["value"] = value
+    return json.dumps(graph, separators=(",", ":"))
+
+
 def relax():
     """A module with a function of another language."""
     from tvm import relax as rx
@@ -300,6 +449,23 @@ SIZES = {"n": 6, "m": 5, "k": 7}
 def values(name, index, shape, dtype, chance):
     if name == "take" and index == 1:
         return chance.integers(0, 9, shape).astype(dtype)
+    if name.startswith("order_"):
+        few = chance.integers(0, 5, shape).astype(dtype)
+        if dtype.startswith("float"):
+            # Nothing that is no number: `!=` of it is true in C, and false in LLVM's code of a release.
+            few.flat[:4] = [[-np.inf, 1, np.inf, 0.0], [1, -np.inf, np.inf, -0.0]][index]
+        return few
+    if name.startswith("mathematics"):
+        return (chance.random(shape) * 0.9 + 0.05).astype(dtype)
+    if name == "half_small":
+        # From the least of all to the first with all bits.
+        return (chance.integers(0, 2100, shape) * 2.0**-24 * chance.choice([-1, 1], shape)).astype(dtype)
+    if name == "half_rounds":
+        # Half way between two, a little more and a little less; below the first with all bits, and above.
+        unit = chance.choice([2.0**-24, 2.0**-23], shape)
+        return ((chance.integers(0, 2000, shape) + chance.choice([0.5, 0.4999, 0.5001, 1.5], shape)) * unit).astype(dtype)
+    if name == "half_ends":
+        return chance.choice([65504, 65519, 65520, 70000, 1e9, np.inf, 12345], shape).astype(dtype)
     if dtype == "float16":
         # Sums and products of them are exact.
         return chance.integers(1, 9, shape).astype(dtype)
@@ -400,6 +566,8 @@ def main(out, *names):
     if NEW and not names:
         (kernels / "relax.json").write_text(compact(relax()) + "\n")
         (kernels / "doubled.json").write_text(doubled((kernels / "add1_gpu.device.json").read_text()) + "\n")
+        for name, terms in (("deep", 100), ("too_deep", 300)):
+            (kernels / f"{name}.json").write_text(deep((kernels / "add1_gpu.device.json").read_text(), terms) + "\n")
     if names and (folder / "runs.json").exists():
         runs = json.loads((folder / "runs.json").read_text())
     for name, make in MODULES.items():
