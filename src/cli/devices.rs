@@ -28,7 +28,7 @@ const MOST: i32 = 64;
 ///
 /// # Errors
 ///
-/// Stdout cannot be written; the server is not there. A device that is not here is no error.
+/// Stdout cannot be written; the server is not there, or the session ends. A device that is not here is no error.
 pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
     let (mut devices, mut absent) = (Vec::new(), Vec::new());
     #[cfg(feature = "rpc")]
@@ -44,6 +44,15 @@ pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
             Ok(found) => devices.extend(found),
             Err(why) => absent.push((name, why)),
         }
+    }
+    // A server that is there answers for its CPU: a session that ended is no machine without devices.
+    #[cfg(feature = "rpc")]
+    if let Some(device) = first {
+        let cpu = Device::new(session + Device::CPU.kind, 0);
+        Manager::global()
+            .api(device.kind)
+            .and_then(|api| api.attribute(cpu, Attribute::Exist))
+            .map_err(CliError::new)?;
     }
     if args.json {
         output::json(&as_json(&devices, &absent))?;

@@ -13,6 +13,8 @@
 //!
 //! Exit codes: 0 good, 1 violations or failed cases, 2 usage or I/O. A closed pipe ends the program quietly.
 
+#[cfg(feature = "rpc")]
+mod address;
 mod array;
 mod call;
 mod check;

@@ -17,10 +17,10 @@ pub(crate) struct ProxyArgs {
     #[arg(long, default_value_t = 9091)]
     port: u16,
     /// The one server, or tracker, that every connection leads to
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = super::address::host_port)]
     to: Option<String>,
     /// Report servers to this tracker, so that its clients get them; they come with the key that the tracker hands out
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "to")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = super::address::host_port, conflicts_with = "to")]
     tracker: Option<String>,
     /// Let peers in by a WebSocket at this port too, as programs in browsers do, with path /ws; 0 for any
     #[arg(long, value_name = "PORT", conflicts_with = "to")]

@@ -31,19 +31,20 @@ pub(crate) struct ServeArgs {
     /// The port, or the first that is tried; 0 is any that is free
     #[arg(long, default_value_t = 9090)]
     port: u16,
-    /// The last port that is tried
+    /// The last port that is tried, itself included
     #[arg(long, value_name = "PORT")]
     port_end: Option<u16>,
     /// The key that clients must have
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", value_parser = super::address::key)]
     key: String,
     /// Offer this server to the clients of a tracker, under --key; each offer is good for one client
-    #[arg(long, value_name = "HOST:PORT", requires = "key")]
+    #[arg(long, value_name = "HOST:PORT", requires = "key", value_parser = super::address::host_port)]
     tracker: Option<String>,
     /// Wait for clients at a proxy, under --key, and listen at no port
     #[arg(
         long,
         value_name = "HOST:PORT",
+        value_parser = super::address::host_port,
         requires = "key",
         conflicts_with_all = ["tracker", "tls_cert"]
     )]
@@ -51,7 +52,7 @@ pub(crate) struct ServeArgs {
     /// The host that the tracker sends clients to; without it, the address that this server's connection to the tracker comes from
     #[arg(long, value_name = "HOST", requires = "tracker")]
     custom_addr: Option<String>,
-    /// How many sessions there are at a time; other clients wait
+    /// How many sessions there are at a time; other clients wait. What one computes slows down what another measures: 1 for timings
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     sessions: u32,
     #[command(flatten)]

@@ -19,7 +19,7 @@ pub(crate) struct TrackerArgs {
     /// The first port to try; 0 for any
     #[arg(long, default_value_t = 9190)]
     port: u16,
-    /// The port behind the last one to try
+    /// The port behind the last one to try, as TVM's own tracker has it
     #[arg(long, default_value_t = 9199)]
     port_end: u16,
     /// Print nothing but where it listens

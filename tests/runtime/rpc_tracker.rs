@@ -291,6 +291,26 @@ fn what_breaks_a_rule_ends_its_own_connection() {
         assert!(rest.is_empty(), "{bytes:?}");
         assert_eq!(other.ask(&TrackerRequest::Ping), TrackerReply::Success);
     }
+    // RPC-53: lists in each other, closed or not, some more than are read, and as many as fit.
+    for (levels, closed) in [
+        (17, true),
+        (64, false),
+        (127, true),
+        (400, false),
+        (2000, true),
+    ] {
+        let mut text = vec![b'['; levels];
+        text.extend(vec![b']'; if closed { levels } else { 0 }]);
+        let mut peer = tracker.peer();
+        let length = i32::try_from(text.len()).unwrap().to_le_bytes();
+        peer.stream
+            .write_all(&[&length[..], &text].concat())
+            .unwrap();
+        let mut rest = Vec::new();
+        let _ = peer.stream.read_to_end(&mut rest);
+        assert!(rest.is_empty(), "{levels}");
+        assert_eq!(other.ask(&TrackerRequest::Ping), TrackerReply::Success);
+    }
     let mut stranger = TcpStream::connect(tracker.handle.address()).unwrap();
     stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut rest = Vec::new();

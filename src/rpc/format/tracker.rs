@@ -92,13 +92,43 @@ impl TrackerText {
         cursor.i32("length", RPC_51)?;
         let start = cursor.offset();
         let bytes = cursor.take(length, "message", RPC_53)?;
-        // RPC-53: serde_json takes UTF-8 alone, and no more than 128 levels: no message has more than four.
-        let value = serde_json::from_slice(bytes).map_err(|why| {
-            let message = format!("`{}` is not JSON: {why}", show(bytes));
+        let invalid = |message: String| {
             cursor.blame("message", RPC_53.broken(Kind::Malformed, start, message))
-        })?;
+        };
+        // serde_json takes 128 levels, each of which is a call: a tracker's threads have small stacks.
+        if levels(bytes) > MOST_LEVELS {
+            let message = format!("`{}` has more than {MOST_LEVELS} levels", show(bytes));
+            return Err(invalid(message));
+        }
+        // RPC-53: serde_json takes UTF-8 alone.
+        let value = serde_json::from_slice(bytes)
+            .map_err(|why| invalid(format!("`{}` is not JSON: {why}", show(bytes))))?;
         Ok(Progress::Whole(TrackerText { value, start }))
     }
+}
+
+/// RPC-53: the most lists and objects in each other that are read; no message has more than four.
+const MOST_LEVELS: usize = 16;
+
+/// How many lists and objects are in each other where most are, outside of texts.
+fn levels(json: &[u8]) -> usize {
+    let (mut depth, mut most) = (0_usize, 0);
+    let (mut in_text, mut is_escaped) = (false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            _ if in_text => {}
+            b'[' | b'{' => {
+                depth += 1;
+                most = most.max(depth);
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
 }
 
 /// Writes a message: its length and its JSON in ASCII, with the blanks of Python's `json.dumps`.

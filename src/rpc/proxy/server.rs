@@ -108,7 +108,12 @@ impl ProxyServer {
     /// What the system reports.
     pub fn bind(address: SocketAddr, options: ProxyOptions) -> io::Result<ProxyServer> {
         let listener = TcpListener::bind(address)?;
-        let web = options.web.map(TcpListener::bind).transpose()?;
+        let web = options.web.map(|web| {
+            let listener = TcpListener::bind(web);
+            listener
+                .map_err(|why| io::Error::new(why.kind(), format!("WebSockets at {web}: {why}")))
+        });
+        let web = web.transpose()?;
         let shared = Arc::new(ProxyShared {
             options,
             waiting: Mutex::default(),

@@ -18,8 +18,8 @@ use std::time::Duration;
 /// How long a peer may take for its first four bytes, and a reply to be taken by the system.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A thread of a connection calls nothing that goes deep: JSON is bounded by its reader.
-const STACK: usize = 128 << 10;
+/// A thread of a connection calls nothing that goes deep: RPC-53 bounds the levels of JSON.
+const STACK: usize = 256 << 10;
 
 /// What happens at a tracker.
 #[derive(Clone, Debug)]

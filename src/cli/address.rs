@@ -1,0 +1,57 @@
+//! What an option of a server takes: the place of another, a key.
+
+/// HOST:PORT, as it is: the host may be a name that is looked up later, an address, or an IPv6 address in brackets.
+///
+/// # Errors
+///
+/// There is no host, or no port from 1 to 65535.
+pub(super) fn host_port(text: &str) -> Result<String, String> {
+    let (host, port) = text
+        .rsplit_once(':')
+        .ok_or("it has no port: HOST:PORT is wanted")?;
+    match port.parse::<u16>() {
+        Ok(1..) if !host.is_empty() => Ok(text.to_owned()),
+        Ok(1..) => Err("it has no host: HOST:PORT is wanted".to_owned()),
+        _ => Err(format!("`{port}` is no port from 1 to 65535")),
+    }
+}
+
+/// A key of a server.
+///
+/// # Errors
+///
+/// It has a blank: what a client writes ends at the first one (RPC-05), so that no client would have this key.
+pub(super) fn key(text: &str) -> Result<String, String> {
+    match text.contains(char::is_whitespace) {
+        true => Err("a key has no blanks: no client could name it".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_have_a_host_and_a_port() {
+        for good in ["board:9090", "127.0.0.1:1", "[::1]:65535"] {
+            assert_eq!(host_port(good).as_deref(), Ok(good));
+        }
+        for bad in [
+            "127.0.0.1",
+            "board:",
+            ":9090",
+            "board:0",
+            "board:65536",
+            "board:x",
+        ] {
+            host_port(bad).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn keys_have_no_blanks() {
+        assert_eq!(key("a:b").as_deref(), Ok("a:b"));
+        key("a b").unwrap_err();
+    }
+}
