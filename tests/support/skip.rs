@@ -6,13 +6,17 @@
 use std::fmt::Display;
 
 /// What no package brings: parts of reasons, and why they are excused.
-const EXCUSED: [(&str, &str); 7] = [
+const EXCUSED: [(&str, &str); 8] = [
     ("no CUDA here", "a GPU cannot be installed"),
     ("HIP is here, but no device", "a GPU cannot be installed"),
     ("names no libtvm_runtime of", "no package has one any more"),
     (
         "names no Python with TVM 0.8",
         "no package has one any more",
+    ),
+    (
+        "names no Python with TVM 0.19",
+        "no package has a compiler of it any more",
     ),
     (
         "TVMSPEC_PYTHON_0_16 names no Python",
