@@ -121,7 +121,7 @@ fn levels(json: &[u8]) -> usize {
             b'"' => in_text = !in_text,
             _ if in_text => {}
             b'[' | b'{' => {
-                depth += 1;
+                depth = depth.saturating_add(1);
                 most = most.max(depth);
             }
             b']' | b'}' => depth = depth.saturating_sub(1),
