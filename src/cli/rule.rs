@@ -114,10 +114,12 @@ fn eras(rule: &RuleText) -> &'static [String] {
 /// many cases.
 fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, &'static known::KnownFailure)> {
     let mut found = Vec::new();
+    // Collected: each of hundreds of entries would look through all cases.
+    let cases: Vec<&'static Case> = cases(rule).collect();
     for (file, known) in known::embedded() {
         for entry in &known.entries {
             // An entry names its cases by a pattern.
-            let hit = cases(rule).filter(|case| glob(&entry.case, &case.id));
+            let hit = cases.iter().filter(|case| glob(&entry.case, &case.id));
             found.extend(hit.map(|case| (*file, case.id.as_str(), entry)));
         }
     }
