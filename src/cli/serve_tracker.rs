@@ -71,8 +71,9 @@ impl TrackerLine {
             let error = error.reason();
             // A tracker that is not there would fill the log.
             if error != last {
-                let line = format_args!("tracker {}: {error}", self.tracker);
-                self.running.log.note(line);
+                self.running
+                    .log
+                    .note(format_args!("tracker {}: {error}", self.tracker));
                 last = error;
             }
             self.is_heard();
