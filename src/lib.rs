@@ -36,14 +36,14 @@
 //! | feature | what it brings | crates |
 //! |---|---|---|
 //! | none | the formats: bytes to values and back; no I/O, no `unsafe`; also for `wasm32-unknown-unknown` | 17 |
+//! | `inspect` | `examine`, what each release makes of a file, also for wasm; with `runtime` `tvmspec_examine` for C | 17 |
+//! | `rpc` | the protocol between processes: its bytes, also for wasm; with `runtime` clients, servers, trackers, proxies | 17 |
+//! | `target` | targets and code generators, also for wasm; with `runtime` for C: `tvmspec_target_read`, `tvmspec_export` | 17 |
 //! | `runtime` | values, functions, modules, the processor as a device; both C interfaces; 64-bit machines only | 25 |
 //! | `frontend` | the builtins that a frontend such as `tvm_ffi`'s calls | 25 |
 //! | `graph`, `vm` | what runs models: the graph executor, the Relax VM | 25 |
-//! | `inspect` | `tvmspec_examine` for C | 25 |
 //! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is looked for when the program runs | 37 |
-//! | `rpc` | the server's half of the protocol between processes, over sockets, and a tracker | 25 |
 //! | `tls` | a tunnel around that protocol, between two ends of this crate | 35 |
-//! | `target` | targets, code generators and exports for C: `tvmspec_target_read`, `tvmspec_export` | 25 |
 //! | `suite` | the conformance suite: cases, adapters, reports, golden files | 52 |
 //! | `cli` | the command line | 84 |
 //! | `cxx` | the C++ symbols of `libtvm_ffi.so`, for a C library that takes its place | 25 |
@@ -66,21 +66,21 @@
 //! * [`import_tree`]: which module imports which, and the order in which they are stored
 //! * [`blob`]: the library binary and the files around it
 //!
-//! **Runtime** chapters behave; they are there with the feature `runtime`. What reads the formats of `object`, [`graph`],
-//! [`vm`], [`target`] and [`rpc`] is there without any feature, under the same lints as the chapters above, and what runs models comes with the
-//! features `graph` and `vm`. `unsafe` is only where a C boundary, a loader, a driver or the memory of an object is touched:
+//! **Runtime** chapters behave; they are there with the feature `runtime`. What reads the formats of `object`, [`graph`]
+//! and [`vm`] is there without any feature, under the same lints as the chapters above, and what runs models comes with the features
+//! `graph` and `vm`; `target` and `rpc` have a feature each, and run with `runtime`. `unsafe` is only where a C boundary, a loader, a driver or the memory of an object is touched:
 //!
 //! * `value`: the tagged value, the object header, strings, types, conversions
 //! * `function`: the calling convention of both eras, errors, typed functions, the registry
 //! * `object`: containers, reflection, comparison, visits, the JSON graph of both eras
 //! * `module`: the contract of modules, loading compiled libraries of every release
 //! * `device`: memory, copies, streams, workspace, kernels: one contract for every kind of device
-//! * [`target`]: kinds of targets, their options, tags; what text and JSON make of them in every release
+//! * `target`: kinds of targets, their options, tags; what text and JSON make of them in every release
 //! * [`graph`]: the graph JSON and its plan of storage; the graph executor and its debug executor
 //! * [`vm`]: executables of the Relax VM, checked and as text; the machine that runs them
-//! * [`rpc`]: what a client and a server write to each other: hello, packets, values
+//! * `rpc`: what a client and a server write to each other: hello, packets, values
 //!
-//! Around them: [`rule`] (what a rule, a violation and a finding are), [`release`] (which TVM release) and [`examine`] (what each
+//! Around them: [`rule`] (what a rule, a violation and a finding are), [`release`] (which TVM release) and `examine` (what each
 //! release makes of a file).
 
 #![deny(missing_docs)]
@@ -110,13 +110,16 @@ pub mod rule;
 )]
 mod formats {
     pub mod blob;
+    #[cfg(feature = "inspect")]
     pub mod examine;
     pub mod import_tree;
     pub mod payload;
     pub mod tensor;
     pub mod wire;
 }
-pub use formats::{blob, examine, import_tree, payload, tensor, wire};
+#[cfg(feature = "inspect")]
+pub use formats::examine;
+pub use formats::{blob, import_tree, payload, tensor, wire};
 
 #[cfg(feature = "runtime")]
 pub mod module;
@@ -129,8 +132,10 @@ pub mod device;
 
 pub mod graph;
 
+#[cfg(feature = "rpc")]
 pub mod rpc;
 
+#[cfg(feature = "target")]
 pub mod target;
 
 pub mod vm;

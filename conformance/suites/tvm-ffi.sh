@@ -23,7 +23,7 @@ if [ ! -x "$python" ]; then
 fi
 if [ ! -d "$sources" ]; then
     [ -f "$sources.tar.gz" ] ||
-        "$python" -m pip download -q --no-deps --no-binary :all: -d "$work" "apache-tvm-ffi==$version"
+        "$python" -m pip download -q --no-deps --no-binary apache-tvm-ffi -d "$work" "apache-tvm-ffi==$version"
     tar xzf "$sources.tar.gz" -C "$work"
 fi
 libraries=$("$python" -c 'import importlib.util, pathlib; print(pathlib.Path(importlib.util.find_spec("tvm_ffi").origin).parent / "lib")')

@@ -33,6 +33,7 @@ pub(crate) fn joined<T: fmt::Display>(
 }
 
 /// What `line` is as text, up to `most` bytes, and whether that is all of it. What is behind them is not made.
+#[cfg(any(feature = "inspect", feature = "vm", test))]
 pub(crate) fn bounded(line: &impl fmt::Display, most: usize) -> (String, bool) {
     let mut text = Bounded {
         text: String::new(),
@@ -44,6 +45,7 @@ pub(crate) fn bounded(line: &impl fmt::Display, most: usize) -> (String, bool) {
 }
 
 /// A text that takes what fits and rejects what follows.
+#[cfg(any(feature = "inspect", feature = "vm", test))]
 struct Bounded {
     /// What fits, so far.
     text: String,
@@ -51,6 +53,7 @@ struct Bounded {
     most: usize,
 }
 
+#[cfg(any(feature = "inspect", feature = "vm", test))]
 impl Write for Bounded {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         let room = self.most.saturating_sub(self.text.len());

@@ -15,13 +15,13 @@
 //! | `format/tracker`, `format/tracker_request`, `format/tracker_reply` | [`TrackerHello`], [`TrackerRequest`], [`TrackerReply`] | RPC-50 .. RPC-58 |
 //! | `format/proxy` | what a proxy reads in a hello | RPC-70 |
 //! | `format/web_socket`, `format/web_socket_upgrade` | [`WebSocketRequest`], [`WebSocketAnswer`], [`WebSocketFrame`] | RPC-74 .. RPC-79 |
-//! | `proxy/` | a proxy that runs; feature `rpc` | RPC-67, RPC-70 .. RPC-79 |
-//! | `tracker/` | a tracker that runs; feature `rpc` | RPC-60 .. RPC-66 |
+//! | `proxy/` | a proxy that runs; feature `runtime` | RPC-67, RPC-70 .. RPC-79 |
+//! | `tracker/` | a tracker that runs; feature `runtime` | RPC-60 .. RPC-66 |
 //! | `format/json`, `format/relay_json` | the JSON forms | |
-//! | `client/` | a session with a server, and what it hands out; feature `rpc` | RPC-100 .. RPC-102 |
-//! | `transport` | `Transport`: hellos and packets over a blocking stream; feature `rpc` | RPC-10, RPC-13, RPC-16 |
-//! | `tls/` | a tunnel around a session; features `rpc` and `tls` | RPC-110, RPC-111 |
-//! | `server/` | `server::serve`: one session; feature `rpc` | RPC-80 .. RPC-94 |
+//! | `client/` | a session with a server, and what it hands out; feature `runtime` | RPC-100 .. RPC-102 |
+//! | `transport` | `Transport`: hellos and packets over a blocking stream; feature `runtime` | RPC-10, RPC-13, RPC-16 |
+//! | `tls/` | a tunnel around a session; feature `tls` | RPC-110, RPC-111 |
+//! | `server/` | `server::serve`: one session; feature `runtime` | RPC-80 .. RPC-94 |
 //!
 //! The encoding of arguments changed in 0.21, and the version that both sides compare did not: bytes do not say which release
 //! wrote them. A caller states it, in a [`Protocol`].
@@ -45,7 +45,7 @@
 //! # Ok::<(), tvmspec::rule::Violation>(())
 //! ```
 
-#[cfg(feature = "rpc")]
+#[cfg(feature = "runtime")]
 pub mod client;
 /// The formats live together for their lints alone, as those of the crate's root do.
 #[forbid(unsafe_code)]
@@ -60,16 +60,16 @@ pub mod client;
     clippy::panic
 )]
 mod format;
-#[cfg(feature = "rpc")]
+#[cfg(feature = "runtime")]
 pub mod proxy;
 mod rules;
-#[cfg(feature = "rpc")]
+#[cfg(feature = "runtime")]
 pub mod server;
-#[cfg(feature = "rpc")]
+#[cfg(feature = "runtime")]
 pub mod tls;
-#[cfg(feature = "rpc")]
+#[cfg(feature = "runtime")]
 pub mod tracker;
-#[cfg(feature = "rpc")]
+#[cfg(feature = "runtime")]
 pub mod transport;
 
 pub use format::{

@@ -23,6 +23,7 @@ pub struct Finding {
 
 impl Finding {
     /// The violation that it is where it counts as one.
+    #[cfg(feature = "inspect")]
     pub(crate) fn to_violation(&self) -> Violation {
         self.rule.broken(self.kind, self.offset, &*self.message)
     }
@@ -167,6 +168,7 @@ impl Findings {
     }
 
     /// How many more there were than [`Findings::MOST`].
+    #[cfg(feature = "inspect")]
     pub(crate) fn omitted(&self) -> usize {
         self.omitted
     }

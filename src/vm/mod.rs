@@ -47,6 +47,7 @@ mod rules;
 mod runtime;
 
 pub use format::Executable;
+#[cfg(feature = "inspect")]
 pub(crate) use format::Listing;
 pub use rules::*;
 #[cfg(feature = "vm")]

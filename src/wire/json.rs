@@ -33,6 +33,7 @@ pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
 }
 
 /// A float where a value has a form: JSON has no number for those that are not finite, and none for -0.
+#[cfg(any(feature = "inspect", feature = "rpc"))]
 pub(crate) fn float_form(value: f64) -> Value {
     if value.is_nan() {
         return json!("nan");

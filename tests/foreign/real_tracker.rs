@@ -1,6 +1,6 @@
 //! Servers and clients of a released TVM at our tracker.
 
-#![cfg(feature = "rpc")]
+#![cfg(all(feature = "rpc", feature = "runtime"))]
 
 #[path = "../support/python.rs"]
 mod python;

@@ -3,7 +3,7 @@
 //! Needs `TVMSPEC_PYTHON`, a Python with apache-tvm 0.27; `TVMSPEC_PYTHON_0_16`, one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0;
 //! and `TVMSPEC_PYTHON_0_8`, a command that is a Python which imports the package of that tag with a runtime that was built with USE_RPC.
 
-#![cfg(all(feature = "rpc", unix))]
+#![cfg(all(unix, feature = "rpc", feature = "runtime"))]
 
 #[allow(dead_code, reason = "other tests run scripts")]
 #[path = "../support/python.rs"]

@@ -4,6 +4,7 @@
 //! `TVMSPEC_PYTHON` is a Python with TVM; `TVMSPEC_PYTHON_0_16` one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0;
 //! `TVMSPEC_PYTHON_0_8_COMPILER` and `TVMSPEC_PYTHON_0_19_COMPILER` are ones with that release and the compiler's library, which may be built without
 //! LLVM.
+#![cfg(feature = "target")]
 
 #[path = "../support/targets.rs"]
 mod observed;

@@ -1,5 +1,6 @@
 //! The library binary: what is written reads back, what is cut is rejected, and every real blob is written to its own bytes.
 
+#[cfg(feature = "inspect")]
 #[path = "../support/folder.rs"]
 mod folder;
 
@@ -9,7 +10,6 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use tvmspec::blob::container::{self, Embedded};
 use tvmspec::blob::{self, Blob, Bundle, LIBRARY, StoredModule, detect::detect};
-use tvmspec::examine::Subject;
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
 use tvmspec::rule::{Findings, Strictness};
@@ -71,8 +71,10 @@ fn real_blobs_are_written_to_the_same_bytes() {
 }
 
 /// Whole libraries, tars of C text and all: what `open` reads of each is what reading by hand returns.
+#[cfg(feature = "inspect")]
 #[test]
 fn a_file_of_any_form_opens_in_one_call() {
+    use tvmspec::examine::Subject;
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
     let (mut read, mut broken, mut members, mut owned) = (0, 0, 0, 0);
     for path in folder::files(&folder) {

@@ -1,5 +1,5 @@
 //! Looking into files through the C symbols, as `include/tvmspec.h` promises.
-#![cfg(feature = "inspect")]
+#![cfg(all(feature = "inspect", feature = "runtime"))]
 
 use serde_json::Value;
 use std::ffi::{CStr, CString, c_char};

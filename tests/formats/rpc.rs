@@ -1,4 +1,5 @@
 //! What client and server write: round trips, beginnings, real connections from end to end, and what hostile bytes cannot do.
+#![cfg(feature = "rpc")]
 
 use proptest::prelude::*;
 use std::borrow::Cow;

@@ -1,4 +1,5 @@
 //! Targets: what real releases made of them, round trips, and what hostile text cannot do.
+#![cfg(feature = "target")]
 
 #[path = "../support/targets.rs"]
 mod observed;

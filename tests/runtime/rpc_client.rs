@@ -1,6 +1,6 @@
 //! The client against servers of this test, which answer what it is told.
 
-#![cfg(feature = "rpc")]
+#![cfg(all(feature = "rpc", feature = "runtime"))]
 
 use std::net::TcpListener;
 use std::thread::JoinHandle;

@@ -2,7 +2,7 @@
 //! bytes changed in some of them: each session ends, none panics, and the process has as much memory as before.
 //!
 //! A few seconds; with `TVMSPEC_FUZZ_SECONDS` as many as it says. A session that fails is made again by `TVMSPEC_FUZZ_SEED`.
-#![cfg(all(unix, feature = "rpc"))]
+#![cfg(all(unix, feature = "rpc", feature = "runtime"))]
 
 use std::borrow::Cow;
 use std::io::{Read as _, Write as _};

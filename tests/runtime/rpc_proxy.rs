@@ -1,6 +1,6 @@
 //! A proxy that runs: pairs, what it passes on, and what it records.
 
-#![cfg(feature = "rpc")]
+#![cfg(all(feature = "rpc", feature = "runtime"))]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,6 +1,6 @@
 //! The server's half of RPC: sessions over a pair of sockets, by packets of both encodings; and processes of `tvmspec serve` under
 //! everything that a client can do to them.
-#![cfg(all(unix, feature = "rpc"))]
+#![cfg(all(unix, feature = "rpc", feature = "runtime"))]
 
 #[path = "../support/skip.rs"]
 mod skip;

@@ -1,6 +1,6 @@
 //! A tracker that runs: who gets which server, what its peers see, and what a peer that breaks a rule cannot do.
 
-#![cfg(feature = "rpc")]
+#![cfg(all(feature = "rpc", feature = "runtime"))]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

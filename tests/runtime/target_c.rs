@@ -1,5 +1,5 @@
 //! Targets, generators and exports through the C symbols, as `include/tvmspec.h` promises.
-#![cfg(feature = "target")]
+#![cfg(all(feature = "runtime", feature = "target"))]
 
 #[path = "../support/skip.rs"]
 mod skip;

@@ -22,7 +22,7 @@ mod object;
 mod symbols;
 mod tar;
 
-#[cfg(feature = "rpc")]
+#[cfg(all(feature = "rpc", feature = "runtime"))]
 pub(crate) use tar::tar_files;
 
 use allowance::Allowance;

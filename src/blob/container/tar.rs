@@ -58,7 +58,7 @@ impl<'a> FileWalk<'a> {
 /// # Errors
 ///
 /// BLOB-56.
-#[cfg(feature = "rpc")]
+#[cfg(all(feature = "rpc", feature = "runtime"))]
 pub(crate) fn tar_files(bytes: &[u8]) -> Result<Vec<(String, &[u8])>, Violation> {
     let (mut files, mut names, mut at) = (Vec::new(), LongNames::default(), 0_usize);
     while let Some(block) = bytes.get(at..).filter(|rest| !rest.is_empty()) {

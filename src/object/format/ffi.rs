@@ -123,6 +123,7 @@ fn slot(
 
 /// A graph in a few numbers.
 #[derive(Clone, Debug)]
+#[cfg(feature = "inspect")]
 pub(crate) struct Summary {
     /// The type key of the root.
     pub(crate) root: Option<String>,
@@ -135,6 +136,7 @@ pub(crate) struct Summary {
 }
 
 /// Sums up a graph; `None` where `text` is none.
+#[cfg(feature = "inspect")]
 pub(crate) fn summary(text: &[u8], version: &str) -> Option<Summary> {
     let tree = Tree::read(text).ok()?;
     let nodes = tree.items(tree.member(tree.root, "nodes")?)?;
@@ -226,6 +228,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The same as text, with what is not UTF-8 replaced.
+    #[cfg(feature = "inspect")]
     fn text(&self, value: JsonRef) -> Option<String> {
         let bytes = self.bytes(value)?;
         Some(String::from_utf8_lossy(&bytes).into_owned())

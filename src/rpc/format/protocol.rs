@@ -63,7 +63,7 @@ impl Protocol {
     }
 
     /// Whether copies state a tensor, with the number of bytes behind it (RPC-25).
-    #[cfg(feature = "rpc")]
+    #[cfg(feature = "runtime")]
     pub(in crate::rpc) const fn is_block(&self) -> bool {
         self.release.minor() >= 8
     }
@@ -87,7 +87,7 @@ pub enum Progress<T> {
 
 impl<T> Progress<T> {
     /// The same with another value, made of the message.
-    #[cfg(feature = "rpc")]
+    #[cfg(feature = "runtime")]
     pub(in crate::rpc) fn map<U>(self, make: impl FnOnce(T) -> U) -> Progress<U> {
         match self {
             Progress::Whole(value) => Progress::Whole(make(value)),

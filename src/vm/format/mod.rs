@@ -5,4 +5,5 @@ mod executable;
 mod text;
 
 pub use executable::Executable;
+#[cfg(feature = "inspect")]
 pub(crate) use text::Listing;
