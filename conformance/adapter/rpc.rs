@@ -226,7 +226,7 @@ impl LiveServer {
         if !is_used || matches!(self.source, Source::Server(_)) {
             return self.begins(Reached { seat, stream });
         }
-        // Whoever waits for the next client of the tracker answers that this one is not meant.
+        // A server that waits for the next client of the tracker answers that this one is not meant.
         let mut transport = Transport::tcp(stream).map_err(|error| error.to_string())?;
         transport.set_deadline(std::time::Instant::now().checked_add(self.patience));
         let hello = Hello {

@@ -7,8 +7,7 @@ use crate::conformance::op::{Answer, OpError};
 use crate::device::simulated::{Hazard, Simulated, SimulatedCall};
 use crate::device::stream::set_current_device;
 use crate::device::{
-    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Result as DeviceResult,
-    Space, Stream,
+    Attribute, CopyRequest, Device, DeviceApi, Dtype, Result as DeviceResult, Space, Stream,
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -109,11 +108,7 @@ impl Simulation<'_> {
                     .into_iter()
                     .find(|attribute| Some(attribute.name()) == name(1));
                 let answer = self.api.attribute(self.device, attribute?);
-                Some(answer.map(|answer| match answer {
-                    AttributeValue::None => Value::Null,
-                    AttributeValue::Int(number) => json!(number),
-                    AttributeValue::Text(text) => json!(text),
-                }))
+                Some(answer.map(Value::from))
             }
             "see" => Some(Ok(json!(self.hosts.get(name(1)?)?.bytes()))),
             "copy" => done(self.copy(step)?),

@@ -7,7 +7,7 @@ use super::session::{is_late, patience};
 use crate::conformance::case::entry::hex_bytes;
 use crate::conformance::op::{Answer, OpError, base64};
 use crate::device::timer::Evaluator;
-use crate::device::{Attribute, AttributeValue, Device, Manager, Stream};
+use crate::device::{Attribute, Device, Manager, Stream};
 use crate::function::{Error, Function};
 use crate::module::Module;
 use crate::object::Tensor;
@@ -352,13 +352,7 @@ impl ActingClient {
                     .find(|kind| format!("{kind:?}") == name);
                 let device = device(0)?;
                 let answer = Manager::global().attribute(device, *kind.ok_or_else(wrong)?);
-                answer.map(|answer| {
-                    Done::Shown(match answer {
-                        AttributeValue::None => Value::Null,
-                        AttributeValue::Int(number) => json!(number),
-                        AttributeValue::Text(text) => json!(text),
-                    })
-                })
+                answer.map(|answer| Done::Shown(answer.into()))
             }
             "set_device" => {
                 let device = device(0)?;

@@ -21,7 +21,7 @@ pub(super) struct Queue<'a> {
     next: AtomicUsize,
     /// How many testees are asked.
     workers: AtomicUsize,
-    /// Those in a row, whoever had them: an answer of any testee shows that it is worth going on.
+    /// Those in a row, of whichever worker: an answer of any testee shows that it is worth going on.
     losses: Mutex<Losses>,
 }
 
@@ -100,7 +100,7 @@ pub(super) fn work<'a>(
                 gave_up = Some(why);
                 break;
             }
-            // Nobody else is left: what waits is lost, and says why.
+            // No other worker is left: the cases that wait are lost, and say why.
             let reason = format!("not tried: {why}");
             queue.losses().given_up = Some(Verdict::Crash(reason));
         }

@@ -2,6 +2,7 @@
 //!
 //! Nothing here executes the file that it looks at. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
+use super::extras::{c_text, put_text};
 use crate::examine;
 use crate::payload::file;
 use std::borrow::Cow;
@@ -78,14 +79,6 @@ pub unsafe extern "C" fn tvmspec_examine_file(
     unsafe { put(command, &name, bytes.map(Cow::Owned), side.as_deref(), text) }
 }
 
-/// # Safety
-///
-/// `text` must be null or a C string that outlives the answer.
-unsafe fn c_text<'a>(text: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: a C string where it is not null, by this contract.
-    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
-}
-
 fn read(path: &CStr) -> io::Result<Vec<u8>> {
     #[cfg(unix)]
     let path: &OsStr = std::os::unix::ffi::OsStrExt::from_bytes(path.to_bytes());
@@ -130,14 +123,7 @@ unsafe fn put(
         Ok((false, answer)) => (BAD, answer),
         Err(message) => (FAILED, message),
     };
-    // A message may quote a name of the file.
-    let answer = CString::new(answer).or_else(|zero| {
-        let message = String::from_utf8_lossy(&zero.into_vec()).replace('\0', "\u{fffd}");
-        CString::new(message)
-    });
-    if !text.is_null() {
-        // SAFETY: a place for a text, by this contract.
-        unsafe { text.write(answer.unwrap_or_default().into_raw()) };
-    }
+    // SAFETY: null or a place for a text, by this contract.
+    unsafe { put_text(text, answer) };
     code
 }

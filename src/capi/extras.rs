@@ -1,5 +1,7 @@
 //! What this library offers beyond the interfaces of TVM, declared in `include/tvmspec.h`, in every build.
 
+#[cfg(any(feature = "inspect", feature = "target"))]
+use std::ffi::CStr;
 use std::ffi::{CString, c_char, c_int};
 
 /// The version of this library: `0.1.0`.
@@ -15,12 +17,23 @@ pub extern "C" fn tvmspec_abi() -> c_int {
     2
 }
 
+/// A text of the caller; `None` where it is null.
+///
+/// # Safety
+///
+/// `text` must be null or a C string that outlives what is returned.
+#[cfg(any(feature = "inspect", feature = "target"))]
+pub(crate) unsafe fn c_text<'a>(text: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: a C string where it is not null, by this contract.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
+}
+
 /// Leaves `text` in a place of the caller, who frees it with [`tvmspec_free`].
 ///
 /// # Safety
 ///
 /// `place` must be null or a place for a text.
-#[cfg(feature = "target")]
+#[cfg(any(feature = "inspect", feature = "target"))]
 pub(crate) unsafe fn put_text(place: *mut *mut c_char, text: String) {
     // A message may quote a name that has a NUL.
     let text = CString::new(text).or_else(|zero| {

@@ -2,7 +2,7 @@
 //!
 //! What goes in and out is JSON, of the forms that the chapters have. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
-use super::extras::put_text;
+use super::extras::{c_text, put_text};
 use crate::blob::pack::{self, LinkJob, export_job};
 use crate::device::Device;
 use crate::payload::Payload;
@@ -15,7 +15,7 @@ use crate::target::{
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn tvmspec_target_register_kind(
     text: *mut *mut c_char,
 ) -> c_int {
     // SAFETY: null or a C string, by this contract.
-    let form = unsafe { c_text(form) };
+    let form = unsafe { text_of(form) };
     let registered = || {
         let form = serde_json::from_str(&form).map_err(invalid)?;
         let mut kind = TargetKind::from_json(&form)?;
@@ -111,11 +111,11 @@ pub unsafe extern "C" fn tvmspec_target_register_tag(
     text: *mut *mut c_char,
 ) -> c_int {
     // SAFETY: null or a C string, by this contract.
-    let release = unsafe { c_text(release) };
+    let release = unsafe { text_of(release) };
     // SAFETY: null or a C string, by this contract.
-    let name = unsafe { c_text(name) };
+    let name = unsafe { text_of(name) };
     // SAFETY: null or a C string, by this contract.
-    let config = unsafe { c_text(config) };
+    let config = unsafe { text_of(config) };
     let registered = || {
         let config: TargetConfig = serde_json::from_str(&config).map_err(invalid)?;
         form(&register_tag(
@@ -142,9 +142,9 @@ pub unsafe extern "C" fn tvmspec_target_read(
     text: *mut *mut c_char,
 ) -> c_int {
     // SAFETY: null or a C string, by this contract.
-    let release = unsafe { c_text(release) };
+    let release = unsafe { text_of(release) };
     // SAFETY: null or a C string, by this contract.
-    let named = unsafe { c_text(named) };
+    let named = unsafe { text_of(named) };
     let read = || {
         let targets = registered_targets(parsed(&release)?, named.contains("from_device"));
         form(&targets.read(&named)?)
@@ -165,9 +165,9 @@ pub unsafe extern "C" fn tvmspec_target_from_device(
     text: *mut *mut c_char,
 ) -> c_int {
     // SAFETY: null or a C string, by this contract.
-    let release = unsafe { c_text(release) };
+    let release = unsafe { text_of(release) };
     // SAFETY: null or a C string, by this contract.
-    let device = unsafe { c_text(device) };
+    let device = unsafe { text_of(device) };
     let detected = || {
         let on = Device::parse(&device).ok_or_else(|| invalid(format!("{device} is no device")))?;
         form(&device_target(
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn tvmspec_target_register_generator(
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: null or a C string, by this contract.
-    let kind = unsafe { c_text(kind) };
+    let kind = unsafe { text_of(kind) };
     let generator = TargetHook {
         call: generate,
         context,
@@ -218,11 +218,11 @@ pub unsafe extern "C" fn tvmspec_target_generate(
     text: *mut *mut c_char,
 ) -> c_int {
     // SAFETY: null or a C string, by this contract.
-    let release = unsafe { c_text(release) };
+    let release = unsafe { text_of(release) };
     // SAFETY: null or a C string, by this contract.
-    let named = unsafe { c_text(named) };
+    let named = unsafe { text_of(named) };
     // SAFETY: null or a C string, by this contract.
-    let graph = unsafe { c_text(module) };
+    let graph = unsafe { text_of(module) };
     let generated = || {
         let target = registered_targets(parsed(&release)?, false).read(&named)?;
         let module = LoweredModule::read(graph.as_bytes())?;
@@ -268,7 +268,7 @@ pub unsafe extern "C" fn tvmspec_export(
     text: *mut *mut c_char,
 ) -> c_int {
     // SAFETY: null or a C string, by this contract.
-    let job = unsafe { c_text(job) };
+    let job = unsafe { text_of(job) };
     let exported = || {
         let job = serde_json::from_str(&job).map_err(invalid)?;
         let hook = compile.map(|call| TargetHook { call, context });
@@ -301,9 +301,9 @@ pub unsafe extern "C" fn tvmspec_replace(
     text: *mut *mut c_char,
 ) -> c_int {
     // SAFETY: null or a C string, by this contract.
-    let input = unsafe { c_text(input) };
+    let input = unsafe { text_of(input) };
     // SAFETY: null or a C string, by this contract.
-    let output = unsafe { c_text(output) };
+    let output = unsafe { text_of(output) };
     let blob = match length {
         0 => &[],
         _ if blob.is_null() || isize::try_from(length).is_err() => &[],
@@ -313,13 +313,7 @@ pub unsafe extern "C" fn tvmspec_replace(
     let replaced = || {
         let file = std::fs::read(&input).map_err(Failure::Other)?;
         let made = pack::replace(&file, index, blob)?;
-        // Beside the output and renamed, so that a failure leaves what was there.
-        let part = format!("{output}.{}.part", std::process::id());
-        let written = std::fs::write(&part, made).and_then(|()| std::fs::rename(&part, &output));
-        if written.is_err() {
-            let _ = std::fs::remove_file(&part);
-        }
-        written.map_err(Failure::Other)?;
+        pack::write_whole(Path::new(&output), &made).map_err(Failure::Other)?;
         Ok(String::new())
     };
     // SAFETY: null or a place for a text, by this contract.
@@ -381,14 +375,9 @@ unsafe fn answer(text: *mut *mut c_char, body: impl FnOnce() -> Result<String, F
 /// # Safety
 ///
 /// `text` must be null or a C string.
-unsafe fn c_text(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: a C string, by this contract.
-    unsafe { CStr::from_ptr(text) }
-        .to_string_lossy()
-        .into_owned()
+unsafe fn text_of(text: *const c_char) -> String {
+    // SAFETY: null or a C string, by this contract.
+    unsafe { c_text(text) }.map_or_else(String::new, |text| text.to_string_lossy().into_owned())
 }
 
 /// `text` for C: a NUL inside ends it, and JSON has none.
@@ -406,7 +395,7 @@ impl TargetHook<ParseTarget> {
         // SAFETY: this thread may call it, by this contract, with a C string and a place.
         let code = unsafe { (self.call)(self.context, text.as_ptr(), &raw mut left) };
         // SAFETY: what it leaves is null or a C string, by this contract.
-        let left = unsafe { c_text(left) };
+        let left = unsafe { text_of(left) };
         match code {
             0 if left.is_empty() => Ok(config.clone()),
             0 => serde_json::from_str(&left).map_err(|why| {
@@ -440,7 +429,7 @@ impl TargetHook<GenerateCode> {
             )
         };
         // SAFETY: what it leaves is null or a C string, by this contract.
-        let left = unsafe { c_text(left) };
+        let left = unsafe { text_of(left) };
         if code != 0 {
             return Err(TGT_81.rejected(Kind::Unsupported, left));
         }

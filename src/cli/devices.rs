@@ -5,7 +5,7 @@ use super::remote::Places;
 use super::table::table;
 use super::{CliError, Exit, output};
 use serde_json::{Map, Value as Json, json};
-use tvmspec::device::{Attribute, AttributeValue, Device, Manager, device_type};
+use tvmspec::device::{Attribute, AttributeValue, Device, Manager, device_type, existing_devices};
 
 /// Exit code 0, whatever is here.
 #[derive(clap::Args)]
@@ -21,8 +21,6 @@ pub(crate) struct DevicesArgs {
 
 /// The device types that are looked for, in the order of their numbers.
 const NAMES: [&str; 6] = ["cpu", "cuda", "opencl", "vulkan", "metal", "rocm"];
-/// The most devices of one type that are looked for, should a driver answer for ever.
-const MOST: i32 = 64;
 
 /// Prints the devices and, for each type without one, why.
 ///
@@ -83,25 +81,22 @@ fn look(name: &str, session: i32) -> Result<Vec<Found>, String> {
         _ => error.reason(),
     })?;
     let mut found = Vec::new();
-    for id in 0..MOST {
-        let device = Device::new(of, id);
-        // The CPU answers for any number that it exists: only the first is listed.
-        let exists = api.attribute(device, Attribute::Exist) == Ok(AttributeValue::Int(1));
-        if !exists || (id > 0 && there == Device::CPU.kind) {
-            break;
-        }
+    for device in existing_devices(api, of) {
         let answer = |attribute: Attribute| {
             // A question that the device does not know has an answer (DEV-08); an error is the driver's, and one of them must not
             // hide the other attributes.
             let value = api.attribute(device, attribute).unwrap_or_else(|error| {
                 let what = attribute.name();
-                output::note(format_args!("warning: {name}:{id}, {what}: {error}"));
+                output::note(format_args!(
+                    "warning: {name}:{}, {what}: {error}",
+                    device.id
+                ));
                 AttributeValue::None
             });
             (attribute, value)
         };
         found.push(Found {
-            name: format!("{name}:{id}"),
+            name: format!("{name}:{}", device.id),
             answers: Attribute::ALL.into_iter().map(answer).collect(),
         });
     }
@@ -139,18 +134,13 @@ fn as_text(devices: Vec<Found>, absent: &[(&str, String)]) -> String {
 
 /// The form that the help of `--json` shows. An attribute that a device does not know is null.
 fn as_json(devices: &[Found], absent: &[(&str, String)]) -> Json {
-    let answer = |value: &AttributeValue| match value {
-        AttributeValue::None => Json::Null,
-        AttributeValue::Int(number) => json!(number),
-        AttributeValue::Text(text) => json!(text),
-    };
     let devices: Vec<Json> = devices
         .iter()
         .map(|found| {
             let attributes: Map<String, Json> = found
                 .answers
                 .iter()
-                .map(|(attribute, value)| (attribute.name().to_owned(), answer(value)))
+                .map(|(attribute, value)| (attribute.name().to_owned(), Json::from(value.clone())))
                 .collect();
             json!({"device": found.name, "attributes": attributes})
         })

@@ -2,6 +2,7 @@
 
 use crate::device::Result;
 use crate::release::{Release, Releases};
+use serde_json::Value;
 use std::fmt;
 
 /// A question to a device, in the order of the numbers of the newest release (DEV-09).
@@ -187,6 +188,17 @@ impl AttributeValue {
     /// None. The type is the one of [`DeviceApi::attribute`](super::DeviceApi::attribute), which returns it.
     pub fn text(text: impl Into<String>) -> Result<AttributeValue> {
         Ok(AttributeValue::Text(text.into()))
+    }
+}
+
+impl From<AttributeValue> for Value {
+    /// Null where the device does not know the attribute (DEV-08).
+    fn from(answer: AttributeValue) -> Value {
+        match answer {
+            AttributeValue::None => Value::Null,
+            AttributeValue::Int(number) => number.into(),
+            AttributeValue::Text(text) => text.into(),
+        }
     }
 }
 

@@ -206,6 +206,22 @@ fn name_of(kind: i32) -> Result<&'static str> {
     }
 }
 
+/// The devices of type `kind` that exist, numbered from 0 without gaps (DEV-08), 64 at most, should a driver answer for ever.
+///
+/// The CPU answers for any number that it exists: only its first is returned.
+pub fn existing_devices(api: &dyn DeviceApi, kind: i32) -> impl Iterator<Item = Device> {
+    let most = if kind % REMOTE == Device::CPU.kind {
+        1
+    } else {
+        64
+    };
+    let exists =
+        |device: &Device| api.attribute(*device, Attribute::Exist) == Ok(AttributeValue::Int(1));
+    (0..most)
+        .map(move |id| Device::new(kind, id))
+        .take_while(exists)
+}
+
 /// Registers `api` as `device_api.<name>`, for this crate and for all readers of the global registry (DEV-01).
 ///
 /// What the registry function returns is the address of a [`DeviceTable`], so that C can call the device as well.

@@ -77,7 +77,7 @@ pub use api::{CopyRequest, DeviceApi, Space, Stream};
 pub use attribute::{Attribute, AttributeValue};
 pub(crate) use install::install;
 pub(crate) use install::provide;
-pub use manager::Manager;
+pub use manager::{Manager, existing_devices};
 #[cfg(feature = "rpc")]
 pub(crate) use own::bring_remote;
 pub use own::timer;

@@ -1,6 +1,11 @@
 //! Code of the generators of this crate, compiled, loaded and run: modules that real releases lowered, with the numbers that their own
 //! builds compute, and NumPy for 0.8.
-#![cfg(all(feature = "runtime", feature = "target", target_os = "linux", target_arch = "x86_64"))]
+#![cfg(all(
+    feature = "runtime",
+    feature = "target",
+    target_os = "linux",
+    target_arch = "x86_64"
+))]
 
 #[cfg(feature = "opencl")]
 #[path = "../support/device_memory.rs"]

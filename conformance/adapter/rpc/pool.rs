@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// How long a server may take to be free, unless stated.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// A server of TVM takes back what nobody has come for in four seconds and a ping (RPC-63 has the tracker's part of it).
+/// A server of TVM takes back an offer that no client uses within four seconds and a ping (RPC-63 has the tracker's part of it).
 const FRESH: Duration = Duration::from_secs(2);
 
 /// How often the tracker is asked again where the server that it handed out is gone.

@@ -10,7 +10,7 @@ use crate::conformance::rpc::functions::CALLED;
 use crate::device::{Device, Manager};
 use crate::function::{Error, Function};
 use crate::object::form::{from_json, to_json};
-use crate::rpc::client::{Session, SessionOptions};
+use crate::rpc::client::{ServerPlace, Session, SessionOptions};
 use crate::rpc::transport::{CLOSED, TIMEOUT};
 use crate::value::{Any, AnyView, DLDevice, index};
 use serde_json::{Value, json};
@@ -74,10 +74,9 @@ impl LiveServer {
                 Source::Server(seat) => seat.clone(),
                 Source::Pool(pool) => pool.take()?,
             };
-            let (host, port) = seat.place.rsplit_once(':').unwrap_or((&seat.place, ""));
-            let host = host.trim_start_matches('[').trim_end_matches(']');
-            let port = port.parse().unwrap_or(0);
-            match Session::connect(host, port, &seat.key, &options) {
+            let place = ServerPlace::parse(&seat.place)
+                .ok_or_else(|| format!("{} is no HOST:PORT", seat.place))?;
+            match Session::connect(place.host, place.port, &seat.key, &options) {
                 Ok(session) => return Ok((seat, session)),
                 Err(error) => last = format!("rpc: {}: {error}", seat.place),
             }

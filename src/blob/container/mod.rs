@@ -20,7 +20,7 @@ mod image;
 mod linkage;
 mod object;
 mod symbols;
-mod tar;
+pub(crate) mod tar;
 
 #[cfg(all(feature = "rpc", feature = "runtime"))]
 pub(crate) use tar::tar_files;

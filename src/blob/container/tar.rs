@@ -14,9 +14,10 @@
 use super::{FileWalk, MemberPlace};
 use crate::blob::BLOB_56;
 use crate::rule::{Kind, Violation};
+use std::ops::Range;
 
 /// Bytes of a block: headers are one, and contents end on one.
-pub(super) const BLOCK: usize = 512;
+pub(crate) const BLOCK: usize = 512;
 
 /// Whether the file starts with a tar header.
 pub(super) fn is_tar(bytes: &[u8]) -> bool {
@@ -27,14 +28,9 @@ impl<'a> FileWalk<'a> {
     /// Every regular file of a plain tar.
     pub(super) fn tar(&mut self, bytes: &'a [u8], place: &MemberPlace) -> Result<(), Violation> {
         let mut names = LongNames::default();
-        let mut at = 0;
-        while let Some(block) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            let Some(header) =
-                TarHeader::read(block, at as u64).map_err(|broken| place.blame(broken))?
-            else {
-                break;
-            };
-            let start = at.saturating_add(BLOCK);
+        for entry in TarHeaders::of(bytes) {
+            let (room, header) = entry.map_err(|broken| place.blame(broken))?;
+            let start = room.start;
             let content = (start as u64, header.size);
             match header.kind {
                 TarEntry::File => self.member(bytes, &names.name(&header), content, place)?,
@@ -46,8 +42,6 @@ impl<'a> FileWalk<'a> {
                 }
                 TarEntry::Other => {}
             }
-            at = usize::try_from((start as u64).saturating_add(header.padded()))
-                .unwrap_or(usize::MAX);
         }
         Ok(())
     }
@@ -60,12 +54,10 @@ impl<'a> FileWalk<'a> {
 /// BLOB-56.
 #[cfg(all(feature = "rpc", feature = "runtime"))]
 pub(crate) fn tar_files(bytes: &[u8]) -> Result<Vec<(String, &[u8])>, Violation> {
-    let (mut files, mut names, mut at) = (Vec::new(), LongNames::default(), 0_usize);
-    while let Some(block) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        let Some(header) = TarHeader::read(block, at as u64)? else {
-            break;
-        };
-        let start = at.saturating_add(BLOCK);
+    let (mut files, mut names) = (Vec::new(), LongNames::default());
+    for entry in TarHeaders::of(bytes) {
+        let (room, header) = entry?;
+        let start = room.start;
         let size = usize::try_from(header.size).unwrap_or(usize::MAX);
         let content = bytes.get(start..start.saturating_add(size));
         // BLOB-56: a member does not end behind the archive.
@@ -78,10 +70,52 @@ pub(crate) fn tar_files(bytes: &[u8]) -> Result<Vec<(String, &[u8])>, Violation>
             TarEntry::LongName => names.next = Some(text_of(content)),
             TarEntry::Other => {}
         }
-        let padded = usize::try_from(header.padded()).unwrap_or(usize::MAX);
-        at = start.saturating_add(padded);
     }
     Ok(files)
+}
+
+/// The headers of a plain tar, each with where its content and the padding of that are, up to the mark at the end or to the first that
+/// breaks BLOB-56.
+pub(crate) struct TarHeaders<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> TarHeaders<'a> {
+    pub(crate) fn of(bytes: &'a [u8]) -> TarHeaders<'a> {
+        TarHeaders { bytes, at: 0 }
+    }
+}
+
+impl Iterator for TarHeaders<'_> {
+    type Item = Result<(Range<usize>, TarHeader), Violation>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let block = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
+        let header = TarHeader::read(block, self.at as u64).transpose();
+        let start = self.at.saturating_add(BLOCK);
+        // Behind the end, and behind a header that cannot be read, nothing is a header.
+        self.at = match &header {
+            Some(Ok(header)) => {
+                start.saturating_add(usize::try_from(header.padded()).unwrap_or(usize::MAX))
+            }
+            _ => usize::MAX,
+        };
+        header.map(|header| Ok((start..self.at, header?)))
+    }
+}
+
+/// The sum of a header, which counts its own eight bytes as blanks.
+pub(crate) fn sum_of(header: &[u8; BLOCK]) -> u64 {
+    let own = 148..156;
+    let bytes = header
+        .iter()
+        .enumerate()
+        .map(|(at, byte)| match own.contains(&at) {
+            true => u64::from(b' '),
+            false => u64::from(*byte),
+        });
+    bytes.fold(0, u64::saturating_add)
 }
 
 /// A GNU long name is in a member of its own before the one that it names.
@@ -98,15 +132,15 @@ impl LongNames {
 }
 
 /// The fields of a header that are of use here.
-pub(super) struct TarHeader {
+pub(crate) struct TarHeader {
     pub(super) name: String,
-    pub(super) size: u64,
+    pub(crate) size: u64,
     pub(super) kind: TarEntry,
 }
 
 /// What a member is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum TarEntry {
+pub(crate) enum TarEntry {
     File,
     LongName,
     /// Directories, links, extended headers: nothing of ours.
@@ -129,12 +163,8 @@ impl TarHeader {
             return Ok(None);
         }
         let field = |start: usize, end: usize| block.get(start..end).unwrap_or_default();
-        let (before, sum, after) = (field(0, 148), field(148, 156), field(156, BLOCK));
-        // The checksum counts its own eight bytes as blanks.
-        let spaces = 8 * u64::from(b' ');
-        let bytes = before.iter().chain(after).map(|byte| u64::from(*byte));
-        let expected = bytes.fold(spaces, u64::saturating_add);
-        BLOB_56.require(octal(sum) == Some(expected), offset, || {
+        let sum = octal(field(148, 156));
+        BLOB_56.require(sum == Some(sum_of(block)), offset, || {
             "the checksum of the tar header is wrong: the file is damaged, or the size before it lies".to_owned()
         })?;
         // BLOB-56: a size that is no number is malformed; nothing behind it can be found.

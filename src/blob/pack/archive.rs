@@ -6,12 +6,10 @@
 //! | tar | for each file a header of 512 (ustar), its content, zeros up to 512; two blocks of zeros at the end |
 
 use crate::blob::BLOB_74;
+use crate::blob::container::tar::{BLOCK, sum_of};
 use crate::rule::{Kind, Violation};
 use flate2::Crc;
 use std::collections::BTreeSet;
-
-/// Bytes of a block, which headers and contents fill.
-const BLOCK: usize = 512;
 
 /// The archive with `files`, in their order: names without folders, under gzip.
 ///
@@ -54,18 +52,18 @@ fn header(name: &str, size: usize) -> [u8; BLOCK] {
     put(116, b"0000000\0");
     put(124, format!("{size:011o}\0").as_bytes());
     put(136, b"00000000000\0");
-    // The sum is taken with spaces in its own place.
-    put(148, b"        ");
     put(156, b"0");
     put(257, b"ustar\x0000");
-    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-    let mut put = |at: usize, bytes: &[u8]| {
-        for (place, byte) in header.iter_mut().skip(at).zip(bytes) {
-            *place = *byte;
-        }
-    };
-    put(148, format!("{sum:06o}\0 ").as_bytes());
+    seal(&mut header);
     header
+}
+
+/// Writes the sum of a header into it.
+pub(super) fn seal(header: &mut [u8; BLOCK]) {
+    let sum = format!("{:06o}\0 ", sum_of(header));
+    for (place, byte) in header.iter_mut().skip(148).zip(sum.bytes()) {
+        *place = byte;
+    }
 }
 
 /// Zeros up to the next block.

@@ -317,6 +317,15 @@ fn compiler(cxx: bool) -> OsString {
         .unwrap_or_else(|| usual.into())
 }
 
+/// Writes a file beside `output` and renames it, so that a failure leaves what was there.
+#[cfg(all(feature = "runtime", feature = "target"))]
+pub(crate) fn write_whole(output: &Path, content: &[u8]) -> io::Result<()> {
+    let scratch = Scratch::beside(output)?;
+    let made = scratch.path.join("file");
+    std::fs::write(&made, content)?;
+    std::fs::rename(&made, output)
+}
+
 /// A directory for what is being made; gone when dropped.
 struct Scratch {
     path: PathBuf,

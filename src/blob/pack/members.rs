@@ -6,8 +6,9 @@
 //! | `.tar` | its size and the sum of its header |
 //! | `.tar` under gzip | as a tar; the stream is written anew, without compression |
 
-use super::archive::gzip;
+use super::archive::{gzip, seal};
 use super::replace::replace;
+use crate::blob::container::tar::{BLOCK, TarHeaders};
 use crate::blob::container::{self, FileForm};
 use flate2::read::MultiGzDecoder;
 use std::io::Read as _;
@@ -67,13 +68,18 @@ const MAGIC: usize = 8;
 /// Bytes of the header of a member of a `.a`.
 const HEADER: usize = 60;
 
+/// The size that the header of a member of a `.a` states.
+fn stated_size(header: &[u8]) -> Option<usize> {
+    let size = std::str::from_utf8(header.get(48..58)?).ok()?;
+    size.trim_end().parse().ok()
+}
+
 fn in_archive(file: &[u8], index: usize, blob: &[u8]) -> Option<Vec<u8>> {
     let mut at = MAGIC;
     let members = std::iter::from_fn(|| {
         let header = at;
         let fields = file.get(header..header.checked_add(HEADER)?)?;
-        let size = std::str::from_utf8(fields.get(48..58)?).ok()?;
-        let size: usize = size.trim_end().parse().ok()?;
+        let size = stated_size(fields)?;
         let start = header.checked_add(HEADER)?;
         let end = start.checked_add(size)?;
         // BSD has long names in front of the content, of which the size is stated as `#1/SIZE`.
@@ -122,9 +128,7 @@ fn move_members(archive: &mut [u8], changed: usize, from: usize, to: usize) -> O
     };
     let start = MAGIC.checked_add(HEADER)?;
     // COFF has a second table behind the first, in the other byte order.
-    let size =
-        std::str::from_utf8(archive.get(MAGIC.checked_add(48)?..MAGIC.checked_add(58)?)?).ok()?;
-    let size: usize = size.trim_end().parse().ok()?;
+    let size = stated_size(archive.get(MAGIC..start)?)?;
     let second = start.checked_add(size)?.checked_next_multiple_of(2)?;
     if archive.get(second..second.checked_add(16)?) == Some(b"/               ") {
         return None;
@@ -153,44 +157,24 @@ fn move_members(archive: &mut [u8], changed: usize, from: usize, to: usize) -> O
     Some(())
 }
 
-/// Bytes of a block of a tar.
-const BLOCK: usize = 512;
-
 fn in_tar(file: &[u8], index: usize, blob: &[u8]) -> Option<Vec<u8>> {
-    let mut at = 0_usize;
-    let members = std::iter::from_fn(|| {
-        let header = at;
-        let start = header.checked_add(BLOCK)?;
-        let fields = file.get(header..start)?;
-        // BLOB-56: a block of zeros ends the archive.
-        fields.iter().any(|byte| *byte != 0).then_some(())?;
-        let size = std::str::from_utf8(fields.get(124..136)?).ok()?;
-        let size = size.trim_matches(['\0', ' ']);
-        let size = usize::from_str_radix(size, 8).ok()?;
-        let end = start.checked_add(size)?;
-        at = end.checked_next_multiple_of(BLOCK)?;
-        let next = at;
+    // BLOB-56: the caller read the archive, so that each header is one.
+    let headers = TarHeaders::of(file).map_while(Result::ok);
+    let members = headers.map_while(|(room, header)| {
+        let size = usize::try_from(header.size).ok()?;
         Some(Member {
-            header,
-            content: start..end,
-            next,
+            header: room.start.checked_sub(BLOCK)?,
+            content: room.start..room.start.checked_add(size)?,
+            next: room.end,
         })
     });
     let (member, made) = changed(file, members, index, blob)?;
     let mut out = file.get(..member.content.start)?.to_vec();
-    let header = out.get_mut(member.header..)?;
+    let header = out.get_mut(member.header..)?.first_chunk_mut::<BLOCK>()?;
     let text = format!("{:011o}\0", made.len());
     (text.len() == 12).then_some(())?;
     header.get_mut(124..136)?.copy_from_slice(text.as_bytes());
-    // The sum is taken with spaces in its own place.
-    header.get_mut(148..156)?.fill(b' ');
-    let sum: u32 = header
-        .iter()
-        .map(|byte| u32::from(*byte))
-        .fold(0, u32::wrapping_add);
-    header
-        .get_mut(148..155)?
-        .copy_from_slice(format!("{sum:06o}\0").as_bytes());
+    seal(header);
     out.extend_from_slice(&made);
     out.resize(out.len().checked_next_multiple_of(BLOCK)?, 0);
     out.extend_from_slice(file.get(member.next.min(file.len())..)?);

@@ -28,6 +28,8 @@ pub use self::c_text::c_text;
 pub use self::export::{ExportContent, ExportModule, ExportPlan, HostCode, HostFormat, pack, plan};
 #[cfg(feature = "runtime")]
 pub use self::job::{LinkHook, export_job};
+#[cfg(all(feature = "runtime", feature = "target"))]
+pub(crate) use self::link::write_whole;
 #[cfg(feature = "runtime")]
 pub use self::link::{LinkJob, LinkOptions, export, export_with, shared};
 pub use self::object::object;

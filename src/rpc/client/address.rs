@@ -236,14 +236,14 @@ impl Scheme {
 }
 
 /// `host:port/key`, where the host may be an address of IPv6 in brackets and the key may be missing.
-struct ServerPlace<'t> {
-    host: &'t str,
-    port: u16,
-    key: &'t str,
+pub(crate) struct ServerPlace<'t> {
+    pub(crate) host: &'t str,
+    pub(crate) port: u16,
+    pub(crate) key: &'t str,
 }
 
 impl<'t> ServerPlace<'t> {
-    fn parse(text: &'t str) -> Option<ServerPlace<'t>> {
+    pub(crate) fn parse(text: &'t str) -> Option<ServerPlace<'t>> {
         let (place, key) = text.split_once('/').unwrap_or((text, ""));
         let (host, port) = place.rsplit_once(':')?;
         let host = match host.strip_prefix('[') {

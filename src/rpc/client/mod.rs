@@ -38,6 +38,8 @@ mod outcome;
 mod session;
 mod table;
 
+#[cfg(feature = "suite")]
+pub(crate) use address::ServerPlace;
 pub use address::{RemoteAddress, TrackerChoice};
 pub use evaluate::RemoteTiming;
 pub use module::RemoteModule;

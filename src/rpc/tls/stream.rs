@@ -176,7 +176,7 @@ fn part(mut socket: &TcpStream, connection: &mut Connection) {
 }
 
 impl Read for TlsStream {
-    /// Bytes of the peer; 0 where it has ended the tunnel. `Interrupted` where bytes came that are no whole record: then whoever reads
+    /// Bytes of the peer; 0 where it has ended the tunnel. `Interrupted` where bytes came that are no whole record: then the reader
     /// looks at its deadline, which a peer that writes byte by byte would put off otherwise.
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let tunnel = &*self.0;

@@ -104,31 +104,42 @@ impl CWriter<'_> {
     }
 }
 
-const F32: &str = "\
-TVMSPEC_OWN uint32_t tvmspec_f32_bits(float value) {
-  union { float value; uint32_t bits; } both;
-  both.value = value;
-  return both.bits;
+/// The bits of a fraction of C, and back.
+macro_rules! bits_of {
+    ($name:literal, $fraction:literal, $bits:literal) => {
+        concat!(
+            "TVMSPEC_OWN ",
+            $bits,
+            " tvmspec_",
+            $name,
+            "_bits(",
+            $fraction,
+            " value) {\n",
+            "  union { ",
+            $fraction,
+            " value; ",
+            $bits,
+            " bits; } both;\n",
+            "  both.value = value;\n  return both.bits;\n}\n",
+            "TVMSPEC_OWN ",
+            $fraction,
+            " tvmspec_",
+            $name,
+            "_value(",
+            $bits,
+            " bits) {\n",
+            "  union { ",
+            $fraction,
+            " value; ",
+            $bits,
+            " bits; } both;\n",
+            "  both.bits = bits;\n  return both.value;\n}\n",
+        )
+    };
 }
-TVMSPEC_OWN float tvmspec_f32_value(uint32_t bits) {
-  union { float value; uint32_t bits; } both;
-  both.bits = bits;
-  return both.value;
-}
-";
 
-const F64: &str = "\
-TVMSPEC_OWN uint64_t tvmspec_f64_bits(double value) {
-  union { double value; uint64_t bits; } both;
-  both.value = value;
-  return both.bits;
-}
-TVMSPEC_OWN double tvmspec_f64_value(uint64_t bits) {
-  union { double value; uint64_t bits; } both;
-  both.bits = bits;
-  return both.value;
-}
-";
+const F32: &str = bits_of!("f32", "float", "uint32_t");
+const F64: &str = bits_of!("f64", "double", "uint64_t");
 
 /// 1 bit of sign, 5 of exponent, 10 behind the first: the exponent of a `float` is 112 more. Below 2 to the power of -14 the unit stays
 /// 2 to the power of -24, which is the last bit of a `float` between 0.5 and 1.

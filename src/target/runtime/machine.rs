@@ -1,13 +1,10 @@
 //! The machine that this runs on, as targets see it.
 
-use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Manager, device_type};
+use crate::device::{Attribute, Device, Manager, device_type, existing_devices};
 use crate::release::Release;
 use crate::rule::Violation;
 use crate::target::{HostMachine, Target, TargetConfig, Targets};
 use serde_json::Value;
-
-/// The most devices of one type that are looked for, should a driver answer for ever.
-const MOST: i32 = 64;
 
 /// This machine: the architectures of its first devices (TGT-50, TGT-52), and what all its devices answer to the options of the kinds of
 /// `release` (TGT-58). Drivers are loaded, as at the first question to a device. The triple and the processor are LLVM's to name, and stay
@@ -34,17 +31,14 @@ pub fn local_machine(release: Release) -> HostMachine {
         let Ok(Some(api)) = Manager::global().find(number) else {
             continue;
         };
-        let there = (0..MOST)
-            .map(|id| Device::new(number, id))
-            .take_while(|device| exists(api, *device));
         let devices = machine.devices.entry(kind.device_type).or_default();
-        for (at, device) in there.enumerate() {
+        for (at, device) in existing_devices(api, number).enumerate() {
             if devices.len() <= at {
                 devices.push(TargetConfig::new());
             }
             // Several kinds have one type of device: each adds the answers to its own options.
             let answers = kind.options.iter().filter_map(|option| {
-                let answer = json(api.target_property(device, &option.name).ok()?);
+                let answer = Value::from(api.target_property(device, &option.name).ok()?);
                 (!answer.is_null()).then(|| (option.name.clone(), answer))
             });
             devices[at].extend(answers);
@@ -53,7 +47,7 @@ pub fn local_machine(release: Release) -> HostMachine {
     let text = |name: &str, attribute| {
         let device = Device::new(device_type::number_of(name)?, 0);
         let answer = Manager::global().attribute(device, attribute).ok()?;
-        json(answer).as_str().map(str::to_owned)
+        Value::from(answer).as_str().map(str::to_owned)
     };
     machine.cuda_arch = text("cuda", Attribute::ComputeVersion)
         .map(|version| format!("sm_{}", version.replace('.', "")));
@@ -84,19 +78,7 @@ pub fn device_target(targets: &Targets, device: Device) -> Result<Target, Violat
                 .api(device.kind)
                 .and_then(|api| api.target_property(device, question)),
         };
-        json(answer.unwrap_or_default())
+        answer.unwrap_or_default().into()
     };
     targets.detect(name, device.id.into(), &answer)
-}
-
-fn exists(api: &dyn DeviceApi, device: Device) -> bool {
-    api.attribute(device, Attribute::Exist) == Ok(AttributeValue::Int(1))
-}
-
-fn json(answer: AttributeValue) -> Value {
-    match answer {
-        AttributeValue::None => Value::Null,
-        AttributeValue::Int(number) => number.into(),
-        AttributeValue::Text(text) => text.into(),
-    }
 }

@@ -50,7 +50,7 @@ impl TargetScope {
 
 impl Drop for TargetScope {
     fn drop(&mut self) {
-        // One that is dropped before the scopes inside of it ends with them missing: TGT-73 has nobody to report to here.
+        // One that is dropped before the scopes inside of it ends with them missing: no caller is there to get the violation of TGT-73.
         let _ = exit_scope(&self.target);
     }
 }
