@@ -233,3 +233,55 @@ fn form(target: &Target) -> Value {
         "host": target.host.as_deref().map(form),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::case::{Expect, Suite};
+
+    /// Whether the answer at this release is what the case expects.
+    fn holds(case: &crate::conformance::case::Case, release: Release) -> bool {
+        let mut args = case.request();
+        args["release"] = release.to_string().into();
+        let target = match case.op.as_str() {
+            "target.tag" => tag(&args),
+            "target.render" => render(&args),
+            "target.detect" => detect(&args),
+            _ => read(&args),
+        };
+        match (target, &case.expect) {
+            (Ok(answer), Expect::Accept(expected)) => answer.value == *expected,
+            (Err(OpError::Rejected(broken)), Expect::Reject(breach)) => {
+                broken.kind() == breach.kind && broken.rule().id() == breach.rule
+            }
+            _ => false,
+        }
+    }
+
+    /// A case is judged at one release, and states others: defaults of kinds, names of options and kinds that come and go would make it wrong there.
+    #[test]
+    fn a_case_holds_in_every_release_that_it_states() {
+        let mut wrong = Vec::new();
+        let mut judged = 0;
+        let suite = Suite::embedded();
+        let cases = suite.cases.iter().filter(|case| {
+            let ops = [
+                "target.read",
+                "target.render",
+                "target.tag",
+                "target.detect",
+            ];
+            ops.contains(&case.op.as_str())
+        });
+        for case in cases {
+            for release in Release::all().filter(|release| case.releases.contains(*release)) {
+                judged += 1;
+                if !holds(case, release) {
+                    wrong.push(format!("{} at {release}", case.id));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(judged > 1000, "{judged} answers");
+    }
+}

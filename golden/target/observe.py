@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the TVM that this Python has makes of targets: every kind, every option, every tag, and texts and objects by chance.
 
-    observe.py OUT [--seed N] [--count N] [--every]
+    observe.py OUT [--seed N] [--count N] [--every] [--cases FOLDER]
 
 Shares no code with the library: options come from the registry of the release, and all else from a list of oddities below.
 """
@@ -10,6 +10,7 @@ import argparse
 import json
 import logging
 import os
+import pathlib
 import random
 import re
 import sys
@@ -141,12 +142,22 @@ def every(kind):
     return [f"{kind} {text}" for text in texts] + [{"kind": kind, **config} for config in configs]
 
 
+def of_cases(folder):
+    """What the cases read, whatever release they are of, where it depends on no machine and on nothing defined besides."""
+    cases = [case for file in sorted(pathlib.Path(folder).glob("*.json")) for case in json.loads(file.read_text())]
+    plain = [case for case in cases if case["op"] in ("target.read", "target.render", "target.tag") and not {"machine", "tags", "kinds"} & {*case["args"]}]
+    # A limit is of this project alone, and null ends the process of releases up to 0.20.
+    inputs = [case["input"]["value"] for case in plain if case["expect"].get("reject", {}).get("kind") != "limit"]
+    return [value for value in inputs if "from_device" not in str(value) and "null" not in json.dumps(value)]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--every", action="store_true", help="what is wrong with each option of each kind, besides")
+    parser.add_argument("--cases", help="the folder of the suite's cases: what they read, besides")
     args = parser.parse_args()
     chance = random.Random(args.seed)
     kinds = sorted(str(kind) for kind in tvm.get_global_func("target.ListTargetKinds")())
@@ -166,6 +177,8 @@ def main():
     inputs += [json.dumps(config(chance, kinds)) for _ in range(args.count // 5)]
     if args.every:
         inputs += [wrong for kind in kinds for wrong in every(kind)]
+    if args.cases:
+        inputs += of_cases(args.cases)
     triple = plain(exported(tvm.target.Target("llvm"))).get("mtriple", "")
     listed = {kind: {"options": options_of(kind)} for kind in kinds}
     head = {"version": tvm.__version__, "minor": MINOR, "triple": triple, "tags": tags, "kinds": listed}

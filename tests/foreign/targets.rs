@@ -1,5 +1,5 @@
-//! Targets as real releases read them, now: every kind, every option, every tag, what is wrong with each option in both forms, and 700 texts
-//! and objects each by chance.
+//! Targets as real releases read them, now: every kind, every option, every tag, what is wrong with each option in both forms, 700 texts
+//! and objects each by chance, and what the cases of the suite read, whatever release they are of.
 //!
 //! `TVMSPEC_PYTHON` is a Python with TVM; `TVMSPEC_PYTHON_0_16` one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0;
 //! `TVMSPEC_PYTHON_0_8_COMPILER` and `TVMSPEC_PYTHON_0_19_COMPILER` are ones with that release and the compiler's library, which may be built without
@@ -24,11 +24,13 @@ fn seen_by(variable: &str, seed: u64) -> Option<Value> {
     let python = env::var_os(variable)?;
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("seen.json");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/target/observe.py");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let ran = Command::new(python)
-        .arg(script)
+        .arg(root.join("golden/target/observe.py"))
         .arg(&out)
         .args(["--every", "--count", "700", "--seed", &seed.to_string()])
+        .arg("--cases")
+        .arg(root.join("conformance/target/cases"))
         .current_dir(folder.path())
         .output()
         .expect("Python runs");
