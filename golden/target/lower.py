@@ -6,7 +6,7 @@
 Writes OUT/RELEASE/NAME.json, what `save_json` makes of the module that `target.build.c` is called with, and OUT/RELEASE/runs.json: the arguments of a call, and what LLVM's code of the same module leaves in them. Beside OUT,
 kernels/RELEASE/NAME.host.json and NAME.device.json are of `target.build.c` and `target.build.opencl` for a build with both.
 
-Those of 0.8 are made by lower_0_8.py. 0.27 needs apache-tvm-ffi 0.1.14.post0: 0.1.15 ends the process in `save_json` of any type (facts of the release, not of this script).
+Those of 0.8 are made by lower_0_8.py. 0.26 and 0.27 need apache-tvm-ffi 0.1.14.post0: 0.1.15 ends the process in `save_json` of any type (facts of the release, not of this script).
 """
 
 import base64
@@ -217,6 +217,29 @@ def bits(x, z, dtype):
     return (x & z) ^ ((x | z) << const(3, dtype)) ^ (x >> const(2, dtype))
 
 
+def shifted(x, z, dtype):
+    """By any number of bits that the type has, of numbers below 0 as well."""
+    amount = z & const(int(dtype.lstrip("uint")) - 1, dtype)
+    return (x << amount) ^ (x >> amount)
+
+
+def counted(x, z, dtype):
+    ones = TIR.popcount(x ^ z)
+    return ones + TIR.clz(x | const(1, dtype)).astype(dtype) if dtype.endswith(("32", "64")) else ones
+
+
+def special(x):
+    """What is no number, what has no end, and neither, as the bits of a number."""
+    found = [TIR.isnan(x), TIR.isinf(x), TIR.isfinite(x)]
+    return sum((TIR.Select(c, const(1 << i, "int32"), const(0, "int32")) for i, c in enumerate(found)), const(0, "int32"))
+
+
+def endless(x):
+    """Literals that standard JSON has not."""
+    low = TIR.Max(x, const(float("-inf"))) + TIR.Select(x < const(float("inf")), x, const(0.0))
+    return low + TIR.Select(TIR.isnan(x * const(float("nan"))), const(1.0), const(2.0))
+
+
 def let(x, z):
     """A variable within an expression, and one within that."""
     a, b = TIR.Var("a", "float32"), TIR.Var("b", "float32")
@@ -251,6 +274,17 @@ def mathematics(dtype):
     rows = [lambda x, f=find(name): f(x) for name in ONE]
     rows += [lambda x, f=find(name): f(x + const(2, dtype)) for name in ABOVE]
     rows += [lambda x, f=find(name): f(x + const(1.5, dtype), x * x - const(0.25, dtype)) for name in TWO]
+    return by_row(rows, dtype, inputs=1, width=7)
+
+
+def more(dtype):
+    """Operators that have no function in C of that name, or none for numbers of 16 bits."""
+    find = lambda name: getattr(TIR, name, None) or getattr(te, name)
+    rows = [lambda x, f=find(name): f(x) for name in "abs exp2 exp10 sigmoid trunc floor ceil round nearbyint".split()]
+    rows += [lambda x: find("round")(x * const(0.5, dtype)) if dtype == "float16" else x]
+    rows += [lambda x: find("rsqrt")(x * x + const(2, dtype)), lambda x: find("log2")(x * x + const(1.25, dtype))]
+    rows += [lambda x: find("ldexp")(x, const(3, "int32")) if dtype != "float16" else x, lambda x: find("log10")(x * x + const(2, dtype))]
+    rows += [lambda x: find("nextafter")(x, const(9, dtype)) if dtype != "float16" else x]
     return by_row(rows, dtype, inputs=1, width=7)
 
 
@@ -309,6 +343,17 @@ MODULES = {
     "widths": lambda: by_row([lambda x, z, d=d: (x * 1000 + z).astype(d).astype("int64") for d in INTEGERS], "int32"),
     "wraps": lambda: in_each(wraps),
     "bits": lambda: in_each(bits),
+    # All types of integers, `int32` too: what is beyond its end is what is left of it.
+    "wraps_int32": lambda: two(lambda x, z: ((x * 40009) * (z * 30011) - z * 99991)),
+    "shifted": lambda: by_row([lambda x, z, d=d: shifted((x * 1003).astype(d), (z * 517).astype(d), d).astype("int64") for d in INTEGERS], "int32"),
+    "complement": lambda: by_row([lambda x, z, d=d: (~(x * 1003).astype(d)).astype("int64") for d in INTEGERS], "int32"),
+    "counted": lambda: by_row([lambda x, z, d=d: counted((x * 1003).astype(d), (z * 517).astype(d), d).astype("int64") for d in INTEGERS], "int32"),
+    "ends_uint64": lambda: two(lambda x, z: (x * const((1 << 64) - 1, "uint64")) ^ const(1 << 63, "uint64") ^ (z + const((1 << 64) - 100, "uint64")), "uint64"),
+    # Numbers without an end, and what is none.
+    **{f"special_{dtype}": (lambda dtype=dtype: each(special, dtype)) for dtype in ("float16", "float32", "float64")},
+    "endless": lambda: each(endless),
+    "order_nan": lambda: two(flags, "float32"),
+    **{f"more_{dtype}": (lambda dtype=dtype: more(dtype)) for dtype in ("float16", "float32", "float64")},
     "ends": lambda: two(lambda x, z: (x * const(-3000000000, "int64") + const(1 << 62, "int64")) ^ const(-(1 << 63), "int64") ^ z, "int64"),
     # Expressions and memory.
     "let": lambda: two(let, "float32"),
@@ -392,7 +437,44 @@ def dynamic(dtype):
     return [x, te.compute((n,), lambda i: x[i] + 1.0, "Y")]
 
 
+def counted_gpu():
+    """In each element another operator."""
+    x = te.placeholder((16,), "float32", "X")
+    find = lambda name: getattr(TIR, name, None) or getattr(te, name)
+    whole = lambda x: x.astype("int32")
+    truth = lambda c: TIR.Select(c, const(1.0), const(0.0))
+    rows = [find(name) for name in "abs exp2 exp10 sigmoid floor ceil trunc round nearbyint".split()]
+    rows += [lambda x: find("rsqrt")(x * x + const(2.0)), lambda x: truth(TIR.isnan(x)), lambda x: truth(TIR.isinf(x)), lambda x: truth(TIR.isfinite(x))]
+    rows += [lambda x: TIR.popcount(whole(x)).astype("float32"), lambda x: TIR.clz(whole(x)).astype("float32"), lambda x: (~whole(x)).astype("float32")]
+
+    def at(i):
+        chosen = rows[-1](x[i])
+        for row in reversed(range(len(rows) - 1)):
+            chosen = TIR.if_then_else(i.equal(row), rows[row](x[i]), chosen)
+        return chosen
+
+    return [x, te.compute((16,), at, "Y")]
+
+
+def mixed_gpu():
+    """Every node of arithmetic, bits and comparisons."""
+
+    def at(x, z):
+        a = TIR.Var("a", "int32")
+        divided = te.floordiv(x, z * z + 1) * 7 + te.floormod(x, z * z + 1) - TIR.truncdiv(x, z * z + 3) + TIR.truncmod(z, x * x + 5)
+        bits = ((x << 2) ^ (z >> 1)) | (x & z)
+        outside = TIR.Select(call("any")(x < z - 3, x > z + 7), divided, bits)
+        inside = TIR.Select(call("all")(x <= z * 2, z >= x - 9), TIR.Max(x, z), TIR.Min(x, z))
+        same = TIR.Select(call("all")(TIR.NE(x, z), TIR.Not(x.equal(z + 5))), inside, outside)
+        return TIR.Let(a, same + outside, a * a + TIR.if_then_else(x > z, a, z))
+
+    x, z = te.placeholder((16,), "int32", "X"), te.placeholder((16,), "int32", "Z")
+    return [x, z, te.compute((16,), lambda i: at(x[i], z[i]), "Y")]
+
+
 GPU = {
+    "mixed_gpu": lambda: on_threads(mixed_gpu(), "mixed_gpu"),
+    "counted_gpu": lambda: on_threads(counted_gpu(), "counted_gpu"),
     "axes_gpu": lambda: on_axes(each(lambda x: x * 2.0, shape=(4, 6, 8)), "axes_gpu"),
     "size32_gpu": lambda: on_threads(dynamic("int32"), "size32_gpu"),
     "size64_gpu": lambda: on_threads(dynamic("int64"), "size64_gpu"),
@@ -449,6 +531,10 @@ SIZES = {"n": 6, "m": 5, "k": 7}
 def values(name, index, shape, dtype, chance):
     if name == "take" and index == 1:
         return chance.integers(0, 9, shape).astype(dtype)
+    if name.startswith("special_"):
+        return np.resize([np.nan, np.inf, -np.inf, 0.0, -1.5, 65504.0], shape).astype(dtype)
+    if name == "order_nan":
+        return np.resize([[np.nan, np.nan, 1.0, 2.0, -np.inf], [np.nan, 1.0, np.nan, np.inf]][index], shape).astype(dtype)
     if name.startswith("order_"):
         few = chance.integers(0, 5, shape).astype(dtype)
         if dtype.startswith("float"):

@@ -9,12 +9,15 @@ use serde_json::Value;
 use std::path::PathBuf;
 use tvmspec::release::Release;
 use tvmspec::rule::Kind;
-use tvmspec::target::{OptionType, TargetKind, Targets};
+use tvmspec::target::{Generators, LoweredModule, OptionType, TargetKind, Targets};
+
+fn golden_text(name: &str) -> String {
+    let path = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    std::fs::read_to_string(path.join("golden/target").join(name)).expect("a golden")
+}
 
 fn golden(name: &str) -> Value {
-    let path = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let text = std::fs::read_to_string(path.join("golden/target").join(name)).expect("a golden");
-    serde_json::from_str(&text).expect("JSON")
+    serde_json::from_str(&golden_text(name)).expect("JSON")
 }
 
 /// Fails with what differs.
@@ -139,6 +142,21 @@ proptest! {
             prop_assert_eq!(read, Ok(first.clone()));
             if minor >= 24 && let Ok(new) = targets.read_config(&first.export()) {
                 prop_assert_eq!(targets.read(&new.render().expect("JSON")), Ok(new));
+            }
+        }
+    }
+
+    /// TGT-88: a module with a wrong byte is compiled or rejected, by a rule of its text, of its graph or of generators.
+    #[test]
+    fn an_edited_module_ends_in_an_answer(at in 0_usize..8192, put in "[ -~]{1,3}", old in any::<bool>()) {
+        let name = if old { "kernels/0.16/add1_gpu.device.json" } else { "kernels/0.27/add1_gpu.device.json" };
+        let mut text = golden_text(name).into_bytes();
+        let at = at.min(text.len() - put.len());
+        text[at..at + put.len()].copy_from_slice(put.as_bytes());
+        if let Ok(module) = LoweredModule::read(&text) {
+            let target = Targets::new(Release::of(27)).read("opencl").expect("a kind");
+            if let Err(broken) = Generators::new().generate(&module, &target) {
+                prop_assert!(broken.rule().id().starts_with("TGT-8"), "{broken}");
             }
         }
     }

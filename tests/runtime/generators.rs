@@ -57,6 +57,9 @@ fn library(folder: &Path, name: &str, text: &[u8]) -> Option<PathBuf> {
             "-fPIC",
             "-O1",
             "-ffp-contract=off",
+            // TGT-91: what C leaves open ends the process.
+            "-fsanitize=undefined",
+            "-fsanitize-undefined-trap-on-error",
             "-Wall",
             "-Werror",
             "-Wno-unused",
@@ -108,6 +111,7 @@ fn tensor(form: &Value) -> Tensor {
         "uint8" => of(form, |bytes| u8::from_le_bytes(bytes.try_into().unwrap())),
         "int32" => of(form, |bytes| i32::from_le_bytes(bytes.try_into().unwrap())),
         "int64" => of(form, |bytes| i64::from_le_bytes(bytes.try_into().unwrap())),
+        "uint64" => of(form, |bytes| u64::from_le_bytes(bytes.try_into().unwrap())),
         "float16" => of(form, |bytes| f16::from_le_bytes(bytes.try_into().unwrap())),
         "float32" => of(form, |bytes| f32::from_le_bytes(bytes.try_into().unwrap())),
         "float64" => of(form, |bytes| f64::from_le_bytes(bytes.try_into().unwrap())),
@@ -147,12 +151,36 @@ fn assert_close(name: &str, ours: &Tensor, theirs: &Tensor, dtype: &str) {
             return;
         }
     };
+    // Of `exp10` LLVM's code is the exponential of a product that is rounded, and of a factor with 10 figures.
+    let allowed = match (name.starts_with("more_"), dtype) {
+        (true, "float16") => 3e-2,
+        (true, "float32") => 1e-5,
+        (true, _) => 1e-9,
+        _ => allowed,
+    };
     for (at, (a, b)) in ours.iter().zip(&theirs).enumerate() {
         let difference = (a - b).abs() / b.abs().max(1.0);
         assert!(
-            difference <= allowed,
+            difference <= allowed || a == b,
             "{name}[{at}]: {a}, and theirs is {b}"
         );
+    }
+}
+
+/// TGT-92: with NaN `!=` is true and the other comparisons are false; in the code that LLVM makes for the release `!=` is false, too. What is joined
+/// of them is not looked at: a release makes `!=` of some of it before the generator is called.
+fn assert_order(args: &[Tensor], theirs: &Tensor) {
+    let numbers = |at: usize| args[at].to_vec::<f32>().unwrap();
+    let (x, z, ours) = (numbers(0), numbers(1), args[2].to_vec::<i32>().unwrap());
+    for (at, theirs) in theirs.to_vec::<i32>().unwrap().into_iter().enumerate() {
+        let (x, z) = (x[at], z[at]);
+        if x.is_nan() || z.is_nan() {
+            let compared = 0b11_1111;
+            assert_eq!(ours[at] & compared, 1 << 5, "{x} and {z}");
+            assert_eq!(theirs & compared, 0, "{x} and {z}");
+        } else {
+            assert_eq!(ours[at], theirs, "{x} and {z}");
+        }
     }
 }
 
@@ -181,8 +209,12 @@ fn run_all(release: &str, least: usize) {
         answer.unwrap_or_else(|error| panic!("{name}: {error}"));
         let result = args.last().expect("a result");
         let dtype = run["result"]["dtype"].as_str().expect("a dtype");
-        assert_close(&name, result, &tensor(&run["result"]), dtype);
         count += 1;
+        if name == "order_nan" {
+            assert_order(&args, &tensor(&run["result"]));
+            continue;
+        }
+        assert_close(&name, result, &tensor(&run["result"]), dtype);
     }
     println!("{release}: {count} modules compute what the release computes");
     assert!(count >= least, "{count} modules");
@@ -190,7 +222,13 @@ fn run_all(release: &str, least: usize) {
 
 #[test]
 fn modules_of_0_27_compute_the_same() {
-    run_all("0.27", 40);
+    run_all("0.27", 70);
+}
+
+/// Its numbers are in place, and not nodes as those of 0.27.
+#[test]
+fn modules_of_0_26_compute_the_same() {
+    run_all("0.26", 9);
 }
 
 #[test]
@@ -200,7 +238,7 @@ fn modules_of_0_8_compute_the_same() {
 
 #[test]
 fn modules_of_0_16_compute_the_same() {
-    run_all("0.16", 40);
+    run_all("0.16", 50);
 }
 
 #[test]
@@ -379,6 +417,35 @@ fn on_opencl(minor: u8) {
         let arrays = [(&[16_i64][..], numbers.clone()), (&[16][..], vec![0.0; 16])];
         let expected: Vec<f32> = numbers.iter().copied().map(of).collect();
         assert_eq!(run(name, &arrays), Some(expected), "{name}");
+    }
+    // In each element another operator, of numbers that end in a half.
+    let mut halves: Vec<f32> = numbers.iter().map(|number| number + 0.5).collect();
+    halves[10] = f32::NAN;
+    halves[11] = f32::INFINITY;
+    halves[12] = f32::NEG_INFINITY;
+    let expected = [
+        0.5,
+        2.0_f32.powf(1.5),
+        10.0_f32.powf(2.5),
+        1.0 / (1.0 + (-3.5_f32).exp()),
+        4.0,
+        6.0,
+        6.0,
+        8.0,
+        8.0,
+        1.0 / 92.25_f32.sqrt(),
+        1.0,
+        1.0,
+        0.0,
+        3.0,
+        28.0,
+        -16.0,
+    ];
+    let arrays = [(&[16_i64][..], halves), (&[16][..], vec![0.0; 16])];
+    let found = run("counted_gpu", &arrays).expect("the device is there");
+    for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let difference = (found - expected).abs() / expected.abs().max(1.0);
+        assert!(difference < 1e-5, "[{at}] is {found}, not {expected}");
     }
     println!("0.{minor}: kernels of OpenCL C compute what they are of");
 }

@@ -5,43 +5,6 @@ use super::scalar::{ScalarType, identifier, quoted};
 use super::writer::{CValue, CWriter, CodePlace};
 use crate::rule::Violation;
 
-/// Functions of C's library, each also with `f` behind it, of numbers with 32 bits.
-const MATH: &[&str] = &[
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "ceil",
-    "copysign",
-    "cos",
-    "cosh",
-    "erf",
-    "exp",
-    "exp2",
-    "fabs",
-    "floor",
-    "fmax",
-    "fmin",
-    "fmod",
-    "hypot",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "nearbyint",
-    "pow",
-    "round",
-    "sin",
-    "sinh",
-    "sqrt",
-    "tan",
-    "tanh",
-    "trunc",
-];
-
 impl CWriter<'_> {
     /// A call that has a value.
     ///
@@ -50,8 +13,11 @@ impl CWriter<'_> {
     /// TGT-88 for an operator or a function that is not written here.
     pub(super) fn call(&mut self, at: usize, dtype: ScalarType) -> Result<CValue, Violation> {
         let name = self.operator(at)?;
-        let args = self.graph.list(at, "args").to_vec();
-        let text = match (name.as_str(), args.as_slice()) {
+        let args = self.required_list(at, "args")?;
+        if let Some(text) = self.operator_of_numbers(at, &name, (args, 0), dtype)? {
+            return self.value(text, dtype);
+        }
+        let text = match (name.as_str(), args) {
             ("if_then_else", [condition, yes, no]) => {
                 let condition = self.argument(0, *condition)?.text;
                 let yes = self.argument(1, *yes)?.text;
@@ -59,13 +25,7 @@ impl CWriter<'_> {
                 format!("({condition} ? {yes} : {no})")
             }
             ("isnullptr", [address]) => format!("({} == NULL)", self.argument(0, *address)?.text),
-            ("likely", [condition]) => self.argument(0, *condition)?.text,
-            ("bitwise_and", [a, b]) => self.infix(*a, "&", *b)?,
-            ("bitwise_or", [a, b]) => self.infix(*a, "|", *b)?,
-            ("bitwise_xor", [a, b]) => self.infix(*a, "^", *b)?,
-            ("bitwise_not", [a]) => format!("(~{})", self.argument(0, *a)?.text),
-            ("shift_left", [a, b]) => self.infix(*a, "<<", *b)?,
-            ("shift_right", [a, b]) => self.infix(*a, ">>", *b)?,
+            ("likely" | "tvm_thread_invariant", [value]) => self.argument(0, *value)?.text,
             ("reinterpret", [address]) if dtype == ScalarType::Handle => {
                 self.argument(0, *address)?.text
             }
@@ -90,21 +50,20 @@ impl CWriter<'_> {
             ("tvm_struct_get", [record, index, kind]) => {
                 let record = self.argument(0, *record)?.text;
                 let index = self.argument(1, *index)?.text;
-                let Some(field) = self.place_of_field(*kind, dtype, &record, &index) else {
+                let Some(field) = self.place_of_field(*kind, dtype, &record, &index)? else {
                     return Err(self.unsupported(*kind, " as a field of a record"));
                 };
                 field
             }
             ("call_pure_extern" | "call_extern", [function, rest @ ..]) => {
-                let name = self.graph.text(*function, "value").unwrap_or_default();
-                let name = name.to_owned();
-                let text = self.library(*function, &name, rest, 1)?;
-                self.cut(text, dtype)
-            }
-            // No release has a name for those of 16 bits: the operator is what is left.
-            (function, rest) if dtype.is_half() && MATH.contains(&function) => {
-                let text = self.library(at, &format!("{function}f"), rest, 0)?;
-                self.cut(text, dtype)
+                let name = self.literal(*function)?;
+                match self.operator_of_numbers(at, name, (rest, 1), dtype)? {
+                    Some(text) => text,
+                    None => {
+                        let text = self.library(*function, name, (rest, 1))?;
+                        self.cut(text, dtype)
+                    }
+                }
             }
             ("TVMBackendAllocWorkspace" | "TVMBackendFreeWorkspace", rest)
                 if self.place != CodePlace::Kernel =>
@@ -112,11 +71,15 @@ impl CWriter<'_> {
                 let arguments = self.arguments(0, rest)?;
                 format!("{name}({arguments})")
             }
-            _ => {
-                return Err(
-                    self.unsupported(at, &format!(" of `{name}` with {} arguments", args.len()))
-                );
-            }
+            _ => match self.operator_of_library(at, &name, args, dtype)? {
+                Some(text) => text,
+                None => {
+                    let count = args.len();
+                    return Err(
+                        self.unsupported(at, &format!(" of `{name}` with {count} arguments"))
+                    );
+                }
+            },
         };
         self.value(text, dtype)
     }
@@ -128,22 +91,34 @@ impl CWriter<'_> {
     /// As [`CWriter::call`].
     pub(super) fn call_statement(&mut self, at: usize) -> Result<(), Violation> {
         let name = self.operator(at)?;
-        let args = self.graph.list(at, "args").to_vec();
-        match (name.as_str(), args.as_slice()) {
+        let args = self.required_list(at, "args")?;
+        match (name.as_str(), args) {
+            // A kernel of OpenCL C has no result.
+            ("ret", [_]) | ("thread_return", []) if self.place == CodePlace::Kernel => {
+                self.line("return;");
+            }
+            // TGT-88: 0 is success.
+            ("thread_return", []) => self.line("return 0;"),
+            ("break_loop", []) => self.line("break;"),
+            ("continue_loop", []) => self.line("continue;"),
             ("ret", [value]) => {
                 let value = self.argument(0, *value)?.text;
                 self.line(&format!("return {value};"));
             }
             // What was called has left its message.
             ("tvm_throw_last_error", []) => self.line("return -1;"),
-            ("tvm_storage_sync", [_]) if self.place == CodePlace::Kernel => {
-                self.line("barrier(CLK_LOCAL_MEM_FENCE);");
+            ("tvm_storage_sync", [scope]) if self.place == CodePlace::Kernel => {
+                match self.literal(*scope)? {
+                    "shared" | "shared.dyn" => self.line("barrier(CLK_LOCAL_MEM_FENCE);"),
+                    // All blocks of a grid, or the threads of a warp: OpenCL C 1.2 waits for neither.
+                    other => return Err(self.unsupported(at, &format!(" of `{other}`"))),
+                }
             }
             ("tvm_struct_set", [record, index, kind, value]) => {
                 let record = self.argument(0, *record)?.text;
                 let index = self.argument(1, *index)?.text;
                 let value = self.argument(3, *value)?;
-                let Some(field) = self.place_of_field(*kind, value.dtype, &record, &index) else {
+                let Some(field) = self.place_of_field(*kind, value.dtype, &record, &index)? else {
                     return Err(self.unsupported(*kind, " as a field of a record"));
                 };
                 self.line(&format!("{field} = {};", value.text));
@@ -163,19 +138,18 @@ impl CWriter<'_> {
 
     /// The name of what is called: an operator without the prefix of its release.
     fn operator(&self, at: usize) -> Result<String, Violation> {
-        let op = self.graph.required(at, "op")?;
+        let op = self.required(at, "op")?;
         let name = match self.graph.key(op) {
             "Op" => self.graph.plain(op),
             _ => None,
         };
         let name = name.ok_or_else(|| self.unsupported(op, " as what is called"))?;
-        Ok(name
-            .rsplit_once('.')
-            .map_or(name, |(_, last)| last)
-            .to_owned())
+        // `tir.` up to 0.23, `tirx.` from 0.24 on. What has more parts is of one device.
+        let plain = name.split_once('.').map_or(name, |(_, rest)| rest);
+        Ok(plain.to_owned())
     }
 
-    fn argument(&mut self, index: usize, at: usize) -> Result<CValue, Violation> {
+    pub(super) fn argument(&mut self, index: usize, at: usize) -> Result<CValue, Violation> {
         self.within(format!("args[{index}]"), |writer| writer.expression(at))
     }
 
@@ -187,47 +161,6 @@ impl CWriter<'_> {
         Ok(all.join(", "))
     }
 
-    fn infix(&mut self, a: usize, operator: &str, b: usize) -> Result<String, Violation> {
-        let a = self.argument(0, a)?;
-        let b = self.argument(1, b)?.text;
-        let value = CValue {
-            text: format!("({} {operator} {b})", a.text),
-            dtype: a.dtype,
-        };
-        Ok(if a.dtype.is_promoted() {
-            self.converted(&value, a.dtype)
-        } else {
-            value.text
-        })
-    }
-
-    /// A function of C's library, called with arguments of which the first is the one of that number.
-    fn library(
-        &mut self,
-        function: usize,
-        name: &str,
-        args: &[usize],
-        first: usize,
-    ) -> Result<String, Violation> {
-        let stem = name.strip_suffix('f').unwrap_or(name);
-        if !MATH.contains(&stem) && !MATH.contains(&name) {
-            return Err(self.unsupported(function, &format!(" `{name}` as what is called")));
-        }
-        // OpenCL has one name for all widths.
-        let known = if MATH.contains(&name) { name } else { stem };
-        let written = if self.place == CodePlace::Kernel {
-            known
-        } else {
-            name
-        };
-        let written = match (self.place, written) {
-            (CodePlace::Kernel, "nearbyint") => "rint",
-            _ => written,
-        };
-        let arguments = self.arguments(first, args)?;
-        Ok(format!("{written}({arguments})"))
-    }
-
     /// The place of a field of a record (`tvm_struct_get`); `None` for one that this ABI has not.
     fn place_of_field(
         &self,
@@ -235,13 +168,13 @@ impl CWriter<'_> {
         dtype: ScalarType,
         record: &str,
         index: &str,
-    ) -> Option<String> {
-        let CodePlace::Host(abi) = self.place else {
-            return None;
+    ) -> Result<Option<String>, Violation> {
+        let (CodePlace::Host(abi), Some(kind)) = (self.place, self.constant(kind)?) else {
+            return Ok(None);
         };
-        let kind = self.graph.int(kind, "value")?;
         let tensor = |field: &str| Some(format!("((DLTensor*){record})[{index}].{field}"));
-        match (kind, abi) {
+        let member = abi.member(dtype);
+        Ok(match (kind, abi) {
             (0, _) => Some(format!("((void*)&((DLTensor*){record})[{index}])")),
             (1, _) => tensor("data"),
             (2, _) => tensor("shape"),
@@ -253,19 +186,13 @@ impl CWriter<'_> {
             (8, _) => tensor("byte_offset"),
             (9, _) => tensor("device.device_id"),
             (10, _) => tensor("device.device_type"),
-            (12, Abi::Legacy) => Some(format!(
-                "((TVMValue*){record})[{index}].{}",
-                abi.member(dtype)?
-            )),
+            (12, Abi::Legacy) => member.map(|of| format!("((TVMValue*){record})[{index}].{of}")),
             (13, Abi::Ffi) => Some(format!("((TVMFFIAny*){record})[{index}].type_index")),
             (14, Abi::Ffi) => Some(format!("((TVMFFIAny*){record})[{index}].zero_padding")),
-            (15, Abi::Ffi) => Some(format!(
-                "((TVMFFIAny*){record})[{index}].{}",
-                abi.member(dtype)?
-            )),
+            (15, Abi::Ffi) => member.map(|of| format!("((TVMFFIAny*){record})[{index}].{of}")),
             (17, Abi::Ffi) => Some(format!("((int64_t*){record})[{index}]")),
             _ => None,
-        }
+        })
     }
 
     /// Room for the arguments of calls, which lasts as long as the function.
@@ -273,11 +200,9 @@ impl CWriter<'_> {
         let CodePlace::Host(abi) = self.place else {
             return Err(self.unsupported(at, " in a kernel"));
         };
-        let what = self.graph.text(what, "value").unwrap_or_default();
-        let count = self
-            .graph
-            .int(count, "value")
-            .filter(|count| (1..=1024).contains(count));
+        let what = self.literal(what)?;
+        let count = self.constant(count)?;
+        let count = count.filter(|count| (1..=1024).contains(count));
         let (Some(record), Some(count)) = (abi.record(what), count) else {
             return Err(self.unsupported(at, &format!(" of `{what}`")));
         };
@@ -301,7 +226,7 @@ impl CWriter<'_> {
         };
         let dtype = self.dtype(at)?;
         let (Some(member), [function, rest @ ..]) =
-            (abi.member(dtype), &self.graph.list(at, "args").to_vec()[..])
+            (abi.member(dtype), self.required_list(at, "args")?)
         else {
             return Err(self.unsupported(at, " of this type"));
         };
@@ -321,11 +246,7 @@ impl CWriter<'_> {
         rest: &[usize],
         answer: &str,
     ) -> Result<String, Violation> {
-        let name = self
-            .graph
-            .text(function, "value")
-            .unwrap_or_default()
-            .to_owned();
+        let name = self.literal(function)?.to_owned();
         let CodePlace::Host(abi) = self.place else {
             return Err(self.unsupported(at, " of a packed function in a kernel"));
         };

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::scalar::ScalarType;
-use super::writer::{CName, CValue, CWriter, LANE};
+use super::writer::{CName, CValue, CWriter, CodePlace, LANE};
 use crate::rule::Violation;
 
 impl CWriter<'_> {
@@ -30,9 +30,9 @@ impl CWriter<'_> {
             "IntImm" => self.integer(at, dtype)?,
             "FloatImm" => {
                 let value = self.graph.float(at, "value");
-                dtype.fraction(value.ok_or_else(|| self.graph.malformed(at, "has no `value`"))?)
+                dtype.fraction(value.ok_or_else(|| self.malformed(at, "has no `value`"))?)
             }
-            "StringImm" => super::scalar::quoted(self.graph.text(at, "value").unwrap_or_default()),
+            "StringImm" => super::scalar::quoted(self.literal(at)?),
             "Add" => self.computed(at, "+", dtype)?,
             "Sub" => self.computed(at, "-", dtype)?,
             "Mul" => self.computed(at, "*", dtype)?,
@@ -42,8 +42,22 @@ impl CWriter<'_> {
             "BitwiseAnd" => self.computed(at, "&", dtype)?,
             "BitwiseOr" => self.computed(at, "|", dtype)?,
             "BitwiseXor" => self.computed(at, "^", dtype)?,
-            "LShift" => self.computed(at, "<<", dtype)?,
-            "RShift" => self.computed(at, ">>", dtype)?,
+            "BitwiseNot" => {
+                let a = self.operand(at, "a")?.text;
+                self.complement(&a, dtype)
+            }
+            "LShift" | "RShift" => {
+                let operator = if self.graph.key(at) == "LShift" {
+                    "<<"
+                } else {
+                    ">>"
+                };
+                let amount = self.constant(self.required(at, "b")?)?;
+                let a = self.operand(at, "a")?;
+                let b = self.operand(at, "b")?.text;
+                self.shift(&a, operator, (&b, amount), dtype)
+            }
+            // TGT-92: with NaN those of C are as IEEE 754 has them.
             "EQ" => self.binary(at, "==")?,
             "NE" => self.binary(at, "!=")?,
             "LT" => self.binary(at, "<")?,
@@ -83,24 +97,25 @@ impl CWriter<'_> {
 
     /// The expression that a field names.
     pub(super) fn operand(&mut self, at: usize, name: &str) -> Result<CValue, Violation> {
-        let operand = self.graph.required(at, name)?;
+        let operand = self.required(at, name)?;
         self.within(name, |writer| writer.expression(operand))
     }
 
     fn integer(&self, at: usize, dtype: ScalarType) -> Result<String, Violation> {
-        let value = self.graph.int(at, "value");
-        let value = value.ok_or_else(|| self.graph.malformed(at, "has no `value`"))?;
-        Ok(match dtype {
+        let value = self.graph.number(at, "value");
+        let value = value.ok_or_else(|| self.malformed(at, "has no `value`"))?;
+        let text = match dtype {
             // An address that is a number is the null one.
-            ScalarType::Handle if value == 0 => "NULL".to_owned(),
-            ScalarType::Float(_) | ScalarType::BFloat => dtype.fraction(0.0),
+            ScalarType::Handle if value == 0 => Some("NULL".to_owned()),
+            ScalarType::Float(_) | ScalarType::BFloat => Some(dtype.fraction(0.0)),
             _ => dtype.integer(value),
-        })
+        };
+        text.ok_or_else(|| self.malformed(at, "has a number that its type has not"))
     }
 
     fn variable(&self, at: usize) -> Result<CName, Violation> {
         let name = self.names.get(&at).cloned();
-        name.ok_or_else(|| self.graph.malformed(at, "is used where nothing defines it"))
+        name.ok_or_else(|| self.malformed(at, "is used where nothing defines it"))
     }
 
     fn binary(&mut self, at: usize, operator: &str) -> Result<String, Violation> {
@@ -116,15 +131,24 @@ impl CWriter<'_> {
         operator: &str,
         dtype: ScalarType,
     ) -> Result<String, Violation> {
-        let text = match (operator, dtype) {
+        match (operator, dtype) {
             // C has no rest of fractions.
-            ("%", ScalarType::Float(64)) => self.function_of_two(at, "fmod")?,
+            ("%", ScalarType::Float(64)) => self.function_of_two(at, "fmod"),
             ("%", ScalarType::Float(_) | ScalarType::BFloat) => {
-                self.function_of_two(at, "fmodf")?
+                // OpenCL has one name for all widths.
+                let name = match self.place {
+                    CodePlace::Kernel => "fmod",
+                    CodePlace::Host(_) => "fmodf",
+                };
+                let text = self.function_of_two(at, name)?;
+                Ok(self.cut(text, dtype))
             }
-            _ => self.binary(at, operator)?,
-        };
-        Ok(self.cut(text, dtype))
+            _ => {
+                let a = self.operand(at, "a")?.text;
+                let b = self.operand(at, "b")?.text;
+                Ok(self.arithmetic(&a, operator, &b, dtype))
+            }
+        }
     }
 
     fn function_of_two(&mut self, at: usize, name: &str) -> Result<String, Violation> {
@@ -149,7 +173,7 @@ impl CWriter<'_> {
 
     /// `Let` in an expression: C declares nothing in there, so the variable is short for its value.
     fn short_for(&mut self, at: usize) -> Result<CValue, Violation> {
-        let var = self.graph.required(at, "var")?;
+        let var = self.required(at, "var")?;
         let text = self.operand(at, "value")?.text;
         let outer = self.names.insert(var, CName { text, space: "" });
         let body = self.operand(at, "body");
@@ -174,11 +198,11 @@ impl CWriter<'_> {
             .graph
             .child(at, "source")
             .or(self.graph.child(at, "buffer"));
-        let buffer = buffer.ok_or_else(|| self.graph.malformed(at, "has no buffer"))?;
+        let buffer = buffer.ok_or_else(|| self.malformed(at, "has no buffer"))?;
         if self.graph.child(at, "predicate").is_some() {
             return Err(self.unsupported(at, " with a predicate"));
         }
-        let [index] = self.graph.list(at, "indices") else {
+        let [index] = self.required_list(at, "indices")? else {
             return Err(self.unsupported(at, " with indices that are not flattened"));
         };
         let (base, form, offset) = self.buffer(buffer)?;
@@ -189,7 +213,7 @@ impl CWriter<'_> {
 
     /// Up to 0.8 memory is the variable of its address, and each use of it states a type.
     fn untyped_element(&mut self, at: usize) -> Result<(String, ScalarType), Violation> {
-        let var = self.graph.required(at, "buffer_var")?;
+        let var = self.required(at, "buffer_var")?;
         let stated = match self.graph.child(at, "value") {
             Some(value) => value,
             None => at,
@@ -199,7 +223,7 @@ impl CWriter<'_> {
         {
             return Err(self.unsupported(at, " with a predicate"));
         }
-        let index = self.graph.required(at, "index")?;
+        let index = self.required(at, "index")?;
         let (dtype, lanes) = self.vector_type(stated)?;
         // An index that is no vector counts vectors: the pass that packs memory divided it.
         let lanes = match self.vector_type(index)?.1 {
@@ -239,11 +263,12 @@ impl CWriter<'_> {
         let index = self.within(step, |writer| writer.expression(index))?.text;
         let index = match (offset, lanes) {
             (0, _) => index,
-            (offset, _) => format!("({index} + {offset})"),
+            (offset, _) => format!("((int64_t){index} + {offset})"),
         };
+        // TGT-91: in 64 bits, since only what the module states itself has a type to wrap in.
         let index = match lanes {
             1 => index,
-            lanes => format!("{index} * {lanes} + {LANE}"),
+            lanes => format!("(int64_t){index} * {lanes} + {LANE}"),
         };
         Ok(format!(
             "(({}{}*){})[{index}]",
@@ -257,8 +282,8 @@ impl CWriter<'_> {
     pub(super) fn buffer(&self, at: usize) -> Result<(CName, (ScalarType, u16), i64), Violation> {
         // From 0.27 on it is a variable with a type; before, a node with the variable of its address.
         let (form, var) = match self.graph.key(at) {
-            "Var" => (self.graph.required(at, "ty")?, at),
-            _ => (at, self.graph.required(at, "data")?),
+            "Var" => (self.required(at, "ty")?, at),
+            _ => (at, self.required(at, "data")?),
         };
         let dtype = self.memory_type(form)?;
         // A variable is an offset that a caller chooses: the entry function holds it to be the one that was compiled for.
@@ -266,10 +291,9 @@ impl CWriter<'_> {
         let offset = offset.filter(|offset| self.graph.key(*offset) != "Var");
         let offset = match offset {
             None => 0,
-            Some(offset) => {
-                let value = self.graph.int(offset, "value");
-                value.ok_or_else(|| self.unsupported(offset, " as an offset"))?
-            }
+            Some(offset) => self
+                .constant(offset)?
+                .ok_or_else(|| self.unsupported(offset, " as an offset"))?,
         };
         Ok((self.variable(var)?, dtype, offset))
     }
@@ -284,7 +308,7 @@ impl CWriter<'_> {
             Some(dtype) => self.graph.text(dtype, "dtype"),
             None => self.graph.text(form, "dtype"),
         };
-        let named = named.unwrap_or_default();
+        let named = named.ok_or_else(|| self.malformed(form, "has no type"))?;
         let dtype = ScalarType::of_lanes(named).filter(|(dtype, _)| *dtype != ScalarType::Void);
         dtype.ok_or_else(|| self.unsupported(form, &format!(" of type {named}")))
     }

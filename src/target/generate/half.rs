@@ -4,6 +4,7 @@
 //! to what its type has. Of sums, products, quotients and roots that is the number that hardware with the type computes, since a `float` has
 //! more than twice the bits.
 
+use super::operators::COUNTS;
 use super::scalar::ScalarType;
 use super::writer::{CValue, CWriter, CodePlace};
 
@@ -89,7 +90,7 @@ impl CWriter<'_> {
 
     /// The functions that the text calls, in front of it.
     pub(super) fn conversions(&self) -> String {
-        if self.converters.is_empty() {
+        if self.converters.is_empty() && !self.counts {
             return String::new();
         }
         // What is seen by no other file; kernels of OpenCL C 1.0 have no `static`.
@@ -99,8 +100,13 @@ impl CWriter<'_> {
         };
         let texts = self.converters.iter().filter(|one| **one != Converter::F32);
         let texts: String = texts.map(|converter| converter.text()).collect();
-        // The others are written with it.
-        [linkage, F32, &texts].concat()
+        let counts = if self.counts { COUNTS } else { "" };
+        let first = match self.converters.is_empty() {
+            true => "",
+            // The others are written with it.
+            false => F32,
+        };
+        [linkage, first, &texts, counts].concat()
     }
 }
 

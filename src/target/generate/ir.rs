@@ -4,11 +4,11 @@
 //! [`IrGraph::int`] as what it is.
 
 use super::TGT_88;
+use super::ir_json::IrJson;
 use crate::object::json_graph::ffi;
 use crate::object::json_graph::legacy::LegacyGraph;
 use crate::release::Release;
 use crate::rule::{Findings, Kind, Violation};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A graph of nodes.
@@ -34,7 +34,7 @@ enum IrData {
     Text(String),
     Items(Vec<usize>),
     Pairs(Vec<(IrKey, usize)>),
-    Fields(BTreeMap<String, Value>),
+    Fields(BTreeMap<String, IrJson>),
 }
 
 /// A key of a map.
@@ -49,15 +49,16 @@ impl IrGraph {
     ///
     /// # Errors
     ///
-    /// The rules of the JSON graph (OBJ-18 to OBJ-32); TGT-88 of kind malformed for a text that is neither, or does not name its release.
+    /// The rules of the JSON graph (OBJ-16, OBJ-18 to OBJ-32, OBJ-39, OBJ-40); TGT-88 of kind malformed for a text that is neither, or does not name its release.
     pub(super) fn read(text: &[u8]) -> Result<IrGraph, Violation> {
         let legacy = LegacyGraph::read(text, &mut Findings::default());
         match legacy {
             Ok(graph) => IrGraph::of_legacy(graph),
-            Err(broken) => match serde_json::from_slice::<Value>(text) {
-                Ok(form) if form.get("root_index").is_some() => {
+            // OBJ-17: the numbers of this form are those of tvm-ffi, and JSON has not all of them.
+            Err(broken) => match IrJson::read(text) {
+                Ok(form) if form.member("root_index").is_some() => {
                     ffi::check(text).map_err(|fault| fault.violation)?;
-                    IrGraph::of_ffi(&form)
+                    IrGraph::of_ffi(form)
                 }
                 _ => Err(broken),
             },
@@ -81,7 +82,7 @@ impl IrGraph {
                 let fields = node.attrs.iter();
                 IrData::Fields(
                     fields
-                        .map(|(name, value)| (name.clone(), text(value).into()))
+                        .map(|(name, value)| (name.clone(), IrJson::Word(text(value))))
                         .collect(),
                 )
             };
@@ -97,46 +98,47 @@ impl IrGraph {
         })
     }
 
-    fn of_ffi(form: &Value) -> Result<IrGraph, Violation> {
+    fn of_ffi(form: IrJson) -> Result<IrGraph, Violation> {
         let release = form
-            .pointer("/metadata/tvm_version")
-            .and_then(Value::as_str);
-        let release = release.and_then(|text| text.parse().ok());
-        let nodes = form.get("nodes").and_then(Value::as_array);
-        let plain = |value: &Value| nodes?.get(index(value)?)?.get("data").cloned();
-        let nodes = nodes.into_iter().flatten().map(|node| {
-            let key = node.get("type").and_then(Value::as_str);
-            let key = key.unwrap_or_default().to_owned();
-            let data = match node.get("data") {
-                Some(Value::Array(items)) => {
-                    let items: Vec<usize> = items.iter().filter_map(index).collect();
-                    match key.as_str() {
-                        "ffi.Map" | "ffi.Dict" => IrData::of_pairs(&items),
-                        _ => IrData::Items(items),
-                    }
-                }
-                Some(Value::Object(fields)) => {
-                    let mut fields: BTreeMap<String, Value> = fields.clone().into_iter().collect();
-                    // The number of an `IntImm` may be too big for 64 bits, so it is a node of its own. `null` is no number.
-                    if key == "ir.IntImm"
-                        && let Some(value) = fields.get_mut("value")
-                    {
-                        *value = plain(value).unwrap_or_default();
-                    }
-                    IrData::Fields(fields)
-                }
-                Some(Value::String(text)) => IrData::Text(text.clone()),
-                // A number or a truth value is a node of its own, and is read as if it were a field.
-                Some(plain) => IrData::Fields([("value".to_owned(), plain.clone())].into()),
-                None => IrData::Nothing,
-            };
-            IrNode { key, data }
-        });
-        Ok(IrGraph {
-            nodes: nodes.collect(),
-            root: form.get("root_index").and_then(index).unwrap_or_default(),
-            release: release.ok_or_else(no_release)?,
-        })
+            .member("metadata")
+            .and_then(|metadata| metadata.member("tvm_version")?.text());
+        let release: Option<Release> = release.and_then(|text| text.parse().ok());
+        let release = release.ok_or_else(no_release)?;
+        let root = form.member("root_index").and_then(IrJson::index);
+        let mut graph = IrGraph {
+            nodes: form.items_of("nodes").map(IrNode::of_ffi).collect(),
+            root: root.unwrap_or_default(),
+            release,
+        };
+        // From 0.27 on the number of an `IntImm` may have more than 64 bits, so it is a node of its own; up to 0.26 it is in place.
+        if release >= Release::of(27) {
+            graph.place_numbers();
+        }
+        Ok(graph)
+    }
+
+    /// Puts the number that an `IntImm` names in its place.
+    fn place_numbers(&mut self) {
+        let plain = |at: usize| match &self.nodes.get(at)?.data {
+            IrData::Fields(fields) => fields.get("value").cloned(),
+            // OBJ-18: the digits of a big integer.
+            IrData::Text(digits) if self.type_key(at) == "ffi.BigInt" => {
+                Some(IrJson::Word(digits.clone()))
+            }
+            _ => None,
+        };
+        let named: Vec<Option<IrJson>> = (0..self.nodes.len())
+            .map(|at| match self.key(at) {
+                "IntImm" => plain(self.field(at, "value")?.index()?),
+                _ => None,
+            })
+            .collect();
+        for (node, value) in self.nodes.iter_mut().zip(named) {
+            if let ("ir.IntImm", IrData::Fields(fields)) = (node.key.as_str(), &mut node.data) {
+                // `null`, and a node that is no number, are no number.
+                fields.insert("value".to_owned(), value.unwrap_or_default());
+            }
+        }
     }
 
     /// The whole type key of a node; empty for one that is not there.
@@ -155,7 +157,7 @@ impl IrGraph {
         matches!(self.type_key(at), "" | "None")
     }
 
-    fn field(&self, at: usize, name: &str) -> Option<&Value> {
+    fn field(&self, at: usize, name: &str) -> Option<&IrJson> {
         match &self.nodes.get(at)?.data {
             IrData::Fields(fields) => fields.get(name),
             _ => None,
@@ -164,7 +166,7 @@ impl IrGraph {
 
     /// The node that a field names; `None` for no field, and for null.
     pub(super) fn child(&self, at: usize, name: &str) -> Option<usize> {
-        let child = index(self.field(at, name)?)?;
+        let child = self.field(at, name)?.index()?;
         (!self.is_null(child) && child < self.nodes.len()).then_some(child)
     }
 
@@ -180,18 +182,27 @@ impl IrGraph {
 
     /// A field, or a node, that is an integer.
     pub(super) fn int(&self, at: usize, name: &str) -> Option<i64> {
+        i64::try_from(self.number(at, name)?).ok()
+    }
+
+    /// [`IrGraph::int`] of any size: `uint64` has numbers that `int64` has not.
+    pub(super) fn number(&self, at: usize, name: &str) -> Option<i128> {
         match self.field(at, name)? {
-            Value::String(text) => text.parse().ok(),
-            Value::Bool(truth) => Some((*truth).into()),
-            other => other.as_i64(),
+            IrJson::Word(text) => text.parse().ok(),
+            IrJson::Truth(truth) => Some((*truth).into()),
+            IrJson::Int(value) => Some((*value).into()),
+            _ => None,
         }
     }
 
     /// A field that is a number with a fraction.
     pub(super) fn float(&self, at: usize, name: &str) -> Option<f64> {
         match self.field(at, name)? {
-            Value::String(text) => text.parse().ok(),
-            other => other.as_f64(),
+            IrJson::Word(text) => text.parse().ok(),
+            IrJson::Float(value) => Some(*value),
+            // OBJ-17 writes a fraction; by hand there may be none.
+            IrJson::Int(value) => value.to_string().parse().ok(),
+            _ => None,
         }
     }
 
@@ -199,8 +210,8 @@ impl IrGraph {
     pub(super) fn text(&self, at: usize, name: &str) -> Option<&str> {
         let field = self.field(at, name)?;
         // OBJ-22: of 0.20 and before every field is a text, also one that is an index.
-        let named = index(field).and_then(|child| self.plain(child));
-        named.or(field.as_str())
+        let named = field.index().and_then(|child| self.plain(child));
+        named.or(field.text())
     }
 
     /// The text that a node is: a string, or the name of an operator.
@@ -249,6 +260,58 @@ impl IrGraph {
         let key = self.type_key(at);
         TGT_88.rejected(Kind::Malformed, format!("node {at} ({key}) {what}"))
     }
+
+    /// The first member that a node lacks of those that its type has in every release; `None` for a node that is whole, and for a type that
+    /// is not known.
+    pub(super) fn lacking(&self, at: usize) -> Option<&'static str> {
+        let is_there = |name: &str| match (self.key(at), name) {
+            ("IntImm", _) => self.number(at, name).is_some(),
+            ("FloatImm", _) => self.float(at, name).is_some(),
+            ("StringImm", _) | (_, "attr_key" | "thread_tag") => self.text(at, name).is_some(),
+            ("For", "kind") => self.int(at, name).is_some(),
+            _ => self.child(at, name).is_some(),
+        };
+        let has_body = self.release < Release::of(24);
+        members(self.key(at), has_body)
+            .iter()
+            .copied()
+            .find(|name| !is_there(name))
+    }
+
+    /// Holds all nodes to the members that their types have: also those that no generator reads, such as the value of an attribute.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 of kind malformed.
+    pub(super) fn whole(&self) -> Result<(), Violation> {
+        let lacking = |at: usize| Some((at, self.lacking(at)?));
+        match (0..self.nodes.len()).find_map(lacking) {
+            None => Ok(()),
+            Some((at, name)) => Err(self.malformed(at, &format!("has no `{name}`"))),
+        }
+    }
+}
+
+impl IrNode {
+    fn of_ffi(node: &IrJson) -> IrNode {
+        let key = node.member("type").and_then(IrJson::text);
+        let key = key.unwrap_or_default().to_owned();
+        let data = match node.member("data") {
+            Some(IrJson::Array(items, _)) => {
+                let items: Vec<usize> = items.iter().filter_map(IrJson::index).collect();
+                match key.as_str() {
+                    "ffi.Map" | "ffi.Dict" => IrData::of_pairs(&items),
+                    _ => IrData::Items(items),
+                }
+            }
+            Some(IrJson::Object(fields, _)) => IrData::Fields(fields.clone()),
+            Some(IrJson::Text(text)) => IrData::Text(text.clone()),
+            // A number or a truth value is a node of its own, and is read as if it were a field.
+            Some(plain) => IrData::Fields([("value".to_owned(), plain.clone())].into()),
+            None => IrData::Nothing,
+        };
+        IrNode { key, data }
+    }
 }
 
 impl IrData {
@@ -263,11 +326,41 @@ impl IrData {
     }
 }
 
-/// The index that a field is.
-fn index(field: &Value) -> Option<usize> {
-    match field {
-        Value::String(text) => text.parse().ok(),
-        other => usize::try_from(other.as_u64()?).ok(),
+/// The members that a type has in every release. Up to 0.23 what follows an assertion or a buffer is its `body`, from 0.24 on what is behind it
+/// in a sequence.
+fn members(key: &str, has_body: bool) -> &'static [&'static str] {
+    match key {
+        "Add" | "Sub" | "Mul" | "Div" | "Mod" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor"
+        | "LShift" | "RShift" | "EQ" | "NE" | "LT" | "LE" | "GT" | "GE" | "And" | "Or" | "Min"
+        | "Max" => &["a", "b"],
+        "Not" | "BitwiseNot" => &["a"],
+        "IntImm" | "FloatImm" | "StringImm" | "Cast" | "Broadcast" | "Evaluate" | "Return" => {
+            &["value"]
+        }
+        "Ramp" => &["base", "stride"],
+        "Select" => &["condition", "true_value", "false_value"],
+        "Let" => &["var", "value", "body"],
+        "LetStmt" => &["var", "value", "body"],
+        "Bind" => &["var", "value"],
+        "Call" => &["op", "args"],
+        "BufferLoad" => &["buffer", "indices"],
+        "TensorLoad" => &["source", "indices"],
+        "BufferStore" => &["buffer", "indices", "value"],
+        "Load" => &["buffer_var", "index", "predicate"],
+        "Store" => &["buffer_var", "index", "predicate", "value"],
+        "AttrStmt" => &["node", "attr_key", "value", "body"],
+        "IterVar" => &["var", "thread_tag"],
+        "AssertStmt" if has_body => &["condition", "message", "body"],
+        "AssertStmt" => &["condition", "error_kind", "message_parts"],
+        "DeclBuffer" if has_body => &["buffer", "body"],
+        "DeclBuffer" | "AllocBuffer" => &["buffer"],
+        "While" => &["condition", "body"],
+        "Allocate" => &["buffer_var", "extents", "condition", "body"],
+        "For" => &["loop_var", "min", "extent", "kind", "body"],
+        "IfThenElse" => &["condition", "then_case"],
+        "SeqStmt" => &["seq"],
+        "PrimFunc" => &["params", "body"],
+        _ => &[],
     }
 }
 

@@ -99,18 +99,10 @@ impl LoweredModule {
         let described = kernels.map(|(name, function)| {
             let parameters = graph.list(function.node, "params").iter();
             let arg_types = parameters.map(|var| Ok(writer.dtype(*var)?.dtype_name()));
-            let tags = function
-                .attrs
-                .get("kernel_launch_params")
-                .map_or(&[][..], |tags| graph.items(*tags));
             Ok(KernelInfo {
                 name: name.clone(),
                 arg_types: arg_types.collect::<Result<_, Violation>>()?,
-                launch_param_tags: tags
-                    .iter()
-                    .filter_map(|tag| graph.plain(*tag))
-                    .map(str::to_owned)
-                    .collect(),
+                launch_param_tags: function.launch_params(graph)?,
             })
         });
         described.collect()
@@ -132,11 +124,34 @@ impl LoweredFunction {
             Some(("tir" | "tirx", last)) => last.to_owned(),
             _ => name,
         };
+        for (name, value) in &entries {
+            if let Some(member) = graph.lacking(*value) {
+                let what = format!("has no `{member}`, as the attribute `{name}`");
+                return Err(graph.malformed(*value, &what));
+            }
+        }
         let entries = entries.into_iter();
         Ok(LoweredFunction {
             node,
             attrs: entries.map(|(name, value)| (plain(name), value)).collect(),
         })
+    }
+
+    /// What each argument behind the parameters of a kernel is (TGT-85).
+    fn launch_params(&self, graph: &IrGraph) -> Result<Vec<String>, Violation> {
+        // TGT-85: texts from 0.12 on, before that the axes themselves.
+        let names = self.attrs.get("kernel_launch_params");
+        let listed = names.or_else(|| self.attrs.get("device_thread_axis"));
+        let items = listed.map_or(&[][..], |list| graph.items(*list)).iter();
+        let tags = items.map(|item| {
+            let tag = match names {
+                Some(_) => graph.plain(*item),
+                None => graph.text(*item, "thread_tag"),
+            };
+            let tag = tag.ok_or_else(|| graph.malformed(*item, "is no name of an axis"));
+            tag.map(str::to_owned)
+        });
+        tags.collect()
     }
 
     /// An attribute that is an integer, or a truth value.

@@ -4,9 +4,10 @@
 //! |---|---|---|
 //! | `lowered` | [`LoweredModule`]: what a generator is called with | TGT-82, TGT-83 |
 //! | `registry` | [`Generators`]: by the kinds of targets, each held to the contract | TGT-80, TGT-81, TGT-84 .. TGT-88 |
-//! | `ir` | the JSON graph of a module, of both eras | TGT-88 |
+//! | `ir`, `ir_json` | the JSON graph of a module, of both eras, and its text | TGT-88 |
 //! | `source` | C for the host, OpenCL C for devices: functions, entry functions | TGT-84, TGT-86, TGT-90 |
 //! | `statement`, `expression`, `call` | what is in a function | TGT-88 |
+//! | `operators` | what is computed of numbers | TGT-88, TGT-91 .. TGT-93 |
 //! | `abi`, `scalar` | what the code and a runtime know of each other; types and literals of C | TGT-88 |
 //! | `vector` | what has lanes: one loop for each statement | TGT-88 |
 //! | `half` | fractions of 16 bits in software, and the bits of others | TGT-88 |
@@ -19,7 +20,9 @@ mod call;
 mod expression;
 mod half;
 mod ir;
+mod ir_json;
 mod lowered;
+mod operators;
 mod registry;
 mod scalar;
 mod source;

@@ -125,21 +125,43 @@ impl ScalarType {
         }
     }
 
-    /// An integer of this type.
-    pub(super) fn integer(self, value: i64) -> String {
+    /// The same with as many bits and no sign, where that is another type.
+    pub(super) fn unsigned(self) -> Option<ScalarType> {
         match self {
+            ScalarType::Int(bits) => Some(ScalarType::UInt(bits)),
+            _ => None,
+        }
+    }
+
+    /// An integer of this type; `None` for one that the type has not.
+    pub(super) fn integer(self, value: i128) -> Option<String> {
+        let (least, most) = match self {
+            ScalarType::Int(8) => (i8::MIN.into(), i8::MAX.into()),
+            ScalarType::Int(16) => (i16::MIN.into(), i16::MAX.into()),
+            ScalarType::Int(32) => (i32::MIN.into(), i32::MAX.into()),
+            ScalarType::UInt(8) => (0, u8::MAX.into()),
+            ScalarType::UInt(16) => (0, u16::MAX.into()),
+            ScalarType::UInt(32) => (0, u32::MAX.into()),
+            // Up to 0.26 the number has 64 bits with a sign, whatever the type has.
+            ScalarType::UInt(_) => (i64::MIN.into(), u64::MAX.into()),
+            _ => (i64::MIN.into(), i64::MAX.into()),
+        };
+        if !(least..=most).contains(&value) {
+            return None;
+        }
+        Some(match self {
             // No literal of C is negative: the smallest is one less than the next.
-            // A cast is one in every dialect; the suffix for 64 bits is not.
+            // A cast is one in every dialect, and a literal has the first type that holds it; the suffix for 64 bits differs.
             ScalarType::Int(64) if i32::try_from(value).is_ok() => format!("((int64_t){value})"),
-            ScalarType::Int(64) if value == i64::MIN => "(-9223372036854775807LL - 1)".to_owned(),
-            ScalarType::Int(64) if value < 0 => format!("({value}LL)"),
-            ScalarType::Int(64) => format!("{value}LL"),
-            ScalarType::UInt(64) => format!("{}ULL", value.cast_unsigned()),
+            ScalarType::Int(64) if value == i128::from(i64::MIN) => {
+                "(-9223372036854775807 - 1)".to_owned()
+            }
+            ScalarType::UInt(64) => format!("((uint64_t){}U)", value.rem_euclid(1 << 64)),
             ScalarType::UInt(32) => format!("{value}U"),
-            ScalarType::Int(32) if value == i64::from(i32::MIN) => "(-2147483647 - 1)".to_owned(),
+            ScalarType::Int(32) if value == i128::from(i32::MIN) => "(-2147483647 - 1)".to_owned(),
             _ if value < 0 => format!("({value})"),
             _ => value.to_string(),
-        }
+        })
     }
 
     /// A number with a fraction, of this type: the shortest text that reads back as the same.

@@ -45,6 +45,7 @@ pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, 
             entry = Some(symbol);
         }
     }
+    module.graph.whole()?;
     let mut source = abi.prelude();
     if !writer.called.is_empty() {
         source.push_str(abi.caller());
@@ -79,6 +80,7 @@ pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode
         writer.fresh(symbol);
         writer.function(symbol, function)?;
     }
+    module.graph.whole()?;
     let functions: Vec<_> = module
         .kernels()?
         .iter()
@@ -101,9 +103,8 @@ impl CWriter<'_> {
     ///
     /// TGT-88, TGT-89.
     fn function(&mut self, symbol: &str, function: &LoweredFunction) -> Result<(), Violation> {
-        let graph = self.graph;
         let mut parameters = Vec::new();
-        for var in graph.list(function.node, "params") {
+        for var in self.required_list(function.node, "params")? {
             let dtype = self.dtype(*var)?;
             if dtype.is_half() {
                 // A runtime packs it as a number of 64 bits, or not at all: which, no release documents.
@@ -131,7 +132,7 @@ impl CWriter<'_> {
             CodePlace::Host(_) => "int32_t",
         };
         let parameters = parameters.join(", ");
-        let body = graph.required(function.node, "body")?;
+        let body = self.required(function.node, "body")?;
         self.braces(&format!("{head} {symbol}({parameters})"), |writer| {
             writer.within(symbol, |writer| {
                 writer.within("body", |writer| writer.statement(body))

@@ -41,13 +41,13 @@ impl CWriter<'_> {
     fn one(&mut self, at: usize) -> Result<Option<usize>, Violation> {
         match self.graph.key(at) {
             "SeqStmt" => {
-                for (index, item) in self.graph.list(at, "seq").to_vec().into_iter().enumerate() {
+                for (index, item) in self.required_list(at, "seq")?.iter().copied().enumerate() {
                     self.within(format!("seq[{index}]"), |writer| writer.statement(item))?;
                 }
             }
             "Bind" | "LetStmt" => {
-                let var = self.graph.required(at, "var")?;
-                let stated = self.graph.required(at, "value")?;
+                let var = self.required(at, "var")?;
+                let stated = self.required(at, "value")?;
                 let form = self.vector_type(var)?;
                 if form.1 != 1 {
                     self.vector_binding(var, stated, form)?;
@@ -74,8 +74,8 @@ impl CWriter<'_> {
             "AllocBuffer" | "Allocate" => self.storage(at)?,
             "For" => self.repetition(at)?,
             "While" => {
-                let condition = self.graph.required(at, "condition")?;
-                let body = self.graph.required(at, "body")?;
+                let condition = self.required(at, "condition")?;
+                let body = self.required(at, "body")?;
                 self.braces("while (1)", |writer| {
                     let condition =
                         writer.within("condition", |writer| writer.expression(condition))?;
@@ -86,7 +86,7 @@ impl CWriter<'_> {
             }
             "IfThenElse" => self.branches(at)?,
             "BufferStore" | "Store" => {
-                let value = self.graph.required(at, "value")?;
+                let value = self.required(at, "value")?;
                 match self.vector_type(value)? {
                     (_, 1) => {
                         let (place, dtype) = self.element(at)?;
@@ -98,7 +98,7 @@ impl CWriter<'_> {
                 }
             }
             "Evaluate" => {
-                let value = self.graph.required(at, "value")?;
+                let value = self.required(at, "value")?;
                 match self.graph.key(value) {
                     "Call" => self.within("value", |writer| writer.call_statement(value))?,
                     // A statement that is none.
@@ -106,6 +106,9 @@ impl CWriter<'_> {
                     _ => return Err(self.unsupported(value, " as a statement")),
                 }
             }
+            // Of the innermost loop, as in C.
+            "Break" => self.line("break;"),
+            "Continue" => self.line("continue;"),
             "Return" => {
                 let value = self.operand(at, "value")?.text;
                 self.line(&format!("return {value};"));
@@ -124,21 +127,20 @@ impl CWriter<'_> {
             return Err(self.unsupported(at, " in a kernel"));
         };
         let condition = self.operand(at, "condition")?.text;
-        let graph = self.graph;
-        let literal = |at: usize| quoted(graph.text(at, "value").unwrap_or_default());
         // Up to 0.23 a message; from 0.24 on a kind of error, and the parts of its message.
-        let kind = graph
-            .child(at, "error_kind")
-            .map_or("\"RuntimeError\"".to_owned(), literal);
-        let parts: Vec<String> = match graph.child(at, "message") {
-            Some(message) => vec![literal(message)],
-            None => graph
-                .list(at, "message_parts")
-                .iter()
-                .copied()
-                .map(literal)
-                .collect(),
+        let kind = match self.graph.child(at, "error_kind") {
+            Some(kind) => quoted(self.literal(kind)?),
+            None => "\"RuntimeError\"".to_owned(),
         };
+        let message = self.graph.child(at, "message");
+        let parts = match &message {
+            Some(message) => std::slice::from_ref(message),
+            None => self.required_list(at, "message_parts")?,
+        };
+        let parts: Vec<String> = parts
+            .iter()
+            .map(|part| Ok(quoted(self.literal(*part)?)))
+            .collect::<Result<_, Violation>>()?;
         self.braces(&format!("if (!{condition})"), |writer| {
             for line in abi.raise(&kind, &parts) {
                 writer.line(&line);
@@ -150,11 +152,14 @@ impl CWriter<'_> {
 
     /// Another name for the memory of a buffer.
     fn view(&mut self, at: usize) -> Result<(), Violation> {
-        // Up to 0.26 the address is a variable that is there already.
+        let buffer = self.required(at, "buffer")?;
         let Some(data) = self.graph.child(at, "data") else {
-            return Ok(());
+            // Up to 0.26 the address is a variable that is there already: what the buffer has as `data`.
+            return match self.graph.key(buffer) {
+                "Var" => Err(self.malformed(at, "has no `data`")),
+                _ => self.required(buffer, "data").map(|_| ()),
+            };
         };
-        let buffer = self.graph.required(at, "buffer")?;
         if self.place == CodePlace::Kernel {
             // An address of OpenCL C has the space of what is there: the view is the variable that it is of.
             let source = match self.graph.list(data, "args") {
@@ -176,19 +181,21 @@ impl CWriter<'_> {
     /// Memory for as long as the block lasts.
     fn storage(&mut self, at: usize) -> Result<(), Violation> {
         let (var, form) = match self.graph.child(at, "buffer") {
-            Some(buffer) => (buffer, self.graph.required(buffer, "ty")?),
-            None => (self.graph.required(at, "buffer_var")?, at),
+            Some(buffer) if self.graph.key(buffer) == "Var" => {
+                (buffer, self.required(buffer, "ty")?)
+            }
+            // Of 0.24 and 0.25: a description with the variable of its address.
+            Some(buffer) => (self.required(buffer, "data")?, buffer),
+            None => (self.required(at, "buffer_var")?, at),
         };
-        let extents = match self.graph.list(form, "shape") {
-            [] => self.graph.list(form, "extents"),
-            shape => shape,
+        let sizes = match self.graph.key(at) {
+            "Allocate" => "extents",
+            _ => "shape",
         };
+        let extents = self.required_list(form, sizes)?;
         let mut count = 1_i64;
         for extent in extents {
-            let extent = self
-                .graph
-                .int(*extent, "value")
-                .filter(|_| self.graph.key(*extent) == "IntImm");
+            let extent = self.constant(*extent)?;
             let all = extent
                 .and_then(|extent| count.checked_mul(extent))
                 .filter(|all| *all > 0);
@@ -231,8 +238,8 @@ impl CWriter<'_> {
         if !matches!(self.graph.int(at, "kind"), Some(0 | 1 | 3)) {
             return Err(self.unsupported(at, " of this kind"));
         }
-        let var = self.graph.required(at, "loop_var")?;
-        let body = self.graph.required(at, "body")?;
+        let var = self.required(at, "loop_var")?;
+        let body = self.required(at, "body")?;
         let dtype = self.dtype(var)?.c_name();
         let first = self.operand(at, "min")?.text;
         let extent = self.operand(at, "extent")?.text;
@@ -255,7 +262,7 @@ impl CWriter<'_> {
 
     fn branches(&mut self, at: usize) -> Result<(), Violation> {
         let condition = self.operand(at, "condition")?.text;
-        let yes = self.graph.required(at, "then_case")?;
+        let yes = self.required(at, "then_case")?;
         self.braces(&format!("if ({condition})"), |writer| {
             writer.within("then_case", |writer| writer.statement(yes))
         })?;
@@ -269,8 +276,9 @@ impl CWriter<'_> {
 
     /// The number of the thread that runs the kernel, along one axis.
     fn thread(&mut self, at: usize) -> Result<(), Violation> {
-        let node = self.graph.required(at, "node")?;
-        let tag = self.graph.text(node, "thread_tag").unwrap_or_default();
+        let node = self.required(at, "node")?;
+        let tag = self.graph.text(node, "thread_tag");
+        let tag = tag.ok_or_else(|| self.malformed(node, "has no `thread_tag`"))?;
         let function = match tag.split_once('.') {
             Some(("blockIdx", _)) => "get_group_id",
             Some(("threadIdx", _)) => "get_local_id",
@@ -281,7 +289,7 @@ impl CWriter<'_> {
             Some((_, "y")) => 1,
             _ => 2,
         };
-        let var = self.graph.required(node, "var")?;
+        let var = self.required(node, "var")?;
         // The same axis may be stated twice: both are the same number.
         let dtype = self.dtype(var)?.c_name();
         let name = self.declare(var);

@@ -21,7 +21,7 @@ impl CWriter<'_> {
             Some(at) => self.graph.text(at, "dtype").or(stated),
             None => stated,
         };
-        let named = named.unwrap_or_default();
+        let named = named.ok_or_else(|| self.malformed(at, "has no type"))?;
         ScalarType::of_lanes(named)
             .ok_or_else(|| self.unsupported(at, &format!(" of type {named}")))
     }
@@ -110,7 +110,8 @@ impl CWriter<'_> {
     pub(super) fn ramp(&mut self, at: usize, dtype: ScalarType) -> Result<String, Violation> {
         let base = self.same_for_all(at, "base")?;
         let stride = self.same_for_all(at, "stride")?;
-        Ok(self.cut(format!("({base} + {stride} * {LANE})"), dtype))
+        let steps = self.arithmetic(&stride, "*", LANE, dtype);
+        Ok(self.arithmetic(&base, "+", &steps, dtype))
     }
 
     /// An operand that is no vector, and is the same in every lane.
@@ -119,7 +120,7 @@ impl CWriter<'_> {
     ///
     /// TGT-88 for a vector of vectors.
     pub(super) fn same_for_all(&mut self, at: usize, name: &str) -> Result<String, Violation> {
-        let operand = self.graph.required(at, name)?;
+        let operand = self.required(at, name)?;
         if self.vector_type(operand)?.1 != 1 {
             return Err(self.unsupported(operand, " as a lane"));
         }

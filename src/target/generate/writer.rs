@@ -3,6 +3,7 @@
 use super::abi::Abi;
 use super::half::Converter;
 use super::ir::IrGraph;
+use super::operators::is_function;
 use super::scalar::{ScalarType, identifier};
 use super::{TGT_88, TGT_89};
 use crate::rule::{Kind, Violation};
@@ -60,6 +61,8 @@ pub(super) struct CWriter<'a> {
     pub(super) called: BTreeMap<String, String>,
     /// The functions for bits of fractions that the text calls.
     pub(super) converters: BTreeSet<Converter>,
+    /// Whether the text calls a function that counts bits.
+    pub(super) counts: bool,
     /// How many lanes the vectors have of which [`LANE`] is one; 1 outside of any.
     pub(super) lanes: u16,
 }
@@ -77,6 +80,7 @@ impl<'a> CWriter<'a> {
             nodes: 0,
             called: BTreeMap::new(),
             converters: BTreeSet::new(),
+            counts: false,
             lanes: 1,
         }
     }
@@ -106,19 +110,21 @@ impl<'a> CWriter<'a> {
         self.path.truncate(mark);
     }
 
-    /// Counts a node.
+    /// Counts a node, and holds it to the members that its type has.
     ///
     /// # Errors
     ///
-    /// TGT-89.
+    /// TGT-89; TGT-88 of kind malformed.
     pub(super) fn visit(&mut self, at: usize) -> Result<(), Violation> {
         self.nodes = self.nodes.saturating_add(1);
-        let kept = self.nodes <= NODES && self.path.len() <= DEPTH;
-        match kept {
-            true => Ok(()),
-            false => Err(too_much(format!(
+        if self.nodes > NODES || self.path.len() > DEPTH {
+            return Err(too_much(format!(
                 "node {at} is one too many, or too deep: {NODES} nodes, {DEPTH} deep are read"
-            ))),
+            )));
+        }
+        match self.graph.lacking(at) {
+            None => Ok(()),
+            Some(name) => Err(self.malformed(at, &format!("has no `{name}`"))),
         }
     }
 
@@ -145,11 +151,65 @@ impl<'a> CWriter<'a> {
         TGT_88.rejected(Kind::Unsupported, message)
     }
 
+    /// The violation of a node that lacks what its type has: which, and where it is.
+    pub(super) fn malformed(&self, at: usize, what: &str) -> Violation {
+        let key = self.graph.type_key(at);
+        let path = self.path.join(".");
+        let message = format!("{path}: {key} (node {at}) {what}");
+        TGT_88.rejected(Kind::Malformed, message)
+    }
+
+    /// The node that a member names, which has to be there.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 of kind malformed.
+    pub(super) fn required(&self, at: usize, name: &str) -> Result<usize, Violation> {
+        let child = self.graph.child(at, name);
+        child.ok_or_else(|| self.malformed(at, &format!("has no `{name}`")))
+    }
+
+    /// What is in the array that a member names, which has to be there.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 of kind malformed.
+    pub(super) fn required_list(&self, at: usize, name: &str) -> Result<&'a [usize], Violation> {
+        let graph = self.graph;
+        Ok(graph.items(self.required(at, name)?))
+    }
+
+    /// The text of a node that is a literal.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 of kind malformed for any other node.
+    pub(super) fn literal(&self, at: usize) -> Result<&'a str, Violation> {
+        let graph = self.graph;
+        let text = graph.text(at, "value").or_else(|| graph.plain(at));
+        text.ok_or_else(|| self.malformed(at, "is no text"))
+    }
+
+    /// The number of a node that is a constant; `None` for any other expression.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 of kind malformed for a constant without a number.
+    pub(super) fn constant(&self, at: usize) -> Result<Option<i64>, Violation> {
+        if self.graph.key(at) != "IntImm" {
+            return Ok(None);
+        }
+        match self.graph.number(at, "value") {
+            Some(number) => Ok(i64::try_from(number).ok()),
+            None => Err(self.malformed(at, "has no `value`")),
+        }
+    }
+
     /// A name that nothing has so far, as close to `wish` as that allows.
     pub(super) fn fresh(&mut self, wish: &str) -> String {
         let wish = identifier(wish);
         // Names of C and of the functions that are called; `_` in front of a figure is how the next are made.
-        let mut name = if RESERVED.contains(&wish.as_str()) {
+        let mut name = if is_reserved(&wish) {
             format!("{wish}_")
         } else {
             wish
@@ -204,15 +264,95 @@ impl<'a> CWriter<'a> {
     }
 }
 
-/// What a variable cannot be called.
+/// What a variable cannot be called: words of C, what is declared in front of the text, and the functions that it calls, which a variable of
+/// that name would hide.
+fn is_reserved(name: &str) -> bool {
+    let declared = ["tvmspec_", "TVM", "DL", "get_", "CLK_", "lanes"];
+    let is_type = |name: &str| {
+        name.ends_with("_t")
+            || name
+                .strip_prefix('u')
+                .is_some_and(|name| RESERVED.contains(&name))
+    };
+    RESERVED.contains(&name)
+        || is_function(name)
+        || is_type(name)
+        || declared.iter().any(|start| name.starts_with(start))
+}
+
+/// Words of C and of OpenCL C, and names of what a file begins with.
 const RESERVED: &[&str] = &[
-    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
-    "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
-    "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
-    "union", "unsigned", "void", "volatile", "while", "main", "kernel", "global", "local", "half",
-    "bool", "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "signgam", "exp", "log", "pow", "sqrt",
-    "erf", "tanh", "floor", "ceil", "round", "fabs", "min", "max", "NULL", "NAN", "INFINITY",
-    "parts", "lane", "lanes",
+    "auto",
+    "break",
+    "case",
+    "char",
+    "const",
+    "continue",
+    "default",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "extern",
+    "float",
+    "for",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "typedef",
+    "union",
+    "unsigned",
+    "void",
+    "volatile",
+    "while",
+    "main",
+    "kernel",
+    "global",
+    "local",
+    "half",
+    "bool",
+    "y0",
+    "y1",
+    "yn",
+    "j0",
+    "j1",
+    "jn",
+    "gamma",
+    "signgam",
+    "min",
+    "max",
+    "NULL",
+    "NAN",
+    "INFINITY",
+    "parts",
+    "lane",
+    "constant",
+    "private",
+    "barrier",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "popcount",
+    "clz",
+    "call_packed",
+    "exp10",
+    "rsqrt",
+    "select",
+    "clamp",
+    "mix",
+    "step",
+    "sign",
 ];
 
 /// TGT-89: not by a check that can be switched off, since without it the text of a small graph has no end.
