@@ -13,24 +13,59 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// What releases do otherwise; each is a sentence of its rule.
-const KNOWN: [(&str, &str, &str); 7] = [
+/// What releases do otherwise, each for a reason that is in its rule: generators, cases by their names without `target/generate/`, what is found.
+const KNOWN: [(&[&str], &[&str], &str); 6] = [
     // TGT-83: its name in the map takes the place of the symbol.
-    ("target/generate/no-symbol-0.27", "opencl", "accepted"),
     (
-        "target/generate/empty-symbol-kernel-0.27",
-        "opencl",
+        &["opencl"],
+        &["no-symbol-0.27", "empty-symbol-kernel-0.27"],
         "accepted",
     ),
-    ("target/generate/empty-symbol-host-0.27", "c", "accepted"),
+    (&["c"], &["empty-symbol-host-0.27"], "accepted"),
     // TGT-82, TGT-84: it does not look at the convention.
-    ("target/generate/no-convention-host-0.27", "c", "accepted"),
-    ("target/generate/convention-2-of-host-0.27", "c", "accepted"),
+    (
+        &["c"],
+        &[
+            "no-convention-host-0.16",
+            "no-convention-host-0.27",
+            "convention-2-of-host-0.16",
+            "convention-2-of-host-0.27",
+        ],
+        "accepted",
+    ),
     // TGT-88: that of WebGPU has no third axis of blocks, and says so.
-    ("target/generate/kernel-of-axes-0.27", "webgpu", "rejected"),
+    (&["webgpu"], &["kernel-of-axes-0.27"], "rejected"),
+    // OBJ-36: releases write `nan`, and do not read it: no generator is called.
+    (
+        &["opencl", "metal", "webgpu"],
+        &["no-number-0.16"],
+        "rejected",
+    ),
     // TGT-87: addresses of variables are in the metadata of aliases.
-    ("target/generate/host-0.16", "llvm", "not repeatable"),
+    (
+        &["llvm"],
+        &[
+            "host-0.16",
+            "no-entry-0.16",
+            "host-of-matmul-0.16",
+            "host-of-pair-0.16",
+            "host-of-scale-vec-0.16",
+            "host-of-half-0.16",
+            "host-of-counted-0.16",
+            "host-of-mixed-0.16",
+        ],
+        "not repeatable",
+    ),
 ];
+
+/// The deviation that is known of a generator in a case.
+fn known(id: &str, kind: &str) -> Option<&'static str> {
+    let name = id.strip_prefix("target/generate/")?;
+    let found = KNOWN
+        .iter()
+        .find(|(kinds, names, _)| kinds.contains(&kind) && names.contains(&name));
+    found.map(|(.., what)| *what)
+}
 
 /// What the generators of this Python's TVM make of the cases; `None` where there is none.
 fn verdicts(variable: &str) -> Option<Vec<Value>> {
@@ -70,7 +105,10 @@ fn difference(verdict: &Value, expected: &Value) -> Option<&'static str> {
         return answer.map(|_| "accepted");
     };
     let Some(answer) = answer else {
-        return Some("rejected");
+        // TGT-88: an operator that the generator has no code for is to be rejected, and the message names it.
+        let why = verdict["rejected"].as_str().unwrap_or_default();
+        let declined = ["Unresolved call", "unknown intrinsic"];
+        return (!declined.iter().any(|text| why.contains(text))).then_some("rejected");
     };
     let is_found = |symbol: &Value| {
         let symbol = symbol.as_str().expect("a name");
@@ -105,15 +143,12 @@ fn judge(verdicts: &[Value]) {
         );
         let found = difference(verdict, &expectation(id));
         println!("{id} {kind}: {}", found.unwrap_or("pass"));
-        let known = KNOWN
-            .iter()
-            .find(|(case, of, _)| *case == id && *of == kind);
-        if found != known.map(|(.., why)| *why) {
+        if found != known(id, kind) {
             unexpected.push(format!("{id} {kind}: {found:?}, {verdict}"));
         }
     }
     assert!(unexpected.is_empty(), "{}", unexpected.join("\n"));
-    assert!(verdicts.len() >= 19, "{} verdicts", verdicts.len());
+    assert!(verdicts.len() >= 170, "{} verdicts", verdicts.len());
 }
 
 #[test]
