@@ -2,7 +2,13 @@
 //! `rpc-tracker://host:port/key#cpu:0` for one that a tracker hands out; with `+tls` behind `rpc` or `tracker`, in a tunnel.
 
 use super::CliError;
+#[cfg(feature = "rpc")]
+use super::output;
+#[cfg(feature = "rpc")]
+use std::cell::Cell;
 use std::path::Path;
+#[cfg(feature = "rpc")]
+use std::time::{Duration, Instant};
 use tvmspec::device::Device;
 use tvmspec::module::Module;
 #[cfg(feature = "rpc")]
@@ -70,7 +76,7 @@ impl Places {
                 "the devices are of several servers: name those of one",
             ));
         }
-        let session = first.connect().map_err(CliError::of)?;
+        let session = connect(first).map_err(CliError::of)?;
         let devices = addresses
             .iter()
             .map(|address| session.device(address.device));
@@ -101,6 +107,29 @@ impl Places {
         let _ = path;
         Ok(None)
     }
+}
+
+/// After which time a user wants to know what is waited for.
+#[cfg(feature = "rpc")]
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Connects, and notes what is waited for where a tracker has no server that is free.
+#[cfg(feature = "rpc")]
+fn connect(address: &RemoteAddress) -> tvmspec::function::Result<Session> {
+    let (began, is_noted) = (Instant::now(), Cell::new(false));
+    address.connect_while(&|| {
+        if let Some(choice) = address.tracker
+            && began.elapsed() >= SILENCE
+            && !is_noted.replace(true)
+        {
+            let RemoteAddress { host, port, key, .. } = address;
+            let wait = choice.wait.as_secs_f64().round();
+            output::note(format_args!(
+                "waiting for a server of key `{key}` of the tracker at {host}:{port}, up to {wait} s"
+            ));
+        }
+        true
+    })
 }
 
 /// A device of this machine.

@@ -19,7 +19,7 @@ use tvmspec::wire::Span;
 /// first rule that each other form breaks is shown. Exit code 1 if a rule is broken.
 #[derive(clap::Args)]
 pub(crate) struct RpcDecodeArgs {
-    /// What the client wrote; or NAME, for NAME.c2s.bin and NAME.s2c.bin, or NAME.client.bin and NAME.server.bin
+    /// What the client wrote; or NAME or one of the two, for NAME.c2s.bin and NAME.s2c.bin, or NAME.client.bin and NAME.server.bin
     client: PathBuf,
     /// What the server wrote
     server: Option<PathBuf>,
@@ -56,28 +56,53 @@ pub(crate) fn run(args: RpcDecodeArgs) -> Result<Exit, CliError> {
     Ok(if whole { Exit::Good } else { Exit::Bad })
 }
 
-/// Finds both files of a capture by the name that they share: `.c2s.bin` and `.s2c.bin`, as in `golden/rpc`, or
-/// `.client.bin` and `.server.bin`.
+/// How the two files of a capture end: as in `golden/rpc`, and as `tvmspec proxy --capture` writes them.
+const ENDS: [[&str; 2]; 2] = [[".c2s.bin", ".s2c.bin"], [".client.bin", ".server.bin"]];
+
+/// Finds both files of a capture by the name that they share, or by one of them.
 ///
 /// # Errors
 ///
-/// Neither pair is there.
+/// One of them is there alone, or none.
 fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
-    // Pushed and not set as an extension: the name may have dots of its own.
+    // By its text and not by an extension: the name may have dots of its own.
+    let text = name.as_os_str().to_string_lossy();
+    let stem = ENDS
+        .as_flattened()
+        .iter()
+        .find_map(|end| text.strip_suffix(end));
+    let shared = stem.map_or_else(|| name.to_owned(), PathBuf::from);
     let with = |end: &str| {
-        let mut file = name.as_os_str().to_owned();
+        let mut file = shared.as_os_str().to_owned();
         file.push(end);
         PathBuf::from(file)
     };
-    for (client, server) in [(".c2s.bin", ".s2c.bin"), (".client.bin", ".server.bin")] {
-        if with(client).exists() && with(server).exists() {
-            return Ok((with(client), with(server)));
+    for [client, server] in ENDS {
+        let (client, server) = (with(client), with(server));
+        match (client.exists(), server.exists()) {
+            (true, true) => return Ok((client, server)),
+            (true, false) => return Err(alone(&client, "client", &server)),
+            (false, true) => return Err(alone(&server, "server", &client)),
+            (false, false) => {}
         }
     }
-    let name = name.display();
+    if name.exists() {
+        return Err(CliError::new(format!(
+            "{text} is one direction of a connection: name the file of the client and that of the server"
+        )));
+    }
+    let name = shared.display();
     Err(CliError::new(format!(
         "there are neither {name}.c2s.bin and {name}.s2c.bin nor {name}.client.bin and {name}.server.bin"
     )))
+}
+
+/// The error of one file without the other: of one direction, nothing tells the release.
+fn alone(found: &Path, side: &str, missing: &Path) -> CliError {
+    let (found, missing) = (found.display(), missing.display());
+    CliError::new(format!(
+        "{found} has what the {side} wrote, and there is no {missing} of the other side: name both files, the client's first"
+    ))
 }
 
 /// Writes the connection for people: the releases that speak like that, why the others do not, then the messages of
@@ -244,4 +269,42 @@ fn side_of(side: &ConnectionSide<'_>) -> Value {
         json!({ "rule": broken.rule().id(), "kind": broken.kind().name(), "offset": broken.offset(), "field": broken.field(), "message": broken.message() })
     });
     json!({ "messages": messages.collect::<Vec<_>>(), "fields": fields.collect::<Vec<_>>(), "broken": broken })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_has_two_files_of_one_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| folder.path().join(name);
+        for name in [
+            "a.c2s.bin",
+            "a.s2c.bin",
+            "b.1.client.bin",
+            "c.server.bin",
+            "d",
+        ] {
+            std::fs::write(place(name), b"").expect("written");
+        }
+        let both = (place("a.c2s.bin"), place("a.s2c.bin"));
+        for name in ["a", "a.c2s.bin", "a.s2c.bin"] {
+            let found = pair(&place(name));
+            assert!(found.is_ok_and(|found| found == both), "{name}");
+        }
+        for (name, what) in [
+            ("b.1", "no "),
+            ("b.1.client.bin", "b.1.server.bin of the other side"),
+            ("c", "what the server wrote"),
+            ("c.server.bin", "c.client.bin of the other side"),
+            ("d", "one direction of a connection"),
+            ("e", "there are neither"),
+        ] {
+            let Err(CliError::Message(error)) = pair(&place(name)) else {
+                panic!("{name}");
+            };
+            assert!(error.contains(what), "{error}");
+        }
+    }
 }

@@ -505,6 +505,22 @@ fn closed(error: io::Error) -> Error {
     Error::new(CLOSED, format!("the connection is gone: {error}"))
 }
 
+/// A time for people: three digits at most, and no zeros at the end.
+pub(super) fn seconds(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    let digits = match seconds {
+        10.0.. => 0,
+        1.0.. => 1,
+        0.1.. => 2,
+        _ => 3,
+    };
+    let text = format!("{seconds:.digits$}");
+    match text.contains('.') {
+        true => format!("{} s", text.trim_end_matches('0').trim_end_matches('.')),
+        false => format!("{text} s"),
+    }
+}
+
 impl std::fmt::Debug for Transport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let there = self.end - self.start;
@@ -610,6 +626,23 @@ mod tests {
             .read_packet(&spoken, &mut Findings::default())
             .expect_err("late");
         assert_eq!(error.kind(), TIMEOUT);
+    }
+
+    #[test]
+    fn a_time_has_the_digits_that_a_reader_wants() {
+        let texts = [
+            (1994, "2 s"),
+            (59_998, "60 s"),
+            (1500, "1.5 s"),
+            (299, "0.3 s"),
+            (200, "0.2 s"),
+            (5, "0.005 s"),
+            (600_000, "600 s"),
+            (0, "0 s"),
+        ];
+        for (millis, text) in texts {
+            assert_eq!(seconds(Duration::from_millis(millis)), text);
+        }
     }
 
     #[test]

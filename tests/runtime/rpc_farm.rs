@@ -217,8 +217,81 @@ fn rpc_50_a_server_is_no_tracker() {
     let server = Serving::server(&["--key", "board"]);
     let error =
         connect(&format!("rpc-tracker://{}/board", server.address)).expect_err("no tracker");
-    let said = error.to_string();
-    assert!(said.contains("tracker"), "{said}");
+    let text = error.to_string();
+    assert!(
+        text.contains("as servers and proxies do") && text.contains("rpc://HOST:PORT/KEY"),
+        "{text}"
+    );
+    let mut server = server;
+    let line = server.line();
+    assert!(
+        line.contains("RPC-01") && line.contains("that of a tracker"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_name_of_the_wrong_kind_or_key_is_an_error_with_the_right_one() {
+    let (_tracker, address) = tracker();
+    let text = connect(&format!("rpc://{address}/board")).expect_err("a tracker");
+    let text = text.to_string();
+    assert!(
+        text.contains("is a tracker") && text.contains(&format!("rpc-tracker://{address}/KEY")),
+        "{text}"
+    );
+    let proxy = Serving::start(&["proxy", "--port", "0"]);
+    let text = connect(&format!("rpc-tracker://{}/board", proxy.address)).expect_err("a proxy");
+    assert!(
+        text.to_string().contains("as servers and proxies do"),
+        "{text}"
+    );
+    let none = format!("rpc-tracker://{address}/board?wait=0.2");
+    let error = connect(&none).expect_err("no server");
+    assert!(
+        error.to_string().contains("the tracker has no servers"),
+        "{error}"
+    );
+    let server = Serving::server(&["--tracker", &address, "--key", "board", "--sessions", "1"]);
+    let other = connect(&format!("rpc://{}/bored", server.address)).expect_err("another key");
+    let text = other.to_string();
+    assert!(
+        text.contains("no server has key `bored`") && text.contains("rpc://HOST:PORT/KEY"),
+        "{text}"
+    );
+    let other = connect(&format!("rpc-tracker://{address}/bored?wait=0.2")).expect_err("none");
+    assert!(
+        other
+            .to_string()
+            .contains("no server of this key, but of `board`"),
+        "{other}"
+    );
+    let taken = connect(&format!("rpc-tracker://{address}/board?wait=20")).expect("a session");
+    let error = connect(&none).expect_err("it is taken");
+    assert!(error.to_string().contains("has 1 of this key"), "{error}");
+    drop(taken);
+}
+
+#[test]
+fn a_command_notes_what_it_waits_for() {
+    let (_tracker, address) = tracker();
+    let devices = |wait: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+            .args(["devices", "--device"])
+            .arg(format!("rpc-tracker://{address}/board?wait={wait}"))
+            .output()
+            .expect("a process");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let text = devices("3");
+    let note =
+        format!("waiting for a server of key `board` of the tracker at {address}, up to 3 s");
+    assert_eq!(text.matches(&note).count(), 1, "{text}");
+    assert!(
+        text.contains("no server of key `board` was free within 3 s"),
+        "{text}"
+    );
+    let text = devices("0.3");
+    assert!(!text.contains("waiting"), "{text}");
 }
 
 #[test]

@@ -4,11 +4,13 @@
 use super::super::tls::TlsFiles;
 use super::super::tracker::TrackerClient;
 use super::super::transport::{CLOSED, TIMEOUT};
+use super::super::{TrackerReply, TrackerRequest};
 use super::session::{RemoteHop, Session, SessionOptions};
 use crate::device::Device;
 use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
 use crate::value::device_from_text;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// A server, how it is spoken to, and one of its devices; or a tracker, and the server of a key that it hands out.
@@ -33,7 +35,7 @@ pub struct RemoteAddress {
     pub key: String,
     /// How a tracker is asked, where the host is one.
     pub tracker: Option<TrackerChoice>,
-    /// What follows `?`: `release=0.8`, `timeout=SECONDS` of a request, `session-timeout=SECONDS`, `via=HOST:PORT/KEY` for a hop,
+    /// What follows `?`: `release=0.8`, `timeout=SECONDS` of a request and at most of the connection, `session-timeout=SECONDS`, `via=HOST:PORT/KEY` for a hop,
     /// which may be repeated. In a tunnel also `tls-ca=FILE` for the authorities, `tls-cert=FILE` and `tls-key=FILE` for servers that want
     /// a certificate, `token-file=FILE` for those that want a token; what is not there is taken from the variables `TVMSPEC_TLS_CA`,
     /// `TVMSPEC_TLS_CERT`, `TVMSPEC_TLS_KEY` and `TVMSPEC_TOKEN_FILE` of the environment.
@@ -59,6 +61,9 @@ impl Default for TrackerChoice {
         }
     }
 }
+
+/// How many keys of a tracker an error names.
+const KEYS: usize = 8;
 
 /// How often a tracker is asked again where the server that it handed out is gone.
 const TRIES: usize = 5;
@@ -134,7 +139,10 @@ impl RemoteAddress {
                     options.release = Some(release.map_err(|_| wrong("no such release"))?);
                 }
                 ("timeout", _) => {
-                    options.timeout = Some(seconds().ok_or_else(|| wrong("no number of seconds"))?);
+                    let limit = seconds().ok_or_else(|| wrong("no number of seconds"))?;
+                    options.timeout = Some(limit);
+                    // Who waits no longer for an answer waits no longer for the first one; a long time is one for what a request computes.
+                    options.connect_timeout = options.connect_timeout.min(limit);
                 }
                 ("session-timeout", _) => {
                     let limit = seconds().ok_or_else(|| wrong("no number of seconds"))?;
@@ -176,17 +184,29 @@ impl RemoteAddress {
     ///
     /// As [`Session::connect`] and [`TrackerClient::request`].
     pub fn connect(&self) -> Result<Session> {
+        self.connect_while(&|| true)
+    }
+
+    /// [`RemoteAddress::connect`], as long as `goes_on`, which is called several times a second while a tracker has no server that is free.
+    ///
+    /// # Errors
+    ///
+    /// As [`RemoteAddress::connect`]; a TimeoutError, too, once it does not go on.
+    pub fn connect_while(&self, goes_on: &dyn Fn() -> bool) -> Result<Session> {
+        let options = &self.options;
         let Some(choice) = self.tracker else {
-            return Session::connect(&self.host, self.port, &self.key, &self.options);
+            return Session::reach(&self.host, self.port, &self.key, options, true);
         };
         let end = Instant::now().checked_add(choice.wait);
-        let mut tracker = TrackerClient::connect((&*self.host, self.port))?;
+        let mut tracker = self.tracker_client()?;
         let mut tried = 0;
         loop {
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-            let found = tracker.request(&self.key, choice.priority, left.unwrap_or(choice.wait))?;
-            let session =
-                Session::connect(&found.host, found.port, &found.match_key, &self.options);
+            let left = left.unwrap_or(choice.wait);
+            let found = tracker
+                .request_while(&self.key, choice.priority, left, goes_on)
+                .map_err(|error| self.with_summary(error))?;
+            let session = Session::connect(&found.host, found.port, &found.match_key, options);
             tried += 1;
             match session {
                 // A server that ended behind its offer: the tracker has another one, or this one anew.
@@ -204,6 +224,43 @@ impl RemoteAddress {
                 Ok(session) => return Ok(session),
             }
         }
+    }
+}
+
+impl RemoteAddress {
+    /// A connection to the tracker, within the time that a session has for its own.
+    fn tracker_client(&self) -> Result<TrackerClient> {
+        let place = (&*self.host, self.port);
+        TrackerClient::connect_within(place, self.options.connect_timeout)
+    }
+
+    /// The error of a key of which no server was free, with what the tracker has: a key that is misspelt shows beside the others.
+    fn with_summary(&self, error: Error) -> Error {
+        if error.kind() != TIMEOUT {
+            return error;
+        }
+        // The connection of the request waits for its reply, so that this is another one.
+        let reply = self
+            .tracker_client()
+            .and_then(|mut tracker| tracker.ask(&TrackerRequest::Summary));
+        let Ok(TrackerReply::Summary(summary)) = reply else {
+            return error;
+        };
+        // RPC-56: a peer that is a server has this in front of its key.
+        let servers = summary.servers.iter();
+        let keys = servers.filter_map(|peer| peer.key.strip_prefix("server:"));
+        let own = keys.clone().filter(|key| *key == self.key).count();
+        let others: BTreeSet<String> = keys.map(|key| format!("`{key}`")).collect();
+        let others: Vec<String> = others.into_iter().take(KEYS).collect();
+        let there = match (own, others.is_empty()) {
+            (0, true) => "the tracker has no servers".to_owned(),
+            (0, false) => format!(
+                "the tracker has no server of this key, but of {}",
+                others.join(", ")
+            ),
+            (count, _) => format!("the tracker has {count} of this key, which are taken"),
+        };
+        Error::new(TIMEOUT, format!("{}; {there}", error.message()))
     }
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `session` | [`Session`]: connects, and hands out what the server has | RPC-23, RPC-100 |
 //! | `address` | [`RemoteAddress`]: `rpc://host:port/key#cpu:0`, servers of a tracker, and those in a tunnel | RPC-61, RPC-110 |
+//! | `unanswered` | what is at an address in the place of a server | RPC-16 |
 //! | `link` | a request and its answer; handles that are given back | RPC-11, RPC-28 |
 //! | `table` | sessions by number, and memory of servers by numbers of this process | DEV-57 |
 //! | `argument` | arguments, in the encoding of the server | RPC-43, RPC-102 |
@@ -37,6 +38,7 @@ mod module;
 mod outcome;
 mod session;
 mod table;
+mod unanswered;
 
 #[cfg(feature = "suite")]
 pub(crate) use address::ServerPlace;

@@ -6,6 +6,7 @@ use super::super::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RPC_23, RP
 use super::device::remote_devices;
 use super::exception::far_error;
 use super::link::{HandleKind, Link, RemoteHandle, SpokenEra, unexpected};
+use super::unanswered::unanswered;
 use super::{outcome, table};
 use crate::device::tensor::{HostCopy, allocate, copy_bytes};
 use crate::device::{
@@ -76,6 +77,17 @@ impl Session {
     /// A ConnectionError where nothing answers there, or where no server has the key; a TimeoutError; RPC-100 of kind unsupported where
     /// the server is of the other era than the stated release; RPC-23 for a release before 0.7; what a hop reports.
     pub fn connect(host: &str, port: u16, key: &str, options: &SessionOptions) -> Result<Session> {
+        Session::reach(host, port, key, options, false)
+    }
+
+    /// [`Session::connect`]. Where `may_ask`, an address that does not answer is asked whether it is a tracker, for the error.
+    pub(super) fn reach(
+        host: &str,
+        port: u16,
+        key: &str,
+        options: &SessionOptions,
+        may_ask: bool,
+    ) -> Result<Session> {
         let mut options = options.clone();
         if options.release.is_none() && !options.hops.is_empty() {
             // The names of hops are values, which have the encoding of an era: a session without hops shows which.
@@ -83,15 +95,15 @@ impl Session {
                 hops: Vec::new(),
                 ..options.clone()
             };
-            let probe = Session::connect(host, port, key, &plain)?;
+            let probe = Session::reach(host, port, key, &plain, may_ask)?;
             options.release = (probe.0.era.is_ffi()).then_some(Release::LAST);
             let hops = std::mem::take(&mut options.hops);
             let legacy = !probe.0.era.is_ffi();
             probe.close();
-            return Session::open(host, port, key, &options, hops, legacy);
+            return Session::open((host, port), key, &options, hops, legacy, may_ask);
         }
         let hops = std::mem::take(&mut options.hops);
-        Session::open(host, port, key, &options, hops, false)
+        Session::open((host, port), key, &options, hops, false, may_ask)
     }
 
     /// A session over a connection that is there: a tunnel, a pair of sockets in a test. [`SessionOptions::tls`] puts nothing around it.
@@ -112,37 +124,39 @@ impl Session {
         })?;
         let mut transport = Transport::new(stream);
         transport.set_deadline(Some(Instant::now() + options.connect_timeout));
-        Session::start(transport, key, options, &options.hops, false)
+        let server = shake_hands(&mut transport, key, options)?;
+        Session::start(transport, server, options, &options.hops, false)
     }
 
-    /// [`Session::connect`], where `legacy` says that a session before this one was of 0.8 to 0.20.
+    /// [`Session::reach`], where `legacy` says that a session before this one was of 0.8 to 0.20.
     fn open(
-        host: &str,
-        port: u16,
+        place: (&str, u16),
         key: &str,
         options: &SessionOptions,
         hops: Vec<RemoteHop>,
         legacy: bool,
+        may_ask: bool,
     ) -> Result<Session> {
         let deadline = Instant::now() + options.connect_timeout;
-        let socket = connected(host, port, options.connect_timeout)?;
+        let socket = connected(place.0, place.1, options.connect_timeout)?;
         let mut transport = match &options.tls {
             None => Transport::tcp(socket)?,
-            Some(tls) => Transport::new(tls::connect(socket, (host, port), tls, deadline)?),
+            Some(tls) => Transport::new(tls::connect(socket, place, tls, deadline)?),
         };
         transport.set_deadline(Some(deadline));
-        Session::start(transport, key, options, &hops, legacy)
+        let server = shake_hands(&mut transport, key, options)
+            .map_err(|error| unanswered(error, place, key, options, may_ask))?;
+        Session::start(transport, server, options, &hops, legacy)
     }
 
-    /// The hello, InitServer, and the place in the table of sessions.
+    /// InitServer, and the place in the table of sessions.
     fn start(
         mut transport: Transport,
-        key: &str,
+        server: String,
         options: &SessionOptions,
         hops: &[RemoteHop],
         legacy: bool,
     ) -> Result<Session> {
-        let server = shake_hands(&mut transport, key, options)?;
         let oldest = Release::of(8);
         let release = options.release.unwrap_or(match legacy {
             true => oldest,
@@ -414,7 +428,12 @@ pub(in crate::rpc) fn shake_hands(
         HelloAnswer::Success(server) => Ok(server.into_owned()),
         // RPC-04: a proxy has it for servers, and no server writes it to a client.
         HelloAnswer::Duplicate => Err(Error::new(CLOSED, format!("key `{key}` is taken"))),
-        HelloAnswer::Mismatch => Err(Error::new(CLOSED, format!("no server has key `{key}`"))),
+        HelloAnswer::Mismatch => {
+            let text = format!(
+                "no server has key `{key}`: a server is named with the key that it was started with, as rpc://HOST:PORT/KEY"
+            );
+            Err(Error::new(CLOSED, text))
+        }
     }
 }
 

@@ -42,12 +42,15 @@ impl<'a> Hello<'a> {
             let magic = i32::from_le_bytes(magic);
             RPC_01
                 .require(magic == Hello::MAGIC, cursor.offset(), || {
-                    // What a client of RPC-110 begins with: a record of a handshake, of any version.
-                    let tls = match magic.to_le_bytes() {
+                    let other = match &magic.to_le_bytes() {
+                        // What a client of RPC-110 begins with: a record of a handshake, of any version.
                         [22, 3, ..] => ": the client speaks TLS, and this server does not",
+                        b"GET " | b"POST" | b"HEAD" => ": the client speaks HTTP",
+                        // RPC-50: the first number of what speaks with trackers.
+                        [0x71, 0xf2, 2, 0] => ": the client takes this port for that of a tracker",
                         _ => "",
                     };
-                    format!("magic {magic:#x} is of no RPC client{tls}")
+                    format!("magic {magic:#x} is of no RPC client{other}")
                 })
                 .map_err(|broken| cursor.blame("magic", broken))?;
         }
@@ -137,14 +140,14 @@ impl<'a> HelloAnswer<'a> {
             other => {
                 RPC_04
                     .require(other == 0, cursor.offset(), || {
-                        // A server of RPC-110 answers a hello with an alert.
-                        let tls = match code.to_le_bytes() {
+                        let other = match &code.to_le_bytes() {
+                            // A server of RPC-110 answers a hello with an alert.
                             [21, 3, ..] => {
                                 ": the server speaks TLS, as those of names with rpc+tls:// do"
                             }
-                            _ => "",
+                            first => stranger(first),
                         };
-                        format!("code {code:#x} is no answer to a hello{tls}")
+                        format!("code {code:#x} is no answer to a hello{other}")
                     })
                     .map_err(|broken| cursor.blame("code", broken))?;
                 if !has_key(release) {
@@ -180,6 +183,18 @@ impl<'a> HelloAnswer<'a> {
             HelloAnswer::Success(key) if has_key(release) => write_key(key, out),
             _ => Ok(()),
         }
+    }
+}
+
+/// What answers with these bytes in the place of a server or a tracker; nothing where they do not tell.
+pub(super) fn stranger(first: &[u8; 4]) -> &'static str {
+    match first {
+        b"HTTP" | b"<!DO" | b"<htm" => ": an HTTP server is at this port, and no RPC",
+        b"SSH-" => ": an SSH server is at this port, and no RPC",
+        [0x71, 0xf2, 2, 0] => {
+            ": a tracker is at this port, whose servers are rpc-tracker://HOST:PORT/KEY"
+        }
+        _ => "",
     }
 }
 

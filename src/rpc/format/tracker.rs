@@ -7,6 +7,7 @@
 //! | message | JSON in UTF-8 | RPC-53 |
 
 use super::super::{RPC_50, RPC_51, RPC_52, RPC_53};
+use super::hello::stranger;
 use super::protocol::{Progress, peeked};
 use crate::rule::{Kind, Violation};
 use crate::wire::{Cursor, Writer, show};
@@ -40,7 +41,12 @@ impl TrackerHello {
         };
         RPC_50
             .require(magic == TrackerHello::MAGIC, cursor.offset(), || {
-                format!("magic {magic:#x} is of no tracker")
+                let other = match &magic.to_le_bytes() {
+                    // RPC-01: both numbers differ in one byte alone.
+                    [0x71, 0xf2, 0x0f, 0] => ": it begins a session with a server",
+                    first => stranger(first),
+                };
+                format!("magic {magic:#x} is of no tracker{other}")
             })
             .map_err(|broken| cursor.blame("magic", broken))?;
         cursor.i32("magic", RPC_50)?;

@@ -478,7 +478,8 @@ impl ProxyShared {
 ///
 /// It breaks a rule (RPC-01, RPC-02, RPC-03, RPC-70), or does not come in time.
 fn hello(stream: TcpStream, address: SocketAddr) -> Result<(Speaker, String, ProxyPeer), String> {
-    let (mut input, mut more) = (Vec::new(), 8);
+    // RPC-16: the magic number first. What takes the proxy for a tracker writes four bytes, and waits for as many.
+    let (mut input, mut more) = (Vec::new(), 4);
     loop {
         // No more than the hello: what is behind it belongs to the session.
         let start = input.len();

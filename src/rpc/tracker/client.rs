@@ -1,6 +1,6 @@
 //! The other end of a tracker's connection: what servers, clients and proxies ask.
 
-use super::super::transport::{CLOSED, TIMEOUT};
+use super::super::transport::{CLOSED, TIMEOUT, seconds};
 use super::super::{Progress, TrackerHello, TrackerReply, TrackerRequest};
 use crate::function::{Error, Result};
 use crate::release::Release;
@@ -42,17 +42,30 @@ impl TrackerClient {
     ///
     /// A ConnectionError where nothing answers there; a TimeoutError; RPC-50 for what is no tracker.
     pub fn connect(address: impl ToSocketAddrs) -> Result<TrackerClient> {
+        TrackerClient::connect_within(address, PATIENCE)
+    }
+
+    /// [`TrackerClient::connect`] to one whose hello comes within `patience`, at most what a tracker may take.
+    ///
+    /// # Errors
+    ///
+    /// As [`TrackerClient::connect`].
+    pub(in crate::rpc) fn connect_within(
+        address: impl ToSocketAddrs,
+        patience: Duration,
+    ) -> Result<TrackerClient> {
+        let patience = patience.min(PATIENCE);
         let mut last = io::Error::other("the name has no address");
         for address in address.to_socket_addrs().map_err(gone)? {
-            match TcpStream::connect_timeout(&address, PATIENCE) {
-                Ok(stream) => return TrackerClient::over(stream),
+            match TcpStream::connect_timeout(&address, patience) {
+                Ok(stream) => return TrackerClient::over(stream, patience),
                 Err(error) => last = error,
             }
         }
         Err(gone(last))
     }
 
-    fn over(stream: TcpStream) -> Result<TrackerClient> {
+    fn over(stream: TcpStream, patience: Duration) -> Result<TrackerClient> {
         stream.set_nodelay(true).map_err(gone)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(gone)?;
         let mut client = TrackerClient {
@@ -63,7 +76,8 @@ impl TrackerClient {
         TrackerHello.write(&mut out);
         // RPC-50: the number goes out alone: trackers take the first bytes that come in for it.
         client.write(&out.into_bytes())?;
-        client.read(PATIENCE, &|| true, TrackerHello::read)?;
+        let hello = client.read(patience, &|| true, TrackerHello::read);
+        hello.map_err(|error| no_tracker(&error, &client.stream, patience))?;
         Ok(client)
     }
 
@@ -129,8 +143,8 @@ impl TrackerClient {
             }),
             Ok(other) => Err(unexpected(&other)),
             Err(error) if error.kind() == TIMEOUT => {
-                let seconds = wait.as_secs_f64();
-                let text = format!("no server of key `{key}` was free within {seconds} s");
+                let wait = seconds(wait);
+                let text = format!("no server of key `{key}` was free within {wait}");
                 Err(Error::new(TIMEOUT, text))
             }
             Err(error) => Err(error),
@@ -194,6 +208,27 @@ fn gone(error: io::Error) -> Error {
         }
         _ => Error::new(CLOSED, format!("no connection to the tracker: {error}")),
     }
+}
+
+/// Why there is no hello of a tracker, and what may be there instead.
+fn no_tracker(error: &Error, stream: &TcpStream, patience: Duration) -> Error {
+    let place = stream.peer_addr().map(|address| address.to_string());
+    let place = place.unwrap_or_else(|_| "the tracker".to_owned());
+    if error.violation().is_some() {
+        return error.clone();
+    }
+    let text = if error.kind() == TIMEOUT {
+        let patience = seconds(patience);
+        format!(
+            "{place} has not answered the hello of a tracker's client within {patience}: is a tracker there?"
+        )
+    } else {
+        // RPC-01: servers and proxies close the connection of what begins with another number.
+        format!(
+            "{place} closes the connection in front of a tracker's hello, as servers and proxies do; for one of these the name is rpc://HOST:PORT/KEY, without a tracker"
+        )
+    };
+    Error::new(error.kind(), text)
 }
 
 /// A reply to something else.

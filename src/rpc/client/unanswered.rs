@@ -1,0 +1,54 @@
+//! Why a hello has no answer: what is at the address in the place of a server, and what to do.
+
+use super::super::RPC_16;
+use super::super::tracker::TrackerClient;
+use super::super::transport::{CLOSED, TIMEOUT, seconds};
+use super::session::SessionOptions;
+use crate::function::Error;
+use crate::rule::Kind;
+use std::time::Duration;
+
+/// How long what closed a connection may take to show that it is a tracker.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The error of a hello without an answer, with what was found at `place`. Where `may_ask`, a second connection looks for a tracker: it closes
+/// that of a client without a byte, as it would for any stranger.
+pub(super) fn unanswered(
+    error: Error,
+    place: (&str, u16),
+    key: &str,
+    options: &SessionOptions,
+    may_ask: bool,
+) -> Error {
+    let (host, port) = place;
+    if error.kind() == TIMEOUT {
+        let limit = seconds(options.connect_timeout);
+        let text = format!(
+            "{host}:{port} accepts the connection and answers nothing within {limit}: a server of TVM has one session at a time, a proxy waits for a server of key `{key}`"
+        );
+        return Error::new(TIMEOUT, text);
+    }
+    let broken = error.violation();
+    // RPC-16: the stream ended in front of the answer's first byte.
+    let is_end = broken.is_some_and(|broken| broken.rule() == RPC_16 && broken.offset() == Some(0));
+    // A reset, where the other side had not read all of the hello. The answers of a server and of a proxy are complete as they are.
+    let is_reset = broken.is_none() && error.message().starts_with("the connection is gone");
+    if !is_end && !is_reset {
+        return error;
+    }
+    let is_tracker = may_ask
+        && options.tls.is_none()
+        && TrackerClient::connect_within(place, PATIENCE.min(options.connect_timeout)).is_ok();
+    let text = match is_tracker {
+        true => format!(
+            "{host}:{port} is a tracker, and no server: a server that it hands out is rpc-tracker://{host}:{port}/KEY"
+        ),
+        false => format!(
+            "{host}:{port} closes the connection and answers nothing: is the port that of an RPC server or a proxy?"
+        ),
+    };
+    match is_end {
+        true => RPC_16.broken(Kind::Truncated, 0, text).into(),
+        false => Error::new(CLOSED, text),
+    }
+}
