@@ -10,7 +10,7 @@ use crate::conformance::behaviour::{Behaviour, Outcome};
 use crate::device::{
     DEV_01, DEV_02, DEV_03, DEV_04, DEV_05, DEV_06, DEV_07, DEV_08, DEV_12, DEV_13, DEV_14, DEV_15,
     DEV_18, DEV_19, DEV_20, DEV_21, DEV_22, DEV_24, DEV_25, DEV_26, DEV_27, DEV_28, DEV_29, DEV_31,
-    DEV_33, DEV_34, DEV_41, DEV_42, DEV_44, DEV_45, DEV_54, DEV_55, DEV_56, Device,
+    DEV_33, DEV_34, DEV_41, DEV_42, DEV_44, DEV_45, DEV_54, DEV_55, DEV_56, DEV_59, Device,
 };
 use host::{
     handles_are_no_addresses, no_such_alignment, what_the_cpu_answers, who_pools,
@@ -25,8 +25,8 @@ use memory::{
     reuses, scoped_memory, smallest_fit, tensor_copy, thread_end, whole_pages,
 };
 use running::{
-    best_timer, current_device, evaluator_counts, evaluator_pauses, loaded_late,
-    stream_of_a_kernel, timer_measures, timer_waits, unknown_kernel,
+    barrier_of_a_kernel, best_timer, current_device, evaluator_counts, evaluator_pauses,
+    loaded_late, stream_of_a_kernel, timer_measures, timer_waits, unknown_kernel,
 };
 
 pub use modules::CASES as MODULE_CASES;
@@ -431,6 +431,16 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
             "With the module of `device/code-is-loaded-late-and-once-per-device`: calls `mul` on device 2, once as it is and once with a stream of its own as the thread's of that device, then on device 0. The second call alone is launched on that stream.",
         ],
         run: stream_of_a_kernel,
+    },
+    Behaviour {
+        id: "device/barrier-is-reset-before-the-kernel",
+        rules: &[DEV_59],
+        releases: "..0.23",
+        why: "blocks that wait for each other would count on from an earlier launch, and go on too early",
+        program: &[
+            "With the module of `device/code-is-loaded-late-and-once-per-device`, whose code has the variable of DEV-59: resets its barrier, and calls `mul`, on device 2 with a stream of its own as the thread's; then resets it on device 0, without one. The first write and the launch are on that stream, in this order, the second write is on device 0, and each device loads the code once.",
+        ],
+        run: barrier_of_a_kernel,
     },
 ];
 

@@ -37,6 +37,9 @@ pub(crate) const KINDS: &[&str] = &[
     "vulkan",
 ];
 
+/// The function of a device module that host code calls before it launches a kernel with a barrier of all blocks (DEV-59).
+const PREPARE_BARRIER: &str = "__tvm_prepare_global_barrier";
+
 /// The module of `kind` in `bytes`, as `layout` stores it. Its kernels' types and tags are checked; no driver is loaded
 /// (DEV-54).
 ///
@@ -127,6 +130,14 @@ impl module::ModuleKind for DeviceKind {
     }
 
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>> {
+        // DEV-59: in modules of every layout, as 0.22 and 0.23, which have the function, write the one of 0.24 and later, which have not.
+        if name == PREPARE_BARRIER && self.module.has_barrier() {
+            let (code, keep) = (self.module.clone(), module.clone());
+            return Ok(Some(Function::from_packed(move |_| {
+                let _module_stays = &keep;
+                code.reset_barrier().map(|()| Any::none())
+            })));
+        }
         // DEV-56: the lookup goes on elsewhere.
         let Some(kernel) = self.module.kernel(name) else {
             return Ok(None);

@@ -1,8 +1,10 @@
 //! Device modules: kernels of one kind, loaded by a driver when one is first launched.
 
+use crate::device::error::reject;
 use crate::device::launch::{Arg, ArgType, LaunchTags, Packed, WorkSizes};
 use crate::device::stream::{self, current_device};
-use crate::device::{Device, Dtype, Result, Stream};
+use crate::device::{DEV_59, Device, Dtype, Result, Stream};
+use crate::rule::Kind;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,6 +45,11 @@ pub(crate) trait ModuleCode: Send + Sync {
 
     /// Loads the code on device `id`: called once per device, at the first launch there (DEV-54).
     fn load(&self, id: i32) -> Result<Arc<dyn LoadedCode>>;
+
+    /// Whether modules of this kind have a barrier of all blocks (DEV-59).
+    fn has_barrier(&self) -> bool {
+        false
+    }
 }
 
 /// Code that is on a device.
@@ -60,6 +67,9 @@ pub(crate) trait LoadedCode: Send + Sync {
         sizes: &WorkSizes,
         stream: Stream,
     ) -> Result<()>;
+
+    /// Queues the write of 0 to the state of the barrier of all blocks (DEV-59), in code whose [`ModuleCode::has_barrier`] is true.
+    fn reset_barrier(&self, stream: Stream) -> Result<()>;
 }
 
 /// A module of device code.
@@ -107,6 +117,34 @@ impl DeviceModule {
             module: self.clone(),
             info: self.kernels.iter().find_map(of_name)?,
         })
+    }
+
+    /// Whether [`DeviceModule::reset_barrier`] can succeed: for modules of CUDA alone (DEV-59).
+    pub(crate) fn has_barrier(&self) -> bool {
+        self.code.has_barrier()
+    }
+
+    /// Queues the write of 0 to the module's `__tvm_global_barrier_state` (DEV-59), on this thread's current device and its stream there. The
+    /// code is loaded if it never was.
+    ///
+    /// # Errors
+    ///
+    /// DEV-59, missing, where the code has no variable of this name and 32 bits; DEV-59, unsupported, for a module of another kind than
+    /// `cuda`; what the driver returns.
+    pub fn reset_barrier(&self) -> Result<()> {
+        if !self.has_barrier() {
+            let message = format!("no kernel of a `{}` module waits for all blocks", self.kind);
+            return reject(DEV_59, Kind::Unsupported, message);
+        }
+        let (id, stream) = self.current();
+        self.on(id)?.reset_barrier(stream)
+    }
+
+    /// This thread's current device of the module's type (DEV-55), and its stream there.
+    fn current(&self) -> (i32, Stream) {
+        let kind = self.code.device_kind();
+        let id = current_device(kind);
+        (id, stream::current(Device::new(kind, id)))
     }
 
     /// The code on device `id`, loaded now if it never was. The table is locked meanwhile, so that two threads do not load the same
@@ -176,9 +214,7 @@ impl Kernel {
         let mut packed = Packed::new(&self.info.arg_types, own)?;
         let sizes = self.info.tags.sizes(&launch)?;
         // DEV-54: arguments are checked first, so that a call that is wrong loads no driver.
-        let kind = self.module.code.device_kind();
-        let id = current_device(kind);
-        let stream = stream::current(Device::new(kind, id));
+        let (id, stream) = self.module.current();
         let code = self.module.on(id)?;
         // SAFETY: as for this function; `stream::set` lets only a stream of this type of device become this thread's.
         unsafe { code.launch(&self.info, &mut packed, &sizes, stream) }

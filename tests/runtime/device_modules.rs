@@ -19,6 +19,7 @@ use tvmspec::device::{
     Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Space, Stream,
 };
 use tvmspec::release::Layout;
+use tvmspec::value::Any;
 
 fn kernel_adds_one(
     kind: &str,
@@ -317,6 +318,7 @@ fn cuda_contract_and_kernels() {
     );
     // More than any card has.
     assert!(api.alloc(device, 1 << 50, 64, Dtype::UINT8).is_err());
+    the_barrier_is_reset(api, device);
     let name = api.attribute(device, Attribute::DeviceName).unwrap();
     if name == AttributeValue::Text("stand-in 0".into()) {
         two_launches_overlap("cuda", device);
@@ -328,6 +330,108 @@ fn cuda_contract_and_kernels() {
         // What the stand-in's clock always shows.
         assert_eq!(timer.elapsed().unwrap(), 250_000);
     }
+}
+
+/// A kernel in which each thread counts itself, with the variable that kernels of 0.2 to 0.23 wait at (DEV-59), declared as `state`.
+fn arriving(state: &str) -> String {
+    format!(
+        "
+.version 6.0
+.target sm_50
+.address_size 64
+.visible .global {state};
+.visible .entry arrive(.param .u64 arrive_out) {{
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [arrive_out];
+  cvta.to.global.u64 %rd2, %rd1;
+  atom.global.add.u32 %r1, [__tvm_global_barrier_state], 1;
+  add.u32 %r2, %r1, 1;
+  atom.global.max.u32 %r3, [%rd2], %r2;
+  ret;
+}}
+"
+    )
+}
+
+/// DEV-59, through the module that a library or a file makes: kernels count on from where the last ended until the function is called.
+fn the_barrier_is_reset(api: &'static dyn DeviceApi, device: Device) {
+    let folder = tempfile::tempdir().unwrap();
+    let loaded = |name: &str, ptx: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, ptx).unwrap();
+        let side = r#"{"tvm_version": "0.1.0", "func_info": {"arrive": {"name": "arrive", "arg_types": ["handle"],
+            "launch_param_tags": ["blockIdx.x", "threadIdx.x"]}}}"#;
+        std::fs::write(path.with_extension("tvm_meta.json"), side).unwrap();
+        // SAFETY: its kernel is called with memory of its device.
+        unsafe { tvmspec::module::load(path) }.unwrap()
+    };
+    let prepare = "__tvm_prepare_global_barrier";
+    let counts = arriving(".align 4 .u32 __tvm_global_barrier_state");
+    let module = loaded("counts.ptx", &counts);
+    let reset = module.function(prepare, false).unwrap().unwrap();
+    let arrive = module.function("arrive", false).unwrap().unwrap();
+    let arrived = || {
+        let out = Floats::new(api, device, &[0.0]);
+        let Arg::Handle(memory) = out.arg() else {
+            unreachable!("floats are in memory");
+        };
+        // SAFETY: the kernel takes memory of its device, which is there until it is read.
+        let memory = unsafe { Any::handle(memory) };
+        arrive
+            .call_with([memory, 3i64.into(), 32i64.into()])
+            .unwrap();
+        out.read()[0].to_bits()
+    };
+    reset.call_with([]).unwrap();
+    assert_eq!([arrived(), arrived()], [96, 192]);
+    // Arguments are not looked at.
+    reset.call_with([7i64.into()]).unwrap();
+    assert_eq!(arrived(), 96);
+
+    // Each device has a variable of its own, and a thread resets that of its current one.
+    if api.attribute(Device::cuda(1), Attribute::Exist) == Ok(AttributeValue::Int(1)) {
+        api.set_device(Device::cuda(1)).unwrap();
+        reset.call_with([]).unwrap();
+        api.set_device(device).unwrap();
+        assert_eq!(arrived(), 192);
+    }
+
+    // A module without the variable, or with another of its name, has the function; a module of another kind does not.
+    let bare = counts.replace("__tvm_global_barrier_state", "another");
+    let wide = format!("{bare}.visible .global .align 8 .u64 __tvm_global_barrier_state;\n");
+    for (name, ptx, message) in [
+        ("bare.ptx", bare.as_str(), "CUDA_ERROR_NOT_FOUND"),
+        ("wide.ptx", &wide, "8 bytes"),
+    ] {
+        let reset = loaded(name, ptx).function(prepare, false).unwrap().unwrap();
+        let error = reset.call_with([]).unwrap_err();
+        let broken = error.violation().expect("a rule is broken");
+        assert_eq!(broken.rule().id(), "DEV-59", "{error}");
+        assert!(error.to_string().contains(message), "{error}");
+    }
+    let bytes = std::fs::read(golden("cuda-0.27.payload")).unwrap();
+    let module = from_payload("cuda", Layout::V0_22, &bytes).unwrap();
+    let error = module.reset_barrier().unwrap_err();
+    assert!(
+        error.to_string().contains("CUDA_ERROR_NOT_FOUND"),
+        "{error}"
+    );
+}
+
+/// The barrier is of CUDA alone (DEV-59): other modules do not have the function.
+#[test]
+fn no_other_module_has_a_barrier() {
+    let bytes = std::fs::read(golden("opencl-0.27.payload")).unwrap();
+    let module = from_payload("opencl", Layout::V0_22, &bytes).unwrap();
+    let error = module.reset_barrier().unwrap_err();
+    let broken = error.violation().expect("a rule is broken");
+    assert_eq!(broken.rule().id(), "DEV-59", "{error}");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/payload/files/addone-0.16.cl");
+    // SAFETY: its kernel is never launched.
+    let module = unsafe { tvmspec::module::load(file) }.unwrap();
+    let found = module.function("__tvm_prepare_global_barrier", false);
+    assert!(found.unwrap().is_none());
 }
 
 /// The stand-in has room for 4,096 spaces and as many events.

@@ -234,6 +234,10 @@ impl ModuleCode for Counting {
         self.note(format!("load on {id}"));
         Ok(Arc::new(CountingOn(self.clone(), id)))
     }
+
+    fn has_barrier(&self) -> bool {
+        true
+    }
 }
 
 struct CountingOn(Counting, i32);
@@ -256,6 +260,16 @@ impl LoadedCode for CountingOn {
             "{} on {}{aside} with {bytes} bytes, {:?} blocks of {:?}",
             kernel.name, self.1, sizes.grid, sizes.block
         ));
+        Ok(())
+    }
+
+    fn reset_barrier(&self, stream: Stream) -> crate::device::Result<()> {
+        let aside = if stream == Stream::DEFAULT {
+            ""
+        } else {
+            " aside"
+        };
+        self.0.note(format!("barrier on {}{aside}", self.1));
         Ok(())
     }
 }
@@ -372,6 +386,40 @@ pub(super) fn stream_of_a_kernel() -> Outcome {
         "mul on 0",
     ];
     expect(shown.as_slice(), expected.as_slice(), "launches")
+}
+
+/// `device/barrier-is-reset-before-the-kernel` (DEV-59). Where it does not hold: blocks wait for a count that an earlier launch, or
+/// another device, reached.
+pub(super) fn barrier_of_a_kernel() -> Outcome {
+    let counting = Counting::default();
+    let module = counting.module()?;
+    let Some(mul) = module.kernel("mul") else {
+        return Failure::broken("the module does not know its kernels");
+    };
+    let device = Device::new(31, 2);
+    // SAFETY: this driver follows no handle.
+    let own = unsafe { Stream::from_handle(device, std::ptr::without_provenance_mut(64)) };
+    stream::set_current_device(device);
+    stream::set(device, own)?;
+    module.reset_barrier()?;
+    // SAFETY: this driver launches nothing.
+    unsafe { mul.call(&[KERNEL_ARGS[0], Arg::Int(1)]) }?;
+    stream::set(device, Stream::DEFAULT)?;
+    stream::set_current_device(Device::new(31, 0));
+    module.reset_barrier()?;
+    let calls = counting.take();
+    let shown: Vec<&str> = calls
+        .iter()
+        .filter_map(|call| call.split(" with").next())
+        .collect();
+    let expected = [
+        "load on 2",
+        "barrier on 2 aside",
+        "mul on 2 aside",
+        "load on 0",
+        "barrier on 0",
+    ];
+    expect(shown.as_slice(), expected.as_slice(), "calls")
 }
 
 pub(super) fn what_a_module_has() -> Outcome {

@@ -4,7 +4,7 @@ use super::Driver;
 use crate::device::error::reject;
 use crate::device::launch::{Packed, WorkSizes};
 use crate::device::module::{KernelDescription, LoadedCode, ModuleCode};
-use crate::device::{DEV_54, Result, Stream};
+use crate::device::{DEV_54, DEV_59, Result, Stream};
 use crate::rule::Kind;
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -43,6 +43,18 @@ pub(crate) trait KernelDriver: Driver {
         stream: Stream,
     ) -> Result<()>;
 
+    /// Whether the driver's modules have a barrier of all blocks (DEV-59). CUDA's alone do: no code generator of another device writes one.
+    const HAS_BARRIER: bool = false;
+
+    /// As [`LoadedCode::reset_barrier`]; called where [`KernelDriver::HAS_BARRIER`] is true.
+    fn reset_barrier(_: &Self::Opened, _: &Self::Program, _: Stream) -> Result<()> {
+        reject(
+            DEV_59,
+            Kind::Unsupported,
+            "this driver has no barrier of all blocks",
+        )
+    }
+
     /// Unloads code that nothing launches any more; before both are dropped.
     fn unload(
         _: &Self::Opened,
@@ -77,6 +89,10 @@ impl<D: KernelDriver> ModuleCode for BackendCode<D> {
             program,
         }))
     }
+
+    fn has_barrier(&self) -> bool {
+        D::HAS_BARRIER
+    }
 }
 
 /// A module on one device, which [`LoadedCode::launch`] starts kernels of.
@@ -101,6 +117,10 @@ impl<D: KernelDriver> LoadedCode for CodeOnDevice<D> {
         let kernel = self.kernel(on, info)?;
         // SAFETY: as for this function.
         unsafe { D::launch((self.id, on), &kernel, info, args, sizes, stream) }
+    }
+
+    fn reset_barrier(&self, stream: Stream) -> Result<()> {
+        D::reset_barrier(D::backend().enter(self.id)?, &self.program, stream)
     }
 }
 

@@ -6,9 +6,10 @@ use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
 use crate::device::error::{absent, driver_error, reject};
 use crate::device::launch::{Packed, WorkSizes};
 use crate::device::module::KernelDescription;
-use crate::device::{DEV_47, DEV_54, Result, Stream};
+use crate::device::{DEV_47, DEV_54, DEV_59, Result, Stream};
 use crate::rule::Kind;
 use cudarc::driver::{result, sys};
+use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A module on one device.
@@ -31,6 +32,9 @@ pub(crate) struct CudaFunction {
 unsafe impl Send for CudaFunction {}
 // SAFETY: functions of the driver may be used from any thread.
 unsafe impl Sync for CudaFunction {}
+
+/// Where a kernel counts the blocks that arrived at its barrier (DEV-59).
+const BARRIER_STATE: &CStr = c"__tvm_global_barrier_state";
 
 /// Dynamic shared memory that every kernel may use without an attribute.
 const FREE_SHARED: usize = 48 << 10;
@@ -113,6 +117,33 @@ impl KernelDriver for Cuda {
             )
         };
         launched.map_err(|failure| Cuda::failure(call(), failure))
+    }
+
+    const HAS_BARRIER: bool = true;
+
+    fn reset_barrier(_: &CudaDevice, program: &CudaModule, stream: Stream) -> Result<()> {
+        // SAFETY: the module is unloaded after the last call (`KernelDriver::unload`).
+        let found = unsafe { result::module::get_global(program.0, BARRIER_STATE.into()) };
+        let call = format!("cuModuleGetGlobal {}", BARRIER_STATE.to_string_lossy());
+        let address = match found {
+            Ok((address, 4)) => address,
+            Ok((_, bytes)) => {
+                let message = format!("{call}: the variable has {bytes} bytes, not 4");
+                return reject(DEV_59, Kind::Missing, message);
+            }
+            Err(failure) if failure.0 == sys::CUresult::CUDA_ERROR_NOT_FOUND => {
+                let (_, name) = Cuda::explain(failure);
+                let message = format!("CUDAError: {call} failed with error: {name}");
+                return reject(DEV_59, Kind::Missing, message);
+            }
+            Err(failure) => return Err(Cuda::failure(call, failure)),
+        };
+        // DEV-59: upstream writes on the default stream of the driver, which its own streams wait for. Those of this crate do not (see
+        // `create_stream`), so the write goes in front of the launch that follows it on its stream.
+        // SAFETY: the address is that of a variable of 4 bytes in a module that is loaded, and the stream is one of CUDA that is not freed:
+        // `stream::set` lets no other become this thread's.
+        let queued = unsafe { sys::cuMemsetD32Async(address, 0, 1, stream.handle().cast()) };
+        Cuda::checked("cuMemsetD32Async", queued.result())
     }
 
     fn unload(
