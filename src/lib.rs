@@ -41,6 +41,7 @@
 //! | `target` | targets and code generators, also for wasm; with `runtime` for C: `tvmspec_target_read`, `tvmspec_export` | 17 |
 //! | `runtime` | values, functions, modules, the processor as a device; both C interfaces; 64-bit machines only | 25 |
 //! | `frontend` | the builtins that a frontend such as `tvm_ffi`'s calls | 25 |
+//! | `extensions` | types of extensions, which 0.2 to 0.6 have: `value::register_extension`, `TVMExtTypeFree` | 25 |
 //! | `graph`, `vm` | what runs models: the graph executor, the Relax VM | 25 |
 //! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is looked for when the program runs | 37 |
 //! | `tls` | a tunnel around that protocol, between two ends of this crate | 35 |
@@ -169,6 +170,8 @@ fn install() {
         graph::module::provide,
         #[cfg(feature = "vm")]
         vm::provide,
+        #[cfg(feature = "target")]
+        target::provide,
     ];
     if INSTALLING.get() {
         return;

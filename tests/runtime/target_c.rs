@@ -43,6 +43,56 @@ fn json_of((code, text): (c_int, String)) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// TGT-74: a kind that C registers is one of those that a frontend lists, and no other name is.
+#[test]
+fn kinds_and_options_are_functions_of_the_registry() {
+    use tvmspec::function::registry;
+    use tvmspec::object::{Array, Map};
+    use tvmspec::value::cast;
+    let form = c(
+        r#"{"name": "listed", "device_type": 12, "options": [{"name": "lanes", "type": "int"}]}"#,
+    );
+    // SAFETY: a C string, no parser, and a place.
+    let registered = answer(|text| unsafe {
+        tvmspec_target_register_kind(form.as_ptr(), None, null_mut(), text)
+    });
+    assert_eq!(registered.0, 0, "{}", registered.1);
+    let list = registry::lookup("target.ListTargetKinds").unwrap();
+    let kinds: Array = cast(list.call_with([]).unwrap().view()).unwrap();
+    let kinds: Vec<String> = kinds
+        .as_slice()
+        .iter()
+        .map(|name| cast(name.view()).unwrap())
+        .collect();
+    for known in ["listed", "llvm", "cuda", "opencl"] {
+        let count = kinds.iter().filter(|name| *name == known).count();
+        assert_eq!(count, 1, "{known} in {kinds:?}");
+    }
+    let options = registry::lookup("target.ListTargetKindOptionsFromName").unwrap();
+    let types = |kind: &str| -> Vec<(String, String)> {
+        let types: Map = cast(options.call_with([kind.into()]).unwrap().view()).unwrap();
+        types
+            .iter()
+            .map(|(name, of)| (cast(name.view()).unwrap(), cast(of.view()).unwrap()))
+            .collect()
+    };
+    let has = |kind: &str, name: &str, of: &str| {
+        let types = types(kind);
+        assert!(
+            types.contains(&(name.into(), of.into())),
+            "{kind}: {types:?}"
+        );
+    };
+    has("listed", "lanes", "int");
+    has("listed", "libs", "Array<str>");
+    has("llvm", "host", "target.Target");
+    let unknown = options.call_with(["no such kind".into()]).unwrap_err();
+    assert_eq!(
+        unknown.violation().map(|broken| broken.rule().id()),
+        Some("TGT-74")
+    );
+}
+
 /// A parser that adds a model where none is stated, and rejects lanes of 3.
 unsafe extern "C" fn parse(
     context: *mut c_void,

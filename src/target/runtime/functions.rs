@@ -1,0 +1,61 @@
+//! The functions of the registry that frontends read kinds by (TGT-74), in the newest release. There with the feature `target`.
+
+use super::registered_targets;
+use crate::function::{Function, Result, registry};
+use crate::object::{Array, Map};
+use crate::release::Release;
+use crate::rule::Kind;
+use crate::target::{OptionType, TGT_74, TargetKind};
+use crate::value::Any;
+
+/// Registers them where no compiler has: a C++ library in the same process has its own.
+pub(crate) fn provide() {
+    registry::provide("target.ListTargetKinds", Function::named(None, list_kinds));
+    registry::provide(
+        "target.ListTargetKindOptionsFromName",
+        Function::named(None, list_options),
+    );
+}
+
+/// The kinds of the release that every build has, and those of the process.
+fn kinds() -> Vec<TargetKind> {
+    let mut kinds = registered_targets(Release::LAST, false).kinds();
+    kinds.retain(|kind| kind.built_with.is_none());
+    kinds
+}
+
+fn list_kinds() -> Array {
+    let names: Vec<Any> = kinds()
+        .into_iter()
+        .map(|kind| kind.name.as_str().into())
+        .collect();
+    Array::new(names)
+}
+
+/// # Errors
+///
+/// TGT-74, missing, for a name that is no kind.
+fn list_options(name: String) -> Result<Map> {
+    let found = kinds().into_iter().find(|kind| kind.name == name);
+    let Some(kind) = found else {
+        let message = format!("`{name}` is no kind of targets");
+        return Err(TGT_74.rejected(Kind::Missing, message).into());
+    };
+    let types = kind.options.iter().map(|option| {
+        let of = type_name(&option.option_type);
+        (option.name.as_str().into(), of.as_str().into())
+    });
+    Map::from_pairs(types.collect())
+}
+
+/// The name of a type as 0.24 and later write it: a bool is a type of its own since, and text is `str`.
+fn type_name(of: &OptionType) -> String {
+    match of {
+        OptionType::Int => "int".into(),
+        OptionType::Bool => "bool".into(),
+        OptionType::Str => "str".into(),
+        OptionType::Target => "target.Target".into(),
+        OptionType::List(inner) => format!("Array<{}>", type_name(inner)),
+        OptionType::Map => "Map<str, Any>".into(),
+    }
+}
