@@ -122,6 +122,7 @@ pub(crate) mod value {
     pub(crate) mod custom;
     mod described;
     pub(in crate::conformance) mod driver;
+    mod extension;
     pub(crate) mod ops;
 }
 

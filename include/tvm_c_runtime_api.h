@@ -131,6 +131,9 @@ TVM_DLL int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out);
 TVM_DLL int TVMFuncListGlobalNames(int* out_size, const char*** out_array);
 TVM_DLL int TVMFuncRemoveGlobal(const char* name);
 
+/* Destroys a result whose type code, 16 to 127, is that of an extension: 0.2 to 0.6, where C++ registers types with TVM_REGISTER_EXT_TYPE. */
+TVM_DLL int TVMExtTypeFree(void* handle, int type_code);
+
 /* ---- arrays ---- */
 
 /* The contents of a new array are not defined. */

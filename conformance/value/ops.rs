@@ -1,6 +1,6 @@
 //! Operations of the chapter value: cells, conversions, reference counts, types, texts, the old value model.
 
-use super::{convert, driver};
+use super::{convert, driver, extension};
 use crate::conformance::object::ops::tensor_or_plain;
 use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::function::Function;
@@ -62,13 +62,18 @@ pub(crate) const OPS: &[Op] = &[
         help: "value (or {code}: what that code is called), release, back (bool: what the argument is read as): the type code under which a value is passed up to 0.20",
         run: Handler::Here(to_legacy),
     },
+    Op {
+        name: "value.extension",
+        help: "value {code, registered: whether a type of extensions has the code, use: argument, own, result or free}: how often a value of it is copied and destroyed, and whether the caller is returned one",
+        run: Handler::Here(extension::run),
+    },
 ];
 
 fn answer(value: Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, Findings::default()))
 }
 
-fn value_of(args: &Value) -> Result<&Value, OpError> {
+pub(super) fn value_of(args: &Value) -> Result<&Value, OpError> {
     args.get("value")
         .ok_or_else(|| OpError::Unsupported("the request has no value".into()))
 }

@@ -13,7 +13,21 @@ macro_rules! exports {
         $(use super::$module $(:: $inner)? ::{$($name),*};)*
 
         /// Every function, in the order of the rooms that they are in.
-        static ALL: &[Export] = &[$($(Export::new(stringify!($name), $name as *const c_void)),*),*];
+        static ALL: &[Export] = &[
+            $($(Export::new(stringify!($name), $name as *const c_void)),*),*,
+            #[cfg(feature = "extensions")]
+            Export::new("TVMExtTypeFree", super::legacy::TVMExtTypeFree as *const c_void),
+            #[cfg(feature = "extensions")]
+            Export::new(
+                "_ZN3tvm7runtime13ExtTypeVTable16RegisterInternalEiRKS1_",
+                super::legacy::extension::register_extension_table as *const c_void,
+            ),
+            #[cfg(feature = "extensions")]
+            Export::new(
+                "_ZN3tvm7runtime13ExtTypeVTable3GetEi",
+                super::legacy::extension::extension_table as *const c_void,
+            ),
+        ];
     };
 }
 

@@ -12,7 +12,7 @@
 //! | `format/kind_table` | [`TargetKind`], and the tables of all releases, which `golden/target/make.py` writes | TGT-15 |
 //! | `format/answers` | what a device answers: options, and whole targets | TGT-58, TGT-59 |
 //! | `generate` | [`Generators`]: a module and a target to code | TGT-80 .. TGT-90 |
-//! | `runtime/functions` | what frontends find in the registry; feature `target` | TGT-74 |
+//! | `runtime/functions` | what frontends find in the registry | TGT-74 |
 //! | `runtime/machine` | the machine that this runs on, its devices asked | TGT-50, TGT-52, TGT-58, TGT-59 |
 //! | `runtime/registered` | kinds and tags of this process, from any front | TGT-15, TGT-71 |
 //! | `runtime/scope` | the target of a thread | TGT-72, TGT-73 |
@@ -85,7 +85,7 @@ pub use format::{
 };
 pub use generate::{GeneratedCode, Generator, Generators, KernelInfo, LoweredModule};
 pub use rules::*;
-#[cfg(feature = "target")]
+#[cfg(feature = "runtime")]
 pub(crate) use runtime::functions::provide;
 #[cfg(feature = "runtime")]
 pub use runtime::{

@@ -229,7 +229,7 @@ impl<'a> AnyView<'a> {
     }
 
     /// An owned copy (VAL-09): C strings and byte arrays become owned strings and bytes, the object of an r-value reference
-    /// is moved out of its slot, everything else is copied or counted.
+    /// is moved out of its slot, the value of an extension is cloned by its type (VAL-22), everything else is copied or counted.
     #[inline]
     pub fn to_any(self) -> Any {
         if self.0.type_index >= index::OBJECT_BEGIN {
@@ -237,8 +237,8 @@ impl<'a> AnyView<'a> {
             unsafe { inc_ref(self.0.ptr().cast::<Header>()) }
             return Any(self.0);
         }
-        // Most tags are below those that VAL-09 converts: a call less for them.
-        match self.0.type_index < index::RAW_STR {
+        // Most tags are below those that VAL-09 converts: a call less for them. Those of extensions are below zero.
+        match (index::NONE..index::RAW_STR).contains(&self.0.type_index) {
             true => Any(self.0),
             false => self.owned(),
         }
@@ -267,6 +267,9 @@ impl<'a> AnyView<'a> {
                 let object = object.and_then(|object| unsafe { ObjectRef::from_nullable(object) });
                 object.into()
             }
+            // VAL-22: an argument of an extension is its caller's, so that an owned value is a copy.
+            #[cfg(feature = "extensions")]
+            ..index::NONE => super::extension::owned_copy(self),
             _ => Any(self.0),
         }
     }

@@ -105,7 +105,7 @@ pub fn code_name(code: i32, release: Release) -> String {
 /// # Errors
 ///
 /// VAL-19: unsupported for codes 8, 9, 10, 13 and 14, which point into the old object world; unknown-kind for any other that is
-/// not in the table.
+/// not in the table and of no extension (VAL-22).
 ///
 /// # Safety
 /// `value` is what `code` says, and what it points to lives for `'a`.
@@ -150,6 +150,11 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
             ));
         }
         other => {
+            // SAFETY: null or a handle of the extension's type that lives for `'a`, by this contract.
+            #[cfg(feature = "extensions")]
+            if let Some(extension) = unsafe { super::extension::argument(other, pointer()) } {
+                return Ok(extension);
+            }
             return Err(
                 VAL_19.rejected(Kind::UnknownKind, format!("no value has type code {other}"))
             );
@@ -226,6 +231,11 @@ pub(crate) fn argument_of(
             (TVMValue { v_handle }, code::BYTES)
         }
         other => {
+            // VAL-22: the callee borrows the handle, under the code of its type.
+            #[cfg(feature = "extensions")]
+            if let Some((v_handle, code)) = super::extension::borrowed(view) {
+                return Ok((TVMValue { v_handle }, code));
+            }
             return Err(VAL_19.rejected(
                 Kind::Unsupported,
                 format!(

@@ -1,6 +1,6 @@
 //! `Target.from_device` of a real release beside ours (TGT-59): its own devices, answers that stand in for those of devices that it has not, and
 //! the OpenCL device of this machine.
-#![cfg(feature = "runtime")]
+#![cfg(all(feature = "runtime", feature = "target"))]
 
 #[path = "../support/python.rs"]
 mod python;
@@ -101,7 +101,6 @@ fn the_wheel_detects_the_same_targets() {
         });
         hold(ours, theirs, &format!("{name} with {}", theirs["answers"]));
     }
-    #[cfg(feature = "target")]
     kinds_are_listed(&seen["kinds"]);
     println!(
         "{release}: {} devices, {} answering",
@@ -111,7 +110,6 @@ fn the_wheel_detects_the_same_targets() {
 }
 
 /// TGT-74: the functions of the registry return the kinds and the types of their options that the release returns.
-#[cfg(feature = "target")]
 fn kinds_are_listed(theirs: &Value) {
     use std::collections::BTreeMap;
     use tvmspec::function::registry;

@@ -77,7 +77,14 @@ pub(crate) fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int)> {
             Ok((TVMValue { v_str: text.cast() }, code::STR))
         }
         index::TENSOR | index::STR | index::BYTES => argument_of(view, SPOKEN).map_err(Error::from),
-        other if other >= index::OBJECT_BEGIN => handle(code::OBJECT),
+        other if other >= index::OBJECT_BEGIN => {
+            // VAL-22: the callee borrows the handle, under the code of its type.
+            #[cfg(feature = "extensions")]
+            if let Some((v_handle, code)) = crate::value::extension::borrowed(view) {
+                return Ok((TVMValue { v_handle }, code));
+            }
+            handle(code::OBJECT)
+        }
         _ => argument_of(view, SPOKEN).map_err(Error::from),
     }
 }

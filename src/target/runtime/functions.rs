@@ -1,4 +1,4 @@
-//! The functions of the registry that frontends read kinds by (TGT-74), in the newest release. There with the feature `target`.
+//! The functions of the registry that frontends read kinds by (TGT-74), in the newest release.
 
 use super::registered_targets;
 use crate::function::{Function, Result, registry};

@@ -1,6 +1,5 @@
 //! The runtime half: devices that are asked, and the targets of threads. It uses the format half, and never the other way round.
 
-#[cfg(feature = "target")]
 pub(crate) mod functions;
 mod machine;
 mod registered;

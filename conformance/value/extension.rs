@@ -1,0 +1,101 @@
+//! `value.extension`: values of a type of extensions that counts its copies and its ends (VAL-22).
+
+use crate::conformance::op::{Answer, OpError};
+use crate::function::{Error, ErrorKind, Function, legacy as calls};
+use crate::rule::Findings;
+use crate::value::legacy::TVMValue;
+use crate::value::{Any, AnyView, extension};
+use serde_json::{Value, json};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// What happened to the copies of one value.
+#[derive(Default)]
+struct ExtensionCounts {
+    clones: AtomicI64,
+    destroyed: AtomicI64,
+}
+
+/// A handle is a box of this.
+type CountedHandle = Arc<ExtensionCounts>;
+
+unsafe extern "C-unwind" fn clone_counted(handle: *mut c_void) -> *mut c_void {
+    // SAFETY: a live handle of this type, by the contract of its registration.
+    let counts = unsafe { &*handle.cast::<CountedHandle>() };
+    counts.clones.fetch_add(1, Ordering::Relaxed);
+    Box::into_raw(Box::new(Arc::clone(counts))).cast()
+}
+
+unsafe extern "C-unwind" fn destroy_counted(handle: *mut c_void) {
+    // SAFETY: a handle of this type, destroyed once, by the contract of its registration.
+    let counts = unsafe { Box::from_raw(handle.cast::<CountedHandle>()) };
+    counts.destroyed.fetch_add(1, Ordering::Relaxed);
+}
+
+/// What becomes of a value under `code` that a caller passes, returns or ends.
+pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
+    let value = super::ops::value_of(args)?;
+    let unsupported = || OpError::Unsupported("the value is of no form".into());
+    let number = value.get("code").and_then(Value::as_i64);
+    let code = number.and_then(|code| i32::try_from(code).ok());
+    let code = code.ok_or_else(unsupported)?;
+    if value.get("registered").and_then(Value::as_bool) == Some(true) {
+        // SAFETY: handles under this code are made here alone, for these functions.
+        unsafe { extension::register_pair(code, clone_counted, destroy_counted) }?;
+    }
+    let counts = CountedHandle::default();
+    let handle: *mut c_void = Box::into_raw(Box::new(Arc::clone(&counts))).cast();
+    let what = value.get("use").and_then(Value::as_str);
+    let outcome = match what {
+        Some("argument") => called(code, handle, |_| Ok(Any::none())),
+        Some("own") => called(code, handle, |args| {
+            let owned: Vec<Any> = args.iter().map(|arg| arg.to_any()).collect();
+            drop(owned);
+            Ok(Any::none())
+        }),
+        Some("result") => called(code, handle, |args| {
+            Ok(args.first().map(|arg| arg.to_any()).unwrap_or_default())
+        }),
+        Some("free") => extension::pair(code).map_err(Error::from).map(|pair| {
+            // SAFETY: a handle of the pair, which is ended once: nothing below uses it after this.
+            unsafe { (pair.destroy)(handle) };
+            ptr::null_mut()
+        }),
+        _ => Err(Error::new(ErrorKind::Value, "the value is of no form")),
+    };
+    let counted = |count: &AtomicI64| count.load(Ordering::Relaxed);
+    let (clones, destroyed) = (counted(&counts.clones), counted(&counts.destroyed));
+    if what != Some("free") || outcome.is_err() {
+        // SAFETY: the handle above, which only a `free` that succeeds ends.
+        drop(unsafe { Box::from_raw(handle.cast::<CountedHandle>()) });
+    }
+    let result = outcome?;
+    // A result is no handle of the caller's already, unless the rule is broken.
+    let same = result == handle;
+    if !result.is_null() && !same {
+        // SAFETY: the handle that a call returned, which is the caller's.
+        drop(unsafe { Box::from_raw(result.cast::<CountedHandle>()) });
+    }
+    let members =
+        json!({"clones": clones, "destroyed": destroyed, "returned": !result.is_null() && !same});
+    Ok(Answer::new(members, Findings::default()))
+}
+
+/// Calls a function of `body` with the handle as C does: the handle that is returned, or null.
+fn called(
+    code: i32,
+    handle: *mut c_void,
+    body: impl Fn(&[AnyView<'_>]) -> crate::function::Result + Send + Sync + 'static,
+) -> Result<*mut c_void, Error> {
+    let value = TVMValue { v_handle: handle };
+    // SAFETY: one value and one code; the handle is of this code and lives until the call returns.
+    let args = unsafe { calls::views(&value, &code, 1) }?;
+    let (result, of) = calls::call(&Function::from_packed(body), &args)?;
+    Ok(match of == code {
+        // SAFETY: a code of extensions has a handle.
+        true => unsafe { result.v_handle },
+        false => ptr::null_mut(),
+    })
+}

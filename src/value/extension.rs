@@ -1,0 +1,350 @@
+//! Values of extensions (VAL-22): a handle that a framework made, under a type code of its own.
+//!
+//! | form | where | who destroys the handle |
+//! |---|---|---|
+//! | handle and code | the C interface of 0.2 to 0.20 | the caller that a function returned it to, with `TVMExtTypeFree` |
+//! | cell with the negated code as tag | [`AnyView`] | nothing: it is an argument, and the caller keeps it |
+//! | [`Extension`] | [`Any`] | its last reference |
+//!
+//! ```
+//! use tvmspec::value::{Extension, cast, register_extension};
+//!
+//! #[derive(Clone)]
+//! struct Layout(&'static str);
+//!
+//! register_extension::<Layout>(65)?;
+//! let value = tvmspec::value::Any::from(Extension::new(Layout("NCHW"))?);
+//! let extension: Extension = cast(value.view())?;
+//! assert_eq!(extension.code(), 65);
+//! assert_eq!(extension.get::<Layout>().map(|layout| layout.0), Some("NCHW"));
+//! # Ok::<(), tvmspec::rule::Violation>(())
+//! ```
+
+use super::header::{Header, Ref};
+use super::{Any, AnyPayload, AnyView, Argument, Object, RawAny, Schema, VAL_22, index, types};
+use crate::rule::{Kind, Rule, Violation};
+use std::any::TypeId;
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
+
+/// The codes of extensions. 15 begins their range up to 0.17, and no release looks for a pair under it.
+const CODES: Range<i32> = 16..128;
+
+/// Destroys a handle.
+pub(crate) type ExtensionDestroy = unsafe extern "C-unwind" fn(handle: *mut c_void);
+
+/// Returns a new handle, of a copy.
+pub(crate) type ExtensionClone = unsafe extern "C-unwind" fn(handle: *mut c_void) -> *mut c_void;
+
+/// The functions of a type of extensions, in the order of upstream's `ExtTypeVTable`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct ExtensionPair {
+    /// Destroys a handle of the type.
+    pub(crate) destroy: ExtensionDestroy,
+    /// Copies what a handle of the type is of.
+    pub(crate) clone: ExtensionClone,
+    /// The Rust type that handles are boxes of.
+    of: Option<TypeId>,
+}
+
+/// The pairs by their codes, less 16. They live for ever, since C++ keeps their addresses.
+static PAIRS: RwLock<[Option<&'static ExtensionPair>; 112]> = RwLock::new([None; 112]);
+
+fn pairs() -> RwLockReadGuard<'static, [Option<&'static ExtensionPair>; 112]> {
+    PAIRS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes `T` the type of extensions under `code`, 16 to 127 (VAL-22): values of C with this code are handles of boxes of `T`.
+///
+/// # Errors
+///
+/// VAL-22: missing for a code outside of the range, duplicate for one that has another pair, and for a type with another code. The
+/// same registration again is none.
+pub fn register_extension<T: Clone + Send + Sync + 'static>(code: i32) -> Result<(), Violation> {
+    let at = place(code)?;
+    let own = Some(TypeId::of::<T>());
+    let mut pairs = PAIRS.write().unwrap_or_else(PoisonError::into_inner);
+    let taken = pairs
+        .iter()
+        .position(|pair| pair.is_some_and(|pair| pair.of == own));
+    match (taken, &pairs[at]) {
+        (Some(taken), _) if taken == at => return Ok(()),
+        (None, None) => {}
+        _ => {
+            let name = std::any::type_name::<T>();
+            let message =
+                format!("`{name}` has another code than {code}, or the code another type");
+            return Err(VAL_22.rejected(Kind::Duplicate, message));
+        }
+    }
+    pairs[at] = Some(Box::leak(Box::new(ExtensionPair {
+        destroy: destroy_boxed::<T>,
+        clone: clone_boxed::<T>,
+        of: own,
+    })));
+    Ok(())
+}
+
+/// Registers the functions of C under `code`, in place of a pair that is there, as upstream. Returns the pair, which lives for ever.
+///
+/// # Errors
+///
+/// VAL-22, missing, for a code outside of the range.
+///
+/// # Safety
+///
+/// Both may be called with each handle that is passed under this code, from any thread; handles of an earlier pair are not used any more.
+pub(crate) unsafe fn register_pair(
+    code: i32,
+    clone: ExtensionClone,
+    destroy: ExtensionDestroy,
+) -> Result<&'static ExtensionPair, Violation> {
+    let at = place(code)?;
+    let pair: &'static ExtensionPair = Box::leak(Box::new(ExtensionPair {
+        destroy,
+        clone,
+        of: None,
+    }));
+    PAIRS.write().unwrap_or_else(PoisonError::into_inner)[at] = Some(pair);
+    Ok(pair)
+}
+
+/// The pair of `code`.
+///
+/// # Errors
+///
+/// VAL-22, missing, where there is none.
+pub(crate) fn pair(code: i32) -> Result<&'static ExtensionPair, Violation> {
+    let found = pairs()[place(code)?];
+    found.ok_or_else(|| {
+        let message = format!("Extension type not registered: code {code}");
+        VAL_22.rejected(Kind::Missing, message)
+    })
+}
+
+/// Where the pair of `code` is.
+fn place(code: i32) -> Result<usize, Violation> {
+    let at = code.checked_sub(CODES.start).map(usize::try_from);
+    match at {
+        Some(Ok(at)) if CODES.contains(&code) => Ok(at),
+        _ => {
+            let message = format!("type code {code} is none of extensions, 16 to 127");
+            Err(VAL_22.rejected(Kind::Missing, message))
+        }
+    }
+}
+
+/// An owned value of an extension: a counted object, whose last reference destroys the handle.
+#[derive(Clone)]
+pub struct Extension(Ref<ExtensionObj>);
+
+#[repr(C)]
+struct ExtensionObj {
+    header: Header,
+    code: i32,
+    /// The functions that `code` had when the handle came: a later pair may not know it.
+    pair: &'static ExtensionPair,
+    /// Null once it was passed on.
+    handle: *mut c_void,
+}
+
+// SAFETY: a handle and its functions may be used from any thread: `register_extension` asks it of the type, `register_pair` of its caller.
+unsafe impl Send for ExtensionObj {}
+// SAFETY: as for `Send`: several threads may look at what a handle is of.
+unsafe impl Sync for ExtensionObj {}
+
+// SAFETY: `#[repr(C)]` with the header first; the index is registered for this type alone.
+unsafe impl Object for ExtensionObj {
+    fn type_index() -> i32 {
+        static INDEX: OnceLock<i32> = OnceLock::new();
+        *INDEX.get_or_init(|| {
+            types::register("tvmspec.Extension", index::OBJECT).unwrap_or(index::OBJECT)
+        })
+    }
+
+    // Nothing else makes objects that are laid out like this: `Ref::made` finds them.
+    fn matches(_: i32) -> bool {
+        false
+    }
+}
+
+impl Drop for ExtensionObj {
+    fn drop(&mut self) {
+        if !self.handle.is_null() {
+            // SAFETY: a handle of the pair (the contract of `adopt`), which this object alone owns.
+            unsafe { (self.pair.destroy)(self.handle) }
+        }
+    }
+}
+
+impl Extension {
+    /// The value of an extension that is registered from Rust.
+    ///
+    /// # Errors
+    ///
+    /// VAL-22, missing, where no code is registered for `T`.
+    pub fn new<T: Clone + Send + Sync + 'static>(value: T) -> Result<Extension, Violation> {
+        let own = Some(TypeId::of::<T>());
+        let found = pairs()
+            .iter()
+            .zip(CODES)
+            .find_map(|(pair, code)| pair.filter(|pair| pair.of == own).map(|pair| (code, pair)));
+        let Some((code, pair)) = found else {
+            let message = format!(
+                "Extension type not registered: `{}`",
+                std::any::type_name::<T>()
+            );
+            return Err(VAL_22.rejected(Kind::Missing, message));
+        };
+        let handle = Box::into_raw(Box::new(value)).cast();
+        Ok(Extension::holding(code, pair, handle))
+    }
+
+    /// Its type code, 16 to 127.
+    pub fn code(&self) -> i32 {
+        self.0.code
+    }
+
+    /// The address that C knows it by, which stays while this is.
+    pub fn handle(&self) -> *mut c_void {
+        self.0.handle
+    }
+
+    /// The value, where its code is registered for `T` from Rust.
+    pub fn get<T: 'static>(&self) -> Option<&T> {
+        let is_one = self.0.pair.of == Some(TypeId::of::<T>());
+        // SAFETY: null, or a handle of the pair of `T` (the contract of `adopt`), which is a box of it that `self` keeps.
+        is_one.then(|| unsafe { self.0.handle.cast::<T>().as_ref() })?
+    }
+
+    /// Takes over a handle that a function returned; nothing where the code has no pair.
+    ///
+    /// # Safety
+    ///
+    /// `handle` is null or one of the pair of `code`, which its caller owns.
+    pub(crate) unsafe fn adopt(code: i32, handle: *mut c_void) -> Option<Extension> {
+        let pair = pair(code).ok()?;
+        Some(Extension::holding(code, pair, handle))
+    }
+
+    /// The handle for a caller of C, which owns it then: that of this object where nothing else refers to it, or of a copy.
+    pub(crate) fn into_handle(self) -> (*mut c_void, i32) {
+        let (code, header) = (self.0.code, self.0.as_object().header());
+        // An object without another reference has a strong count of 1, and a weak count of 1 that belongs to it.
+        if header.strong_count() == 1 && header.weak_count() == 1 {
+            let object = self.0.as_ptr();
+            // SAFETY: `self` is the only reference, so nothing else reads or writes the field.
+            let handle = unsafe { &mut (*object).handle };
+            return (std::mem::replace(handle, std::ptr::null_mut()), code);
+        }
+        // SAFETY: null, or a handle of the pair that `self` keeps.
+        (unsafe { copied(self.0.pair, self.0.handle) }, code)
+    }
+
+    /// `value` as what it is an extension's, or back.
+    pub(crate) fn of(value: Any) -> Result<Extension, Any> {
+        match value.as_object().and_then(Ref::<ExtensionObj>::made) {
+            None => Err(value),
+            Some(_) => match value.into_object() {
+                // SAFETY: `made` found that the object starts with an `ExtensionObj`; its reference moves.
+                Ok(object) => Ok(Extension(unsafe { Ref::from_raw(object.into_raw()) })),
+                Err(value) => Err(value),
+            },
+        }
+    }
+
+    fn holding(code: i32, pair: &'static ExtensionPair, handle: *mut c_void) -> Extension {
+        Extension(Ref::new(ExtensionObj {
+            header: Header::new(index::OBJECT, unmade),
+            code,
+            pair,
+            handle,
+        }))
+    }
+}
+
+/// The deleter of a header that `Ref::new` writes its own over.
+unsafe extern "C-unwind" fn unmade(_: *mut Header, _: i32) {}
+
+impl From<Extension> for Any {
+    fn from(extension: Extension) -> Any {
+        extension.0.into()
+    }
+}
+
+impl Argument for Extension {
+    const RULE: Rule = VAL_22;
+
+    fn schema() -> Schema {
+        Schema::plain("tvmspec.Extension")
+    }
+
+    fn try_from_view(view: AnyView<'_>) -> Option<Extension> {
+        borrowed(&view)?;
+        Extension::of(view.to_any()).ok()
+    }
+}
+
+impl std::fmt::Debug for Extension {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "<extension {}>", self.code())
+    }
+}
+
+/// A handle that a caller of C keeps, as an argument; nothing where the code has no pair.
+///
+/// # Safety
+///
+/// `handle` is null or one of the pair of `code`, and stays for `'a`.
+pub(crate) unsafe fn argument<'a>(code: i32, handle: *mut c_void) -> Option<AnyView<'a>> {
+    pair(code).ok()?;
+    let cell = RawAny::of(-code, AnyPayload { ptr: handle });
+    // SAFETY: a tag below zero is of this module alone, and the handle is what it says for `'a`, by this contract.
+    Some(unsafe { AnyView::from_raw(cell) })
+}
+
+/// The handle and the code of an extension's value, borrowed or owned, which stays where it is.
+pub(crate) fn borrowed(view: &AnyView<'_>) -> Option<(*mut c_void, i32)> {
+    let code = view.type_index().wrapping_neg();
+    if CODES.contains(&code) {
+        return Some((view.as_raw().ptr(), code));
+    }
+    let object = Ref::<ExtensionObj>::made(view.as_object()?)?;
+    Some((object.handle, object.code))
+}
+
+/// An owned copy of an argument whose tag is below zero (VAL-22). None where there is no pair, which no argument of [`argument`] lacks.
+#[cold]
+pub(super) fn owned_copy(view: AnyView<'_>) -> Any {
+    let code = view.type_index().wrapping_neg();
+    let Ok(pair) = pair(code) else {
+        return Any::none();
+    };
+    // SAFETY: null, or a handle of the pair while the view lives (the contract of `argument`).
+    let handle = unsafe { copied(pair, view.as_raw().ptr()) };
+    Extension::holding(code, pair, handle).into()
+}
+
+/// # Safety
+///
+/// `handle` is null or a live one of `pair`.
+unsafe fn copied(pair: &ExtensionPair, handle: *mut c_void) -> *mut c_void {
+    match handle.is_null() {
+        true => handle,
+        // SAFETY: a live handle of the pair, by this contract.
+        false => unsafe { (pair.clone)(handle) },
+    }
+}
+
+unsafe extern "C-unwind" fn clone_boxed<T: Clone>(handle: *mut c_void) -> *mut c_void {
+    // SAFETY: a live handle of the pair that this is of, so a box of `T`.
+    let value = unsafe { &*handle.cast::<T>() };
+    Box::into_raw(Box::new(value.clone())).cast()
+}
+
+unsafe extern "C-unwind" fn destroy_boxed<T>(handle: *mut c_void) {
+    // SAFETY: a handle of the pair that this is of, so a box of `T`, destroyed once.
+    drop(unsafe { Box::from_raw(handle.cast::<T>()) });
+}
