@@ -1,6 +1,6 @@
 //! `tvmspec serve-session`: one session of `tvmspec serve`, in a process of its own. The socket is its stdin.
 
-use super::serve_table::write_states;
+use super::serve_table::{took, write_states};
 use super::serve_tls::ServeTlsArgs;
 use super::{CliError, Exit, output};
 use std::ffi::OsString;
@@ -176,9 +176,9 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         ..ServerOptions::new(args.directory)
     };
     let line = move |report: &str| {
-        let seconds = began.elapsed().as_secs_f64();
+        let time = took(began.elapsed());
         output::note(format_args!(
-            "session {} from {peer}: {report}, {seconds:.3} s",
+            "session {} from {peer}: {report}, {time}",
             args.number
         ));
     };

@@ -125,6 +125,18 @@ fn age(time: Duration) -> String {
     }
 }
 
+/// How long a session took, for people: of most of them, milliseconds.
+pub(super) fn took(time: Duration) -> String {
+    match time.as_millis() {
+        millis @ 0..1000 => format!("{millis} ms"),
+        1000..60_000 => {
+            let text = format!("{:.1}", time.as_secs_f64());
+            format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
+        }
+        _ => age(time),
+    }
+}
+
 /// Draws the table, where there is one, for as long as the server runs.
 pub(super) fn keep_table(place: &str, most: u32, running: &Arc<RunningSessions>) {
     if !running.log.is_live() {
@@ -204,6 +216,19 @@ mod tests {
             (7_260, "2 h 01 min"),
         ] {
             assert_eq!(age(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn times_of_sessions_have_few_digits() {
+        for (millis, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1994, "2 s"),
+            (1449, "1.4 s"),
+            (61_000, "1 min 01 s"),
+        ] {
+            assert_eq!(took(Duration::from_millis(millis)), text);
         }
     }
 

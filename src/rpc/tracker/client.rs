@@ -7,7 +7,7 @@ use crate::release::Release;
 use crate::rule::Violation;
 use crate::wire::{Cursor, Writer};
 use std::io::{self, Read as _, Write as _};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 /// How long a tracker may take for a reply that it has at once, and for its hello.
@@ -66,6 +66,8 @@ impl TrackerClient {
     }
 
     fn over(stream: TcpStream, patience: Duration) -> Result<TrackerClient> {
+        // Of a connection that was reset there is no address any more.
+        let place = stream.peer_addr().map_err(gone)?;
         stream.set_nodelay(true).map_err(gone)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(gone)?;
         let mut client = TrackerClient {
@@ -77,7 +79,7 @@ impl TrackerClient {
         // RPC-50: the number goes out alone: trackers take the first bytes that come in for it.
         client.write(&out.into_bytes())?;
         let hello = client.read(patience, &|| true, TrackerHello::read);
-        hello.map_err(|error| no_tracker(&error, &client.stream, patience))?;
+        hello.map_err(|error| no_tracker(error, place, patience))?;
         Ok(client)
     }
 
@@ -211,11 +213,9 @@ fn gone(error: io::Error) -> Error {
 }
 
 /// Why there is no hello of a tracker, and what may be there instead.
-fn no_tracker(error: &Error, stream: &TcpStream, patience: Duration) -> Error {
-    let place = stream.peer_addr().map(|address| address.to_string());
-    let place = place.unwrap_or_else(|_| "the tracker".to_owned());
+fn no_tracker(error: Error, place: SocketAddr, patience: Duration) -> Error {
     if error.violation().is_some() {
-        return error.clone();
+        return error;
     }
     let text = if error.kind() == TIMEOUT {
         let patience = seconds(patience);
