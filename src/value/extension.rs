@@ -231,9 +231,9 @@ impl Extension {
 
     /// The handle for a caller of C, which owns it then: that of this object where nothing else refers to it, or of a copy.
     pub(crate) fn into_handle(self) -> (*mut c_void, i32) {
-        let (code, header) = (self.0.code, self.0.as_object().header());
-        // An object without another reference has a strong count of 1, and a weak count of 1 that belongs to it.
-        if header.strong_count() == 1 && header.weak_count() == 1 {
+        let (code, object) = (self.0.code, self.0.as_object());
+        // Strong references share one weak one. `is_unique` looks first: it sees what threads did that dropped theirs.
+        if object.is_unique() && object.header().weak_count() == 1 {
             let object = self.0.as_ptr();
             // SAFETY: `self` is the only reference, so nothing else reads or writes the field.
             let handle = unsafe { &mut (*object).handle };

@@ -139,7 +139,9 @@ fn values_of_a_rust_type_pass_through_c() {
     let (copied, of) = call(&keeps, ptr::null_mut(), code::NULL).unwrap();
     assert_eq!((of, watched.copies()), (CODE, 5));
     // SAFETY: a code of extensions has a handle.
-    let (made, copied) = unsafe { (made.v_handle, copied.v_handle) };
+    let made = unsafe { made.v_handle };
+    // SAFETY: as above.
+    let copied = unsafe { copied.v_handle };
     assert!(copied != owned.handle());
     for handle in [made, copied] {
         // SAFETY: a handle of this code that a call returned.
