@@ -85,6 +85,7 @@ pub(crate) mod rpc {
     pub(in crate::conformance) mod functions;
     pub(crate) mod ops;
     mod pipe;
+    mod relay;
     pub(in crate::conformance) mod session;
 }
 

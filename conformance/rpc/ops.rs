@@ -40,6 +40,11 @@ pub(crate) const OPS: &[Op] = &[
         help: "`value`: what a client does, one thing after the other; `answers`: of the server, `release`: of the server; `stated`: of the client; `key`, `seconds`, `greeting`; returns what came of each, and what the client wrote",
         run: Handler::Here(super::client::client),
     },
+    Op {
+        name: "rpc.relay",
+        help: "`of`: tracker or proxy; `value`: what its peers do, one thing after the other; `wait`: seconds that a peer of a proxy waits; returns what each step reads",
+        run: Handler::Here(super::relay::run),
+    },
 ];
 
 /// The fields of a message, as far as it can be read.

@@ -6,7 +6,7 @@
 #   0.27   the tests of 0.26.0, the newest tag that has them, with the Python of TVMSPEC_PYTHON
 #   0.16   the tests of 0.16.0 with the Python of TVMSPEC_PYTHON_0_16
 #   judge  the suite against a server of ours, of 0.27, of 0.16 and of 0.8 (TVMSPEC_PYTHON_0_8), and against three of 0.27 behind
-#          TVM's own tracker, one of which is killed in the middle
+#          TVM's own tracker, one of which is killed in the middle; and TVM's tracker and proxy by the cases of `rpc.relay`
 #
 # All without an argument. TVMSPEC_TVM names a clone of apache/tvm, for the tests at their tags. TVMSPEC_OWN is the program tvmspec; it is
 # built otherwise. What is missing is named, and its part is skipped. Outcomes, logs and what the servers report stay in FOLDER.
@@ -97,6 +97,10 @@ judge() {
     ) &
     checked "farm" "rpc-tracker:$tracker/board@0.27" --jobs 3
     wait $! || true
+    # A tracker or a proxy for each case, in a process that imports TVM.
+    "$own" check --case 'rpc/relay/*' --timeout 60 --impl "exec:$python $here/conformance/testee/python/rpc_relay.py" \
+        --known "$here/conformance/known/apache-tvm-relay-0.27.toml" >"$work/judge-relay.log" || true
+    echo "tracker and proxy: $(tail -n 1 "$work/judge-relay.log")"
 }
 for release in "$@"; do
     case $release in

@@ -114,6 +114,11 @@ mod tests {
                 text.split_once('(')?.0.rsplit(' ').next()
             });
             names.extend(heads.map(str::to_owned));
+            // Those of C++ are exported by another name than that of the function; tvm-ffi's are for programs that link to it.
+            let named = text.split("#[unsafe(export_name = \"").skip(1);
+            let named = named.filter_map(|text| Some(text.split_once('"')?.0));
+            let named = named.filter(|name| name.starts_with("_ZN3tvm7runtime"));
+            names.extend(named.map(str::to_owned));
         }
     }
 

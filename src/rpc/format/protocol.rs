@@ -88,7 +88,7 @@ pub enum Progress<T> {
 impl<T> Progress<T> {
     /// The same with another value, made of the message.
     #[cfg(feature = "runtime")]
-    pub(in crate::rpc) fn map<U>(self, make: impl FnOnce(T) -> U) -> Progress<U> {
+    pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> Progress<U> {
         match self {
             Progress::Whole(value) => Progress::Whole(make(value)),
             Progress::Short(more) => Progress::Short(more),

@@ -1,0 +1,232 @@
+"""The tracker and the proxy of an installed TVM, put to the cases of `rpc.relay`:
+
+    tvmspec check --case 'rpc/relay/*' --impl "exec:python conformance/testee/python/rpc_relay.py"
+
+Each case gets a tracker or a proxy of its own. The pages of a proxy need tornado.
+"""
+
+import base64
+import json
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+PATIENCE = 3.0
+
+SERVE = """
+import logging, os, sys
+from tvm.rpc import {module}
+logging.disable(logging.CRITICAL)
+{start}
+print(server.port, flush=True)
+sys.stdin.read()
+os._exit(0)
+"""
+STARTS = {
+    "tracker": ("tracker", 'server = tracker.Tracker(host="127.0.0.1", port=PORT, port_end=PORT + 50, silent=True)'),
+    "proxy": ("proxy", 'server = proxy.Proxy(host="127.0.0.1", port=PORT, port_end=PORT + 50, web_port=WEB, timeout_client=WAIT, timeout_server=WAIT)'),
+}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Between:
+    def __init__(self, args):
+        module, start = STARTS[args["of"]]
+        self.web = free_port()
+        start = start.replace("PORT", str(free_port())).replace("WEB", str(self.web)).replace("WAIT", str(args.get("wait", 600)))
+        code = SERVE.format(module=module, start=start)
+        self.process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.port = int(self.process.stdout.readline())
+        self.peers = {}
+
+    def end(self):
+        for peer in self.peers.values():
+            peer.close()
+        self.process.kill()
+        self.process.wait()
+
+
+class Peer:
+    def __init__(self, port):
+        for turn in range(60):
+            try:
+                self.socket = socket.create_connection(("127.0.0.1", port))
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.05)
+        self.socket.settimeout(PATIENCE)
+        self.input, self.ended = b"", False
+
+    def close(self):
+        self.socket.close()
+
+    def write(self, data):
+        try:
+            self.socket.sendall(data)
+        except OSError:
+            pass
+
+    def more(self):
+        try:
+            piece = self.socket.recv(4096)
+        except ConnectionError:
+            piece = b""
+        self.ended = not piece
+        self.input += piece
+
+    def take(self, count):
+        while len(self.input) < count and not self.ended:
+            self.more()
+        taken, self.input = self.input[:count], self.input[count:]
+        return taken
+
+    def rest(self):
+        while not self.ended:
+            self.more()
+        taken, self.input = self.input, b""
+        return taken
+
+    def send(self, request):
+        text = json.dumps(request).encode()
+        self.write(struct.pack("<i", len(text)) + text)
+
+    def reply(self):
+        length = self.take(4)
+        if len(length) < 4:
+            return "end"
+        text = self.take(struct.unpack("<i", length)[0])
+        return to_form(json.loads(text))
+
+    def frame(self):
+        head = self.take(2)
+        if len(head) < 2:
+            return "end"
+        length = head[1] & 127
+        if length == 126:
+            length = struct.unpack(">H", self.take(2))[0]
+        names = {0: "more", 1: "text", 2: "binary", 8: "close", 9: "ping", 10: "pong"}
+        data = self.take(length)
+        return {"kind": names[head[0] & 15], "last": bool(head[0] & 128), "mask": None, "data": base64.b64encode(data).decode()}
+
+
+def to_request(form):
+    code = form["code"]
+    if code == "put":
+        return [3, form["key"], [form["port"], form["match"]], form["host"]]
+    if code == "request":
+        return [4, form["key"], form["user"], form["priority"]]
+    if code == "update-info":
+        peer = form["peer"]
+        return [5, {"key": peer["key"], "addr": [peer["host"], peer["port"]]}]
+    return {"ping": [1], "stop": [2, form.get("stop_key")], "summary": [6], "pending-match-keys": [7]}[code]
+
+
+def to_form(reply):
+    if reply == 0:
+        return {"code": "success"}
+    if reply == -1:
+        return {"code": "fail"}
+    if reply and reply[0] == 0 and isinstance(reply[1], dict):
+        servers = [{"key": peer["key"], "host": peer["addr"][0], "port": peer["addr"][1]} for peer in reply[1]["server_info"]]
+        return {"code": "summary", "queues": reply[1]["queue_info"], "servers": servers}
+    if reply and reply[0] == 0:
+        host, port, match = reply[1]
+        return {"code": "server", "host": host, "port": port, "match": match}
+    return {"code": "match-keys", "keys": reply}
+
+
+def step(between, form):
+    name = form["peer"]
+    if name not in between.peers:
+        between.peers[name] = Peer(between.web if form.get("web") else between.port)
+    peer = between.peers[name]
+    (what, of), = [(key, value) for key, value in form.items() if key not in ("peer", "web")]
+    if what == "close":
+        peer.close()
+    elif what == "hex":
+        peer.write(bytes.fromhex(of))
+    elif what == "key":
+        peer.write(struct.pack("<ii", 0xFF271, len(of.encode())) + of.encode())
+    elif what == "hello":
+        peer.write(struct.pack("<i", 0x2F271))
+        return peer.take(4).hex()
+    elif what == "send":
+        peer.send(to_request(of))
+    elif what == "ask":
+        peer.send(to_request(of))
+        return peer.reply()
+    elif what == "reply":
+        return peer.reply()
+    elif what == "until":
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            peer.send([6])
+            counts = peer.reply()["queues"].get(of["key"])
+            if counts and all(counts[name] == of[name] for name in ("free", "pending") if name in of):
+                return None
+            time.sleep(0.01)
+        raise TimeoutError
+    elif what == "upgrade":
+        lines = [f"GET {of['path']} HTTP/1.1", f"Host: {of['host']}", "Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Key: {of['key']}", "Sec-WebSocket-Version: 13"]
+        peer.write("\r\n".join([*lines, "", ""]).encode())
+        head = b""
+        while not head.endswith(b"\r\n\r\n") and not peer.ended:
+            head += peer.take(1)
+        lines = [line.split(": ", 1) for line in head.decode().split("\r\n")]
+        return {"accept": next(line[1] for line in lines if line[0].lower() == "sec-websocket-accept")}
+    elif what == "frame":
+        kinds = {"more": 0, "text": 1, "binary": 2, "close": 8, "ping": 9, "pong": 10}
+        data, mask = base64.b64decode(of["data"]), base64.b64decode(of["mask"])
+        head = bytes([kinds[of["kind"]] | (128 if of["last"] else 0), 128 | len(data)])
+        peer.write(head + mask + bytes(byte ^ mask[at % 4] for at, byte in enumerate(data)))
+    elif what == "read_frame":
+        return peer.frame()
+    elif what == "unframed":
+        data = b""
+        while len(data) < of:
+            frame = peer.frame()
+            if frame == "end" or frame["kind"] != "binary":
+                return frame if frame == "end" else frame["kind"]
+            data += base64.b64decode(frame["data"])
+        return data.hex()
+    elif what == "read":
+        return peer.take(of).hex()
+    elif what == "end":
+        return peer.rest().hex()
+    return None
+
+
+def relay(args):
+    between, shown = Between(args), []
+    try:
+        for form in args["value"]:
+            try:
+                shown.append(step(between, form))
+            except TimeoutError:
+                shown.append("nothing")
+                break
+    finally:
+        between.end()
+    return shown
+
+
+def main():
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["op"] == "hello":
+            answer = {"ok": {"name": "tvm.rpc", "version": "installed", "ops": ["rpc.relay"]}}
+        elif request["op"] == "rpc.relay":
+            answer = {"ok": relay(request["args"])}
+        else:
+            answer = {"unsupported": "only rpc.relay"}
+        print(json.dumps({"id": request["id"], **answer}), flush=True)
+
+
+main()
