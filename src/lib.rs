@@ -24,7 +24,7 @@
 //!
 //! * You **read or write files**: [`blob::open`] reads the library binaries of a file, in any container and all four layouts;
 //!   [`blob::StoredModule::decode`] what a module stores, [`tensor`] parameter files, [`graph`] and [`vm`] models. Every
-//!   [`rule::Violation`] names its rule, its byte and its field.
+//!   [`rule::Violation`] names its rule, its byte and its field. What each release makes of a file is in `examine` (feature `inspect`).
 //! * You **run compiled code** (feature `runtime`): `module::load`, then `Module::require`, then `Function::call_with`; or the C
 //!   interfaces of both eras in `capi`. `examples/embed.rs` is a whole program.
 //! * You **wrote a runtime, a loader or a device**: the suite judges it, from the command line (`tvmspec check`) or from your own

@@ -86,6 +86,11 @@ fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
             (false, false) => {}
         }
     }
+    if name.is_dir() {
+        return Err(CliError::new(format!(
+            "{text} is a folder: name the file of the client and that of the server, or what their names have in common"
+        )));
+    }
     if name.exists() {
         return Err(CliError::new(format!(
             "{text} is one direction of a connection: name the file of the client and that of the server"

@@ -239,6 +239,11 @@ fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
                 );
                 return Err(MOD_25.rejected(rule::Kind::Unsupported, text).into());
             }
+            // MOD-25, VAL-22: code of tvm-ffi keeps bits, and has no functions to copy what an extension's handle is of.
+            other if other < index::ANY => {
+                let text = format!("code of 0.21 cannot take a value of extension {}", -other);
+                return Err(MOD_25.rejected(rule::Kind::Unsupported, text).into());
+            }
             // SAFETY: plain values and borrowed pointers live as long as `args`.
             _ => unsafe { AnyView::from_raw(*raw) },
         });

@@ -11,7 +11,7 @@
 //! | `format/render` | [`Target::export`], [`Target::render`] | TGT-60 .. TGT-64 |
 //! | `format/kind_table` | [`TargetKind`], and the tables of all releases, which `golden/target/make.py` writes | TGT-15 |
 //! | `format/answers` | what a device answers: options, and whole targets | TGT-58, TGT-59 |
-//! | `generate` | [`Generators`]: a module and a target to code | TGT-80 .. TGT-90 |
+//! | `generate` | [`Generators`]: a module and a target to code | TGT-80 .. TGT-93 |
 //! | `runtime/functions` | what frontends find in the registry | TGT-74 |
 //! | `runtime/machine` | the machine that this runs on, its devices asked | TGT-50, TGT-52, TGT-58, TGT-59 |
 //! | `runtime/registered` | kinds and tags of this process, from any front | TGT-15, TGT-71 |

@@ -20,12 +20,13 @@
 //! # Ok::<(), tvmspec::rule::Violation>(())
 //! ```
 
-use super::header::{Header, Ref};
+use super::header::{FRESH, Header, Ref};
 use super::{Any, AnyPayload, AnyView, Argument, Object, RawAny, Schema, VAL_22, index, types};
 use crate::rule::{Kind, Rule, Violation};
 use std::any::TypeId;
 use std::ffi::c_void;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 /// The codes of extensions. 15 begins their range up to 0.17, and no release looks for a pair under it.
@@ -87,11 +88,11 @@ pub fn register_extension<T: Clone + Send + Sync + 'static>(code: i32) -> Result
     Ok(())
 }
 
-/// Registers the functions of C under `code`, in place of a pair that is there, as upstream. Returns the pair, which lives for ever.
+/// Registers the functions of C under `code`, in place of a pair of C that is there, as upstream. Returns the pair, which lives for ever.
 ///
 /// # Errors
 ///
-/// VAL-22, missing, for a code outside of the range.
+/// VAL-22: missing for a code outside of the range, duplicate for one that a Rust type has.
 ///
 /// # Safety
 ///
@@ -107,7 +108,13 @@ pub(crate) unsafe fn register_pair(
         clone,
         of: None,
     }));
-    PAIRS.write().unwrap_or_else(PoisonError::into_inner)[at] = Some(pair);
+    let mut pairs = PAIRS.write().unwrap_or_else(PoisonError::into_inner);
+    // VAL-22: values of a Rust type are boxes, which no function of C copies or ends; safe code made them.
+    if pairs[at].is_some_and(|pair| pair.of.is_some()) {
+        let message = format!("code {code} is that of a type of Rust");
+        return Err(VAL_22.rejected(Kind::Duplicate, message));
+    }
+    pairs[at] = Some(pair);
     Ok(pair)
 }
 
@@ -160,7 +167,9 @@ unsafe impl Object for ExtensionObj {
     fn type_index() -> i32 {
         static INDEX: OnceLock<i32> = OnceLock::new();
         *INDEX.get_or_init(|| {
-            types::register("tvmspec.Extension", index::OBJECT).unwrap_or(index::OBJECT)
+            // An index that other types have too would let `Ref::made` take their objects for this one.
+            types::register("tvmspec.Extension", index::OBJECT)
+                .expect("the table of types has room for one more")
         })
     }
 
@@ -232,10 +241,11 @@ impl Extension {
     /// The handle for a caller of C, which owns it then: that of this object where nothing else refers to it, or of a copy.
     pub(crate) fn into_handle(self) -> (*mut c_void, i32) {
         let (code, object) = (self.0.code, self.0.as_object());
-        // Strong references share one weak one. `is_unique` looks first: it sees what threads did that dropped theirs.
-        if object.is_unique() && object.header().weak_count() == 1 {
+        // Both counts at once: between two looks a weak reference may become a strong one. Acquire: it sees what threads did that dropped
+        // theirs.
+        if object.header().combined.load(Ordering::Acquire) == FRESH {
             let object = self.0.as_ptr();
-            // SAFETY: `self` is the only reference, so nothing else reads or writes the field.
+            // SAFETY: `self` is the only reference, strong or weak, so nothing else reads or writes the field.
             let handle = unsafe { &mut (*object).handle };
             return (std::mem::replace(handle, std::ptr::null_mut()), code);
         }
@@ -347,4 +357,39 @@ unsafe extern "C-unwind" fn clone_boxed<T: Clone>(handle: *mut c_void) -> *mut c
 unsafe extern "C-unwind" fn destroy_boxed<T>(handle: *mut c_void) {
     // SAFETY: a handle of the pair that this is of, so a box of `T`, destroyed once.
     drop(unsafe { Box::from_raw(handle.cast::<T>()) });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::header;
+
+    #[derive(Clone)]
+    struct Shared(std::sync::Arc<()>);
+
+    /// VAL-22: safe code made values of the first, which the functions of the second would take for theirs.
+    #[test]
+    fn no_pair_of_c_takes_the_code_of_a_rust_type() {
+        register_extension::<Shared>(126).unwrap();
+        // SAFETY: both are for handles of this very type.
+        let taken = unsafe { register_pair(126, clone_boxed::<Shared>, destroy_boxed::<Shared>) };
+        assert_eq!(
+            taken.err().map(|broken| broken.kind()),
+            Some(Kind::Duplicate)
+        );
+        assert!(pair(126).is_ok_and(|pair| pair.of.is_some()));
+
+        // A weak reference may become a strong one: the handle is copied while there is one.
+        let value = Shared(std::sync::Arc::default());
+        let (count, kept) = (value.clone(), Extension::new(value).unwrap());
+        let object = kept.0.as_ptr().cast::<Header>();
+        // SAFETY: an object that `kept` keeps.
+        unsafe { header::inc_weak(object) };
+        let (handle, _) = kept.into_handle();
+        // SAFETY: the handle that was returned, of a box of this type.
+        unsafe { destroy_boxed::<Shared>(handle) };
+        // SAFETY: the weak reference from above.
+        unsafe { header::dec_weak(object) };
+        assert_eq!(std::sync::Arc::strong_count(&count.0), 1);
+    }
 }

@@ -64,7 +64,7 @@ impl Header {
     }
 
     /// How many weak references there are, the one shared by all strong ones included.
-    #[cfg(any(feature = "extensions", feature = "suite"))]
+    #[cfg(feature = "suite")]
     pub(crate) fn weak_count(&self) -> u32 {
         (self.combined.load(Ordering::Relaxed) >> 32) as u32
     }

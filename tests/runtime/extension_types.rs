@@ -154,6 +154,8 @@ fn values_of_a_rust_type_pass_through_c() {
     let (null, of) = call(&returns, ptr::null_mut(), CODE).unwrap();
     // SAFETY: a code of extensions has a handle.
     assert_eq!((unsafe { null.v_handle }, of), (ptr::null_mut(), CODE));
+    // SAFETY: null.
+    assert_eq!(unsafe { TVMExtTypeFree(ptr::null_mut(), CODE) }, 0);
     // A code without a type is no argument (VAL-19), and has no end (VAL-22).
     let rejected = call(&returns, owned.handle(), CODE + 1).err().unwrap();
     assert!(rejected.contains("no value has type code 71"), "{rejected}");

@@ -36,14 +36,22 @@ def free_port():
         return probe.getsockname()[1]
 
 
+class NotHere(Exception):
+    """What keeps this installation from starting one."""
+
+
 class Between:
     def __init__(self, args):
         module, start = STARTS[args["of"]]
         self.web = free_port()
         start = start.replace("PORT", str(free_port())).replace("WEB", str(self.web)).replace("WAIT", str(args.get("wait", 600)))
         code = SERVE.format(module=module, start=start)
-        self.process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.port = int(self.process.stdout.readline())
+        self.process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        port = self.process.stdout.readline()
+        if not port:
+            lines = self.process.communicate()[1].strip().splitlines()
+            raise NotHere(lines[-1] if lines else "it ended at once")
+        self.port = int(port)
         self.peers = {}
 
     def end(self):
@@ -168,7 +176,10 @@ def step(between, form):
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             peer.send([6])
-            counts = peer.reply()["queues"].get(of["key"])
+            summary = peer.reply()
+            if "queues" not in summary:
+                return summary
+            counts = summary["queues"].get(of["key"])
             if counts and all(counts[name] == of[name] for name in ("free", "pending") if name in of):
                 return None
             time.sleep(0.01)
@@ -209,7 +220,8 @@ def relay(args):
         for form in args["value"]:
             try:
                 shown.append(step(between, form))
-            except TimeoutError:
+            # Up to Python 3.9 that of a socket is another one.
+            except (TimeoutError, socket.timeout):
                 shown.append("nothing")
                 break
     finally:
@@ -223,7 +235,10 @@ def main():
         if request["op"] == "hello":
             answer = {"ok": {"name": "tvm.rpc", "version": "installed", "ops": ["rpc.relay"]}}
         elif request["op"] == "rpc.relay":
-            answer = {"ok": relay(request["args"])}
+            try:
+                answer = {"ok": relay(request["args"])}
+            except NotHere as why:
+                answer = {"unsupported": str(why)}
         else:
             answer = {"unsupported": "only rpc.relay"}
         print(json.dumps({"id": request["id"], **answer}), flush=True)

@@ -13,13 +13,16 @@ use std::ptr;
 ///
 /// # Safety
 ///
-/// `handle` must be one of the type of `type_code`, which the caller owns.
+/// `handle` must be null or one of the type of `type_code`, which the caller owns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMExtTypeFree(handle: Handle, type_code: c_int) -> c_int {
     guard(|| {
         let pair = extension::pair(type_code).map_err(Error::from)?;
-        // SAFETY: a handle of the pair, which the caller owns, by this contract.
-        unsafe { (pair.destroy)(handle) };
+        // Null has no end, as upstream's `delete` has none for it.
+        if !handle.is_null() {
+            // SAFETY: a handle of the pair, which the caller owns, by this contract.
+            unsafe { (pair.destroy)(handle) };
+        }
         Ok(())
     })
 }
@@ -31,7 +34,8 @@ pub(crate) struct ExtensionTable {
     clone: Option<ExtensionClone>,
 }
 
-/// `ExtTypeVTable::RegisterInternal(int, ExtTypeVTable const&)`. Null, and a text for `TVMGetLastError`, where upstream throws.
+/// `ExtTypeVTable::RegisterInternal(int, ExtTypeVTable const&)`. Null, and a text for `TVMGetLastError`, where upstream throws, and for the
+/// code of a Rust type (VAL-22).
 ///
 /// # Safety
 ///

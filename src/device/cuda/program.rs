@@ -140,8 +140,8 @@ impl KernelDriver for Cuda {
         };
         // DEV-59: upstream writes on the default stream of the driver, which its own streams wait for. Those of this crate do not (see
         // `create_stream`), so the write goes in front of the launch that follows it on its stream.
-        // SAFETY: the address is that of a variable of 4 bytes in a module that is loaded, and the stream is one of CUDA that is not freed:
-        // `stream::set` lets no other become this thread's.
+        // SAFETY: the address is that of a variable of 4 bytes in a module that is loaded, and the stream is this thread's
+        // current one, which `DeviceApi::free_stream` may not be called with.
         let queued = unsafe { sys::cuMemsetD32Async(address, 0, 1, stream.handle().cast()) };
         Cuda::checked("cuMemsetD32Async", queued.result())
     }

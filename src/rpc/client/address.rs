@@ -132,20 +132,21 @@ impl RemoteAddress {
                     tracker.priority = priority.map_err(|_| wrong("no number of a priority"))?;
                 }
                 ("wait", Some(tracker)) => {
-                    tracker.wait = seconds().ok_or_else(|| wrong("no number of seconds"))?;
+                    tracker.wait =
+                        seconds().ok_or_else(|| wrong("no number of seconds above 0"))?;
                 }
                 ("release", _) => {
                     let release = value.parse::<Release>();
                     options.release = Some(release.map_err(|_| wrong("no such release"))?);
                 }
                 ("timeout", _) => {
-                    let limit = seconds().ok_or_else(|| wrong("no number of seconds"))?;
+                    let limit = seconds().ok_or_else(|| wrong("no number of seconds above 0"))?;
                     options.timeout = Some(limit);
                     // Who waits no longer for an answer waits no longer for the first one; a long time is one for what a request computes.
                     options.connect_timeout = options.connect_timeout.min(limit);
                 }
                 ("session-timeout", _) => {
-                    let limit = seconds().ok_or_else(|| wrong("no number of seconds"))?;
+                    let limit = seconds().ok_or_else(|| wrong("no number of seconds above 0"))?;
                     options.session_timeout = Some(limit.as_secs_f64());
                 }
                 ("via", _) => {

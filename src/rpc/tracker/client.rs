@@ -56,13 +56,24 @@ impl TrackerClient {
     ) -> Result<TrackerClient> {
         let patience = patience.min(PATIENCE);
         let mut last = io::Error::other("the name has no address");
+        let mut place = String::new();
         for address in address.to_socket_addrs().map_err(gone)? {
             match TcpStream::connect_timeout(&address, patience) {
                 Ok(stream) => return TrackerClient::over(stream, patience),
                 Err(error) => last = error,
             }
+            place = format!(" at {address}");
         }
-        Err(gone(last))
+        let text = match last.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                return Err(Error::new(
+                    TIMEOUT,
+                    format!("the tracker{place} took too long"),
+                ));
+            }
+            _ => format!("no connection to the tracker{place}: {last}"),
+        };
+        Err(Error::new(CLOSED, text))
     }
 
     fn over(stream: TcpStream, patience: Duration) -> Result<TrackerClient> {
