@@ -10,7 +10,7 @@
 #   releases  the Python of every release of tvm-ffi: values, containers, functions, errors, tensors
 #   orcjit    what apache-tvm-ffi-orcjit does: load an object file, import, clear
 #   tilelang  import tilelang 0.1.15
-#   brief     three files of 0.26 and IR saved with a constant: what the gate runs
+#   brief     three files of 0.26 and IR saved with a constant: what `.ci/run thorough` runs
 #
 # All but `brief` without an argument. Everything is made in FOLDER and kept there. TVMSPEC_TVM names a bare clone of apache/tvm, for
 # the tests at their tags; what needs it says `skipped, because` without. TESTS overrides the folders and files below tests/python,
