@@ -91,7 +91,9 @@ pub(crate) mod rpc {
 
 /// The chapter `target`.
 pub(crate) mod target {
+    mod kernel;
     pub(crate) mod ops;
+    mod run;
 }
 
 /// The chapter `tensor`.

@@ -74,6 +74,8 @@ pub(crate) enum OpError {
     Rejected(Violation),
     /// The implementation does not do this; says why.
     Unsupported(String),
+    /// Something is missing on this machine; says what.
+    Skipped(String),
 }
 
 impl From<Violation> for OpError {

@@ -105,6 +105,7 @@ impl From<Result<Answer, OpError>> for Reply {
             },
             Err(OpError::Rejected(broken)) => Reply::Reject(broken.into()),
             Err(OpError::Unsupported(why)) => Reply::Unsupported(why),
+            Err(OpError::Skipped(why)) => Reply::Skipped(why),
         }
     }
 }

@@ -261,7 +261,9 @@ impl LiveServer {
     fn session(&mut self, args: &Value) -> Reply {
         let script = match SessionScript::read(args) {
             Ok(script) => script,
-            Err(OpError::Unsupported(why)) => return Reply::Unsupported(why),
+            Err(OpError::Unsupported(why) | OpError::Skipped(why)) => {
+                return Reply::Unsupported(why);
+            }
             Err(OpError::Rejected(broken)) => return Reply::ProtocolError(broken.to_string()),
         };
         if script.server != ServerStart::default() {

@@ -1,5 +1,6 @@
 //! The operations of the chapter `target`.
 
+use super::run;
 use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::release::Release;
 use crate::rule::Findings;
@@ -42,6 +43,11 @@ pub(crate) const OPS: &[Op] = &[
         name: "target.generate",
         help: "`data`: the JSON graph of a lowered module; `target`: a text or an object; `release`: calls the generator of the target's kind; returns the kind of the result, its functions, how kernels are launched, whether a second call makes the same",
         run: Handler::Here(generate),
+    },
+    Op {
+        name: "target.run",
+        help: "`data`, `target`, `release`: as for target.generate; `calls`: [{`function`, `args`, `bits`}]; builds the code with the C compiler of the system, loads it; returns what each call leaves in tensors without data and returns, or its error",
+        run: Handler::Here(run::run),
     },
 ];
 
@@ -149,7 +155,7 @@ fn generate(args: &Value) -> Result<Answer, OpError> {
 }
 
 /// The target that a request names.
-fn target(args: &Value) -> Result<Target, OpError> {
+pub(super) fn target(args: &Value) -> Result<Target, OpError> {
     let targets = targets(args)?;
     Ok(match args.get("value") {
         Some(Value::String(text)) => targets.read(text)?,

@@ -101,6 +101,14 @@ impl Abi {
         }
     }
 
+    /// The symbol of a function that has another name in the text. A compiler that knows no label takes the symbol as the name.
+    pub(super) fn label(symbol: &str, name: &str, types: &str) -> String {
+        format!(
+            "#ifdef __GNUC__\nint32_t {name}({types}) __asm__(TVMSPEC_STRING(__USER_LABEL_PREFIX__) \"{symbol}\");\n\
+             #else\n#define {name} {symbol}\n#endif\n"
+        )
+    }
+
     /// The name of that function.
     pub(super) fn entry_name(self) -> &'static str {
         match self {
@@ -133,6 +141,8 @@ typedef struct {
   int64_t* strides;
   uint64_t byte_offset;
 } DLTensor;
+#define TVMSPEC_TEXT(of) #of
+#define TVMSPEC_STRING(of) TVMSPEC_TEXT(of)
 extern void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int code_hint, int bits_hint);
 extern int TVMBackendFreeWorkspace(int device_type, int device_id, void* space);
 ";

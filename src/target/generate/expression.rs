@@ -154,7 +154,7 @@ impl CWriter<'_> {
     fn function_of_two(&mut self, at: usize, name: &str) -> Result<String, Violation> {
         let a = self.operand(at, "a")?.text;
         let b = self.operand(at, "b")?.text;
-        Ok(format!("{name}({a}, {b})"))
+        Ok(format!("{}({a}, {b})", self.of_library(name)))
     }
 
     fn extreme(&mut self, at: usize, operator: &str) -> Result<String, Violation> {

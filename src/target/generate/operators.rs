@@ -200,8 +200,10 @@ impl CWriter<'_> {
                 let x = self.fraction_argument(first, *x)?.text;
                 let text = match (self.place, dtype) {
                     (CodePlace::Kernel, _) => format!("exp10({x})"),
-                    (_, ScalarType::Float(64)) => format!("pow(10.0, {x})"),
-                    _ => format!("powf(10.0f, {x})"),
+                    (_, ScalarType::Float(64)) => {
+                        format!("{}(10.0, {x})", self.of_library("pow"))
+                    }
+                    _ => format!("{}(10.0f, {x})", self.of_library("powf")),
                 };
                 self.cut(text, dtype)
             }
@@ -282,16 +284,16 @@ impl CWriter<'_> {
             (CodePlace::Kernel, _) => stem,
             _ => name,
         };
-        Ok(format!("{written}({arguments})"))
+        Ok(format!("{}({arguments})", self.of_library(written)))
     }
 
     /// The name of a function of C's library for numbers of a type.
-    fn named(&self, stem: &str, dtype: ScalarType) -> String {
-        match (self.place, dtype) {
+    fn named(&mut self, stem: &str, dtype: ScalarType) -> String {
+        self.of_library(match (self.place, dtype) {
             (CodePlace::Kernel, _) if stem == "nearbyint" => "rint".to_owned(),
             (CodePlace::Kernel, _) | (_, ScalarType::Float(64)) => stem.to_owned(),
             _ => format!("{stem}f"),
-        }
+        })
     }
 
     fn infix(

@@ -4,8 +4,8 @@ use super::TGT_84;
 use super::abi::Abi;
 use super::lowered::{LoweredFunction, LoweredModule};
 use super::registry::GeneratedCode;
-use super::scalar::ScalarType;
-use super::writer::{CName, CWriter, CodePlace};
+use super::scalar::{ScalarType, identifier};
+use super::writer::{CName, CWriter, CodePlace, is_reserved, is_word};
 use crate::payload::Payload;
 use crate::rule::{Kind, Violation};
 use crate::target::Target;
@@ -34,16 +34,36 @@ pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, 
     let abi = Abi::of(module.release());
     let mut writer = CWriter::new(&module.graph, CodePlace::Host(abi));
     let mut entry = None;
+    let mut labelled = Vec::new();
     for (symbol, function) in &module.functions {
         TGT_84.demand(Kind::Type, !function.is_kernel(&module.graph), || {
             format!("`{symbol}` is a kernel, and this is a generator of host code")
         })?;
         // The name is taken before any variable is named.
-        writer.fresh(symbol);
-        writer.function(symbol, function)?;
-        if function.int(&module.graph, "is_entry_func") == Some(1) {
-            entry = Some(symbol);
+        let labels = has_label(symbol);
+        let name = match labels {
+            true => writer.fresh(&format!("function_{symbol}")),
+            false => writer.fresh(symbol),
+        };
+        if labels && !is_label(symbol) || is_taken(symbol) {
+            return Err(writer.unsupported(function.node, &format!(" with the symbol `{symbol}`")));
         }
+        let name = if labels { &name } else { symbol };
+        let types = writer.function(symbol, name, function)?;
+        if labels {
+            labelled.push((symbol, function.node, Abi::label(symbol, name, &types)));
+        }
+        if function.int(&module.graph, "is_entry_func") == Some(1) {
+            entry = Some(name.clone());
+        }
+    }
+    // A function with the symbol of another that the text calls would be called in the place of that.
+    if let Some((symbol, node, _)) = labelled
+        .iter()
+        .find(|(symbol, ..)| writer.library.contains(*symbol))
+    {
+        let why = format!(" with the symbol `{symbol}`, which the module calls in C's library,");
+        return Err(writer.unsupported(*node, &why));
     }
     module.graph.whole()?;
     let mut source = abi.prelude();
@@ -54,12 +74,17 @@ pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, 
         source.push_str(&format!("static void* {holder} = NULL;\n"));
     }
     source.push_str(&writer.conversions());
+    for (.., label) in &labelled {
+        source.push_str(label);
+    }
     source.push_str(&writer.out);
-    if let Some(symbol) = entry {
-        source.push_str(&abi.entry(symbol));
+    // TGT-90: one that has this symbol itself is found already.
+    let entry = entry.filter(|_| !module.functions.contains_key(abi.entry_name()));
+    if let Some(name) = &entry {
+        source.push_str(&abi.entry(name));
     }
     let mut symbols: Vec<&str> = module.symbols().collect();
-    symbols.extend(entry.map(|_| abi.entry_name()));
+    symbols.extend(entry.as_ref().map(|_| abi.entry_name()));
     let payload = Payload::from_json(&json!({
         "kind": "c", "source": source, "format": "c", "function_names": symbols, "const_vars": [],
     }))?;
@@ -77,8 +102,23 @@ pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode
         TGT_84.demand(Kind::Type, function.is_kernel(&module.graph), || {
             format!("`{symbol}` is no kernel, and this is a generator of device code")
         })?;
+        // TGT-81: a kernel is found by its name in the text, which has no other for it.
+        if is_word(symbol)
+            || TYPES.contains(&format!(" {symbol};"))
+            || *symbol != identifier(symbol)
+        {
+            return Err(writer.unsupported(function.node, &format!(" with the symbol `{symbol}`")));
+        }
         writer.fresh(symbol);
-        writer.function(symbol, function)?;
+        writer.function(symbol, symbol, function)?;
+    }
+    let called = module
+        .functions
+        .iter()
+        .find(|(symbol, _)| writer.library.contains(*symbol));
+    if let Some((symbol, function)) = called {
+        let why = format!(" with the symbol `{symbol}`, which the module calls");
+        return Err(writer.unsupported(function.node, &why));
     }
     module.graph.whole()?;
     let functions: Vec<_> = module
@@ -96,21 +136,48 @@ pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode
     ))
 }
 
+/// Whether the text has another name for a function than its symbol. Up to 0.20 a symbol is what the user called the function, such as `exp`
+/// or `double`: C has words, and its headers declare functions, by names without a `_`.
+fn has_label(symbol: &str) -> bool {
+    !symbol.contains('_') || is_reserved(symbol) || symbol != identifier(symbol)
+}
+
+/// Whether an assembler takes a symbol as it is.
+fn is_label(symbol: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
+    symbol.chars().all(plain) && !symbol.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Whether a symbol is that of something else that the library has or calls: a runtime's functions, the variables that a runtime fills, and what
+/// compilers make of loops.
+fn is_taken(symbol: &str) -> bool {
+    let contexts = ["__tvm_module_ctx", "__tvm_ffi__library_ctx"];
+    let made = ["memcpy", "memmove", "memset", "memcmp"];
+    symbol.starts_with("TVM") || contexts.contains(&symbol) || made.contains(&symbol)
+}
+
 impl CWriter<'_> {
-    /// One function.
+    /// One function, by its name in the text: the types of its parameters.
     ///
     /// # Errors
     ///
     /// TGT-88, TGT-89.
-    fn function(&mut self, symbol: &str, function: &LoweredFunction) -> Result<(), Violation> {
+    fn function(
+        &mut self,
+        symbol: &str,
+        name: &str,
+        function: &LoweredFunction,
+    ) -> Result<String, Violation> {
         let mut parameters = Vec::new();
+        let mut types = Vec::new();
         for var in self.required_list(function.node, "params")? {
             let dtype = self.dtype(*var)?;
             if dtype.is_half() {
                 // A runtime packs it as a number of 64 bits, or not at all: which, no release documents.
                 return Err(self.unsupported(*var, " as a parameter of 16 bits"));
             }
-            let name = self.declare(*var);
+            let parameter = self.declare(*var);
+            types.push(dtype.c_name());
             parameters.push(match self.place {
                 CodePlace::Kernel if dtype == ScalarType::Handle => {
                     let element = self.pointed(*var)?.memory_name();
@@ -118,13 +185,13 @@ impl CWriter<'_> {
                     self.names.insert(
                         *var,
                         CName {
-                            text: name.clone(),
+                            text: parameter.clone(),
                             space,
                         },
                     );
-                    format!("{space}{element}* {name}")
+                    format!("{space}{element}* {parameter}")
                 }
-                _ => format!("{} {name}", dtype.c_name()),
+                _ => format!("{} {parameter}", dtype.c_name()),
             });
         }
         let head = match self.place {
@@ -133,7 +200,7 @@ impl CWriter<'_> {
         };
         let parameters = parameters.join(", ");
         let body = self.required(function.node, "body")?;
-        self.braces(&format!("{head} {symbol}({parameters})"), |writer| {
+        self.braces(&format!("{head} {name}({parameters})"), |writer| {
             writer.within(symbol, |writer| {
                 writer.within("body", |writer| writer.statement(body))
             })?;
@@ -142,7 +209,8 @@ impl CWriter<'_> {
                 writer.line("return 0;");
             }
             Ok(())
-        })
+        })?;
+        Ok(types.join(", "))
     }
 
     /// What is at the address that a parameter is.

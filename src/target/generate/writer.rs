@@ -59,6 +59,8 @@ pub(super) struct CWriter<'a> {
     nodes: usize,
     /// Functions that are called by name, with what holds each: found once, kept for the next call.
     pub(super) called: BTreeMap<String, String>,
+    /// Functions of C's library that the text calls.
+    pub(super) library: BTreeSet<String>,
     /// The functions for bits of fractions that the text calls.
     pub(super) converters: BTreeSet<Converter>,
     /// Whether the text calls a function that counts bits.
@@ -79,6 +81,7 @@ impl<'a> CWriter<'a> {
             path: Vec::new(),
             nodes: 0,
             called: BTreeMap::new(),
+            library: BTreeSet::new(),
             converters: BTreeSet::new(),
             counts: false,
             lanes: 1,
@@ -238,6 +241,13 @@ impl<'a> CWriter<'a> {
         text
     }
 
+    /// The name of a function of C's library, which the text calls.
+    pub(super) fn of_library(&mut self, name: impl Into<String>) -> String {
+        let name = name.into();
+        self.library.insert(name.clone());
+        name
+    }
+
     /// A line.
     pub(super) fn line(&mut self, text: &str) {
         let indent = self.indent.saturating_mul(2);
@@ -266,62 +276,33 @@ impl<'a> CWriter<'a> {
 
 /// What a variable cannot be called: words of C, what is declared in front of the text, and the functions that it calls, which a variable of
 /// that name would hide.
-fn is_reserved(name: &str) -> bool {
+pub(super) fn is_reserved(name: &str) -> bool {
     let declared = ["tvmspec_", "TVM", "DL", "get_", "CLK_", "lanes"];
-    let is_type = |name: &str| {
-        name.ends_with("_t")
-            || name
-                .strip_prefix('u')
-                .is_some_and(|name| RESERVED.contains(&name))
-    };
-    RESERVED.contains(&name)
+    let is_type = |name: &str| name.ends_with("_t") || name.strip_prefix('u').is_some_and(is_word);
+    is_word(name)
+        || RESERVED.contains(&name)
         || is_function(name)
         || is_type(name)
         || declared.iter().any(|start| name.starts_with(start))
 }
 
-/// Words of C and of OpenCL C, and names of what a file begins with.
+/// Whether a name is a word of C or of OpenCL C.
+pub(super) fn is_word(name: &str) -> bool {
+    WORDS.contains(&name)
+}
+
+/// Words of C and of OpenCL C.
+const WORDS: &[&str] = &[
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
+    "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
+    "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
+    "union", "unsigned", "void", "volatile", "while", "kernel", "global", "local", "constant",
+    "private", "half", "bool",
+];
+
+/// Names of what a file begins with, and of what it may call.
 const RESERVED: &[&str] = &[
-    "auto",
-    "break",
-    "case",
-    "char",
-    "const",
-    "continue",
-    "default",
-    "do",
-    "double",
-    "else",
-    "enum",
-    "extern",
-    "float",
-    "for",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "register",
-    "restrict",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "struct",
-    "switch",
-    "typedef",
-    "union",
-    "unsigned",
-    "void",
-    "volatile",
-    "while",
     "main",
-    "kernel",
-    "global",
-    "local",
-    "half",
-    "bool",
     "y0",
     "y1",
     "yn",
@@ -337,8 +318,6 @@ const RESERVED: &[&str] = &[
     "INFINITY",
     "parts",
     "lane",
-    "constant",
-    "private",
     "barrier",
     "isnan",
     "isinf",
