@@ -81,12 +81,22 @@ pub(crate) mod payload {
 
 /// The chapter `rpc`.
 pub(crate) mod rpc {
+    mod acting_client;
     mod client;
+    mod client_forms;
+    mod connection;
     pub(in crate::conformance) mod functions;
+    mod hop;
     pub(crate) mod ops;
+    mod peer;
     mod pipe;
     mod relay;
+    mod relay_peer;
+    mod scripted;
+    pub(in crate::conformance) mod server_start;
     pub(in crate::conformance) mod session;
+    #[cfg(feature = "tls")]
+    mod tunnel;
 }
 
 /// The chapter `target`.

@@ -113,7 +113,7 @@ def seeds(target):
     for file in sorted((ROOT / "golden" / chapter).rglob("*")):
         if "models" in file.parts or file.name.endswith(".expect.json"):
             continue
-        if not file.is_file() or file.suffix in {".txt", ".py", ".md", ".json", ".c", ".h"} - set(texts):
+        if not file.is_file() or file.suffix in {".txt", ".py", ".md", ".json", ".c", ".h", ".sh", ".pem", ".key"} - set(texts):
             continue
         for prefix in prefixes(target):
             yield prefix + file.read_bytes()

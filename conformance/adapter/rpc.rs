@@ -20,14 +20,14 @@ mod remote;
 
 use super::{Identity, Reply, Testee};
 use crate::conformance::op::OpError;
-use crate::conformance::rpc::session::{RawWriter, ServerStart, SessionScript};
+use crate::conformance::rpc::server_start::ServerStart;
+use crate::conformance::rpc::session::{SessionScript, SocketWriter};
 use crate::release::Release;
 use crate::rpc::transport::Transport;
 use crate::rpc::{Hello, HelloAnswer};
 use pool::Pool;
 use serde_json::{Value, json};
-use std::io::Write as _;
-use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 /// The scheme of servers that a tracker hands out.
@@ -350,20 +350,6 @@ fn shown(played: &Result<Value, Reply>) -> String {
     match played {
         Ok(value) => format!("the session: {value}"),
         Err(reply) => format!("{reply:?}"),
-    }
-}
-
-/// The direction to the server, beside the transport.
-struct SocketWriter(TcpStream);
-
-impl RawWriter for SocketWriter {
-    fn write(&self, bytes: &[u8]) -> bool {
-        (&self.0).write_all(bytes).is_ok()
-    }
-
-    fn close(&self) {
-        // A connection that is gone is closed.
-        drop(self.0.shutdown(Shutdown::Write));
     }
 }
 

@@ -31,21 +31,42 @@ pub(crate) const OPS: &[Op] = &[
         run: Handler::Here(fields),
     },
     Op {
+        name: "rpc.connection",
+        help: "`value`: what `client` and `server` wrote, pieces of hex; `release`: by whose rules, found out if absent; `fields`: whether they are returned; returns the messages of both, and which releases speak like that",
+        run: Handler::Here(super::connection::read),
+    },
+    Op {
         name: "rpc.session",
         help: "`value`: requests of a client, one after the other; `release`: of the client; `hello`, `begins`, `texts`, `server`: how the server is started; returns the answer to the hello, an answer to each request, and who ended the session",
         run: Handler::Here(super::session::session),
     },
     Op {
         name: "rpc.client",
-        help: "`value`: what a client does, one thing after the other; `answers`: of the server, `release`: of the server; `stated`: of the client; `key`, `seconds`, `greeting`; returns what came of each, and what the client wrote",
+        help: "`value`: what a client does, one thing after the other; `answers`: of the server, `release`: of the server; `stated`: of the client; `key`, `seconds`, `greeting`, or an `address`; `more`: further connections; `tracker`: its replies; returns what came of each, and what the client wrote",
         run: Handler::Here(super::client::client),
     },
     Op {
         name: "rpc.relay",
-        help: "`of`: tracker or proxy; `value`: what its peers do, one thing after the other; `wait`: seconds that a peer of a proxy waits; returns what each step reads",
+        help: "`of`: tracker or proxy; `value`: what its peers do, one thing after the other; `wait`: seconds that a peer of a proxy waits; `tracker`, `to`, `capture`: what a proxy has; `limits`; returns what each step reads",
         run: Handler::Here(super::relay::run),
     },
+    Op {
+        name: "rpc.tunnel",
+        help: "`server`, `client`: certificates of golden/rpc/tls and tokens, or a script; `value`: bytes through the tunnel; `seconds`: of the handshake; `texts`: of errors; returns what became of both ends, and what each step reads",
+        run: Handler::Here(tunnel),
+    },
 ];
+
+#[cfg(feature = "tls")]
+fn tunnel(args: &Value) -> Result<Answer, OpError> {
+    super::tunnel::run(args)
+}
+
+#[cfg(not(feature = "tls"))]
+fn tunnel(_: &Value) -> Result<Answer, OpError> {
+    let why = "this build of tvmspec has no TLS: its feature `tls` is off";
+    Err(OpError::Unsupported(why.to_owned()))
+}
 
 /// The fields of a message, as far as it can be read.
 pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {

@@ -3,7 +3,8 @@
 //! Peers connect by TCP, at their first step. A step that reads waits for what it reads, so that the order of the steps is that of what
 //! happens; what no reply shows (a request that waits, a peer that is gone) is awaited by the counts of a tracker's summary.
 
-use super::session::{is_late, patience};
+use super::relay_peer::{RelayPeer, hex};
+use super::session::is_late;
 use crate::conformance::case::entry::hex_bytes;
 use crate::conformance::op::{Answer, OpError};
 use crate::release::Release;
@@ -11,27 +12,28 @@ use crate::rpc::proxy::{ProxyHandle, ProxyOptions, ProxyServer};
 use crate::rpc::relay_json as relay;
 use crate::rpc::tracker::{TrackerHandle, TrackerLimits, TrackerServer};
 use crate::rpc::{
-    Hello, Progress, Speaker, TrackerHello, TrackerReply, TrackerRequest, WebSocketAnswer,
-    WebSocketFrame, WebSocketRequest,
+    Hello, Speaker, TrackerHello, TrackerRequest, WebSocketAnswer, WebSocketFrame, WebSocketRequest,
 };
 use crate::rule::{Findings, Violation};
-use crate::wire::{Cursor, Writer};
+use crate::wire::Writer;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Our own tracker or proxy, in a thread, over sockets of this machine.
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let steps = args.get("value").and_then(Value::as_array);
     let steps = steps.ok_or_else(|| wrong("value"))?;
-    let between = Between::start(args)?;
+    let beside = Beside::start(args)?;
+    let between = Between::start(args, &beside)?;
     let mut play = RelayPlay {
-        between,
         peers: BTreeMap::new(),
+        match_key: String::new(),
+        between,
+        beside,
     };
     let mut shown = Vec::new();
     for step in steps {
@@ -48,7 +50,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(json!(shown), Findings::default()))
 }
 
-fn wrong(what: &str) -> OpError {
+pub(super) fn wrong(what: &str) -> OpError {
     OpError::Unsupported(format!("`{what}` has another form"))
 }
 
@@ -62,26 +64,84 @@ enum Between {
     Proxy(ProxyHandle, Option<JoinHandle<()>>),
 }
 
+/// What is beside a proxy.
+#[derive(Default)]
+struct Beside {
+    /// The tracker that it reports its servers to.
+    tracker: Option<Between>,
+    /// The one server that it leads to.
+    server: Option<TcpListener>,
+    /// Where it records what passes.
+    capture: Option<tempfile::TempDir>,
+}
+
+impl Beside {
+    /// What `args` want of it.
+    fn start(args: &Value) -> Result<Beside, OpError> {
+        let wants = |name: &str| args.get(name) == Some(&Value::Bool(true));
+        Ok(Beside {
+            tracker: match wants("tracker") {
+                true => Some(Between::tracker(TrackerLimits::default())?),
+                false => None,
+            },
+            server: match wants("to") {
+                true => Some(TcpListener::bind(ANY).map_err(no_socket)?),
+                false => None,
+            },
+            capture: match wants("capture") {
+                true => Some(tempfile::tempdir().map_err(no_socket)?),
+                false => None,
+            },
+        })
+    }
+}
+
+/// Any free port of this machine.
+const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
 impl Between {
-    fn start(args: &Value) -> Result<Between, OpError> {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    fn tracker(limits: TrackerLimits) -> Result<Between, OpError> {
+        let server = TrackerServer::bind(ANY, limits).map_err(no_socket)?;
+        let handle = server.handle().map_err(no_socket)?;
+        let runs = thread::spawn(move || drop(server.run(|_| ())));
+        Ok(Between::Tracker(handle, Some(runs)))
+    }
+
+    fn start(args: &Value, beside: &Beside) -> Result<Between, OpError> {
+        let limit = |name: &str| {
+            let limit = args
+                .get("limits")
+                .and_then(|limits| limits.get(name)?.as_u64());
+            limit.and_then(|limit| usize::try_from(limit).ok())
+        };
         match args.get("of").and_then(Value::as_str) {
             Some("tracker") => {
-                let server =
-                    TrackerServer::bind(any, TrackerLimits::default()).map_err(no_socket)?;
-                let handle = server.handle().map_err(no_socket)?;
-                let runs = thread::spawn(move || drop(server.run(|_| ())));
-                Ok(Between::Tracker(handle, Some(runs)))
+                let plain = TrackerLimits::default();
+                Between::tracker(TrackerLimits {
+                    connections: limit("connections").unwrap_or(plain.connections),
+                    waiting: limit("waiting").unwrap_or(plain.waiting),
+                    keys: limit("keys").unwrap_or(plain.keys),
+                })
             }
             Some("proxy") => {
                 let seconds = args.get("wait").map_or(Some(600.0), Value::as_f64);
                 let wait = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                let plain = ProxyOptions::default();
+                let tracker = beside
+                    .tracker
+                    .as_ref()
+                    .map(|tracker| tracker.address(false));
+                let to = beside.server.as_ref().map(TcpListener::local_addr);
+                let capture = beside.capture.as_ref();
                 let options = ProxyOptions {
+                    to: to.transpose().map_err(no_socket)?,
+                    capture: capture.map(|folder| folder.path().to_owned()),
+                    tracker: tracker.transpose()?.map(|address| address.to_string()),
                     wait: wait.ok_or_else(|| wrong("wait"))?,
-                    web: Some(any),
-                    ..ProxyOptions::default()
+                    web: Some(ANY),
+                    connections: limit("connections").unwrap_or(plain.connections),
                 };
-                let server = ProxyServer::bind(any, options).map_err(no_socket)?;
+                let server = ProxyServer::bind(ANY, options).map_err(no_socket)?;
                 let handle = server.handle().map_err(no_socket)?;
                 let runs = thread::spawn(move || drop(server.run(|_| ())));
                 Ok(Between::Proxy(handle, Some(runs)))
@@ -120,7 +180,10 @@ impl Drop for Between {
 struct RelayPlay {
     /// Dropped behind the peers: a tracker ends when the last of them is gone.
     peers: BTreeMap<String, RelayPeer>,
+    /// The match key of the server that a tracker handed out last.
+    match_key: String,
     between: Between,
+    beside: Beside,
 }
 
 impl RelayPlay {
@@ -129,26 +192,40 @@ impl RelayPlay {
         let none = || OpError::Unsupported(format!("{step} is no step"));
         let name = step.get("peer").and_then(Value::as_str).ok_or_else(none)?;
         if !self.peers.contains_key(name) {
-            let web = step.get("web") == Some(&Value::Bool(true));
-            let peer = RelayPeer::connect(self.between.address(web)?).map_err(no_socket)?;
+            let peer = self.peer(step)?;
             self.peers.insert(name.to_owned(), peer);
         }
         if step.get("close").is_some() {
             self.peers.remove(name);
             return Ok(Some(Value::Null));
         }
+        if let Some(number) = step.get("recorded").and_then(Value::as_u64) {
+            return self.recorded(number).map(Some);
+        }
+        let stop_key = match &self.between {
+            Between::Tracker(handle, _) => handle.stop_key().to_owned(),
+            Between::Proxy(..) => String::new(),
+        };
+        let match_key = self.match_key.clone();
         let peer = self.peers.get_mut(name).ok_or_else(none)?;
         let mut out = Writer::new();
         let bytes = |hex: &Value| hex.as_str().and_then(|hex| hex_bytes(hex).ok());
         let broken = |broken: Violation| OpError::Unsupported(broken.to_string());
-        let request = |form: &Value| relay::to_tracker_request(form).map_err(OpError::Unsupported);
+        let request = |form: &Value| {
+            let request = relay::to_tracker_request(form).map_err(OpError::Unsupported)?;
+            Ok::<_, OpError>(match request {
+                TrackerRequest::Stop(key) => TrackerRequest::Stop(key.replace("{stop}", &stop_key)),
+                other => other,
+            })
+        };
         let [(what, of)] = rest_of(step)[..] else {
             return Err(none());
         };
         match what {
             "hex" => peer.write(&bytes(of).ok_or_else(none)?),
             "key" => {
-                let key = Cow::Borrowed(of.as_str().ok_or_else(none)?);
+                let key = of.as_str().ok_or_else(none)?;
+                let key = Cow::Owned(key.replace("{match}", &match_key));
                 Hello { key }.write(&mut out).map_err(broken)?;
                 peer.write(&out.into_bytes())
             }
@@ -168,9 +245,14 @@ impl RelayPlay {
                     .write(Release::LAST, &mut out)
                     .map_err(broken)?;
                 peer.write(&out.into_bytes());
-                return Ok(peer.reply());
+                let reply = peer.reply();
+                return Ok(reply.map(|reply| self.without_chance(reply)));
             }
-            "reply" => return Ok(peer.reply()),
+            "reply" => {
+                let reply = peer.reply();
+                return Ok(reply.map(|reply| self.without_chance(reply)));
+            }
+            "accept" => {}
             "until" => return peer.until(of),
             "upgrade" => {
                 let part = |name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -212,151 +294,70 @@ impl RelayPlay {
     }
 }
 
+impl RelayPlay {
+    /// A peer that connects, or that accepts the connection of a proxy to its one server.
+    fn peer(&self, step: &Value) -> Result<RelayPeer, OpError> {
+        let wants = |name: &str| step.get(name) == Some(&Value::Bool(true));
+        if wants("accept") {
+            let server = self.beside.server.as_ref().ok_or_else(|| wrong("to"))?;
+            let (stream, _) = server.accept().map_err(no_socket)?;
+            return RelayPeer::over(stream).map_err(no_socket);
+        }
+        let address = match wants("at_tracker") {
+            true => {
+                let tracker = self.beside.tracker.as_ref();
+                tracker.ok_or_else(|| wrong("at_tracker"))?.address(false)?
+            }
+            false => self.between.address(wants("web"))?,
+        };
+        let stream = TcpStream::connect(address).map_err(no_socket)?;
+        RelayPeer::over(stream).map_err(no_socket)
+    }
+
+    /// A reply of the tracker of a proxy with 0 in the place of the proxy's port, and without the random part of match keys.
+    fn without_chance(&mut self, mut reply: Value) -> Value {
+        let Between::Proxy(proxy, _) = &self.between else {
+            return reply;
+        };
+        let own = json!(proxy.address().port());
+        let hide = |port: Option<&mut Value>| {
+            if let Some(port) = port.filter(|port| **port == own) {
+                *port = json!(0);
+            }
+        };
+        hide(reply.get_mut("port"));
+        let servers = reply.get_mut("servers").and_then(Value::as_array_mut);
+        for server in servers.into_iter().flatten() {
+            hide(server.get_mut("port"));
+        }
+        if let Some(key) = reply.get_mut("match") {
+            let text = key.as_str().unwrap_or_default().to_owned();
+            if let Some((front, _)) = text.split_once(":0.") {
+                *key = json!(format!("{front}:0.*"));
+            }
+            self.match_key = text;
+        }
+        reply
+    }
+
+    /// What a proxy has recorded of both sides of a session.
+    fn recorded(&self, number: u64) -> Result<Value, OpError> {
+        let folder = self
+            .beside
+            .capture
+            .as_ref()
+            .ok_or_else(|| wrong("capture"))?;
+        let side = |side: &str| {
+            let file = folder.path().join(format!("session-{number}.{side}.bin"));
+            std::fs::read(file).map_or(Value::Null, |bytes| json!(hex(&bytes)))
+        };
+        Ok(json!({"client": side("client"), "server": side("server")}))
+    }
+}
+
 /// What a step has besides its peer.
 fn rest_of(step: &Value) -> Vec<(&str, &Value)> {
     let members = step.as_object().into_iter().flatten();
-    let rest = members.filter(|(name, _)| !matches!(name.as_str(), "peer" | "web"));
+    let rest = members.filter(|(name, _)| !matches!(name.as_str(), "peer" | "web" | "at_tracker"));
     rest.map(|(name, value)| (name.as_str(), value)).collect()
-}
-
-/// A connection to what is between.
-struct RelayPeer {
-    stream: TcpStream,
-    /// What was received and not read.
-    input: Vec<u8>,
-    is_ended: bool,
-}
-
-impl RelayPeer {
-    fn connect(address: SocketAddr) -> std::io::Result<RelayPeer> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        Ok(RelayPeer {
-            stream,
-            input: Vec::new(),
-            is_ended: false,
-        })
-    }
-
-    /// Writes; one that is gone shows when it is read from.
-    fn write(&mut self, bytes: &[u8]) {
-        let _ = self.stream.write_all(bytes);
-    }
-
-    /// Waits for more; `None` where nothing comes in time.
-    fn more(&mut self, until: Instant) -> Option<()> {
-        let left = until.saturating_duration_since(Instant::now());
-        let limit = Some(left).filter(|left| !left.is_zero())?;
-        self.stream.set_read_timeout(Some(limit)).ok()?;
-        let mut piece = [0; 4096];
-        match self.stream.read(&mut piece) {
-            Ok(0) => self.is_ended = true,
-            Ok(count) => self.input.extend_from_slice(piece.get(..count)?),
-            Err(error) => match error.kind() {
-                std::io::ErrorKind::Interrupted => {}
-                std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => return None,
-                // A reset is an end as well: it had bytes that it did not read.
-                _ => self.is_ended = true,
-            },
-        }
-        Some(())
-    }
-
-    /// A message, "end" where the connection ends before it, or the rule that it breaks.
-    fn message(
-        &mut self,
-        read: impl Fn(&mut Cursor<'_>) -> Result<Progress<Value>, Violation>,
-    ) -> Option<Value> {
-        let until = Instant::now() + patience();
-        loop {
-            let mut cursor = Cursor::new(&self.input);
-            match read(&mut cursor) {
-                Ok(Progress::Whole(message)) => {
-                    let used = self.input.len() - cursor.remaining();
-                    self.input.drain(..used);
-                    return Some(message);
-                }
-                Ok(Progress::Short(_)) if self.is_ended => return Some(json!("end")),
-                Ok(Progress::Short(_)) => self.more(until)?,
-                Err(broken) => return Some(json!({"breaks": broken.rule().id()})),
-            }
-        }
-    }
-
-    /// What frames have, up to so many bytes or to what is no frame of bytes: where one ends means nothing (RPC-76).
-    fn unframed(&mut self, count: usize) -> Option<Value> {
-        let mut all = String::new();
-        while all.len() < count.saturating_mul(2) {
-            let frame = self.message(|cursor| {
-                let frame = WebSocketFrame::read(cursor, Speaker::Server, 1 << 20)?;
-                Ok(frame.map(|frame| json!({"kind": frame.kind.name(), "hex": hex(&frame.data)})))
-            })?;
-            match frame.get("hex").and_then(Value::as_str) {
-                Some(data) if frame["kind"] == "binary" => all.push_str(data),
-                _ => return Some(frame.get("kind").cloned().unwrap_or(frame)),
-            }
-        }
-        Some(json!(all))
-    }
-
-    fn reply(&mut self) -> Option<Value> {
-        self.message(|cursor| {
-            let reply = TrackerReply::read(cursor)?;
-            Ok(reply.map(|reply| relay::from_tracker_reply(&reply)))
-        })
-    }
-
-    /// `count` bytes, or those in front of an end.
-    fn read(&mut self, count: usize) -> Option<Value> {
-        let until = Instant::now() + patience();
-        while self.input.len() < count && !self.is_ended {
-            self.more(until)?;
-        }
-        let count = count.min(self.input.len());
-        let bytes: Vec<u8> = self.input.drain(..count).collect();
-        Some(json!(hex(&bytes)))
-    }
-
-    /// All bytes up to the end.
-    fn rest(&mut self) -> Option<Value> {
-        let until = Instant::now() + patience();
-        while !self.is_ended {
-            self.more(until)?;
-        }
-        let bytes = std::mem::take(&mut self.input);
-        Some(json!(hex(&bytes)))
-    }
-
-    /// Asks a tracker for its summary until a key has these counts.
-    fn until(&mut self, wanted: &Value) -> Result<Option<Value>, OpError> {
-        let key = wanted.get("key").and_then(Value::as_str);
-        let key = key.ok_or_else(|| wrong("until"))?;
-        let until = Instant::now() + patience();
-        while Instant::now() < until {
-            let mut out = Writer::new();
-            TrackerRequest::Summary.write(Release::LAST, &mut out)?;
-            self.write(&out.into_bytes());
-            let Some(summary) = self.reply() else {
-                return Ok(None);
-            };
-            let Some(queues) = summary.get("queues") else {
-                return Ok(Some(summary));
-            };
-            let counts = queues.get(key).unwrap_or(&Value::Null);
-            let is_so = |name: &str| {
-                wanted
-                    .get(name)
-                    .is_none_or(|count| counts.get(name) == Some(count))
-            };
-            if is_so("free") && is_so("pending") {
-                return Ok(Some(Value::Null));
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        Ok(None)
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

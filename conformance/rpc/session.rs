@@ -4,19 +4,23 @@
 //! them by the answer that they were in. The texts of exceptions are the server's own too; a case looks for parts of them.
 
 use super::functions;
-use super::pipe::{self, PipeWriter};
+use super::hop::{HopPlace, HopStart, NextServers};
+use super::pipe::{self, PipeEnd, PipeWriter};
+use super::server_start::{self, ServerStart};
 use crate::conformance::adapter::Reply;
 use crate::conformance::case::entry::hex_bytes;
 use crate::conformance::op::{Answer, OpError};
 use crate::release::Release;
 use crate::rpc::json::{from_packet, to_packet};
-use crate::rpc::server::{ServerOptions, serve};
+use crate::rpc::server::{ServerOptions, await_pair, serve, serve_paired};
 use crate::rpc::transport::{TIMEOUT, Transport};
 use crate::rpc::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RpcCode, Speaker};
 use crate::rule::Findings;
 use crate::wire::Writer;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -40,23 +44,41 @@ pub(super) fn is_late() {
 /// What a name begins with that no server has a function of.
 const UNKNOWN: &[u8] = b"tvmspec.rpc.no such function";
 
-/// Our own server, in a thread, over a pipe.
+/// Our own server, in a thread, and those behind it.
 pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
-    let script = SessionScript::read(args)?;
+    let mut script = SessionScript::read(args)?;
     functions::register();
-    let folder = tempfile::tempdir().map_err(|error| OpError::Unsupported(error.to_string()))?;
-    let options = script.options(folder.path())?;
-    let (near, far) = pipe::ends();
-    let served = std::thread::spawn(move || serve(far, &options));
-    let writer = near.writer();
-    let played = script.play(Transport::new(near), &writer, script.key(), patience());
-    let ended = served.join();
+    let next = NextServers::start(&script.server, script.release)?;
+    script.hops = next.places();
+    let folder = tempfile::tempdir().map_err(no_server)?;
+    if script.server.simulated {
+        server_start::simulated()?;
+    }
+    let options = (script.server).options(script.release, folder.path(), script.hops.first());
+    let gauge = options.gauge.clone();
+    let (played, ended) = match script.hops.is_empty() {
+        true => over_pipe(&script, options),
+        false => over_socket(&script, options).map_err(no_server)?,
+    };
     // A panic of the server is one of the testee.
     if let Err(panic) = ended {
         std::panic::resume_unwind(panic);
     }
+    let read = next.finish()?;
     match played {
-        Ok(value) => Ok(Answer::new(value, Findings::default())),
+        Ok(mut value) => {
+            if let Some(HopStart::Plays(_)) = script.server.last_hop() {
+                value["hop"] = json!(read);
+            }
+            if let Some(gauge) = gauge {
+                let state = gauge.state();
+                let release = state.release.map(|release| release.to_string());
+                value["gauge"] = json!({
+                    "key": state.key, "release": release, "requests": state.requests, "received": state.received, "memory": state.memory
+                });
+            }
+            Ok(Answer::new(value, Findings::default()))
+        }
         Err(Reply::Unsupported(why)) => Err(OpError::Unsupported(why)),
         // A server that does not answer its client is wrong, and not slow.
         Err(other) => {
@@ -65,6 +87,53 @@ pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
             Ok(Answer::new(value, Findings::default()))
         }
     }
+}
+
+fn no_server(error: std::io::Error) -> OpError {
+    OpError::Unsupported(error.to_string())
+}
+
+/// What came of the client, and of the server.
+type Played = (Result<Value, Reply>, std::thread::Result<()>);
+
+fn over_pipe(script: &SessionScript<'_>, options: ServerOptions) -> Played {
+    let (near, far) = pipe::ends();
+    let is_paired = script.server.paired;
+    let served = std::thread::spawn(move || serve_one(far, is_paired, &options));
+    let writer = near.writer();
+    let played = script.play(Transport::new(near), &writer, script.key(), patience());
+    (played, served.join())
+}
+
+/// The server, in front of which there may be a proxy.
+fn serve_one(mut far: PipeEnd, is_paired: bool, options: &ServerOptions) {
+    if !is_paired {
+        serve(far, options);
+        return;
+    }
+    // A proxy that has no client for it ends the server.
+    if let Ok(client) = await_pair(&mut far, &options.name) {
+        serve_paired(far, &client, options);
+    }
+}
+
+/// For a server that goes on to another one: it reads while it writes, which a pipe has no halves for.
+///
+/// # Errors
+///
+/// No socket.
+fn over_socket(script: &SessionScript<'_>, options: ServerOptions) -> std::io::Result<Played> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let near = TcpStream::connect(listener.local_addr()?)?;
+    let (far, _) = listener.accept()?;
+    near.set_nodelay(true)?;
+    far.set_nodelay(true)?;
+    let writer = SocketWriter(near.try_clone()?);
+    let served = std::thread::spawn(move || drop(serve(far, &options)));
+    let played = script.play(Transport::new(near), &writer, script.key(), patience());
+    // The writer keeps the socket open.
+    drop(writer.0.shutdown(Shutdown::Both));
+    Ok((played, served.join()))
 }
 
 /// What writes beside a [`Transport`], to the same connection: bytes that no packet is written as.
@@ -86,6 +155,20 @@ impl RawWriter for PipeWriter {
     }
 }
 
+/// The direction to a server that a socket is connected to.
+pub(in crate::conformance) struct SocketWriter(pub(in crate::conformance) TcpStream);
+
+impl RawWriter for SocketWriter {
+    fn write(&self, bytes: &[u8]) -> bool {
+        (&self.0).write_all(bytes).is_ok()
+    }
+
+    fn close(&self) {
+        // A connection that is gone is closed.
+        drop(self.0.shutdown(Shutdown::Write));
+    }
+}
+
 /// A request of this operation.
 pub(in crate::conformance) struct SessionScript<'a> {
     /// By whose rules the client writes.
@@ -98,26 +181,14 @@ pub(in crate::conformance) struct SessionScript<'a> {
     texts: Vec<&'a str>,
     /// How the server is started.
     pub(in crate::conformance) server: ServerStart,
+    /// Where the servers behind it are, once they are started.
+    hops: Vec<HopPlace>,
     steps: &'a [Value],
 }
 
 enum Greeting {
     Key(String),
     Bytes(Vec<u8>),
-}
-
-/// What a case wants of the server that it is put to.
-#[derive(Debug, Default, PartialEq)]
-pub(in crate::conformance) struct ServerStart {
-    /// Whether it finds out how its clients write (RPC-84), and is not started for their release.
-    finds_out: bool,
-    key: Option<String>,
-    allow: Option<Vec<String>>,
-    allow_load: bool,
-    memory: Option<u64>,
-    uploads: Option<u64>,
-    largest: Option<u64>,
-    seconds: Option<f64>,
 }
 
 /// What came of a step.
@@ -167,32 +238,13 @@ impl<'a> SessionScript<'a> {
             begins: args.get("begins").and_then(Value::as_bool).unwrap_or(true),
             texts: texts.collect::<Result<_, _>>()?,
             server: ServerStart::read(args.get("server"))?,
+            hops: Vec::new(),
             steps: steps.ok_or_else(|| wrong("value"))?,
         })
     }
 
     fn key(&self) -> &str {
-        self.server.key.as_deref().unwrap_or_default()
-    }
-
-    fn options(&self, folder: &std::path::Path) -> Result<ServerOptions, OpError> {
-        let start = &self.server;
-        let plain = ServerOptions::new(folder);
-        let all = || vec![format!("{}*", functions::PREFIX)];
-        Ok(ServerOptions {
-            keys: vec![self.key().to_owned()],
-            name: self.key().to_owned(),
-            release: (!start.finds_out).then_some(self.release),
-            allow: start.allow.clone().unwrap_or_else(all),
-            allow_load: start.allow_load,
-            memory: start.memory.unwrap_or(plain.memory),
-            uploads: start.uploads.unwrap_or(plain.uploads),
-            largest: start.largest.unwrap_or(plain.largest),
-            timeout: start
-                .seconds
-                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-            ..plain
-        })
+        self.server.key()
     }
 
     /// Plays the session over a connection that nothing was written to yet, with a server of this key. `patience` is for each answer.
@@ -228,32 +280,6 @@ impl<'a> SessionScript<'a> {
     }
 }
 
-impl ServerStart {
-    fn read(form: Option<&Value>) -> Result<ServerStart, OpError> {
-        let mut start = ServerStart::default();
-        for (name, value) in form.and_then(Value::as_object).into_iter().flatten() {
-            let wrong = || OpError::Unsupported(format!("`{name}` of `server` has another form"));
-            let number = || value.as_u64().ok_or_else(wrong);
-            match name.as_str() {
-                "finds_out" => start.finds_out = value.as_bool().ok_or_else(wrong)?,
-                "key" => start.key = Some(value.as_str().ok_or_else(wrong)?.to_owned()),
-                "allow" => {
-                    let list = value.as_array().ok_or_else(wrong)?.iter();
-                    let list = list.map(|name| name.as_str().map(str::to_owned).ok_or_else(wrong));
-                    start.allow = Some(list.collect::<Result<_, _>>()?);
-                }
-                "allow_load" => start.allow_load = value.as_bool().ok_or_else(wrong)?,
-                "memory" => start.memory = Some(number()?),
-                "uploads" => start.uploads = Some(number()?),
-                "largest" => start.largest = Some(number()?),
-                "seconds" => start.seconds = Some(value.as_f64().ok_or_else(wrong)?),
-                _ => return Err(wrong()),
-            }
-        }
-        Ok(start)
-    }
-}
-
 /// The client that plays a script.
 struct ScriptClient<'s, 'a> {
     script: &'s SessionScript<'a>,
@@ -267,6 +293,9 @@ struct ScriptClient<'s, 'a> {
 impl ScriptClient<'_, '_> {
     /// The hello and its answer.
     fn greet(&mut self, own: &str) -> Result<Value, Reply> {
+        if self.script.server.paired {
+            return self.greet_as_proxy(own);
+        }
         let key = match &self.script.hello {
             Some(Greeting::Bytes(bytes)) => {
                 self.raw.write(bytes);
@@ -300,6 +329,36 @@ impl ScriptClient<'_, '_> {
         })
     }
 
+    /// The hello of a server, and the answer of a proxy, which is of the client (RPC-94).
+    fn greet_as_proxy(&mut self, own: &str) -> Result<Value, Reply> {
+        self.wait();
+        let hello = match self.transport.read_hello() {
+            Ok(hello) => hello.key,
+            Err(error) if error.kind() == TIMEOUT => return Err(self.hang()),
+            Err(_) => return Ok(Value::Null),
+        };
+        let answer = match &self.script.hello {
+            Some(Greeting::Bytes(bytes)) => bytes.clone(),
+            key => {
+                let key = match key {
+                    Some(Greeting::Key(key)) => key.clone(),
+                    _ => format!("client:{own}"),
+                };
+                let mut out = Writer::new();
+                HelloAnswer::Success(key.into())
+                    .write(self.script.release, &mut out)
+                    .map_err(|broken| Reply::Unsupported(broken.to_string()))?;
+                out.into_bytes()
+            }
+        };
+        self.raw.write(&answer);
+        let code = match self.script.hello {
+            Some(Greeting::Bytes(_)) => "mismatch",
+            _ => "success",
+        };
+        Ok(json!({"code": code, "key": hello}))
+    }
+
     /// The steps, whose answers are `shown`; whether the server ended the session.
     fn run(&mut self, shown: &mut Vec<Value>) -> Result<bool, Reply> {
         if self.script.begins {
@@ -308,7 +367,8 @@ impl ScriptClient<'_, '_> {
             } else {
                 b"0.8.0"
             };
-            let init = Packet::InitServer(Cow::Borrowed(version), Vec::new());
+            let args = HopPlace::constructor(&self.script.hops, self.script.release);
+            let init = Packet::InitServer(Cow::Borrowed(version), args);
             self.write(&init)?;
             match self.read(&Map::new())? {
                 Came::Answer(answer) if answer.get("code").is_some_and(|code| code == "Return") => {
@@ -395,6 +455,11 @@ impl ScriptClient<'_, '_> {
                     .collect::<Result<_, _>>()?,
             ),
             Value::Object(members) => {
+                if let Some(at) = members.get("port_of") {
+                    return self.port(at).ok_or_else(|| {
+                        Reply::Unsupported(format!("there is no server for {form}"))
+                    });
+                }
                 for (name, of_data) in [("handle_of", false), ("data_of", true)] {
                     if let Some(at) = members.get(name) {
                         let found = self.handed(at, of_data);
@@ -415,6 +480,12 @@ impl ScriptClient<'_, '_> {
             }
             other => other.clone(),
         })
+    }
+
+    /// The port of the server that is so many behind the first one.
+    fn port(&self, at: &Value) -> Option<Value> {
+        let at = usize::try_from(at.as_u64()?).ok()?.checked_sub(1)?;
+        self.script.hops.get(at).map(|place| json!(place.port))
     }
 
     /// The handle in answer `at`, or what the memory of its tensor is known by.

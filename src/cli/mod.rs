@@ -60,6 +60,8 @@ mod serve_table;
 mod serve_tls;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_tracker;
+#[cfg(all(unix, feature = "rpc"))]
+mod session_log;
 mod several;
 mod table;
 mod target;

@@ -8,6 +8,8 @@ use super::output;
 use std::cell::Cell;
 use std::path::Path;
 #[cfg(feature = "rpc")]
+use std::sync::mpsc::RecvTimeoutError;
+#[cfg(feature = "rpc")]
 use std::time::{Duration, Instant};
 use tvmspec::device::Device;
 use tvmspec::module::Module;
@@ -113,9 +115,12 @@ impl Places {
 #[cfg(feature = "rpc")]
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Connects, and notes what is waited for where a tracker has no server that is free.
+/// Connects, and notes what is waited for where that takes long: a server of a tracker that is free, or the answer of a server.
 #[cfg(feature = "rpc")]
 fn connect(address: &RemoteAddress) -> tvmspec::function::Result<Session> {
+    if address.tracker.is_none() {
+        return connect_to_server(address);
+    }
     let (began, is_noted) = (Instant::now(), Cell::new(false));
     address.connect_while(&|| {
         if let Some(choice) = address.tracker
@@ -129,6 +134,29 @@ fn connect(address: &RemoteAddress) -> tvmspec::function::Result<Session> {
             ));
         }
         true
+    })
+}
+
+/// [`connect`] to one server, which has one client at a time (RPC-80): nothing answers the next one.
+#[cfg(feature = "rpc")]
+fn connect_to_server(address: &RemoteAddress) -> tvmspec::function::Result<Session> {
+    let (connected, is_connected) = std::sync::mpsc::channel::<()>();
+    let RemoteAddress { host, port, .. } = address;
+    let wait = address.options.connect_timeout.as_secs_f64().round();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if is_connected
+                .recv_timeout(SILENCE)
+                .is_err_and(|end| end == RecvTimeoutError::Timeout)
+            {
+                output::note(format_args!(
+                    "waiting for the server at {host}:{port} to answer, up to {wait} s"
+                ));
+            }
+        });
+        let session = address.connect();
+        drop(connected);
+        session
     })
 }
 

@@ -5,12 +5,11 @@
 
 use super::input::Input;
 use super::{CliError, Exit, output};
-use serde_json::{Value, json};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use tvmspec::release::Release;
 use tvmspec::rpc::{
-    Connection, ConnectionMessage, ConnectionSide, HelloAnswer, Packet, RpcCode, Speaker,
+    Connection, ConnectionMessage, HelloAnswer, Packet, RpcCode, connection_json::from_connection,
     json as forms, relay_json,
 };
 use tvmspec::wire::Span;
@@ -47,7 +46,7 @@ pub(crate) fn run(args: RpcDecodeArgs) -> Result<Exit, CliError> {
     let (client, server) = (Input::open(&client)?, Input::open(&server)?);
     let connection = Connection::read(client.bytes(), server.bytes(), args.release);
     if args.json {
-        output::json(&form_of(&connection))?;
+        output::json(&from_connection(&connection))?;
     } else {
         output::stream(|out| write_out(out, &connection, args.brief))?;
     }
@@ -224,56 +223,6 @@ fn line(message: &ConnectionMessage<'_>) -> String {
         text.push_str("...");
     }
     text
-}
-
-/// The JSON form of `--json`, as its help shows it: the releases, why not others, and both sides.
-fn form_of(connection: &Connection<'_>) -> Value {
-    let range = |first: Release, last: Release| json!([first.to_string(), last.to_string()]);
-    let others = connection.others.iter().map(|(first, last, broken)| {
-        let broken = broken.as_ref().map(|(speaker, broken)| {
-            json!({ "side": speaker.name(), "rule": broken.rule().id(), "offset": broken.offset(), "message": broken.message() })
-        });
-        json!({ "releases": range(*first, *last), "broken": broken })
-    });
-    json!({
-        "releases": range(connection.releases.0, connection.releases.1),
-        "others": others.collect::<Vec<_>>(),
-        Speaker::Client.name(): side_of(&connection.client),
-        Speaker::Server.name(): side_of(&connection.server),
-    })
-}
-
-/// The JSON form of a side: its messages with their offsets, its fields, and the broken rule or null. Offsets count
-/// the bytes of that side alone.
-fn side_of(side: &ConnectionSide<'_>) -> Value {
-    let messages = side.messages.iter().map(|(start, end, message)| {
-        let message = match message {
-            ConnectionMessage::Hello(hello) => json!({ "key": hello.key }),
-            ConnectionMessage::Answer(HelloAnswer::Success(key)) => {
-                json!({ "code": "success", "key": key })
-            }
-            ConnectionMessage::Answer(HelloAnswer::Duplicate) => json!({ "code": "duplicate" }),
-            ConnectionMessage::Answer(HelloAnswer::Mismatch) => json!({ "code": "mismatch" }),
-            ConnectionMessage::Packet(packet) => forms::from_packet(packet),
-            ConnectionMessage::TrackerHello => json!({ "code": "tracker" }),
-            ConnectionMessage::TrackerRequest(request) => relay_json::from_tracker_request(request),
-            ConnectionMessage::TrackerReply(reply) => relay_json::from_tracker_reply(reply),
-        };
-        json!({ "start": start, "end": end, "message": message })
-    });
-    let fields = side.fields.iter().map(|field| {
-        json!([
-            field.start,
-            field.end,
-            field.field,
-            field.rule.id(),
-            field.value
-        ])
-    });
-    let broken = side.broken.as_ref().map(|broken| {
-        json!({ "rule": broken.rule().id(), "kind": broken.kind().name(), "offset": broken.offset(), "field": broken.field(), "message": broken.message() })
-    });
-    json!({ "messages": messages.collect::<Vec<_>>(), "fields": fields.collect::<Vec<_>>(), "broken": broken })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::serve_running::{RunningSessions, drain_at_signal};
 use super::serve_session::SessionArgs;
 use super::serve_table::{forward_lines, keep_table, read_states};
 use super::serve_tracker::{MatchKeys, TrackerLine};
+use super::session_log::PROCESS_ENDED;
 use super::{CliError, Exit};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -337,7 +338,7 @@ impl SessionProcess {
             Ok(status) if status.success() => {}
             // A session that ends by itself writes its own line.
             Ok(status) => running.log.note(format_args!(
-                "session {} from {}: the process ended: {status}",
+                "session {} from {}: {PROCESS_ENDED}: {status}",
                 self.number, self.peer
             )),
             Err(error) => running.log.note(format_args!(

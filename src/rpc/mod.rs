@@ -17,7 +17,7 @@
 //! | `format/web_socket`, `format/web_socket_upgrade` | [`WebSocketRequest`], [`WebSocketAnswer`], [`WebSocketFrame`] | RPC-74 .. RPC-79 |
 //! | `proxy/` | a proxy that runs; feature `runtime` | RPC-67, RPC-70 .. RPC-79 |
 //! | `tracker/` | a tracker that runs; feature `runtime` | RPC-60 .. RPC-66 |
-//! | `format/json`, `format/relay_json` | the JSON forms | |
+//! | `format/json`, `format/relay_json`, `format/connection_json` | the JSON forms | |
 //! | `client/` | a session with a server, and what it hands out; feature `runtime` | RPC-100 .. RPC-102 |
 //! | `transport` | `Transport`: hellos and packets over a blocking stream; feature `runtime` | RPC-10, RPC-13, RPC-16 |
 //! | `tls/` | a tunnel around a session; feature `tls` | RPC-110, RPC-111 |
@@ -76,6 +76,6 @@ pub use format::{
     Connection, ConnectionMessage, ConnectionSide, CopyTarget, Hello, HelloAnswer, PackedValue,
     Packet, Progress, Protocol, RpcCode, Speaker, TensorBlock, TrackerCount, TrackerHello,
     TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest, TrackerSummary, WebSocketAnswer,
-    WebSocketFrame, WebSocketKind, WebSocketRequest, json, relay_json,
+    WebSocketFrame, WebSocketKind, WebSocketRequest, connection_json, json, relay_json,
 };
 pub use rules::*;

@@ -295,6 +295,21 @@ fn a_command_notes_what_it_waits_for() {
 }
 
 #[test]
+fn a_command_notes_that_a_server_answers_nothing() {
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = silent.local_addr().expect("an address");
+    let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["devices", "--device"])
+        .arg(format!("rpc://{address}/board?timeout=4"))
+        .output()
+        .expect("a process");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let note = format!("waiting for the server at {address} to answer, up to 4 s");
+    assert_eq!(text.matches(&note).count(), 1, "{text}");
+    assert!(text.contains("answers nothing within 4 s"), "{text}");
+}
+
+#[test]
 fn rpc_94_a_server_at_a_proxy_serves_one_client_after_the_other() {
     let proxy = Serving::start(&["proxy", "--port", "0"]);
     let address = proxy.address.to_string();

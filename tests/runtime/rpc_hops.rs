@@ -8,15 +8,16 @@ mod serving;
 use serving::Serving;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tvmspec::device::Device;
 use tvmspec::function::{Error, ErrorKind};
 use tvmspec::object::Tensor;
 use tvmspec::release::Release;
 use tvmspec::rpc::client::{RemoteHop, Session, SessionOptions};
-use tvmspec::rpc::server::{ServerOptions, SessionEnd, serve};
+use tvmspec::rpc::server::{ServerOptions, SessionEnd, SessionGauge, serve};
 use tvmspec::rpc::transport::{RpcStream, Transport};
-use tvmspec::rpc::{Hello, PackedValue, Packet, Protocol, Speaker};
+use tvmspec::rpc::{Hello, PackedValue, Packet, Protocol, RpcCode, Speaker};
 use tvmspec::rule::Findings;
 
 fn hop(server: &Serving, key: &str) -> RemoteHop {
@@ -266,4 +267,41 @@ fn rpc_82_a_packet_without_a_code_ends_a_session_with_a_hop() {
     };
     let broken = error.violation().map(|broken| broken.rule().id());
     assert_eq!(broken, Some("RPC-12"), "{error}");
+}
+
+/// No packet has these counts: what a server reports of a session includes what it passes on. A packet of nothing is no request.
+#[test]
+fn requests_through_a_hop_are_counted() {
+    let last = Serving::server(&[]);
+    let (own, other) = UnixStream::pair().expect("a pair");
+    let folder = tempfile::tempdir().expect("a folder");
+    let gauge = Arc::new(SessionGauge::default());
+    let options = ServerOptions {
+        connect: vec!["127.0.0.1".to_owned()],
+        release: Some(Release::of(27)),
+        gauge: Some(Arc::clone(&gauge)),
+        ..ServerOptions::new(folder.path())
+    };
+    let session = std::thread::spawn(move || serve(other, &options));
+    let mut client = begun(own, &last);
+    let [to, from] =
+        [Speaker::Client, Speaker::Server].map(|speaker| Protocol::new(Release::of(27), speaker));
+    let mut findings = Findings::default();
+    let begun = client.read_packet(&from, &mut findings);
+    assert!(matches!(begun, Ok(Some(Packet::Return(_)))), "{begun:?}");
+    client
+        .write_packet(&Packet::KeepAlive, &to)
+        .expect("written");
+    for _ in 0..2 {
+        let name = PackedValue::Str(b"rpc.test.addone".as_slice().into());
+        let request = Packet::SystemCall(RpcCode::GetGlobalFunc, vec![name]);
+        client.write_packet(&request, &to).expect("written");
+        let answer = client.read_packet(&from, &mut findings);
+        assert!(matches!(answer, Ok(Some(Packet::Return(_)))), "{answer:?}");
+    }
+    drop(client);
+    let report = session.join().expect("no panic");
+    assert_eq!(report.requests, 3);
+    let state = gauge.state();
+    assert_eq!((state.requests, state.received), (3, report.received));
 }

@@ -9,6 +9,8 @@
 
 #[path = "../support/rpc_maker.rs"]
 mod rpc_maker;
+#[path = "../../src/cli/session_log.rs"]
+mod session_log;
 
 use rpc_maker::{Chance, Heard, Maker, lock};
 use std::fmt::Write as _;
@@ -535,7 +537,7 @@ fn our_code(server: &ServerProcess) -> Option<i32> {
     let begin = format!("session {} from ", server.accepted);
     server.line(OUR_PATIENCE, |line| {
         let end = line.strip_prefix(&begin)?;
-        Some(if end.contains(": the process ended") {
+        Some(if end.contains(session_log::PROCESS_ENDED) {
             -1
         } else {
             0

@@ -19,9 +19,9 @@ use tvmspec::rpc::tls::{self, TlsClientOptions, TlsIdentity, TlsServerOptions, T
 use tvmspec::rpc::transport::{CLOSED, RpcStream, TIMEOUT};
 use tvmspec::value::{Any, dtype_from_text};
 
-/// The path of a file that `tests/support/tls/make.sh` made.
+/// The path of a file that `golden/rpc/tls/make.sh` made.
 fn path(name: &str) -> String {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/tls/");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/rpc/tls/");
     format!("{folder}{name}")
 }
 

@@ -144,8 +144,9 @@ impl Session {
             Some(tls) => Transport::new(tls::connect(socket, place, tls, deadline)?),
         };
         transport.set_deadline(Some(deadline));
-        let server = shake_hands(&mut transport, key, options)
+        let answer = greet(&mut transport, key, options)
             .map_err(|error| unanswered(error, place, key, options, may_ask))?;
+        let server = accepted(answer, key)?;
         Session::start(transport, server, options, &hops, legacy)
     }
 
@@ -418,13 +419,27 @@ pub(in crate::rpc) fn shake_hands(
     key: &str,
     options: &SessionOptions,
 ) -> Result<String> {
+    let answer = greet(transport, key, options)?;
+    accepted(answer, key)
+}
+
+/// The hello and its answer, whatever that is.
+fn greet(
+    transport: &mut Transport,
+    key: &str,
+    options: &SessionOptions,
+) -> Result<HelloAnswer<'static>> {
     let timeout = options
         .session_timeout
         .map(|seconds| format!(" -timeout={seconds}"));
     let hello = format!("client:{key}{}", timeout.unwrap_or_default());
     transport.write_hello(&Hello { key: hello.into() })?;
-    let release = options.release.unwrap_or(Release::LAST);
-    match transport.read_answer(release)? {
+    transport.read_answer(options.release.unwrap_or(Release::LAST))
+}
+
+/// What the server calls itself, where it accepts the hello.
+fn accepted(answer: HelloAnswer<'_>, key: &str) -> Result<String> {
+    match answer {
         HelloAnswer::Success(server) => Ok(server.into_owned()),
         // RPC-04: a proxy has it for servers, and no server writes it to a client.
         HelloAnswer::Duplicate => Err(Error::new(CLOSED, format!("key `{key}` is taken"))),

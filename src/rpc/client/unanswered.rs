@@ -31,8 +31,8 @@ pub(super) fn unanswered(
     let broken = error.violation();
     // RPC-16: the stream ended in front of the answer's first byte.
     let is_end = broken.is_some_and(|broken| broken.rule() == RPC_16 && broken.offset() == Some(0));
-    // A reset, where the other side had not read all of the hello. The answers of a server and of a proxy are complete as they are.
-    let is_reset = broken.is_none() && error.message().starts_with("the connection is gone");
+    // A reset, where the other side had not read all of the hello.
+    let is_reset = broken.is_none() && error.kind() == CLOSED;
     if !is_end && !is_reset {
         return error;
     }

@@ -2,6 +2,7 @@
 
 mod code;
 mod connection;
+pub mod connection_json;
 mod hello;
 pub mod json;
 mod packed;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the certificates of the tests of TLS anew, valid for 100 years but for one that has expired. The keys of the authorities are not
-# kept. Nothing but these tests trusts them: end.key is for all to read.
+# Makes the certificates of `rpc.tunnel` and of the tests of TLS anew, valid for about 100 years unless their name says otherwise. The keys
+# of the authorities are not kept. Nothing but cases and tests trusts them: end.key is for all to read.
 set -euo pipefail
 cd "$(dirname "$0")"
 work=$(mktemp -d)
@@ -15,7 +15,7 @@ authority() {
         -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign
 }
 
-# end FILE AUTHORITY USAGE NAMES FROM UNTIL: a certificate of end.key.
+# end FILE AUTHORITY USAGE NAMES FROM UNTIL: a certificate of end.key; without any name where NAMES is empty.
 end() {
     openssl req -new -key end.key -subj "/CN=tvmspec test $1" -out "$work/$1.csr"
     cat >"$work/ca.conf" <<CONF
@@ -35,7 +35,7 @@ commonName = supplied
 basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature
 extendedKeyUsage = $3
-subjectAltName = $4
+${4:+subjectAltName = $4}
 CONF
     : >"$work/index"
     openssl rand -hex 8 >"$work/serial"
@@ -55,3 +55,22 @@ end expired authority serverAuth "$here" 20200101000000Z 20210101000000Z
 end client authority clientAuth "DNS:client.example" "${always[@]}"
 end stranger other-authority clientAuth "DNS:client.example" "${always[@]}"
 end old-client authority clientAuth "DNS:client.example" 20200101000000Z 20210101000000Z
+end future authority serverAuth "$here" 21190101000000Z 21200101000000Z
+end nameless authority serverAuth "" "${always[@]}"
+
+# Another authority with the name of the first one.
+authority namesake "tvmspec test authority"
+
+# A certificate of an authority in the middle, which the first one has signed.
+key "$work/middle.key"
+openssl req -new -key "$work/middle.key" -subj "/CN=tvmspec test middle" -out "$work/middle.csr"
+printf 'basicConstraints = critical, CA:TRUE\nkeyUsage = critical, keyCertSign\n' >"$work/middle.conf"
+openssl x509 -req -in "$work/middle.csr" -CA authority.pem -CAkey "$work/authority.key" -CAcreateserial -CAserial "$work/middle.serial" \
+    -days 36500 -extfile "$work/middle.conf" -out middle.pem 2>/dev/null
+end leaf middle serverAuth "$here" "${always[@]}"
+cat leaf.pem middle.pem >chain.pem
+rm leaf.pem middle.pem
+
+# What is no certificate, and a key with a password.
+printf -- '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n' >broken.pem
+openssl pkcs8 -topk8 -in end.key -v2 aes-256-cbc -passout pass:secret -out locked.key

@@ -1,0 +1,375 @@
+//! The client of `rpc.client`: its actions, and what came of it.
+
+use super::client_forms::{
+    from_base64, host_bytes, host_tensor, memory, no, pieces, reference, shown,
+};
+use super::session::{is_late, patience};
+use crate::conformance::op::{OpError, base64};
+use crate::device::timer::Evaluator;
+use crate::device::{Attribute, Device, Manager, Stream};
+use crate::function::{Error, Function};
+use crate::module::Module;
+use crate::object::Tensor;
+use crate::rpc::client::{RemoteTiming, Session};
+use crate::rpc::transport::TIMEOUT;
+use crate::tensor::json::{to_device, to_dtype};
+use crate::value::{Any, AnyView, Bytes, DLDataType, DLDevice, Str};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The client that acts.
+pub(super) struct ActingClient<'a> {
+    /// Whether an answer to this action was an exception.
+    is_far: Arc<AtomicBool>,
+    /// Of the action that is under way, or of connecting.
+    began: Instant,
+    connect: &'a dyn Fn() -> Result<Session, Error>,
+    sessions: Vec<Session>,
+    /// The session that acts.
+    current: usize,
+    /// Actions are counted from 1: the session is the first result.
+    results: Vec<Option<Any>>,
+}
+
+/// What came of an action: a value, or its JSON form.
+enum Done {
+    Value(Any),
+    Shown(Value),
+}
+
+impl<'a> ActingClient<'a> {
+    /// One that has no session; `connect` makes another one.
+    pub(super) fn new(
+        is_far: Arc<AtomicBool>,
+        connect: &'a dyn Fn() -> Result<Session, Error>,
+    ) -> ActingClient<'a> {
+        ActingClient {
+            is_far,
+            began: Instant::now(),
+            connect,
+            sessions: Vec::new(),
+            current: 0,
+            results: Vec::new(),
+        }
+    }
+
+    /// What came of connecting and of each action, in order.
+    ///
+    /// # Errors
+    ///
+    /// What of the script has another form.
+    pub(super) fn run(
+        &mut self,
+        connected: Result<Session, Error>,
+        actions: &[Value],
+    ) -> Result<Vec<Value>, OpError> {
+        let entered = connected.map(|session| self.enter(session));
+        let is_connected = entered.is_ok();
+        let mut shown = vec![self.show(entered)];
+        for action in actions.iter().filter(|_| is_connected) {
+            let result = self.act(action)?;
+            shown.push(self.show(result));
+        }
+        // The last that was made goes first, and the session last.
+        while self.results.pop().is_some() {}
+        while self.sessions.pop().is_some() {}
+        Ok(shown)
+    }
+
+    fn enter(&mut self, session: Session) -> Done {
+        let release = session.release().to_string();
+        let shown = json!({"session": session.server(), "release": release});
+        self.current = self.sessions.len();
+        self.sessions.push(session);
+        Done::Shown(shown)
+    }
+
+    /// Does what `action` says. The outer error is that of the script.
+    fn act(&mut self, action: &Value) -> Result<Result<Done, Error>, OpError> {
+        let wrong = || OpError::Unsupported(format!("{action} is no action"));
+        let parts = action.as_array().and_then(|parts| parts.split_first());
+        let (name, args) = parts.ok_or_else(wrong)?;
+        let text = |at: usize| args.get(at).and_then(Value::as_str).ok_or_else(wrong);
+        let session = self.sessions.get(self.current).ok_or_else(wrong)?.clone();
+        self.began = Instant::now();
+        self.is_far.store(false, Ordering::Relaxed);
+        let at = |at: usize| {
+            args.get(at)
+                .and_then(Value::as_u64)
+                .and_then(|at| usize::try_from(at).ok())
+        };
+        let earlier = |place: usize| {
+            let at = at(place).ok_or_else(wrong)?;
+            self.results
+                .get(at)
+                .and_then(Option::clone)
+                .ok_or_else(wrong)
+        };
+        let device = |at: usize| -> Result<Device, OpError> {
+            let device =
+                to_device(args.get(at).unwrap_or(&Value::Null)).map_err(OpError::Unsupported)?;
+            Ok(session.device(device)?)
+        };
+        let api = |device: Device| Manager::global().api(device.kind);
+        let done = |result: Result<(), Error>| result.map(|()| Done::Shown(Value::Null));
+        Ok(match name.as_str().ok_or_else(wrong)? {
+            "function" => session.function(text(0)?).map(|found| {
+                found.map_or(Done::Shown(Value::Null), |found| {
+                    Done::Value(found.into_object().into())
+                })
+            }),
+            "call" => {
+                let Ok(function) = Function::try_from(earlier(0)?) else {
+                    return Ok(Err(no("function")));
+                };
+                let rest = args.get(1..).unwrap_or_default().iter();
+                let passed = rest
+                    .map(|form| self.argument(&session, form))
+                    .collect::<Result<Vec<_>, _>>()?;
+                let views: Vec<_> = passed.iter().map(Any::view).collect();
+                let result = function.call(&views);
+                // A function writes to tensors of this process, which show.
+                let written: Vec<Value> = passed.iter().filter_map(host_bytes).collect();
+                match (result, written.is_empty()) {
+                    (Ok(result), true) => Ok(Done::Value(result)),
+                    (Ok(result), false) => Ok(Done::Shown(
+                        json!({"result": shown(&result), "written": written}),
+                    )),
+                    (Err(error), _) => Err(error),
+                }
+            }
+            "load" => session
+                .load_module(text(0)?)
+                .map(|module| Done::Value(module.into())),
+            "find" => {
+                let Ok(module) = Module::try_from(earlier(0)?) else {
+                    return Ok(Err(no("module")));
+                };
+                module.function(text(1)?, true).map(|found| {
+                    found.map_or(Done::Shown(Value::Null), |found| {
+                        Done::Value(found.into_object().into())
+                    })
+                })
+            }
+            "import" => {
+                let module = |at| Module::try_from(earlier(at)?).map_err(|_| wrong());
+                done(session.import(&module(0)?, &module(1)?))
+            }
+            "upload" => done(session.upload(text(0)?, text(1)?.as_bytes())),
+            "download" => session
+                .download(text(0)?)
+                .map(|bytes| Done::Shown(base64(&bytes))),
+            "remove" => done(session.remove(text(0)?)),
+            "send" => {
+                let tensor = host_tensor(args.first().unwrap_or(&Value::Null))?;
+                session
+                    .send(&tensor, device(1)?)
+                    .map(|sent| Done::Value(sent.into()))
+            }
+            "fetch" => {
+                let Ok(tensor) = Tensor::try_from(earlier(0)?) else {
+                    return Ok(Err(no("tensor")));
+                };
+                session
+                    .fetch(&tensor)
+                    .and_then(|here| Ok(Done::Shown(base64(&here.to_bytes()?))))
+            }
+            "copy" => {
+                let tensor = |at| Tensor::try_from(earlier(at)?).map_err(|_| wrong());
+                let (from, to) = (tensor(0)?, tensor(1)?);
+                let (source, target) = (reference(&from), reference(&to));
+                // SAFETY: both tensors hold their memory, and are held for the call.
+                done(unsafe { Manager::global().copy_tensor(&source, &target, Stream::DEFAULT) })
+            }
+            "devices" => session
+                .devices(i32::try_from(at(0).ok_or_else(wrong)?).map_err(|_| wrong())?)
+                .map(|found| Done::Shown(json!(found.len()))),
+            "attribute" => {
+                let name = text(1)?;
+                let kind = Attribute::ALL
+                    .iter()
+                    .find(|kind| format!("{kind:?}") == name);
+                let device = device(0)?;
+                let answer = Manager::global().attribute(device, *kind.ok_or_else(wrong)?);
+                answer.map(|answer| Done::Shown(answer.into()))
+            }
+            "set_device" => {
+                let device = device(0)?;
+                done(api(device).and_then(|api| api.set_device(device)))
+            }
+            "stream" => {
+                let device = device(0)?;
+                done(api(device).and_then(|api| {
+                    let stream = api.create_stream(device)?;
+                    api.set_stream(device, stream)?;
+                    api.sync(device, stream)?;
+                    api.set_stream(device, Stream::DEFAULT)?;
+                    // SAFETY: made by this device just now, and no thread's current one.
+                    unsafe { api.free_stream(device, stream) }
+                }))
+            }
+            "time" => self.time(&session, args)?,
+            "model" => {
+                let content = pieces(args.get(1)).ok_or_else(wrong)?;
+                session
+                    .load_model(text(0)?, content)
+                    .map(|module| Done::Value(module.into()))
+            }
+            "kind" => {
+                let module = Module::try_from(earlier(0)?).map_err(|_| wrong())?;
+                let kind = |module: &Module| module.kind().to_string();
+                let imports: Vec<String> = module.imports().iter().map(kind).collect();
+                Ok(Done::Shown(
+                    json!({"kind": kind(&module), "imports": imports}),
+                ))
+            }
+            "memory" => done(memory(device(0)?, args.get(1), args.get(2))?),
+            "session" => match at(0) {
+                None => (self.connect)().map(|session| self.enter(session)),
+                Some(number) => {
+                    self.current = number;
+                    Ok(Done::Shown(Value::Null))
+                }
+            },
+            "forget" => {
+                let at = at(0).ok_or_else(wrong)?;
+                *self.results.get_mut(at).ok_or_else(wrong)? = None;
+                Ok(Done::Shown(Value::Null))
+            }
+            "close" => {
+                session.close();
+                Ok(Done::Shown(Value::Null))
+            }
+            _ => return Err(wrong()),
+        })
+    }
+
+    /// Measures a function of the server: its name, the numbers of calls and of repetitions, and what else there is.
+    fn time(&self, session: &Session, args: &[Value]) -> Result<Result<Done, Error>, OpError> {
+        let wrong = || OpError::Unsupported("`time` has another form".into());
+        let [Value::String(name), number, repeat, rest @ ..] = args else {
+            return Err(wrong());
+        };
+        let more = rest.first().unwrap_or(&Value::Null);
+        let count = |form: &Value| form.as_u64().ok_or_else(wrong);
+        let plain = Evaluator::default();
+        let of = |name: &str, plain: u64| more.get(name).map_or(Ok(plain), count);
+        let millis = |name: &str, plain: Duration| match more.get(name) {
+            None => Ok(plain),
+            Some(form) => count(form).map(Duration::from_millis),
+        };
+        let size = |count: u64| usize::try_from(count).map_err(|_| wrong());
+        let timing = RemoteTiming {
+            evaluator: Evaluator {
+                number: count(number)?,
+                repeat: size(count(repeat)?)?,
+                min_repeat: millis("min_repeat", plain.min_repeat)?,
+                limit_zero_time_iterations: of(
+                    "limit_zero_time",
+                    plain.limit_zero_time_iterations,
+                )?,
+                cooldown: millis("cooldown", plain.cooldown)?,
+                repeats_to_cooldown: size(of(
+                    "repeats_to_cooldown",
+                    plain.repeats_to_cooldown as u64,
+                )?)?,
+            },
+            cache_flush_bytes: of("flush", 0)?,
+            before: more["before"].as_str().unwrap_or_default().to_owned(),
+        };
+        let module = match more.get("module").and_then(Value::as_u64) {
+            None => None,
+            Some(at) => {
+                let kept = usize::try_from(at)
+                    .ok()
+                    .and_then(|at| self.results.get(at)?.clone());
+                Some(Module::try_from(kept.ok_or_else(wrong)?).map_err(|_| wrong())?)
+            }
+        };
+        let device = match more.get("device") {
+            None => Device::CPU,
+            Some(form) => session.device(to_device(form).map_err(OpError::Unsupported)?)?,
+        };
+        let passed = more.get("args").and_then(Value::as_array);
+        let passed = passed
+            .into_iter()
+            .flatten()
+            .map(|form| self.argument(session, form))
+            .collect::<Result<Vec<_>, _>>()?;
+        let views: Vec<AnyView<'_>> = passed.iter().map(Any::view).collect();
+        let measured = session.time(module.as_ref(), name, device, &timing, &views);
+        Ok(measured.map(|seconds| Done::Shown(json!(seconds))))
+    }
+
+    /// A result, kept for later actions.
+    fn show(&mut self, result: Result<Done, Error>) -> Value {
+        let (kept, shown) = match result {
+            Ok(Done::Value(value)) => {
+                let shown = shown(&value);
+                (Some(value), shown)
+            }
+            Ok(Done::Shown(shown)) => (None, shown),
+            Err(error) => (None, self.raised(&error)),
+        };
+        self.results.push(kept);
+        shown
+    }
+
+    /// An error: of the server in full, of the client by the rule or the kind.
+    fn raised(&self, error: &Error) -> Value {
+        // What else the client checks is its own affair, down to the rule.
+        let broken = error
+            .violation()
+            .filter(|broken| broken.rule().id().starts_with("RPC-"));
+        if let Some(broken) = broken {
+            return json!({"breaks": broken.rule().id(), "kind": broken.kind().name()});
+        }
+        let kind = error.kind().as_str().to_owned();
+        // A case may have a timeout of its own, which is short.
+        if error.kind() == TIMEOUT && self.began.elapsed() >= patience() {
+            is_late();
+            return json!({"raises": kind, "late": true});
+        }
+        match self.is_far.load(Ordering::Relaxed) {
+            true => {
+                json!({"raises": kind, "message": error.message(), "backtrace": error.backtrace()})
+            }
+            false => json!({ "raises": kind }),
+        }
+    }
+
+    fn argument(&self, session: &Session, form: &Value) -> Result<Any, OpError> {
+        let wrong = || OpError::Unsupported(format!("{form} is no argument"));
+        let Some((name, value)) = form.as_object().and_then(|members| members.iter().next()) else {
+            return if form.is_null() {
+                Ok(Any::none())
+            } else {
+                Err(wrong())
+            };
+        };
+        let text = || value.as_str().ok_or_else(wrong);
+        Ok(match name.as_str() {
+            "int" => value.as_i64().ok_or_else(wrong)?.into(),
+            "bool" => value.as_bool().ok_or_else(wrong)?.into(),
+            "float" => value.as_f64().ok_or_else(wrong)?.into(),
+            "str" => Str::new(text()?).into(),
+            "bytes" => Bytes::new(&from_base64(text()?).ok_or_else(wrong)?).into(),
+            "dtype" => DLDataType::from(to_dtype(value).map_err(OpError::Unsupported)?).into(),
+            "device" => DLDevice::from(to_device(value).map_err(OpError::Unsupported)?).into(),
+            "remote_device" => {
+                let device = to_device(value).map_err(OpError::Unsupported)?;
+                DLDevice::from(session.device(device)?).into()
+            }
+            "tensor" => host_tensor(value)?.into(),
+            "array" => crate::object::Array::from_iter([Any::from(1_i64)]).into(),
+            "of" => {
+                let at = value.as_u64().and_then(|at| usize::try_from(at).ok());
+                let kept = at.and_then(|at| self.results.get(at)?.clone());
+                kept.ok_or_else(wrong)?
+            }
+            _ => return Err(wrong()),
+        })
+    }
+}

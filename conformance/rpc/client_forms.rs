@@ -1,0 +1,124 @@
+//! Values, tensors and memory in the actions of `rpc.client`.
+
+use crate::conformance::op::{OpError, base64};
+use crate::device::{Device, Manager, Space, TensorRef};
+use crate::function::Error;
+use crate::object::Tensor;
+use crate::tensor::json::{from_device, from_dtype, to_dtype};
+use crate::value::{Any, DLDevice, bytes_bytes, dtype_to_text, index, str_bytes};
+use serde_json::{Value, json};
+
+/// A tensor of a server as devices know it.
+pub(super) fn reference(tensor: &Tensor) -> TensorRef<'_> {
+    let dl = tensor.dl();
+    TensorRef {
+        data: Space(dl.data),
+        device: dl.device.into(),
+        dtype: dl.dtype.into(),
+        shape: tensor.shape(),
+        strides: None,
+        byte_offset: dl.byte_offset,
+    }
+}
+
+/// Allocates memory of a server, in a scope or in none, and frees it.
+pub(super) fn memory(
+    device: Device,
+    tensor: Option<&Value>,
+    scope: Option<&Value>,
+) -> Result<Result<(), Error>, OpError> {
+    let tensor = tensor.unwrap_or(&Value::Null);
+    let dtype =
+        to_dtype(tensor.get("dtype").unwrap_or(&Value::Null)).map_err(OpError::Unsupported)?;
+    let shape: Vec<i64> = tensor
+        .get("shape")
+        .and_then(Value::as_array)
+        .and_then(|shape| shape.iter().map(Value::as_i64).collect())
+        .ok_or_else(|| OpError::Unsupported("there is no shape".into()))?;
+    let scope = scope.and_then(Value::as_str);
+    Ok(Manager::global().api(device.kind).and_then(|api| {
+        let space = api.alloc_scoped(device, &shape, dtype, scope)?;
+        // SAFETY: allocated by this device just now, and nothing else knows it.
+        unsafe { api.free(device, space) }
+    }))
+}
+
+/// A result that is none of what an action needs: that of a client which is wrong, and not an action that is impossible.
+pub(super) fn no(what: &str) -> Error {
+    Error::new("TypeError", format!("the result is no {what}"))
+}
+
+/// Bytes, of pieces in base64.
+pub(super) fn pieces(form: Option<&Value>) -> Option<Vec<u8>> {
+    let pieces = form?.as_array()?.iter();
+    let pieces = pieces.map(|piece| piece.as_str().and_then(from_base64));
+    Some(pieces.collect::<Option<Vec<_>>>()?.concat())
+}
+
+pub(super) fn from_base64(text: &str) -> Option<Vec<u8>> {
+    use base64::prelude::{BASE64_STANDARD, Engine as _};
+    BASE64_STANDARD.decode(text).ok()
+}
+
+/// A tensor of this process, of a form `{"dtype", "shape", "data"}`.
+pub(super) fn host_tensor(form: &Value) -> Result<Tensor, OpError> {
+    let wrong = || OpError::Unsupported(format!("{form} is no tensor"));
+    let dtype =
+        to_dtype(form.get("dtype").unwrap_or(&Value::Null)).map_err(OpError::Unsupported)?;
+    let shape = form
+        .get("shape")
+        .and_then(Value::as_array)
+        .ok_or_else(wrong)?
+        .iter();
+    let shape: Vec<i64> = shape
+        .map(Value::as_i64)
+        .collect::<Option<_>>()
+        .ok_or_else(wrong)?;
+    let data = form
+        .get("data")
+        .and_then(Value::as_str)
+        .and_then(from_base64);
+    let tensor = Tensor::empty(&shape, dtype.into())?;
+    tensor.fill(&data.ok_or_else(wrong)?)?;
+    Ok(tensor)
+}
+
+/// The bytes of a tensor of this process.
+pub(super) fn host_bytes(value: &Any) -> Option<Value> {
+    let tensor = Tensor::try_from(value).ok()?;
+    let is_here = tensor.dl().device == DLDevice::CPU;
+    is_here
+        .then(|| tensor.to_bytes().ok().map(|bytes| base64(&bytes)))
+        .flatten()
+}
+
+/// A value as it shows.
+pub(super) fn shown(value: &Any) -> Value {
+    let view = value.view();
+    let raw = view.as_raw();
+    match value.type_index() {
+        index::NONE => Value::Null,
+        index::INT => json!({"int": raw.int()}),
+        index::BOOL => json!({"bool": raw.int()}),
+        index::FLOAT => json!({"float": raw.float()}),
+        index::DATA_TYPE => json!({"dtype": dtype_to_text(raw.dtype()).unwrap_or_default()}),
+        index::DEVICE => json!({"device": from_device(raw.device().into())}),
+        index::STR | index::SMALL_STR => {
+            json!({"str": String::from_utf8_lossy(str_bytes(&view).unwrap_or_default())})
+        }
+        index::BYTES | index::SMALL_BYTES => {
+            json!({"bytes": base64(bytes_bytes(&view).unwrap_or_default())})
+        }
+        index::FUNCTION => json!("function"),
+        index::MODULE => json!("module"),
+        index::TENSOR => match Tensor::try_from(value) {
+            Ok(tensor) => {
+                let device = Device::from(tensor.dl().device).without_session();
+                let dtype = from_dtype(tensor.dl().dtype.into());
+                json!({"tensor": {"device": from_device(device), "dtype": dtype, "shape": tensor.shape()}})
+            }
+            Err(_) => json!("tensor"),
+        },
+        _ => json!("object"),
+    }
+}

@@ -1,0 +1,155 @@
+//! A peer of a tracker or a proxy in `rpc.relay`.
+
+use super::session::patience;
+use crate::conformance::op::OpError;
+use crate::release::Release;
+use crate::rpc::relay_json as relay;
+use crate::rpc::{Progress, Speaker, TrackerReply, TrackerRequest, WebSocketFrame};
+use crate::rule::Violation;
+use crate::wire::{Cursor, Writer};
+use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A connection to what is between.
+pub(super) struct RelayPeer {
+    stream: TcpStream,
+    /// What was received and not read.
+    input: Vec<u8>,
+    is_ended: bool,
+}
+
+impl RelayPeer {
+    pub(super) fn over(stream: TcpStream) -> std::io::Result<RelayPeer> {
+        stream.set_nodelay(true)?;
+        Ok(RelayPeer {
+            stream,
+            input: Vec::new(),
+            is_ended: false,
+        })
+    }
+
+    /// Writes; one that is gone shows when it is read from.
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
+    /// Waits for more; `None` where nothing comes in time.
+    fn more(&mut self, until: Instant) -> Option<()> {
+        let left = until.saturating_duration_since(Instant::now());
+        let limit = Some(left).filter(|left| !left.is_zero())?;
+        self.stream.set_read_timeout(Some(limit)).ok()?;
+        let mut piece = [0; 4096];
+        match self.stream.read(&mut piece) {
+            Ok(0) => self.is_ended = true,
+            Ok(count) => self.input.extend_from_slice(piece.get(..count)?),
+            Err(error) => match error.kind() {
+                std::io::ErrorKind::Interrupted => {}
+                std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => return None,
+                // A reset is an end as well: it had bytes that it did not read.
+                _ => self.is_ended = true,
+            },
+        }
+        Some(())
+    }
+
+    /// A message, "end" where the connection ends before it, or the rule that it breaks.
+    pub(super) fn message(
+        &mut self,
+        read: impl Fn(&mut Cursor<'_>) -> Result<Progress<Value>, Violation>,
+    ) -> Option<Value> {
+        let until = Instant::now() + patience();
+        loop {
+            let mut cursor = Cursor::new(&self.input);
+            match read(&mut cursor) {
+                Ok(Progress::Whole(message)) => {
+                    let used = self.input.len() - cursor.remaining();
+                    self.input.drain(..used);
+                    return Some(message);
+                }
+                Ok(Progress::Short(_)) if self.is_ended => return Some(json!("end")),
+                Ok(Progress::Short(_)) => self.more(until)?,
+                Err(broken) => return Some(json!({"breaks": broken.rule().id()})),
+            }
+        }
+    }
+
+    /// What frames have, up to so many bytes or to what is no frame of bytes: where one ends means nothing (RPC-76).
+    pub(super) fn unframed(&mut self, count: usize) -> Option<Value> {
+        let mut all = String::new();
+        while all.len() < count.saturating_mul(2) {
+            let frame = self.message(|cursor| {
+                let frame = WebSocketFrame::read(cursor, Speaker::Server, 1 << 20)?;
+                Ok(frame.map(|frame| json!({"kind": frame.kind.name(), "hex": hex(&frame.data)})))
+            })?;
+            match frame.get("hex").and_then(Value::as_str) {
+                Some(data) if frame["kind"] == "binary" => all.push_str(data),
+                _ => return Some(frame.get("kind").cloned().unwrap_or(frame)),
+            }
+        }
+        Some(json!(all))
+    }
+
+    pub(super) fn reply(&mut self) -> Option<Value> {
+        self.message(|cursor| {
+            let reply = TrackerReply::read(cursor)?;
+            Ok(reply.map(|reply| relay::from_tracker_reply(&reply)))
+        })
+    }
+
+    /// `count` bytes, or those in front of an end.
+    pub(super) fn read(&mut self, count: usize) -> Option<Value> {
+        let until = Instant::now() + patience();
+        while self.input.len() < count && !self.is_ended {
+            self.more(until)?;
+        }
+        let count = count.min(self.input.len());
+        let bytes: Vec<u8> = self.input.drain(..count).collect();
+        Some(json!(hex(&bytes)))
+    }
+
+    /// All bytes up to the end.
+    pub(super) fn rest(&mut self) -> Option<Value> {
+        let until = Instant::now() + patience();
+        while !self.is_ended {
+            self.more(until)?;
+        }
+        let bytes = std::mem::take(&mut self.input);
+        Some(json!(hex(&bytes)))
+    }
+
+    /// Asks a tracker for its summary until a key has these counts.
+    pub(super) fn until(&mut self, wanted: &Value) -> Result<Option<Value>, OpError> {
+        let key = wanted.get("key").and_then(Value::as_str);
+        let key = key.ok_or_else(|| super::relay::wrong("until"))?;
+        let until = Instant::now() + patience();
+        while Instant::now() < until {
+            let mut out = Writer::new();
+            TrackerRequest::Summary.write(Release::LAST, &mut out)?;
+            self.write(&out.into_bytes());
+            let Some(summary) = self.reply() else {
+                return Ok(None);
+            };
+            let Some(queues) = summary.get("queues") else {
+                return Ok(Some(summary));
+            };
+            let counts = queues.get(key).unwrap_or(&Value::Null);
+            let is_so = |name: &str| {
+                wanted
+                    .get(name)
+                    .is_none_or(|count| counts.get(name) == Some(count))
+            };
+            if is_so("free") && is_so("pending") {
+                return Ok(Some(Value::Null));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(None)
+    }
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,375 @@
+//! The peers of a client that answer by a script: servers, and a tracker.
+
+use super::session::patience;
+use crate::conformance::case::entry::hex_bytes;
+use crate::conformance::op::OpError;
+use crate::function::Error;
+use crate::release::Release;
+use crate::rpc::json::{from_packet, to_packet};
+use crate::rpc::relay_json::{from_tracker_request, to_tracker_reply};
+use crate::rpc::transport::Transport;
+use crate::rpc::{
+    HelloAnswer, PackedValue, Packet, Progress, Protocol, RpcCode, Speaker, TrackerHello,
+    TrackerReply, TrackerRequest,
+};
+use crate::rule::Findings;
+use crate::wire::{Cursor, Writer};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+/// A listener whose connections are each played by the next script, and closed behind the last one.
+pub(super) struct ScriptedPeer {
+    port: u16,
+    is_over: Arc<AtomicBool>,
+    accepts: JoinHandle<Vec<Value>>,
+}
+
+/// What plays one connection; what it read shows.
+pub(super) trait Script: Send + 'static {
+    fn play(self, stream: TcpStream) -> Value;
+}
+
+impl ScriptedPeer {
+    /// Listens, and plays `scripts` in the order of the connections. Several may be open.
+    ///
+    /// # Errors
+    ///
+    /// What the system reports.
+    pub(super) fn start<S: Script>(
+        scripts: impl FnOnce(u16) -> Vec<S>,
+    ) -> Result<ScriptedPeer, OpError> {
+        let failed = |error: std::io::Error| OpError::Unsupported(error.to_string());
+        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let mut scripts: VecDeque<S> = scripts(port).into();
+        let ends = Arc::clone(&is_over);
+        let accepts = thread::spawn(move || {
+            let mut played = Vec::new();
+            while let Ok((stream, _)) = listener.accept() {
+                if ends.load(Ordering::SeqCst) {
+                    break;
+                }
+                let script = scripts.pop_front();
+                played.push(thread::spawn(move || {
+                    script.map_or(Value::Null, |script| script.play(stream))
+                }));
+            }
+            let played = played.into_iter().map(JoinHandle::join);
+            played.map(Result::unwrap_or_default).collect()
+        });
+        Ok(ScriptedPeer {
+            port,
+            is_over,
+            accepts,
+        })
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What was read of each connection, once all of them are over.
+    pub(super) fn end(self) -> Vec<Value> {
+        self.is_over.store(true, Ordering::SeqCst);
+        // It waits for a connection.
+        let last = TcpStream::connect(("127.0.0.1", self.port));
+        let played = self.accepts.join().unwrap_or_default();
+        drop(last);
+        played
+    }
+}
+
+/// How a server answers the hello.
+pub(super) enum Greeting {
+    Success,
+    Mismatch,
+    Duplicate,
+    /// It closes the connection.
+    Close,
+    /// It closes the connection before it has read the hello.
+    Reset,
+    /// It answers nothing, and keeps the connection.
+    Silent,
+    Bytes(Vec<u8>),
+}
+
+enum ScriptedAnswer {
+    Packet(Packet<'static>),
+    Bytes(Vec<u8>),
+    /// None, and the connection stays.
+    Silent,
+}
+
+/// One session of a server.
+pub(super) struct SessionOfScript {
+    /// By whose rules the server writes.
+    release: Release,
+    greeting: Greeting,
+    /// Of InitServer, and of what follows.
+    answers: VecDeque<ScriptedAnswer>,
+    /// Whether an answer was an exception.
+    is_far: Arc<AtomicBool>,
+}
+
+impl SessionOfScript {
+    /// Reads `release`, `greeting` and `answers`.
+    ///
+    /// # Errors
+    ///
+    /// What of it has another form.
+    pub(super) fn read(
+        form: &Value,
+        release: Release,
+        is_far: &Arc<AtomicBool>,
+    ) -> Result<SessionOfScript, OpError> {
+        let wrong = |what: &str| OpError::Unsupported(format!("`{what}` has another form"));
+        let answers = form.get("answers").and_then(Value::as_array);
+        let answers = answers.ok_or_else(|| wrong("answers"))?.iter();
+        let answers = answers.map(|answer| {
+            if answer.get("silent") == Some(&Value::Bool(true)) {
+                return Ok(ScriptedAnswer::Silent);
+            }
+            match answer.get("hex").and_then(Value::as_str) {
+                Some(hex) => hex_bytes(hex).map(ScriptedAnswer::Bytes),
+                None => to_packet(answer).map(ScriptedAnswer::Packet),
+            }
+        });
+        let release = match form.get("release").and_then(Value::as_str) {
+            Some(own) => own.parse().map_err(OpError::Unsupported)?,
+            None => release,
+        };
+        let greeting = form.get("greeting");
+        Ok(SessionOfScript {
+            release,
+            greeting: match greeting.map_or(Some("success"), Value::as_str) {
+                Some("success") => Greeting::Success,
+                Some("mismatch") => Greeting::Mismatch,
+                Some("duplicate") => Greeting::Duplicate,
+                Some("close") => Greeting::Close,
+                Some("reset") => Greeting::Reset,
+                Some("silent") => Greeting::Silent,
+                Some(_) => return Err(wrong("greeting")),
+                None => {
+                    let hex = greeting.and_then(|form| form.get("hex")?.as_str());
+                    let bytes = hex_bytes(hex.ok_or_else(|| wrong("greeting"))?);
+                    Greeting::Bytes(bytes.map_err(OpError::Unsupported)?)
+                }
+            },
+            answers: answers
+                .collect::<Result<_, _>>()
+                .map_err(OpError::Unsupported)?,
+            is_far: Arc::clone(is_far),
+        })
+    }
+
+    /// Plays the session; `read` is what the client wrote.
+    fn serve(
+        mut self,
+        stream: TcpStream,
+        hello: &mut Value,
+        read: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        let gone = |error: std::io::Error| Error::new("ConnectionError", error.to_string());
+        let mut raw = stream.try_clone().map_err(gone)?;
+        raw.set_read_timeout(Some(patience())).map_err(gone)?;
+        if matches!(self.greeting, Greeting::Reset) {
+            // Closed with bytes that nothing read, a connection is reset.
+            return raw.peek(&mut [0]).map(drop).map_err(gone);
+        }
+        let mut transport = Transport::tcp(stream)?;
+        transport.set_deadline(Some(Instant::now() + patience()));
+        let greeted = transport.read_hello();
+        let is_client = greeted.is_ok();
+        if let Ok(greeted) = greeted {
+            *hello = json!(greeted.key);
+        }
+        let answer = match &self.greeting {
+            Greeting::Success => HelloAnswer::Success("server:scripted".into()),
+            Greeting::Mismatch => HelloAnswer::Mismatch,
+            Greeting::Duplicate => HelloAnswer::Duplicate,
+            Greeting::Close | Greeting::Reset => return Ok(()),
+            Greeting::Silent => return drain(&mut raw).map_err(gone),
+            Greeting::Bytes(bytes) => {
+                raw.write_all(bytes).map_err(gone)?;
+                return drain(&mut raw).map_err(gone);
+            }
+        };
+        if !is_client {
+            return Ok(());
+        }
+        transport.write_answer(&answer, self.release)?;
+        loop {
+            transport.set_deadline(Some(Instant::now() + patience()));
+            let spoken = Protocol::new(self.release, Speaker::Client);
+            let packet = match transport.read_packet(&spoken, &mut Findings::default()) {
+                Ok(Some(packet)) => packet,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    let rule = error.violation().map(|broken| broken.rule().id());
+                    read.push(json!({ "breaks": rule }));
+                    return Err(error);
+                }
+            };
+            read.push(from_packet(&packet));
+            let void = ScriptedAnswer::Packet(Packet::Return(vec![PackedValue::None]));
+            let answer = match packet {
+                Packet::Shutdown => return Ok(()),
+                Packet::SystemCall(
+                    RpcCode::FreeHandle | RpcCode::DevFreeData | RpcCode::DevStreamSync,
+                    _,
+                ) => Some(void),
+                _ => self.answers.pop_front(),
+            };
+            let mut out = Writer::new();
+            let bytes = match answer {
+                None => return Ok(()),
+                Some(ScriptedAnswer::Silent) => continue,
+                Some(ScriptedAnswer::Bytes(bytes)) => bytes,
+                Some(ScriptedAnswer::Packet(packet)) => {
+                    packet.write(&Protocol::new(self.release, Speaker::Server), &mut out)?;
+                    out.into_bytes()
+                }
+            };
+            // Of bytes the code is looked at, behind the length.
+            if bytes.get(8) == Some(&5) {
+                self.is_far.store(true, Ordering::Relaxed);
+            }
+            raw.write_all(&bytes).map_err(gone)?;
+        }
+    }
+}
+
+impl Script for SessionOfScript {
+    fn play(self, stream: TcpStream) -> Value {
+        let (mut hello, mut read) = (Value::Null, Vec::new());
+        // An error is that of a client which is gone.
+        drop(self.serve(stream, &mut hello, &mut read));
+        json!({"hello": hello, "requests": read})
+    }
+}
+
+/// One connection of a tracker.
+pub(super) struct TrackerOfScript {
+    /// What it answers the hello with; nothing if that is silence.
+    hello: Option<Vec<u8>>,
+    /// The next for each request. Behind the last one nothing answers, and the connection stays.
+    replies: VecDeque<ScriptedReply>,
+    /// The port of a server whose port is 0.
+    port: u16,
+}
+
+enum ScriptedReply {
+    Reply(TrackerReply),
+    Bytes(Vec<u8>),
+    Close,
+}
+
+impl TrackerOfScript {
+    /// Reads a list of replies, the first of which may be a `hello`.
+    ///
+    /// # Errors
+    ///
+    /// What of it has another form.
+    pub(super) fn read(form: &Value, port: u16) -> Result<TrackerOfScript, OpError> {
+        let wrong = || OpError::Unsupported("`tracker` has another form".into());
+        let mut out = Writer::new();
+        TrackerHello.write(&mut out);
+        let mut script = TrackerOfScript {
+            hello: Some(out.into_bytes()),
+            replies: VecDeque::new(),
+            port,
+        };
+        let bytes = |hex: &Value| hex.as_str().and_then(|hex| hex_bytes(hex).ok());
+        for reply in form.as_array().ok_or_else(wrong)? {
+            if let Some(hello) = reply.get("hello") {
+                script.hello = match hello {
+                    Value::Null => None,
+                    hex => Some(bytes(hex).ok_or_else(wrong)?),
+                };
+                continue;
+            }
+            let reply = match (reply.get("hex"), reply.get("close")) {
+                (Some(hex), _) => ScriptedReply::Bytes(bytes(hex).ok_or_else(wrong)?),
+                (_, Some(_)) => ScriptedReply::Close,
+                _ => ScriptedReply::Reply(to_tracker_reply(reply).map_err(OpError::Unsupported)?),
+            };
+            script.replies.push_back(reply);
+        }
+        Ok(script)
+    }
+
+    /// Plays the connection; `read` is what was requested.
+    fn serve(mut self, mut stream: TcpStream, read: &mut Vec<Value>) -> std::io::Result<()> {
+        stream.set_read_timeout(Some(patience()))?;
+        stream.set_nodelay(true)?;
+        let mut input = vec![0; 4];
+        stream.read_exact(&mut input)?;
+        if TrackerHello::read(&mut Cursor::new(&input)).is_err() {
+            read.push(json!({"breaks": "RPC-50"}));
+            return Ok(());
+        }
+        let Some(hello) = self.hello.take() else {
+            return drain(&mut stream);
+        };
+        stream.write_all(&hello)?;
+        input.clear();
+        loop {
+            let mut cursor = Cursor::new(&input);
+            match TrackerRequest::read(&mut cursor, Release::LAST) {
+                Ok(Progress::Whole(request)) => {
+                    let used = input.len() - cursor.remaining();
+                    input.drain(..used);
+                    read.push(from_tracker_request(&request));
+                    match self.replies.pop_front() {
+                        None => {}
+                        Some(ScriptedReply::Close) => return Ok(()),
+                        Some(ScriptedReply::Bytes(bytes)) => stream.write_all(&bytes)?,
+                        Some(ScriptedReply::Reply(mut reply)) => {
+                            if let TrackerReply::Server { port: of @ 0, .. } = &mut reply {
+                                *of = self.port;
+                            }
+                            let mut out = Writer::new();
+                            if reply.write(&mut out).is_ok() {
+                                stream.write_all(&out.into_bytes())?;
+                            }
+                        }
+                    }
+                }
+                Ok(Progress::Short(_)) => {
+                    let mut piece = [0; 4096];
+                    match stream.read(&mut piece)? {
+                        0 => return Ok(()),
+                        count => input.extend(piece.iter().take(count)),
+                    }
+                }
+                Err(broken) => {
+                    read.push(json!({"breaks": broken.rule().id()}));
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+impl Script for TrackerOfScript {
+    fn play(self, stream: TcpStream) -> Value {
+        let mut read = Vec::new();
+        // An error is that of a client which is gone.
+        drop(self.serve(stream, &mut read));
+        json!(read)
+    }
+}
+
+/// Reads until the client closes the connection.
+fn drain(stream: &mut TcpStream) -> std::io::Result<()> {
+    let mut piece = [0; 4096];
+    while stream.read(&mut piece)? > 0 {}
+    Ok(())
+}

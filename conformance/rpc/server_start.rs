@@ -1,0 +1,152 @@
+//! How the server of a session is started.
+
+use super::functions;
+use super::hop::{HopPlace, HopStart};
+use crate::conformance::op::OpError;
+use crate::device::manager;
+use crate::device::simulated::Simulated;
+use crate::release::Release;
+use crate::rpc::server::ServerOptions;
+use serde_json::Value;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// What a case wants of the server that it is put to.
+#[derive(Debug, Default, PartialEq)]
+pub(in crate::conformance) struct ServerStart {
+    /// Whether it finds out how its clients write (RPC-84), and is not started for their release.
+    finds_out: bool,
+    key: Option<String>,
+    allow: Option<Vec<String>>,
+    allow_load: bool,
+    memory: Option<u64>,
+    uploads: Option<u64>,
+    largest: Option<u64>,
+    seconds: Option<f64>,
+    /// Whose rules it serves by, where that is not the client's release.
+    release: Option<Release>,
+    /// Patterns of the servers that it goes on to (RPC-93), with `PORT` for the port of the next one.
+    connect: Option<Vec<String>>,
+    /// What is behind it.
+    pub(super) hop: Option<HopStart>,
+    /// Whether it has a device that is simulated, of number 98.
+    pub(super) simulated: bool,
+    /// Whether what it shows of the session is returned.
+    gauge: bool,
+    /// Whether another thread may end the session.
+    watch: bool,
+    /// Whether it waits at a proxy (RPC-94).
+    pub(super) paired: bool,
+}
+
+impl ServerStart {
+    /// The key of its clients, and its own.
+    pub(super) fn key(&self) -> &str {
+        self.key.as_deref().unwrap_or_default()
+    }
+
+    /// What is behind the last server.
+    pub(super) fn last_hop(&self) -> Option<&HopStart> {
+        match &self.hop {
+            Some(HopStart::Serves(next)) => next.last_hop().or(self.hop.as_ref()),
+            other => other.as_ref(),
+        }
+    }
+
+    /// The options of our own server, for clients of `release`, with uploads in `folder` and the server `next` behind it.
+    pub(super) fn options(
+        &self,
+        release: Release,
+        folder: &Path,
+        next: Option<&HopPlace>,
+    ) -> ServerOptions {
+        let plain = ServerOptions::new(folder);
+        let list = |list: &Option<Vec<String>>, otherwise: &[String]| {
+            list.clone().unwrap_or_else(|| otherwise.to_vec())
+        };
+        let all = [format!("{}*", functions::PREFIX)];
+        let here = ["127.0.0.1".to_owned()];
+        let connect = list(&self.connect, &here[..usize::from(next.is_some())]);
+        let port = next.map_or_else(String::new, |next| next.port.to_string());
+        ServerOptions {
+            keys: vec![self.key().to_owned()],
+            name: self.key().to_owned(),
+            release: (!self.finds_out).then_some(self.release.unwrap_or(release)),
+            allow: list(&self.allow, &all),
+            allow_load: self.allow_load,
+            connect: connect
+                .iter()
+                .map(|pattern| pattern.replace("PORT", &port))
+                .collect(),
+            memory: self.memory.unwrap_or(plain.memory),
+            uploads: self.uploads.unwrap_or(plain.uploads),
+            largest: self.largest.unwrap_or(plain.largest),
+            timeout: self
+                .seconds
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            watch: self.watch.then(Arc::default),
+            gauge: self.gauge.then(Arc::default),
+            ..plain
+        }
+    }
+
+    /// Reads how a server is started.
+    ///
+    /// # Errors
+    ///
+    /// What of it has another form.
+    pub(super) fn read(form: Option<&Value>) -> Result<ServerStart, OpError> {
+        let mut start = ServerStart::default();
+        for (name, value) in form.and_then(Value::as_object).into_iter().flatten() {
+            let wrong = || OpError::Unsupported(format!("`{name}` of `server` has another form"));
+            let number = || value.as_u64().ok_or_else(wrong);
+            let texts = || {
+                let list = value.as_array().ok_or_else(wrong)?.iter();
+                let list = list.map(|text| text.as_str().map(str::to_owned).ok_or_else(wrong));
+                list.collect::<Result<_, _>>()
+            };
+            match name.as_str() {
+                "finds_out" => start.finds_out = value.as_bool().ok_or_else(wrong)?,
+                "key" => start.key = Some(value.as_str().ok_or_else(wrong)?.to_owned()),
+                "allow" => start.allow = Some(texts()?),
+                "connect" => start.connect = Some(texts()?),
+                "hop" => start.hop = Some(HopStart::read(value)?),
+                "release" => {
+                    let release = value.as_str().ok_or_else(wrong)?.parse();
+                    start.release = Some(release.map_err(OpError::Unsupported)?);
+                }
+                "allow_load" => start.allow_load = value.as_bool().ok_or_else(wrong)?,
+                "memory" => start.memory = Some(number()?),
+                "uploads" => start.uploads = Some(number()?),
+                "largest" => start.largest = Some(number()?),
+                "seconds" => start.seconds = Some(value.as_f64().ok_or_else(wrong)?),
+                "simulated" => start.simulated = value.as_bool().ok_or_else(wrong)?,
+                "gauge" => start.gauge = value.as_bool().ok_or_else(wrong)?,
+                "watch" => start.watch = value.as_bool().ok_or_else(wrong)?,
+                "paired" => start.paired = value.as_bool().ok_or_else(wrong)?,
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(start)
+    }
+}
+
+/// A device whose number and name no release has.
+const NUMBER: i32 = 98;
+const NAME: &str = "suite_server";
+
+/// Registers the simulated device of servers, once.
+///
+/// # Errors
+///
+/// Its number or name is taken.
+pub(super) fn simulated() -> Result<(), OpError> {
+    static DEVICE: OnceLock<Result<(), String>> = OnceLock::new();
+    let registered = DEVICE.get_or_init(|| {
+        let device: &'static Simulated = Box::leak(Box::new(Simulated::new(1)));
+        // SAFETY: the simulated device keeps the contract, as its own cases show.
+        unsafe { manager::register_number(NUMBER, NAME, device) }.map_err(|error| error.to_string())
+    });
+    registered.clone().map_err(OpError::Unsupported)
+}
