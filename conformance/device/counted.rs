@@ -6,8 +6,9 @@ use crate::function::Error;
 use serde_json::{Value, json};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Its device type in a case. No release has one of this number.
-pub(in crate::conformance) const KIND: i32 = 98;
+/// Its device type in a case.
+pub(in crate::conformance) use super::own_numbers::COUNTED as KIND;
+
 const NAME: &str = "suite_counted";
 
 /// The device of this process, which is registered at its first use.

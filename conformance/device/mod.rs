@@ -14,6 +14,7 @@ mod evaluator;
 mod failing_table;
 pub(crate) mod ops;
 pub mod own;
+pub(in crate::conformance) mod own_numbers;
 mod pack;
 mod pool;
 pub mod probe;

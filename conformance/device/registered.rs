@@ -1,5 +1,6 @@
 //! What a process registers for devices: numbers and names of its own, functions under their names, tables of C.
 
+use super::own_numbers::SIMULATED as NUMBER;
 use super::tables::rejected;
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
 use crate::device::c_table::{self, DeviceTable};
@@ -98,7 +99,6 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     },
 ];
 
-const NUMBER: i32 = 97;
 const NAME: &str = "suite_simulated";
 
 /// The simulated device of this process under a number of its own.

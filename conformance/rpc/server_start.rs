@@ -2,6 +2,7 @@
 
 use super::functions;
 use super::hop::{HopPlace, HopStart};
+use crate::conformance::device::own_numbers::OF_SERVERS as NUMBER;
 use crate::conformance::op::OpError;
 use crate::device::manager;
 use crate::device::simulated::Simulated;
@@ -30,7 +31,7 @@ pub(in crate::conformance) struct ServerStart {
     connect: Option<Vec<String>>,
     /// What is behind it.
     pub(super) hop: Option<HopStart>,
-    /// Whether it has a device that is simulated, of number 98.
+    /// Whether it has a device that is simulated, of number 95.
     pub(super) simulated: bool,
     /// Whether what it shows of the session is returned.
     gauge: bool,
@@ -132,8 +133,6 @@ impl ServerStart {
     }
 }
 
-/// A device whose number and name no release has.
-const NUMBER: i32 = 98;
 const NAME: &str = "suite_server";
 
 /// Registers the simulated device of servers, once.
