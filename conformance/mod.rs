@@ -91,6 +91,7 @@ pub(crate) mod rpc {
     mod peer;
     mod pipe;
     mod relay;
+    mod relay_events;
     mod relay_peer;
     mod scripted;
     pub(in crate::conformance) mod server_start;

@@ -3,6 +3,7 @@
 //! Peers connect by TCP, at their first step. A step that reads waits for what it reads, so that the order of the steps is that of what
 //! happens; what no reply shows (a request that waits, a peer that is gone) is awaited by the counts of a tracker's summary.
 
+use super::relay_events::{Event, Events};
 use super::relay_peer::{RelayPeer, hex};
 use super::session::is_late;
 use crate::conformance::case::entry::hex_bytes;
@@ -27,10 +28,12 @@ use std::time::Duration;
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let steps = args.get("value").and_then(Value::as_array);
     let steps = steps.ok_or_else(|| wrong("value"))?;
+    let events = Events::default();
     let beside = Beside::start(args)?;
-    let between = Between::start(args, &beside)?;
+    let between = Between::start(args, &beside, &events)?;
     let mut play = RelayPlay {
         peers: BTreeMap::new(),
+        names: BTreeMap::new(),
         match_key: String::new(),
         between,
         beside,
@@ -47,7 +50,14 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
             }
         }
     }
-    Ok(Answer::new(json!(shown), Findings::default()))
+    let value = match args.get("events") {
+        Some(Value::Bool(true)) => {
+            let names = play.end();
+            json!({"read": shown, "events": events.forms(&names)})
+        }
+        _ => json!(shown),
+    };
+    Ok(Answer::new(value, Findings::default()))
 }
 
 pub(super) fn wrong(what: &str) -> OpError {
@@ -81,7 +91,10 @@ impl Beside {
         let wants = |name: &str| args.get(name) == Some(&Value::Bool(true));
         Ok(Beside {
             tracker: match wants("tracker") {
-                true => Some(Between::tracker(TrackerLimits::default())?),
+                true => Some(Between::tracker(
+                    TrackerLimits::default(),
+                    Events::default(),
+                )?),
                 false => None,
             },
             server: match wants("to") {
@@ -100,14 +113,17 @@ impl Beside {
 const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 impl Between {
-    fn tracker(limits: TrackerLimits) -> Result<Between, OpError> {
+    fn tracker(limits: TrackerLimits, events: Events) -> Result<Between, OpError> {
         let server = TrackerServer::bind(ANY, limits).map_err(no_socket)?;
         let handle = server.handle().map_err(no_socket)?;
-        let runs = thread::spawn(move || drop(server.run(|_| ())));
+        let runs = thread::spawn(move || {
+            drop(server.run(move |event| events.note(Event::Tracker(event.clone()))));
+        });
         Ok(Between::Tracker(handle, Some(runs)))
     }
 
-    fn start(args: &Value, beside: &Beside) -> Result<Between, OpError> {
+    fn start(args: &Value, beside: &Beside, events: &Events) -> Result<Between, OpError> {
+        let events = events.clone();
         let limit = |name: &str| {
             let limit = args
                 .get("limits")
@@ -117,11 +133,14 @@ impl Between {
         match args.get("of").and_then(Value::as_str) {
             Some("tracker") => {
                 let plain = TrackerLimits::default();
-                Between::tracker(TrackerLimits {
-                    connections: limit("connections").unwrap_or(plain.connections),
-                    waiting: limit("waiting").unwrap_or(plain.waiting),
-                    keys: limit("keys").unwrap_or(plain.keys),
-                })
+                Between::tracker(
+                    TrackerLimits {
+                        connections: limit("connections").unwrap_or(plain.connections),
+                        waiting: limit("waiting").unwrap_or(plain.waiting),
+                        keys: limit("keys").unwrap_or(plain.keys),
+                    },
+                    events,
+                )
             }
             Some("proxy") => {
                 let seconds = args.get("wait").map_or(Some(600.0), Value::as_f64);
@@ -143,7 +162,9 @@ impl Between {
                 };
                 let server = ProxyServer::bind(ANY, options).map_err(no_socket)?;
                 let handle = server.handle().map_err(no_socket)?;
-                let runs = thread::spawn(move || drop(server.run(|_| ())));
+                let runs = thread::spawn(move || {
+                    drop(server.run(move |event| events.note(Event::Proxy(event.clone()))));
+                });
                 Ok(Between::Proxy(handle, Some(runs)))
             }
             _ => Err(wrong("of")),
@@ -180,6 +201,8 @@ impl Drop for Between {
 struct RelayPlay {
     /// Dropped behind the peers: a tracker ends when the last of them is gone.
     peers: BTreeMap<String, RelayPeer>,
+    /// Of all peers that were, by their address.
+    names: BTreeMap<SocketAddr, String>,
     /// The match key of the server that a tracker handed out last.
     match_key: String,
     between: Between,
@@ -193,6 +216,8 @@ impl RelayPlay {
         let name = step.get("peer").and_then(Value::as_str).ok_or_else(none)?;
         if !self.peers.contains_key(name) {
             let peer = self.peer(step)?;
+            self.names
+                .insert(peer.address().map_err(no_socket)?, name.to_owned());
             self.peers.insert(name.to_owned(), peer);
         }
         if step.get("close").is_some() {
@@ -295,6 +320,13 @@ impl RelayPlay {
 }
 
 impl RelayPlay {
+    /// Ends the peers, then what they were connected to. Returns their names.
+    fn end(self) -> BTreeMap<SocketAddr, String> {
+        drop(self.peers);
+        drop(self.between);
+        self.names
+    }
+
     /// A peer that connects, or that accepts the connection of a proxy to its one server.
     fn peer(&self, step: &Value) -> Result<RelayPeer, OpError> {
         let wants = |name: &str| step.get(name) == Some(&Value::Bool(true));

@@ -9,7 +9,7 @@ use crate::rule::Violation;
 use crate::wire::{Cursor, Writer};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,11 @@ impl RelayPeer {
             input: Vec::new(),
             is_ended: false,
         })
+    }
+
+    /// Where it connects from.
+    pub(super) fn address(&self) -> std::io::Result<SocketAddr> {
+        self.stream.local_addr()
     }
 
     /// Writes; one that is gone shows when it is read from.

@@ -35,6 +35,8 @@ pub(in crate::conformance) struct ServerStart {
     pub(super) simulated: bool,
     /// Whether what it shows of the session is returned.
     gauge: bool,
+    /// Whether what it has of the session in the end is returned.
+    pub(super) report: bool,
     /// Whether another thread may end the session.
     watch: bool,
     /// Whether it waits at a proxy (RPC-94).
@@ -123,6 +125,7 @@ impl ServerStart {
                 "largest" => start.largest = Some(number()?),
                 "seconds" => start.seconds = Some(value.as_f64().ok_or_else(wrong)?),
                 "simulated" => start.simulated = value.as_bool().ok_or_else(wrong)?,
+                "report" => start.report = value.as_bool().ok_or_else(wrong)?,
                 "gauge" => start.gauge = value.as_bool().ok_or_else(wrong)?,
                 "watch" => start.watch = value.as_bool().ok_or_else(wrong)?,
                 "paired" => start.paired = value.as_bool().ok_or_else(wrong)?,

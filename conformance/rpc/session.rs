@@ -12,7 +12,9 @@ use crate::conformance::case::entry::hex_bytes;
 use crate::conformance::op::{Answer, OpError};
 use crate::release::Release;
 use crate::rpc::json::{from_packet, to_packet};
-use crate::rpc::server::{ServerOptions, await_pair, serve, serve_paired};
+use crate::rpc::server::{
+    ServerOptions, SessionEnd, SessionReport, await_pair, serve, serve_paired,
+};
 use crate::rpc::transport::{TIMEOUT, Transport};
 use crate::rpc::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RpcCode, Speaker};
 use crate::rule::Findings;
@@ -61,9 +63,7 @@ pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
         false => over_socket(&script, options).map_err(no_server)?,
     };
     // A panic of the server is one of the testee.
-    if let Err(panic) = ended {
-        std::panic::resume_unwind(panic);
-    }
+    let report = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let read = next.finish()?;
     match played {
         Ok(mut value) => {
@@ -76,6 +76,9 @@ pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
                 value["gauge"] = json!({
                     "key": state.key, "release": release, "requests": state.requests, "received": state.received, "memory": state.memory
                 });
+            }
+            if script.server.report {
+                value["report"] = report.as_ref().map_or(Value::Null, report_form);
             }
             Ok(Answer::new(value, Findings::default()))
         }
@@ -93,8 +96,29 @@ fn no_server(error: std::io::Error) -> OpError {
     OpError::Unsupported(error.to_string())
 }
 
-/// What came of the client, and of the server.
-type Played = (Result<Value, Reply>, std::thread::Result<()>);
+/// What the server has of the session when it is over.
+fn report_form(report: &SessionReport) -> Value {
+    let end = match &report.end {
+        SessionEnd::Shutdown => json!("shutdown"),
+        SessionEnd::Closed => json!("closed"),
+        SessionEnd::Mismatch => json!("mismatch"),
+        SessionEnd::Expired => json!("expired"),
+        SessionEnd::Failed(error) => match error.violation() {
+            Some(broken) => json!({"breaks": broken.rule().id(), "offset": broken.offset()}),
+            None => json!({"raises": error.kind().as_str()}),
+        },
+    };
+    let release = report.release.map(|release| release.to_string());
+    json!({
+        "key": report.key, "release": release, "requests": report.requests, "received": report.received, "end": end
+    })
+}
+
+/// What came of the client, and of the server, which has no session where a proxy had no client.
+type Played = (
+    Result<Value, Reply>,
+    std::thread::Result<Option<SessionReport>>,
+);
 
 fn over_pipe(script: &SessionScript<'_>, options: ServerOptions) -> Played {
     let (near, far) = pipe::ends();
@@ -106,15 +130,13 @@ fn over_pipe(script: &SessionScript<'_>, options: ServerOptions) -> Played {
 }
 
 /// The server, in front of which there may be a proxy.
-fn serve_one(mut far: PipeEnd, is_paired: bool, options: &ServerOptions) {
+fn serve_one(mut far: PipeEnd, is_paired: bool, options: &ServerOptions) -> Option<SessionReport> {
     if !is_paired {
-        serve(far, options);
-        return;
+        return Some(serve(far, options));
     }
     // A proxy that has no client for it ends the server.
-    if let Ok(client) = await_pair(&mut far, &options.name) {
-        serve_paired(far, &client, options);
-    }
+    let client = await_pair(&mut far, &options.name).ok()?;
+    Some(serve_paired(far, &client, options))
 }
 
 /// For a server that goes on to another one: it reads while it writes, which a pipe has no halves for.
@@ -129,7 +151,7 @@ fn over_socket(script: &SessionScript<'_>, options: ServerOptions) -> std::io::R
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
     let writer = SocketWriter(near.try_clone()?);
-    let served = std::thread::spawn(move || drop(serve(far, &options)));
+    let served = std::thread::spawn(move || Some(serve(far, &options)));
     let played = script.play(Transport::new(near), &writer, script.key(), patience());
     // The writer keeps the socket open.
     drop(writer.0.shutdown(Shutdown::Both));

@@ -1,0 +1,62 @@
+//! What a tracker or a proxy tells of what goes on, in `rpc.relay`.
+
+use crate::rpc::proxy::ProxyEvent;
+use crate::rpc::relay_json as relay;
+use crate::rpc::tracker::TrackerEvent;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a tracker or a proxy tells of what goes on.
+#[derive(Clone, Default)]
+pub(super) struct Events(Arc<Mutex<Vec<Event>>>);
+
+pub(super) enum Event {
+    Tracker(TrackerEvent),
+    Proxy(ProxyEvent),
+}
+
+impl Events {
+    pub(super) fn note(&self, event: Event) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(event);
+    }
+
+    /// With the names of the peers, and sorted: what several peers do at a time has no order. What is of no peer, such as the connection that
+    /// ends the waiting for others, is not shown.
+    pub(super) fn forms(&self, names: &BTreeMap<SocketAddr, String>) -> Vec<Value> {
+        let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = |address: &SocketAddr| names.get(address).map_or("", String::as_str);
+        let mut forms: Vec<Value> = events
+            .iter()
+            .map(|event| match event {
+                Event::Tracker(TrackerEvent::Opened(peer)) => json!(["opened", name(peer)]),
+                Event::Tracker(TrackerEvent::Asked(peer, request)) => {
+                    json!(["asked", name(peer), relay::from_tracker_request(request)])
+                }
+                Event::Tracker(TrackerEvent::Paired(peer, key)) => {
+                    json!(["paired", name(peer), key])
+                }
+                Event::Tracker(TrackerEvent::Closed(peer, None)) => json!(["closed", name(peer)]),
+                Event::Tracker(TrackerEvent::Closed(peer, Some(_))) => {
+                    json!(["closed-out", name(peer)])
+                }
+                Event::Proxy(ProxyEvent::Waits(peer, key)) => json!(["waits", name(peer), key]),
+                Event::Proxy(ProxyEvent::Begins(number, client, server)) => {
+                    json!(["begins", number, name(client), name(server)])
+                }
+                Event::Proxy(ProxyEvent::Ends(number, client, server)) => {
+                    json!(["ends", number, client, server])
+                }
+                Event::Proxy(ProxyEvent::Closed(peer, _)) => json!(["closed-out", name(peer)]),
+                Event::Proxy(ProxyEvent::Tracker(_)) => json!(["no-tracker"]),
+            })
+            .filter(|form| form[1] != "")
+            .collect();
+        forms.sort_by_key(Value::to_string);
+        forms
+    }
+}
