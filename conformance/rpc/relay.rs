@@ -34,6 +34,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let mut play = RelayPlay {
         peers: BTreeMap::new(),
         names: BTreeMap::new(),
+        events: events.clone(),
         match_key: String::new(),
         between,
         beside,
@@ -203,6 +204,7 @@ struct RelayPlay {
     peers: BTreeMap<String, RelayPeer>,
     /// Of all peers that were, by their address.
     names: BTreeMap<SocketAddr, String>,
+    events: Events,
     /// The match key of the server that a tracker handed out last.
     match_key: String,
     between: Between,
@@ -226,6 +228,10 @@ impl RelayPlay {
         }
         if let Some(number) = step.get("recorded").and_then(Value::as_u64) {
             return self.recorded(number).map(Some);
+        }
+        if let Some(count) = step.get("told").and_then(Value::as_u64) {
+            let count = usize::try_from(count).map_err(|_| none())?;
+            return Ok(self.events.await_count(count).map(|()| Value::Null));
         }
         let stop_key = match &self.between {
             Between::Tracker(handle, _) => handle.stop_key().to_owned(),

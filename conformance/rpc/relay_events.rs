@@ -1,5 +1,6 @@
 //! What a tracker or a proxy tells of what goes on, in `rpc.relay`.
 
+use super::session::patience;
 use crate::rpc::proxy::ProxyEvent;
 use crate::rpc::relay_json as relay;
 use crate::rpc::tracker::TrackerEvent;
@@ -7,6 +8,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// What a tracker or a proxy tells of what goes on.
 #[derive(Clone, Default)]
@@ -23,6 +26,18 @@ impl Events {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(event);
+    }
+
+    /// Waits until there are so many; `None` where they do not come in time.
+    pub(super) fn await_count(&self, count: usize) -> Option<()> {
+        let until = Instant::now() + patience();
+        while self.0.lock().unwrap_or_else(PoisonError::into_inner).len() < count {
+            if Instant::now() >= until {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Some(())
     }
 
     /// With the names of the peers, and sorted: what several peers do at a time has no order. What is of no peer, such as the connection that

@@ -54,9 +54,14 @@ impl Judgement {
         self
     }
 
-    /// The same for an implementation that states everything, and nothing that is not there.
+    /// The same for an implementation that states everything, and nothing that is not there. An operation that it names it does, whatever the
+    /// case: a request that it does not read is its own mistake.
     pub fn in_full(self, case: &Case) -> Judgement {
         let mut judgement = self.held_to(case, Parts::ALL);
+        if let Verdict::Unsupported(why) = &judgement.verdict {
+            let actual = format!("unsupported: {why}");
+            judgement.verdict = fail(expected(case), actual, None);
+        }
         let surplus = judgement.surplus;
         if judgement.verdict == Verdict::Pass && !surplus.is_empty() {
             let actual = format!("rejection with {surplus}");
