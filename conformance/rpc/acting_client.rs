@@ -3,7 +3,7 @@
 use super::client_forms::{
     from_base64, host_bytes, host_tensor, memory, no, pieces, reference, shown,
 };
-use super::session::{is_late, patience};
+use super::session::{found, is_late, patience};
 use crate::conformance::op::{OpError, base64};
 use crate::device::timer::Evaluator;
 use crate::device::{Attribute, Device, Manager, Stream};
@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 pub(super) struct ActingClient<'a> {
     /// Whether an answer to this action was an exception.
     is_far: Arc<AtomicBool>,
+    /// What is looked for in the texts of its own errors.
+    texts: Vec<&'a str>,
     /// Of the action that is under way, or of connecting.
     began: Instant,
     connect: &'a dyn Fn() -> Result<Session, Error>,
@@ -43,10 +45,12 @@ impl<'a> ActingClient<'a> {
     /// One that has no session; `connect` makes another one.
     pub(super) fn new(
         is_far: Arc<AtomicBool>,
+        texts: Vec<&'a str>,
         connect: &'a dyn Fn() -> Result<Session, Error>,
     ) -> ActingClient<'a> {
         ActingClient {
             is_far,
+            texts,
             began: Instant::now(),
             connect,
             sessions: Vec::new(),
@@ -323,8 +327,14 @@ impl<'a> ActingClient<'a> {
         let broken = error
             .violation()
             .filter(|broken| broken.rule().id().starts_with("RPC-"));
+        let with_texts = |mut form: Value| {
+            if !self.texts.is_empty() {
+                form["has"] = found(&error.reason(), &self.texts);
+            }
+            form
+        };
         if let Some(broken) = broken {
-            return json!({"breaks": broken.rule().id(), "kind": broken.kind().name()});
+            return with_texts(json!({"breaks": broken.rule().id(), "kind": broken.kind().name()}));
         }
         let kind = error.kind().as_str().to_owned();
         // A case may have a timeout of its own, which is short.
@@ -336,7 +346,7 @@ impl<'a> ActingClient<'a> {
             true => {
                 json!({"raises": kind, "message": error.message(), "backtrace": error.backtrace()})
             }
-            false => json!({ "raises": kind }),
+            false => with_texts(json!({ "raises": kind })),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::acting_client::ActingClient;
 use super::scripted::{ScriptedPeer, SessionOfScript, TrackerOfScript};
-use super::session::patience;
+use super::session::{patience, texts};
 use crate::conformance::op::{Answer, OpError};
 use crate::function::Error;
 use crate::release::Release;
@@ -87,7 +87,7 @@ pub(super) fn client(args: &Value) -> Result<Answer, OpError> {
         options.timeout.get_or_insert(patience());
         address.connect()
     };
-    let mut client = ActingClient::new(is_far, &connect);
+    let mut client = ActingClient::new(is_far, texts(args)?, &connect);
     let shown = client.run(connect(), actions);
     drop(client);
     let mut played = server.end().into_iter();

@@ -78,7 +78,9 @@ pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
                 });
             }
             if script.server.report {
-                value["report"] = report.as_ref().map_or(Value::Null, report_form);
+                value["report"] = report
+                    .as_ref()
+                    .map_or(Value::Null, |report| report_form(report, &script.texts));
             }
             Ok(Answer::new(value, Findings::default()))
         }
@@ -96,9 +98,27 @@ fn no_server(error: std::io::Error) -> OpError {
     OpError::Unsupported(error.to_string())
 }
 
+/// What is looked for in the texts of exceptions and errors.
+///
+/// # Errors
+///
+/// Another form.
+pub(super) fn texts(args: &Value) -> Result<Vec<&str>, OpError> {
+    let wrong = || OpError::Unsupported("`texts` has another form".to_owned());
+    let texts = args.get("texts").and_then(Value::as_array);
+    let texts = texts.into_iter().flatten();
+    texts.map(|text| text.as_str().ok_or_else(wrong)).collect()
+}
+
+/// Those of `texts` that are in a text.
+pub(super) fn found(text: &str, texts: &[&str]) -> Value {
+    let parts = texts.iter().copied();
+    parts.filter(|part| text.contains(part)).collect()
+}
+
 /// What the server has of the session when it is over.
-fn report_form(report: &SessionReport) -> Value {
-    let end = match &report.end {
+fn report_form(report: &SessionReport, texts: &[&str]) -> Value {
+    let mut end = match &report.end {
         SessionEnd::Shutdown => json!("shutdown"),
         SessionEnd::Closed => json!("closed"),
         SessionEnd::Mismatch => json!("mismatch"),
@@ -108,6 +128,9 @@ fn report_form(report: &SessionReport) -> Value {
             None => json!({"raises": error.kind().as_str()}),
         },
     };
+    if let (SessionEnd::Failed(error), false) = (&report.end, texts.is_empty()) {
+        end["has"] = found(&error.reason(), texts);
+    }
     let release = report.release.map(|release| release.to_string());
     json!({
         "key": report.key, "release": release, "requests": report.requests, "received": report.received, "end": end
@@ -248,17 +271,12 @@ impl<'a> SessionScript<'a> {
                 Some(Greeting::Bytes(bytes.map_err(OpError::Unsupported)?))
             }
         };
-        let texts = args.get("texts").and_then(Value::as_array);
-        let texts = texts
-            .into_iter()
-            .flatten()
-            .map(|text| text.as_str().ok_or_else(|| wrong("texts")));
         let steps = args.get("value").and_then(Value::as_array);
         Ok(SessionScript {
             release,
             hello,
             begins: args.get("begins").and_then(Value::as_bool).unwrap_or(true),
-            texts: texts.collect::<Result<_, _>>()?,
+            texts: texts(args)?,
             server: ServerStart::read(args.get("server"))?,
             hops: Vec::new(),
             steps: steps.ok_or_else(|| wrong("value"))?,

@@ -5,7 +5,7 @@
 
 use super::functions;
 use super::peer::{self, PeerStream, shown, up_to, word};
-use super::session::patience;
+use super::session::{found, patience, texts};
 use crate::conformance::case::entry::hex_bytes;
 use crate::conformance::case::golden;
 use crate::conformance::op::{Answer, OpError};
@@ -54,9 +54,7 @@ const LARGEST: usize = 8 << 20;
 /// Both of our ends, or one of them and a peer.
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let place = CertificateFolder::make(args)?;
-    let texts = args.get("texts").and_then(Value::as_array);
-    let texts = texts.into_iter().flatten().filter_map(Value::as_str);
-    let texts: Vec<&str> = texts.collect();
+    let texts = texts(args)?;
     let seconds = args.get("seconds").map_or(Some(10.0), Value::as_f64);
     let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let limit = limit.ok_or_else(|| wrong("seconds"))?;
@@ -107,8 +105,7 @@ fn no_socket(error: io::Error) -> OpError {
 
 /// An error as it shows: the rule, or the kind, and which of `texts` are in its own.
 fn raised(error: &Error, texts: &[&str]) -> Value {
-    let text = error.to_string();
-    let has: Vec<&&str> = texts.iter().filter(|part| text.contains(**part)).collect();
+    let has = found(&error.to_string(), texts);
     match error.violation() {
         Some(broken) => {
             json!({"breaks": broken.rule().id(), "kind": broken.kind().name(), "has": has})
