@@ -277,7 +277,7 @@ fn module(root: &Path) -> Option<PathBuf> {
     let target = target.expect("a folder for what is built");
     let built = Command::new(cargo)
         .current_dir(root.join("examples/web"))
-        .args(["build", "--quiet", "--release", "--offline", "--locked"])
+        .args(["build", "--quiet", "--release", "--locked"])
         .args(["--target", "wasm32-unknown-unknown", "--target-dir"])
         .arg(target)
         .output()
