@@ -127,7 +127,7 @@ class Peer:
 def to_request(form):
     code = form["code"]
     if code == "put":
-        return [3, form["key"], [form["port"], form["match"]], form["host"]]
+        return [3, form["key"], [form["port"], form["match"]], form.get("host")]
     if code == "request":
         return [4, form["key"], form["user"], form["priority"]]
     if code == "update-info":
@@ -214,7 +214,16 @@ def step(between, form):
     return None
 
 
+# TVM's own have no limits to state, tell nothing of what goes on, and keep their stop key to themselves.
+KNOWN = {"value", "of", "wait"}
+
+
 def relay(args):
+    others = sorted(set(args) - KNOWN)
+    if others:
+        raise NotHere(f"TVM's have no {', '.join(others)}")
+    if "{stop}" in json.dumps(args["value"]):
+        raise NotHere("the stop key of TVM's tracker is not shown")
     between, shown = Between(args), []
     try:
         for form in args["value"]:

@@ -19,7 +19,9 @@ pub fn relay(from: &mut In<'_>, odd: &mut Odd) -> Option<()> {
     }
     let version = from.text()?;
     let mut parts = version.split('.');
-    let era: u32 = parts.next().filter(|major| *major == "0").and(parts.next())?.parse().ok()?;
+    let minor = parts.next().filter(|major| *major == "0").and(parts.next())?;
+    // PAY-62: a number is digits alone, and Rust takes a sign.
+    let era: u32 = minor.parse().ok().filter(|_| !minor.starts_with('+'))?;
     if !(6..=19).contains(&era) {
         return None;
     }
