@@ -633,12 +633,12 @@ def keys():
             "origin": {"hand": "keys that are not client:a"}})
     case("key-options", release, ["RPC-05", "RPC-80"], add(0), "a key may have options behind it", "an option that no release has, and a time",
          releases="0.22..", hello="client:a -other=1\t-timeout=60", server={"key": "a"})
-    for name, args in [("client", {"hello": "client: -timeout=0.05"}), ("server", {"server": {"seconds": 0.05}}),
-                       ("shorter", {"hello": "client: -timeout=0.05", "server": {"seconds": 60}}),
-                       ("longer", {"hello": "client: -timeout=60", "server": {"seconds": 0.05}})]:
-        case(f"timeout-{name}", release, ["RPC-05", "RPC-83"] if name != "server" else ["RPC-83"], [{"wait": True}, raised("RPCSessionTimeoutError: Your 0.05s session"), {"wait": True}, "end"],
+    for name, args in [("client", {"hello": "client: -timeout=0.3"}), ("server", {"server": {"seconds": 0.3}}),
+                       ("shorter", {"hello": "client: -timeout=0.3", "server": {"seconds": 60}}),
+                       ("longer", {"hello": "client: -timeout=60", "server": {"seconds": 0.3}})]:
+        case(f"timeout-{name}", release, ["RPC-05", "RPC-83"] if name != "server" else ["RPC-83"], [{"wait": True}, raised("RPCSessionTimeoutError: "), {"wait": True}, "end"],
              "a client that keeps a board keeps it from all others", "the shorter of both times is over, and the client does nothing", releases="0.13..",
-             end="server", texts=["RPCSessionTimeoutError: Your 0.05s session"], **args)
+             end="server", texts=["RPCSessionTimeoutError: "], **args)
 
 
 def eras():
