@@ -172,6 +172,8 @@ fn install() {
         vm::provide,
         #[cfg(feature = "target")]
         target::provide,
+        #[cfg(feature = "rpc")]
+        rpc::client::provide,
     ];
     if INSTALLING.get() {
         return;

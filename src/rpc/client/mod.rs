@@ -13,6 +13,7 @@
 //! | `module` | [`RemoteModule`]: modules of the server as modules of this process | |
 //! | `model` | graphs and executables that run here, with kernels there | |
 //! | `device` | devices of the server behind the contract of every device | RPC-25, DEV-03 |
+//! | `functions` | sessions by the names of the registry, for C and for frontends | RPC-103 |
 //! | `evaluate` | time evaluators, which measure there | DEV-45 |
 //!
 //! What works on modules, functions and devices works on those of a server: executors, machines, compiled code.
@@ -32,6 +33,7 @@ mod argument;
 mod device;
 mod evaluate;
 mod exception;
+mod functions;
 mod link;
 mod model;
 mod module;
@@ -48,4 +50,5 @@ pub use module::RemoteModule;
 pub use session::{RemoteHop, Session, SessionOptions};
 
 pub(super) use exception::far_error;
+pub(crate) use functions::provide;
 pub(super) use session::{connected, server_era, shake_hands};

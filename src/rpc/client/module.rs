@@ -3,6 +3,7 @@
 use super::super::RPC_101;
 use super::link::RemoteHandle;
 use super::outcome::call;
+use super::session::Session;
 use crate::function::{Error, ErrorKind, Function};
 use crate::module::{Module, ModuleKind};
 use crate::rule::Kind;
@@ -22,6 +23,11 @@ impl RemoteModule {
     pub fn of(module: &Module) -> Option<&RemoteModule> {
         let kind: &dyn std::any::Any = module.implementation()?;
         kind.downcast_ref()
+    }
+
+    /// The session that the module is of.
+    pub fn session(&self) -> Session {
+        Session::of_link(&self.handle.link)
     }
 }
 

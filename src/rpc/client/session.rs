@@ -357,6 +357,11 @@ impl Session {
         self.0.close();
     }
 
+    /// The session of a connection.
+    pub(super) fn of_link(link: &Arc<Link>) -> Session {
+        Session(Arc::clone(link))
+    }
+
     /// The connection.
     pub(super) fn link(&self) -> &Arc<Link> {
         &self.0
