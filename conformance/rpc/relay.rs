@@ -229,7 +229,7 @@ impl RelayPlay {
         if let Some(number) = step.get("recorded").and_then(Value::as_u64) {
             return self.recorded(number).map(Some);
         }
-        if let Some(count) = step.get("told").and_then(Value::as_u64) {
+        if let Some(count) = step.get("events").and_then(Value::as_u64) {
             let count = usize::try_from(count).map_err(|_| none())?;
             return Ok(self.events.await_count(count).map(|()| Value::Null));
         }

@@ -1,4 +1,4 @@
-//! What a tracker or a proxy tells of what goes on, in `rpc.relay`.
+//! What a tracker or a proxy reports of what goes on, in `rpc.relay`.
 
 use super::session::patience;
 use crate::rpc::proxy::ProxyEvent;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a tracker or a proxy tells of what goes on.
+/// What a tracker or a proxy reports of what goes on.
 #[derive(Clone, Default)]
 pub(super) struct Events(Arc<Mutex<Vec<Event>>>);
 

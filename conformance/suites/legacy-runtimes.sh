@@ -8,7 +8,7 @@
 #
 # TVMSPEC_TVM, TVMSPEC_DMLC_CORE and TVMSPEC_DLPACK name clones, bare or not, of apache/tvm, dmlc/dmlc-core and dmlc/dlpack: the last
 # two are taken at the commits that the tag names as its submodules. TVMSPEC_OPENCL is what `USE_OPENCL` gets: ON, or a folder with
-# include/CL and a libOpenCL.so below lib (OFF where nothing is said; then modules of kind opencl have no loader). JOBS are processes of
+# include/CL and a libOpenCL.so below lib (OFF if it is absent; then modules of kind opencl have no loader). JOBS are processes of
 # the compiler (2). Needs cmake, ninja, g++ and git: one to three minutes and 1 GB for each release.
 #
 # Without LLVM and libbacktrace; with RPC, StackVM, the graph executor and the debug executor, and the profiler that the latter needs.

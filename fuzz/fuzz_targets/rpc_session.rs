@@ -2,7 +2,7 @@
 //! is. Both ends are in one thread, over a stream in memory.
 //!
 //! Oracles: AddressSanitizer; no panic; what we write is read by some release; what ends a session is an error with a rule and an offset;
-//! a request has one answer; tokens are no addresses, and those of one session are none in the next; a client gives back what it was
+//! a request has one answer; tokens are no addresses, and those of one session are none in the next; a client releases what it was
 //! handed, and nothing else; files are in the session's directory; memory is what it was before.
 #![no_main]
 

@@ -195,9 +195,9 @@ def main(samples):
     framed_sample("metal", "device/metal.library_bin", "BLOB-11", "one payload with a map of shaders inside")
     framed_sample("webgpu", "device/webgpu.library_bin", "BLOB-11", "a payload without a format field")
     framed_sample("const-loader-c", "misc/const_loader_c.library_bin", "BLOB-10 BLOB-12",
-                  "the root is not the host library: whoever takes module 0 for it calls into nothing")
+                  "the root is not the host library: a reader that takes module 0 for it calls into nothing")
     framed_sample("dso-merge", "misc/dso_merge.library_bin", "BLOB-10 BLOB-12",
-                  "two host modules are one `_lib`; whoever counts them as two is off by one from there on")
+                  "two host modules are one `_lib`; a reader that counts them as two is off by one from there on")
     alone = framed_sample("library-alone", "misc/c_alone.library_bin", "BLOB-01 BLOB-10 BLOB-12",
                           "the smallest blob there is: a tree of one and no payload")
     framed_sample("relax-vm", "vm/relax_vm.library_bin", "BLOB-10 BLOB-11", "bytecode with constants of every type")

@@ -146,7 +146,7 @@ infinite = lambda *words: tensor([2], [{"float": word} for word in words])
 script("not-finite", "GRF-38", over, [(["set_input", 0, huge], NONE), (["set_input", 1, tensor([2], [-3e38, -3e38])], NONE), (["run"], NONE), (["get_output", 0], infinite("inf", "-inf")), (["get_output", 1], infinite("nan", "-inf"))],
        "what overflows is still an output")
 
-# Names of outputs, and what is told of them.
+# Names of outputs, and what is returned for them.
 pair = graph((None, "x", [], [(S, 0)]), ("two", "t", [(0, 0)], [(S, 1), (S, 2)]), ("add1", "y", [(1, 0)], [(S, 3)]), heads=[(1, 0), (1, 1), (2, 0)])
 script("last-output-of-a-name", "GRF-32", pair, [(["set_input", 0, X], NONE), (["run"], NONE), (["get_output", "t"], double(X)), (["get_output", "y"], plus(X, 2.0)), (["get_output", "x"], ERROR)], "a name of several outputs is the last of them", "0.12..0.19")
 script("in-place-by-number-of-output", "GRF-32 GRF-34", pair, [(["set_input", 0, X], NONE), (["set_output_zero_copy", "t:1", {"tensor": "t"}], NONE), (["set_output_zero_copy", "y:2", {"tensor": "u"}], NONE), (["run"], NONE), (["@show", "t"], double(X)), (["@show", "u"], plus(X, 2.0)), (["get_output", 0], plus(X))],

@@ -2,7 +2,7 @@
 
     python3 golden/rpc/clients.py
 
-What the client writes is derived from the rules: requests (RPC-24, RPC-25, RPC-28), values (RPC-43), references that it gives back.
+What the client writes is derived from the rules: requests (RPC-24, RPC-25, RPC-28), values (RPC-43), references that it releases.
 """
 
 import base64
@@ -75,7 +75,7 @@ def block(data, shape, offset=0, dtype="float32", device=CPU):
 
 
 def case(name, release, rules, answers, actions, results, requests, why, how, releases, session=None, last=(END,), **args):
-    """Behind `requests` come those of the end: what is given back, and Shutdown."""
+    """Behind `requests` come those of the end: what is released, and Shutdown."""
     stated = args.get("stated")
     if session is None:
         session = {"session": "server:scripted", "release": stated or ("0.27" if ffi(release) else "0.20")}
@@ -214,7 +214,7 @@ def connections():
              ["function", {"int": 5}], [look("f"), call(7)], "packets of nothing keep a connection open", "two of them in front of an answer", releases,
              last=(free(release, 7), END))
         case("closed", release, ["RPC-20"], [handle(7)], [["function", "f"], ["close"], ["call", 1]], ["function", None, {"raises": "ConnectionError"}],
-             [look("f")], "a session that was closed is used", "a call behind the end, whose handle nobody counts any more", releases)
+             [look("f")], "a session that was closed is used", "a call behind the end, whose handle has no references any more", releases)
         case("two-values", release, ["RPC-88"], [returned({"handle": 7}, {"handle": 8})], [["function", "f"]], [{"raises": "RuntimeError"}], [look("f")],
              "an answer is taken for another one", "two values in answer to GetGlobalFunc", releases)
         case("no-handle", release, ["RPC-28"], [returned({"int": 7})], [["function", "f"]], [{"raises": "RuntimeError"}], [look("f")],
@@ -257,7 +257,7 @@ def tensors():
              [["function", "f"], ["call", 1], ["fetch", 2], ["call", 1, {"of": 2}]],
              ["function", {"tensor": {"device": CPU, "dtype": "float32", "shape": [2, 2]}}, b64(floats(1, 2, 3, 4)), None],
              [look("f"), call(7), *size, {"code": "CopyFromRemote", "from": block(4096, [4], 8), "bytes": 16}, sync, call(7, {"tensor": block(4096, [2, 2], 8)})],
-             "a tensor stays where it is", "one of four elements behind eight bytes: read, passed, given back", releases,
+             "a tensor stays where it is", "one of four elements behind eight bytes: read, passed, released", releases,
              last=(free(release, 9, "tensor"), free(release, 7), END))
         scoped = system("DevAllocDataWithScope", {"tensor": block(0, [3])}, None)
         case("sent", release, ["RPC-25", "RPC-28"], [handle(4096), *unknown, VOID, {"code": "CopyAck", "data": b64(floats(1, 2, 3))}], [["send", tensor, CPU], ["fetch", 1]],

@@ -27,7 +27,7 @@ STREAMS = {
 }
 TRACKED = {
     "tracker-server-0.27": ("v27-tracker.0", "a server that offers itself to a tracker, again once a client has taken its key, and asks for its keys"),
-    "tracker-client-0.27": ("v27-tracker.1", "a client that asks a tracker for a summary, for a server, and for one of a key that nobody has"),
+    "tracker-client-0.27": ("v27-tracker.1", "a client that asks a tracker for a summary, for a server, and for one of a key that no server has"),
 }
 FOLDERS = {b"/opt/t/research/rpc-work/": b"/usr/local/share/tvm/0.8/", b"/opt/t/v27rpc/": b"/usr/local/27/"}
 CODES = {1: "Shutdown", 2: "InitServer", 3: "CallFunc", 4: "Return", 5: "Exception", 6: "CopyFromRemote", 7: "CopyToRemote", 8: "CopyAck",

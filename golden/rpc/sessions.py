@@ -467,7 +467,7 @@ def errors():
              "what makes a session is a name", "an integer in its place", begins=False)
         case("another-version", release, ["RPC-23", "RPC-82"],
              [{"hex": packet(2, struct.pack("<Q", 5) + b"0.8.1" + bytes(4))}, RAISED, init("0.8.0"), VOID, look("rpc.test.addone"), FOUND],
-             "a client of another protocol is told so", "a version that no release has; the session may begin all the same", begins=False)
+             "a client of another protocol gets an error that names it", "a version that no release has; the session may begin all the same", begins=False)
         case("begun-by-a-program", release, ["RPC-80"],
              [init("0.8.0", text("rpc.CreatePipeClient"), text("/bin/true")), raised("RPC-80"), init("0.8.0"), VOID],
              "a client starts programs on the server", "the function that connects to a program", begins=False, texts=["RPC-80"],
@@ -488,7 +488,7 @@ def allowed():
              [look("tvm.rpc.server.upload"), FOUND, call(0, text("a.so"), {"bytes": b64(b"no library")}), result(release, "none", None),
               look("tvm.rpc.server.load_module"), FOUND, call(2, text("a.so")), raised("RPC-90"), call(2, text("a.tar")), raised("RPC-90"),
               call(2, {"int": 1}), RAISED],
-             "whoever may connect executes code", "a server that was not started to load what clients upload", texts=["RPC-90"],
+             "every client that can connect executes code", "a server that was not started to load what clients upload", texts=["RPC-90"],
              server={"allow_load": False, "allow": []})
         case("loaded", release, ["RPC-90"],
              [look("tvm.rpc.server.upload"), FOUND, call(0, text("a.so"), {"bytes": b64(b"no library")}), result(release, "none", None),

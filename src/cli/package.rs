@@ -169,7 +169,7 @@ impl Packaging {
         Ok(Exit::Good)
     }
 
-    /// What the linker is told besides the files of a plan.
+    /// Arguments of the linker besides the files of a plan.
     fn linking(&self) -> LinkOptions {
         LinkOptions {
             inputs: self.with.clone(),

@@ -1,9 +1,9 @@
-//! What can be said about a file without running it.
+//! What is in a file, what is wrong with it, and who reads it, without running it.
 //!
 //! A [`Subject`] is a file that was looked into: its container, and its *units*, runs of bytes of one format each. Every function
-//! here says one thing about it, as plain data with a JSON form, whose schema is in `spec/schema/`:
+//! here answers one question about it, as plain data with a JSON form, whose schema is in `spec/schema/`:
 //!
-//! | function | what it says | JSON |
+//! | function | what it returns | JSON |
 //! |---|---|---|
 //! | [`inspect`](inspect::inspect) | what is in it | `inspect.json` |
 //! | [`verify`](verify::verify) | every rule that it breaks, and every oddity | `verify.json` |
@@ -33,7 +33,7 @@ use crate::wire::json::object;
 use serde_json::Value;
 use std::fmt;
 
-/// Why nothing can be said about a file: it has nothing that any rule is about, or not what was asked for.
+/// Why a file has no answer: it has nothing that any rule is about, or not what was asked for.
 ///
 /// It displays as one line that names the file and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]

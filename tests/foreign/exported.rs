@@ -312,7 +312,7 @@ fn llvm_text_is_compiled_and_the_hook_gets_every_file() {
 }
 
 #[test]
-fn a_failure_leaves_what_was_there_and_says_what_the_compiler_said() {
+fn a_failure_leaves_what_was_there_and_prints_what_the_compiler_printed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lib.so");
     std::fs::write(&path, "what was there").unwrap();

@@ -168,7 +168,7 @@ fn what_is_cut_off_says_how_many_bytes_it_needs() {
     let message = |broken: Violation| broken.message().to_owned();
     let cut = [0; 3];
     let cursor = || Cursor::new(&cut);
-    for (needed, said) in [
+    for (needed, text) in [
         (4, message(cursor().u32("it", WIRE_01).unwrap_err())),
         (4, message(cursor().i32("it", WIRE_01).unwrap_err())),
         (8, message(cursor().u64("it", WIRE_01).unwrap_err())),
@@ -182,19 +182,19 @@ fn what_is_cut_off_says_how_many_bytes_it_needs() {
         (8, message(cursor().words("it", WIRE_01).unwrap_err())),
         (5, message(cursor().take(5, "it", WIRE_01).unwrap_err())),
     ] {
-        assert_eq!(said, format!("it needs {needed} bytes, 3 remain"));
+        assert_eq!(text, format!("it needs {needed} bytes, 3 remain"));
     }
     let behind = [9, 0, 0, 0, 0, 0, 0, 0, 1, 2];
     let cursor = || Cursor::new(&behind);
-    for said in [
+    for text in [
         message(cursor().bytes("it", WIRE_01).unwrap_err()),
         message(cursor().window("it").unwrap_err()),
     ] {
-        assert_eq!(said, "it needs 9 bytes, 2 remain");
+        assert_eq!(text, "it needs 9 bytes, 2 remain");
     }
-    let said = message(cursor().words("it", WIRE_01).unwrap_err());
+    let text = message(cursor().words("it", WIRE_01).unwrap_err());
     assert!(
-        said.contains("9 elements of at least 8 bytes, 2 bytes follow"),
-        "{said}"
+        text.contains("9 elements of at least 8 bytes, 2 bytes follow"),
+        "{text}"
     );
 }

@@ -322,7 +322,7 @@ fn cuda_contract_and_kernels() {
     let name = api.attribute(device, Attribute::DeviceName).unwrap();
     if name == AttributeValue::Text("stand-in 0".into()) {
         two_launches_overlap("cuda", device);
-        what_is_taken_is_given_back(api, device);
+        what_is_taken_is_returned(api, device);
         bytes_go_between_two_devices(api, [device, Device::cuda(1)]);
         let mut timer = tvmspec::device::timer(api, device).unwrap();
         timer.start().unwrap();
@@ -435,7 +435,7 @@ fn no_other_module_has_a_barrier() {
 }
 
 /// The stand-in has room for 4,096 spaces and as many events.
-fn what_is_taken_is_given_back(api: &'static dyn DeviceApi, device: Device) {
+fn what_is_taken_is_returned(api: &'static dyn DeviceApi, device: Device) {
     for _ in 0..5000 {
         let space = api.alloc(device, 64, 64, Dtype::UINT8).unwrap();
         // SAFETY: a space of this device, which nothing uses.

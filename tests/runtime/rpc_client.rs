@@ -1,4 +1,4 @@
-//! The client against servers of this test, which answer what it is told.
+//! The client against servers of this test, which answer as it states.
 
 #![cfg(all(feature = "rpc", feature = "runtime"))]
 
@@ -84,7 +84,7 @@ fn outcome(values: Vec<V<'static>>) -> Result<String, Error> {
 
 #[test]
 fn the_first_answer_shows_the_era() {
-    for (release, told, spoken) in [
+    for (release, stated, spoken) in [
         (27, None, Some(27)),
         (8, None, Some(20)),
         (8, Some(8), Some(8)),
@@ -93,7 +93,7 @@ fn the_first_answer_shows_the_era() {
         (27, Some(16), None),
     ] {
         let (port, served) = server(release, |_| Some(Packet::Return(vec![V::None])));
-        let session = connect(port, told);
+        let session = connect(port, stated);
         match spoken {
             Some(minor) => {
                 let session = session.expect("a session");

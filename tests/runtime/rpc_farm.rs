@@ -79,7 +79,7 @@ fn names_of_trackers_have_a_key_and_options_of_their_own() {
 }
 
 #[test]
-fn a_server_of_a_tracker_is_taken_and_given_back() {
+fn a_server_of_a_tracker_is_taken_and_returned() {
     let (tracker, address) = tracker();
     let _server = Serving::server(&["--tracker", &address, "--key", "board", "--sessions", "1"]);
     let text = format!("rpc-tracker://{address}/board?wait=20");
@@ -140,16 +140,16 @@ fn a_server_is_offered_before_it_says_that_it_is_there() {
 fn rpc_61_the_priority_of_a_name_is_that_of_its_request() {
     let (_tracker, address) = tracker();
     let mut offers = TrackerClient::connect(&*address).expect("a tracker");
-    let (said, order) = std::sync::mpsc::channel();
+    let (served, order) = std::sync::mpsc::channel();
     let threads: Vec<_> = [1, 7, 3]
         .into_iter()
         .map(|priority| {
-            let (address, said) = (address.clone(), said.clone());
+            let (address, served) = (address.clone(), served.clone());
             std::thread::spawn(move || {
                 let mut client = TrackerClient::connect(&*address).expect("a tracker");
                 let wait = Duration::from_secs(20);
                 let found = client.request("board", priority, wait).expect("a server");
-                said.send((priority, found)).expect("heard");
+                served.send((priority, found)).expect("heard");
             })
         })
         .collect();
@@ -633,8 +633,8 @@ fn a_farm_without_servers_is_nothing() {
             "needs the host and port of a tracker and a key",
         ),
     ] {
-        let (code, said) = text(implementation, "2");
-        assert_eq!(code, Some(2), "{implementation}: {said}");
-        assert!(said.contains(why), "{implementation}: {said}");
+        let (code, printed) = text(implementation, "2");
+        assert_eq!(code, Some(2), "{implementation}: {printed}");
+        assert!(printed.contains(why), "{implementation}: {printed}");
     }
 }

@@ -109,13 +109,13 @@ fn who_has_no_other_side_is_sent_away() {
 #[test]
 fn a_second_server_of_a_key_is_a_duplicate() {
     let proxy = Running::new(ProxyOptions::default());
-    let (said, answers) = std::sync::mpsc::channel();
+    let (sent, answers) = std::sync::mpsc::channel();
     for _ in 0..2 {
-        let (said, mut stream) = (said.clone(), proxy.peer("server:dev"));
+        let (sent, mut stream) = (sent.clone(), proxy.peer("server:dev"));
         thread::spawn(move || {
             let mut answer = [0; 4];
             stream.read_exact(&mut answer).unwrap();
-            said.send(answer).unwrap();
+            sent.send(answer).unwrap();
         });
     }
     let next = || answers.recv_timeout(Duration::from_secs(20)).unwrap();

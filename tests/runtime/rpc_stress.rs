@@ -103,13 +103,13 @@ struct Peer {
 impl Peer {
     /// A session that has begun; why there is none.
     fn begin(address: (&str, u16), key: &str, release: u8) -> Result<Peer, String> {
-        let said = |error: &dyn std::fmt::Display| error.to_string();
-        let stream = TcpStream::connect(address).map_err(|error| said(&error))?;
-        let mut transport = Transport::tcp(stream).map_err(|error| said(&error))?;
+        let message = |error: &dyn std::fmt::Display| error.to_string();
+        let stream = TcpStream::connect(address).map_err(|error| message(&error))?;
+        let mut transport = Transport::tcp(stream).map_err(|error| message(&error))?;
         transport.set_deadline(Some(Instant::now() + Duration::from_secs(60)));
         let key = Cow::Owned(format!("client:{key}"));
         let hello = transport.write_hello(&Hello { key });
-        hello.map_err(|error| said(&error))?;
+        hello.map_err(|error| message(&error))?;
         let release = Release::of(release);
         let answer = transport.read_answer(release);
         if !matches!(&answer, Ok(HelloAnswer::Success(_))) {
@@ -126,13 +126,13 @@ impl Peer {
 
     /// The last value of the answer.
     fn ask(&mut self, packet: &Packet<'_>) -> Result<Option<i64>, String> {
-        let said = |error: tvmspec::function::Error| error.to_string();
+        let message = |error: tvmspec::function::Error| error.to_string();
         self.transport
             .write_packet(packet, &self.own)
-            .map_err(said)?;
+            .map_err(message)?;
         let mut findings = Findings::default();
         let answer = self.transport.read_packet(&self.other, &mut findings);
-        match answer.map_err(said)? {
+        match answer.map_err(message)? {
             Some(Packet::Return(values)) => Ok(match values.last() {
                 Some(PackedValue::Int(value)) => Some(*value),
                 Some(PackedValue::Handle(token)) => i64::try_from(*token).ok(),

@@ -280,7 +280,7 @@ fn rpc_110_an_end_that_is_not_accepted_is_named_at_both() {
 }
 
 #[test]
-fn rpc_110_tls_and_plain_are_told_from_each_other() {
+fn rpc_110_tls_and_plain_are_distinguished() {
     // A client in plain at a server in a tunnel.
     let mut server = serving("server.pem", &[]);
     let error = connect(&server, None).expect_err("no tunnel").to_string();
@@ -481,8 +481,8 @@ fn a_file_that_is_wrong_is_named() {
         (started.status.code(), &*started.stdout),
         (Some(2), &b""[..])
     );
-    let said = String::from_utf8_lossy(&started.stderr).into_owned();
-    assert!(said.contains("other.key`: it is not the key of"), "{said}");
+    let printed = String::from_utf8_lossy(&started.stderr).into_owned();
+    assert!(printed.contains("other.key`: it is not the key of"), "{printed}");
     // And those of a client.
     let (one, _other) = sockets();
     let options = TlsClientOptions {
@@ -553,8 +553,8 @@ fn tvmspec(arguments: &[&str]) -> Output {
         .env("TVMSPEC_TLS_KEY", path("end.key"))
         .output()
         .expect("a process");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{arguments:?}: {said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {printed}");
     output
 }
 

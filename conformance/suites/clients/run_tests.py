@@ -4,7 +4,7 @@
 
 IMPORTS (comma-separated modules) are imported once, and every file runs in a fork. A test that ends or stops its process
 (CRASH-signal, EXIT-code, HANG) does not take the rest of its file along: another fork goes on behind it. A failure is written with the type of
-what was raised, so that two libraries that fail differently are told apart.
+what was raised, so that two libraries that fail differently are distinguished.
 """
 
 import importlib

@@ -13,14 +13,14 @@ pub struct Server {
     release: Release,
     /// Bytes that it writes instead of answers.
     raw: Option<Vec<u8>>,
-    /// By whose rules the client writes, as far as it was told.
+    /// By whose rules the client writes, as far as it is known.
     stated: Option<Release>,
     is_greeted: bool,
     has_greeted: bool,
     unread: Vec<u8>,
     due: VecDeque<Packet<'static>>,
     answered: usize,
-    /// How often each handle was handed out and not given back.
+    /// How often each handle was handed out and not released.
     handed: HashMap<u64, i64>,
     /// Whether what was written may be read as other handles than it was meant to have.
     is_wild: bool,
@@ -226,7 +226,7 @@ impl Peer for Server {
                     if let Some(V::Handle(handle)) = args.first() {
                         let left = self.handed.entry(*handle).or_default();
                         *left -= 1;
-                        assert!(*left >= 0 || self.is_wild, "handle {handle:#x} is given back, and was not handed out");
+                        assert!(*left >= 0 || self.is_wild, "handle {handle:#x} is released, and was not handed out");
                     }
                 }
                 _ => {}

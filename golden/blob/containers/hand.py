@@ -124,7 +124,7 @@ def tars():
     save("gzip-member-cut.tar", squeeze(file(b"one") + file(b"two")[: 512 + 100]))
     save("gzip-header-cut.tar", squeeze(file(b"one") + file(b"two")[:300]))
     save("gzip-no-tar.gz", squeeze(b"no tar"))
-    # Members that are larger than what their form is told by.
+    # Members that are larger than the bytes that determine their form.
     def large(name, data):
         return header(name, len(data)) + padded(data)
 

@@ -56,7 +56,7 @@ fn report(shared: &ProxyShared, tracker: &str, port: u16) -> Result<()> {
         for (_, taken) in offered.iter_mut().filter(|(key, _)| !pending.contains(key)) {
             taken.get_or_insert(now);
         }
-        // Nobody came with the key: another one, so that the old one opens nothing.
+        // No peer came with the key: another one, so that the old one opens nothing.
         let late = |taken: &Option<Instant>| {
             taken.is_some_and(|taken| now.duration_since(taken) > RESERVED)
         };

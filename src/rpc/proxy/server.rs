@@ -382,18 +382,18 @@ impl ProxyShared {
             let mut stream = stream;
             stream.write_all(answer).map_err(gone)?;
         }
-        let mut said = Writer::new();
+        let mut hello = Writer::new();
         let key = client.key.as_str().into();
         Hello { key }
-            .write(&mut said)
+            .write(&mut hello)
             .map_err(|broken| broken.to_string())?;
-        let said = said.into_bytes();
+        let hello = hello.into_bytes();
         self.session(
             &client.stream,
             client.address,
             &server.stream,
             server.address,
-            &said,
+            &hello,
             &to_client,
             watch,
         )
