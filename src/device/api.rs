@@ -1,7 +1,6 @@
 //! The contract: what a device does for executors, compiled code and remote calls (DEV-12 to DEV-24, DEV-36 to DEV-46).
 
 use crate::device::error::reject;
-use crate::device::tensor::of_stream;
 use crate::device::{
     ALIGNMENT, Attribute, AttributeValue, DEV_13, DEV_15, DEV_16, DEV_17, DEV_18, DEV_38, Device,
     Dtype, Result, TensorRef, WORKSPACE_ALIGNMENT, stream,
@@ -138,6 +137,12 @@ impl CopyRequest {
     pub fn device(&self) -> Device {
         of_stream(self.from_device, self.to_device)
     }
+}
+
+/// The device whose stream a copy from `from` to `to` is queued on: the one that is not host memory (DEV-20), and `from`
+/// between two of a kind.
+pub(crate) fn of_stream(from: Device, to: Device) -> Device {
+    if from.is_host() { to } else { from }
 }
 
 /// A kind of device: its memory, its copies, its streams.

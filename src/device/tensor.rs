@@ -40,12 +40,6 @@ pub(crate) fn allocate(
     Ok(unsafe { Tensor::over(description, finish) })
 }
 
-/// The device whose stream a copy from `from` to `to` is queued on: the one that is not host memory (DEV-20), and `from`
-/// between two of a kind.
-pub(crate) fn of_stream(from: Device, to: Device) -> Device {
-    if from.is_host() { to } else { from }
-}
-
 /// From where to where bytes of the host are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostCopy {

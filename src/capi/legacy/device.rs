@@ -1,7 +1,7 @@
 //! Streams, memory and copies of devices.
 
 use super::{guard, put, text};
-use crate::device::tensor::of_stream;
+use crate::device::api::of_stream;
 use crate::device::{Device, DeviceApi, Dtype, Manager, Space, Stream, TensorRef};
 use crate::function::{Error, ErrorKind, Result};
 use crate::value::dlpack::DLTensor;
