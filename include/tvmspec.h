@@ -69,20 +69,23 @@ typedef int (*tvmspec_parse)(void* context, const char* config, const char** ans
  * "type": "int", "default": 4}]}. `parse` may be null. */
 TVM_DLL int tvmspec_target_register_kind(const char* form, tvmspec_parse parse, void* context, char** text);
 
-/* A tag of your own: what it is short for, as JSON. The answer is that of tvmspec_target_read(). */
+/* A tag of your own: what it is short for, as JSON. The answer is that of tvmspec_target_read(), without
+ * "releases". */
 TVM_DLL int tvmspec_target_register_tag(const char* release, const char* name, const char* config, int replace, char** text);
 
-/* What a tag, JSON, a command line or a kind names: {"release", "target", "device_type", "text"}; `target` is normalised. */
+/* What a tag, JSON, a command line or a kind names: {"release", "target", "device_type", "text", "releases"}; `target` is normalised, and
+ * "releases" what each release makes of it: [{"releases": "..0.23", "target": {..}}, {"releases": "0.24..", "rejected": {"rule", "kind",
+ * "message"}}]. */
 TVM_DLL int tvmspec_target_read(const char* release, const char* named, char** text);
 
-/* The target of a device of this machine, such as "opencl:0". */
+/* The target of a device of this machine, such as "opencl:0"; the answer is that of tvmspec_target_read(). */
 TVM_DLL int tvmspec_target_from_device(const char* release, const char* device, char** text);
 
 /* The code of a module, which is the JSON graph of its lowered functions. Leaves {"kind", "functions": [names], "source": text, or "data":
  * base64, or "payload": its decoded form, "kernels": [{"name", "arg_types": [..], "launch_param_tags": [..]}]}. Not 0: rejected. */
 typedef int (*tvmspec_generator)(void* context, const char* module, const char* target, const char** answer);
 
-/* A code generator for targets of a kind; no text. */
+/* A code generator for targets of a kind, for this process: Rust finds it, too. No text. */
 TVM_DLL int tvmspec_target_register_generator(const char* kind, tvmspec_generator generate, void* context);
 
 /* Compiles a lowered module for a target, and holds the result to the contract: {"kind", "functions", "kernels", "payload", "source"}. */

@@ -109,6 +109,14 @@ impl Releases {
         }
     }
 
+    /// `0.8` for one release, otherwise the range as it is written.
+    pub fn short(self) -> String {
+        match self.since == self.until {
+            true => self.since.to_string(),
+            false => self.to_string(),
+        }
+    }
+
     /// Whether the range holds `release`.
     pub fn contains(self, release: Release) -> bool {
         self.since <= release && release <= self.until

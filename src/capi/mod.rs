@@ -5,15 +5,19 @@
 //! | what compiled code of every release calls | `tvm_c_runtime_api.h` | [`backend`], [`half`] |
 //! | 0.8 to 0.20 | `tvm_c_runtime_api.h` | [`legacy`] |
 //! | 0.21 on | `tvm_ffi_c_api.h` | [`ffi`] |
-//! | this library's own | `tvmspec.h`, `tvmspec_device.h` | `examine`, [`extras`], [`device`], `target` |
+//! | this library's own | `tvmspec.h`, `tvmspec_device.h` | `examine`, [`extras`], [`device`], `target`, `export` |
 //!
 //! The rules are in the chapters. Here is what only C sees: addresses and handles, texts that end in NUL, the return codes of
 //! each era, and of the newer one backtraces and the symbols of C++, which no chapter needs.
 
+#[cfg(feature = "target")]
+mod answer;
 pub mod backend;
 pub mod device;
 #[cfg(feature = "inspect")]
 pub mod examine;
+#[cfg(feature = "target")]
+pub mod export;
 mod exports;
 pub mod extras;
 pub mod ffi;

@@ -1,25 +1,18 @@
-//! Targets, code generators and exports from C, declared in `include/tvmspec.h`. There with the feature `target`.
+//! Targets and code generators from C, declared in `include/tvmspec.h`. There with the feature `target`.
 //!
 //! What goes in and out is JSON, of the forms that the chapters have. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
-use super::extras::{c_text, put_text};
-use crate::blob::pack::{self, LinkJob, export_job};
+use super::answer::{CHook, Failure, answer, invalid, text_of, to_c};
 use crate::device::Device;
-use crate::payload::Payload;
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::target::{
-    GeneratedCode, Generators, KernelInfo, LoweredModule, TGT_15, TGT_81, Target, TargetConfig,
-    TargetKind, device_target, register_kind, register_tag, registered_targets,
+    GeneratedCode, LoweredModule, TGT_15, TGT_81, Target, TargetAccount, TargetConfig, TargetKind,
+    device_target, register_generator, register_kind, register_tag, registered_generators,
+    registered_targets,
 };
-use base64::prelude::{BASE64_STANDARD, Engine as _};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::ffi::{CString, c_char, c_int, c_void};
-use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::sync::{PoisonError, RwLock};
+use serde_json::Value;
+use std::ffi::{c_char, c_int, c_void};
 
 /// The parser of a kind: gets the members of the target as JSON, and leaves those that the target has in `*answer`, or null where they
 /// stay. Any other return value than 0 rejects the target, for the reason in `*answer`.
@@ -37,32 +30,6 @@ pub type GenerateCode = unsafe extern "C" fn(
     target: *const c_char,
     answer: *mut *const c_char,
 ) -> c_int;
-
-/// What calls a compiler: writes `output` of `input_count` files with `option_count` arguments, and returns 0.
-pub type CompileLibrary = unsafe extern "C" fn(
-    context: *mut c_void,
-    output: *const c_char,
-    inputs: *const *const c_char,
-    input_count: usize,
-    options: *const *const c_char,
-    option_count: usize,
-) -> c_int;
-
-/// A callback of C with its context, which any thread may call.
-#[derive(Clone, Copy)]
-struct TargetHook<F> {
-    call: F,
-    context: *mut c_void,
-}
-
-// SAFETY: any thread may call it with its context, by the contract of the functions that take one.
-unsafe impl<F> Send for TargetHook<F> {}
-// SAFETY: several threads may call it at once, by the same contract.
-unsafe impl<F> Sync for TargetHook<F> {}
-
-/// Generators of C by the kinds that they are for.
-static GENERATORS: RwLock<BTreeMap<String, TargetHook<GenerateCode>>> =
-    RwLock::new(BTreeMap::new());
 
 /// Registers a kind of target for this process, of the form of TGT-15, with a parser unless that is null.
 ///
@@ -85,7 +52,7 @@ pub unsafe extern "C" fn tvmspec_target_register_kind(
         let form = serde_json::from_str(&form).map_err(invalid)?;
         let mut kind = TargetKind::from_json(&form)?;
         if let Some(call) = parse {
-            let parser = TargetHook { call, context };
+            let parser = CHook { call, context };
             // SAFETY: the callback keeps the contract of this function.
             kind = kind.parser(move |config, _| unsafe { parser.parse(&config) });
         }
@@ -97,7 +64,7 @@ pub unsafe extern "C" fn tvmspec_target_register_kind(
 }
 
 /// Registers a tag for this process, the object `config` as JSON (TGT-71), and returns its target in `release` as
-/// [`tvmspec_target_read`] does.
+/// [`tvmspec_target_read`] does, without `releases`.
 ///
 /// # Safety
 ///
@@ -118,19 +85,15 @@ pub unsafe extern "C" fn tvmspec_target_register_tag(
     let config = unsafe { text_of(config) };
     let registered = || {
         let config: TargetConfig = serde_json::from_str(&config).map_err(invalid)?;
-        form(&register_tag(
-            parsed(&release)?,
-            &name,
-            config,
-            replace != 0,
-        )?)
+        let target = register_tag(parsed(&release)?, &name, config, replace != 0)?;
+        Ok(target.to_json().to_string())
     };
     // SAFETY: null or a place for a text, by this contract.
     unsafe { answer(text, registered) }
 }
 
-/// The target that `named` names in `release`, normalised: `{"release", "target", "device_type", "text"}`, where `target` is its export
-/// (TGT-60). Kinds and tags of this process are known. With `from_device` in it the devices of this machine answer (TGT-58).
+/// The target that `named` names in `release`, normalised: `{"release", "target", "device_type", "text", "releases"}`, where `target` is its
+/// export (TGT-60), and `releases` what each release makes of it ([`TargetAccount::to_json`]). Kinds and tags of this process are known. With `from_device` in it the devices of this machine answer (TGT-58).
 ///
 /// # Safety
 ///
@@ -146,8 +109,10 @@ pub unsafe extern "C" fn tvmspec_target_read(
     // SAFETY: null or a C string, by this contract.
     let named = unsafe { text_of(named) };
     let read = || {
-        let targets = registered_targets(parsed(&release)?, named.contains("from_device"));
-        form(&targets.read(&named)?)
+        let asks_devices = named.contains("from_device");
+        form(&release, |release| {
+            registered_targets(release, asks_devices).read(&named)
+        })
     };
     // SAFETY: null or a place for a text, by this contract.
     unsafe { answer(text, read) }
@@ -170,10 +135,9 @@ pub unsafe extern "C" fn tvmspec_target_from_device(
     let device = unsafe { text_of(device) };
     let detected = || {
         let on = Device::parse(&device).ok_or_else(|| invalid(format!("{device} is no device")))?;
-        form(&device_target(
-            &registered_targets(parsed(&release)?, false),
-            on,
-        )?)
+        form(&release, |release| {
+            device_target(&registered_targets(release, false), on)
+        })
     };
     // SAFETY: null or a place for a text, by this contract.
     unsafe { answer(text, detected) }
@@ -193,17 +157,18 @@ pub unsafe extern "C" fn tvmspec_target_register_generator(
 ) -> c_int {
     // SAFETY: null or a C string, by this contract.
     let kind = unsafe { text_of(kind) };
-    let generator = TargetHook {
+    let generator = CHook {
         call: generate,
         context,
     };
-    let mut all = GENERATORS.write().unwrap_or_else(PoisonError::into_inner);
-    all.insert(kind, generator);
+    // SAFETY: the callback keeps the contract of this function.
+    let call = move |module: &_, target: &_| unsafe { generator.generate(module, target) };
+    register_generator(&kind, Box::new(call));
     0
 }
 
-/// Compiles a lowered module, the JSON graph that `save_json` of the release writes, for the target that `named` names: by a generator of
-/// C, or by one of this library (`c`, `opencl`). The result is held to the contract (TGT-80 to TGT-88).
+/// Compiles a lowered module, the JSON graph that `save_json` of the release writes, for the target that `named` names: by a generator
+/// of this process, or by one of this library (`c`, `opencl`). The result is held to the contract (TGT-80 to TGT-88).
 ///
 /// `*text` is `{"kind", "functions", "kernels", "payload"}`, and `source` where the code is text.
 ///
@@ -226,166 +191,29 @@ pub unsafe extern "C" fn tvmspec_target_generate(
     let generated = || {
         let target = registered_targets(parsed(&release)?, false).read(&named)?;
         let module = LoweredModule::read(graph.as_bytes())?;
-        let mut generators = Generators::new();
-        let own = GENERATORS.read().unwrap_or_else(PoisonError::into_inner);
-        let own = own.get(&target.kind).copied();
-        if let Some(generator) = own {
-            let graph = graph.clone();
-            let call = move |_: &LoweredModule, target: &Target| {
-                // SAFETY: the callback keeps the contract of the function that registered it.
-                unsafe { generator.generate(&graph, target) }
-            };
-            generators.register(&target.kind, Box::new(call));
-        }
-        let code = generators.generate(&module, &target)?;
-        let kernels = code.kernels().iter().map(|kernel| {
-            json!({"name": kernel.name, "arg_types": kernel.arg_types, "launch_param_tags": kernel.launch_param_tags})
-        });
-        Ok(json!({
-            "kind": code.payload.kind(),
-            "functions": code.symbols,
-            "kernels": kernels.collect::<Vec<Value>>(),
-            "payload": code.payload.to_json(),
-            "source": code.source(),
-        })
-        .to_string())
+        let code = registered_generators().generate(&module, &target)?;
+        Ok(code.to_json().to_string())
     };
     // SAFETY: null or a place for a text, by this contract.
     unsafe { answer(text, generated) }
-}
-
-/// Exports what `job` describes, as JSON: see [`export_job`]. A failure leaves an older output as it was. With `compile` that is called in the
-/// place of the system's compiler, whatever the extension of the output.
-///
-/// # Safety
-///
-/// `job` is null or a C string, `text` null or a place for a text. `compile` may be called with `context` once before this returns.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tvmspec_export(
-    job: *const c_char,
-    compile: Option<CompileLibrary>,
-    context: *mut c_void,
-    text: *mut *mut c_char,
-) -> c_int {
-    // SAFETY: null or a C string, by this contract.
-    let job = unsafe { text_of(job) };
-    let exported = || {
-        let job = serde_json::from_str(&job).map_err(invalid)?;
-        let hook = compile.map(|call| TargetHook { call, context });
-        let hook = hook.map(|hook| {
-            // SAFETY: it may be called once before this returns, by this contract.
-            move |job: &LinkJob<'_>| unsafe { hook.compile(job) }
-        });
-        let hook = hook.as_ref().map(|hook| hook as pack::LinkHook<'_>);
-        export_job(&job, hook).map_err(Failure::Other)?;
-        Ok(String::new())
-    };
-    // SAFETY: null or a place for a text, by this contract.
-    unsafe { answer(text, exported) }
-}
-
-/// Writes the file at `input` to `output` with the `length` bytes at `blob`, a library binary with its header, in the place of its library
-/// binary number `index` (BLOB-75). Host code stays byte for byte; both may be one file.
-///
-/// # Safety
-///
-/// `input` and `output` are null or C strings, `blob` is null or `length` bytes that are not written to during the call, `text` is null or a
-/// place for a text.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tvmspec_replace(
-    input: *const c_char,
-    index: usize,
-    blob: *const c_void,
-    length: usize,
-    output: *const c_char,
-    text: *mut *mut c_char,
-) -> c_int {
-    // SAFETY: null or a C string, by this contract.
-    let input = unsafe { text_of(input) };
-    // SAFETY: null or a C string, by this contract.
-    let output = unsafe { text_of(output) };
-    let blob = match length {
-        0 => &[],
-        _ if blob.is_null() || isize::try_from(length).is_err() => &[],
-        // SAFETY: not null, so `length` bytes that are not written to during the call, by this contract.
-        _ => unsafe { std::slice::from_raw_parts(blob.cast::<u8>(), length) },
-    };
-    let replaced = || {
-        let file = std::fs::read(&input).map_err(Failure::Other)?;
-        let made = pack::replace(&file, index, blob)?;
-        pack::write_whole(Path::new(&output), &made).map_err(Failure::Other)?;
-        Ok(String::new())
-    };
-    // SAFETY: null or a place for a text, by this contract.
-    unsafe { answer(text, replaced) }
-}
-
-/// Why a call fails.
-enum Failure {
-    /// A rule is broken: 1.
-    Broken(Violation),
-    /// Anything else: 2.
-    Other(io::Error),
-}
-
-impl From<Violation> for Failure {
-    fn from(broken: Violation) -> Failure {
-        Failure::Broken(broken)
-    }
-}
-
-fn invalid(why: impl ToString) -> Failure {
-    Failure::Other(io::Error::new(io::ErrorKind::InvalidInput, why.to_string()))
 }
 
 fn parsed(release: &str) -> Result<Release, Failure> {
     release.parse().map_err(|why: String| invalid(why))
 }
 
-/// The form of [`tvmspec_target_read`].
-fn form(target: &Target) -> Result<String, Failure> {
-    let form = json!({
-        "release": target.release.to_string(),
-        "target": target.export(),
-        "device_type": target.device_type,
-        "text": target.render().ok(),
-    });
+/// The form of [`tvmspec_target_read`]: what `read` makes of it for the release that is asked for, and for each.
+fn form(
+    release: &str,
+    read: impl Fn(Release) -> Result<Target, Violation>,
+) -> Result<String, Failure> {
+    let release = release.parse().map_err(|why: String| invalid(why))?;
+    let mut form = read(release)?.to_json();
+    form["releases"] = TargetAccount::of(read).to_json();
     Ok(form.to_string())
 }
 
-/// Runs `body` and leaves its text, or its message.
-///
-/// # Safety
-///
-/// `text` must be null or a place for a text.
-unsafe fn answer(text: *mut *mut c_char, body: impl FnOnce() -> Result<String, Failure>) -> c_int {
-    let (code, message) = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(text)) => (0, text),
-        Ok(Err(Failure::Broken(broken))) => (1, broken.to_string()),
-        Ok(Err(Failure::Other(why))) => (2, why.to_string()),
-        Err(_) => (2, "the call panicked".to_owned()),
-    };
-    // SAFETY: null or a place for a text, by this contract.
-    unsafe { put_text(text, message) };
-    code
-}
-
-/// The text, with what is not UTF-8 replaced; empty where it is null.
-///
-/// # Safety
-///
-/// `text` must be null or a C string.
-unsafe fn text_of(text: *const c_char) -> String {
-    // SAFETY: null or a C string, by this contract.
-    unsafe { c_text(text) }.map_or_else(String::new, |text| text.to_string_lossy().into_owned())
-}
-
-/// `text` for C: a NUL inside ends it, and JSON has none.
-fn to_c(text: &str) -> CString {
-    CString::new(text.split('\0').next().unwrap_or_default()).unwrap_or_default()
-}
-
-impl TargetHook<ParseTarget> {
+impl CHook<ParseTarget> {
     /// # Safety
     ///
     /// The callback follows the contract of [`tvmspec_target_register_kind`].
@@ -409,15 +237,17 @@ impl TargetHook<ParseTarget> {
     }
 }
 
-impl TargetHook<GenerateCode> {
+impl CHook<GenerateCode> {
     /// # Safety
     ///
     /// The callback follows the contract of [`tvmspec_target_register_generator`].
-    unsafe fn generate(self, module: &str, target: &Target) -> Result<GeneratedCode, Violation> {
-        let (module, target) = (
-            to_c(module),
-            to_c(&Value::Object(target.export()).to_string()),
-        );
+    unsafe fn generate(
+        self,
+        module: &LoweredModule,
+        target: &Target,
+    ) -> Result<GeneratedCode, Violation> {
+        let module = to_c(&String::from_utf8_lossy(module.json()));
+        let target = to_c(&Value::Object(target.export()).to_string());
         let mut left = std::ptr::null();
         // SAFETY: this thread may call it, by this contract, with two C strings and a place.
         let code = unsafe {
@@ -433,89 +263,8 @@ impl TargetHook<GenerateCode> {
         if code != 0 {
             return Err(TGT_81.rejected(Kind::Unsupported, left));
         }
-        generated(&left)
-    }
-}
-
-/// The code that a generator of C describes: `{"kind", "functions", "source" | "data" | "payload", "kernels"}`.
-fn generated(text: &str) -> Result<GeneratedCode, Violation> {
-    let wrong = |why: &str| TGT_81.rejected(Kind::Malformed, format!("a generator of C: {why}"));
-    let form: Value = serde_json::from_str(text).map_err(|why| wrong(&why.to_string()))?;
-    let text = |form: &Value, name: &str| form.get(name).and_then(Value::as_str).map(str::to_owned);
-    let texts = |form: &Value, name: &str| -> Vec<String> {
-        let items = form
-            .get(name)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        items.filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let kind = text(&form, "kind").ok_or_else(|| wrong("there is no `kind`"))?;
-    let payload = match (
-        form.get("payload"),
-        text(&form, "source"),
-        text(&form, "data"),
-    ) {
-        (Some(payload), ..) => Payload::from_json(payload)?,
-        (None, Some(source), _) => Payload::Opaque {
-            kind: kind.into(),
-            bytes: source.into_bytes().into(),
-        },
-        (None, None, Some(data)) => Payload::Opaque {
-            kind: kind.into(),
-            bytes: BASE64_STANDARD
-                .decode(data)
-                .map_err(|why| wrong(&why.to_string()))?
-                .into(),
-        },
-        _ => return Err(wrong("there is neither `payload`, `source` nor `data`")),
-    };
-    let functions = texts(&form, "functions");
-    let functions: Vec<&str> = functions.iter().map(String::as_str).collect();
-    let code = GeneratedCode::new(&functions, payload);
-    let Some(kernels) = form.get("kernels").and_then(Value::as_array) else {
-        return Ok(code);
-    };
-    let kernels = kernels.iter().map(|kernel| KernelInfo {
-        name: text(kernel, "name").unwrap_or_default(),
-        arg_types: texts(kernel, "arg_types"),
-        launch_param_tags: texts(kernel, "launch_param_tags"),
-    });
-    Ok(code.with_kernels(kernels.collect()))
-}
-
-impl TargetHook<CompileLibrary> {
-    /// # Safety
-    ///
-    /// The callback may be called now, by the contract of [`tvmspec_export`].
-    unsafe fn compile(self, job: &LinkJob<'_>) -> io::Result<()> {
-        let path = |path: &Path| to_c(&path.to_string_lossy());
-        let output = path(job.output);
-        let inputs: Vec<CString> = job.inputs.iter().map(|input| path(input)).collect();
-        let options: Vec<CString> = job
-            .options
-            .iter()
-            .map(|option| path(Path::new(option)))
-            .collect();
-        // The texts outlive the call: these are their addresses.
-        let input_texts: Vec<*const c_char> = inputs.iter().map(|text| text.as_ptr()).collect();
-        let option_texts: Vec<*const c_char> = options.iter().map(|text| text.as_ptr()).collect();
-        // SAFETY: it may be called now, by this contract, with C strings and as many as there are.
-        let code = unsafe {
-            (self.call)(
-                self.context,
-                output.as_ptr(),
-                input_texts.as_ptr(),
-                input_texts.len(),
-                option_texts.as_ptr(),
-                option_texts.len(),
-            )
-        };
-        match code {
-            0 => Ok(()),
-            code => Err(io::Error::other(format!(
-                "the compiler of the caller returns {code}"
-            ))),
-        }
+        let form = serde_json::from_str(&left)
+            .map_err(|why| TGT_81.rejected(Kind::Malformed, format!("a generator of C: {why}")))?;
+        GeneratedCode::from_json(&form)
     }
 }

@@ -4,9 +4,9 @@ use super::{CliError, Exit, output};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use tvmspec::device::Device;
-use tvmspec::release::{Release, Releases};
+use tvmspec::release::Release;
 use tvmspec::rule::Violation;
-use tvmspec::target::{HostMachine, Target, Targets, device_target, local_machine};
+use tvmspec::target::{HostMachine, Target, TargetAccount, Targets, device_target, local_machine};
 
 /// Exit code 1 where the release rejects it: the one of --release, otherwise every one.
 #[derive(clap::Args)]
@@ -68,63 +68,21 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
             None => targets.read(&text),
         }
     };
-    let all: Vec<(Release, Read)> = Release::all()
-        .map(|release| (release, read(release)))
-        .collect();
-    let shown = match args.release {
-        Some(release) => read(release),
-        // The newest that accepts it, or why the newest of all does not.
-        None => match all.iter().rev().find(|(_, read)| read.is_ok()) {
-            Some((_, read)) => read.clone(),
-            None => read(Release::LAST),
-        },
+    let account = TargetAccount::of(read);
+    let shown = match (args.release, account.newest()) {
+        (Some(release), _) => read(release),
+        (None, Some(target)) => Ok(target.clone()),
+        (None, None) => read(Release::LAST),
     };
-    let ranges = ranges(&all);
     if args.json {
-        output::json(&form(&shown, &ranges))?;
+        output::json(&form(&shown, &account))?;
     } else {
-        output::show(&page(&shown, args.release, &ranges))?;
+        output::show(&page(&shown, args.release, &account))?;
     }
     Ok(if shown.is_ok() { Exit::Good } else { Exit::Bad })
 }
 
-/// Releases that make the same of the text, beside each other.
-fn ranges(all: &[(Release, Read)]) -> Vec<(Releases, &Read)> {
-    let mut ranges: Vec<(Releases, &Read)> = Vec::new();
-    for (release, read) in all {
-        match ranges.last_mut() {
-            Some((releases, before)) if is_same(before, read) => releases.until = *release,
-            _ => ranges.push((
-                Releases {
-                    since: *release,
-                    until: *release,
-                },
-                read,
-            )),
-        }
-    }
-    ranges
-}
-
-/// `0.8` for one release, otherwise the range.
-fn span(releases: Releases) -> String {
-    match releases.since == releases.until {
-        true => releases.since.to_string(),
-        false => releases.to_string(),
-    }
-}
-
-fn is_same(left: &Read, right: &Read) -> bool {
-    match (left, right) {
-        (Ok(left), Ok(right)) => {
-            left.export() == right.export() && left.device_type == right.device_type
-        }
-        (Err(left), Err(right)) => left.rule() == right.rule() && left.message() == right.message(),
-        _ => false,
-    }
-}
-
-fn page(shown: &Read, asked: Option<Release>, ranges: &[(Releases, &Read)]) -> String {
+fn page(shown: &Read, asked: Option<Release>, account: &TargetAccount) -> String {
     let mut page = String::new();
     // Of several releases the one that was asked for comes first, rejected or not.
     if let (Err(broken), Some(release)) = (shown, asked) {
@@ -143,41 +101,29 @@ fn page(shown: &Read, asked: Option<Release>, ranges: &[(Releases, &Read)]) -> S
         let _ = writeln!(page, "text     {} ({})", text.trim_end(), target.release);
         let _ = writeln!(page, "JSON     {}", Value::Object(target.export()));
     }
-    for (releases, read) in ranges {
+    for (releases, read) in account.rows() {
         match read {
             Ok(target) => {
                 let _ = writeln!(
                     page,
                     "{:<10} {}",
-                    span(*releases),
+                    releases.short(),
                     Value::Object(target.export())
                 );
             }
             Err(broken) => {
-                let _ = writeln!(page, "{:<10} rejected: {broken}", span(*releases));
+                let _ = writeln!(page, "{:<10} rejected: {broken}", releases.short());
             }
         }
     }
     page
 }
 
-fn form(shown: &Read, ranges: &[(Releases, &Read)]) -> Value {
-    let rejected = |broken: &Violation| json!({"rule": broken.rule().id(), "kind": broken.kind().name(), "message": broken.message()});
-    let releases: Vec<Value> = ranges
-        .iter()
-        .map(|(releases, read)| match read {
-            Ok(target) => json!({"releases": span(*releases), "target": target.export()}),
-            Err(broken) => json!({"releases": span(*releases), "rejected": rejected(broken)}),
-        })
-        .collect();
-    match shown {
-        Ok(target) => json!({
-            "release": target.release.to_string(),
-            "target": target.export(),
-            "device_type": target.device_type,
-            "text": target.render().ok(),
-            "releases": releases,
-        }),
-        Err(broken) => json!({"rejected": rejected(broken), "releases": releases}),
-    }
+fn form(shown: &Read, account: &TargetAccount) -> Value {
+    let mut form = match shown {
+        Ok(target) => target.to_json(),
+        Err(broken) => json!({"rejected": TargetAccount::rejection(broken)}),
+    };
+    form["releases"] = account.to_json();
+    form
 }

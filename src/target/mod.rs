@@ -9,12 +9,13 @@
 //! | `format/parsers` | what the parser of a kind adds and checks | TGT-50 .. TGT-57 |
 //! | `format/message` | the words of what is rejected, as each release has them | |
 //! | `format/render` | [`Target::export`], [`Target::render`] | TGT-60 .. TGT-64 |
+//! | `format/account` | [`account`]: what every release makes of what names a target | |
 //! | `format/kind_table` | [`TargetKind`], and the tables of all releases, which `golden/target/make.py` writes | TGT-15 |
 //! | `format/answers` | what a device answers: options, and whole targets | TGT-58, TGT-59 |
 //! | `generate` | [`Generators`]: a module and a target to code | TGT-80 .. TGT-93 |
 //! | `runtime/functions` | what frontends find in the registry | TGT-74 |
 //! | `runtime/machine` | the machine that this runs on, its devices asked | TGT-50, TGT-52, TGT-58, TGT-59 |
-//! | `runtime/registered` | kinds and tags of this process, from any front | TGT-15, TGT-71 |
+//! | `runtime/registered` | kinds, tags and generators of this process, from any front | TGT-15, TGT-71, TGT-80 |
 //! | `runtime/scope` | the target of a thread | TGT-72, TGT-73 |
 //!
 //! ```
@@ -50,7 +51,8 @@
 //! # Ok::<(), tvmspec::rule::Violation>(())
 //! ```
 
-/// The formats live together for their lints alone, as those of the crate's root do.
+/// The formats live together for their lints alone, as those of the crate's root do; what is compiled comes from files as well.
+#[path = "."]
 #[forbid(unsafe_code)]
 #[deny(
     clippy::indexing_slicing,
@@ -62,33 +64,24 @@
     clippy::cast_possible_wrap,
     clippy::panic
 )]
-mod format;
-/// What is compiled comes from files: under the lints of the formats.
-#[forbid(unsafe_code)]
-#[deny(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    clippy::panic
-)]
-mod generate;
+mod linted {
+    pub(super) mod format;
+    pub(super) mod generate;
+}
 mod rules;
 #[cfg(feature = "runtime")]
 mod runtime;
 
-pub use format::{
-    HostMachine, KindOption, KindParser, OptionType, Target, TargetConfig, TargetKind, Targets,
+pub use linted::format::{
+    HostMachine, KindOption, KindParser, OptionType, Target, TargetAccount, TargetConfig,
+    TargetKind, Targets, account,
 };
-pub use generate::{GeneratedCode, Generator, Generators, KernelInfo, LoweredModule};
+pub use linted::generate::{GeneratedCode, Generator, Generators, KernelInfo, LoweredModule};
 pub use rules::*;
 #[cfg(feature = "runtime")]
 pub(crate) use runtime::functions::provide;
 #[cfg(feature = "runtime")]
 pub use runtime::{
-    TargetScope, current, device_target, enter_scope, exit_scope, local_machine, register_kind,
-    register_tag, registered_targets,
+    TargetScope, current, device_target, enter_scope, exit_scope, local_machine,
+    register_generator, register_kind, register_tag, registered_generators, registered_targets,
 };

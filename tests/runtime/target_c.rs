@@ -13,6 +13,7 @@ use std::process::Command;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tvmspec::blob::container;
+use tvmspec::capi::export::*;
 use tvmspec::capi::extras::tvmspec_free;
 use tvmspec::capi::target::*;
 
@@ -132,7 +133,14 @@ fn register_kind(form: &str, parser: Option<ParseTarget>) -> (c_int, String) {
 fn a_kind_of_c_is_read_with_its_parser() {
     let form = r#"{"name": "foo", "device_type": 12, "keys": ["foo"], "options": [{"name": "lanes", "type": "int", "default": 4}]}"#;
     assert_eq!(register_kind(form, Some(parse)), (0, String::new()));
-    let target = json_of(read("0.27", "foo"));
+    let mut target = json_of(read("0.27", "foo"));
+    let releases = target.as_object_mut().unwrap().remove("releases").unwrap();
+    // TGT-10: up to 0.6 a name is one of those that the release has.
+    assert_eq!(releases[0]["rejected"]["rule"], "TGT-10");
+    assert_eq!(
+        releases[1],
+        json!({"releases": "0.7..", "target": target["target"]})
+    );
     assert_eq!(
         target,
         json!({
@@ -300,6 +308,41 @@ fn a_generator_of_c_is_held_to_the_contract() {
         tvmspec_target_generate(release.as_ptr(), none.as_ptr(), graph.as_ptr(), text)
     });
     assert_eq!(code, 1, "no module");
+}
+
+/// TGT-80: one registry, whichever front a generator comes from.
+#[test]
+fn a_generator_of_one_front_is_found_from_the_other() {
+    use tvmspec::release::Release;
+    use tvmspec::target::{
+        Generators, LoweredModule, register_generator, registered_generators, registered_targets,
+    };
+    let graph = fs::read_to_string("golden/target/kernels/0.27/add1_ext.device.json").unwrap();
+    let module = LoweredModule::read(graph.as_bytes()).unwrap();
+    for kind in ["gen_rust", "gen_c"] {
+        let form = json!({"name": kind, "device_type": 12}).to_string();
+        assert_eq!(register_kind(&form, None).0, 0);
+    }
+    let opencl = |module: &_, _: &_| {
+        let opencl = registered_targets(Release::of(27), false).read("opencl")?;
+        Generators::new().generate(module, &opencl)
+    };
+    register_generator("gen_rust", Box::new(opencl));
+    let (release, kind, graph) = (c("0.27"), c("gen_rust"), c(&graph));
+    // SAFETY: three C strings and a place.
+    let of_rust = json_of(answer(|text| unsafe {
+        tvmspec_target_generate(release.as_ptr(), kind.as_ptr(), graph.as_ptr(), text)
+    }));
+    let (kind, context) = (c("gen_c"), c(&of_rust.to_string()).into_raw());
+    // SAFETY: a C string, and a generator of any thread whose context lives for ever.
+    let code =
+        unsafe { tvmspec_target_register_generator(kind.as_ptr(), generate, context.cast()) };
+    assert_eq!(code, 0);
+    let target = registered_targets(Release::of(27), false)
+        .read("gen_c")
+        .unwrap();
+    let of_c = registered_generators().generate(&module, &target).unwrap();
+    assert_eq!(of_c.to_json(), of_rust);
 }
 
 fn export(job: &Value, compile: Option<CompileLibrary>) -> (c_int, String) {

@@ -1,5 +1,6 @@
 //! Text and JSON to targets and back.
 
+mod account;
 mod answers;
 mod config;
 mod early;
@@ -10,6 +11,7 @@ mod render;
 mod targets;
 mod words;
 
+pub use account::{TargetAccount, account};
 pub use kind_table::{KindOption, OptionType, TargetKind};
 pub use parsers::{HostMachine, KindParser};
 pub use targets::Targets;

@@ -4,7 +4,7 @@ use super::words::is_quoted;
 use super::{Target, TargetConfig};
 use crate::rule::{Kind, Violation};
 use crate::target::TGT_63;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 impl Target {
     /// The object that reads as this target (TGT-60): kind, tag, keys, the host where there is one, every option.
@@ -23,6 +23,16 @@ impl Target {
                 .map(|(name, value)| (name.clone(), value.clone())),
         );
         config
+    }
+
+    /// `{"release", "target", "device_type", "text"}`: what the release makes of it; `text` is null where [`Target::render`] rejects.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "release": self.release.to_string(),
+            "target": self.export(),
+            "device_type": self.device_type,
+            "text": self.render().ok(),
+        })
     }
 
     /// The text that the release makes of it: up to 0.6 its name and words (TGT-14), up to 0.23 a command line (TGT-61, TGT-62), from 0.24 on JSON (TGT-64).

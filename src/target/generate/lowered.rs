@@ -1,12 +1,13 @@
 //! A module as a generator is called with it: functions by their symbols, each lowered.
 
+use super::code::KernelInfo;
 use super::ir::IrGraph;
-use super::registry::KernelInfo;
 use super::writer::{CWriter, CodePlace};
 use super::{TGT_82, TGT_83};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How a function is called: the attribute `calling_conv`.
 pub(super) const KERNEL: i64 = 2;
@@ -23,6 +24,8 @@ pub(super) const KERNEL: i64 = 2;
 /// ```
 #[derive(Clone, Debug)]
 pub struct LoweredModule {
+    /// What it was read of.
+    json: Arc<[u8]>,
     pub(super) graph: IrGraph,
     /// By their global symbols, so that the code has one order.
     pub(super) functions: BTreeMap<String, LoweredFunction>,
@@ -76,7 +79,16 @@ impl LoweredModule {
             })?;
             functions.insert(symbol, function);
         }
-        Ok(LoweredModule { graph, functions })
+        Ok(LoweredModule {
+            json: text.into(),
+            graph,
+            functions,
+        })
+    }
+
+    /// The JSON graph that it was read of, for a generator in another language.
+    pub fn json(&self) -> &[u8] {
+        &self.json
     }
 
     /// The release that wrote it.

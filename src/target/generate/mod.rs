@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `lowered` | [`LoweredModule`]: what a generator is called with | TGT-82, TGT-83 |
 //! | `registry` | [`Generators`]: by the kinds of targets, each held to the contract | TGT-80, TGT-81, TGT-84 .. TGT-88 |
+//! | `code` | [`GeneratedCode`]: what a generator returns | TGT-81, TGT-85 |
 //! | `ir`, `ir_json` | the JSON graph of a module, of both eras, and its text | TGT-88 |
 //! | `source` | C for the host, OpenCL C for devices: functions, entry functions | TGT-84, TGT-86, TGT-90 |
 //! | `statement`, `expression`, `call` | what is in a function | TGT-88 |
@@ -17,6 +18,7 @@
 
 mod abi;
 mod call;
+mod code;
 mod expression;
 mod half;
 mod ir;
@@ -30,7 +32,8 @@ mod statement;
 mod vector;
 mod writer;
 
+pub use code::{GeneratedCode, KernelInfo};
 pub use lowered::LoweredModule;
-pub use registry::{GeneratedCode, Generator, Generators, KernelInfo};
+pub use registry::{Generator, Generators};
 
-use super::{TGT_80, TGT_81, TGT_82, TGT_83, TGT_84, TGT_85, TGT_86, TGT_88, TGT_89};
+use crate::target::{TGT_80, TGT_81, TGT_82, TGT_83, TGT_84, TGT_85, TGT_86, TGT_88, TGT_89};

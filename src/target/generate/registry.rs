@@ -1,94 +1,19 @@
 //! Generators by the kinds of targets, and what each result is held to.
 
+use super::code::GeneratedCode;
 use super::lowered::LoweredModule;
 use super::{TGT_80, TGT_81, TGT_85, TGT_86, source};
-use crate::payload::{self, Payload};
+use crate::payload;
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Violation};
 use crate::target::Target;
 use crate::wire::Cursor;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// A code generator: the module, and what it is for.
 pub type Generator =
     Box<dyn Fn(&LoweredModule, &Target) -> Result<GeneratedCode, Violation> + Send + Sync>;
-
-/// What a generator made: what a module of its kind stores, the symbols that are found in it, and how its kernels are launched.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GeneratedCode {
-    /// The functions that a lookup by symbol finds.
-    pub symbols: Vec<String>,
-    /// The module, as it is stored.
-    pub payload: Payload<'static>,
-    kernels: Vec<KernelInfo>,
-}
-
-impl GeneratedCode {
-    /// Code in which these functions are found. Its kernels are those that the payload describes.
-    pub fn new(symbols: &[&str], payload: Payload<'static>) -> GeneratedCode {
-        let symbols = symbols.iter().map(|symbol| (*symbol).to_owned());
-        let kernels = payload.functions().map(|(name, info)| KernelInfo {
-            name: name.to_owned(),
-            arg_types: info.arg_types.iter().map(ToString::to_string).collect(),
-            launch_param_tags: info
-                .launch_param_tags
-                .iter()
-                .map(|tag| tag.clone().into_owned())
-                .collect(),
-        });
-        GeneratedCode {
-            symbols: symbols.collect(),
-            kernels: kernels.collect(),
-            payload,
-        }
-        .sorted()
-    }
-
-    /// The same with these kernels, for a payload without a grammar, which describes none.
-    #[must_use]
-    pub fn with_kernels(mut self, kernels: Vec<KernelInfo>) -> GeneratedCode {
-        self.kernels = kernels;
-        self.sorted()
-    }
-
-    fn sorted(mut self) -> GeneratedCode {
-        self.kernels.sort_by(|a, b| a.name.cmp(&b.name));
-        self
-    }
-
-    /// The source text; `None` for code of another form.
-    pub fn source(&self) -> Option<&str> {
-        match &self.payload {
-            Payload::Opaque { bytes, .. } => std::str::from_utf8(bytes).ok(),
-            known => std::str::from_utf8(known.data()?).ok(),
-        }
-    }
-
-    /// How its kernels are launched, by their names, ascending; none of host code.
-    pub fn kernels(&self) -> &[KernelInfo] {
-        &self.kernels
-    }
-}
-
-/// How a kernel is launched (TGT-85).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelInfo {
-    /// Its symbol.
-    pub name: String,
-    /// The dtypes of its parameters; an address is `handle`.
-    pub arg_types: Vec<String>,
-    /// What each argument behind those is: `blockIdx.x`, `threadIdx.x`, ...
-    pub launch_param_tags: Vec<String>,
-}
-
-impl KernelInfo {
-    /// As in the JSON form of a payload.
-    pub(super) fn form(&self) -> Value {
-        json!({"name": self.name, "arg_types": self.arg_types, "launch_param_tags": self.launch_param_tags})
-    }
-}
 
 /// Code generators by the kinds of targets that they are for: `target.build.<kind>`.
 ///

@@ -2,8 +2,8 @@
 
 use super::TGT_84;
 use super::abi::Abi;
+use super::code::{GeneratedCode, KernelInfo};
 use super::lowered::{LoweredFunction, LoweredModule};
-use super::registry::GeneratedCode;
 use super::scalar::{ScalarType, identifier};
 use super::writer::{CName, CWriter, CodePlace, is_reserved, is_word};
 use crate::payload::Payload;
@@ -121,11 +121,7 @@ pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode
         return Err(writer.unsupported(function.node, &why));
     }
     module.graph.whole()?;
-    let functions: Vec<_> = module
-        .kernels()?
-        .iter()
-        .map(super::registry::KernelInfo::form)
-        .collect();
+    let functions: Vec<_> = module.kernels()?.iter().map(KernelInfo::form).collect();
     let source = [TYPES, &writer.conversions(), &writer.out].concat();
     let payload = Payload::from_json(&json!({
         "kind": "opencl", "format": "cl", "functions": functions, "source": source,

@@ -6,5 +6,7 @@ mod registered;
 mod scope;
 
 pub use machine::{device_target, local_machine};
-pub use registered::{register_kind, register_tag, registered_targets};
+pub use registered::{
+    register_generator, register_kind, register_tag, registered_generators, registered_targets,
+};
 pub use scope::{TargetScope, current, enter_scope, exit_scope};

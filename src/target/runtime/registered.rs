@@ -1,10 +1,13 @@
-//! Kinds and tags that the process has besides those of a release: what one front registers, all fronts read.
+//! Kinds, tags and generators that the process has besides those of a release and of this crate: what one front registers, all fronts find.
 
 use super::machine::local_machine;
 use crate::release::Release;
 use crate::rule::Violation;
-use crate::target::{HostMachine, Target, TargetConfig, TargetKind, Targets};
-use std::sync::{PoisonError, RwLock};
+use crate::target::{
+    Generator, Generators, HostMachine, Target, TargetConfig, TargetKind, Targets,
+};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// What was registered, in that order.
 struct Registered {
@@ -16,6 +19,9 @@ static REGISTERED: RwLock<Registered> = RwLock::new(Registered {
     kinds: Vec::new(),
     tags: Vec::new(),
 });
+
+/// Generators by the kinds that they are for.
+static GENERATORS: RwLock<BTreeMap<String, Arc<Generator>>> = RwLock::new(BTreeMap::new());
 
 /// Registers a kind for this process (TGT-15), in the place of one of its name. It is there in every release.
 ///
@@ -62,6 +68,32 @@ pub fn registered_targets(release: Release, ask_devices: bool) -> Targets {
     };
     let all = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     all.targets(release, machine)
+}
+
+/// Registers a code generator for targets of `kind` for this process (TGT-80), in the place of one that is there.
+///
+/// ```
+/// use tvmspec::rule::Kind;
+/// use tvmspec::target::{TGT_88, register_generator, registered_generators};
+///
+/// register_generator("foo", Box::new(|_, _| Err(TGT_88.rejected(Kind::Unsupported, "not yet"))));
+/// assert!(format!("{:?}", registered_generators()).contains("foo"));
+/// ```
+pub fn register_generator(kind: &str, generator: Generator) {
+    let mut all = GENERATORS.write().unwrap_or_else(PoisonError::into_inner);
+    all.insert(kind.to_owned(), Arc::new(generator));
+}
+
+/// The generators of this crate and of this process.
+pub fn registered_generators() -> Generators {
+    let mut generators = Generators::new();
+    let all = GENERATORS.read().unwrap_or_else(PoisonError::into_inner);
+    for (kind, generator) in &*all {
+        let generator = Arc::clone(generator);
+        let call = move |module: &_, target: &_| generator(module, target);
+        generators.register(kind, Box::new(call));
+    }
+    generators
 }
 
 impl Registered {
