@@ -137,8 +137,8 @@ impl KindInfo {
     }
 }
 
-/// What comes before a kind in the name of its loader.
-pub(super) fn loader_prefix(release: Release) -> &'static str {
+/// What comes before a kind in the name of its loader (MOD-11).
+pub(crate) fn loader_prefix(release: Release) -> &'static str {
     match release.minor() {
         // PAY-99: renamed in 0.7 with the namespace of the runtime, and in 0.22 with the layout of the library binary.
         ..=6 => "module.loadbinary_",

@@ -17,6 +17,7 @@
 //! node as it stands. With the feature `runtime` `LegacyGraph::value` makes the value of the root, with objects of the types that
 //! this process knows, and `LegacyGraph::of` the graph of a value.
 
+mod check;
 #[cfg(feature = "suite")]
 pub mod form;
 pub(crate) mod numbers;
