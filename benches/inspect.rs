@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
-use tvmspec::blob::pack::{self, Naming, ObjectTarget};
+use tvmspec::blob::pack::{self, ObjectTarget, SymbolNaming};
 use tvmspec::blob::{Blob, container};
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
@@ -19,7 +19,7 @@ fn main() {
     let object = folder.path().join("large.o");
     {
         let blob = std::fs::read(&raw).expect("the blob");
-        let naming = Naming::library(Release::LAST);
+        let naming = SymbolNaming::library(Release::LAST);
         let target =
             ObjectTarget::from_triple("x86_64-unknown-linux-gnu").expect("a known machine");
         std::fs::write(

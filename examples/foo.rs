@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
-use tvmspec::blob::pack::{self, LinkOptions, Naming};
+use tvmspec::blob::pack::{self, LinkOptions, SymbolNaming};
 use tvmspec::blob::{Blob, StoredModule};
 use tvmspec::device::{
     self, Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Space, Stream, cpu,
@@ -268,7 +268,7 @@ fn export(folder: &Path, host: &str, device: &Module) -> Result<std::path::PathB
     };
     pack::shared(
         &blob.write()?,
-        &Naming::library(Release::of(27)),
+        &SymbolNaming::library(Release::of(27)),
         &with,
         &library,
     )

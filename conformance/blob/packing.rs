@@ -2,7 +2,8 @@
 
 use crate::blob::container;
 use crate::blob::pack::{
-    self, ExportContent, ExportModule, HostCode, HostFormat, LinkOptions, Naming, ObjectTarget,
+    self, ExportContent, ExportModule, HostCode, HostFormat, LinkOptions, ObjectTarget,
+    SymbolNaming,
 };
 use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data};
 use crate::import_tree::Algorithm;
@@ -53,7 +54,7 @@ fn text<'a>(args: &'a Value, key: &str) -> &'a str {
     args.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn naming(args: &Value) -> Result<Naming, OpError> {
+fn naming(args: &Value) -> Result<SymbolNaming, OpError> {
     let release: Release = text(args, "release")
         .parse()
         .map_err(OpError::Unsupported)?;
@@ -61,7 +62,7 @@ fn naming(args: &Value) -> Result<Naming, OpError> {
         .get("system_lib")
         .and_then(Value::as_bool)
         .unwrap_or_default();
-    Ok(Naming::of(release, system_lib, text(args, "prefix"))?)
+    Ok(SymbolNaming::of(release, system_lib, text(args, "prefix"))?)
 }
 
 fn pack_c(args: &Value) -> Result<Answer, OpError> {

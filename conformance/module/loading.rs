@@ -1,6 +1,6 @@
 //! Library binaries, import trees and payloads, by loading them.
 
-use crate::blob::pack::Naming;
+use crate::blob::pack::SymbolNaming;
 use crate::conformance::adapter::view::{self, Shown};
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::held::{
@@ -35,7 +35,7 @@ pub(in crate::conformance) fn blob(api: &'static FfiApi, args: &Value) -> Result
 /// The library around the blob, as `module.load` describes what was loaded. Kinds without a loader have ours.
 pub(super) fn walk(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let named = args.get("symbol").and_then(Value::as_str);
-    if named.is_some_and(|named| named != Naming::library(Release::LAST).symbol()) {
+    if named.is_some_and(|named| named != SymbolNaming::library(Release::LAST).symbol()) {
         return Err(unsupported(
             "this runtime looks for the blob under the name of 0.22",
         ));
@@ -169,7 +169,7 @@ struct BlobLibrary {
 impl BlobLibrary {
     /// Writes a library with nothing in it but the blob and the slot of its context.
     fn of(blob: &[u8]) -> Result<BlobLibrary, Reply> {
-        let naming = Naming::library(Release::LAST);
+        let naming = SymbolNaming::library(Release::LAST);
         let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
         let path = folder.path().join("case.so");
         let context = "__tvm_ffi__library_ctx";

@@ -7,7 +7,7 @@
 //!
 //! Functions that return a number are written as machine code, a few instructions each, so that lookups can be driven too.
 
-use crate::blob::pack::{self, LinkOptions, Naming};
+use crate::blob::pack::{self, LinkOptions, SymbolNaming};
 use crate::module::dso::stub::{self, Exported, MACHINE, X86_64};
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ pub(in crate::conformance) fn write(
     blob: &[u8],
     symbol: &str,
     context: &str,
-    naming: &Naming,
+    naming: &SymbolNaming,
     path: &Path,
 ) -> io::Result<()> {
     match MACHINE {

@@ -4,7 +4,7 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use tvmspec::blob::pack::{self, ExportContent, ExportModule, HostCode, HostFormat, Naming, ObjectTarget};
+use tvmspec::blob::pack::{self, ExportContent, ExportModule, HostCode, HostFormat, SymbolNaming, ObjectTarget};
 use tvmspec::blob::{Blob, container};
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
@@ -48,7 +48,7 @@ fn export(choices: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     let release = Release::of(choices.int_in_range(2..=27)?);
     let algorithm = *choices.choose(&[Algorithm::V0_7, Algorithm::V0_8, Algorithm::Topological])?;
     let prefix = *choices.choose(&[None, Some(""), Some("mine_"), Some("1 x")])?;
-    let Ok(naming) = Naming::of(release, prefix.is_some(), prefix.unwrap_or_default()) else { return Ok(()) };
+    let Ok(naming) = SymbolNaming::of(release, prefix.is_some(), prefix.unwrap_or_default()) else { return Ok(()) };
     let mut modules = Vec::new();
     for _ in 0..choices.int_in_range(0..=8)? {
         let content = if bool::arbitrary(choices)? {

@@ -5,7 +5,7 @@ use super::package::Packaging;
 use super::{CliError, Exit, output};
 use std::path::PathBuf;
 use tvmspec::blob::StoredModule;
-use tvmspec::blob::pack::Naming;
+use tvmspec::blob::pack::SymbolNaming;
 use tvmspec::examine::loading::reads;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
@@ -68,8 +68,8 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         }
         if args.whole {
             // BLOB-50: host code is found by the symbols of its own releases.
-            if Naming::library(args.layout.releases().until).symbol()
-                != Naming::library(blob.layout.releases().until).symbol()
+            if SymbolNaming::library(args.layout.releases().until).symbol()
+                != SymbolNaming::library(blob.layout.releases().until).symbol()
             {
                 return Err(CliError::new(format!(
                     "the host code of {} is of layout {}, whose symbols layout {} does not have: link it anew, with --with",

@@ -8,7 +8,7 @@ use super::{CliError, Exit};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::pack::{self, ExportModule, LinkOptions, Naming, ObjectTarget};
+use tvmspec::blob::pack::{self, ExportModule, LinkOptions, ObjectTarget, SymbolNaming};
 use tvmspec::blob::{Blob, LIBRARY, StoredModule, container, detect};
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
@@ -252,7 +252,7 @@ impl Packaging {
     /// # Errors
     ///
     /// The release writes another layout, or has no prefix of this form (BLOB-61).
-    fn naming(&self, layout: Layout) -> Result<Naming, CliError> {
+    fn naming(&self, layout: Layout) -> Result<SymbolNaming, CliError> {
         // BLOB-59: the releases of a layout agree on the bytes, and not on the look of C text.
         let release = self.release.unwrap_or(layout.releases().until);
         if Layout::of(release) != layout {
@@ -262,7 +262,7 @@ impl Packaging {
             )));
         }
         let prefix = self.system_lib.as_deref().unwrap_or_default();
-        Naming::of(release, self.system_lib.is_some(), prefix).map_err(CliError::new)
+        SymbolNaming::of(release, self.system_lib.is_some(), prefix).map_err(CliError::new)
     }
 
     /// The machine of an object file: that of `--target`, or this one.

@@ -10,8 +10,8 @@ use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tvmspec::blob::pack::{
-    self, ExportContent, ExportModule, HostCode, HostFormat, LinkOptions, Naming, ObjectTarget,
-    plan,
+    self, ExportContent, ExportModule, HostCode, HostFormat, LinkOptions, ObjectTarget,
+    SymbolNaming, plan,
 };
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
@@ -105,7 +105,7 @@ fn shapes(function: fn(&str, i64) -> String) -> Vec<Shape> {
 }
 
 fn exported(shape: &Shape, release: Release, folder: &Path, extension: &str) -> PathBuf {
-    let naming = Naming::library(release);
+    let naming = SymbolNaming::library(release);
     let plan = plan(&shape.1, &naming, Algorithm::V0_8, ObjectTarget::host()).unwrap();
     let path = folder.join(format!("{}-{release}.{extension}", shape.0));
     pack::export(&plan, &path, &LinkOptions::default()).unwrap();
@@ -214,7 +214,7 @@ fn system_library(era: &Era) {
         + era.announce
         + "__attribute__((constructor)) static void announce(void) { ANNOUNCE; }\n";
     let modules = [host(code, &[1]), constants(&[])];
-    let naming = Naming::system(era.release, "ours_").unwrap();
+    let naming = SymbolNaming::system(era.release, "ours_").unwrap();
     let plan = plan(&modules, &naming, Algorithm::V0_8, ObjectTarget::host()).unwrap();
     let path = folder.path().join("system.so");
     pack::export(&plan, &path, &LinkOptions::default()).unwrap();
@@ -276,7 +276,7 @@ fn llvm_text_is_compiled_and_the_hook_gets_every_file() {
         imports: imports.to_vec(),
     };
     let folder = tempfile::tempdir().unwrap();
-    let naming = Naming::library(Release::of(27));
+    let naming = SymbolNaming::library(Release::of(27));
     let modules = [module(&[1]), constants(&[])];
     let plan = plan(&modules, &naming, Algorithm::V0_8, ObjectTarget::host()).unwrap();
     let path = folder.path().join("llvm.so");
@@ -316,7 +316,7 @@ fn a_failure_leaves_what_was_there_and_prints_what_the_compiler_printed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lib.so");
     std::fs::write(&path, "what was there").unwrap();
-    let naming = Naming::library(Release::of(27));
+    let naming = SymbolNaming::library(Release::of(27));
     let broken = [host("int f( {".to_owned(), &[1]), constants(&[])];
     let plan = plan(&broken, &naming, Algorithm::V0_8, ObjectTarget::host()).unwrap();
     let failed = |with: &LinkOptions| pack::export(&plan, &path, with).unwrap_err().to_string();
@@ -355,7 +355,7 @@ fn a_replaced_library_binary_is_loaded_and_the_host_code_runs() {
         let release = Release::of(minor);
         let shapes = shapes(function);
         let old = std::fs::read(exported(&shapes[1], release, folder.path(), "so")).unwrap();
-        let naming = Naming::library(release);
+        let naming = SymbolNaming::library(release);
         let grown = plan(&shapes[0].1, &naming, Algorithm::V0_8, None).unwrap();
         let blob = grown.blob.unwrap();
         let new = pack::replace(&old, 0, &blob).unwrap();

@@ -14,7 +14,7 @@ use serde_json::Value;
 use skip::skipped;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::container;
-use tvmspec::blob::pack::{self, LinkOptions, Naming};
+use tvmspec::blob::pack::{self, LinkOptions, SymbolNaming};
 use tvmspec::blob::{Blob, StoredModule};
 use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order};
 use tvmspec::release::{Layout, Release};
@@ -43,7 +43,7 @@ fn a_packed_library_loads_with_its_imports() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("packed.so");
     let pack_and_load = |bytes: &[u8]| {
-        let naming = Naming::library(Release::of(27));
+        let naming = SymbolNaming::library(Release::of(27));
         pack::shared(bytes, &naming, &LinkOptions::default(), &output).unwrap();
         run(&python, TREE, &[&output])
     };
@@ -78,7 +78,7 @@ fn a_packed_system_library_is_found_by_its_prefix() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("system.so");
     let bytes = std::fs::read(golden("const_loader.bin")).unwrap();
-    let naming = Naming::system(Release::of(27), "ours_").unwrap();
+    let naming = SymbolNaming::system(Release::of(27), "ours_").unwrap();
     pack::shared(&bytes, &naming, &LinkOptions::default(), &output).unwrap();
     let script = "
 import sys, ctypes, tvm, tvm_ffi
@@ -109,10 +109,10 @@ open(sys.argv[3], 'w').write(call('runtime.ModulePackImportsToC')(module, True, 
     let blob = std::fs::read(at("blob")).unwrap();
     let read = |name| std::fs::read_to_string(at(name)).unwrap();
     assert_eq!(
-        pack::c_text(&blob, &Naming::library(Release::of(27))),
+        pack::c_text(&blob, &SymbolNaming::library(Release::of(27))),
         read("plain")
     );
-    let system = Naming::system(Release::of(27), "p_").unwrap();
+    let system = SymbolNaming::system(Release::of(27), "p_").unwrap();
     assert_eq!(pack::c_text(&blob, &system), read("system"));
 }
 
@@ -224,7 +224,7 @@ fn a_blob_of_0_7_loads_after_conversion() {
     let mut findings = Findings::default();
     let read = Blob::read(&older, Layout::V0_7, &mut findings).unwrap();
     let converted = read.convert(Layout::V0_22).unwrap().write().unwrap();
-    let naming = Naming::library(Release::of(27));
+    let naming = SymbolNaming::library(Release::of(27));
     pack::shared(&converted, &naming, &LinkOptions::default(), &output).unwrap();
     // The last import is numbered first, and rows are in the order of numbers.
     let tree = r#"["library",[["const_loader",[]],["const_loader",[["const_loader",[]]]]]]"#;

@@ -10,7 +10,7 @@ use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tvmspec::blob::container::{self, FileForm, MAX_DEPTH, Machine, Role};
-use tvmspec::blob::pack::{self, Arch, LinkOptions, Naming, ObjectFormat, ObjectTarget};
+use tvmspec::blob::pack::{self, Arch, LinkOptions, ObjectFormat, ObjectTarget, SymbolNaming};
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::{Kind, Strictness};
 
@@ -87,7 +87,7 @@ fn an_object_returns_its_blob_on_every_machine() {
     let blob = golden("cuda-0.27.library_bin");
     for target in TARGETS {
         for release in Release::all() {
-            let naming = Naming::library(release);
+            let naming = SymbolNaming::library(release);
             let object = pack::object(&blob, &naming, target).unwrap();
             assert_holds(
                 &object,
@@ -110,7 +110,7 @@ fn an_object_returns_its_blob_on_every_machine() {
 
 #[test]
 fn a_target_without_objects_is_rejected() {
-    let naming = Naming::library(Release::of(27));
+    let naming = SymbolNaming::library(Release::of(27));
     for (format, arch) in [
         (ObjectFormat::Coff, Arch::S390x),
         (ObjectFormat::MachO, Arch::Riscv64),
@@ -120,7 +120,7 @@ fn a_target_without_objects_is_rejected() {
         assert_eq!(rejected.kind(), Kind::Unsupported);
         assert_eq!(rejected.rule().id(), "BLOB-66");
     }
-    let system = Naming::system(Release::of(27), "").unwrap();
+    let system = SymbolNaming::system(Release::of(27), "").unwrap();
     let rejected = pack::object(
         &[0; 16],
         &system,
@@ -153,7 +153,7 @@ fn triples_name_their_targets() {
 #[test]
 fn linkers_keep_what_we_pack() {
     let blob = golden("cuda-0.27.library_bin");
-    let naming = Naming::library(Release::of(27));
+    let naming = SymbolNaming::library(Release::of(27));
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let write = |name: &str, target| {
@@ -221,7 +221,7 @@ fn a_shared_library_is_linked_with_its_host_code() {
         return;
     }
     let blob = golden("cuda-0.27.library_bin");
-    let naming = Naming::library(Release::of(27));
+    let naming = SymbolNaming::library(Release::of(27));
     let folder = tempfile::tempdir().unwrap();
     let host = folder.path().join("host.c");
     std::fs::write(
@@ -266,7 +266,7 @@ fn a_failed_link_leaves_the_old_library_and_shows_the_message_of_the_compiler() 
         inputs: vec![broken],
         ..LinkOptions::default()
     };
-    let naming = Naming::library(Release::of(8));
+    let naming = SymbolNaming::library(Release::of(8));
     let error = pack::shared(&blob_of(&[0; 8]), &naming, &with, &output).unwrap_err();
     assert!(error.to_string().contains("broken.c"), "{error}");
     assert_eq!(std::fs::read(&output).unwrap(), b"old");
@@ -283,7 +283,7 @@ fn a_system_library_registers_itself_before_main() {
         return;
     }
     let blob = golden("const_loader.bin");
-    let naming = Naming::system(Release::of(27), "modA_").unwrap();
+    let naming = SymbolNaming::system(Release::of(27), "modA_").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(
@@ -322,7 +322,7 @@ fn a_system_library_for_aarch64_links() {
         return;
     };
     let blob = golden("const_loader.bin");
-    let naming = Naming::system(Release::of(8), "").unwrap();
+    let naming = SymbolNaming::system(Release::of(8), "").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let target = ObjectTarget::new(ObjectFormat::Elf, Arch::Aarch64);
@@ -468,7 +468,7 @@ proptest! {
     ) {
         let release = Release::of(minor);
         let blob = blob_of(&body);
-        let Ok(naming) = Naming::of(release, system_lib, &prefix) else {
+        let Ok(naming) = SymbolNaming::of(release, system_lib, &prefix) else {
             prop_assert!(!prefix.is_empty() && (!system_lib || minor < 13));
             return Ok(());
         };

@@ -18,7 +18,7 @@ use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tvmspec::blob::container;
-use tvmspec::blob::pack::{self, LinkOptions, Naming};
+use tvmspec::blob::pack::{self, LinkOptions, SymbolNaming};
 use tvmspec::blob::{Blob, LIBRARY, StoredModule};
 use tvmspec::examine::loading;
 use tvmspec::import_tree::ImportTree;
@@ -315,7 +315,7 @@ fn the_real_loader_does_what_explain_states() {
     let release = wheel.release.clone();
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("whole.so");
-    let naming = Naming::library(Release::of(27));
+    let naming = SymbolNaming::library(Release::of(27));
     pack::shared(&every_kind(), &naming, &LinkOptions::default(), &library).unwrap();
     let bytes = fs::read(&library).unwrap();
     let window = window(&bytes);

@@ -298,7 +298,7 @@ fn a_kind_a_device_and_a_generator_of_ones_own() {
 /// Host code and kernels of one function, both by the generators of this crate, as a library of the release; `None` where there is no compiler.
 #[cfg(feature = "opencl")]
 fn gpu_library(folder: &Path, name: &str, minor: u8) -> Option<PathBuf> {
-    use tvmspec::blob::pack::{self, LinkOptions, Naming};
+    use tvmspec::blob::pack::{self, LinkOptions, SymbolNaming};
     use tvmspec::blob::{Blob, StoredModule};
     use tvmspec::import_tree::ImportTree;
     use tvmspec::release::Layout;
@@ -340,7 +340,7 @@ fn gpu_library(folder: &Path, name: &str, minor: u8) -> Option<PathBuf> {
     };
     let library = folder.join(format!("{name}.so"));
     let bytes = blob.write().expect("a blob");
-    pack::shared(&bytes, &Naming::library(release), &with, &library).expect("a library");
+    pack::shared(&bytes, &SymbolNaming::library(release), &with, &library).expect("a library");
     Some(library)
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::view;
 use super::{Reply, bytes, unsupported};
-use crate::blob::pack::Naming;
+use crate::blob::pack::SymbolNaming;
 use crate::conformance::module::lookup::pairs;
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::legacy::{LegacyApi, LegacyArg, LegacyValue, c_text, int_arg};
@@ -257,8 +257,8 @@ pub(super) fn find(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply
 }
 
 /// The symbols of a library of 0.7 to 0.20.
-fn naming() -> Naming {
-    Naming::library(Release::of(20))
+fn naming() -> SymbolNaming {
+    SymbolNaming::library(Release::of(20))
 }
 
 /// Cases of another layout are not put: the loader would read their bytes as its own layout.

@@ -6,7 +6,7 @@
 //! | 0.4 to 0.13 | `unsigned char` | fewest hex digits | between numbers |
 //! | 0.14 on | `unsigned char` | two hex digits | behind each |
 
-use super::Naming;
+use super::SymbolNaming;
 use crate::release::Release;
 
 /// Values in a row; the header counts.
@@ -15,7 +15,7 @@ const ROW: usize = 20;
 /// The C text that defines `blob` (header included) as the release of `naming` writes it (BLOB-59, BLOB-60).
 ///
 /// A system library is C++: it registers itself in the initialiser of a variable.
-pub fn c_text(blob: &[u8], naming: &Naming) -> String {
+pub fn c_text(blob: &[u8], naming: &SymbolNaming) -> String {
     let symbol = naming.symbol();
     // BLOB-58: `char` in 0.2 and 0.3. Build systems compare the text, so a release's own is written byte for byte (BLOB-59).
     let element = if naming.release() < Release::of(4) {

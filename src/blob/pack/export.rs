@@ -7,7 +7,7 @@
 //!
 //! Nothing here runs a compiler or opens a file. [`tar()`] puts the files into an archive, `link` (feature `runtime`) into a library.
 
-use super::{Naming, ObjectTarget, c_text, object};
+use super::{ObjectTarget, SymbolNaming, c_text, object};
 use crate::blob::{BLOB_70, BLOB_72, BLOB_73, Blob, LIBRARY, StoredModule};
 use crate::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order};
 use crate::release::Layout;
@@ -115,7 +115,7 @@ pub struct ExportPlan {
 /// The files that `modules` are exported as, the first of which is the root; `target` is the machine of the objects.
 ///
 /// ```
-/// use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat, Naming, ObjectTarget, plan};
+/// use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat, SymbolNaming, ObjectTarget, plan};
 /// use tvmspec::import_tree::Algorithm;
 /// use tvmspec::release::Release;
 ///
@@ -135,7 +135,7 @@ pub struct ExportPlan {
 /// [`order`] and [`Blob::write`] reject; BLOB-66 and BLOB-67 for a machine whose objects are not written.
 pub fn plan(
     modules: &[ExportModule],
-    naming: &Naming,
+    naming: &SymbolNaming,
     algorithm: Algorithm,
     target: Option<ObjectTarget>,
 ) -> Result<ExportPlan, Violation> {
@@ -170,7 +170,7 @@ pub fn plan(
 /// BLOB-66 for a machine whose objects are not written.
 fn device_part(
     blob: &[u8],
-    naming: &Naming,
+    naming: &SymbolNaming,
     target: Option<ObjectTarget>,
 ) -> Result<(String, Vec<u8>), Violation> {
     let prefix = naming.prefix();

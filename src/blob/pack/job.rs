@@ -1,8 +1,8 @@
 //! An export as one object: what `export_library` is called with, for those who have no modules in Rust.
 
 use super::{
-    ExportContent, ExportModule, HostCode, HostFormat, LinkJob, LinkOptions, Naming, ObjectTarget,
-    export, export_with, plan,
+    ExportContent, ExportModule, HostCode, HostFormat, LinkJob, LinkOptions, ObjectTarget,
+    SymbolNaming, export, export_with, plan,
 };
 use crate::blob::{BLOB_70, LIBRARY};
 use crate::import_tree::Algorithm;
@@ -50,7 +50,7 @@ pub fn export_job(job: &Value, compile: Option<LinkHook<'_>>) -> io::Result<()> 
     let order: Algorithm = order.unwrap_or_default();
     let prefix = job.text("system_lib")?;
     let naming =
-        Naming::of(release, prefix.is_some(), prefix.unwrap_or_default()).map_err(invalid)?;
+        SymbolNaming::of(release, prefix.is_some(), prefix.unwrap_or_default()).map_err(invalid)?;
     let triple = job.text("triple")?;
     let machine = triple
         .map(ObjectTarget::from_triple)

@@ -1,6 +1,6 @@
 //! Libraries of the files of a plan, made by the C compiler of the system or by one that the caller brings.
 
-use super::{ExportPlan, Naming, ObjectTarget, c_text, object};
+use super::{ExportPlan, ObjectTarget, SymbolNaming, c_text, object};
 use crate::blob::container;
 use std::ffi::OsString;
 use std::io;
@@ -46,7 +46,12 @@ pub struct LinkJob<'j> {
 ///
 /// What the system answers for the files; what the compiler printed when it is missing or fails; and a library from which
 /// `blob` does not read back.
-pub fn shared(blob: &[u8], naming: &Naming, with: &LinkOptions, output: &Path) -> io::Result<()> {
+pub fn shared(
+    blob: &[u8],
+    naming: &SymbolNaming,
+    with: &LinkOptions,
+    output: &Path,
+) -> io::Result<()> {
     let plan = ExportPlan {
         files: vec![part(blob, naming, with)?],
         blob: Some(blob.to_vec()),
@@ -269,7 +274,7 @@ fn read_back(made: &Path, blob: Option<&[u8]>) -> io::Result<()> {
 }
 
 /// The blob as a file that the compiler takes: an object file where one can be written, otherwise C.
-fn part(blob: &[u8], naming: &Naming, with: &LinkOptions) -> io::Result<(String, Vec<u8>)> {
+fn part(blob: &[u8], naming: &SymbolNaming, with: &LinkOptions) -> io::Result<(String, Vec<u8>)> {
     // The object file first: a compiler takes far longer to read the bytes as text.
     let machine = match &with.triple {
         Some(triple) => Some(ObjectTarget::from_triple(triple).map_err(io::Error::other)?),

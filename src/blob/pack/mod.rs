@@ -43,16 +43,16 @@ use crate::rule::{Kind, Violation};
 
 /// What a packed blob is called, and whether it announces itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Naming {
+pub struct SymbolNaming {
     symbol: String,
     register: Option<&'static str>,
     release: Release,
 }
 
-impl Naming {
+impl SymbolNaming {
     /// A blob that a loader finds by its symbol, as in a shared library.
-    pub fn library(release: Release) -> Naming {
-        Naming {
+    pub fn library(release: Release) -> SymbolNaming {
+        SymbolNaming {
             symbol: blob_symbol(Layout::of(release)).to_owned(),
             register: None,
             release,
@@ -65,7 +65,7 @@ impl Naming {
     /// # Errors
     ///
     /// BLOB-61 for a prefix before 0.13 (kind unsupported), and for one that no C name begins with (kind type).
-    pub fn system(release: Release, prefix: &str) -> Result<Naming, Violation> {
+    pub fn system(release: Release, prefix: &str) -> Result<SymbolNaming, Violation> {
         // BLOB-61: a runtime of before looks for one symbol, so that a blob with a prefix is never found.
         let known = prefix.is_empty() || release >= Release::of(13);
         BLOB_61.demand(Kind::Unsupported, known, || {
@@ -81,7 +81,7 @@ impl Naming {
                 format!("`{prefix}` cannot be in front of a C name: letters, digits and `_` can");
             return Err(BLOB_61.rejected(Kind::Type, message));
         }
-        Ok(Naming {
+        Ok(SymbolNaming {
             symbol: format!("{prefix}{}", blob_symbol(Layout::of(release))),
             // BLOB-60: 0.21 has the symbol of tvm-ffi for the blob, and still the function of the runtime before.
             register: Some(if release < Release::of(22) {
@@ -93,14 +93,14 @@ impl Naming {
         })
     }
 
-    /// [`Naming::library`], or [`Naming::system`] with `prefix`; a prefix without a system library breaks BLOB-61.
+    /// [`SymbolNaming::library`], or [`SymbolNaming::system`] with `prefix`; a prefix without a system library breaks BLOB-61.
     ///
     /// # Errors
     ///
-    /// BLOB-61: as [`Naming::system`], and for a prefix without a system library.
-    pub fn of(release: Release, system_lib: bool, prefix: &str) -> Result<Naming, Violation> {
+    /// BLOB-61: as [`SymbolNaming::system`], and for a prefix without a system library.
+    pub fn of(release: Release, system_lib: bool, prefix: &str) -> Result<SymbolNaming, Violation> {
         if system_lib {
-            return Naming::system(release, prefix);
+            return SymbolNaming::system(release, prefix);
         }
         // BLOB-51: the loader of files looks for the plain symbol only, and takes the library for one without imports.
         BLOB_61.demand(Kind::Type, prefix.is_empty(), || {
@@ -108,7 +108,7 @@ impl Naming {
                 "the prefix `{prefix}` is for system libraries: no loader looks for it elsewhere"
             )
         })?;
-        Ok(Naming::library(release))
+        Ok(SymbolNaming::library(release))
     }
 
     /// The symbol.

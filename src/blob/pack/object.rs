@@ -7,7 +7,7 @@
 //! | `.drectve` | `/EXPORT:symbol,DATA` | COFF |
 //! | `.rodata.str`, `.text.startup`, `.init_array` | name, code and pointer of the constructor of a system library (BLOB-67) | ELF |
 
-use super::{Arch, Naming, ObjectFormat, ObjectTarget};
+use super::{Arch, ObjectFormat, ObjectTarget, SymbolNaming};
 use crate::blob::{BLOB_66, BLOB_67};
 use crate::rule::{Kind, Violation};
 use object::write::{
@@ -29,7 +29,11 @@ const LARGE: usize = 1 << 30;
 /// # Errors
 ///
 /// BLOB-66 for a target without an object format; BLOB-67 for a system library of a target whose constructor is not written.
-pub fn object(blob: &[u8], naming: &Naming, target: ObjectTarget) -> Result<Vec<u8>, Violation> {
+pub fn object(
+    blob: &[u8],
+    naming: &SymbolNaming,
+    target: ObjectTarget,
+) -> Result<Vec<u8>, Violation> {
     let mut file = empty(target)?;
     let section = match target {
         ObjectTarget {
