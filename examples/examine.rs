@@ -9,7 +9,7 @@ use std::error::Error;
 use tvmspec::blob::Blob;
 use tvmspec::examine::explain::{Account, Need, explain};
 use tvmspec::examine::loading::{Load, LoadOutcome};
-use tvmspec::examine::unpack::{Unpacked, unpack};
+use tvmspec::examine::unpack::{UnpackedLibrary, unpack};
 use tvmspec::examine::verify::{Located, Verification, verify};
 use tvmspec::examine::{Format, Subject, Unit};
 use tvmspec::rule::{Findings, Violation};
@@ -60,7 +60,7 @@ fn print_payloads(unit: &Unit<'_>) -> Result<(), Violation> {
         return Ok(());
     };
     let blob = Blob::read(&unit.bytes, layout, &mut Findings::default())?;
-    let Unpacked { manifest, files } = unpack(blob)?;
+    let UnpackedLibrary { manifest, files } = unpack(blob)?;
     println!("{}: {manifest}", unit.name);
     for (name, payload) in files {
         println!("  {name}: {} bytes", payload.len());

@@ -43,11 +43,7 @@ pub(crate) struct DumpArgs {
 ///
 /// Any other text; clap prints the message behind the name of the option.
 fn offset(text: &str) -> Result<u64, String> {
-    let number = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    number.map_err(|_| "it is no offset: write 0x1f8 or 504".to_owned())
+    dump::parse_offset(text).ok_or_else(|| "it is no offset: write 0x1f8 or 504".to_owned())
 }
 
 /// Prints the fields of every unit of the file, or those of one payload (`--kind`).

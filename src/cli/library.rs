@@ -5,7 +5,7 @@ use super::input::Input;
 use super::{CliError, Exit};
 use std::path::Path;
 use tvmspec::blob::{Blob, Partial};
-use tvmspec::examine::{Format, Nothing, Subject, Unit};
+use tvmspec::examine::{Format, NotExaminable, Subject, Unit};
 use tvmspec::release::Layout;
 
 /// Which file, and which library binary in it.
@@ -74,7 +74,7 @@ impl LibraryChoice<'_> {
 /// The container breaks a rule: the message points to `verify`, which shows the place.
 pub(crate) fn subject(input: &Input, layout: Option<Layout>) -> Result<Subject<'_>, CliError> {
     Subject::open(&input.name, input.bytes(), layout)
-        .map_err(|broken| CliError::new(Nothing::broken(&input.name, &broken)))
+        .map_err(|broken| CliError::new(NotExaminable::broken(&input.name, &broken)))
 }
 
 /// Picks the library binary that a command is about: the only one, or number `wanted`, counted from 0 in the order of

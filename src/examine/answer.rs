@@ -1,9 +1,9 @@
 //! The commands by name, for callers that are not Rust: C, JavaScript, a shell.
 
-use super::dump::dump;
+use super::dump::{dump, parse_offset};
 use super::explain::{Account, damaged, explain};
 use super::inspect::{InspectOptions, of_broken, of_subject};
-use super::{Nothing, Subject, verify};
+use super::{NotExaminable, Subject, verify};
 use crate::release::{Layout, Release};
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 /// # Errors
 ///
 /// Nothing in the file has rules, or the command is invalid.
-pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String), Nothing> {
+pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String), NotExaminable> {
     answer_of_files(command, name, bytes, None)
 }
 
@@ -31,11 +31,11 @@ pub fn answer_of_files(
     name: &str,
     bytes: &[u8],
     side: Option<&[u8]>,
-) -> Result<(bool, String), Nothing> {
+) -> Result<(bool, String), NotExaminable> {
     let mut words = command.split_ascii_whitespace();
     let command = words.next().unwrap_or_default();
     // The options come before the file: `--layout` says how it is opened.
-    let options = Options::parse(command, words).map_err(Nothing)?;
+    let options = Options::parse(command, words).map_err(NotExaminable)?;
     let subject = match command {
         // What a dump shows are bytes of the file, and those of two files are none.
         "dump" => Subject::open(name, bytes, options.layout),
@@ -75,7 +75,7 @@ pub fn answer_of_files(
             (good, accounts.into())
         }
         "dump" => {
-            let subject = subject.map_err(|broken| Nothing::broken(name, &broken))?;
+            let subject = subject.map_err(|broken| NotExaminable::broken(name, &broken))?;
             let units = subject.units();
             // Compiled code without a library binary is sound and has no fields: its list is empty.
             if units.is_empty() && !subject.is_compiled() {
@@ -84,11 +84,11 @@ pub fn answer_of_files(
             // The fields are read while they are written, so that `is_broken` is known behind that only.
             let fields = dump(&units, options.from);
             let text =
-                serde_json::to_string(&fields).map_err(|error| Nothing(error.to_string()))?;
+                serde_json::to_string(&fields).map_err(|error| NotExaminable(error.to_string()))?;
             return Ok((!fields.is_broken(), text));
         }
         _ => {
-            return Err(Nothing(format!(
+            return Err(NotExaminable(format!(
                 "there is no command `{command}`; there are inspect, verify, explain, dump"
             )));
         }
@@ -142,7 +142,11 @@ impl Options {
                 // The answer is JSON in any case, and no library of this machine is looked for: a command line's options pass without
                 // effect.
                 ("--json", _) | ("--elsewhere", "explain") => {}
-                ("--from", "dump") => options.from = offset(value()?)?,
+                ("--from", "dump") => {
+                    let text = value()?;
+                    options.from =
+                        parse_offset(text).ok_or_else(|| format!("`{text}` is no offset"))?;
+                }
                 ("--code", "inspect") => options.code = true,
                 ("--strict", "verify") => options.strict = true,
                 ("--layout", _) => options.layout = Some(value()?.parse()?),
@@ -152,17 +156,4 @@ impl Options {
         }
         Ok(options)
     }
-}
-
-/// A number of bytes, in decimal or behind `0x`.
-///
-/// # Errors
-///
-/// Text that is no number of 64 bits.
-fn offset(text: &str) -> Result<u64, String> {
-    let number = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    number.map_err(|_| format!("`{text}` is no offset"))
 }

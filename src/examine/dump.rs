@@ -68,7 +68,7 @@ impl Serialize for UnitFields<'_, '_> {
         }
         // `broken` and `broken_at` are there in any case, and null in a sound file.
         let broken = self.reading.broken.as_ref().map(ToString::to_string);
-        map.serialize_entry("findings", &Noted(&self.reading))?;
+        map.serialize_entry("findings", &FindingList(&self.reading))?;
         map.serialize_entry("broken", &broken)?;
         let offset = self.reading.broken.as_ref().and_then(Violation::offset);
         map.serialize_entry("broken_at", &offset)?;
@@ -96,9 +96,9 @@ impl Serialize for Spans<'_> {
 }
 
 /// The oddities that a reader tolerates, in the order of reading.
-struct Noted<'d>(&'d Reading);
+struct FindingList<'d>(&'d Reading);
 
-impl Serialize for Noted<'_> {
+impl Serialize for FindingList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.findings.iter().map(|finding| {
             json!({
@@ -107,5 +107,13 @@ impl Serialize for Noted<'_> {
                 "message": finding.message,
             })
         }))
+    }
+}
+
+/// An offset as a dump shows it, `0x1f8`, or in decimal; `None` for any other text.
+pub fn parse_offset(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
     }
 }

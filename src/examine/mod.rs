@@ -11,8 +11,18 @@
 //! | [`dump`](dump::dump) | every byte with its field and its rule | `dump.json` |
 //! | [`unpack`](unpack::unpack) | the manifest and the payloads that its library binary is packed from | `manifest.json` |
 //!
-//! [`answer`] has them by name. The command line prints them and the C interface hands them on; neither computes anything of its own. [`loading`] is beneath
-//! `explain`: what the loader of each release makes of a library, whether or not the library keeps the rules.
+//! [`answer`] has the first four by name. The command line prints them and the C interface returns them; neither computes anything of its own.
+//! [`loading`] is beneath `explain`: what the loader of each release makes of a library, whether or not the library keeps the rules.
+//!
+//! ```
+//! use tvmspec::examine::{Subject, verify::verify};
+//!
+//! let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
+//! let subject = Subject::open("tree3-0.8.so", &file, None)?;
+//! let verification = verify(&subject, |_| {})?;
+//! assert!(verification.violations.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod answer;
 pub mod document;
@@ -22,11 +32,13 @@ pub mod inspect;
 pub mod loading;
 mod objects;
 mod subject;
+mod unit;
 pub mod unpack;
 pub mod verify;
 
 pub use answer::{answer, answer_of_files};
-pub use subject::{Format, Reading, Subject, Unit};
+pub use subject::Subject;
+pub use unit::{Format, Reading, Unit};
 
 use crate::rule::{Finding, Violation};
 use crate::wire::json::object;
@@ -37,26 +49,26 @@ use std::fmt;
 ///
 /// It displays as one line that names the file and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nothing(String);
+pub struct NotExaminable(String);
 
-impl Nothing {
+impl NotExaminable {
     /// Of the file of this name, whose container itself is broken.
     ///
     /// For commands that read units, of which a file has none then; `verify` and `inspect` report the violation itself.
-    pub fn broken(name: &str, broken: &Violation) -> Nothing {
-        Nothing(format!(
+    pub fn broken(name: &str, broken: &Violation) -> NotExaminable {
+        NotExaminable(format!(
             "{name}: the container itself is broken, {broken}; `tvmspec verify` shows where"
         ))
     }
 }
 
-impl fmt::Display for Nothing {
+impl fmt::Display for NotExaminable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Nothing {}
+impl std::error::Error for NotExaminable {}
 
 /// The JSON form of a violation: `{"rule", "kind", "offset", "field", "message"}`. The offset is null where no byte is at fault.
 pub(crate) fn violation(broken: &Violation) -> Value {

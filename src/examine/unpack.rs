@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// A manifest, and the files that it names.
 #[derive(Clone, Debug)]
-pub struct Unpacked<'a> {
+pub struct UnpackedLibrary<'a> {
     /// The manifest: `{"layout", "modules": [{"kind", "file"}, ..], "import_tree"}`.
     pub manifest: Value,
     /// The payloads as they are stored, each with the name of its file.
@@ -21,7 +21,7 @@ pub struct Unpacked<'a> {
 /// # Errors
 ///
 /// A payload of layout 0.2 that layout 0.7 cannot hold.
-pub fn unpack(blob: Blob<'_>) -> Result<Unpacked<'_>, Violation> {
+pub fn unpack(blob: Blob<'_>) -> Result<UnpackedLibrary<'_>, Violation> {
     // The manifest states the layout of the file, also where the modules are listed as another layout has them.
     let layout = blob.layout;
     let listed = as_listed(blob)?;
@@ -44,7 +44,7 @@ pub fn unpack(blob: Blob<'_>) -> Result<Unpacked<'_>, Violation> {
     if let (Some(tree), Value::Object(members)) = (tree, &mut manifest) {
         members.insert("import_tree".to_owned(), tree);
     }
-    Ok(Unpacked { manifest, files })
+    Ok(UnpackedLibrary { manifest, files })
 }
 
 /// The library in the form of a manifest: with a host library on top, also where the layout has none to store.

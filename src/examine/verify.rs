@@ -1,6 +1,6 @@
 //! Every rule that a file breaks, and every oddity (`spec/schema/verify.json`).
 
-use super::{Nothing, Reading, Subject};
+use super::{NotExaminable, Reading, Subject};
 use crate::rule::{Finding, Findings, Violation};
 use crate::wire::Span;
 use crate::wire::json::object;
@@ -8,6 +8,7 @@ use serde_json::Value;
 
 /// What was found in a file.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Verification {
     /// The file.
     pub file: String,
@@ -56,7 +57,7 @@ pub struct Judged<'a> {
 pub fn verify(
     subject: &Subject<'_>,
     mut each: impl FnMut(&Judged<'_>),
-) -> Result<Verification, Nothing> {
+) -> Result<Verification, NotExaminable> {
     let units = subject.units();
     // JSON is no unit: its offsets are those of values, and it has no fields.
     let json = subject.json();

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 /// What is reported about one library binary, or about a part without one.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Account {
     /// What it is.
     pub title: String,

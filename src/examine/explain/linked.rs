@@ -2,13 +2,13 @@
 //! of TVM that are called. Nothing is executed.
 
 use crate::blob::container::{File, FileForm, Linkage, linkage};
-use crate::examine::loading::elf::{self, Looked};
+use crate::examine::loading::elf::{self, ElfCoverage};
 use crate::examine::loading::{Load, LoadOutcome, Stop, exported};
 use crate::release::{Release, Releases};
 use serde_json::{Value, json};
 
 /// An image, what it is linked to, and what the dynamic loader finds in its tables; nothing for any other file.
-pub(super) struct Linked<'a>(Linkage<'a>, Option<Result<Looked, Stop>>);
+pub(super) struct Linked<'a>(Linkage<'a>, Option<Result<ElfCoverage, Stop>>);
 
 /// What stands in the way on a machine; nothing where none was looked at.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ impl<'a> Linked<'a> {
         match &self.1 {
             Some(Ok(looked)) => Some(looked.text()),
             // They were read up to the one at fault, which is what the verdict rests on.
-            Some(Err(_)) => Some(Looked::Tables.text()),
+            Some(Err(_)) => Some(ElfCoverage::Tables.text()),
             None => None,
         }
     }

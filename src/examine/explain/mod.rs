@@ -16,7 +16,7 @@ pub use linked::{Here, is_image};
 
 use super::loading::{self, Load};
 use super::subject::Assembled;
-use super::{Format, Nothing, Subject, Unit};
+use super::{Format, NotExaminable, Subject, Unit};
 use crate::blob::container::{File, FileForm, Part};
 use crate::payload;
 use crate::release::{Release, Releases};
@@ -35,7 +35,10 @@ use linked::Linked;
 /// # Errors
 ///
 /// Nothing in the file is of a form that TVM loads.
-pub fn explain(subject: &Subject<'_>, only: Option<Release>) -> Result<Vec<Account>, Nothing> {
+pub fn explain(
+    subject: &Subject<'_>,
+    only: Option<Release>,
+) -> Result<Vec<Account>, NotExaminable> {
     let file = &subject.file;
     let units = subject.units();
     // Once for the whole file: an image is one part, and its tables are those of every library binary in it.
@@ -214,7 +217,7 @@ fn other(
     subject: &Subject<'_>,
     linked: &Linked<'_>,
     only: Option<Release>,
-) -> Result<Account, Nothing> {
+) -> Result<Account, NotExaminable> {
     let form = subject.file.form;
     // The forms that are left have neither units nor compiled parts.
     let (remark, loads) = match form {

@@ -4,8 +4,7 @@ mod graph;
 mod payload;
 mod room;
 
-use super::subject::{self, Format, Subject, Unit};
-use super::{Nothing, finding, objects, violation};
+use super::{Format, NotExaminable, Subject, Unit, finding, objects, subject, violation};
 use crate::blob::container::{FileForm, Part, Role, linkage};
 use crate::blob::{LIBRARY, Partial};
 use crate::release::Layout;
@@ -15,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 /// What is in a file.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Inspection {
     /// All of it. What finds no room in memory is counted in `left_out`.
     pub report: Value,
@@ -40,7 +40,11 @@ pub struct InspectOptions {
 /// Nothing in the file is of a form that TVM writes.
 ///
 /// A file whose container is broken is inspected too: its report has the violation, and no parts. `name` is for the report only.
-pub fn inspect(name: &str, bytes: &[u8], options: InspectOptions) -> Result<Inspection, Nothing> {
+pub fn inspect(
+    name: &str,
+    bytes: &[u8],
+    options: InspectOptions,
+) -> Result<Inspection, NotExaminable> {
     match Subject::open(name, bytes, options.layout) {
         Ok(subject) => of_subject(&subject, options),
         Err(wrong) => Ok(of_broken(name, bytes, wrong)),
@@ -73,7 +77,10 @@ fn head(name: &str, bytes: &[u8]) -> Map<String, Value> {
 /// # Errors
 ///
 /// Nothing in the file is of a form that TVM writes.
-pub fn of_subject(subject: &Subject<'_>, options: InspectOptions) -> Result<Inspection, Nothing> {
+pub fn of_subject(
+    subject: &Subject<'_>,
+    options: InspectOptions,
+) -> Result<Inspection, NotExaminable> {
     let mut broken = Vec::new();
     let bytes = subject.bytes;
     let mut top = head(subject.name, bytes);

@@ -2,7 +2,7 @@
 
 use super::graph;
 use super::room::Room;
-use crate::examine::subject::{Format, Unit};
+use crate::examine::{Format, Unit};
 use crate::payload::{self, Field, Payload, relax_vm, relay_vm};
 use crate::rule::Findings;
 use crate::tensor::json::from_dtype;

@@ -4,6 +4,7 @@ use super::stream::{LoaderStream, Manner};
 use super::{Load, payload as walked, walk};
 use crate::blob::container::{Part, Role};
 use crate::blob::{Blob, LIBRARY};
+use crate::payload::kinds::loader_prefix;
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release};
 use crate::rule::Violation;
@@ -352,16 +353,4 @@ pub(crate) const fn context_symbol(layout: Layout) -> &'static str {
 /// 0.2 and 0.7 share it.
 fn symbol(layout: Layout) -> &'static str {
     crate::blob::detect::symbol(layout)
-}
-
-/// What comes before the kind in the name of its loader (MOD-11).
-///
-/// The kind follows without anything between.
-fn loader_prefix(release: Release) -> &'static str {
-    match release.minor() {
-        // The registry's names got `runtime.` in 0.7, and tvm-ffi's order of words in 0.22.
-        ..=6 => "module.loadbinary_",
-        7..=21 => "runtime.module.loadbinary_",
-        22.. => "ffi.Module.load_from_bytes.",
-    }
 }

@@ -24,21 +24,21 @@ use image::{EXECUTES, Image, LOAD, Segment, TLS, WRITES};
 
 /// How much of a file its reading looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looked {
+pub enum ElfCoverage {
     /// At everything that a dynamic loader reads of a 64-bit ELF library.
     Tables,
     /// At none of it: another format, or 32 bits.
     Nothing,
 }
 
-impl Looked {
+impl ElfCoverage {
     /// What "loads" rests on, for people.
     pub const fn text(self) -> &'static str {
         match self {
-            Looked::Tables => {
+            ElfCoverage::Tables => {
                 "the ELF tables that the dynamic loader reads (program headers, dynamic section, symbols, hash tables, relocations, initializers) and the library binary; not the instructions, nor data without relocations"
             }
-            Looked::Nothing => {
+            ElfCoverage::Nothing => {
                 "symbols and the library binary; not the other tables that the system's loader reads, nor the instructions"
             }
         }
@@ -50,10 +50,10 @@ impl Looked {
 /// # Errors
 ///
 /// [`Stop::Rejects`] where every dynamic loader ends in an error, [`Stop::Unknown`] where a table contradicts itself or another.
-pub fn tables(bytes: &[u8]) -> Result<Looked, Stop> {
+pub fn tables(bytes: &[u8]) -> Result<ElfCoverage, Stop> {
     // EI_CLASS 2: sizes of entries and types of relocations are those of 64 bits only.
     if !bytes.starts_with(b"\x7fELF\x02") {
-        return Ok(Looked::Nothing);
+        return Ok(ElfCoverage::Nothing);
     }
     let image = Image::read(bytes)?;
     let dynamic = Dynamic::read(&image)?;
@@ -62,7 +62,7 @@ pub fn tables(bytes: &[u8]) -> Result<Looked, Stop> {
     let symbols = symbols::read(&image, &dynamic)?;
     versions::check(&image, &dynamic, symbols.count)?;
     relocations::check(&image, &dynamic, &symbols)?;
-    Ok(Looked::Tables)
+    Ok(ElfCoverage::Tables)
 }
 
 /// The names of the functions and objects that a 64-bit ELF library leaves to others and cannot do without.
