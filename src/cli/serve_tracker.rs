@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tvmspec::function::Error;
 use tvmspec::rpc::tracker::TrackerClient;
-use tvmspec::rpc::transport::CLOSED;
-use tvmspec::rpc::{TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest};
+use tvmspec::rpc::{TrackerOffer, TrackerPeer, TrackerRequest};
 
 /// How often the tracker is asked, as by the servers of Python.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -114,13 +113,7 @@ impl TrackerLine {
             }
             let before = self.running.count();
             self.running.pause(PERIOD);
-            let pending = match connection.ask(&TrackerRequest::PendingMatchKeys)? {
-                TrackerReply::MatchKeys(keys) => keys,
-                other => {
-                    let text = format!("the tracker answers {other:?}");
-                    return Err(Error::new(CLOSED, text));
-                }
-            };
+            let pending = connection.pending_match_keys()?;
             // The session that began is the reserved one.
             for _ in before..self.running.count() {
                 taken.pop_front();

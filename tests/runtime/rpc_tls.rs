@@ -482,7 +482,10 @@ fn a_file_that_is_wrong_is_named() {
         (Some(2), &b""[..])
     );
     let printed = String::from_utf8_lossy(&started.stderr).into_owned();
-    assert!(printed.contains("other.key`: it is not the key of"), "{printed}");
+    assert!(
+        printed.contains("other.key`: it is not the key of"),
+        "{printed}"
+    );
     // And those of a client.
     let (one, _other) = sockets();
     let options = TlsClientOptions {

@@ -8,7 +8,7 @@ use crate::rule::{Kind, Violation};
 
 /// A type that an argument may have (RPC-28).
 #[derive(Clone, Copy, Debug)]
-enum Wanted {
+enum ArgumentType {
     /// A string, as a C string or by value.
     Str,
     /// A string, or none: the default memory of the device.
@@ -25,11 +25,11 @@ enum Wanted {
     Tensor,
 }
 
-use Wanted as W;
+use ArgumentType as W;
 
 /// The types of the arguments of `code` in `release`; `None` for what is no system call, and for those up to 0.6, whose functions
 /// took what they were handed.
-fn wanted(code: RpcCode, release: Release) -> Option<&'static [Wanted]> {
+fn wanted(code: RpcCode, release: Release) -> Option<&'static [ArgumentType]> {
     let minor = release.minor();
     Some(match code {
         // RPC-28 begins with 0.7.
@@ -66,7 +66,7 @@ fn wanted(code: RpcCode, release: Release) -> Option<&'static [Wanted]> {
     })
 }
 
-impl Wanted {
+impl ArgumentType {
     /// Whether an argument of this type may be `value`.
     fn takes(self, value: &PackedValue<'_>) -> bool {
         use PackedValue as V;

@@ -1,10 +1,9 @@
 //! The line between a proxy and a tracker: each server that waits is offered under a key of its own (RPC-67).
 
 use super::super::tracker::TrackerClient;
-use super::super::transport::CLOSED;
-use super::super::{TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest};
+use super::super::{TrackerOffer, TrackerPeer, TrackerRequest};
 use super::server::{ProxyEvent, ProxyShared, ProxyWatch};
-use crate::function::{Error, Result};
+use crate::function::Result;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::{Duration, Instant};
@@ -45,13 +44,7 @@ fn report(shared: &ProxyShared, tracker: &str, port: u16) -> Result<()> {
     let mut offered: HashMap<String, Option<Instant>> = HashMap::new();
     let mut stated = BTreeSet::new();
     while !shared.is_stopping() {
-        let pending = match connection.ask(&TrackerRequest::PendingMatchKeys)? {
-            TrackerReply::MatchKeys(keys) => keys,
-            other => {
-                let text = format!("the tracker answers {other:?}");
-                return Err(Error::new(CLOSED, text));
-            }
-        };
+        let pending = connection.pending_match_keys()?;
         let now = Instant::now();
         for (_, taken) in offered.iter_mut().filter(|(key, _)| !pending.contains(key)) {
             taken.get_or_insert(now);

@@ -52,6 +52,7 @@ impl Default for ProxyOptions {
 
 /// What happens at a proxy.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum ProxyEvent {
     /// A peer waits for the other side: who, and its whole key.
     Waits(SocketAddr, String),

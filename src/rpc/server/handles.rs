@@ -20,7 +20,7 @@ const FIRST: u64 = 0x1000;
 const STEP: u64 = 0x10;
 
 /// What is behind a token.
-pub(super) enum Held {
+pub(super) enum HandleContent {
     /// A function.
     Function(Function),
     /// A module.
@@ -38,7 +38,7 @@ pub(super) enum Held {
 /// The table.
 pub(super) struct HandleTable {
     next: u64,
-    held: BTreeMap<u64, Held>,
+    held: BTreeMap<u64, HandleContent>,
 }
 
 impl HandleTable {
@@ -55,7 +55,7 @@ impl HandleTable {
     /// # Errors
     ///
     /// RPC-85 of kind limit.
-    pub(super) fn insert(&mut self, held: Held) -> Result<u64> {
+    pub(super) fn insert(&mut self, held: HandleContent) -> Result<u64> {
         RPC_85.demand(Kind::Limit, self.held.len() < MOST, || {
             format!("a session has {MOST} handles at most: free some")
         })?;
@@ -70,7 +70,7 @@ impl HandleTable {
     /// # Errors
     ///
     /// RPC-85.
-    pub(super) fn get(&self, token: u64) -> Result<&Held> {
+    pub(super) fn get(&self, token: u64) -> Result<&HandleContent> {
         match self.held.get(&token) {
             Some(held) => Ok(held),
             None => Err(unknown(token)),
@@ -82,13 +82,13 @@ impl HandleTable {
     /// # Errors
     ///
     /// RPC-85.
-    pub(super) fn remove(&mut self, token: u64) -> Result<Held> {
+    pub(super) fn remove(&mut self, token: u64) -> Result<HandleContent> {
         self.held.remove(&token).ok_or_else(|| unknown(token))
     }
 
     /// The token of the tensor whose data has this one.
     pub(super) fn of_data(&self, data: u64) -> Option<u64> {
-        let is = |held: &Held| matches!(held, Held::Tensor(_, of) if *of == data);
+        let is = |held: &HandleContent| matches!(held, HandleContent::Tensor(_, of) if *of == data);
         self.held
             .iter()
             .find_map(|(token, held)| is(held).then_some(*token))
@@ -101,7 +101,7 @@ impl HandleTable {
     /// RPC-85.
     pub(super) fn function(&self, token: u64) -> Result<&Function> {
         match self.get(token)? {
-            Held::Function(function) => Ok(function),
+            HandleContent::Function(function) => Ok(function),
             _ => Err(other(token, "function")),
         }
     }
@@ -113,7 +113,7 @@ impl HandleTable {
     /// RPC-85.
     pub(super) fn module(&self, token: u64) -> Result<&Module> {
         match self.get(token)? {
-            Held::Module(module) => Ok(module),
+            HandleContent::Module(module) => Ok(module),
             _ => Err(other(token, "module")),
         }
     }
@@ -128,15 +128,14 @@ impl HandleTable {
             return Ok(Stream::DEFAULT);
         }
         match self.get(token)? {
-            Held::Stream(of, stream) if *of == device => Ok(*stream),
+            HandleContent::Stream(of, stream) if *of == device => Ok(*stream),
             _ => Err(other(token, "stream of this device")),
         }
     }
 
     /// The token of a stream that this session made.
     pub(super) fn of_stream(&self, device: Device, stream: Stream) -> Option<u64> {
-        let is =
-            |held: &Held| matches!(held, Held::Stream(of, is) if (*of, *is) == (device, stream));
+        let is = |held: &HandleContent| matches!(held, HandleContent::Stream(of, is) if (*of, *is) == (device, stream));
         self.held
             .iter()
             .find_map(|(token, held)| is(held).then_some(*token))

@@ -40,7 +40,7 @@ struct Allocation {
 
 /// A place that was checked: `offset` bytes into `space`, where the bytes that were named are.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct CheckedSpan {
     pub(super) space: Space,
     pub(super) offset: usize,
 }
@@ -222,9 +222,9 @@ impl Memory {
         offset: u64,
         nbytes: u64,
         write: bool,
-    ) -> Result<Place> {
+    ) -> Result<CheckedSpan> {
         if nbytes == 0 && data == 0 {
-            return Ok(Place {
+            return Ok(CheckedSpan {
                 space: Space::NULL,
                 offset: 0,
             });
@@ -257,7 +257,7 @@ impl Memory {
         RPC_87.demand(Kind::Malformed, region.writable || !write, || {
             format!("memory {data:#x} is not to be written")
         })?;
-        Ok(Place {
+        Ok(CheckedSpan {
             space: region.space,
             offset: size_of_host(start.unwrap_or_default()),
         })
@@ -268,7 +268,7 @@ impl Memory {
     /// # Errors
     ///
     /// As [`Memory::place`]; DEV-15 for a shape that has no size.
-    pub(super) fn place_of(&self, block: &TensorBlock, release: Release) -> Result<Place> {
+    pub(super) fn place_of(&self, block: &TensorBlock, release: Release) -> Result<CheckedSpan> {
         let nbytes = size_of(block, release)?;
         self.place(block.data, block.device, block.byte_offset, nbytes, false)
     }
@@ -296,7 +296,7 @@ impl Memory {
             return Ok(CopyContent::InPlace(Space(start.cast()), nbytes));
         }
         let mut bytes = vec![0; nbytes];
-        let host = Place {
+        let host = CheckedSpan {
             space: Space(bytes.as_mut_ptr().cast()),
             offset: 0,
         };
@@ -312,7 +312,7 @@ impl Memory {
     /// As [`Memory::place`]; what the device answers.
     pub(super) fn write(&self, data: u64, device: Device, offset: u64, bytes: &[u8]) -> Result<()> {
         let place = self.place(data, device, offset, bytes.len() as u64, true)?;
-        let host = Place {
+        let host = CheckedSpan {
             space: Space::host(bytes.as_ptr()),
             offset: 0,
         };
@@ -371,8 +371,8 @@ impl Drop for Memory {
 ///
 /// Both sides have `nbytes` bytes.
 unsafe fn copy(
-    (from, from_device): (Place, Device),
-    (to, to_device): (Place, Device),
+    (from, from_device): (CheckedSpan, Device),
+    (to, to_device): (CheckedSpan, Device),
     nbytes: usize,
     by: Device,
 ) -> Result<()> {
@@ -425,7 +425,7 @@ pub(super) fn size_of(block: &TensorBlock, release: Release) -> Result<u64> {
 }
 
 /// A tensor where it was found.
-fn tensor_ref(block: &TensorBlock, place: Place) -> TensorRef<'_> {
+fn tensor_ref(block: &TensorBlock, place: CheckedSpan) -> TensorRef<'_> {
     TensorRef {
         data: place.space,
         device: block.device,

@@ -1,18 +1,21 @@
 //! One session: the hello, then request and answer until either side ends it.
 
+mod calls;
+mod exception;
+
+use self::exception::exception;
 use super::super::transport::{CLOSED, RpcStream, TIMEOUT, Transport};
 use super::super::{
-    CopyTarget, Hello, HelloAnswer, PackedValue, Packet, RPC_23, RPC_28, RPC_80, RPC_81, RpcCode,
-    TensorBlock,
+    CopyTarget, Hello, HelloAnswer, PackedValue, Packet, RPC_23, RPC_28, RPC_80, RPC_81,
 };
 use super::era::Era;
 use super::functions::Functions;
-use super::handles::{HandleTable, Held};
+use super::handles::HandleTable;
 use super::hop::{CONNECT, Hop};
-use super::memory::{CopyContent, Memory, api_of};
-use super::values::{encode, prepare, text};
+use super::memory::{CopyContent, Memory};
+use super::values::{encode, prepare};
 use super::{ServerOptions, watch};
-use crate::device::{Attribute, AttributeValue, Device, Manager, Stream, stream};
+use crate::device::Device;
 use crate::function::{Error, Result};
 use crate::release::Release;
 use crate::rule::{Findings, Kind};
@@ -49,6 +52,7 @@ impl std::fmt::Display for SessionEnd {
 
 /// What a session came to.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SessionReport {
     /// The key of the client, with its options; empty where no hello came.
     pub key: String,
@@ -118,8 +122,8 @@ fn run(
             Hello { key }.timeout()?
         }
         None => match greet(transport, options, era.release(), report)? {
-            Greeted::Mismatch => return Ok(SessionEnd::Mismatch),
-            Greeted::Welcome(stated) => stated,
+            HelloOutcome::Mismatch => return Ok(SessionEnd::Mismatch),
+            HelloOutcome::Welcome(stated) => stated,
         },
     };
     if let Some(gauge) = &options.gauge {
@@ -164,7 +168,7 @@ fn run(
 }
 
 /// What became of a hello.
-enum Greeted {
+enum HelloOutcome {
     /// It has another key.
     Mismatch,
     /// The session begins; with the time that the client states.
@@ -181,7 +185,7 @@ fn greet(
     options: &ServerOptions,
     release: Release,
     report: &mut SessionReport,
-) -> Result<Greeted> {
+) -> Result<HelloOutcome> {
     transport.set_deadline(Some(Instant::now() + options.handshake));
     let hello = transport.read_hello()?;
     report.key = hello.key.clone().into_owned();
@@ -193,11 +197,11 @@ fn greet(
     let stated = hello.timeout()?;
     if !matches {
         transport.write_answer(&HelloAnswer::Mismatch, release)?;
-        return Ok(Greeted::Mismatch);
+        return Ok(HelloOutcome::Mismatch);
     }
     let name = format!("server:{}", options.name);
     transport.write_answer(&HelloAnswer::Success(name.into()), release)?;
-    Ok(Greeted::Welcome(stated))
+    Ok(HelloOutcome::Welcome(stated))
 }
 
 /// What a session has.
@@ -435,194 +439,6 @@ impl ServedSession<'_> {
         let values = encode(result, &mut self.handles, &mut self.memory, &self.era)?;
         Ok(Answer::Values(values))
     }
-
-    /// The requests that the session itself answers.
-    fn system_call(
-        &mut self,
-        code: RpcCode,
-        args: &[PackedValue<'_>],
-        release: Release,
-    ) -> Result<Answer> {
-        use PackedValue as V;
-        let handle = |token: u64| Ok(Answer::Values(vec![V::Handle(token)]));
-        match (code, args) {
-            (RpcCode::GetGlobalFunc, [V::Str(name) | V::StrObject(name, _)]) => {
-                // A name that is no UTF-8 is that of no function.
-                let name = std::str::from_utf8(name).unwrap_or_default();
-                match self.functions.lookup(name)? {
-                    Some(function) => handle(self.handles.insert(Held::Function(function))?),
-                    None => handle(0),
-                }
-            }
-            (RpcCode::FreeHandle, [token, ..]) => self.free(number(token)),
-            (RpcCode::DevSetDevice, [V::Device(device)]) => {
-                api_of(*device)?.set_device(*device)?;
-                Ok(Answer::Void)
-            }
-            (RpcCode::DevGetAttr, [V::Device(device), kind]) => attribute(*device, kind, release),
-            (RpcCode::DevAllocData, [V::Device(device), nbytes, alignment, V::Dtype(hint, _)]) => {
-                let (nbytes, alignment) = (int(nbytes), int(alignment));
-                handle(self.memory.alloc(*device, nbytes, alignment, *hint)?)
-            }
-            (RpcCode::DevAllocDataWithScope, [V::Tensor(block), scope]) => {
-                api_of(block.device)?;
-                let scope = match scope {
-                    V::Str(text) | V::StrObject(text, _) => Some(String::from_utf8_lossy(text)),
-                    _ => None,
-                };
-                handle(self.memory.alloc_scoped(block, scope.as_deref(), release)?)
-            }
-            (RpcCode::DevFreeData, [V::Device(device), token]) => {
-                match number(token) {
-                    // Upstream frees null too, and nothing happens.
-                    0 => {}
-                    token => self.memory.free(*device, token)?,
-                }
-                Ok(Answer::Void)
-            }
-            (RpcCode::DevStreamSync, [V::Device(device), token]) => {
-                let stream = self.handles.stream(number(token), *device)?;
-                api_of(*device)?.sync(*device, stream)?;
-                Ok(Answer::Void)
-            }
-            (RpcCode::DevCreateStream, [V::Device(device)]) => {
-                let stream = api_of(*device)?.create_stream(*device)?;
-                match stream == Stream::DEFAULT {
-                    true => handle(0),
-                    false => handle(self.handles.insert(Held::Stream(*device, stream))?),
-                }
-            }
-            (RpcCode::DevFreeStream, [V::Device(device), token]) => {
-                let token = number(token);
-                let made = self.handles.stream(token, *device)?;
-                if made != Stream::DEFAULT {
-                    self.handles.remove(token)?;
-                    free_stream(*device, made)?;
-                }
-                Ok(Answer::Void)
-            }
-            (RpcCode::DevSetStream, [V::Device(device), token]) => {
-                api_of(*device)?;
-                let made = self.handles.stream(number(token), *device)?;
-                stream::set(*device, made)?;
-                Ok(Answer::Void)
-            }
-            (RpcCode::DevGetCurrentStream, [V::Device(device)]) => {
-                let current = stream::current(*device);
-                handle(self.handles.of_stream(*device, current).unwrap_or(0))
-            }
-            (RpcCode::CopyAmongRemote, [V::Tensor(from), V::Tensor(to), token]) => {
-                let stream = self.stream_of_copy(from, to, number(token))?;
-                self.memory.copy(from, to, stream, release)?;
-                Ok(Answer::Void)
-            }
-            (RpcCode::CopyAmongRemote, [_, _, _, _, _, V::Device(_), V::Device(_), ..]) => {
-                self.copy_flat(args, release)
-            }
-            // RPC-28: the reader held the arguments to their types.
-            _ => Err(RPC_28
-                .rejected(Kind::Type, format!("{} has other arguments", code.name()))
-                .into()),
-        }
-    }
-
-    /// FreeHandle.
-    fn free(&mut self, token: u64) -> Result<Answer> {
-        // Upstream passes over null.
-        if token == 0 {
-            return Ok(Answer::Void);
-        }
-        // RPC-88: clients of 0.21 to 0.23 free a returned tensor by the handle of its data.
-        let token = self.handles.of_data(token).unwrap_or(token);
-        match self.handles.remove(token)? {
-            Held::Tensor(_, data) => self.memory.leave_tensor(data),
-            Held::Stream(device, stream) => free_stream(device, stream)?,
-            Held::Function(_) | Held::Module(_) | Held::Object(_) | Held::Opaque(_) => {}
-        }
-        Ok(Answer::Void)
-    }
-
-    /// The stream of a copy: of the device that makes it, which is the one that is not the host.
-    fn stream_of_copy(&self, from: &TensorBlock, to: &TensorBlock, token: u64) -> Result<Stream> {
-        let by = match from.device.kind == Device::CPU.kind {
-            true => to.device,
-            false => from.device,
-        };
-        api_of(from.device)?;
-        api_of(to.device)?;
-        self.handles.stream(token, by)
-    }
-
-    /// CopyAmongRemote of 0.7: `[from, offset, to, offset, bytes, device, device, element type, stream]`.
-    fn copy_flat(&mut self, args: &[PackedValue<'_>], release: Release) -> Result<Answer> {
-        let [
-            from,
-            from_offset,
-            to,
-            to_offset,
-            nbytes,
-            from_device,
-            to_device,
-            _,
-            token,
-        ] = args
-        else {
-            let message = "CopyAmongRemote has nine arguments";
-            return Err(RPC_28.rejected(Kind::Type, message).into());
-        };
-        let (PackedValue::Device(from_device), PackedValue::Device(to_device)) =
-            (from_device, to_device)
-        else {
-            return Ok(Answer::Void);
-        };
-        let block =
-            |data: &PackedValue<'_>, offset: &PackedValue<'_>, device: &Device| TensorBlock {
-                data: number(data),
-                device: *device,
-                dtype: crate::tensor::Dtype::UINT8,
-                shape: vec![int(nbytes)],
-                byte_offset: u64::try_from(int(offset)).unwrap_or(u64::MAX),
-            };
-        let from = block(from, from_offset, from_device);
-        let to = block(to, to_offset, to_device);
-        let stream = self.stream_of_copy(&from, &to, number(token))?;
-        self.memory.copy(&from, &to, stream, release)?;
-        Ok(Answer::Void)
-    }
-}
-
-/// DevGetAttr.
-fn attribute(device: Device, kind: &PackedValue<'_>, release: Release) -> Result<Answer> {
-    let kind = int(kind);
-    let known = Attribute::ALL
-        .iter()
-        .find(|attribute| attribute.number_in(release).map(i64::from) == Some(kind));
-    // A device of another machine is rejected with the others, except for the question whether it is there.
-    let answer = match known {
-        Some(Attribute::Exist) if api_of(device).is_err() => AttributeValue::Int(0),
-        Some(attribute) => {
-            api_of(device)?;
-            Manager::global().attribute(device, *attribute)?
-        }
-        None => {
-            api_of(device)?;
-            AttributeValue::None
-        }
-    };
-    Ok(Answer::Values(vec![match answer {
-        AttributeValue::None => PackedValue::None,
-        AttributeValue::Int(value) => PackedValue::Int(value),
-        AttributeValue::Text(value) => text(value),
-    }]))
-}
-
-/// Frees a stream of the session, which is no thread's current one afterwards.
-fn free_stream(device: Device, made: Stream) -> Result<()> {
-    if stream::current(device) == made {
-        stream::set(device, Stream::DEFAULT)?;
-    }
-    // SAFETY: made by this device, taken out of the table, and not the current stream of this thread, the only one that sets it.
-    unsafe { api_of(device)?.free_stream(device, made) }
 }
 
 /// Where a copy begins: the token, its device and the offset.
@@ -630,75 +446,5 @@ fn origin(target: &CopyTarget) -> (u64, Device, u64) {
     match target {
         CopyTarget::Block(block) => (block.data, block.device, block.byte_offset),
         CopyTarget::Flat(data, offset, device, _) => (*data, *device, *offset),
-    }
-}
-
-/// A handle; none is null (RPC-28).
-fn number(value: &PackedValue<'_>) -> u64 {
-    match value {
-        PackedValue::Handle(token) => *token,
-        _ => 0,
-    }
-}
-
-/// An integer (RPC-28).
-fn int(value: &PackedValue<'_>) -> i64 {
-    match value {
-        PackedValue::Int(value) | PackedValue::Bool(value) => *value,
-        PackedValue::Uint(value) => i64::try_from(*value).unwrap_or(i64::MAX),
-        _ => 0,
-    }
-}
-
-/// What a client gets of an error: its kind and message, and behind them where it came from. The texts of the releases differ, and
-/// clients look for the kind in front alone (RPC-26).
-fn exception(error: &Error, era: &Era) -> Packet<'static> {
-    let mut all = format!("{}: {}", error.kind().as_str(), message_of(error));
-    let trace = error.backtrace();
-    if !trace.is_empty() {
-        all = match era.release().minor() {
-            // The two releases whose errors print themselves as Python's do.
-            21 | 22 => format!("Traceback (most recent call last):\n{trace}{all}\n"),
-            _ => format!("{all}\nStack trace:\n{trace}"),
-        };
-    }
-    Packet::Exception(vec![text(limited(all))])
-}
-
-/// The message, behind the rule that was broken where there is one.
-fn message_of(error: &Error) -> String {
-    match error.violation() {
-        Some(_) => error.reason(),
-        None => error.message().to_owned(),
-    }
-}
-
-/// A text of at most 64 KiB.
-fn limited(mut text: String) -> String {
-    let mut end = text.len().min(64 << 10);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text
-}
-
-#[cfg(test)]
-mod unit {
-    use super::limited;
-
-    #[test]
-    fn a_text_is_cut_between_two_letters() {
-        let most = 64 << 10;
-        let odd = format!("a{}", "é".repeat(most));
-        for (text, length) in [
-            (String::new(), 0),
-            ("a".repeat(most), most),
-            ("a".repeat(most + 1), most),
-            ("é".repeat(most), most),
-            (odd, most - 1),
-        ] {
-            assert_eq!(limited(text).len(), length);
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::{PackedValue, RPC_85, RPC_88, TensorBlock};
 use super::era::Era;
-use super::handles::{HandleTable, Held};
+use super::handles::{HandleContent, HandleTable};
 use super::memory::Memory;
 use crate::device::{Device, Dtype};
 use crate::function::{Error, Function, Result};
@@ -90,11 +90,11 @@ impl Prepared {
 /// The object behind a token, of whatever type.
 fn object(token: u64, handles: &HandleTable) -> Result<Any> {
     Ok(match handles.get(token)? {
-        Held::Object(object) => object.clone().into(),
-        Held::Tensor(tensor, _) => tensor.clone().into(),
-        Held::Module(module) => module.clone().into(),
-        Held::Function(function) => function.clone().into_object().into(),
-        Held::Opaque(_) | Held::Stream(..) => {
+        HandleContent::Object(object) => object.clone().into(),
+        HandleContent::Tensor(tensor, _) => tensor.clone().into(),
+        HandleContent::Module(module) => module.clone().into(),
+        HandleContent::Function(function) => function.clone().into_object().into(),
+        HandleContent::Opaque(_) | HandleContent::Stream(..) => {
             let message = format!("handle {token:#x} is no object");
             return Err(RPC_85.rejected(Kind::Type, message).into());
         }
@@ -107,8 +107,8 @@ fn pointer(token: u64, handles: &HandleTable) -> Result<*mut c_void> {
         return Ok(std::ptr::null_mut());
     }
     match handles.get(token)? {
-        Held::Opaque(pointer) => Ok(*pointer),
-        Held::Stream(_, stream) => Ok(stream.handle()),
+        HandleContent::Opaque(pointer) => Ok(*pointer),
+        HandleContent::Stream(_, stream) => Ok(stream.handle()),
         // RPC-85: any other number would be followed as an address.
         _ => {
             let message = format!("handle {token:#x} is no pointer");
@@ -220,7 +220,7 @@ pub(super) fn encode(
         index::DEVICE => PackedValue::Device(Device::from(raw.device())),
         index::OPAQUE => PackedValue::Handle(match raw.ptr() {
             pointer if pointer.is_null() => 0,
-            pointer => handles.insert(Held::Opaque(pointer))?,
+            pointer => handles.insert(HandleContent::Opaque(pointer))?,
         }),
         index::STR | index::SMALL_STR => text(str_bytes(&view).unwrap_or_default()),
         index::BYTES | index::SMALL_BYTES => {
@@ -249,13 +249,13 @@ fn encode_object(
     };
     let object = match Module::from_object(object) {
         Ok(module) => {
-            let token = handles.insert(Held::Module(module))?;
+            let token = handles.insert(HandleContent::Module(module))?;
             return Ok(vec![PackedValue::Int(number), PackedValue::Handle(token)]);
         }
         Err(object) => object,
     };
     let held = match Function::from_object(object) {
-        Ok(function) => Held::Function(function),
+        Ok(function) => HandleContent::Function(function),
         Err(object) => other_object(object, era)?,
     };
     let token = handles.insert(held)?;
@@ -267,9 +267,9 @@ fn encode_object(
 /// # Errors
 ///
 /// RPC-88 up to 0.15.
-fn other_object(object: ObjectRef, era: &Era) -> Result<Held> {
+fn other_object(object: ObjectRef, era: &Era) -> Result<HandleContent> {
     match era.has_objects() {
-        true => Ok(Held::Object(object)),
+        true => Ok(HandleContent::Object(object)),
         false => Err(unsupported(index::OBJECT)),
     }
 }
@@ -294,7 +294,7 @@ fn encode_tensor(
     let (device, dtype) = (Device::from(dl.device), Dtype::from(dl.dtype));
     let (shape, byte_offset) = (tensor.shape().to_vec(), dl.byte_offset);
     let data = memory.enter_tensor(&tensor);
-    let token = handles.insert(Held::Tensor(tensor, data))?;
+    let token = handles.insert(HandleContent::Tensor(tensor, data))?;
     let block = TensorBlock {
         data,
         device,

@@ -3,7 +3,7 @@
 use super::super::transport::{CLOSED, TIMEOUT};
 use super::super::{Hello, RPC_110};
 use super::options::{TlsClientOptions, TlsServerOptions};
-use super::stream::Stopped;
+use super::stream::TlsFailure;
 use crate::function::Error;
 use crate::rule::Kind;
 use rustls::{AlertDescription as Alert, CertificateError};
@@ -27,17 +27,17 @@ impl ClientEnd<'_> {
     }
 
     /// Why there is no tunnel.
-    pub(super) fn failed(&self, stopped: Stopped) -> Error {
+    pub(super) fn failed(&self, stopped: TlsFailure) -> Error {
         let why = match stopped {
-            Stopped::Late => {
+            TlsFailure::Late => {
                 let (host, port) = self.place;
                 let text = format!("TLS with {host}:{port}: the server took too long");
                 return Error::new(TIMEOUT, text);
             }
-            Stopped::Socket(error) => format!(
+            TlsFailure::Socket(error) => format!(
                 "the server ends the connection ({error}), as one that speaks no TLS does: its name begins with rpc:// then"
             ),
-            Stopped::Tls(error, _) => self.reason(&error),
+            TlsFailure::Tls(error, _) => self.reason(&error),
         };
         self.says(&why)
     }
@@ -74,18 +74,18 @@ impl ClientEnd<'_> {
 
 impl ServerEnd<'_> {
     /// Why there is no tunnel.
-    pub(super) fn failed(&self, stopped: Stopped) -> Error {
+    pub(super) fn failed(&self, stopped: TlsFailure) -> Error {
         let error = match stopped {
-            Stopped::Late => return Error::new(TIMEOUT, "TLS: the client took too long"),
-            Stopped::Socket(error) => {
+            TlsFailure::Late => return Error::new(TIMEOUT, "TLS: the client took too long"),
+            TlsFailure::Socket(error) => {
                 let text = format!("TLS: the client ends the connection: {error}");
                 return Error::new(CLOSED, text);
             }
-            Stopped::Tls(_, first) if first == Hello::MAGIC.to_le_bytes() => {
+            TlsFailure::Tls(_, first) if first == Hello::MAGIC.to_le_bytes() => {
                 let text = "the client speaks no TLS, and this server nothing else";
                 return RPC_110.broken(Kind::Malformed, 0, text).into();
             }
-            Stopped::Tls(error, _) => error,
+            TlsFailure::Tls(error, _) => error,
         };
         Error::new(CLOSED, format!("TLS: {}", self.reason(&error)))
     }

@@ -5,7 +5,7 @@ use super::super::transport::{CLOSED, RpcStream};
 use super::certificates::{authorities, identity, unfit};
 use super::failure::{ClientEnd, ServerEnd};
 use super::options::{TlsClientOptions, TlsServerOptions};
-use super::stream::{Stopped, TlsStream};
+use super::stream::{TlsFailure, TlsStream};
 use super::token::{Token, demand};
 use crate::function::{Error, ErrorKind, Result};
 use crate::rule::Kind;
@@ -57,7 +57,7 @@ pub fn connect(
         Error::new(ErrorKind::Value, text)
     })?;
     let connection = ClientConnection::new(Arc::new(config), name)
-        .map_err(|error| end.failed(Stopped::Tls(error, [0; 4])))?;
+        .map_err(|error| end.failed(TlsFailure::Tls(error, [0; 4])))?;
     prepare(&socket)?;
     let shaken = TlsStream::shake(socket, connection.into(), deadline);
     let mut stream = shaken.map_err(|stopped| end.failed(stopped))?;
@@ -70,7 +70,7 @@ pub fn connect(
         }
         DeadlineReader(&mut stream, deadline).read_exact(&mut admitted)
     };
-    begin().map_err(|error| end.failed(Stopped::behind(error)))?;
+    begin().map_err(|error| end.failed(TlsFailure::behind(error)))?;
     match admitted {
         [ADMITTED] => unbounded(stream),
         [OTHER_TOKEN] => Err(end.says("the server has another token")),
@@ -93,7 +93,7 @@ pub fn accept(
     let config = server_config(options)?;
     let token = options.token.as_ref().map(Token::open).transpose()?;
     let connection = ServerConnection::new(Arc::new(config))
-        .map_err(|error| end.failed(Stopped::Tls(error, [0; 4])))?;
+        .map_err(|error| end.failed(TlsFailure::Tls(error, [0; 4])))?;
     prepare(&socket)?;
     let shaken = TlsStream::shake(socket, connection.into(), deadline);
     let mut stream = shaken.map_err(|stopped| end.failed(stopped))?;
@@ -105,7 +105,7 @@ pub fn accept(
     }
     if let Some(token) = token {
         let same = token.read_same(&mut DeadlineReader(&mut stream, deadline));
-        let same = same.map_err(|error| end.failed(Stopped::behind(error)))?;
+        let same = same.map_err(|error| end.failed(TlsFailure::behind(error)))?;
         if !same {
             // The client need not read it.
             let _ = stream.bound(deadline);
@@ -116,7 +116,7 @@ pub fn accept(
     let welcome = stream
         .bound(deadline)
         .and_then(|()| stream.write_all(&[ADMITTED]));
-    welcome.map_err(|error| end.failed(Stopped::behind(error)))?;
+    welcome.map_err(|error| end.failed(TlsFailure::behind(error)))?;
     unbounded(stream)
 }
 

@@ -49,7 +49,7 @@ struct Outgoing {
 
 /// Why a handshake stopped.
 #[derive(Debug)]
-pub(super) enum Stopped {
+pub(super) enum TlsFailure {
     /// The deadline came.
     Late,
     /// The socket: its end, too.
@@ -58,22 +58,22 @@ pub(super) enum Stopped {
     Tls(rustls::Error, [u8; 4]),
 }
 
-impl From<io::Error> for Stopped {
-    fn from(error: io::Error) -> Stopped {
+impl From<io::Error> for TlsFailure {
+    fn from(error: io::Error) -> TlsFailure {
         match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Stopped::Late,
-            _ => Stopped::Socket(error),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => TlsFailure::Late,
+            _ => TlsFailure::Socket(error),
         }
     }
 }
 
-impl Stopped {
+impl TlsFailure {
     /// Of an error behind the handshake.
-    pub(super) fn behind(error: io::Error) -> Stopped {
+    pub(super) fn behind(error: io::Error) -> TlsFailure {
         let inner = error.get_ref();
         match inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            Some(tls) => Stopped::Tls(tls.clone(), [0; 4]),
-            None => Stopped::from(error),
+            Some(tls) => TlsFailure::Tls(tls.clone(), [0; 4]),
+            None => TlsFailure::from(error),
         }
     }
 }
@@ -88,7 +88,7 @@ impl TlsStream {
         socket: TcpStream,
         mut connection: Connection,
         deadline: Instant,
-    ) -> Result<TlsStream, Stopped> {
+    ) -> Result<TlsStream, TlsFailure> {
         connection.set_buffer_limit(Some(WRITTEN));
         let mut wire = &socket;
         let mut first = [0; 4];
@@ -105,7 +105,7 @@ impl TlsStream {
             if start == end {
                 bound(wire, deadline)?;
                 end = match wire.read(&mut buffer) {
-                    Ok(0) => return Err(Stopped::Socket(io::ErrorKind::UnexpectedEof.into())),
+                    Ok(0) => return Err(TlsFailure::Socket(io::ErrorKind::UnexpectedEof.into())),
                     Ok(read) => read,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => return Err(error.into()),
@@ -122,7 +122,7 @@ impl TlsStream {
             start += connection.read_tls(&mut rest)?;
             if let Err(error) = connection.process_new_packets() {
                 part(wire, &mut connection);
-                return Err(Stopped::Tls(error, first));
+                return Err(TlsFailure::Tls(error, first));
             }
         }
         Ok(TlsStream(Arc::new(Tunnel {

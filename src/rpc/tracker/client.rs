@@ -116,6 +116,18 @@ impl TrackerClient {
         }
     }
 
+    /// The match keys of the servers that wait, of all keys: a server whose own is not among them was handed to a client (RPC-67).
+    ///
+    /// # Errors
+    ///
+    /// As [`TrackerClient::ask`]; another reply.
+    pub fn pending_match_keys(&mut self) -> Result<Vec<String>> {
+        match self.ask(&TrackerRequest::PendingMatchKeys)? {
+            TrackerReply::MatchKeys(keys) => Ok(keys),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     /// A server of `key`, as soon as one is free; with a higher `priority` before other clients (RPC-61).
     ///
     /// # Errors

@@ -23,6 +23,7 @@ const STACK: usize = 256 << 10;
 
 /// What happens at a tracker.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum TrackerEvent {
     /// A peer has written the right first bytes.
     Opened(SocketAddr),
