@@ -59,7 +59,7 @@
 //! cases, `golden/blob/` real bytes, `fuzz/fuzz_targets/blob.rs` the fuzzer and `tests/formats/blob.rs` the properties.
 //!
 //! **Formats** turn bytes into values and back. They do no I/O, hold no globals, never panic, and never allocate
-//! more than their input justifies. A chapter may use only the chapters above it:
+//! more than their input justifies; with `runtime`, `blob::pack` also calls compilers. A chapter may use only the chapters above it:
 //!
 //! * [`wire`]: integers, strings, vectors; the cursor that every reader is made of
 //! * [`tensor`]: data types, devices, the tensor record, the parameter file
@@ -123,83 +123,49 @@ pub use formats::examine;
 pub use formats::{blob, import_tree, payload, tensor, wire};
 
 #[cfg(feature = "runtime")]
+pub mod value;
+
+#[cfg(feature = "runtime")]
+pub mod function;
+
+// What only the builtins for frontends use stays behind without them, for the linker to drop.
+#[cfg_attr(not(feature = "frontend"), allow(dead_code))]
+pub mod object;
+
+#[cfg(feature = "runtime")]
 pub mod module;
 
 #[cfg(feature = "runtime")]
-#[allow(non_snake_case)]
-pub mod capi;
-#[cfg(feature = "runtime")]
 pub mod device;
-
-pub mod graph;
-
-#[cfg(feature = "rpc")]
-pub mod rpc;
 
 #[cfg(feature = "target")]
 pub mod target;
 
+pub mod graph;
+
 pub mod vm;
 
-/// Whether [`install`] has run.
-#[cfg(feature = "runtime")]
-static INSTALLED: std::sync::Once = std::sync::Once::new();
+#[cfg(feature = "rpc")]
+pub mod rpc;
 
-/// Puts what upper rooms bring into the tables of lower ones, once: the C interface into that of `module`, functions into the
-/// registry of `function`. These two chapters call this at the first lookup in them, and this is the only arrow of the
-/// library that points up: a program that calls nothing but `module::load` installs everything by it.
-///
-/// A lookup from within, such as one of the program's allocator, finds what is there so far: it would wait for itself. After a panic
-/// in here the next lookup begins anew, and finds the names that are taken.
 #[cfg(feature = "runtime")]
-fn install() {
-    use std::cell::Cell;
-    thread_local! {
-        static INSTALLING: Cell<bool> = const { Cell::new(false) };
-    }
-    struct Installing;
-    impl Drop for Installing {
-        fn drop(&mut self) {
-            INSTALLING.set(false);
-        }
-    }
-    const BROUGHT: &[fn()] = &[
-        capi::install,
-        device::provide,
-        #[cfg(feature = "graph")]
-        graph::module::provide,
-        #[cfg(feature = "vm")]
-        vm::provide,
-        #[cfg(feature = "target")]
-        target::provide,
-        #[cfg(feature = "rpc")]
-        rpc::client::provide,
-    ];
-    if INSTALLING.get() {
-        return;
-    }
-    INSTALLED.call_once_force(|_| {
-        INSTALLING.set(true);
-        let _ends = Installing;
-        BROUGHT.iter().for_each(|bring| bring());
-    });
-}
+#[allow(non_snake_case)]
+pub mod capi;
 
 #[cfg(feature = "suite")]
 #[path = "../conformance/mod.rs"]
 pub mod conformance;
 
-#[cfg(feature = "runtime")]
-pub mod function;
-// What only the builtins for frontends use stays behind without them, for the linker to drop.
-#[cfg_attr(not(feature = "frontend"), allow(dead_code))]
-pub mod object;
-#[cfg(all(doctest, feature = "runtime"))]
-mod sound;
 #[cfg(feature = "suite")]
 pub mod spec;
+
 #[cfg(feature = "runtime")]
-pub mod value;
+mod install;
+#[cfg(all(doctest, feature = "runtime"))]
+mod sound;
+
+#[cfg(feature = "runtime")]
+use install::install;
 
 /// The README's example runs.
 #[cfg(doctest)]

@@ -46,6 +46,7 @@ pub(crate) mod frontend;
 mod guard;
 pub(crate) mod legacy;
 mod parameter;
+mod raw_names;
 pub mod registry;
 mod rules;
 mod typed;

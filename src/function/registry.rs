@@ -8,6 +8,7 @@
 //! other function takes the place of such a *default* without `allow_override` (`provide`).
 
 use super::custom_types;
+pub(crate) use super::raw_names::is_raw;
 use super::{Code, Error, FUN_10, FUN_11, Function, Result, Signature, TypedFn, signature_json};
 use crate::function::ErrorKind;
 use crate::rule::Kind;
@@ -62,31 +63,6 @@ pub struct Details {
     pub metadata: String,
     /// Flag bits of a method.
     pub flags: i64,
-}
-
-/// Names whose functions load code, take addresses as numbers, or change what others may be looking at: what they do is as
-/// safe as their arguments, which they cannot check. [`lookup`] does not return them (FUN-10).
-const RAW: [&str; 11] = [
-    "ffi.FunctionFromExternC",
-    "ffi.MakeFieldSetter",
-    "ffi.Module.load_from_file.so",
-    "ffi.ModuleLoadFromFile",
-    "runtime.Device_SetStream",
-    "runtime.Device_StreamFree",
-    "runtime.Device_StreamSync",
-    "runtime.Device_StreamSyncFromTo",
-    "runtime.ModuleLoadFromFile",
-    "runtime.TVMSetStream",
-    "vm.builtin.tuple_reset_item",
-];
-
-/// Whether only [`lookup_raw`] returns the function of this name (FUN-10).
-pub(crate) fn is_raw(name: &[u8]) -> bool {
-    let device_file = |name: &[u8]| {
-        let extension = name.strip_prefix(b"ffi.Module.load_from_file.")?;
-        crate::payload::file::file_format(std::str::from_utf8(extension).ok()?)
-    };
-    RAW.iter().any(|raw| raw.as_bytes() == name) || device_file(name).is_some()
 }
 
 /// The function of a name that begins so returns the address of a device table, which is followed (DEV-02): safe code registers
@@ -194,7 +170,7 @@ impl RegistryEntry {
 fn find_any(name: &[u8]) -> Option<&'static RegistryEntry> {
     // Asked before the search: defaults that another thread brings meanwhile are searched for once more. What is there is found
     // without a wait (FUN-10).
-    let settled = crate::INSTALLED.is_completed();
+    let settled = crate::install::is_complete();
     match find(name) {
         None if !settled => find_default(name),
         found => found,
