@@ -99,8 +99,8 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
     let passed = args
         .args
         .iter()
-        .map(|text| Passed::parse(text))
-        .collect::<Result<Vec<Passed>, CliError>>()?;
+        .map(|text| CallArgument::parse(text))
+        .collect::<Result<Vec<CallArgument>, CliError>>()?;
     let away: Vec<Option<OnDevice>> = passed
         .iter()
         .map(|passed| passed.on(device))
@@ -201,22 +201,22 @@ fn functions(module: &Module) -> Vec<String> {
 }
 
 /// One argument, and the tensor in it if it is an output.
-struct Passed {
+struct CallArgument {
     /// What the function is called with, unless the tensor is on a device.
     value: Any,
     /// The same tensor as in `value`, which is counted and shared: what the function writes is seen here.
     out: Option<Tensor>,
 }
 
-impl Passed {
+impl CallArgument {
     /// Makes an argument of its text. What is marked (`@`, `str:`, `out:`) goes before what looks like a number or a
     /// word, so that `str:42` is a text.
     ///
     /// # Errors
     ///
     /// A text of none of the forms that the help lists, an integer beyond 64 bits, or a file that is not an array.
-    fn parse(text: &str) -> Result<Passed, CliError> {
-        let plain = |value: Any| Ok(Passed { value, out: None });
+    fn parse(text: &str) -> Result<CallArgument, CliError> {
+        let plain = |value: Any| Ok(CallArgument { value, out: None });
         if let Some(path) = text.strip_prefix('@') {
             return plain(super::array::read(path.as_ref(), super::array::Bound::File)?.into());
         }
@@ -225,7 +225,7 @@ impl Passed {
         }
         if let Some(form) = text.strip_prefix("out:") {
             let tensor = empty(form)?;
-            return Ok(Passed {
+            return Ok(CallArgument {
                 value: tensor.clone().into(),
                 out: Some(tensor),
             });
@@ -261,7 +261,7 @@ impl Passed {
     }
 }
 
-impl Passed {
+impl CallArgument {
     /// Copies the argument to `device` if it is a tensor; `None` for any other value, and where the device is the CPU.
     ///
     /// # Errors

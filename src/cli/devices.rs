@@ -61,7 +61,7 @@ pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
 }
 
 /// A device and what it answers.
-struct Found {
+struct DeviceRow {
     /// The type and the number: `cuda:0`.
     name: String,
     /// In the order of [`Attribute::ALL`], each attribute once, which the columns of the table rely on.
@@ -73,7 +73,7 @@ struct Found {
 /// # Errors
 ///
 /// Why there are none: no API of the type (DEV-04), no driver, or a driver without a device.
-fn look(name: &str, session: i32) -> Result<Vec<Found>, String> {
+fn look(name: &str, session: i32) -> Result<Vec<DeviceRow>, String> {
     let there = device_type::number_of(name).ok_or("no release has such a device")?;
     let of = there + session;
     let api = Manager::global().api(of).map_err(|error| match name {
@@ -95,7 +95,7 @@ fn look(name: &str, session: i32) -> Result<Vec<Found>, String> {
             });
             (attribute, value)
         };
-        found.push(Found {
+        found.push(DeviceRow {
             name: format!("{name}:{}", device.id),
             answers: Attribute::ALL.into_iter().map(answer).collect(),
         });
@@ -112,7 +112,7 @@ fn look(name: &str, session: i32) -> Result<Vec<Found>, String> {
 }
 
 /// A column for each device, a line below for each type that is not here.
-fn as_text(devices: Vec<Found>, absent: &[(&str, String)]) -> String {
+fn as_text(devices: Vec<DeviceRow>, absent: &[(&str, String)]) -> String {
     let mut text = String::new();
     let mut header = vec![String::from("attribute")];
     header.extend(devices.iter().map(|found| found.name.clone()));
@@ -133,7 +133,7 @@ fn as_text(devices: Vec<Found>, absent: &[(&str, String)]) -> String {
 }
 
 /// The form that the help of `--json` shows. An attribute that a device does not know is null.
-fn as_json(devices: &[Found], absent: &[(&str, String)]) -> Json {
+fn as_json(devices: &[DeviceRow], absent: &[(&str, String)]) -> Json {
     let devices: Vec<Json> = devices
         .iter()
         .map(|found| {

@@ -6,9 +6,9 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
 /// Addresses for slots that were added at run time (0.22 on).
-static ADDED: RwLock<Vec<Added>> = RwLock::new(Vec::new());
+static ADDED: RwLock<Vec<AddedSlot>> = RwLock::new(Vec::new());
 
-struct Added {
+struct AddedSlot {
     name: String,
     hash: u32,
     address: Pointer,
@@ -36,7 +36,7 @@ pub(crate) unsafe fn register(name: &str, address: *mut c_void) {
     let address = Pointer(address);
     match added.iter_mut().find(|known| known.name == name) {
         Some(known) => known.address = address,
-        None => added.push(Added {
+        None => added.push(AddedSlot {
             name: name.to_owned(),
             hash: SymbolName::of(name).hash(),
             address,
@@ -96,7 +96,7 @@ pub(super) fn set(
     symbols: &dyn Symbols,
     name: SymbolName<'_>,
     module: Option<&Module>,
-) -> Option<Written> {
+) -> Option<ContextGuard> {
     let slot = symbols.address(name).filter(|slot| fits(symbols, *slot))?;
     let value = module.map_or(std::ptr::null_mut(), Module::context);
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,17 +108,17 @@ pub(super) fn set(
     }
     let (slot, context) = (Pointer(slot.as_ptr()), Pointer(value));
     written.push((slot, context));
-    Some(Written { slot, context })
+    Some(ContextGuard { slot, context })
 }
 
 /// A module that a context symbol names. When this is dropped, the symbol names another module of the same mapping that
 /// still lives, or nothing.
-pub(super) struct Written {
+pub(super) struct ContextGuard {
     slot: Pointer,
     context: Pointer,
 }
 
-impl Drop for Written {
+impl Drop for ContextGuard {
     fn drop(&mut self) {
         let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
         let own = (self.slot, self.context);

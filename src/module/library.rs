@@ -1,6 +1,6 @@
 //! The module of a shared object: its exported functions, in either convention.
 
-use super::context::Written;
+use super::context::ContextGuard;
 use super::names::{self, Convention, Dialect, EntryPoint};
 use super::{MOD_25, Module, ModuleKind, Symbols, legacy};
 use crate::function::{Error, ErrorKind, Function, SafeCall, raised};
@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 /// The kind `library`.
 pub struct Library {
     // Before `symbols`: it writes into the library when it goes.
-    context: OnceLock<Written>,
+    context: OnceLock<ContextGuard>,
     symbols: Arc<dyn Symbols>,
     names: Dialect,
 }
@@ -31,7 +31,7 @@ impl Library {
     }
 
     /// Keeps what takes the module out of the library's context symbol again.
-    pub(super) fn keep(&self, context: Written) {
+    pub(super) fn keep(&self, context: ContextGuard) {
         // Set once, by the maker of the module.
         let _ = self.context.set(context);
     }
