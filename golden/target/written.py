@@ -161,6 +161,14 @@ def statements():
     yield function("memory", {"X": tensor([8], "float32"), "Y": tensor([8], "float32")}, ["for i in range(8):", *memory, f"    Y_[i] = {total}"])
 
 
+def loops():
+    # The beginning and the end of a loop are known before its first round.
+    whole = tensor([4], "int32")
+    yield function("shrinks", {"X": whole, "Y": tensor([16], "int32")}, ["for i in range(X_[0]):", "    Y_[i] = i + 1", "    X_[0] = X_[0] - 1"])
+    yield function("moves", {"X": whole, "Y": tensor([16], "int32")},
+        ["for i in T.serial(X_[0], X_[1]):", "    Y_[i] = i + 1", "    X_[0] = X_[0] + 1", "    X_[1] = X_[1] - 1"])
+
+
 def arguments():
     y = tensor([6], "float64")
     whole = {f"a_{d}": f"T.{d}" for d in ("int8", "int16", "int32", "int64", "bool")}
@@ -217,7 +225,11 @@ def calls():
     yield function("packed", {"a": "T.int64"}, ['T.evaluate(T.call_packed("tvmspec.none.of.this.name", a, T.float32(1)))'])
 
 
-TOPICS = {"casts": casts, "operators": operators, "numbers": fractions, "literals": literals, "reinterprets": reinterprets, "statements": statements, "arguments": arguments, "returned": returns, "calls": calls}
+def texts():
+    yield function("texted", {"a": "T.int64"}, ['T.evaluate(T.call_packed("tvmspec.none.of.this.name", "a text", a))'])
+
+
+TOPICS = {"casts": casts, "operators": operators, "numbers": fractions, "literals": literals, "reinterprets": reinterprets, "statements": statements, "loops": loops, "arguments": arguments, "returned": returns, "calls": calls, "texts": texts}
 
 
 def main(out, *wanted):

@@ -79,6 +79,10 @@ def calls(topic):
         yield call("branches", tensor("int32", [8], [0, 1, 3, 4, 5, 6, 7, -1]), tensor("int32", [8]))
         yield call("bindings", tensor("int32", [8], [0, 1, 2, 3, 4, 5, -6, 7]), tensor("float32", [8]))
         yield call("memory", tensor("float32", [8], [0, 1, 2.5, 3, 4.75, 5, 60, 127]), tensor("float32", [8]))
+    if topic == "loops":
+        yield call("shrinks", tensor("int32", [4], [6, 0, 0, 0]), tensor("int32", [16]))
+        yield call("shrinks", tensor("int32", [4], [0, 0, 0, 0]), tensor("int32", [16]))
+        yield call("moves", tensor("int32", [4], [2, 9, 0, 0]), tensor("int32", [16]))
     if topic == "arguments":
         yield from arguments()
     if topic == "returned":
@@ -91,6 +95,8 @@ def calls(topic):
         yield call("wider", tensor("float32", [4], [1, -2, 3.5, 0]), tensor("float32", [4]))
         yield call("ldexps", tensor("float32", [4], [1, -2, 3.5, 0]), tensor("float32", [2, 4]))
         yield call("packed", 1)
+    if topic == "texts":
+        yield call("texted", 1)
 
 
 def arguments():
@@ -171,9 +177,11 @@ WHY = {
     "reinterprets": "bits that are converted on their way are those of another number",
     "literals": "a constant of a model that C reads by another width is another constant",
     "statements": "a branch that is not taken, or an element of another turn of a loop, is a wrong number that no error tells of",
+    "loops": "a loop whose end is computed anew in each round ends early, or never, where its body stores what the end is computed of",
     "arguments": "what a function does not check of its arguments it reads beyond",
     "returned": "a caller that reads a result as another type has another number",
     "calls": "a function that gets an argument of another width computes another number",
+    "texts": "operators such as `topk` call packed functions by names with texts: code without them sorts nothing",
 }
 RULES = {"operators": ["TGT-88", "TGT-91"], "numbers": ["TGT-88", "TGT-93"]}
 

@@ -241,11 +241,11 @@ impl CWriter<'_> {
         let var = self.required(at, "loop_var")?;
         let body = self.required(at, "body")?;
         let dtype = self.dtype(var)?.c_name();
-        let first = self.operand(at, "min")?.text;
-        let extent = self.operand(at, "extent")?.text;
+        let first = self.once(at, "min", "first")?;
+        let extent = self.once(at, "extent", "extent")?;
         // From 0.24 on a loop may have a step.
         let step = match self.graph.child(at, "step") {
-            Some(step) => self.within("step", |writer| writer.expression(step))?.text,
+            Some(_) => self.once(at, "step", "step")?,
             None => "1".to_owned(),
         };
         let name = self.declare(var);
@@ -258,6 +258,23 @@ impl CWriter<'_> {
         self.braces(&head, |writer| {
             writer.within("body", |writer| writer.statement(body))
         })
+    }
+
+    /// TGT-88: what a loop begins with, how far it goes and by what step is known before its first round: a statement in it may change what they
+    /// are computed of. C evaluates its condition in each round, so what is no literal has a variable of its own in front of the loop.
+    fn once(&mut self, at: usize, field: &str, wish: &str) -> Result<String, Violation> {
+        let literal = self.constant(self.required(at, field)?)?.is_some();
+        let value = self.operand(at, field)?;
+        if literal {
+            return Ok(value.text);
+        }
+        let name = self.fresh(wish);
+        self.line(&format!(
+            "{} {name} = {};",
+            value.dtype.c_name(),
+            value.text
+        ));
+        Ok(name)
     }
 
     fn branches(&mut self, at: usize) -> Result<(), Violation> {

@@ -17,8 +17,19 @@ impl CWriter<'_> {
         // Up to 0.26 an expression states its dtype, from 0.27 on its type.
         let stated = self.graph.text(at, "dtype");
         let named = match self.graph.child(at, "ty") {
-            Some(at) if self.graph.key(at) == "PointerType" => Some("handle"),
-            Some(at) => self.graph.text(at, "dtype").or(stated),
+            // A text is the address of its first byte: what a packed function is called with.
+            Some(at) if matches!(self.graph.key(at), "PointerType" | "StringType") => {
+                Some("handle")
+            }
+            Some(ty) => match (self.graph.text(ty, "dtype").or(stated), self.graph.key(ty)) {
+                (None, "PrimType") => None,
+                // It has a type, and that is none of numbers.
+                (None, _) => {
+                    let ty = self.graph.type_key(ty);
+                    return Err(self.unsupported(at, &format!(" of type {ty}")));
+                }
+                (named, _) => named,
+            },
             None => stated,
         };
         let named = named.ok_or_else(|| self.malformed(at, "has no type"))?;
