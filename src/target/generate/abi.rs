@@ -126,10 +126,22 @@ impl Abi {
     }
 }
 
+/// What every file ends with.
+pub(super) const END: &str = "\
+#ifdef __cplusplus
+}
+#endif
+";
+
+// `load_module` of the releases compiles a member `.c` of an archive as C++, which finds no function by a name that C++ has decorated. The
+// headers are of C++ there, and stay outside.
 const BOTH: &str = "\
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#ifdef __cplusplus
+extern \"C\" {
+#endif
 typedef struct { int32_t device_type; int32_t device_id; } DLDevice;
 typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
 typedef struct {

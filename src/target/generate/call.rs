@@ -121,7 +121,12 @@ impl CWriter<'_> {
                 let Some(field) = self.place_of_field(*kind, value.dtype, &record, &index)? else {
                     return Err(self.unsupported(*kind, " as a field of a record"));
                 };
-                self.line(&format!("{field} = {};", value.text));
+                let typed = match self.constant(*kind)? {
+                    // C++ makes no address of numbers of one of anything by itself.
+                    Some(2 | 3) => "(int64_t*)",
+                    _ => "",
+                };
+                self.line(&format!("{field} = {typed}{};", value.text));
             }
             ("tvm_call_packed_lowered", [function, rest @ ..]) => {
                 let call = self.packed(at, *function, rest, "NULL")?;

@@ -32,7 +32,8 @@ impl CWriter<'_> {
                 let value = self.graph.float(at, "value");
                 dtype.fraction(value.ok_or_else(|| self.malformed(at, "has no `value`"))?)
             }
-            "StringImm" => super::scalar::quoted(self.literal(at)?),
+            // C++ makes no address of anything of a literal by itself.
+            "StringImm" => format!("((void*){})", super::scalar::quoted(self.literal(at)?)),
             "Add" => self.computed(at, "+", dtype)?,
             "Sub" => self.computed(at, "-", dtype)?,
             "Mul" => self.computed(at, "*", dtype)?,

@@ -1,7 +1,7 @@
 //! C for the host and OpenCL C for devices: the two generators that are here.
 
 use super::TGT_84;
-use super::abi::Abi;
+use super::abi::{self, Abi};
 use super::code::{GeneratedCode, KernelInfo};
 use super::lowered::{LoweredFunction, LoweredModule};
 use super::scalar::{ScalarType, identifier};
@@ -83,6 +83,7 @@ pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, 
     if let Some(name) = &entry {
         source.push_str(&abi.entry(name));
     }
+    source.push_str(abi::END);
     let mut symbols: Vec<&str> = module.symbols().collect();
     symbols.extend(entry.as_ref().map(|_| abi.entry_name()));
     let payload = Payload::from_json(&json!({
