@@ -133,6 +133,17 @@ pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode
     ))
 }
 
+/// Whether a runtime launches a kernel with a parameter of this type (DEV-53): host code of any other is found to be wrong at the first launch.
+fn is_launched(dtype: ScalarType) -> bool {
+    matches!(
+        dtype,
+        ScalarType::Int(32 | 64)
+            | ScalarType::UInt(32)
+            | ScalarType::Float(32 | 64)
+            | ScalarType::Handle
+    )
+}
+
 /// Whether the text has another name for a function than its symbol. Up to 0.20 a symbol is what the user called the function, such as `exp`
 /// or `double`: C has words, and its headers declare functions, by names without a `_`.
 fn has_label(symbol: &str) -> bool {
@@ -172,6 +183,12 @@ impl CWriter<'_> {
             if dtype.is_half() {
                 // A runtime packs it as a number of 64 bits, or not at all: which, no release documents.
                 return Err(self.unsupported(*var, " as a parameter of 16 bits"));
+            }
+            if self.place == CodePlace::Kernel && !is_launched(dtype) {
+                let name = self.graph.text(*var, "name").unwrap_or_default();
+                let dtype = dtype.dtype_name();
+                let why = format!(" as the parameter `{name}` of a kernel, of type {dtype},");
+                return Err(self.unsupported(*var, &why));
             }
             let parameter = self.declare(*var);
             types.push(dtype.c_name());
