@@ -59,7 +59,9 @@ def seen(given):
         return {"error": text.splitlines()[-1].strip()[:4000] if text else ""}
     out = {"target": plain(exported(target))}
     try:
-        out["text"] = str(target)
+        # `str` of what this fails for is an address.
+        text = tvm.get_global_func("target.TargetAsJSON") if MINOR >= 24 else str
+        out["text"] = str(text(target))
     except Exception:  # noqa: BLE001
         out["text"] = None
     return out
@@ -146,9 +148,10 @@ def of_cases(folder):
     """What the cases read, whatever release they are of, where it depends on no machine and on nothing defined besides."""
     cases = [case for file in sorted(pathlib.Path(folder).glob("*.json")) for case in json.loads(file.read_text())]
     plain = [case for case in cases if case["op"] in ("target.read", "target.render", "target.tag") and not {"machine", "tags", "kinds"} & {*case["args"]}]
-    # A limit is of this project alone, and null ends the process of releases up to 0.20.
+    # A limit is of this project alone. Up to 0.20 null is rejected as a host, and ends the process as anything else.
     inputs = [case["input"]["value"] for case in plain if case["expect"].get("reject", {}).get("kind") != "limit"]
-    return [value for value in inputs if "from_device" not in str(value) and "null" not in json.dumps(value)]
+    is_safe = lambda text: MINOR >= 21 or "null" not in text.replace('"host": null', "")
+    return [value for value in inputs if "from_device" not in str(value) and is_safe(value if isinstance(value, str) else json.dumps(value))]
 
 
 def main():
@@ -169,6 +172,7 @@ def main():
                 chosen = {"int": [5, "5", True], "bool": [True, 0, "1"], "str": ["a", 5], "list": [["a"], [1], "a"], "target": ["c", 1]}
                 inputs += [{"kind": kind, name: choice} for choice in chosen[family(of)]]
     inputs += [{"tag": tag, "model": "m"} for tag in tags[::40]] + [{"tag": "nope"}, {"tag": 1}, {"kind": "c", "tag": "nope"}]
+    inputs += [{"kind": "composite", "devices": ["c", {"kind": "llvm", "mcpu": "x"}]}]
     for _ in range(args.count):
         kind = chance.choice(kinds)
         words = [word(chance, options_of(kind)) for _ in range(chance.randrange(1, 4))]

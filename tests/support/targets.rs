@@ -19,6 +19,10 @@ const BY_LLVM: [&str; 7] = [
 /// What the package of 0.16.dev0 has of its vendor's, and a tag that 0.16 changed after it.
 pub(crate) const FORKED: [&str; 4] = ["aitrace", "vlen", "rlen", "nvidia-h100"];
 
+/// What texts of inputs have that 0.16.0 changed after that package was forked.
+#[allow(dead_code, reason = "of the tests that have the package")]
+pub(crate) const CHANGED_BY_0_16: [&str; 2] = ["llvm", "sm_9a"];
+
 /// How many inputs were compared, and what differs.
 pub(crate) struct Comparison {
     pub(crate) equal: usize,
@@ -111,6 +115,8 @@ fn text_differs(ours: &Target, theirs: &Value) -> Option<String> {
             (sorted(&ours) != sorted(&theirs)).then(|| format!("ours text {text}"))
         }
         (Err(_), None) => None,
+        // TGT-64: upstream has no text for targets in an option.
+        (Ok(text), None) if ours.release.minor() >= 24 && text.contains("\"devices\":[{") => None,
         (text, _) => Some(format!("ours text {text:?}")),
     }
 }

@@ -62,9 +62,10 @@ impl ConfigReader<'_> {
         let keys = self.keys(&kind, stated, config.get("device"))?;
         // TGT-41: the releases with a host declare it as an option; 0.7 has none.
         let host = match config.shift_remove("host") {
-            Some(host) if self.minor() >= 8 => Some(Box::new(self.host(&host)?)),
-            Some(_) => return Err(unknown_option(self.targets.release, &kind, "host")),
-            None => None,
+            Some(_) if self.minor() < 8 => {
+                return Err(unknown_option(self.targets.release, &kind, "host"));
+            }
+            host => self.host_of(host)?,
         };
         let mut attrs = TargetConfig::new();
         for (name, value) in config {
@@ -97,10 +98,7 @@ impl ConfigReader<'_> {
         let mut config = self.overlaid(config)?;
         let kind = self.kind(&config)?;
         // TGT-41: taken out before the schema sees it: the error inside of a host is that of the host, not one of an option.
-        let host = match config.shift_remove("host") {
-            Some(host) => Some(Box::new(self.host(&host)?)),
-            None => None,
-        };
+        let host = self.host_of(config.shift_remove("host"))?;
         // TGT-44: features pass the schema by, since no kind declares them.
         let is_feature = |name: &str| name.len() > FEATURE.len() && name.starts_with(FEATURE);
         let (features, config): (Vec<_>, Vec<_>) =
@@ -175,6 +173,16 @@ impl ConfigReader<'_> {
                 ),
             )),
             None => Err(TGT_02.rejected(Kind::Missing, "Field \"kind\" is not found")),
+        }
+    }
+
+    /// TGT-41: the host that the member states, if there is one.
+    fn host_of(&self, member: Option<Value>) -> Result<Option<Box<Target>>, Violation> {
+        match member {
+            None => Ok(None),
+            // Up to 0.20 null is an object of no type.
+            Some(Value::Null) if self.minor() >= 21 => Ok(None),
+            Some(host) => Ok(Some(Box::new(self.host(&host)?))),
         }
     }
 

@@ -56,7 +56,7 @@ pub(super) fn type_key(minor: u8, value: &Value) -> &'static str {
         _ => names[2],
     };
     match value {
-        Value::Null => "None",
+        Value::Null => by_era(["NULL", "NULL", "None"]),
         Value::Bool(_) => by_era(["IntImm", "runtime.BoxBool", "bool"]),
         Value::Number(number) if number.is_i64() => by_era(["IntImm", "runtime.BoxInt", "int"]),
         Value::Number(_) => by_era(["FloatImm", "runtime.BoxFloat", "float"]),
