@@ -239,6 +239,11 @@ pub trait DeviceApi: Send + Sync {
         Ok(AttributeValue::None)
     }
 
+    /// Whether the driver is on this machine, whatever devices it has; a device without one always is.
+    fn has_driver(&self) -> bool {
+        true
+    }
+
     /// Memory for a tensor in `scope`. Only the flat scopes (none, empty, `global`) are known to the default (DEV-13);
     /// it calls [`DeviceApi::alloc`] with the bytes of the tensor (DEV-15) at the alignment of its elements, 64 at least
     /// (DEV-14).

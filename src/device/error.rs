@@ -40,6 +40,17 @@ pub(crate) fn absent(why: impl AsRef<str>) -> Error {
     Error::new(ErrorKind::Runtime, why.as_ref())
 }
 
+/// As [`absent`]: the driver `name` itself is not here, so that no number of a device would be right.
+#[cold]
+pub(crate) fn no_driver(name: &str, why: impl std::fmt::Display) -> Error {
+    absent(format!("no {name} here: {why}"))
+}
+
+/// Whether an error is [`no_driver`] of this name.
+pub(crate) fn is_no_driver(error: &Error, name: &str) -> bool {
+    error.message().starts_with(&format!("no {name} here: "))
+}
+
 /// What a caller gets that has a text alone: the message, behind the rule where one is broken.
 #[cold]
 pub(crate) fn text(error: &Error) -> String {

@@ -16,7 +16,7 @@ pub(crate) mod spaces;
 
 pub(crate) use driver::{Driver, SpacePart};
 
-use crate::device::error::{absent, reject};
+use crate::device::error::{absent, is_no_driver, reject};
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::set_current_device;
 use crate::device::{
@@ -125,6 +125,11 @@ impl<D: Driver> DeviceApi for Backend<D> {
 
     fn target_property(&self, device: Device, name: &str) -> Result<AttributeValue> {
         D::target_property(self.enter(device.id)?, name)
+    }
+
+    fn has_driver(&self) -> bool {
+        let opened = self.devices.all();
+        !opened.is_err_and(|why| is_no_driver(&why, D::NAME))
     }
 
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {

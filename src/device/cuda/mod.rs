@@ -8,7 +8,7 @@ mod program;
 use crate::device::backend::events::{self, EventDriver};
 use crate::device::backend::spaces::Addresses;
 use crate::device::backend::{Backend, Driver, SpacePart};
-use crate::device::error::{absent, out_of_memory};
+use crate::device::error::{absent, no_driver, out_of_memory};
 use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Result};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Question};
@@ -84,8 +84,9 @@ impl Driver for Cuda {
     fn open_all() -> Result<Vec<CudaDevice>> {
         // SAFETY: looks for the library, and runs its initialisers if it is there.
         if !unsafe { sys::is_culib_present() } {
-            return Err(absent(
-                "no CUDA here: the driver library (libcuda.so.1) was not found",
+            return Err(no_driver(
+                "CUDA",
+                "the driver library (libcuda.so.1) was not found",
             ));
         }
         let no_device = |call: &str, DriverError(code): DriverError| {

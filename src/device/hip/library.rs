@@ -3,7 +3,7 @@
 
 use super::HipFailure;
 use crate::device::Result;
-use crate::device::error::absent;
+use crate::device::error::no_driver;
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -81,7 +81,7 @@ macro_rules! functions {
                         let symbol = unsafe { library.get(concat!($name, "\0").as_bytes()) };
                         // A library that lacks one is rejected now, and not at some later call.
                         *symbol.map_err(|error| {
-                            absent(format!("no HIP here: the driver library lacks {}: {error}", $name))
+                            no_driver("HIP", format_args!("the driver library lacks {}: {error}", $name))
                         })?
                     },)*
                     properties: PropertiesFunction::of(&library),
@@ -199,8 +199,9 @@ impl HipLibrary {
         // The first that loads decides: one that lacks a function is reported, not passed over for the next name.
         match libraries.into_iter().next() {
             Some(library) => HipLibrary::of(library),
-            None => Err(absent(
-                "no HIP here: the driver library (libamdhip64.so) was not found",
+            None => Err(no_driver(
+                "HIP",
+                "the driver library (libamdhip64.so) was not found",
             )),
         }
     }

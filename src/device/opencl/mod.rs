@@ -7,7 +7,7 @@ mod program;
 
 use crate::device::backend::spaces::Handles;
 use crate::device::backend::{Backend, Driver, SpacePart};
-use crate::device::error::{absent, out_of_memory};
+use crate::device::error::{no_driver, out_of_memory};
 use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Result};
 use opencl3::command_queue::{
     create_command_queue, enqueue_copy_buffer, enqueue_read_buffer, enqueue_write_buffer, finish,
@@ -139,7 +139,7 @@ impl Driver for OpenCl {
 
     fn open_all() -> Result<Vec<OpenClDevice>> {
         let platforms = get_platform_ids()
-            .map_err(|code| absent(format!("no OpenCL here: {} ({code})", error_text(code))))?;
+            .map_err(|code| no_driver("OpenCL", format_args!("{} ({code})", error_text(code))))?;
         // Kinds outside, platforms inside: index 0 is a GPU wherever one is there.
         let mut devices = Vec::new();
         for kind in [

@@ -5,7 +5,7 @@ use super::memory::VulkanBuffer;
 use super::queue::VulkanQueue;
 use crate::device::Result;
 use crate::device::backend::Driver;
-use crate::device::error::absent;
+use crate::device::error::no_driver;
 use ash::vk;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -73,15 +73,14 @@ impl VulkanDevice {
 /// drivers do not like to be closed while a process ends.
 pub(super) fn open_all() -> Result<Vec<VulkanDevice>> {
     // SAFETY: loading a library runs its initialisers; the system's Vulkan loader is trusted with that.
-    let entry = unsafe { ash::Entry::load() }
-        .map_err(|error| absent(format!("no Vulkan here: {error}")))?;
+    let entry = unsafe { ash::Entry::load() }.map_err(|error| no_driver("Vulkan", error))?;
     let application = vk::ApplicationInfo::default()
         .application_name(c"tvmspec")
         .api_version(API_VERSION);
     let create = vk::InstanceCreateInfo::default().application_info(&application);
     // SAFETY: the structs live through the call.
     let instance = unsafe { entry.create_instance(&create, None) }
-        .map_err(|code| absent(format!("no Vulkan here: vkCreateInstance: {code}")))?;
+        .map_err(|code| no_driver("Vulkan", format_args!("vkCreateInstance: {code}")))?;
     // SAFETY: the instance is alive, and stays so.
     let physical = Vulkan::checked("vkEnumeratePhysicalDevices", unsafe {
         instance.enumerate_physical_devices()
