@@ -1,8 +1,10 @@
 //! `tvmspec target`: what names a target, normalised, and what each release makes of it.
 
+use super::input::Input;
 use super::{CliError, Exit, output};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::path::Path;
 use tvmspec::device::Device;
 use tvmspec::release::Release;
 use tvmspec::rule::Violation;
@@ -11,7 +13,7 @@ use tvmspec::target::{HostMachine, Target, TargetAccount, Targets, device_target
 /// Exit code 1 where the release rejects it: the one of --release, otherwise every one.
 #[derive(clap::Args)]
 pub(crate) struct TargetArgs {
-    /// A tag, JSON, or a command line: 'cuda -arch=sm_80', '{"kind": "llvm"}'
+    /// A tag, JSON, or a command line: 'cuda -arch=sm_80', '{"kind": "llvm"}'; - for stdin
     #[arg(required_unless_present = "from_device")]
     text: Option<String>,
     /// The target of a device of this machine instead: cpu:0, cuda:0, opencl:0, vulkan:0, rocm:0
@@ -51,7 +53,19 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
             ))
         })?),
     };
-    let text = args.text.unwrap_or_default();
+    let text = match args.text.as_deref() {
+        Some("-") => {
+            let input = Input::open(Path::new("-"))?;
+            let text = std::str::from_utf8(input.bytes()).map_err(CliError::new)?;
+            // The end of line of the last command: no target has one.
+            text.trim_end_matches(['\n', '\r']).to_owned()
+        }
+        text => text.unwrap_or_default().to_owned(),
+    };
+    // TGT-58: without a machine no driver is there, and none answers.
+    if !args.ask_devices && text.contains("from_device") {
+        output::note("note: no device is asked for `from_device` without --ask-devices");
+    }
     let read = |release: Release| {
         let asked = match args.ask_devices {
             true => local_machine(release),
