@@ -21,8 +21,8 @@ use tvmspec::rpc::transport::RpcStream;
 /// What a session permits.
 #[derive(clap::Args, Clone)]
 pub(super) struct SessionArgs {
-    /// The release of the clients; without it, found out from each
-    #[arg(long)]
+    /// The release of the clients, 0.7 or later; without it, found out from each
+    #[arg(long, value_parser = served)]
     pub(super) release: Option<Release>,
     /// Load what clients upload. It then runs with all rights of this user, on this machine
     #[arg(long)]
@@ -65,6 +65,16 @@ pub(super) struct SessionArgs {
     suite_functions: bool,
     #[command(flatten)]
     pub(super) tls: ServeTlsArgs,
+}
+
+/// A release whose clients are served (RPC-84).
+fn served(text: &str) -> Result<Release, String> {
+    let release: Release = text.parse().map_err(|error| format!("{error}"))?;
+    match release.minor() >= 7 {
+        true => Ok(release),
+        // Up to there each session would end with its first byte, and the server itself would show nothing wrong.
+        false => Err("clients up to 0.6 have another protocol, which is not served".to_owned()),
+    }
 }
 
 /// A time above 0.

@@ -459,6 +459,24 @@ fn each_session_has_a_line_in_the_log() {
 }
 
 #[test]
+fn rpc_84_a_release_whose_clients_are_not_served_is_no_option() {
+    for (release, starts) in [("0.2", false), ("0.6", false), ("0.7", true)] {
+        // The port is no port, so that what starts ends there.
+        let server = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+            .args(["serve", "--release", release, "--port", "9", "--port-end", "8"])
+            .output()
+            .expect("a process");
+        let text = String::from_utf8_lossy(&server.stderr);
+        assert_eq!(server.status.code(), Some(2), "{text}");
+        let why = match starts {
+            true => "there is no port",
+            false => "clients up to 0.6 have another protocol, which is not served",
+        };
+        assert!(text.contains(why), "{release}: {text}");
+    }
+}
+
+#[test]
 fn rpc_83_a_call_that_takes_too_long_is_ended() {
     // The pause of a time evaluator is a call that no client can end.
     let mut server = Server::start(&["--timeout", "0.5"]);
