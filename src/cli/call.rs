@@ -41,8 +41,8 @@ pub(crate) struct CallArgs {
     save: Option<PathBuf>,
 }
 
-/// The environment variable that is set in the process that really calls. It is no option: the arguments pass
-/// unchanged.
+/// The environment variable that is set in the process that really calls, to the number of the first process. It is no option: the
+/// arguments pass unchanged.
 const INNER: &str = "TVMSPEC_CALL_INNER";
 
 /// Calls in a process of its own: compiled code does not check everything, and what it does to its process stays
@@ -55,14 +55,15 @@ const INNER: &str = "TVMSPEC_CALL_INNER";
 ///
 /// The process cannot be started. In the inner process, the errors of `call`.
 pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
-    if std::env::var_os(INNER).is_some() {
+    if let Some(outer) = std::env::var_os(INNER) {
+        end_with(&outer);
         return call(args);
     }
     let program = std::env::current_exe()?;
     let status = std::process::Command::new(program)
         // As bytes: a path need not be UTF-8.
         .args(std::env::args_os().skip(1))
-        .env(INNER, "1")
+        .env(INNER, std::process::id().to_string())
         .status()?;
     match status.code() {
         Some(0) => Ok(Exit::Good),
@@ -80,6 +81,23 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
         }
     }
 }
+
+/// Ends this process with the one that started it: what waits for the call is gone then, and no signal would reach it any more.
+#[cfg(target_os = "linux")]
+fn end_with(outer: &std::ffi::OsStr) {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    // Where the kernel has no such thing the call goes on to its end.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    // It may have ended before the line above, which no signal follows then.
+    let parent = getppid().map(|parent| parent.as_raw_pid().to_string());
+    if outer.to_str() != parent.as_deref() {
+        std::process::exit(2);
+    }
+}
+
+/// Other systems have no such thing.
+#[cfg(not(target_os = "linux"))]
+fn end_with(_: &std::ffi::OsStr) {}
 
 /// Loads the library, calls the function, prints the result and every out tensor, and saves those (`--save`).
 ///

@@ -16,6 +16,9 @@
 
 #[path = "../support/schema.rs"]
 mod schema;
+#[cfg(target_os = "linux")]
+#[path = "../support/skip.rs"]
+mod skip;
 
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -455,4 +458,55 @@ fn no_control_character_of_a_file_reaches_the_terminal() {
         .expect("the program runs");
     let form: Value = serde_json::from_slice(&reply.stdout).expect("JSON");
     assert!(form.to_string().contains("a\u{9b}2Jb\u{7f}"), "{form}");
+}
+
+/// A call of a function that never returns is in a process of its own, which a signal to the first one does not reach.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_call_ends_with_the_command() {
+    use std::time::{Duration, Instant};
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, library) = (folder.path().join("a.c"), folder.path().join("a.so"));
+    let code = "int pause(void);\nint __tvm_ffi_wait(void* s, const void* a, int n, void* r) { for (;;) pause(); }\n";
+    fs::write(&source, code).expect("written");
+    let compiler = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .status();
+    if !compiler.is_ok_and(|status| status.success()) {
+        return skip::skipped("`cc` compiles nothing here");
+    }
+    let mut outer = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .arg("call")
+        .arg(&library)
+        .arg("wait")
+        .spawn()
+        .expect("a process");
+    let children = format!("/proc/{0}/task/{0}/children", outer.id());
+    // It has loaded the library once that is mapped.
+    let calls = || -> Option<PathBuf> {
+        let inner = fs::read_to_string(&children).ok()?;
+        let inner = Path::new("/proc").join(inner.split_whitespace().next()?);
+        let maps = fs::read_to_string(inner.join("maps")).ok()?;
+        maps.contains(library.to_str()?).then_some(inner)
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    let inner = loop {
+        if let Some(inner) = calls() {
+            break inner;
+        }
+        assert!(Instant::now() < until, "it calls nothing");
+        std::thread::yield_now();
+    };
+    let pid = rustix::process::Pid::from_child(&outer);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a signal");
+    outer.wait().expect("an end");
+    let runs = || {
+        let stat = fs::read_to_string(inner.join("stat"));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    while runs() {
+        assert!(Instant::now() < until, "{} runs on", inner.display());
+        std::thread::yield_now();
+    }
 }
