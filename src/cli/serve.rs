@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
+use std::thread::Builder;
 use std::time::Duration;
 use tempfile::TempDir;
 use tvmspec::rpc::server::await_pair;
@@ -264,7 +265,7 @@ impl SessionProcess {
     ///
     /// # Errors
     ///
-    /// There is no directory, or no process.
+    /// There is no directory, no thread, or no process.
     fn start(
         self,
         program: &std::path::Path,
@@ -285,38 +286,56 @@ impl SessionProcess {
             .args(permits.to_arguments())
             .current_dir(directory.path())
             .stdin(Stdio::from(OwnedFd::from(stream)));
-        match running.log.is_live() {
+        let printed = match running.log.is_live() {
             // Lines in the middle of the table would garble it, and what a function prints is a line too.
-            true => command
-                .arg("--states")
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped()),
+            true => Some(self.follow(&mut command, running)?),
             // What a function prints belongs to the log.
-            false => command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?)),
+            false => {
+                command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+                None
+            }
         };
-        let mut child = running.spawn(&mut command)?;
+        let (number, peer) = (self.number, self.peer);
+        let (started, start) = channel();
+        let own = running.clone();
+        // In front of the process: one that no thread waits for would hold its place for ever. A system that has no thread left may have
+        // one for the next client.
+        Builder::new().spawn(move || {
+            if let Ok(child) = start.recv() {
+                self.await_end(child, directory, printed.as_ref(), &own);
+            }
+        })?;
+        let child = running.spawn(&mut command)?;
         // The command holds the socket: while it does, the client does not see the session end.
         drop(command);
-        running.table.begin(self.number, self.peer);
-        let printed = self.follow(&mut child, running);
-        let running = running.clone();
-        std::thread::spawn(move || self.await_end(child, directory, printed.as_ref(), &running));
+        running.table.begin(number, peer);
+        // The thread is there: it waits for nothing else.
+        let _ = started.send(child);
         Ok(())
     }
 
     /// Where there is a table: reads how far the session is, and what it prints. What returns hears of the end of the latter.
-    fn follow(&self, child: &mut Child, running: &Arc<RunningSessions>) -> Option<Receiver<()>> {
-        let (states, lines) = (child.stdout.take()?, child.stderr.take()?);
+    ///
+    /// # Errors
+    ///
+    /// There is no pipe, or no thread. What was begun ends with the command.
+    fn follow(
+        &self,
+        command: &mut Command,
+        running: &Arc<RunningSessions>,
+    ) -> io::Result<Receiver<()>> {
+        let ((states, to_states), (lines, to_lines)) = (io::pipe()?, io::pipe()?);
+        command.arg("--states").stdout(to_states).stderr(to_lines);
         let (number, own) = (self.number, running.clone());
-        std::thread::spawn(move || read_states(states, number, &own.table));
+        Builder::new().spawn(move || read_states(states, number, &own.table))?;
         let (ended, printed) = channel();
         let own = running.clone();
-        std::thread::spawn(move || {
+        Builder::new().spawn(move || {
             forward_lines(lines, &own.log);
             // Fails where the server ends, which waits for no line.
             let _ = ended.send(());
-        });
-        Some(printed)
+        })?;
+        Ok(printed)
     }
 
     /// Waits for the process, ends what it started, and removes its files.

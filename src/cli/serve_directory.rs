@@ -39,12 +39,23 @@ impl ServerDirectory {
         })
     }
 
-    /// A directory for a session.
+    /// A directory for a session; in a new one of the server where its own was removed, as systems do with what is old.
     ///
     /// # Errors
     ///
     /// What the system reports.
-    pub(super) fn session(&self) -> io::Result<TempDir> {
+    pub(super) fn session(&mut self) -> io::Result<TempDir> {
+        match self.inside() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                *self = ServerDirectory::new()?;
+                self.inside()
+            }
+            made => made,
+        }
+    }
+
+    /// A directory in that of the server.
+    fn inside(&self) -> io::Result<TempDir> {
         Builder::new()
             .prefix("session-")
             .tempdir_in(self.folder.path())

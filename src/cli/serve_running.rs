@@ -14,13 +14,14 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 use tempfile::TempDir;
 
 /// The sessions that run.
 pub(super) struct RunningSessions {
     /// Where their files are.
-    directory: ServerDirectory,
+    directory: Mutex<ServerDirectory>,
     /// What a terminal shows of them.
     pub(super) table: SessionTable,
     /// Lines of the server, of its sessions and of what these print.
@@ -47,7 +48,7 @@ impl RunningSessions {
     pub(super) fn new() -> io::Result<RunningSessions> {
         adopt_orphans();
         Ok(RunningSessions {
-            directory: ServerDirectory::new()?,
+            directory: Mutex::new(ServerDirectory::new()?),
             table: SessionTable::default(),
             log: LiveLog::new(),
             state: Mutex::default(),
@@ -66,13 +67,28 @@ impl RunningSessions {
     ///
     /// What the system reports.
     pub(super) fn session_directory(&self) -> io::Result<TempDir> {
-        self.directory.session()
+        self.directory().session()
+    }
+
+    /// Where their files are, locked. A thread that panicked has left it whole.
+    fn directory(&self) -> MutexGuard<'_, ServerDirectory> {
+        self.directory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until there are fewer than `most`.
     pub(super) fn await_slot(&self, most: usize) {
         let mut state = self.lock();
         while state.count >= most {
+            state = self.wait(state);
+        }
+    }
+
+    /// Waits until the server drains and the last one is over.
+    fn await_last(&self) {
+        let mut state = self.lock();
+        while !state.is_draining || state.count > 0 {
             state = self.wait(state);
         }
     }
@@ -190,10 +206,18 @@ fn kill_group(leader: u32) {
 ///
 /// # Errors
 ///
-/// The system takes no handler.
+/// The system takes no handler, or has no thread.
 pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    std::thread::spawn(move || {
+    let own = running.clone();
+    // Before there is a signal: by then the system may have no thread left.
+    Builder::new().spawn(move || {
+        own.await_last();
+        own.log.end();
+        own.directory().remove();
+        std::process::exit(0);
+    })?;
+    Builder::new().spawn(move || {
         for _ in signals.forever() {
             let mut state = running.lock();
             if state.is_draining {
@@ -201,7 +225,6 @@ pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
                 continue;
             }
             state.is_draining = true;
-            running.changed.notify_all();
             let left = state.count;
             drop(state);
             if left > 0 {
@@ -209,18 +232,8 @@ pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
                     "waiting for {left} sessions; Ctrl-C again ends them"
                 ));
             }
-            let running = running.clone();
-            std::thread::spawn(move || {
-                let mut state = running.lock();
-                while state.count > 0 {
-                    state = running.wait(state);
-                }
-                drop(state);
-                running.log.end();
-                running.directory.remove();
-                std::process::exit(0);
-            });
+            running.changed.notify_all();
         }
-    });
+    })?;
     Ok(())
 }

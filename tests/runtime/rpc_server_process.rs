@@ -514,6 +514,62 @@ fn a_signal_waits_for_the_sessions_and_a_second_one_ends_them() {
     assert!(server.child.wait().expect("an end").success());
 }
 
+#[test]
+fn a_directory_that_was_removed_is_made_anew() {
+    let server = Server::start(&[]);
+    let mut peer = Peer::of(&server, 27);
+    let path = match peer.call("tvm.rpc.server.workpath", vec![text("a.so")]) {
+        PeerAnswer::Value(PackedValue::Str(path)) => path,
+        other => panic!("{other:?}"),
+    };
+    let path = std::path::PathBuf::from(String::from_utf8(path.into_owned()).expect("UTF-8"));
+    let session = path.parent().expect("that of the session");
+    let all = session.parent().expect("that of the server").to_owned();
+    assert!(all.join("lock").exists(), "{}", all.display());
+    drop(peer);
+    std::fs::remove_dir_all(&all).expect("removed");
+    server.is_alive(27);
+    server.is_alive(8);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_system_without_a_thread_costs_one_session() {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+    let mut server = Server::start(&[]);
+    let pid = Pid::from_child(&server.child);
+    let size = || -> u64 {
+        let stated = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
+        let stated = stated.expect("a process");
+        let line = stated.lines().find_map(|line| line.strip_prefix("VmSize:"));
+        let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        number.expect("a size").parse::<u64>().expect("a number") << 10
+    };
+    // What it has begun to begin with is there.
+    let mut before = 0;
+    while before != size() {
+        before = size();
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let bound = |current| {
+        let limit = Rlimit {
+            current,
+            maximum: getrlimit(Resource::As).maximum,
+        };
+        prlimit(Some(pid), Resource::As, limit).expect("a limit");
+    };
+    // Less than a stack has.
+    bound(Some(before + (256 << 10)));
+    let mut rest = Vec::new();
+    let _ = server.connect().read_to_end(&mut rest);
+    assert!(rest.is_empty(), "{rest:?}");
+    let line = server.line();
+    assert!(line.starts_with("session 1 from 127.0.0.1:"), "{line}");
+    assert!(line.contains(": not started: "), "{line}");
+    bound(getrlimit(Resource::As).current);
+    server.is_alive(27);
+}
+
 /// Code of a client: starts a process that outlives its call, and returns its number.
 const FORKS: &str = "
 #include <stdint.h>
