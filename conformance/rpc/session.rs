@@ -123,6 +123,7 @@ fn report_form(report: &SessionReport, texts: &[&str]) -> Value {
         SessionEnd::Closed => json!("closed"),
         SessionEnd::Mismatch => json!("mismatch"),
         SessionEnd::Expired => json!("expired"),
+        SessionEnd::Idle(_) => json!("idle"),
         SessionEnd::Failed(error) => match error.violation() {
             Some(broken) => json!({"breaks": broken.rule().id(), "offset": broken.offset()}),
             None => json!({"raises": error.kind().as_str()}),

@@ -123,8 +123,10 @@ pub struct Transport {
     /// How many bytes of the stream were consumed: the offset of `start`.
     offset: u64,
     deadline: Option<Instant>,
-    /// Whether the stream has a limit that is to be taken away.
-    limited: bool,
+    /// How long each read and each write may take.
+    patience: Option<Duration>,
+    /// The limit that the stream has.
+    limit: Option<Duration>,
 }
 
 impl Transport {
@@ -141,7 +143,8 @@ impl Transport {
             end: 0,
             offset: 0,
             deadline: None,
-            limited: false,
+            patience: None,
+            limit: None,
         }
     }
 
@@ -159,6 +162,17 @@ impl Transport {
     /// When reads and writes give up; `None` for never.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
+    }
+
+    /// Whether the deadline has come. What waited for it may be some microseconds early.
+    pub(in crate::rpc) fn is_late(&self) -> bool {
+        let soon = Instant::now() + Duration::from_millis(50);
+        self.deadline.is_some_and(|deadline| soon >= deadline)
+    }
+
+    /// How long the peer may write nothing, or take nothing, while something is waited for; `None` for any time.
+    pub(in crate::rpc) fn set_patience(&mut self, patience: Option<Duration>) {
+        self.patience = patience;
     }
 
     /// How many bytes of the peer were consumed.
@@ -278,7 +292,8 @@ impl Transport {
         let stream = self.stream.twin().map_err(closed)?;
         Ok(stream.map(|stream| Transport {
             deadline: self.deadline,
-            limited: self.limited,
+            patience: self.patience,
+            limit: self.limit,
             ..Transport::over(stream)
         }))
     }
@@ -435,21 +450,19 @@ impl Transport {
         self.stream.flush().map_err(failed)
     }
 
-    /// Bounds the next read or write by what is left until the deadline.
+    /// Bounds the next read or write by the patience, and by what is left until the deadline.
     fn bound(&mut self) -> Result<()> {
-        let Some(deadline) = self.deadline else {
-            if self.limited {
-                self.stream.set_limit(None).map_err(closed)?;
-                self.limited = false;
-            }
-            return Ok(());
-        };
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let now = Instant::now();
+        let left = self.deadline.map(|end| end.saturating_duration_since(now));
+        if left.is_some_and(|left| left.is_zero()) {
             return Err(Error::new(TIMEOUT, "the peer took too long"));
         }
-        self.stream.set_limit(Some(left)).map_err(closed)?;
-        self.limited = true;
+        let limit = [left, self.patience].into_iter().flatten().min();
+        // A call of the system for each packet, where the patience is always the same.
+        if limit != self.limit {
+            self.stream.set_limit(limit).map_err(closed)?;
+            self.limit = limit;
+        }
         Ok(())
     }
 }

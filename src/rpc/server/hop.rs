@@ -1,7 +1,7 @@
 //! A session that another server executes: this one connects to it, and passes on the packets of both sides (RPC-93).
 
 use super::super::client::{SessionOptions, connected, far_error, server_era, shake_hands};
-use super::super::transport::{CLOSED, Transport};
+use super::super::transport::{CLOSED, TIMEOUT, Transport};
 use super::super::{PackedValue, Packet, Protocol, RPC_80, RPC_93, Speaker};
 use super::functions::fits;
 use super::{ServerOptions, SessionEnd, SessionReport};
@@ -9,6 +9,7 @@ use crate::function::{Error, Result};
 use crate::release::Release;
 use crate::rule::{Findings, Kind};
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// The name of the function that makes such a session.
@@ -141,7 +142,9 @@ impl Hop {
             let message = "this stream has no second half, so that no session goes through it";
             return Err(RPC_93.rejected(Kind::Unsupported, message).into());
         };
+        let answered = AtomicU64::new(0);
         std::thread::scope(|scope| {
+            let count = &answered;
             let answers = scope.spawn(move || {
                 let ended = loop {
                     match far.peek_packet(spoken) {
@@ -155,6 +158,7 @@ impl Hop {
                             }
                             let length = packet.len();
                             far.consume(length);
+                            count.fetch_add(1, Ordering::Relaxed);
                         }
                         Ok(None) => break Ok(()),
                         Err(error) => break Err(error),
@@ -164,10 +168,10 @@ impl Hop {
                 to_client.end_reading();
                 ended
             });
-            let asked = requests(client, &mut to_far, spoken, options, report);
+            let asked = requests(client, &mut to_far, spoken, options, report, &answered);
             to_far.end();
-            let answered = answers.join().unwrap_or(Ok(()));
-            match (asked, answered) {
+            let ended = answers.join().unwrap_or(Ok(()));
+            match (asked, ended) {
                 (Ok(SessionEnd::Closed), Err(error)) => Err(error),
                 (asked, _) => asked,
             }
@@ -175,7 +179,7 @@ impl Hop {
     }
 }
 
-/// Passes on what the client writes.
+/// Passes on what the client writes. `answered` is how many answers it has got.
 ///
 /// # Errors
 ///
@@ -186,20 +190,38 @@ fn requests(
     spoken: &Protocol,
     options: &ServerOptions,
     report: &mut SessionReport,
+    answered: &AtomicU64,
 ) -> Result<SessionEnd> {
+    let mut asked = 0;
     loop {
         if let Some(gauge) = &options.gauge {
             gauge.count(report.requests, client.offset());
         }
-        let Some(packet) = client.peek_packet(spoken)? else {
-            return Ok(SessionEnd::Closed);
+        let there = client
+            .peek_packet(spoken)
+            .map(|there| there.map(<[u8]>::len));
+        let length = match there {
+            Ok(Some(length)) => length,
+            Ok(None) => return Ok(SessionEnd::Closed),
+            // A client that waits for an answer is not one that does nothing.
+            Err(error)
+                if error.kind() == TIMEOUT
+                    && !client.is_late()
+                    && answered.load(Ordering::Relaxed) < asked =>
+            {
+                continue;
+            }
+            Err(error) => return Err(error),
         };
-        let length = packet.len();
         // RPC-11: a packet of nothing is a length of 0.
         if length > 8 {
             report.requests += 1;
+            asked += 1;
         }
-        to_far.write_raw(packet)?;
+        // It is there: nothing is waited for.
+        if let Some(packet) = client.peek_packet(spoken)? {
+            to_far.write_raw(packet)?;
+        }
         client.consume(length);
     }
 }

@@ -16,7 +16,7 @@
 //! | `timing` | `runtime.RPCTimeEvaluator` | RPC-91 |
 //! | `directory` | files of the session | RPC-92 |
 //! | `gauge` | [`SessionGauge`]: how far a session is, for what shows it | |
-//! | `watch` | ends a session whose time is over while a function of it runs | RPC-83 |
+//! | `watch` | what ends a session while a function of it runs: its time is over, its client is gone | RPC-83 |
 
 mod directory;
 mod era;
@@ -69,11 +69,14 @@ pub struct ServerOptions {
     pub uploads: u64,
     /// The longest session. A client may state a shorter time (RPC-05).
     pub timeout: Option<Duration>,
+    /// How long a client may do nothing between two requests, or inside of one that it writes, before its session ends; `None` for ever.
+    pub idle: Option<Duration>,
     /// How long a client may take for its hello.
     pub handshake: Duration,
     /// Where uploads go. It is there, and is of this session alone.
     pub directory: PathBuf,
-    /// What ends the session where its time is over during a call; without it the call ends first.
+    /// Shows another thread when the time of the session is over, and for how long a request is computed, so that it ends a call that
+    /// goes on behind that time, or behind its client; without it the call ends first.
     pub watch: Option<Arc<SessionWatch>>,
     /// Where the session shows how far it is.
     pub gauge: Option<Arc<SessionGauge>>,
@@ -94,6 +97,7 @@ impl ServerOptions {
             memory: 16 << 30,
             uploads: 4 << 30,
             timeout: None,
+            idle: None,
             handshake: Duration::from_secs(10),
             directory: directory.into(),
             watch: None,

@@ -4,7 +4,7 @@ mod calls;
 mod exception;
 
 use self::exception::exception;
-use super::super::transport::{CLOSED, RpcStream, TIMEOUT, Transport};
+use super::super::transport::{CLOSED, RpcStream, TIMEOUT, Transport, seconds};
 use super::super::{
     CopyTarget, Hello, HelloAnswer, PackedValue, Packet, RPC_23, RPC_28, RPC_80, RPC_81,
 };
@@ -34,6 +34,8 @@ pub enum SessionEnd {
     Mismatch,
     /// The time of the session was over (RPC-83).
     Expired,
+    /// The client asked nothing, or took no answer, for that long.
+    Idle(Duration),
     /// The client broke a rule, or the connection.
     Failed(Error),
 }
@@ -45,6 +47,7 @@ impl std::fmt::Display for SessionEnd {
             SessionEnd::Closed => f.write_str("closed by the client"),
             SessionEnd::Mismatch => f.write_str("another key"),
             SessionEnd::Expired => f.write_str("its time was over"),
+            SessionEnd::Idle(time) => write!(f, "its client did nothing for {}", seconds(*time)),
             SessionEnd::Failed(error) => f.write_str(&error.reason()),
         }
     }
@@ -139,6 +142,7 @@ fn run(
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .and_then(|limit| Instant::now().checked_add(limit));
     transport.set_deadline(deadline);
+    transport.set_patience(options.idle);
     let mut session = ServedSession {
         options,
         era,
@@ -151,20 +155,31 @@ fn run(
     };
     let ended = session.serve(transport, report);
     report.release = session.era.is_known().then(|| session.era.release());
-    match (ended, seconds) {
-        (Err(error), Some(seconds)) if error.kind() == TIMEOUT => {
-            // RPC-83: a client of 0.13 and later knows it by how the text begins.
-            transport.set_deadline(Some(Instant::now() + Duration::from_secs(1)));
-            let writing = options.watch.as_ref().map(|watch| watch.write());
-            // The watching thread may have been faster.
-            if options.watch.as_ref().is_none_or(|watch| watch.claim()) {
-                transport.write_packet(&watch::expired(seconds), &session.era.write())?;
-            }
-            drop(writing);
-            Ok(SessionEnd::Expired)
-        }
-        (ended, _) => ended,
+    let Err(error) = ended else { return ended };
+    if error.kind() != TIMEOUT {
+        return Err(error);
     }
+    let is_over = transport.is_late();
+    let (packet, end) = match (seconds, options.idle) {
+        // RPC-83: a client of 0.13 and later knows it by how the text begins.
+        (Some(seconds), idle) if is_over || idle.is_none() => {
+            (watch::expired(seconds), SessionEnd::Expired)
+        }
+        (_, Some(idle)) => (watch::forgotten(idle), SessionEnd::Idle(idle)),
+        _ => return Err(error),
+    };
+    transport.set_deadline(Some(Instant::now() + Duration::from_secs(1)));
+    let writing = options.watch.as_ref().map(|watch| watch.write());
+    // The watching thread may have been faster.
+    let is_first = options.watch.as_ref().is_none_or(|watch| watch.claim());
+    match end {
+        SessionEnd::Expired if !is_first => {}
+        // A client that takes no answer takes this one no more.
+        SessionEnd::Idle(_) => drop(transport.write_packet(&packet, &session.era.write())),
+        _ => transport.write_packet(&packet, &session.era.write())?,
+    }
+    drop(writing);
+    Ok(end)
 }
 
 /// What became of a hello.
@@ -272,7 +287,13 @@ impl ServedSession<'_> {
             let mut findings = Findings::default();
             let answer = match transport.read_packet(&self.era.read(), &mut findings) {
                 Ok(None) => return Ok(SessionEnd::Closed),
-                Ok(Some(packet)) => self.answer(packet),
+                Ok(Some(packet)) => {
+                    let watch = self.options.watch.as_deref();
+                    watch.inspect(|watch| watch.compute(true));
+                    let answer = self.answer(packet);
+                    watch.inspect(|watch| watch.compute(false));
+                    answer
+                }
                 Err(error) => {
                     if !self.survives(&error) {
                         self.bid_farewell(transport, &error);

@@ -1,10 +1,11 @@
-//! Ends a session whose time is over while a function of it runs: the thread that reads packets is not there to notice.
+//! What another thread sees of a session while a function of it runs, to end it: its time is over, or its client is gone. The thread that
+//! reads packets is not there to notice.
 
-use super::super::transport::RpcStream;
+use super::super::transport::{RpcStream, seconds};
 use super::super::{Packet, Protocol};
 use crate::wire::Writer;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What the session and the thread that watches it share.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub struct SessionWatch {
     stated: Condvar,
     /// Held while a packet is written: no other may begin inside of it.
     writing: Mutex<()>,
+    /// Since when a request is computed; `None` between two.
+    call: Mutex<Option<Instant>>,
 }
 
 /// When a session is over.
@@ -61,6 +64,16 @@ impl SessionWatch {
         packet.write(&limit.spoken, &mut out).is_ok() && stream.write_all(&out.into_bytes()).is_ok()
     }
 
+    /// For how long the present request has been computed; `None` between two requests, while one is read or answered.
+    pub fn computing(&self) -> Option<Duration> {
+        lock(&self.call).map(|since| since.elapsed())
+    }
+
+    /// A request begins to be computed, or is.
+    pub(super) fn compute(&self, begins: bool) {
+        *lock(&self.call) = begins.then(Instant::now);
+    }
+
     /// States the limit.
     pub(super) fn set(&self, deadline: Instant, seconds: f64, spoken: Protocol) {
         *lock(&self.limit) = Some(SessionLimit {
@@ -86,6 +99,15 @@ impl SessionWatch {
 pub(super) fn expired(seconds: f64) -> Packet<'static> {
     let text = format!(
         "RPCSessionTimeoutError: Your {seconds:?}s session has expired, try to increase the \"session_timeout\" value."
+    );
+    Packet::Exception(vec![super::values::text(text)])
+}
+
+/// What a client finds behind its last answer that did nothing for `time`.
+pub(super) fn forgotten(time: Duration) -> Packet<'static> {
+    let text = format!(
+        "TimeoutError: the server has ended this session, whose client did nothing for {}",
+        seconds(time)
     );
     Packet::Exception(vec![super::values::text(text)])
 }
