@@ -1,6 +1,7 @@
 //! `tvmspec serve`: an RPC server. It accepts connections and reads nothing of them: each goes to a process of its own, so that what a
 //! client does to its session, a crash, a hang, a fork, is done to that session alone.
 
+use super::serve_peer::keep_alive;
 use super::serve_running::{RunningSessions, drain_at_signal};
 use super::serve_session::SessionArgs;
 use super::serve_table::{forward_lines, keep_table, read_states};
@@ -207,6 +208,8 @@ impl ProxyLine {
     fn pair(&self) -> tvmspec::function::Result<(TcpStream, String)> {
         let gone = |error: io::Error| tvmspec::function::Error::new(CLOSED, error.to_string());
         let mut stream = TcpStream::connect(&*self.proxy).map_err(gone)?;
+        // A proxy that vanished sends no client, and would keep the server from looking for it again.
+        keep_alive(&stream);
         let client = await_pair(&mut stream, &self.key)?;
         Ok((stream, client))
     }

@@ -1,5 +1,6 @@
 //! `tvmspec serve-session`: one session of `tvmspec serve`, in a process of its own. The socket is its stdin.
 
+use super::serve_peer::{await_departure, keep_alive};
 use super::serve_table::{took, write_states};
 use super::serve_tls::ServeTlsArgs;
 use super::{CliError, Exit, output};
@@ -8,7 +9,7 @@ use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tvmspec::release::Release;
 use tvmspec::rpc::Protocol;
@@ -57,9 +58,13 @@ pub(super) struct SessionArgs {
     /// The most that a session uploads
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 30)]
     uploads: u64,
-    /// The longest session, in seconds; a client may state a shorter time
+    /// The longest that a whole session takes, whatever its client does, in seconds; a client may state a shorter time. Without it a client
+    /// that goes on asking, or whose call goes on, keeps its session for as long as it likes
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<f64>,
+    /// How long a client may ask nothing, in seconds, before its session ends; 0 is for ever
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds_or_none)]
+    idle: f64,
     /// Have the functions that cases of the suite call, and allow them: to be judged by `check --impl rpc:`
     #[arg(long, hide = true)]
     suite_functions: bool,
@@ -85,6 +90,14 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A time, or 0.
+fn seconds_or_none(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(0.0) => Ok(0.0),
+        _ => seconds(text).map_err(|_| "not a number of seconds, or 0".to_owned()),
+    }
+}
+
 impl SessionArgs {
     /// The same on a command line.
     pub(super) fn to_arguments(&self) -> Vec<OsString> {
@@ -101,6 +114,7 @@ impl SessionArgs {
                 .map(|bytes| format!("--process-memory={bytes}")),
         );
         all.extend(self.release.map(|release| format!("--release={release}")));
+        all.push(format!("--idle={}", self.idle));
         all.extend(self.timeout.map(|timeout| format!("--timeout={timeout}")));
         all.extend(self.allow.iter().map(|glob| format!("--allow={glob}")));
         all.extend(
@@ -142,6 +156,9 @@ pub(crate) struct ServeSessionArgs {
     permits: SessionArgs,
 }
 
+/// How long a call that no client waits for any more has gone on when the session ends.
+const DEPARTED: Duration = Duration::from_secs(2);
+
 /// Serves the client on stdin, and writes one line on stderr: what the session came to.
 ///
 /// # Errors
@@ -163,6 +180,8 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     let peer = stream.peer_addr().map_err(CliError::new)?;
     // A request waits for its answer: nothing is to be gathered.
     stream.set_nodelay(true)?;
+    keep_alive(&stream);
+    let socket = stream.try_clone()?;
     let watch = Arc::new(SessionWatch::default());
     let mut permits = args.permits;
     if permits.suite_functions {
@@ -181,16 +200,22 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         memory: permits.memory,
         uploads: permits.uploads,
         timeout: permits.timeout.map(Duration::from_secs_f64),
+        idle: (permits.idle > 0.0).then(|| Duration::from_secs_f64(permits.idle)),
         watch: Some(watch.clone()),
         gauge,
         ..ServerOptions::new(args.directory)
     };
+    let is_written = Arc::new(Mutex::new(false));
+    // One: what ends a session may come from two sides at once.
     let line = move |report: &str| {
-        let time = took(began.elapsed());
-        output::note(format_args!(
-            "session {} from {peer}: {report}, {time}",
-            args.number
-        ));
+        let mut is_written = is_written.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *is_written, true) {
+            let time = took(began.elapsed());
+            output::note(format_args!(
+                "session {} from {peer}: {report}, {time}",
+                args.number
+            ));
+        }
     };
     let stream: Box<dyn RpcStream> = match permits.tls.options() {
         None => Box::new(stream),
@@ -208,7 +233,22 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         twin.ok_or_else(|| io::ErrorKind::Unsupported.into())
     };
     let (mut second, last) = (twin()?, twin()?);
-    let ends = line;
+    let (ends, computes) = (line.clone(), watch.clone());
+    std::thread::spawn(move || {
+        if await_departure(&socket).is_err() {
+            return;
+        }
+        // The thread of the session notices by itself where it reads or writes, and a short call may come to its end.
+        std::thread::sleep(DEPARTED);
+        loop {
+            std::thread::sleep(DEPARTED / 8);
+            if computes.computing().is_some_and(|time| time >= DEPARTED) {
+                ends("the client left during a call");
+                std::process::exit(0);
+            }
+        }
+    });
+    let ends = line.clone();
     std::thread::spawn(move || {
         watch.wait();
         // The thread of the session notices by itself where it waits for a packet.

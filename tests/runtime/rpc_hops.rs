@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tvmspec::device::Device;
-use tvmspec::function::{Error, ErrorKind};
+use tvmspec::function::{Error, ErrorKind, Function};
 use tvmspec::object::Tensor;
 use tvmspec::release::Release;
 use tvmspec::rpc::client::{RemoteHop, Session, SessionOptions};
@@ -19,6 +19,7 @@ use tvmspec::rpc::server::{ServerOptions, SessionEnd, SessionGauge, serve};
 use tvmspec::rpc::transport::{RpcStream, Transport};
 use tvmspec::rpc::{Hello, PackedValue, Packet, Protocol, RpcCode, Speaker};
 use tvmspec::rule::Findings;
+use tvmspec::value::Any;
 
 fn hop(server: &Serving, key: &str) -> RemoteHop {
     RemoteHop {
@@ -43,6 +44,35 @@ fn add_one(session: &Session) -> Result<i64, Error> {
     Ok(i64::try_from(
         &session.call("rpc.test.addone", [41_i64.into()])?,
     )?)
+}
+
+#[test]
+fn rpc_93_a_session_whose_last_server_computes_is_one_that_asks() {
+    let last = Serving::server(&[]);
+    let mut first = Serving::server(&["--allow-connect", "*", "--idle", "3"]);
+    let session = connect(&first, Some(27), &[hop(&last, "")]).expect("a session");
+    let number = |number: i64| Any::from(number);
+    // Three repetitions with a pause of 2.5 s behind each.
+    let args = [
+        Any::none(),
+        "rpc.test.addone".into(),
+        number(1),
+        number(0),
+        number(1),
+        number(3),
+        number(0),
+        number(1),
+        number(2500),
+        number(1),
+        number(0),
+        "".into(),
+    ];
+    let evaluator = session.call("runtime.RPCTimeEvaluator", args);
+    let evaluator = Function::try_from(evaluator.expect("made")).expect("a function");
+    let value = number(1);
+    evaluator.call(&[value.view()]).expect("times");
+    let line = first.line();
+    assert!(line.contains("its client did nothing for 3 s"), "{line}");
 }
 
 #[test]
