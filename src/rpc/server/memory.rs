@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 /// The first token: above those of handles.
 const FIRST: u64 = 1 << 40;
 
+/// How many allocations a session has at a time: those of no bytes cost the server memory too.
+const MOST: usize = 1 << 20;
+
 /// Tokens are this far apart at least, so that a number behind the end of an allocation is in none.
 const GUARD: u64 = 1 << 12;
 
@@ -147,6 +150,9 @@ impl Memory {
             let message = format!("{size} bytes, this session may allocate {} more", self.left);
             return Err(RPC_86.rejected(Kind::Limit, message).into());
         };
+        RPC_86.demand(Kind::Limit, self.regions.len() < MOST, || {
+            format!("a session has {MOST} allocations at most: free some")
+        })?;
         let api = api_of(device)?;
         let space = alloc(api)?;
         if device.kind == Device::CPU.kind && !space.is_null() {
@@ -439,4 +445,30 @@ fn tensor_ref(block: &TensorBlock, place: CheckedSpan) -> TensorRef<'_> {
 /// The crate is for machines of 64 bits.
 fn size_of_host(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn allocations_of_nothing_have_a_number_too() {
+        let mut memory = Memory::new(1 << 20);
+        for _ in 0..MOST {
+            memory.enter(Allocation {
+                device: Device::CPU,
+                space: Space::NULL,
+                size: 0,
+                is_client: false,
+                writable: true,
+            });
+        }
+        let more = memory.alloc(Device::CPU, 0, 64, Dtype::UINT8);
+        let error = more.expect_err("too many");
+        let broken = error.violation().expect("a rule");
+        assert_eq!((broken.rule(), broken.kind()), (RPC_86, Kind::Limit));
+        memory.leave_tensor(FIRST);
+        let token = memory.alloc(Device::CPU, 0, 64, Dtype::UINT8);
+        token.expect("one was freed");
+    }
 }

@@ -294,7 +294,9 @@ fn encode_tensor(
     let (device, dtype) = (Device::from(dl.device), Dtype::from(dl.dtype));
     let (shape, byte_offset) = (tensor.shape().to_vec(), dl.byte_offset);
     let data = memory.enter_tensor(&tensor);
-    let token = handles.insert(HandleContent::Tensor(tensor, data))?;
+    let token = handles.insert(HandleContent::Tensor(tensor, data));
+    // Of a tensor that is not handed out nothing is left.
+    let token = token.inspect_err(|_| memory.leave_tensor(data))?;
     let block = TensorBlock {
         data,
         device,
