@@ -52,6 +52,8 @@ mod serve;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_directory;
 #[cfg(all(unix, feature = "rpc"))]
+mod serve_memory;
+#[cfg(all(unix, feature = "rpc"))]
 mod serve_peer;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_running;

@@ -70,7 +70,8 @@ const FIRST_OFFER: Duration = Duration::from_secs(15);
 /// # Errors
 ///
 /// No port can be had, or no process can be started for sessions.
-pub(crate) fn run(args: ServeArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
+    args.permits.settle();
     // A file that is wrong shows now, and not to the first client.
     if let Some(tls) = args.permits.tls.options() {
         tls::check(&tls).map_err(CliError::of)?;

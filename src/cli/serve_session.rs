@@ -1,5 +1,6 @@
 //! `tvmspec serve-session`: one session of `tvmspec serve`, in a process of its own. The socket is its stdin.
 
+use super::serve_memory::{bound_memory, default_memory, go_first};
 use super::serve_peer::{await_departure, keep_alive};
 use super::serve_table::{took, write_states};
 use super::serve_tls::ServeTlsArgs;
@@ -49,9 +50,10 @@ pub(super) struct SessionArgs {
     /// The largest packet
     #[arg(long, value_name = "BYTES", default_value_t = Protocol::LARGEST)]
     largest: u64,
-    /// The most that a session allocates at a time
-    #[arg(long, value_name = "BYTES", default_value_t = 16 << 30)]
-    memory: u64,
+    /// The most that a session allocates at a time; if absent 16 GiB, or half of the memory that is free when the server starts, or of
+    /// what its control group has, where that is less
+    #[arg(long, value_name = "BYTES")]
+    memory: Option<u64>,
     /// The most memory that the process of a session has, what its code allocates by itself included; twice --memory if absent
     #[arg(long, value_name = "BYTES")]
     process_memory: Option<u64>,
@@ -99,16 +101,18 @@ fn seconds_or_none(text: &str) -> Result<f64, String> {
 }
 
 impl SessionArgs {
+    /// The same with what this machine has at present in the place of what is absent: each session is to have as much as the first.
+    pub(super) fn settle(&mut self) {
+        self.memory.get_or_insert_with(default_memory);
+    }
+
     /// The same on a command line.
     pub(super) fn to_arguments(&self) -> Vec<OsString> {
-        let mut all: Vec<String> = [
-            ("--largest", self.largest),
-            ("--memory", self.memory),
-            ("--uploads", self.uploads),
-        ]
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+        let mut all: Vec<String> = [("--largest", self.largest), ("--uploads", self.uploads)]
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        all.extend(self.memory.map(|bytes| format!("--memory={bytes}")));
         all.extend(
             self.process_memory
                 .map(|bytes| format!("--process-memory={bytes}")),
@@ -173,7 +177,10 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         // What leaves the group of the session and loses its parent stays below it as long as it runs, and goes to the server with it.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
-    bound_memory(&args.permits)?;
+    go_first();
+    let memory = args.permits.memory.unwrap_or_else(default_memory);
+    let all = args.permits.process_memory;
+    bound_memory(all.unwrap_or_else(|| memory.saturating_mul(2)))?;
     let gauge = args.states.then(states).transpose()?;
     let began = Instant::now();
     let stream = TcpStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
@@ -197,7 +204,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         compiler: permits.allow_link.then_some(permits.cc),
         connect: permits.allow_connect,
         largest: permits.largest,
-        memory: permits.memory,
+        memory,
         uploads: permits.uploads,
         timeout: permits.timeout.map(Duration::from_secs_f64),
         idle: (permits.idle > 0.0).then(|| Duration::from_secs_f64(permits.idle)),
@@ -284,22 +291,6 @@ fn states() -> std::io::Result<Arc<SessionGauge>> {
     let shown = gauge.clone();
     std::thread::spawn(move || write_states(&shown, std::fs::File::from(out)));
     Ok(gauge)
-}
-
-/// RPC-86: bounds what the process writes to, since the code of a client allocates as it likes. Drivers of devices reserve addresses beyond
-/// any memory, which is not counted.
-fn bound_memory(permits: &SessionArgs) -> Result<(), CliError> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let twice = permits.memory.saturating_mul(2);
-    let bytes = permits.process_memory.unwrap_or(twice);
-    let own = getrlimit(Resource::Data).maximum;
-    let most = own.map_or(bytes, |own| own.min(bytes));
-    let limit = Rlimit {
-        current: Some(most),
-        maximum: Some(most),
-    };
-    setrlimit(Resource::Data, limit)
-        .map_err(|error| CliError::Message(format!("--process-memory {bytes}: {error}")))
 }
 
 /// What a session came to, in a line.

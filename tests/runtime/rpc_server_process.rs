@@ -594,6 +594,23 @@ fn a_peer_that_vanished_is_found_out() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn where_memory_runs_out_sessions_end_first() {
+    let server = Server::start(&[]);
+    let _client = server.greet("client:");
+    // The thread that starts sessions is the first.
+    let children = format!("/proc/{0}/task/{0}/children", server.child.id());
+    let children = std::fs::read_to_string(children).expect("a list");
+    let session = children.split_whitespace().next().expect("a session");
+    let order = |process: &str| {
+        let order = std::fs::read_to_string(format!("/proc/{process}/oom_score_adj"));
+        order.expect("a number").trim().to_owned()
+    };
+    assert_eq!(order(session), "1000");
+    assert_ne!(order(&server.child.id().to_string()), "1000");
+}
+
+#[test]
 fn a_signal_waits_for_the_sessions_and_a_second_one_ends_them() {
     let mut server = Server::start(&[]);
     let mut stream = server.greet("client:");
