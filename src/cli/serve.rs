@@ -8,6 +8,7 @@ use super::serve_table::{forward_lines, keep_table, read_states};
 use super::serve_tracker::{MatchKeys, TrackerLine};
 use super::session_log::PROCESS_ENDED;
 use super::{CliError, Exit};
+use std::cell::Cell;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
@@ -100,11 +101,12 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
         let line = TrackerLine {
             tracker: tracker.clone(),
             key: args.key.clone(),
-            port: address.port(),
+            at: address,
             host: args.custom_addr.clone(),
             sessions: args.sessions as usize,
             keys: keys.clone(),
             running: running.clone(),
+            is_warned: Cell::new(false),
             heard,
         };
         std::thread::spawn(move || line.keep());

@@ -2,8 +2,10 @@
 //! was handed out, and offers itself anew (RPC-54 to RPC-57).
 
 use super::serve_running::RunningSessions;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -49,13 +51,15 @@ pub(super) struct TrackerLine {
     /// What clients ask the tracker for.
     pub(super) key: String,
     /// Where the server listens.
-    pub(super) port: u16,
+    pub(super) at: SocketAddr,
     /// The host that clients are sent to, where it is not the one that the tracker sees.
     pub(super) host: Option<String>,
     /// How many sessions there are at a time.
     pub(super) sessions: usize,
     pub(super) keys: Arc<MatchKeys>,
     pub(super) running: Arc<RunningSessions>,
+    /// Whether the log has that clients do not reach the server: once, and not for each connection to the tracker.
+    pub(super) is_warned: Cell<bool>,
     /// Hears when the tracker has the first offer, or the log why it has not.
     pub(super) heard: SyncSender<()>,
 }
@@ -86,10 +90,22 @@ impl TrackerLine {
         let _ = self.heard.try_send(());
     }
 
+    /// A server that clients are sent to and do not reach looks as good as one that has none. `seen` is its address, as the tracker has it.
+    fn warn(&self, seen: IpAddr) {
+        let is_hidden = self.at.ip().is_loopback() && !seen.is_loopback();
+        if is_hidden && self.host.is_none() && !self.is_warned.replace(true) {
+            self.running.log.note(format_args!(
+                "warning: the tracker sends clients to {seen}, and this server listens at {} alone: --host {seen}",
+                self.at.ip()
+            ));
+        }
+    }
+
     /// One connection.
     fn serve(&self) -> Result<(), Error> {
         let mut connection = TrackerClient::connect(&*self.tracker)?;
-        let address = Some((self.host.clone(), self.port));
+        self.warn(connection.local_addr()?.ip());
+        let address = Some((self.host.clone(), self.at.port()));
         let key = format!("server:{}", self.key);
         connection.order(&TrackerRequest::UpdateInfo(TrackerPeer { key, address }))?;
         let mut offered: Option<String> = None;
@@ -104,7 +120,7 @@ impl TrackerLine {
                 self.keys.push(match_key.clone());
                 connection.order(&TrackerRequest::Put(TrackerOffer {
                     key: self.key.clone(),
-                    port: self.port,
+                    port: self.at.port(),
                     match_key: match_key.clone(),
                     host: self.host.clone(),
                 }))?;

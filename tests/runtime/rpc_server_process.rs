@@ -611,6 +611,39 @@ fn where_memory_runs_out_sessions_end_first() {
 }
 
 #[test]
+fn clients_that_are_sent_elsewhere_are_a_warning() {
+    use tvmspec::rpc::tracker::{TrackerLimits, TrackerServer};
+    // Without a packet: the address by which this machine would get there.
+    let far = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.77:9")?;
+        socket.local_addr()
+    });
+    let Some(own) = far.ok().map(|far| far.ip()).filter(|ip| !ip.is_loopback()) else {
+        return skipped("this machine has no address but its own");
+    };
+    let tracker = TrackerServer::bind(SocketAddr::new(own, 0), TrackerLimits::default());
+    let tracker = tracker.expect("a tracker");
+    let handle = tracker.handle().expect("a handle");
+    let place = handle.address().to_string();
+    std::thread::spawn(move || tracker.run(|_| {}));
+    let warning = format!(
+        "the tracker sends clients to {own}, and this server listens at 127.0.0.1 alone: --host {own}"
+    );
+    let with = |more: &[&str]| {
+        let arguments = [&["--tracker", &place, "--key", "k"], more].concat();
+        let mut server = Server::start(&arguments);
+        // The line of a session that was begun behind the warning.
+        drop(server.connect());
+        server.line()
+    };
+    assert!(with(&[]).contains(&warning), "{}", with(&[]));
+    for right in [["--host", "0.0.0.0"], ["--custom-addr", "127.0.0.1"]] {
+        let line = with(&right);
+        assert!(line.starts_with("session 1 from"), "{line}");
+    }
+}
+
+#[test]
 fn a_signal_waits_for_the_sessions_and_a_second_one_ends_them() {
     let mut server = Server::start(&[]);
     let mut stream = server.greet("client:");

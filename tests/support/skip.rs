@@ -6,7 +6,8 @@
 use std::fmt::Display;
 
 /// What no package brings: parts of reasons, and why they are excused.
-const EXCUSED: [(&str, &str); 8] = [
+const EXCUSED: [(&str, &str); 9] = [
+    ("no address but its own", "a gate need not have a network"),
     ("no CUDA here", "a GPU cannot be installed"),
     ("HIP is here, but no device", "a GPU cannot be installed"),
     ("names no libtvm_runtime of", "no package has one any more"),

@@ -94,6 +94,15 @@ impl TrackerClient {
         Ok(client)
     }
 
+    /// The address of this end of the connection: to that of a server that states no other, a tracker sends clients (RPC-56).
+    ///
+    /// # Errors
+    ///
+    /// A ConnectionError where the connection is gone.
+    pub fn local_addr(&self) -> Result<SocketAddr> {
+        self.stream.local_addr().map_err(gone)
+    }
+
     /// A request and its reply, which the tracker has at once.
     ///
     /// # Errors
