@@ -6,7 +6,7 @@ use super::serve_running::{RunningSessions, drain_at_signal};
 use super::serve_session::SessionArgs;
 use super::serve_table::{forward_lines, keep_table, read_states};
 use super::serve_tracker::{MatchKeys, TrackerLine};
-use super::session_log::PROCESS_ENDED;
+use super::session_log::{BEGINS, PROCESS_ENDED};
 use super::{CliError, Exit};
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -25,8 +25,8 @@ use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
 /// Any client that reaches the port may use what the options allow. Without --allow-load that is files of its own, memory and the
 /// functions of servers; with it, everything that this user may do.
 ///
-/// The first line of stdout is `serving on HOST:PORT`, once a tracker has the server. Each session has a line on stderr when it ends; a
-/// terminal shows below them a table of those that run. Ctrl-C waits for these; a second one ends them.
+/// The first line of stdout is `serving on HOST:PORT`, once a tracker has the server. Each session has a line on stderr when it begins, and
+/// one when it ends; a terminal shows a table of those that run in the place of the former. Ctrl-C waits for these; a second one ends them.
 #[derive(clap::Args)]
 pub(crate) struct ServeArgs {
     /// The address to listen on; every address of the machine is 0.0.0.0
@@ -311,6 +311,12 @@ impl SessionProcess {
                 self.await_end(child, directory, printed.as_ref(), &own);
             }
         })?;
+        // Where there is no table. In front of whatever the process writes.
+        if !running.log.is_live() {
+            running
+                .log
+                .note(format_args!("session {number} from {peer}{BEGINS}"));
+        }
         let child = running.spawn(&mut command)?;
         // The command holds the socket: while it does, the client does not see the session end.
         drop(command);

@@ -537,6 +537,9 @@ fn our_code(server: &ServerProcess) -> Option<i32> {
     let begin = format!("session {} from ", server.accepted);
     server.line(OUR_PATIENCE, |line| {
         let end = line.strip_prefix(&begin)?;
+        if end.ends_with(session_log::BEGINS) {
+            return None;
+        }
         Some(if end.contains(session_log::PROCESS_ENDED) {
             -1
         } else {
