@@ -139,6 +139,7 @@ impl Between {
                         connections: limit("connections").unwrap_or(plain.connections),
                         waiting: limit("waiting").unwrap_or(plain.waiting),
                         keys: limit("keys").unwrap_or(plain.keys),
+                        own_keys: limit("own_keys").unwrap_or(plain.own_keys),
                     },
                     events,
                 )

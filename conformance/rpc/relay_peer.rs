@@ -141,10 +141,12 @@ impl RelayPeer {
                 return Ok(Some(summary));
             };
             let counts = queues.get(key).unwrap_or(&Value::Null);
+            // RPC-64: a key without any need not be there.
             let is_so = |name: &str| {
+                let count = counts.get(name).and_then(Value::as_u64).unwrap_or(0);
                 wanted
                     .get(name)
-                    .is_none_or(|count| counts.get(name) == Some(count))
+                    .is_none_or(|wanted| wanted.as_u64() == Some(count))
             };
             if is_so("free") && is_so("pending") {
                 return Ok(Some(Value::Null));

@@ -126,6 +126,7 @@ fn limits_close_out_who_goes_beyond_them() {
         connections: 2,
         waiting: 2,
         keys: 2,
+        own_keys: 2,
     };
     let mut tracker = TrackerSchedule::new(limits, String::new());
     assert!(tracker.open(0, "a") && tracker.open(1, "a") && !tracker.open(2, "a"));
@@ -135,6 +136,138 @@ fn limits_close_out_who_goes_beyond_them() {
     assert_eq!(tracker.answer(0, request("dev", 1)), TrackerOutcome::Excess);
     replies(tracker.answer(1, offer("other", 1)));
     assert_eq!(tracker.answer(1, offer("third", 1)), TrackerOutcome::Excess);
+}
+
+/// RPC-66: one peer takes all keys, and leaves nothing behind.
+#[test]
+fn a_peer_that_is_gone_leaves_no_key() {
+    let limits = TrackerLimits {
+        keys: 300,
+        own_keys: 300,
+        ..TrackerLimits::default()
+    };
+    let mut tracker = TrackerSchedule::new(limits, String::new());
+    for round in 0..3 {
+        assert!(tracker.open(round, "a"));
+        for key in 0..300 {
+            let key = format!("round {round}, key {key}");
+            let asked = match key.len() % 2 {
+                0 => offer(&key, 1),
+                _ => request(&key, 1),
+            };
+            replies(tracker.answer(round, asked));
+        }
+        assert!(tracker.open(99, "b"));
+        assert_eq!(
+            tracker.answer(99, offer("dev", 1)),
+            TrackerOutcome::Excess,
+            "the limit is reached"
+        );
+        tracker.close(99);
+        tracker.close(round);
+        assert_eq!(tracker.summary(), TrackerSummary::default());
+    }
+    assert!(tracker.open(9, "a"));
+    replies(tracker.answer(9, offer("dev", 1)));
+    replies(tracker.answer(9, request("dev", 1)));
+    assert_eq!(tracker.summary().queues, [], "behind a match");
+}
+
+/// RPC-66: what one connection may have of the keys, and how long the texts that it leaves with the tracker may be.
+#[test]
+fn a_connection_has_few_keys_and_short_ones() {
+    let own = TrackerLimits::default().own_keys;
+    let mut tracker = schedule(6);
+    for key in 0..own {
+        replies(tracker.answer(0, request(&key.to_string(), 1)));
+    }
+    // One that it has is not one more.
+    replies(tracker.answer(0, request("0", 1)));
+    assert_eq!(tracker.answer(0, offer("k", 1)), TrackerOutcome::Excess);
+    let long = |count: usize| "k".repeat(count);
+    replies(tracker.answer(1, request(&long(4096), 1)));
+    assert_eq!(
+        tracker.answer(1, request(&long(4097), 1)),
+        TrackerOutcome::Excess
+    );
+    let put = |match_key: String, host: Option<String>| {
+        TrackerRequest::Put(TrackerOffer {
+            key: "dev".to_owned(),
+            port: 1,
+            match_key,
+            host,
+        })
+    };
+    assert_eq!(
+        tracker.answer(2, put(long(4097), None)),
+        TrackerOutcome::Excess
+    );
+    assert_eq!(
+        tracker.answer(3, put(long(1), Some(long(4097)))),
+        TrackerOutcome::Excess
+    );
+    let peer = |key: String, host: Option<String>| {
+        let address = Some((host, 1));
+        TrackerRequest::UpdateInfo(TrackerPeer { key, address })
+    };
+    for asked in [peer(long(4097), None), peer(long(1), Some(long(4097)))] {
+        assert_eq!(tracker.answer(4, asked), TrackerOutcome::Excess);
+    }
+}
+
+/// RPC-64: a key whose servers are all taken is there as long as one of them is connected.
+#[test]
+fn a_key_stays_as_long_as_its_server() {
+    let mut tracker = schedule(3);
+    let key = "server:dev".to_owned();
+    let peer = |key: &str| TrackerPeer {
+        key: key.to_owned(),
+        address: Some((None, 9)),
+    };
+    let counts = |tracker: &TrackerSchedule| {
+        let queues = tracker.summary().queues.into_iter();
+        let counts = queues.map(|count| (count.key, count.free, count.pending));
+        counts.collect::<Vec<_>>()
+    };
+    for server in [0, 1] {
+        replies(tracker.answer(server, TrackerRequest::UpdateInfo(peer(&key))));
+    }
+    // Stated twice, it is one server still.
+    replies(tracker.answer(0, TrackerRequest::UpdateInfo(peer(&key))));
+    replies(tracker.answer(0, offer("dev", 9)));
+    replies(tracker.answer(2, request("dev", 1)));
+    let taken = [("dev".to_owned(), 0, 0)];
+    assert_eq!(counts(&tracker), taken);
+    tracker.close(0);
+    assert_eq!(counts(&tracker), taken);
+    replies(tracker.answer(1, TrackerRequest::UpdateInfo(peer("server:other"))));
+    assert_eq!(counts(&tracker), []);
+}
+
+/// RPC-52, RPC-64: a summary is a message whatever there is.
+#[test]
+fn a_summary_fits_into_a_message() {
+    let mut tracker = schedule(3_000);
+    for connection in 0..3_000 {
+        let key = format!("\u{1f600}\\\"{connection}{}", "\u{e9}".repeat(300));
+        replies(tracker.answer(connection, request(&key, 1)));
+        let peer = TrackerPeer {
+            key: format!("server:{key}"),
+            address: Some((Some("\u{1}".repeat(50)), u16::MAX)),
+        };
+        replies(tracker.answer(connection, TrackerRequest::UpdateInfo(peer)));
+    }
+    assert_eq!(tracker.summary().queues.len(), 3_000);
+    let asked = replies(tracker.answer(0, TrackerRequest::Summary));
+    let [(0, reply)] = &asked[..] else {
+        panic!("{} replies", asked.len());
+    };
+    let mut out = Writer::new();
+    reply.write(&mut out).unwrap();
+    assert!(
+        out.into_bytes().len() > 1_000_000,
+        "it is as long as it may be"
+    );
 }
 
 /// Nothing in a step grows with what waits: with looks at all of it this would take minutes.
@@ -154,10 +287,8 @@ fn ten_thousand_requests_and_a_thousand_servers_take_no_time() {
     for connection in 0..11_000 {
         tracker.close(connection);
     }
-    assert_eq!(
-        (tracker.connections(), tracker.summary().queues[0].pending),
-        (0, 0)
-    );
+    assert_eq!(tracker.connections(), 0);
+    assert_eq!(tracker.summary(), TrackerSummary::default());
     assert!(
         begin.elapsed() < Duration::from_secs(10),
         "{:?}",

@@ -1,6 +1,6 @@
 //! Who gets which server: queues of offers and of requests, one pair for each key. No step looks at more of them than it changes.
 
-use super::super::TrackerSummary;
+use super::super::{Hello, TrackerSummary};
 use super::super::{TrackerCount, TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,8 +12,10 @@ pub struct TrackerLimits {
     pub connections: usize,
     /// Offers and requests of one connection that wait; one more closes it.
     pub waiting: usize,
-    /// Keys in the summary; a request with one more closes its connection.
+    /// Keys that all connections together use; a request with one more closes its connection.
     pub keys: usize,
+    /// Keys of the offers and requests of one connection that wait; one more closes it.
+    pub own_keys: usize,
 }
 
 impl Default for TrackerLimits {
@@ -22,6 +24,8 @@ impl Default for TrackerLimits {
             connections: 20_000,
             waiting: 20_000,
             keys: 10_000,
+            // A proxy offers the servers behind it over one connection.
+            own_keys: 1_000,
         }
     }
 }
@@ -41,15 +45,18 @@ pub enum TrackerOutcome {
 pub struct TrackerSchedule {
     limits: TrackerLimits,
     stop_key: String,
-    /// In the order in which their keys came up, as the summary lists them.
-    queues: Vec<Queue>,
-    by_key: HashMap<String, usize>,
+    /// By number, in the order in which their keys came up, as the summary lists them. One without use is dropped: a peer that is gone
+    /// leaves nothing.
+    queues: BTreeMap<u64, Queue>,
+    by_key: HashMap<String, u64>,
+    /// How many connections have stated to be the server of a key. A queue of it stays, as all of them may be taken.
+    servers: HashMap<String, usize>,
     peers: BTreeMap<u64, Peer>,
-    /// Counts offers and requests: what came first has the smaller number.
+    /// Counts offers, requests and queues: what came first has the smaller number.
     arrivals: u64,
 }
 
-/// Those of one key. One of the two is empty, but while a request is answered.
+/// Those of one key. One of the two is empty, except while a request is answered.
 struct Queue {
     key: String,
     /// RPC-62: by arrival.
@@ -64,9 +71,31 @@ type QueuePosition = (Reverse<i64>, u64);
 struct Peer {
     host: String,
     info: Option<TrackerPeer>,
-    /// Queue and arrival of its offers, and of its requests their place.
-    offers: BTreeSet<(u64, usize)>,
-    requests: BTreeSet<(usize, QueuePosition)>,
+    /// Arrival and queue of its offers, and of its requests queue and place.
+    offers: BTreeSet<(u64, u64)>,
+    requests: BTreeSet<(u64, QueuePosition)>,
+    /// By queue: how many of its offers and requests are there.
+    queues: BTreeMap<u64, usize>,
+}
+
+impl Peer {
+    fn wait(&mut self, queue: u64) {
+        *self.queues.entry(queue).or_default() += 1;
+    }
+
+    fn wait_no_more(&mut self, queue: u64) {
+        if let Some(count) = self.queues.get_mut(&queue) {
+            *count -= 1;
+            if *count == 0 {
+                self.queues.remove(&queue);
+            }
+        }
+    }
+
+    /// The key of which this is a server (RPC-55).
+    fn server_of(&self) -> Option<&str> {
+        self.info.as_ref()?.key.strip_prefix("server:")
+    }
 }
 
 impl TrackerSchedule {
@@ -75,8 +104,9 @@ impl TrackerSchedule {
         TrackerSchedule {
             limits,
             stop_key,
-            queues: Vec::new(),
+            queues: BTreeMap::new(),
             by_key: HashMap::new(),
+            servers: HashMap::new(),
             peers: BTreeMap::new(),
             arrivals: 0,
         }
@@ -92,6 +122,7 @@ impl TrackerSchedule {
             info: None,
             offers: BTreeSet::new(),
             requests: BTreeSet::new(),
+            queues: BTreeMap::new(),
         };
         self.peers.insert(connection, peer);
         true
@@ -102,11 +133,21 @@ impl TrackerSchedule {
         let Some(peer) = self.peers.remove(&connection) else {
             return;
         };
-        for (arrival, queue) in peer.offers {
-            self.queues[queue].free.remove(&arrival);
+        for (arrival, queue) in &peer.offers {
+            if let Some(queue) = self.queues.get_mut(queue) {
+                queue.free.remove(arrival);
+            }
         }
-        for (queue, place) in peer.requests {
-            self.queues[queue].pending.remove(&place);
+        for (queue, place) in &peer.requests {
+            if let Some(queue) = self.queues.get_mut(queue) {
+                queue.pending.remove(place);
+            }
+        }
+        for queue in peer.queues.keys() {
+            self.drop_unused(*queue);
+        }
+        if let Some(key) = peer.server_of() {
+            self.serves_no_more(key);
         }
     }
 
@@ -123,14 +164,12 @@ impl TrackerSchedule {
             TrackerRequest::Request { key, priority, .. } => {
                 self.request(connection, key, priority)
             }
-            TrackerRequest::UpdateInfo(info) => {
-                if let Some(peer) = self.peers.get_mut(&connection) {
-                    peer.info = Some(info);
-                }
-                done()
-            }
+            TrackerRequest::UpdateInfo(info) => match self.update(connection, info) {
+                Some(()) => done(),
+                None => TrackerOutcome::Excess,
+            },
             TrackerRequest::Summary => {
-                let summary = TrackerReply::Summary(self.summary());
+                let summary = TrackerReply::Summary(within_a_message(self.summary()));
                 TrackerOutcome::Replies(vec![(connection, summary)])
             }
             TrackerRequest::PendingMatchKeys => {
@@ -142,7 +181,7 @@ impl TrackerSchedule {
 
     /// How many servers and requests there are (RPC-64).
     pub fn summary(&self) -> TrackerSummary {
-        let queues = self.queues.iter().map(|queue| TrackerCount {
+        let queues = self.queues.values().map(|queue| TrackerCount {
             key: queue.key.clone(),
             free: queue.free.len() as u64,
             pending: queue.pending.len() as u64,
@@ -168,59 +207,117 @@ impl TrackerSchedule {
         self.peers.len()
     }
 
-    /// The queue of a key; none where there are too many keys.
-    fn queue(&mut self, key: &str) -> Option<usize> {
+    /// Takes over who a peer is; none where that is longer than any peer needs.
+    fn update(&mut self, connection: u64, info: TrackerPeer) -> Option<()> {
+        let host = info.address.as_ref().and_then(|(host, _)| host.as_deref());
+        if !is_short(&info.key) || !host.is_none_or(is_short) {
+            return None;
+        }
+        let peer = self.peers.get_mut(&connection)?;
+        let before = peer.server_of().map(str::to_owned);
+        peer.info = Some(info);
+        if let Some(key) = peer.server_of() {
+            *self.servers.entry(key.to_owned()).or_default() += 1;
+        }
+        if let Some(key) = before {
+            self.serves_no_more(&key);
+        }
+        Some(())
+    }
+
+    /// A server of the key is gone, or has become one of another key.
+    fn serves_no_more(&mut self, key: &str) {
+        if let Some(count) = self.servers.get_mut(key) {
+            *count -= 1;
+            if *count == 0 {
+                self.servers.remove(key);
+            }
+        }
         if let Some(queue) = self.by_key.get(key) {
-            return Some(*queue);
+            self.drop_unused(*queue);
+        }
+    }
+
+    /// Drops a queue that holds nothing and whose key is no server's.
+    fn drop_unused(&mut self, number: u64) {
+        let Some(queue) = self.queues.get(&number) else {
+            return;
+        };
+        let is_used = !queue.free.is_empty() || !queue.pending.is_empty();
+        if !is_used && !self.servers.contains_key(&queue.key) {
+            self.by_key.remove(&queue.key);
+            self.queues.remove(&number);
+        }
+    }
+
+    /// The number of the queue in which one more offer or request of the connection may wait; none where it is one too many.
+    fn queue(&mut self, connection: u64, key: &str, waits: fn(&Peer) -> usize) -> Option<u64> {
+        let found = self.by_key.get(key).copied();
+        let peer = self.peers.get(&connection)?;
+        let is_own = found.is_some_and(|queue| peer.queues.contains_key(&queue));
+        if !is_short(key)
+            || waits(peer) >= self.limits.waiting
+            || (!is_own && peer.queues.len() >= self.limits.own_keys)
+        {
+            return None;
+        }
+        if found.is_some() {
+            return found;
         }
         if self.queues.len() >= self.limits.keys {
             return None;
         }
-        let queue = self.queues.len();
-        self.by_key.insert(key.to_owned(), queue);
-        self.queues.push(Queue {
+        let number = self.arrival();
+        self.by_key.insert(key.to_owned(), number);
+        let queue = Queue {
             key: key.to_owned(),
             free: BTreeMap::new(),
             pending: BTreeMap::new(),
-        });
-        Some(queue)
+        };
+        self.queues.insert(number, queue);
+        Some(number)
     }
 
     fn put(&mut self, connection: u64, offer: TrackerOffer) -> TrackerOutcome {
         let arrival = self.arrival();
-        let queue = self.queue(&offer.key);
-        let most = self.limits.waiting;
-        let (Some(queue), Some(peer)) = (queue, self.peers.get_mut(&connection)) else {
-            return TrackerOutcome::Excess;
-        };
-        if peer.offers.len() >= most {
+        if !is_short(&offer.match_key) || !offer.host.as_deref().is_none_or(is_short) {
             return TrackerOutcome::Excess;
         }
-        peer.offers.insert((arrival, queue));
-        self.queues[queue].free.insert(arrival, (connection, offer));
+        let queue = self.queue(connection, &offer.key, |peer| peer.offers.len());
+        let Some(number) = queue else {
+            return TrackerOutcome::Excess;
+        };
+        if let Some(peer) = self.peers.get_mut(&connection) {
+            peer.offers.insert((arrival, number));
+            peer.wait(number);
+        }
+        if let Some(queue) = self.queues.get_mut(&number) {
+            queue.free.insert(arrival, (connection, offer));
+        }
         let mut replies = vec![(connection, TrackerReply::Success)];
-        replies.extend(self.matched(queue));
+        replies.extend(self.matched(number));
         TrackerOutcome::Replies(replies)
     }
 
     fn request(&mut self, connection: u64, key: String, priority: i64) -> TrackerOutcome {
         let place = (Reverse(priority), self.arrival());
-        let queue = self.queue(&key);
-        let most = self.limits.waiting;
-        let (Some(queue), Some(peer)) = (queue, self.peers.get_mut(&connection)) else {
+        let queue = self.queue(connection, &key, |peer| peer.requests.len());
+        let Some(number) = queue else {
             return TrackerOutcome::Excess;
         };
-        if peer.requests.len() >= most {
-            return TrackerOutcome::Excess;
+        if let Some(peer) = self.peers.get_mut(&connection) {
+            peer.requests.insert((number, place));
+            peer.wait(number);
         }
-        peer.requests.insert((queue, place));
-        self.queues[queue].pending.insert(place, connection);
-        TrackerOutcome::Replies(self.matched(queue).into_iter().collect())
+        if let Some(queue) = self.queues.get_mut(&number) {
+            queue.pending.insert(place, connection);
+        }
+        TrackerOutcome::Replies(self.matched(number).into_iter().collect())
     }
 
     /// The reply to the first request of a queue, where it has an offer too (RPC-60).
-    fn matched(&mut self, queue: usize) -> Option<(u64, TrackerReply)> {
-        let Queue { free, pending, .. } = &mut self.queues[queue];
+    fn matched(&mut self, number: u64) -> Option<(u64, TrackerReply)> {
+        let Queue { free, pending, .. } = self.queues.get_mut(&number)?;
         if free.is_empty() {
             return None;
         }
@@ -228,12 +325,15 @@ impl TrackerSchedule {
         let (arrival, (server, offer)) = free.pop_first()?;
         let host = self.peers.get_mut(&server).map(|peer| {
             // RPC-65 is of what is not handed out.
-            peer.offers.remove(&(arrival, queue));
+            peer.offers.remove(&(arrival, number));
+            peer.wait_no_more(number);
             peer.host.clone()
         });
         if let Some(peer) = self.peers.get_mut(&client) {
-            peer.requests.remove(&(queue, place));
+            peer.requests.remove(&(number, place));
+            peer.wait_no_more(number);
         }
+        self.drop_unused(number);
         let reply = TrackerReply::Server {
             host: offer.host.or(host).unwrap_or_default(),
             port: offer.port,
@@ -246,7 +346,7 @@ impl TrackerSchedule {
         let offers = self.peers.get(&connection).map(|peer| &peer.offers);
         let offers = offers.into_iter().flatten();
         let keys = offers.filter_map(|(arrival, queue)| {
-            let (_, offer) = self.queues[*queue].free.get(arrival)?;
+            let (_, offer) = self.queues.get(queue)?.free.get(arrival)?;
             Some(offer.match_key.clone())
         });
         keys.collect()
@@ -256,4 +356,49 @@ impl TrackerSchedule {
         self.arrivals += 1;
         self.arrivals
     }
+}
+
+/// Whether a text that is kept has at most as many bytes as a key of a session (RPC-03): a server is connected to with its match key.
+fn is_short(text: &str) -> bool {
+    text.len() <= Hello::LONGEST as usize
+}
+
+/// RPC-52: a summary that is longer than a message leaves out the last keys and the last servers. With an answer that is not written the
+/// connection of the peer that asks would end.
+fn within_a_message(mut summary: TrackerSummary) -> TrackerSummary {
+    let mut room = LONGEST_SUMMARY;
+    // The counts, the names of the members and what is between them are shorter than these numbers.
+    let queues = summary.queues.iter();
+    let queues = fitting(queues.map(|count| 80 + escaped(&count.key)), &mut room);
+    summary.queues.truncate(queues);
+    room += LONGEST_SUMMARY;
+    let servers = summary.servers.iter().map(|peer| {
+        let host = peer.address.as_ref().and_then(|(host, _)| host.as_deref());
+        50 + escaped(&peer.key) + host.map_or(0, escaped)
+    });
+    let servers = fitting(servers, &mut room);
+    summary.servers.truncate(servers);
+    summary
+}
+
+/// How many bytes the keys of a summary have at most, and with these the servers twice as many.
+const LONGEST_SUMMARY: usize = (1 << 19) - 100;
+
+/// How many of these lengths, from the first on, are no more than `room` together. Takes them off it.
+fn fitting(lengths: impl Iterator<Item = usize>, room: &mut usize) -> usize {
+    let fits = lengths.map_while(|length| {
+        *room = room.checked_sub(length)?;
+        Some(())
+    });
+    fits.count()
+}
+
+/// How many bytes a text has in JSON at most: what is no plain letter is escaped with six (RPC-53).
+fn escaped(text: &str) -> usize {
+    let bytes = text.chars().map(|letter| match letter {
+        '"' | '\\' | '\0'..='\x1f' => 6,
+        letter if letter.is_ascii() => 1,
+        letter => 6 * letter.len_utf16(),
+    });
+    bytes.sum()
 }
