@@ -14,6 +14,11 @@ use tvmspec::rpc::{
 };
 use tvmspec::wire::{Cursor, Writer};
 
+#[cfg(all(feature = "cli", target_os = "linux"))]
+#[allow(dead_code, reason = "other tests read more of it")]
+#[path = "../support/serving.rs"]
+mod serving;
+
 /// A proxy on a thread, which ends with the test.
 struct Running {
     handle: ProxyHandle,
@@ -334,3 +339,63 @@ fn what_is_no_web_socket_is_answered_and_closed() {
         assert!(rest.len() <= 4, "{rest:?}");
     }
 }
+
+/// A proxy for whose threads there is no room closes the connections out that have none, and goes on.
+#[test]
+#[cfg(all(feature = "cli", target_os = "linux"))]
+fn a_proxy_without_a_thread_for_a_peer_goes_on() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    use std::io::BufRead as _;
+
+    let mut proxy = serving::Serving::start(&["proxy", "--port", "0", "--web-port", "0"]);
+    let web: SocketAddr = proxy.rest.rsplit(' ').next().unwrap().parse().unwrap();
+    // Each thread takes a stack of 2 MiB of the addresses of the process.
+    let process = Pid::from_child(&proxy.child);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", proxy.child.id())).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let kilobytes: u64 = size.unwrap().trim_end_matches("kB").trim().parse().unwrap();
+    let most = Some((kilobytes << 10) + (40 << 20));
+    let limit = Rlimit {
+        current: most,
+        maximum: most,
+    };
+    prlimit(Some(process), Resource::As, limit).unwrap();
+    let peer = |key: &str| {
+        let mut stream = TcpStream::connect(proxy.address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        // One that is closed out already takes nothing.
+        let _ = stream.write_all(&hello(key));
+        stream
+    };
+    let mut peers: Vec<TcpStream> = (0..60).map(|key| peer(&format!("server:{key}"))).collect();
+    // A peer by a WebSocket needs more than one.
+    for _ in 0..5 {
+        let mut stream = TcpStream::connect(web).unwrap();
+        let _ = stream.write_all(b"GET /ws HTTP/1.1\r\n");
+        peers.push(stream);
+    }
+    let mut log = String::new();
+    while !log.contains("there is no thread for it") {
+        log.clear();
+        assert_ne!(proxy.log.read_line(&mut log).unwrap(), 0, "it has ended");
+    }
+    drop(peers);
+    // The places of those that are gone are free again, once it has noticed.
+    let is_served = || {
+        let (mut server, mut client) = (peer("server:dev"), peer("client:dev"));
+        let mut answer = vec![0; hello("server:dev").len()];
+        let done = client.read_exact(&mut answer).is_ok() && answer == hello("server:dev");
+        done && server.read_exact(&mut answer).is_ok()
+    };
+    assert!((0..100).any(|_| {
+        thread::sleep(Duration::from_millis(50));
+        is_served()
+    }));
+    assert_eq!(proxy.child.try_wait().unwrap(), None);
+}
+        // Where only one of the two was let in, the next try is to begin.
+        let soon = Some(Duration::from_secs(2));
+        client.set_read_timeout(soon).unwrap();
+        server.set_read_timeout(soon).unwrap();

@@ -28,19 +28,28 @@ impl SessionCapture {
 }
 
 /// Passes on what both write until both are at their end. Returns how many bytes the client and the server wrote.
+///
+/// # Errors
+///
+/// There is no thread for one of both directions. Then both are ended.
 pub(super) fn relay(
     client: &TcpStream,
     server: &TcpStream,
     record: Option<SessionCapture>,
-) -> (u64, u64) {
+) -> io::Result<(u64, u64)> {
     let (mut from_client, mut from_server) = match record {
         Some(record) => (Some(record.client), Some(record.server)),
         None => (None, None),
     };
     thread::scope(|scope| {
-        let answers = scope.spawn(move || copy(server, client, &mut from_server));
+        let answers = move || copy(server, client, &mut from_server);
+        let answers = thread::Builder::new().spawn_scoped(scope, answers);
+        let answers = answers.inspect_err(|_| {
+            shut(client);
+            shut(server);
+        })?;
         let requests = copy(client, server, &mut from_client);
-        (requests, answers.join().unwrap_or_default())
+        Ok((requests, answers.join().unwrap_or_default()))
     })
 }
 

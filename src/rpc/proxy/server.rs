@@ -150,22 +150,27 @@ impl ProxyServer {
     ///
     /// # Errors
     ///
-    /// None after it listens: what one connection breaks ends that connection.
+    /// None once it has begun: what one connection breaks ends that connection. In the beginning, that there is no thread.
     pub fn run(self, watch: impl Fn(&ProxyEvent) + Send + Sync + 'static) -> io::Result<()> {
         let watch: Arc<ProxyWatch> = Arc::new(watch);
         let mut others = Vec::new();
+        let mut begin = |work: Box<dyn FnOnce() + Send>| {
+            let begun = thread::Builder::new().spawn(work);
+            others.push(begun.inspect_err(|_| self.shared.stop())?);
+            Ok::<_, io::Error>(())
+        };
         if let Some(tracker) = self.shared.options.tracker.clone() {
             let (shared, watch) = (self.shared.clone(), watch.clone());
             let port = self.listener.local_addr()?.port();
-            others.push(thread::spawn(move || {
+            begin(Box::new(move || {
                 report::keep(&shared, &tracker, port, &*watch);
-            }));
+            }))?;
         }
         if let Some(web) = self.web {
             let (shared, watch) = (self.shared.clone(), watch.clone());
-            others.push(thread::spawn(move || {
+            begin(Box::new(move || {
                 accept(&web, &shared, &watch, ProxyShared::serve_web);
-            }));
+            }))?;
         }
         accept(&self.listener, &self.shared, &watch, ProxyShared::serve);
         drop(self.listener);
@@ -193,24 +198,49 @@ fn accept(
             thread::sleep(Duration::from_millis(10));
             continue;
         };
-        let (shared, watch) = (shared.clone(), watch.clone());
         if shared.connections.load(Ordering::SeqCst) >= shared.options.connections {
             let reason = "there are too many connections".to_owned();
             watch(&ProxyEvent::Closed(address, reason));
             continue;
         }
-        shared.connections.fetch_add(1, Ordering::SeqCst);
-        threads.push(thread::spawn(move || {
-            if let Err(why) = serve(&shared, stream, address, &*watch) {
-                watch(&ProxyEvent::Closed(address, why));
+        let counted = CountedConnection::new(&shared);
+        let own_watch = watch.clone();
+        let begun = thread::Builder::new().spawn(move || {
+            if let Err(why) = serve(&counted.0, stream, address, &*own_watch) {
+                own_watch(&ProxyEvent::Closed(address, why));
             }
-            shared.connections.fetch_sub(1, Ordering::SeqCst);
-        }));
+        });
+        match begun {
+            Ok(thread) => threads.push(thread),
+            // The peer sees the end of its connection; those that are there go on.
+            Err(why) => watch(&ProxyEvent::Closed(address, no_thread(&why))),
+        }
         threads.retain(|thread| !thread.is_finished());
     }
     for thread in threads {
         let _ = thread.join();
     }
+}
+
+/// One of the connections of a proxy, until it is dropped.
+struct CountedConnection(Arc<ProxyShared>);
+
+impl CountedConnection {
+    fn new(shared: &Arc<ProxyShared>) -> CountedConnection {
+        shared.connections.fetch_add(1, Ordering::SeqCst);
+        CountedConnection(shared.clone())
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Why a connection is closed that the system has no thread for.
+pub(super) fn no_thread(why: &io::Error) -> String {
+    format!("there is no thread for it: {why}")
 }
 
 impl ProxyHandle {
@@ -226,8 +256,7 @@ impl ProxyHandle {
 
     /// Ends the proxy; [`ProxyServer::run`] returns once its sessions are over.
     pub fn stop(&self) {
-        self.shared.stopping.store(true, Ordering::SeqCst);
-        self.shared.changed.notify_all();
+        self.shared.stop();
         for mut address in [Some(self.address), self.web].into_iter().flatten() {
             // A connection wakes the listener up. One to every address comes from this host.
             if address.ip().is_unspecified() {
@@ -242,6 +271,11 @@ impl ProxyHandle {
 }
 
 impl ProxyShared {
+    fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.changed.notify_all();
+    }
+
     /// Whether no peer is let in any more.
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
@@ -298,7 +332,9 @@ impl ProxyShared {
         web::upgrade(&stream, PATIENCE)?;
         let (own, other) = web::pair().map_err(gone)?;
         thread::scope(|scope| {
-            let frames = scope.spawn(move || web::bridge(&stream, &own));
+            let frames = move || web::bridge(&stream, &own);
+            let frames = thread::Builder::new().spawn_scoped(scope, frames);
+            let frames = frames.map_err(|why| no_thread(&why))?;
             let served = self.serve(other, address, watch);
             let why = frames.join().unwrap_or_default();
             match (served, why) {
@@ -404,7 +440,7 @@ impl ProxyShared {
     ///
     /// # Errors
     ///
-    /// The record cannot be made.
+    /// The record cannot be made, or there is no thread for one of both directions.
     #[expect(clippy::too_many_arguments, reason = "two sides of three things each")]
     fn session(
         &self,
@@ -431,9 +467,10 @@ impl ProxyShared {
             .transpose()
             .map_err(|why: io::Error| why.to_string())?;
         watch(&ProxyEvent::Begins(number, client_address, server_address));
-        let (requests, answers) = relay(client, server, record);
+        let passed = relay(client, server, record);
+        let (requests, answers) = *passed.as_ref().unwrap_or(&(0, 0));
         watch(&ProxyEvent::Ends(number, requests, answers));
-        Ok(())
+        passed.map(drop).map_err(|why| no_thread(&why))
     }
 
     /// Keeps a peer until the other side takes it, it is gone, or its time is over.

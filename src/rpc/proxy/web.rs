@@ -4,13 +4,14 @@ use super::super::{
     Progress, Protocol, Speaker, WebSocketAnswer, WebSocketFrame, WebSocketKind, WebSocketRequest,
 };
 use super::relay::shut;
+use super::server::no_thread;
 use crate::rule::Violation;
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 /// Where WebSockets are at a proxy (RPC-74).
@@ -109,7 +110,7 @@ pub(super) fn bridge(web: &TcpStream, inner: &TcpStream) -> Option<String> {
     // Held while a frame is written.
     let writing = Mutex::new(());
     thread::scope(|scope| {
-        let answers = scope.spawn(|| {
+        let answers = || {
             let mut piece = vec![0; PIECE];
             let mut inner = inner;
             loop {
@@ -128,11 +129,15 @@ pub(super) fn bridge(web: &TcpStream, inner: &TcpStream) -> Option<String> {
             // 1000: a normal end.
             let _ = write(web, &writing, WebSocketKind::Close, &1000_u16.to_be_bytes());
             shut(web);
-        });
-        let why = frames(web, inner, &writing);
+        };
+        let answers = thread::Builder::new().spawn_scoped(scope, answers);
+        let why = match &answers {
+            Ok(_) => frames(web, inner, &writing),
+            Err(why) => Some(no_thread(why)),
+        };
         shut(inner);
         shut(web);
-        let _ = answers.join();
+        drop(answers.map(ScopedJoinHandle::join));
         why
     })
 }
