@@ -405,3 +405,58 @@ fn an_address_is_read_or_says_what_is_wrong() {
         assert!(RemoteAddress::parse(text).is_err(), "{text}");
     }
 }
+
+/// Without a timeout a call waits for as long as its server takes: another thread ends it.
+#[test]
+fn a_call_that_hangs_is_ended_by_another_thread() {
+    for (end, reason) in [
+        (Session::cancel as fn(&Session), "the session was cancelled"),
+        (Session::close, "the session was closed"),
+    ] {
+        let (calls, called) = std::sync::mpsc::channel();
+        let (finish, wait) = std::sync::mpsc::channel::<()>();
+        let (port, served) = server(27, move |request| match request {
+            Packet::SystemCall(RpcCode::GetGlobalFunc, _) => {
+                Some(Packet::Return(vec![V::Handle(7)]))
+            }
+            Packet::CallFunc(..) => {
+                calls.send(()).expect("the test runs");
+                // Until the test is over.
+                let _ = wait.recv();
+                None
+            }
+            _ => Some(Packet::Return(vec![V::None])),
+        });
+        let options = SessionOptions::default();
+        let session = Session::connect("127.0.0.1", port, "key", &options).expect("a session");
+        let hanging = session.clone();
+        let call = std::thread::spawn(move || hanging.call("f", []));
+        called.recv().expect("the call is there");
+        end(&session);
+        // The server answers only when this is dropped, so that what returns here did not wait for it.
+        let error = call.join().expect("no panic").expect_err("no answer");
+        assert_eq!((error.kind(), &*error.message()), (CLOSED, reason));
+        let next = session.call("f", []).expect_err("it has ended");
+        assert_eq!((next.kind(), &*next.message()), (CLOSED, reason));
+        drop(finish);
+        drop(session);
+        served.join().expect("the server sees the end");
+    }
+}
+
+/// A session without a call that waits ends at the next use.
+#[test]
+fn a_cancelled_session_has_ended() {
+    let (port, served) = server(27, |_| Some(Packet::Return(vec![V::None])));
+    let session = connect(port, Some(27)).expect("a session");
+    session.cancel();
+    // The server sees the end while the session is still held.
+    let seen = served.join().expect("no panic");
+    assert!(!seen.contains(&"Shutdown".to_owned()), "{seen:?}");
+    let error = session.call("f", []).expect_err("it has ended");
+    assert_eq!(error.kind(), CLOSED);
+    // Closing what is cancelled changes nothing.
+    session.close();
+    let again = session.call("f", []).expect_err("it has ended");
+    assert_eq!(again.message(), error.message());
+}

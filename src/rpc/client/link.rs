@@ -9,7 +9,7 @@ use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
 use crate::rule::Findings;
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// How long the end of a session waits for its socket.
@@ -18,6 +18,10 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// A session as its functions, modules and tensors share it. When the last of them goes, the session ends.
 pub(super) struct Link {
     channel: Mutex<Channel>,
+    /// Ends the stream while a request holds `channel`; `None` for a stream that has no twin. It is locked for nothing else.
+    twin: Mutex<Option<Transport>>,
+    /// Why `twin` ended the stream: the error of the request that was under way, and of all that follow.
+    ended: OnceLock<Error>,
     /// How both sides speak.
     pub(super) era: SpokenEra,
     /// How long a request may take; none for any time.
@@ -39,6 +43,16 @@ pub(super) struct Link {
 enum Channel {
     Open(Transport),
     Closed(Error),
+}
+
+impl Channel {
+    /// Closes the stream, for the twin too, which would keep the socket open.
+    fn end(&mut self, why: Error) {
+        if let Channel::Open(transport) = self {
+            transport.end();
+            *self = Channel::Closed(why);
+        }
+    }
 }
 
 /// How a session is spoken.
@@ -123,14 +137,20 @@ impl Drop for RemoteHandle {
 
 impl Link {
     /// The session of a connection whose first answer has come in.
+    ///
+    /// # Errors
+    ///
+    /// [`CLOSED`] where the system has no file for another hold on the stream.
     pub(super) fn new(
         transport: Transport,
         era: SpokenEra,
         timeout: Option<Duration>,
         number: i32,
         server: String,
-    ) -> Link {
-        Link {
+    ) -> Result<Link> {
+        Ok(Link {
+            twin: Mutex::new(transport.twin()?),
+            ended: OnceLock::new(),
             channel: Mutex::new(Channel::Open(transport)),
             era,
             timeout,
@@ -139,7 +159,7 @@ impl Link {
             freed: Mutex::default(),
             known: Mutex::default(),
             content: OnceLock::new(),
-        }
+        })
     }
 
     /// Writes `request` and hands the answer to `read`.
@@ -170,6 +190,10 @@ impl Link {
             Channel::Open(transport) => transport,
             Channel::Closed(why) => return Err(why.clone()),
         };
+        if let Some(why) = self.ended.get() {
+            channel.end(why.clone());
+            return Err(why.clone());
+        }
         transport.set_deadline(self.timeout.map(|timeout| Instant::now() + timeout));
         let spoken = self.era.protocol(Speaker::Client);
         let answered = transport
@@ -181,13 +205,17 @@ impl Link {
             Err(Failed::Answered(error)) => {
                 // The server ends the session behind this exception.
                 if error.kind() == exception::EXPIRED {
-                    *channel = Channel::Closed(error.clone());
+                    channel.end(error.clone());
                 }
                 Err(error)
             }
             Err(Failed::Broken(error)) => {
+                if let Some(why) = self.ended.get() {
+                    channel.end(why.clone());
+                    return Err(why.clone());
+                }
                 let text = format!("the session has ended: {error}");
-                *channel = Channel::Closed(Error::new(CLOSED, text));
+                channel.end(Error::new(CLOSED, text));
                 Err(error)
             }
         }
@@ -277,16 +305,38 @@ impl Link {
         }
     }
 
-    /// Ends the session, with the packet that says so to the server.
+    /// Ends the session, with the packet that says so to the server. A request that is under way ends with it: its answer may never come.
     pub(super) fn close(&self) {
-        let mut channel = lock(&self.channel);
+        let why = || Error::new(CLOSED, "the session was closed");
+        let mut channel = match self.channel.try_lock() {
+            Ok(channel) => channel,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) if self.end(why()) => return,
+            Err(TryLockError::WouldBlock) => lock(&self.channel),
+        };
+        if let Some(why) = self.ended.get() {
+            channel.end(why.clone());
+        }
         if let Channel::Open(transport) = &mut *channel {
             transport.set_deadline(Some(Instant::now() + FAREWELL));
             let spoken = self.era.protocol(Speaker::Client);
-            // A server that is gone has nothing to be told.
+            // A server that is gone need not know.
             let _ = transport.write_packet(&Packet::Shutdown, &spoken);
-            *channel = Channel::Closed(Error::new(CLOSED, "the session was closed"));
+            channel.end(why());
         }
+    }
+
+    /// Ends the session at once, without a packet, whatever is under way.
+    pub(super) fn cancel(&self) {
+        self.end(Error::new(CLOSED, "the session was cancelled"));
+    }
+
+    /// Ends the stream under a request that may hold it, which then fails with `why`. Returns false, and lets the request go on, where
+    /// the stream has no twin.
+    fn end(&self, why: Error) -> bool {
+        // Before the stream ends: the request that sees the end looks for the reason.
+        let _ = self.ended.set(why);
+        lock(&self.twin).as_ref().map(Transport::end).is_some()
     }
 
     /// A device of the server as this process knows it (DEV-57).

@@ -169,7 +169,8 @@ impl Session {
         let era = begin(&mut transport, release, options.release.is_some(), hops)?;
         bring_remote(remote_devices());
         let number = table::enter()?;
-        let link = Arc::new(Link::new(transport, era, options.timeout, number, server));
+        let link = Link::new(transport, era, options.timeout, number, server);
+        let link = Arc::new(link.inspect_err(|_| table::leave(number))?);
         table::settle(&link);
         Ok(Session(link))
     }
@@ -352,7 +353,8 @@ impl Session {
         self.require(name)?.call_with(args)
     }
 
-    /// Ends the session, also where functions and tensors of it are left: their use fails from here on.
+    /// Ends the session, also where functions and tensors of it are left: their use fails from here on. A call that is under way on another
+    /// thread ends as by [`Session::cancel`]; it is not waited for.
     pub fn close(&self) {
         self.0.close();
     }
@@ -360,6 +362,15 @@ impl Session {
     /// The session of a connection.
     pub(super) fn of_link(link: &Arc<Link>) -> Session {
         Session(Arc::clone(link))
+    }
+
+    /// Ends the session at once, from any thread. A call that is under way returns a ConnectionError without waiting for its answer, and so
+    /// does every use of the session from here on. The server sees the end of the connection, and no packet of it; what it computes, it may
+    /// compute to the end.
+    ///
+    /// A session over a stream without a [twin](RpcStream::twin) ends behind the call that is under way.
+    pub fn cancel(&self) {
+        self.0.cancel();
     }
 
     /// The connection.
