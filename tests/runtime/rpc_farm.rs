@@ -15,7 +15,7 @@ use tvmspec::rpc::client::{RemoteAddress, Session, SessionOptions, TrackerChoice
 use tvmspec::rpc::server::await_pair;
 use tvmspec::rpc::tracker::{TrackedServer, TrackerClient};
 use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
-use tvmspec::rpc::{TrackerReply, TrackerRequest};
+use tvmspec::rpc::{TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest};
 
 /// A tracker, and the text that names a server of it.
 fn tracker() -> (Serving, String) {
@@ -62,6 +62,13 @@ fn names_of_trackers_have_a_key_and_options_of_their_own() {
         ("rpc-tracker://a:1", "no key"),
         ("rpc-tracker://a:1/", "no key"),
         ("rpc-tracker://a/k", "no host and port"),
+        ("rpc://a:99999", "`99999` is no port"),
+        ("rpc://a:-1", "`-1` is no port"),
+        ("rpc://a:/k", "it has no port"),
+        ("rpc://:1", "it has no host"),
+        ("rpc://[::1:1", "a bracket is left open"),
+        ("rpc://a:1/a b", "the key `a b` has a blank"),
+        ("rpc://a:1/k?via=b:x", "no hop is `b:x`: `x` is no port"),
         ("rpc-tracker://a:1/k?priority=high", "priority"),
         ("rpc-tracker://a:1/k?wait=-1", "seconds"),
         ("rpc-tracker://a:1/k?via=b:2", "`via` needs `release`"),
@@ -269,6 +276,40 @@ fn a_name_of_the_wrong_kind_or_key_is_an_error_with_the_right_one() {
     let error = connect(&none).expect_err("it is taken");
     assert!(error.to_string().contains("has 1 of this key"), "{error}");
     drop(taken);
+}
+
+/// A server that the tracker hands out, and that is stopped: the connection begins, and nothing answers.
+#[test]
+fn a_server_that_hangs_is_in_the_error_of_the_tracker() {
+    let (_tracker, address) = tracker();
+    let hangs = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let place = hangs.local_addr().expect("an address");
+    let mut own = TrackerClient::connect(&address).expect("a tracker");
+    let (key, port) = ("board".to_owned(), place.port());
+    own.order(&TrackerRequest::UpdateInfo(TrackerPeer {
+        key: "server:board".to_owned(),
+        address: Some((None, port)),
+    }))
+    .expect("a tracker");
+    own.order(&TrackerRequest::Put(TrackerOffer {
+        match_key: "board:1".to_owned(),
+        host: None,
+        key,
+        port,
+    }))
+    .expect("a tracker");
+    let late = connect(&format!("rpc-tracker://{address}/board?wait=4&timeout=0.5"));
+    let late = late.expect_err("it answers nothing");
+    assert_eq!(late.kind(), TIMEOUT);
+    let text = late.to_string();
+    for part in [
+        "no server of key `board` was free within 4 s",
+        "the tracker has 1 of this key",
+        &format!("{place} was handed out and did not answer: "),
+        "answers nothing within 0.5 s",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl LiveServer {
                 Source::Pool(pool) => pool.take()?,
             };
             let place = ServerPlace::parse(&seat.place)
-                .ok_or_else(|| format!("{} is no HOST:PORT", seat.place))?;
+                .map_err(|why| format!("{} is no HOST:PORT: {why}", seat.place))?;
             match Session::connect(place.host, place.port, &seat.key, &options) {
                 Ok(session) => return Ok((seat, session)),
                 Err(error) => last = format!("rpc: {}: {error}", seat.place),

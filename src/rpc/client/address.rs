@@ -3,7 +3,7 @@
 
 use super::super::tls::TlsFiles;
 use super::super::tracker::TrackerClient;
-use super::super::transport::{CLOSED, TIMEOUT};
+use super::super::transport::{CLOSED, TIMEOUT, seconds};
 use super::super::{TrackerReply, TrackerRequest};
 use super::session::{RemoteHop, Session, SessionOptions};
 use crate::device::Device;
@@ -113,7 +113,7 @@ impl RemoteAddress {
         let mut files = TlsFiles::default();
         let (rest, device) = rest.split_once('#').unwrap_or((rest, "cpu:0"));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let server = ServerPlace::parse(rest).ok_or_else(|| wrong("it has no host and port"))?;
+        let server = ServerPlace::parse(rest).map_err(|why| wrong(&why))?;
         if tracker.is_some() && server.key.is_empty() {
             return Err(wrong("it has no key to ask the tracker for"));
         }
@@ -150,7 +150,8 @@ impl RemoteAddress {
                     options.session_timeout = Some(limit.as_secs_f64());
                 }
                 ("via", _) => {
-                    let hop = ServerPlace::parse(value).ok_or_else(|| wrong("no hop"))?;
+                    let hop = ServerPlace::parse(value)
+                        .map_err(|why| wrong(&format!("no hop is `{value}`: {why}")))?;
                     options.hops.push(RemoteHop {
                         host: hop.host.to_owned(),
                         port: hop.port,
@@ -201,18 +202,26 @@ impl RemoteAddress {
         let end = Instant::now().checked_add(choice.wait);
         let mut tracker = self.tracker_client()?;
         let mut tried = 0;
+        let mut unanswered = None;
         loop {
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             let left = left.unwrap_or(choice.wait);
             let found = tracker
                 .request_while(&self.key, choice.priority, left, goes_on)
-                .map_err(|error| self.with_summary(error))?;
+                .map_err(|error| self.not_free(error, choice.wait, unanswered.take()))?;
             let session = Session::connect(&found.host, found.port, &found.match_key, options);
             tried += 1;
             match session {
                 // A server that ended behind its offer: the tracker has another one, or this one anew.
                 Err(error)
-                    if tried < TRIES && (error.kind() == CLOSED || error.kind() == TIMEOUT) => {}
+                    if tried < TRIES && (error.kind() == CLOSED || error.kind() == TIMEOUT) =>
+                {
+                    let reason = error.reason();
+                    unanswered = Some(format!(
+                        "{}:{} was handed out and did not answer: {reason}",
+                        found.host, found.port
+                    ));
+                }
                 Err(error) => {
                     let text = format!(
                         "the tracker hands out {}:{}: {}",
@@ -235,17 +244,32 @@ impl RemoteAddress {
         TrackerClient::connect_within(place, self.options.connect_timeout)
     }
 
-    /// The error of a key of which no server was free, with what the tracker has: a key that is misspelt shows beside the others.
-    fn with_summary(&self, error: Error) -> Error {
+    /// The error of a key of which no server was free within `wait`, with what the tracker has, as a key that is misspelt shows beside the
+    /// others; and with what became of the server that it handed out last, which may be the only one.
+    fn not_free(&self, error: Error, wait: Duration, unanswered: Option<String>) -> Error {
         if error.kind() != TIMEOUT {
             return error;
         }
+        let mut text = format!(
+            "no server of key `{}` was free within {}",
+            self.key,
+            seconds(wait)
+        );
+        for part in [self.summary(), unanswered].into_iter().flatten() {
+            text.push_str("; ");
+            text.push_str(&part);
+        }
+        Error::new(TIMEOUT, text)
+    }
+
+    /// What servers the tracker has; `None` where it does not answer.
+    fn summary(&self) -> Option<String> {
         // The connection of the request waits for its reply, so that this is another one.
         let reply = self
             .tracker_client()
             .and_then(|mut tracker| tracker.ask(&TrackerRequest::Summary));
         let Ok(TrackerReply::Summary(summary)) = reply else {
-            return error;
+            return None;
         };
         // RPC-56: a peer that is a server has this in front of its key.
         let servers = summary.servers.iter();
@@ -253,15 +277,14 @@ impl RemoteAddress {
         let own = keys.clone().filter(|key| *key == self.key).count();
         let others: BTreeSet<String> = keys.map(|key| format!("`{key}`")).collect();
         let others: Vec<String> = others.into_iter().take(KEYS).collect();
-        let there = match (own, others.is_empty()) {
+        Some(match (own, others.is_empty()) {
             (0, true) => "the tracker has no servers".to_owned(),
             (0, false) => format!(
                 "the tracker has no server of this key, but of {}",
                 others.join(", ")
             ),
             (count, _) => format!("the tracker has {count} of this key, which are taken"),
-        };
-        Error::new(TIMEOUT, format!("{}; {there}", error.message()))
+        })
     }
 }
 
@@ -301,16 +324,31 @@ pub(crate) struct ServerPlace<'t> {
 }
 
 impl<'t> ServerPlace<'t> {
-    pub(crate) fn parse(text: &'t str) -> Option<ServerPlace<'t>> {
+    /// Reads a text of this form.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, for the sentence about an address.
+    pub(crate) fn parse(text: &'t str) -> std::result::Result<ServerPlace<'t>, String> {
         let (place, key) = text.split_once('/').unwrap_or((text, ""));
-        let (host, port) = place.rsplit_once(':')?;
+        let (host, number) = place.rsplit_once(':').ok_or("it has no host and port")?;
         let host = match host.strip_prefix('[') {
-            Some(host) => host.strip_suffix(']')?,
+            Some(host) => host.strip_suffix(']').ok_or("a bracket is left open")?,
             None => host,
         };
+        if host.is_empty() {
+            return Err("it has no host".to_owned());
+        }
+        let port = number.parse().map_err(|_| match number {
+            "" => "it has no port".to_owned(),
+            number => format!("`{number}` is no port, which is a number from 0 to 65535"),
+        })?;
         // RPC-05: blanks end the key, and what follows are options.
-        let plain = !host.is_empty() && !key.contains(char::is_whitespace);
-        let port = port.parse().ok()?;
-        plain.then_some(ServerPlace { host, port, key })
+        if key.contains(char::is_whitespace) {
+            return Err(format!(
+                "the key `{key}` has a blank, and a key is one word"
+            ));
+        }
+        Ok(ServerPlace { host, port, key })
     }
 }
