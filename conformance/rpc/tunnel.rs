@@ -29,7 +29,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// What files of `golden/rpc/tls` a folder gets.
-const FILES: [&str; 16] = [
+const FILES: [&str; 17] = [
     "authority.pem",
     "broken.pem",
     "chain.pem",
@@ -44,6 +44,7 @@ const FILES: [&str; 16] = [
     "old-client.pem",
     "other-authority.pem",
     "other.key",
+    "self.pem",
     "server.pem",
     "stranger.pem",
 ];

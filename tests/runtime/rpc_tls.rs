@@ -4,6 +4,8 @@
 #[allow(dead_code, reason = "other tests read more of it")]
 #[path = "../support/serving.rs"]
 mod serving;
+#[path = "../support/skip.rs"]
+mod skip;
 
 use serving::Serving;
 use std::io::{Read, Write};
@@ -460,6 +462,18 @@ fn a_file_that_is_wrong_is_named() {
             "other.key`: it is not the key of `",
         ),
         (
+            pem("self.pem", "end.key"),
+            "self.pem`: no client accepts it: it is that of an authority (CA:TRUE)",
+        ),
+        (
+            pem("client.pem", "end.key"),
+            "client.pem`: no client accepts it: it is for another use",
+        ),
+        (
+            pem("nameless.pem", "end.key"),
+            "nameless.pem`: no client accepts it: it has no name",
+        ),
+        (
             TlsServerOptions {
                 client_authorities: Some(file("end.key")),
                 ..server()
@@ -501,6 +515,99 @@ fn a_file_that_is_wrong_is_named() {
     let (one, _other) = sockets();
     let error = tls::connect(one, ("no name", 1), &client(), soon()).err();
     assert_eq!(error.expect("no name").kind(), ErrorKind::Value);
+}
+
+/// What clients judge alone: when a certificate is valid, and who signed it. The clock of a board may be the one that is wrong.
+#[test]
+fn a_server_starts_with_what_a_client_may_accept() {
+    for certificate in [
+        "server.pem",
+        "chain.pem",
+        "elsewhere.pem",
+        "expired.pem",
+        "future.pem",
+    ] {
+        let options = TlsServerOptions {
+            identity: identity(certificate),
+            ..server()
+        };
+        assert_eq!(tls::check(&options).err(), None, "{certificate}");
+    }
+}
+
+/// Certificates that a server has exchanged behind its start, and those of another program: the words of a client.
+#[test]
+fn a_client_says_what_is_wrong_with_a_certificate() {
+    for (certificate, authority, why) in [
+        (
+            "self.pem",
+            "self.pem",
+            "it is that of an authority (CA:TRUE)",
+        ),
+        ("client.pem", "authority.pem", "it is for another use"),
+        (
+            "nameless.pem",
+            "authority.pem",
+            "it is of no name, and not of `localhost`",
+        ),
+    ] {
+        let (one, other) = sockets();
+        let options = TlsServerOptions {
+            identity: identity(certificate),
+            ..server()
+        };
+        let serving = std::thread::spawn(move || tls::accept(other, &options, soon()).err());
+        let options = TlsClientOptions {
+            authorities: file(authority),
+            ..client()
+        };
+        let error = tls::connect(one, ("localhost", 1), &options, soon()).err();
+        let text = error.expect(why).to_string();
+        let begin = "the certificate of the server is not accepted: ";
+        assert!(text.contains(&format!("{begin}{why}")), "{text}");
+        assert!(!text.contains("Other"), "{text}");
+        let there = serving.join().expect("no panic").expect(why).to_string();
+        assert!(there.contains(certificate), "{there}");
+    }
+}
+
+/// The lines of `spec/rpc.md` make what a server and a client take.
+#[test]
+fn the_lines_of_openssl_make_a_tunnel() {
+    if Command::new("openssl").arg("version").output().is_err() {
+        return skip::skipped("`openssl` is not installed");
+    }
+    let chapter = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/spec/rpc.md"));
+    let chapter = chapter.expect("a chapter");
+    let (_, lines) = chapter.split_once("```sh\nopenssl req").expect("lines");
+    let (lines, _) = lines.split_once("```").expect("their end");
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = Command::new("sh")
+        .args(["-ec", &format!("openssl req{lines}")])
+        .current_dir(folder.path())
+        .output()
+        .expect("a shell");
+    assert!(made.status.success(), "{made:?}");
+    let made = |name: &str| TlsSource::File(folder.path().join(name));
+    let options = TlsServerOptions {
+        identity: TlsIdentity {
+            certificates: made("board.pem"),
+            key: made("board.key"),
+        },
+        ..server()
+    };
+    assert_eq!(tls::check(&options).err(), None);
+    for name in ["board", "192.168.7.2"] {
+        let (one, other) = sockets();
+        let options = options.clone();
+        let serving = std::thread::spawn(move || tls::accept(other, &options, soon()).err());
+        let options = TlsClientOptions {
+            authorities: made("authority.pem"),
+            ..client()
+        };
+        let error = tls::connect(one, (name, 1), &options, soon()).err();
+        assert_eq!((error, serving.join().expect("no panic")), (None, None));
+    }
 }
 
 #[test]

@@ -58,6 +58,10 @@ end old-client authority clientAuth "DNS:client.example" 20200101000000Z 2021010
 end future authority serverAuth "$here" 21190101000000Z 21200101000000Z
 end nameless authority serverAuth "" "${always[@]}"
 
+# Its own authority, as `openssl req -x509` makes one without more options.
+openssl req -x509 -new -key end.key -days 36500 -subj "/CN=localhost" -out self.pem \
+    -addext basicConstraints=critical,CA:TRUE -addext "subjectAltName = $here"
+
 # Another authority with the name of the first one.
 authority namesake "tvmspec test authority"
 

@@ -145,8 +145,51 @@ fn certificate(wrong: &CertificateError, authorities: &str) -> String {
         CertificateError::BadSignature => {
             format!("an authority of {authorities} has its issuer's name, and did not sign it")
         }
-        other => other.to_string(),
+        other => flaw(other),
     }
+}
+
+/// What is wrong with a certificate for every peer.
+pub(super) fn flaw(wrong: &CertificateError) -> String {
+    use CertificateError as Wrong;
+    let text = match wrong {
+        Wrong::BadEncoding => "it is broken",
+        Wrong::Revoked => "it was revoked",
+        Wrong::InvalidPurpose | Wrong::InvalidPurposeContext { .. } => {
+            "it is for another use: extendedKeyUsage of a server is serverAuth, and of a client clientAuth"
+        }
+        Wrong::UnhandledCriticalExtension => "it has a critical extension that is unknown here",
+        Wrong::UnsupportedSignatureAlgorithmContext { .. }
+        | Wrong::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "it is signed by an algorithm that is not accepted, such as one with SHA-1"
+        }
+        // What `webpki` finds and `rustls` has no name for.
+        Wrong::Other(other) => match other.to_string().as_str() {
+            "CaUsedAsEndEntity" => {
+                "it is that of an authority (CA:TRUE), and a server or a client has one of its own that the authority has signed"
+            }
+            "EndEntityUsedAsCa" => {
+                "it is signed by a certificate that is none of an authority (CA:FALSE)"
+            }
+            "UnsupportedCertVersion" => {
+                "it is not of version 3 of X.509, as one without extensions"
+            }
+            "PathLenConstraintViolated" => {
+                "more authorities are between than one of them allows (pathlen)"
+            }
+            "NameConstraintViolation" => "an authority between may not sign for its name",
+            "EmptyEkuExtension" | "ExtensionValueInvalid" | "MalformedExtensions" => {
+                "an extension of it is broken"
+            }
+            "SignatureAlgorithmMismatch" => "it states two algorithms of its signature",
+            "MaximumPathDepthExceeded"
+            | "MaximumPathBuildCallsExceeded"
+            | "MaximumSignatureChecksExceeded" => "too many certificates are behind it",
+            other => return format!("it breaks `{other}` of X.509"),
+        },
+        other => return other.to_string(),
+    };
+    text.to_owned()
 }
 
 /// A name of a certificate without what `webpki` puts around it: `DnsName("board")`, `IpAddress(127.0.0.1)`.
@@ -178,7 +221,9 @@ fn words(alert: Alert) -> String {
         Alert::CertificateExpired => "it has expired, or is not valid yet".to_owned(),
         Alert::UnknownCA => "it knows no authority that has signed it".to_owned(),
         Alert::BadCertificate => "it is of another name, or broken".to_owned(),
-        Alert::CertificateUnknown => "it cannot be used for this".to_owned(),
+        Alert::CertificateUnknown => {
+            "it cannot be used for this, as that of an authority".to_owned()
+        }
         Alert::DecryptError => "its signature is wrong".to_owned(),
         other => format!("{other:?}"),
     }

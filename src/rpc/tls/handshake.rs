@@ -2,7 +2,7 @@
 
 use super::super::RPC_110;
 use super::super::transport::{CLOSED, RpcStream};
-use super::certificates::{authorities, identity, unfit};
+use super::certificates::{acceptable, authorities, identity, unfit};
 use super::failure::{ClientEnd, ServerEnd};
 use super::options::{TlsClientOptions, TlsServerOptions};
 use super::stream::{TlsFailure, TlsStream};
@@ -120,13 +120,15 @@ pub fn accept(
     unbounded(stream)
 }
 
-/// Whether the files of a server can be used, so that it need not wait for a client to find out.
+/// Whether the files of a server can be used, so that it need not wait for a client to find out. A certificate that no client accepts can
+/// not; who signed it and when it is valid are for clients to know.
 ///
 /// # Errors
 ///
 /// An OSError or ValueError that names a file.
 pub fn check(options: &TlsServerOptions) -> Result<()> {
     server_config(options)?;
+    acceptable(&options.identity, provider())?;
     options.token.as_ref().map(Token::open).transpose()?;
     Ok(())
 }
