@@ -97,7 +97,15 @@ pub fn run_observed<'a>(
         observe(&outcome);
         settled.push((place, outcome));
     })?;
-    Ok(report(suite, run, done.identity, done.stated, settled))
+    let gone = queue.gone();
+    Ok(report(
+        suite,
+        run,
+        done.identity,
+        done.stated,
+        settled,
+        gone,
+    ))
 }
 
 /// What [`run_parallel`] has to tell while it runs.
@@ -188,18 +196,20 @@ pub fn run_parallel<'a>(
     match (identity, failed) {
         // What is left was put to nothing: silence is not success.
         (Some(_), Some(why)) if settled.len() < queue.len() => Err(why),
-        (Some(identity), _) => Ok(report(suite, run, identity, stated, settled)),
+        (Some(identity), _) => Ok(report(suite, run, identity, stated, settled, queue.gone())),
         (None, why) => Err(why.unwrap_or_else(|| "no testee is there".to_owned())),
     }
 }
 
-/// The report of what came of all cases, by their places in the selection.
+/// The report of what came of all cases, by their places in the selection. Where the testees were `gone` before the last of them, that is one
+/// problem, and not one of each case.
 fn report<'a>(
     suite: &'a Suite,
     run: &Run,
     identity: Identity,
     stated: Parts,
     mut settled: Vec<(usize, CaseOutcome<'a>)>,
+    gone: Option<String>,
 ) -> Report<'a> {
     settled.sort_by_key(|(place, _)| *place);
     let mut results: Vec<_> = settled.into_iter().map(|(_, outcome)| outcome).collect();
@@ -210,13 +220,14 @@ fn report<'a>(
         outcome.fails = fails(&outcome.verdict, run);
         outcome.known = run.excuse(outcome.case, &outcome.verdict).cloned();
     }
-    let problems = run.known.problems(
+    let mut problems = run.known.problems(
         suite.cases.iter().map(|case| case.id.as_str()),
         results
             .iter()
             .map(|outcome| (outcome.case.id.as_str(), &outcome.verdict)),
         &run.today,
     );
+    problems.extend(gone.map(|why| format!("no testee is left: {why}")));
     Report {
         suite: &suite.hash,
         identity,

@@ -2,7 +2,7 @@
 //! `rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE]`: those of a key that a tracker hands out, a new one for each session.
 //!
 //! Each session is a connection of its own. A server that serves no session behind one that it ended has crashed, and the case of that
-//! session is charged with it. The next session of a tracker's key is of another server.
+//! session is charged with it. It is looked for again, and where it does not come back the other cases are skipped. The next session of a tracker's key is of another server.
 //!
 //! Cases call functions of the suite where a server has them: `conformance/testee/python/rpc_server.py` starts a server of TVM that
 //! does. A server is as it was started, so that a session that wants it started otherwise is unsupported.
@@ -28,7 +28,8 @@ use crate::rpc::{Hello, HelloAnswer};
 use pool::Pool;
 use serde_json::{Value, json};
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The scheme of servers that a tracker hands out.
 pub(super) const POOL: &str = "rpc-tracker";
@@ -40,7 +41,15 @@ pub(super) struct LiveServer {
     /// Whether the release was stated, and is not the newest for want of that.
     is_stated: bool,
     patience: Duration,
+    /// Why the last case did not have a server, or left none.
+    lost: Option<String>,
 }
+
+/// How often a server is looked for that is not there any more: one that is started again by what watches it needs a moment.
+const TRIES: usize = 3;
+
+/// How long it has between.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// Where sessions go.
 enum Source {
@@ -147,6 +156,7 @@ impl LiveServer {
             release: release.unwrap_or(Release::LAST),
             is_stated: release.is_some(),
             patience,
+            lost: None,
         })
     }
 
@@ -228,7 +238,7 @@ impl LiveServer {
         }
         // A server that waits for the next client of the tracker answers that this one is not meant.
         let mut transport = Transport::tcp(stream).map_err(|error| error.to_string())?;
-        transport.set_deadline(std::time::Instant::now().checked_add(self.patience));
+        transport.set_deadline(Instant::now().checked_add(self.patience));
         let hello = Hello {
             key: "client:tvmspec.rpc.probe".into(),
         };
@@ -271,7 +281,7 @@ impl LiveServer {
         }
         let reached = match self.reach() {
             Ok(reached) => reached,
-            Err(why) => return Reply::Crash(why),
+            Err(why) => return self.crash(why.clone(), why),
         };
         let seat = reached.seat.clone();
         let played = self.play(&script, reached);
@@ -289,9 +299,46 @@ impl LiveServer {
         let is_used = has("/hello/code", "success") || played.is_err();
         // A server that ends a session may have ended with it.
         match self.survives(&seat, is_used) {
-            Err(why) => Reply::Crash(format!("{}; behind this case {why}", shown(&played))),
+            Err(why) => {
+                let text = format!("{}; behind this case {why}", shown(&played));
+                self.crash(text, why)
+            }
             Ok(()) => reply(played),
         }
+    }
+
+    /// A case that had no server, or left none: it is charged with that, and the next one looks for the server first.
+    fn crash(&mut self, text: String, why: String) -> Reply {
+        self.lost = Some(why);
+        Reply::Crash(text)
+    }
+
+    /// Looks for a server that was lost.
+    ///
+    /// # Errors
+    ///
+    /// It is gone for good.
+    fn await_return(&mut self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
+        let Some(mut last) = self.lost.clone() else {
+            return Ok(());
+        };
+        for _ in 0..TRIES {
+            let until = Instant::now() + PAUSE;
+            while goes_on() && Instant::now() < until {
+                thread::sleep(Duration::from_millis(50));
+            }
+            match self.reach().and_then(|reached| self.begins(reached)) {
+                Ok(()) => {
+                    self.lost = None;
+                    return Ok(());
+                }
+                Err(why) => last = why,
+            }
+        }
+        let name = self.name();
+        Err(format!(
+            "the {name} is gone, also at {TRIES} more tries: {last}"
+        ))
     }
 }
 
@@ -333,7 +380,7 @@ impl Testee for LiveServer {
 
     fn ready(&mut self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
         match &mut self.source {
-            Source::Server(_) => Ok(()),
+            Source::Server(_) => self.await_return(goes_on),
             Source::Pool(pool) => pool.ready(goes_on),
         }
     }

@@ -91,7 +91,7 @@ pub struct Report<'a> {
     pub complete: bool,
     /// Every selected case, in order.
     pub results: Vec<CaseOutcome<'a>>,
-    /// What makes the known-failures file untrue.
+    /// What makes the known-failures file untrue, and why cases were put to no testee.
     pub problems: Vec<String>,
 }
 

@@ -48,6 +48,11 @@ impl<'a> Queue<'a> {
         self.cases.get(place).map(|case| (place, *case))
     }
 
+    /// Why cases were put to no testee, where none was left.
+    pub(super) fn gone(&self) -> Option<String> {
+        self.losses().gone.clone()
+    }
+
     /// A testee takes no more cases; whether it was the last one.
     pub(super) fn leave(&self) -> bool {
         self.workers.fetch_sub(1, Ordering::SeqCst) == 1
@@ -100,9 +105,10 @@ pub(super) fn work<'a>(
                 gave_up = Some(why);
                 break;
             }
-            // No other worker is left: the cases that wait are lost, and say why.
-            let reason = format!("not tried: {why}");
-            queue.losses().given_up = Some(Verdict::Crash(reason));
+            // No other worker is left: the cases that wait were put to no testee, and say why.
+            let mut losses = queue.losses();
+            losses.given_up = Some(Verdict::Skipped(format!("not tried: {why}")));
+            losses.gone = Some(why);
         }
         let Some((place, case)) = queue.next() else {
             break;
@@ -173,6 +179,8 @@ struct Losses {
     hangs: usize,
     crashes: usize,
     given_up: Option<Verdict>,
+    /// Why no testee was left while cases were.
+    gone: Option<String>,
 }
 
 impl Losses {

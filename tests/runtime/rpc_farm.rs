@@ -604,6 +604,66 @@ fn a_farm_is_judged_as_one_server_is() {
     assert_eq!(noted, "", "the others do the work");
 }
 
+/// A server that ends for good in the middle: the case that it had is charged, and the others were put to no server.
+#[test]
+fn a_server_that_is_gone_ends_the_run() {
+    let server = Serving::server(&["--release", "0.27", "--suite-functions"]);
+    let (listener, to) = (
+        TcpListener::bind(("127.0.0.1", 0)).expect("a port"),
+        server.address,
+    );
+    let address = listener.local_addr().expect("an address");
+    // The first few sessions get to the server, and no later one.
+    let front = std::thread::spawn(move || {
+        for _ in 0..6 {
+            let (client, _) = listener.accept().expect("a client");
+            let server = TcpStream::connect(to).expect("a server");
+            for (mut from, mut to) in [
+                (client.try_clone(), server.try_clone()),
+                (server.try_clone(), client.try_clone()),
+            ]
+            .map(|(from, to)| (from.expect("a file"), to.expect("a file")))
+            {
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(std::net::Shutdown::Both);
+                });
+            }
+        }
+    });
+    let checked = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["check", "--case", "rpc/session/*-0.27", "--report", "json"])
+        .args(["--timeout", "30", "--impl", &format!("rpc:{address}@0.27")])
+        .output()
+        .expect("a process");
+    front.join().expect("no panic");
+    assert_eq!(checked.status.code(), Some(1));
+    let report = serde_json::from_slice::<serde_json::Value>(&checked.stdout).expect("JSON");
+    let problems = report["problems"].as_array().expect("a list");
+    let [problem] = &problems[..] else {
+        panic!("{problems:?}");
+    };
+    let problem = problem.as_str().expect("a text");
+    assert!(
+        problem.starts_with(&format!(
+            "no testee is left: the RPC server at {address} is gone"
+        )),
+        "{problem}"
+    );
+    let results = report["results"].as_array().expect("a list");
+    let named = |verdict: &str| {
+        let named = results.iter().filter(|result| result["verdict"] == verdict);
+        named.collect::<Vec<_>>()
+    };
+    assert_eq!(named("crash").len(), 1, "{:?}", named("crash"));
+    assert!(named("pass").len() <= 6 && named("fail").is_empty());
+    let skipped = named("skipped");
+    let reasons = skipped
+        .iter()
+        .filter(|result| result.to_string().contains("not tried: the RPC server at "));
+    assert!(reasons.count() > 20, "{skipped:?}");
+}
+
 /// What waits for a server that never comes is one job less, and without any of them nothing is judged.
 #[test]
 fn a_farm_without_servers_is_nothing() {

@@ -47,13 +47,13 @@ impl LiveServer {
         }
         let (seat, session) = match self.begun() {
             Ok(begun) => begun,
-            Err(why) => return Reply::Crash(why),
+            Err(why) => return self.crash(why.clone(), why),
         };
         let reply = ask(&session, args).unwrap_or_else(|reply| reply);
         session.close();
         match &reply {
             Reply::Crash(_) | Reply::Hang(_) => match self.survives(&seat, true) {
-                Err(why) => Reply::Crash(format!("{reply:?}; behind this case {why}")),
+                Err(why) => self.crash(format!("{reply:?}; behind this case {why}"), why),
                 Ok(()) => reply,
             },
             _ => reply,
