@@ -66,6 +66,7 @@ impl Events {
                 Event::Proxy(ProxyEvent::Ends(number, client, server)) => {
                     json!(["ends", number, client, server])
                 }
+                Event::Proxy(ProxyEvent::Unrecorded(number, _)) => json!(["unrecorded", number]),
                 Event::Proxy(ProxyEvent::Closed(peer, _)) => json!(["closed-out", name(peer)]),
                 Event::Proxy(ProxyEvent::Tracker(_)) => json!(["no-tracker"]),
             })

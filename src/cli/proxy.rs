@@ -25,7 +25,8 @@ pub(crate) struct ProxyArgs {
     /// Let peers in by a WebSocket at this port too, as programs in browsers do, with path /ws; 0 for any
     #[arg(long, value_name = "PORT", conflicts_with = "to")]
     web_port: Option<u16>,
-    /// Write what client and server write to session-N.client.bin and session-N.server.bin there, which `rpc-decode` reads
+    /// Write what client and server write to session-N.client.bin and session-N.server.bin there, which `rpc-decode` reads; N goes on
+    /// behind the files that are there
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
 }
@@ -80,6 +81,9 @@ fn line(event: &ProxyEvent) -> String {
             format!(
                 "session {number} is over: {client} bytes of the client, {server} of the server"
             )
+        }
+        ProxyEvent::Unrecorded(number, why) => {
+            format!("session {number} is not recorded any more: {why}")
         }
         ProxyEvent::Tracker(why) => format!("tracker: {why}"),
         ProxyEvent::Closed(peer, why) => format!("{peer} is closed out: {why}"),

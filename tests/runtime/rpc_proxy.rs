@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use tvmspec::rpc::proxy::{ProxyHandle, ProxyOptions, ProxyServer};
+use tvmspec::rpc::proxy::{ProxyEvent, ProxyHandle, ProxyOptions, ProxyServer};
 use tvmspec::rpc::{
     Connection, Hello, Progress, Speaker, WebSocketAnswer, WebSocketFrame, WebSocketKind,
     WebSocketRequest,
@@ -178,6 +178,82 @@ fn one_server_is_recorded() {
     assert_eq!(
         (read.client.messages.len(), read.server.messages.len()),
         (2, 1)
+    );
+}
+
+/// Files of sessions that are there stay, those of another proxy in the same folder too.
+#[test]
+fn sessions_are_recorded_behind_those_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for old in [
+        "session-7.server.bin",
+        "session-2.client.bin",
+        "session-x",
+        "notes",
+    ] {
+        std::fs::write(path(old), "old").unwrap();
+    }
+    let proxy = Running::new(ProxyOptions {
+        capture: Some(folder.path().to_owned()),
+        ..ProxyOptions::default()
+    });
+    let play = || {
+        let (mut server, mut client) = (proxy.peer("server:dev"), proxy.peer("client:dev"));
+        expect(&mut server, &hello("client:dev"));
+        expect(&mut client, &hello("server:dev"));
+        drop(client);
+        assert_eq!(server.read(&mut [0]).unwrap(), 0);
+    };
+    play();
+    std::fs::write(path("session-9.client.bin"), "other").unwrap();
+    play();
+    let read = |name: &str| std::fs::read(path(name)).unwrap();
+    for number in [8, 10] {
+        let client = read(&format!("session-{number}.client.bin"));
+        assert_eq!(client, hello("client:dev"));
+    }
+    assert_eq!(read("session-7.server.bin"), b"old");
+    assert_eq!(read("session-9.client.bin"), b"other");
+}
+
+/// A folder that is gone takes no session with it.
+#[test]
+fn a_session_that_cannot_be_recorded_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let options = ProxyOptions {
+        capture: Some(folder.path().to_owned()),
+        ..ProxyOptions::default()
+    };
+    let server = ProxyServer::bind(any, options).unwrap();
+    let (events, noted) = std::sync::mpsc::channel();
+    let handle = server.handle().unwrap();
+    let watch = move |event: &ProxyEvent| drop(events.send(event.clone()));
+    let thread = thread::spawn(move || server.run(watch).unwrap());
+    let proxy = Running {
+        handle,
+        thread: Some(thread),
+    };
+    let gone = folder.path().join("session-1.client.bin");
+    drop(folder);
+    let (mut server, mut client) = (proxy.peer("server:dev"), proxy.peer("client:dev"));
+    expect(&mut client, &hello("server:dev"));
+    expect(&mut server, &hello("client:dev"));
+    client.write_all(&SHUTDOWN).unwrap();
+    expect(&mut server, &SHUTDOWN);
+    drop((server, client, proxy));
+    let reasons: Vec<String> = noted
+        .iter()
+        .filter_map(|event| match event {
+            ProxyEvent::Unrecorded(1, why) => Some(why),
+            _ => None,
+        })
+        .collect();
+    let path = gone.display().to_string();
+    assert!(
+        reasons.len() == 1 && reasons[0].contains(&path),
+        "{reasons:?}"
     );
 }
 
@@ -385,6 +461,10 @@ fn a_proxy_without_a_thread_for_a_peer_goes_on() {
     // The places of those that are gone are free again, once it has noticed.
     let is_served = || {
         let (mut server, mut client) = (peer("server:dev"), peer("client:dev"));
+        // Where only one of the two was let in, the next try is to begin.
+        let soon = Some(Duration::from_secs(2));
+        client.set_read_timeout(soon).unwrap();
+        server.set_read_timeout(soon).unwrap();
         let mut answer = vec![0; hello("server:dev").len()];
         let done = client.read_exact(&mut answer).is_ok() && answer == hello("server:dev");
         done && server.read_exact(&mut answer).is_ok()
@@ -395,7 +475,3 @@ fn a_proxy_without_a_thread_for_a_peer_goes_on() {
     }));
     assert_eq!(proxy.child.try_wait().unwrap(), None);
 }
-        // Where only one of the two was let in, the next try is to begin.
-        let soon = Some(Duration::from_secs(2));
-        client.set_read_timeout(soon).unwrap();
-        server.set_read_timeout(soon).unwrap();

@@ -1,30 +1,85 @@
 //! Bytes of two connections, each to the other, and a copy of them in files.
 
+use super::super::Speaker;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// What a client and a server write, each in a file of its own: `NAME.client.bin`, `NAME.server.bin`.
-pub(super) struct SessionCapture {
-    pub(super) client: File,
-    pub(super) server: File,
+pub(super) struct SessionCapture<'a> {
+    client: SideCapture,
+    server: SideCapture,
+    /// Where a record ends that cannot be written, with the reason.
+    ended: &'a (dyn Fn(String) + Sync),
+    /// Neither side is recorded any more: half a session is not what one reads.
+    is_over: AtomicBool,
 }
 
-impl SessionCapture {
+struct SideCapture {
+    path: PathBuf,
+    file: File,
+}
+
+impl<'a> SessionCapture<'a> {
     /// Both files, in `folder`; one that is there is not overwritten.
     ///
     /// # Errors
     ///
-    /// What the system reports.
-    pub(super) fn new(folder: &Path, name: &str) -> io::Result<SessionCapture> {
-        let file = |side: &str| File::create_new(folder.join(format!("{name}.{side}.bin")));
+    /// What the system reports, with the path; AlreadyExists where either is there.
+    pub(super) fn new(
+        folder: &Path,
+        name: &str,
+        ended: &'a (dyn Fn(String) + Sync),
+    ) -> io::Result<SessionCapture<'a>> {
+        let side = |side: &str| {
+            let path = folder.join(format!("{name}.{side}.bin"));
+            match File::create_new(&path) {
+                Ok(file) => Ok(SideCapture { path, file }),
+                Err(why) => Err(io::Error::new(
+                    why.kind(),
+                    format!("{}: {why}", path.display()),
+                )),
+            }
+        };
         Ok(SessionCapture {
-            client: file("client")?,
-            server: file("server")?,
+            client: side("client")?,
+            server: side("server")?,
+            ended,
+            is_over: AtomicBool::new(false),
         })
     }
+
+    /// Records bytes of one side. Where that fails the record ends, and what is recorded goes on.
+    pub(super) fn write(&self, of: Speaker, bytes: &[u8]) {
+        let side = match of {
+            Speaker::Client => &self.client,
+            Speaker::Server => &self.server,
+        };
+        if self.is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Err(why) = (&side.file).write_all(bytes)
+            && !self.is_over.swap(true, Ordering::Relaxed)
+        {
+            (self.ended)(format!("{}: {why}", side.path.display()));
+        }
+    }
+}
+
+/// The highest N of the files `session-N.*` in a folder; 0 without any.
+pub(super) fn last_recorded(folder: &Path) -> u64 {
+    // A folder that cannot be read shows when a file is made in it.
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let numbers = files.filter_map(|file| {
+        let name = file.file_name();
+        let rest = name.to_str()?.strip_prefix("session-")?;
+        // A number that no proxy reaches is no session's.
+        rest.split('.').next()?.parse::<u32>().ok()
+    });
+    numbers.max().map_or(0, u64::from)
 }
 
 /// Passes on what both write until both are at their end. Returns how many bytes the client and the server wrote.
@@ -35,26 +90,27 @@ impl SessionCapture {
 pub(super) fn relay(
     client: &TcpStream,
     server: &TcpStream,
-    record: Option<SessionCapture>,
+    record: Option<&SessionCapture<'_>>,
 ) -> io::Result<(u64, u64)> {
-    let (mut from_client, mut from_server) = match record {
-        Some(record) => (Some(record.client), Some(record.server)),
-        None => (None, None),
-    };
     thread::scope(|scope| {
-        let answers = move || copy(server, client, &mut from_server);
+        let answers = move || copy(server, client, Speaker::Server, record);
         let answers = thread::Builder::new().spawn_scoped(scope, answers);
         let answers = answers.inspect_err(|_| {
             shut(client);
             shut(server);
         })?;
-        let requests = copy(client, server, &mut from_client);
+        let requests = copy(client, server, Speaker::Client, record);
         Ok((requests, answers.join().unwrap_or_default()))
     })
 }
 
 /// Passes on one direction. An end is passed on as one; an error ends both directions.
-fn copy(mut from: &TcpStream, mut to: &TcpStream, record: &mut Option<File>) -> u64 {
+fn copy(
+    mut from: &TcpStream,
+    mut to: &TcpStream,
+    side: Speaker,
+    record: Option<&SessionCapture<'_>>,
+) -> u64 {
     let mut piece = vec![0; 64 << 10];
     let mut passed = 0;
     loop {
@@ -68,10 +124,10 @@ fn copy(mut from: &TcpStream, mut to: &TcpStream, record: &mut Option<File>) -> 
             Err(_) => break,
         };
         // Recorded first: what the other side did not take is what one wants to see.
-        let written = record
-            .as_mut()
-            .map_or(Ok(()), |file| file.write_all(&piece[..count]));
-        if written.is_err() || to.write_all(&piece[..count]).is_err() {
+        if let Some(record) = record {
+            record.write(side, &piece[..count]);
+        }
+        if to.write_all(&piece[..count]).is_err() {
             break;
         }
         passed += count as u64;
@@ -84,4 +140,56 @@ fn copy(mut from: &TcpStream, mut to: &TcpStream, record: &mut Option<File>) -> 
 /// Ends a connection in both directions. Fails only where it is gone.
 pub(super) fn shut(stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Both);
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod unit {
+    use super::*;
+    use std::net::TcpListener;
+    use std::sync::Mutex;
+
+    /// Two ends of a connection.
+    fn ends() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let own = TcpStream::connect(address).expect("it listens");
+        (own, listener.accept().expect("it has connected").0)
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_written_ends_and_the_session_goes_on() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let reasons = Mutex::new(Vec::new());
+        let ended = |why: String| reasons.lock().expect("no panic").push(why);
+        let mut record = SessionCapture::new(folder.path(), "session-3", &ended).expect("files");
+        let options = &mut std::fs::OpenOptions::new();
+        // What a full disk answers.
+        record.server.file = options.write(true).open("/dev/full").expect("Linux has it");
+        let (mut client, client_here) = ends();
+        let (mut server, server_here) = ends();
+        let passed = thread::scope(|scope| {
+            let relay = scope.spawn(|| relay(&client_here, &server_here, Some(&record)));
+            for (from, to) in [
+                (&mut client, &mut server),
+                (&mut server, &mut client),
+                (&mut client, &mut server),
+            ] {
+                from.write_all(b"bytes").expect("it is passed on");
+                let mut there = [0; 5];
+                to.read_exact(&mut there).expect("it was passed on");
+                assert_eq!(&there, b"bytes");
+            }
+            drop((client, server));
+            relay.join().expect("no panic").expect("two threads")
+        });
+        assert_eq!(passed, (10, 5));
+        let reasons = reasons.lock().expect("no panic");
+        assert_eq!(reasons.len(), 1, "{reasons:?}");
+        assert!(
+            reasons[0].contains("session-3.server.bin: No space left"),
+            "{reasons:?}"
+        );
+        let client = std::fs::read(folder.path().join("session-3.client.bin"));
+        assert_eq!(client.expect("a file"), b"bytes");
+    }
 }

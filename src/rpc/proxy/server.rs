@@ -1,7 +1,7 @@
 //! A proxy that peers connect to: a thread for each connection.
 
 use super::super::{Hello, HelloAnswer, Progress, Speaker};
-use super::relay::{SessionCapture, relay};
+use super::relay::{SessionCapture, last_recorded, relay};
 use super::{report, web};
 use crate::release::Release;
 use crate::wire::{Cursor, Writer};
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ const TURN: Duration = Duration::from_millis(100);
 pub struct ProxyOptions {
     /// The one server that every connection leads to; without it hellos are paired by their keys.
     pub to: Option<SocketAddr>,
-    /// Where what passes is recorded.
+    /// Where what passes is recorded: files of sessions that are there stay, and the next ones have higher numbers.
     pub capture: Option<PathBuf>,
     /// A tracker, as `HOST:PORT`, to which servers are reported (RPC-67). Then a client whose key no server has is sent away at once.
     pub tracker: Option<String>,
@@ -60,6 +60,8 @@ pub enum ProxyEvent {
     Begins(u64, SocketAddr, SocketAddr),
     /// It is over: how many bytes the client wrote, and the server.
     Ends(u64, u64, u64),
+    /// What passes in the session of this number is recorded no more, and why. It goes on.
+    Unrecorded(u64, String),
     /// A connection is closed without a session, and why.
     Closed(SocketAddr, String),
     /// The tracker is not to be had, and why. It is looked for again.
@@ -115,13 +117,14 @@ impl ProxyServer {
                 .map_err(|why| io::Error::new(why.kind(), format!("WebSockets at {web}: {why}")))
         });
         let web = web.transpose()?;
+        let sessions = options.capture.as_deref().map_or(0, last_recorded);
         let shared = Arc::new(ProxyShared {
             options,
             waiting: Mutex::default(),
             changed: Condvar::new(),
             stopping: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
-            sessions: Mutex::new(0),
+            sessions: Mutex::new(sessions),
         });
         Ok(ProxyServer {
             listener,
@@ -440,7 +443,7 @@ impl ProxyShared {
     ///
     /// # Errors
     ///
-    /// The record cannot be made, or there is no thread for one of both directions.
+    /// There is no thread for one of both directions.
     #[expect(clippy::too_many_arguments, reason = "two sides of three things each")]
     fn session(
         &self,
@@ -452,25 +455,44 @@ impl ProxyShared {
         server_said: &[u8],
         watch: &ProxyWatch,
     ) -> Result<(), String> {
-        let number = {
-            let mut sessions = locked(&self.sessions);
-            *sessions += 1;
-            *sessions
+        let number = AtomicU64::new(0);
+        let ended = |why: String| {
+            let number = number.load(Ordering::SeqCst);
+            watch(&ProxyEvent::Unrecorded(number, why));
         };
-        let record = self.options.capture.as_ref().map(|folder| {
-            let mut record = SessionCapture::new(folder, &format!("session-{number}"))?;
-            record.client.write_all(client_said)?;
-            record.server.write_all(server_said)?;
-            Ok(record)
-        });
-        let record = record
-            .transpose()
-            .map_err(|why: io::Error| why.to_string())?;
+        let record = loop {
+            number.store(self.next_session(), Ordering::SeqCst);
+            let name = format!("session-{}", number.load(Ordering::SeqCst));
+            match self.options.capture.as_ref() {
+                None => break None,
+                Some(folder) => match SessionCapture::new(folder, &name, &ended) {
+                    Ok(record) => break Some(record),
+                    // Another proxy records there, too.
+                    Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(why) => {
+                        ended(why.to_string());
+                        break None;
+                    }
+                },
+            }
+        };
+        let number = number.load(Ordering::SeqCst);
         watch(&ProxyEvent::Begins(number, client_address, server_address));
-        let passed = relay(client, server, record);
+        if let Some(record) = &record {
+            record.write(Speaker::Client, client_said);
+            record.write(Speaker::Server, server_said);
+        }
+        let passed = relay(client, server, record.as_ref());
         let (requests, answers) = *passed.as_ref().unwrap_or(&(0, 0));
         watch(&ProxyEvent::Ends(number, requests, answers));
         passed.map(drop).map_err(|why| no_thread(&why))
+    }
+
+    /// The number of another session.
+    fn next_session(&self) -> u64 {
+        let mut sessions = locked(&self.sessions);
+        *sessions = sessions.saturating_add(1);
+        *sessions
     }
 
     /// Keeps a peer until the other side takes it, it is gone, or its time is over.
