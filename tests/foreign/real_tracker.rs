@@ -8,11 +8,15 @@ mod python;
 mod skip;
 
 use skip::skipped;
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use tvmspec::release::Release;
+use tvmspec::rpc::TrackerRequest;
 use tvmspec::rpc::tracker::{TrackerHandle, TrackerLimits, TrackerServer};
+use tvmspec::wire::Writer;
 
 /// A process that ends with the test.
 struct Process(Child);
@@ -96,6 +100,35 @@ fn a_released_server_registers_and_a_released_client_gets_it() {
         printed.contains("server:dev") && printed.contains("127.0.0.1"),
         "{printed}"
     );
+    // A key that no server has, and a client that waits for one.
+    let (host, port) = address.split_once(':').unwrap();
+    let (host, port) = (host.to_owned(), port.parse().unwrap());
+    let mut waiting = TcpStream::connect((host, port)).unwrap();
+    waiting.write_all(b"\x71\xf2\x02\x00").unwrap();
+    waiting.read_exact(&mut [0; 4]).unwrap();
+    let mut out = Writer::new();
+    let request = TrackerRequest::Request {
+        key: "absent".to_owned(),
+        user: String::new(),
+        priority: 1,
+    };
+    request.write(Release::LAST, &mut out).unwrap();
+    waiting.write_all(&out.into_bytes()).unwrap();
+    // Until the server has offered itself again behind its session, and the request is there.
+    let row = |key: &str| {
+        let queues = tracker.0.summary().queues.into_iter();
+        let mut found = queues.filter(|count| count.key == key);
+        found.next().map(|count| (count.free, count.pending))
+    };
+    let begin = Instant::now();
+    while (row("dev"), row("absent")) != (Some((1, 0)), Some((0, 1))) {
+        assert!(
+            begin.elapsed() < Duration::from_secs(60),
+            "{:?}",
+            tracker.0.summary()
+        );
+        thread::sleep(Duration::from_millis(10));
+    }
     let table = Command::new(&python)
         .args([
             "-m",
@@ -109,6 +142,14 @@ fn a_released_server_registers_and_a_released_client_gets_it() {
         .unwrap();
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
     assert!(table.contains("server:dev"), "{table}");
+    // Key, total, free and pending: of the servers that are there, and of the requests.
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    for row in [["dev", "1", "1", "0"], ["absent", "0", "0", "1"]] {
+        assert!(rows.iter().any(|line| line[..] == row), "{row:?}: {table}");
+    }
     // RPC-63: what a server that is gone has offered goes with it.
     drop(device);
     let begin = Instant::now();
@@ -119,7 +160,14 @@ fn a_released_server_registers_and_a_released_client_gets_it() {
         );
         thread::yield_now();
     }
-    assert_eq!(tracker.0.summary().queues[0].free, 0);
+    // RPC-64: its key goes with the last of its servers, and that of the request stays.
+    let queues = tracker.0.summary().queues;
+    let queues: Vec<_> = queues
+        .iter()
+        .map(|count| (&*count.key, count.pending))
+        .collect();
+    assert_eq!(queues, [("absent", 1)]);
+    drop(waiting);
     tracker.0.stop();
     thread.join().unwrap();
 }
