@@ -106,7 +106,7 @@ fn the_package_of_0_16_dev0_reads_targets_as_we_do() {
         return skipped("TVMSPEC_PYTHON_0_16 names no Python with TVM 0.16.dev0");
     };
     // The vendor forked in January 2024, and 0.16.0 changed targets until April: the tag of H100, options of `llvm`, its triple where none is
-    // stated (TGT-54), architectures of CUDA with a letter (TGT-50), features of Arm by LLVM's own parser (TGT-56).
+    // stated (TGT-54), architectures of CUDA with a letter (TGT-50, TGT-51).
     hold(&observed, Release::of(15), &observed::FORKED);
     // What none of these is about is as in 0.16.0.
     let forked = [&observed::FORKED[..], &observed::CHANGED_BY_0_16].concat();
