@@ -41,12 +41,24 @@ pub(crate) fn absent(why: impl AsRef<str>) -> Error {
 }
 
 /// As [`absent`]: the driver `name` itself is not here, so that no number of a device would be right.
+#[cfg(any(
+    feature = "cuda",
+    feature = "hip",
+    feature = "opencl",
+    feature = "vulkan"
+))]
 #[cold]
 pub(crate) fn no_driver(name: &str, why: impl std::fmt::Display) -> Error {
     absent(format!("no {name} here: {why}"))
 }
 
 /// Whether an error is [`no_driver`] of this name.
+#[cfg(any(
+    feature = "cuda",
+    feature = "hip",
+    feature = "opencl",
+    feature = "vulkan"
+))]
 pub(crate) fn is_no_driver(error: &Error, name: &str) -> bool {
     error.message().starts_with(&format!("no {name} here: "))
 }
