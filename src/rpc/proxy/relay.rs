@@ -165,15 +165,12 @@ mod unit {
         let options = &mut std::fs::OpenOptions::new();
         // What a full disk answers.
         record.server.file = options.write(true).open("/dev/full").expect("Linux has it");
-        let (mut client, client_here) = ends();
-        let (mut server, server_here) = ends();
+        let (client, client_here) = ends();
+        let (server, server_here) = ends();
         let passed = thread::scope(|scope| {
             let relay = scope.spawn(|| relay(&client_here, &server_here, Some(&record)));
-            for (from, to) in [
-                (&mut client, &mut server),
-                (&mut server, &mut client),
-                (&mut client, &mut server),
-            ] {
+            // A shared socket reads and writes.
+            for (mut from, mut to) in [(&client, &server), (&server, &client), (&client, &server)] {
                 from.write_all(b"bytes").expect("it is passed on");
                 let mut there = [0; 5];
                 to.read_exact(&mut there).expect("it was passed on");
