@@ -287,17 +287,34 @@ fn is_kept(old: &File<'_>, new: &[u8], blob: &[u8]) -> bool {
     let Ok(new) = File::parse(new) else {
         return false;
     };
-    let table = |section: &Section<'_, '_>| matches!(section.name(), Ok(".symtab" | ".dynsym"));
+    let name = |section: &Section<'_, '_>| section.name().unwrap_or_default().to_owned();
+    // The names of sections get one more, which is at their end.
+    let names = new.section_by_name(".shstrtab").map(|names| names.index());
+    let kept = |section: &Section<'_, '_>, other: &Section<'_, '_>| {
+        let (own, new) = (
+            section.data().unwrap_or_default(),
+            other.data().unwrap_or_default(),
+        );
+        let longer = Some(other.index()) == names && new.starts_with(own);
+        // One of the same length is in the place of the old one, wherever that is in its section.
+        let mut windows = new.windows(blob.len().max(1));
+        let spliced = windows.position(|bytes| bytes == blob).is_some_and(|at| {
+            let end = at + blob.len();
+            own.len() == new.len() && own[..at] == new[..at] && own[end..] == new[end..]
+        });
+        let same = own == new || new == blob || longer || spliced;
+        section.address() == other.address() && same
+    };
+    let table = |section: &Section<'_, '_>| matches!(&*name(section), ".symtab" | ".dynsym");
+    // The library binary may have a section of its own, wherever it is in the table.
+    let mut others = new.sections();
     let sections = old
         .sections()
         .filter(|section| !table(section))
         .all(|section| {
-            let Ok(other) = new.section_by_index(section.index()) else {
-                return false;
-            };
-            let same = section.data().ok() == other.data().ok();
-            section.address() == other.address()
-                && (same || other.data().is_ok_and(|data| data == blob))
+            others
+                .find(|other| name(other) == name(&section) && !table(other))
+                .is_some_and(|other| kept(&section, &other))
         });
     let holds = |symbol: &Symbol<'_, '_>| symbol.size() == blob.len() as u64;
     let symbols = old.symbols().zip(new.symbols()).all(|(old, new)| {

@@ -1,5 +1,6 @@
 //! From the payload of a device module to kernels.
 
+use crate::blob::pack::WrittenFile;
 #[cfg(any(
     feature = "opencl",
     feature = "cuda",
@@ -179,8 +180,8 @@ impl module::ModuleKind for DeviceKind {
         };
         let (code, side) = file::write(&payload, path, format, release)?;
         // The side file first: code without it is rejected, and what is there is of one module or the other for the shortest time.
-        write(&file::side_file_name(path), side.as_bytes())?;
-        write(path, &code)
+        let side_path = file::side_file_name(path);
+        write_both([(&side_path, side.as_bytes()), (path, &code)])
     }
 
     fn write_formats(&self) -> Vec<String> {
@@ -205,10 +206,23 @@ impl DeviceKind {
     }
 }
 
-/// Writes a file whole.
-fn write(path: &str, bytes: &[u8]) -> Result<()> {
-    let failed = |error: std::io::Error| Error::new(ErrorKind::Runtime, format!("{path}: {error}"));
-    std::fs::write(path, bytes).map_err(failed)
+/// Writes both files of a module, or neither: each beside its name first, so that a full disk leaves what was there.
+fn write_both(files: [(&str, &[u8]); 2]) -> Result<()> {
+    let mut written = Vec::new();
+    for (path, bytes) in files {
+        let failed =
+            |error: std::io::Error| Error::new(ErrorKind::Runtime, format!("{path}: {error}"));
+        written.push((
+            path,
+            WrittenFile::beside(path.as_ref(), bytes).map_err(failed)?,
+        ));
+    }
+    for (path, file) in written {
+        let failed =
+            |error: std::io::Error| Error::new(ErrorKind::Runtime, format!("{path}: {error}"));
+        file.rename(path.as_ref()).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// The loader of files: `(path, format)` (PAY-23, PAY-28).
@@ -303,7 +317,12 @@ pub(super) fn provide() {
     if KINDS.is_empty() {
         return;
     }
-    for format in file::file_formats().filter(|format| KINDS.contains(&format.kind)) {
+    // PAY-28: what no release loads, source for example, is for no driver.
+    let loaded = |format: &&file::FileFormat| !format.loaded.is_empty();
+    for format in file::file_formats()
+        .filter(|format| KINDS.contains(&format.kind))
+        .filter(loaded)
+    {
         let name = format!("ffi.Module.load_from_file.{}", format.extension);
         registry::provide(&name, Function::from_packed(from_file));
     }

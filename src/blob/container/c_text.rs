@@ -11,6 +11,7 @@ use crate::blob::BLOB_58;
 use crate::rule::{Kind, Violation};
 use crate::wire::show;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// Reads every byte array whose name is that of a blob, and what the text defines besides.
 ///
@@ -23,7 +24,13 @@ pub(super) fn read<'a>(
     allowance: &mut Allowance,
 ) -> Result<(), Violation> {
     let mut at = 0;
-    while let Some((name, length, body)) = next_array(text, &mut at) {
+    while let Some(TextArray {
+        name,
+        length,
+        numbers: body,
+        ..
+    }) = next_array(text, &mut at)
+    {
         // BLOB-51: whatever comes before the name that TVM knows is the prefix of a system library.
         let Some((prefix, layout)) = symbols::blob(name) else {
             continue;
@@ -66,8 +73,26 @@ pub(super) fn read<'a>(
     Ok(())
 }
 
-/// The next `char NAME[LENGTH] = {` from `at` on: name, length if there is one, where the numbers start. Moves `at` behind it.
-fn next_array<'t>(text: &'t [u8], at: &mut usize) -> Option<(&'t str, Option<u64>, usize)> {
+/// `char NAME[LENGTH] = {`.
+pub(crate) struct TextArray<'t> {
+    name: &'t str,
+    /// What the brackets say; `None` where they leave it to the compiler.
+    length: Option<u64>,
+    /// The place of what is in the brackets.
+    pub(crate) brackets: Range<usize>,
+    /// Where the numbers start.
+    pub(crate) numbers: usize,
+}
+
+/// The arrays of library binaries, in the order of [`read`].
+pub(crate) fn arrays(text: &[u8]) -> impl Iterator<Item = TextArray<'_>> {
+    let mut at = 0;
+    let all = std::iter::from_fn(move || next_array(text, &mut at));
+    all.filter(|array| symbols::blob(array.name).is_some())
+}
+
+/// The next array from `at` on. Moves `at` behind its brace.
+fn next_array<'t>(text: &'t [u8], at: &mut usize) -> Option<TextArray<'t>> {
     const TYPE: &[u8] = b"char ";
     loop {
         // BLOB-58: the end of `unsigned char` and of `char` alike: releases differ in the type.
@@ -80,9 +105,9 @@ fn next_array<'t>(text: &'t [u8], at: &mut usize) -> Option<(&'t str, Option<u64
     }
 }
 
-/// Name, length and place of the numbers of the array whose name begins at `start`, if it is one.
+/// The array whose name begins at `start`, if it is one.
 /// `None` for any other use of `char`: a cast, a parameter, a declaration without numbers.
-fn array(text: &[u8], start: usize) -> Option<(&str, Option<u64>, usize)> {
+fn array(text: &[u8], start: usize) -> Option<TextArray<'_>> {
     let rest = text.get(start..)?;
     let (name, rest) = identifier(rest.trim_ascii_start())?;
     let rest = rest.trim_ascii_start().strip_prefix(b"[")?;
@@ -92,6 +117,7 @@ fn array(text: &[u8], start: usize) -> Option<(&str, Option<u64>, usize)> {
         .unwrap_or(rest)
         .iter()
         .position(|byte| *byte == b']')?;
+    let opened = text.len().saturating_sub(rest.len());
     let length = std::str::from_utf8(rest.get(..close)?).ok()?.trim();
     // BLOB-58: `[]` leaves the count to the compiler, and then there is nothing to compare.
     let length = match length {
@@ -103,7 +129,12 @@ fn array(text: &[u8], start: usize) -> Option<(&str, Option<u64>, usize)> {
         .strip_prefix(b"=")?
         .trim_ascii_start()
         .strip_prefix(b"{")?;
-    Some((name, length, text.len().saturating_sub(rest.len())))
+    Some(TextArray {
+        name,
+        length,
+        brackets: opened..opened.checked_add(close)?,
+        numbers: text.len().saturating_sub(rest.len()),
+    })
 }
 
 /// The letters, digits and `_` at the start, and what follows them.

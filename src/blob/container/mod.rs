@@ -13,7 +13,7 @@
 
 mod allowance;
 mod archive;
-mod c_text;
+pub(super) mod c_text;
 mod form;
 mod gzip;
 mod image;

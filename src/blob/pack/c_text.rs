@@ -7,6 +7,7 @@
 //! | 0.14 on | `unsigned char` | two hex digits | behind each |
 
 use super::SymbolNaming;
+use crate::blob::container;
 use crate::release::Release;
 
 /// Values in a row; the header counts.
@@ -28,7 +29,8 @@ pub fn c_text(blob: &[u8], naming: &SymbolNaming) -> String {
     text.push_str("#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     text.push_str(&format!("TVM_EXPORT extern const {element} {symbol}[];\n"));
     text.push_str(&format!("const {element} {symbol}[{}] = {{", blob.len()));
-    numbers(&mut text, blob, naming.release());
+    // Until 0.13 shortest numbers with commas between them, from 0.14 on two digits with a comma behind each.
+    numbers(&mut text, blob, naming.release() >= Release::of(14));
     text.push_str("\n};\n");
     // BLOB-60: without these lines the program links, and the runtime never learns of the library. An initialiser that calls a
     // function is C++.
@@ -42,10 +44,32 @@ pub fn c_text(blob: &[u8], naming: &SymbolNaming) -> String {
     text
 }
 
-/// The elements, in rows of twenty (BLOB-59).
-fn numbers(text: &mut String, blob: &[u8], release: Release) {
-    // Until 0.13 shortest numbers with commas between them, from 0.14 on two digits with a comma behind each.
-    let padded = release >= Release::of(14);
+/// `text` with `blob` in the place of its array number `index`, in the look of the release that wrote it (BLOB-75). `None` where there is
+/// no such array.
+///
+/// The numbers and the length in the brackets are others; the code of the host, and what registers a system library, stays.
+pub(super) fn in_text(text: &[u8], index: usize, blob: &[u8]) -> Option<Vec<u8>> {
+    let array = container::c_text::arrays(text).nth(index)?;
+    let body = text.get(array.numbers..)?;
+    let body = body.get(..body.iter().position(|byte| *byte == b'}')?)?;
+    let elements = body.trim_ascii_end();
+    // BLOB-59: the comma behind the last element tells the two looks apart.
+    let mut made = String::new();
+    numbers(&mut made, blob, elements.ends_with(b","));
+    let mut out = text.get(..array.brackets.start)?.to_vec();
+    let stated = text.get(array.brackets.clone())?;
+    // BLOB-58: `[]` leaves the count to the compiler.
+    if !stated.trim_ascii().is_empty() {
+        out.extend_from_slice(blob.len().to_string().as_bytes());
+    }
+    out.extend_from_slice(text.get(array.brackets.end..array.numbers)?);
+    out.extend_from_slice(made.as_bytes());
+    out.extend_from_slice(text.get(array.numbers.checked_add(elements.len())?..)?);
+    Some(out)
+}
+
+/// The elements, in rows of twenty (BLOB-59): `padded` with two digits and a comma behind each.
+fn numbers(text: &mut String, blob: &[u8], padded: bool) {
     let last = blob.len().saturating_sub(1);
     if !padded && blob.is_empty() {
         text.push_str("\n  ");

@@ -168,7 +168,7 @@ fn link(job: &LinkJob<'_>, with: &LinkOptions, kind: LinkKind) -> io::Result<()>
                 command.args(["-x", "c"]);
             }
             command.args(["-fPIC", "-c", "-o"]).arg(&made).arg(&*input);
-            finish(command.args(job.options), "C compiler")?;
+            finish(command.args(job.options), "C compiler", hint(with))?;
             *input = made;
         }
     }
@@ -187,7 +187,16 @@ fn link(job: &LinkJob<'_>, with: &LinkOptions, kind: LinkKind) -> io::Result<()>
         // The runtime's functions are found when the library is loaded.
         command.args(["-undefined", "dynamic_lookup"]);
     }
-    finish(command.args(&inputs).args(job.options), "C compiler")
+    let command = command.args(&inputs).args(job.options);
+    finish(command, "C compiler", hint(with))
+}
+
+/// How another compiler is chosen: the environment is looked at only where neither compiler nor machine is named.
+fn hint(with: &LinkOptions) -> &'static str {
+    match with.compiler.is_none() && with.triple.is_none() {
+        true => "set CC (CXX for C++) to one that is there",
+        false => "name one that is there (--cc)",
+    }
 }
 
 /// The compiler of `with`, or the usual one of its machine.
@@ -220,22 +229,23 @@ fn assemble(input: &Path, job: &LinkJob<'_>, with: &LinkOptions) -> io::Result<P
     if let Some(triple) = &with.triple {
         command.arg(format!("-mtriple={triple}"));
     }
-    finish(command.arg("-o").arg(&object).arg(input), "LLVM compiler")?;
+    let hint = match with.llc {
+        Some(_) => "name one that is there",
+        None => "set LLC to one that is there",
+    };
+    let command = command.arg("-o").arg(&object).arg(input);
+    finish(command, "LLVM compiler", hint)?;
     Ok(object.into())
 }
 
-/// Runs `command`, which is a `what`.
+/// Runs `command`, which is a `what`; `hint` says how another one is chosen.
 ///
 /// # Errors
 ///
 /// What it printed when it is missing or fails.
-fn finish(command: &mut Command, what: &str) -> io::Result<()> {
+fn finish(command: &mut Command, what: &str, hint: &str) -> io::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let result = command.output().map_err(|error| {
-        let hint = match what {
-            "LLVM compiler" => "set LLC to one that is there",
-            _ => "set CC to one that is there",
-        };
         io::Error::new(
             error.kind(),
             format!("cannot run the {what} `{name}`: {error}; {hint}"),
@@ -325,10 +335,26 @@ fn compiler(cxx: bool) -> OsString {
 /// Writes a file beside `output` and renames it, so that a failure leaves what was there.
 #[cfg(all(feature = "runtime", feature = "target"))]
 pub(crate) fn write_whole(output: &Path, content: &[u8]) -> io::Result<()> {
-    let scratch = Scratch::beside(output)?;
-    let made = scratch.path.join("file");
-    std::fs::write(&made, content)?;
-    std::fs::rename(&made, output)
+    WrittenFile::beside(output, content)?.rename(output)
+}
+
+/// A file that is written and has no name of its own yet; gone when dropped.
+pub(crate) struct WrittenFile {
+    scratch: Scratch,
+}
+
+impl WrittenFile {
+    /// Writes `content` beside `output`.
+    pub(crate) fn beside(output: &Path, content: &[u8]) -> io::Result<WrittenFile> {
+        let scratch = Scratch::beside(output)?;
+        std::fs::write(scratch.path.join("file"), content)?;
+        Ok(WrittenFile { scratch })
+    }
+
+    /// Puts it in the place of `output`.
+    pub(crate) fn rename(self, output: &Path) -> io::Result<()> {
+        std::fs::rename(self.scratch.path.join("file"), output)
+    }
 }
 
 /// A directory for what is being made; gone when dropped.

@@ -13,6 +13,7 @@
 
 mod archive;
 mod c_text;
+mod elf;
 mod export;
 #[cfg(feature = "runtime")]
 mod job;
@@ -28,6 +29,8 @@ pub use self::c_text::c_text;
 pub use self::export::{ExportContent, ExportModule, ExportPlan, HostCode, HostFormat, pack, plan};
 #[cfg(feature = "runtime")]
 pub use self::job::{LinkHook, export_job};
+#[cfg(feature = "runtime")]
+pub(crate) use self::link::WrittenFile;
 #[cfg(all(feature = "runtime", feature = "target"))]
 pub(crate) use self::link::write_whole;
 #[cfg(feature = "runtime")]

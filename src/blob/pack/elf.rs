@@ -1,0 +1,322 @@
+//! ELF files of 64 bits, little endian, in which another library binary is put (BLOB-75).
+//!
+//! ```text
+//! library, before    headers, sections with addresses                            | other sections, section headers
+//! library, after     headers, sections with addresses | zeros of .bss | the blob | other sections | names, section headers
+//! ```
+//!
+//! The last segment of a library grows over the blob, which has a section of its own behind those with addresses: their numbers stay,
+//! which dynamic symbols have, and `strip` and `objcopy` move it as they move all others. A segment of its own would need one more
+//! program header, for which there is no room, and those tools lose a table that was moved.
+
+/// The name of the section of a library binary that was replaced.
+const NAME: &[u8] = b".tvm_library_bin\0";
+
+/// A shared library with `blob` behind its data; `None` where the file is not of this kind, or has no sections.
+pub(super) fn in_library(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u8>> {
+    let mut elf = Elf(file.to_vec());
+    elf.is_known().then_some(())?;
+    let segments = elf.table(32, 56, 54, SEGMENT)?;
+    let sections = elf.table(40, 60, 58, SECTION)?;
+    let last = last_segment(&elf, &segments)?;
+    let address = last.address.checked_add(last.memory)?;
+    let address = address.checked_next_multiple_of(ALIGN)?;
+    let place = last
+        .offset
+        .checked_add(address.checked_sub(last.address)?)?;
+    let end = place.checked_add(blob.len() as u64)?;
+    let grown = end.checked_sub(last.offset)?;
+    // What has no address moves by this much; a multiple of all that sections are aligned to in practice.
+    let file_end = last.offset.checked_add(last.stored)?;
+    let moved = end.checked_sub(file_end)?.checked_next_multiple_of(PAGE)?;
+    let zeros = place.checked_sub(file_end)?;
+    (zeros <= (file.len() as u64).checked_add(MOST_ZEROS)?).then_some(())?;
+
+    // Numbers in the headers and the tables of symbols, first: their places are still those of the old file.
+    let at = elf.behind_addresses(&sections)?;
+    for (table, entries) in elf.symbol_tables(&sections)? {
+        for entry in entries {
+            let field = entry.checked_add(6)?;
+            let index = elf.word(field, 2)?;
+            // Numbers from 0xff00 on mean no section.
+            if index >= at && index < 0xff00 {
+                elf.put(
+                    field,
+                    &u16::try_from(index.checked_add(1)?).ok()?.to_le_bytes(),
+                )?;
+            }
+            if elf.is_named(table, entry, symbol, &sections)? && index != 0 {
+                elf.put(field, &u16::try_from(at).ok()?.to_le_bytes())?;
+                elf.put(entry.checked_add(8)?, &address.to_le_bytes())?;
+                elf.put(entry.checked_add(16)?, &(blob.len() as u64).to_le_bytes())?;
+            }
+        }
+    }
+    elf.put(last.header.checked_add(32)?, &grown.to_le_bytes())?;
+    elf.put(last.header.checked_add(40)?, &grown.to_le_bytes())?;
+    let names = elf.word(62, 2)?;
+    let names_header = *sections.get(usize::try_from(names).ok()?)?;
+    let mut text = elf
+        .slice(
+            elf.word(names_header.checked_add(24)?, 8)?,
+            elf.word(names_header.checked_add(32)?, 8)?,
+        )?
+        .to_vec();
+    let name = text.len() as u64;
+    text.extend_from_slice(NAME);
+
+    let text_place = (file.len() as u64).checked_add(moved)?;
+    let headers_place = text_place
+        .checked_add(text.len() as u64)?
+        .checked_next_multiple_of(8)?;
+    let mut headers = Vec::new();
+    for (index, header) in (0_u64..).zip(&sections) {
+        if index == at {
+            headers.extend_from_slice(&own_section(name, address, place, blob.len() as u64));
+        }
+        let mut copy = Elf(elf.slice(*header, SECTION)?.to_vec());
+        copy.renumber(at)?;
+        let offset = copy.word(24, 8)?;
+        if index == names {
+            copy.put(24, &text_place.to_le_bytes())?;
+            copy.put(32, &(text.len() as u64).to_le_bytes())?;
+        } else if offset >= file_end && !copy.has_address()? {
+            copy.put(24, &offset.checked_add(moved)?.to_le_bytes())?;
+        }
+        headers.extend_from_slice(&copy.0);
+    }
+    if at == sections.len() as u64 {
+        headers.extend_from_slice(&own_section(name, address, place, blob.len() as u64));
+    }
+    elf.put(40, &headers_place.to_le_bytes())?;
+    let count = u16::try_from(sections.len()).ok()?.checked_add(1)?;
+    elf.put(60, &count.to_le_bytes())?;
+    if names >= at {
+        let names = u16::try_from(names).ok()?.checked_add(1)?;
+        elf.put(62, &names.to_le_bytes())?;
+    }
+
+    let file_end = usize::try_from(file_end).ok()?;
+    let (data, rest) = elf.0.split_at_checked(file_end)?;
+    let mut out = data.to_vec();
+    out.resize(usize::try_from(place).ok()?, 0);
+    out.extend_from_slice(blob);
+    out.resize(file_end.checked_add(usize::try_from(moved).ok()?)?, 0);
+    out.extend_from_slice(rest);
+    out.extend_from_slice(&text);
+    out.resize(usize::try_from(headers_place).ok()?, 0);
+    out.extend_from_slice(&headers);
+    Some(out)
+}
+
+/// A segment that is loaded.
+struct Loaded {
+    /// Where its program header begins.
+    header: u64,
+    offset: u64,
+    address: u64,
+    /// Its bytes in the file.
+    stored: u64,
+    /// Its bytes in memory.
+    memory: u64,
+}
+
+/// The segment with the highest addresses. `None` where it is not that with the highest offsets as well.
+fn last_segment(elf: &Elf, segments: &[u64]) -> Option<Loaded> {
+    const LOAD: u64 = 1;
+    let mut last: Option<Loaded> = None;
+    let mut end = 0;
+    for header in segments {
+        let field = |at: u64| elf.word(header.checked_add(at)?, 8);
+        let found = Loaded {
+            header: *header,
+            offset: field(8)?,
+            address: field(16)?,
+            stored: field(32)?,
+            memory: field(40)?,
+        };
+        if found.stored > 0 {
+            end = end.max(found.offset.checked_add(found.stored)?);
+        }
+        let is_load = elf.word(*header, 4)? == LOAD;
+        if is_load
+            && last
+                .as_ref()
+                .is_none_or(|last| last.address < found.address)
+        {
+            last = Some(found);
+        }
+    }
+    last.filter(|last| last.offset.checked_add(last.stored) == Some(end))
+}
+
+/// The header of the section of the blob.
+fn own_section(name: u64, address: u64, place: u64, size: u64) -> Vec<u8> {
+    const PROGBITS: u64 = 1;
+    let head = PROGBITS.wrapping_shl(32) | name;
+    let words = [head, ALLOC, address, place, size, 0, ALIGN, 0];
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// The flag of sections that have an address.
+const ALLOC: u64 = 2;
+/// What the blob is aligned to.
+const ALIGN: u64 = 16;
+/// What is moved keeps its place in pages.
+const PAGE: u64 = 0x1000;
+/// How many bytes without content a file may get, beside as many as it has.
+const MOST_ZEROS: u64 = 1 << 24;
+
+/// An object file whose section of the library binary, which holds nothing else, is `blob`.
+pub(super) fn in_object(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u8>> {
+    let mut elf = Elf(file.to_vec());
+    elf.is_known().then_some(())?;
+    let sections = elf.table(40, 60, 58, SECTION)?;
+    let holder = elf.holder(symbol, &sections)?;
+    let header = *sections.get(usize::try_from(holder).ok()?)?;
+    let symbols = elf.symbols(symbol, &sections)?;
+    for at in &symbols {
+        let whole = elf.word(at.checked_add(8)?, 8)? == 0
+            && elf.word(at.checked_add(16)?, 8)? == elf.word(header.checked_add(32)?, 8)?;
+        whole.then_some(())?;
+        elf.put(at.checked_add(16)?, &(blob.len() as u64).to_le_bytes())?;
+    }
+    let place = elf.0.len() as u64;
+    elf.put(header.checked_add(24)?, &place.to_le_bytes())?;
+    elf.put(header.checked_add(32)?, &(blob.len() as u64).to_le_bytes())?;
+    elf.0.extend_from_slice(blob);
+    Some(elf.0)
+}
+
+/// Bytes of a program header.
+const SEGMENT: u64 = 56;
+/// Bytes of a section header.
+const SECTION: u64 = 64;
+/// Bytes of a symbol.
+const SYMBOL: u64 = 24;
+
+/// A file of ELF, 64 bits and little endian, that is edited. Nothing is trusted: what is outside is `None`.
+pub(super) struct Elf(pub(super) Vec<u8>);
+
+impl Elf {
+    /// Whether it is of the class and the byte order that this code reads.
+    fn is_known(&self) -> bool {
+        self.0.starts_with(b"\x7fELF\x02\x01")
+    }
+
+    /// The integer of `size` bytes at `at`.
+    fn word(&self, at: u64, size: u64) -> Option<u64> {
+        let mut word = [0; 8];
+        let bytes = self.slice(at, size)?;
+        word.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(u64::from_le_bytes(word))
+    }
+
+    fn slice(&self, at: u64, size: u64) -> Option<&[u8]> {
+        let start = usize::try_from(at).ok()?;
+        let end = start.checked_add(usize::try_from(size).ok()?)?;
+        self.0.get(start..end)
+    }
+
+    pub(super) fn put(&mut self, at: u64, bytes: &[u8]) -> Option<()> {
+        let start = usize::try_from(at).ok()?;
+        let end = start.checked_add(bytes.len())?;
+        self.0.get_mut(start..end)?.copy_from_slice(bytes);
+        Some(())
+    }
+
+    /// Where each entry begins of the table whose offset, count and size of an entry are in the header at these places.
+    fn table(&self, offset: u64, count: u64, size: u64, expected: u64) -> Option<Vec<u64>> {
+        let (offset, count) = (self.word(offset, 8)?, self.word(count, 2)?);
+        (self.word(size, 2)? == expected && count > 0).then_some(())?;
+        (0..count)
+            .map(|index| offset.checked_add(index.checked_mul(expected)?))
+            .collect()
+    }
+
+    /// The number behind the last section with an address, and `None` where the numbers of sections are in a table of their own.
+    fn behind_addresses(&self, sections: &[u64]) -> Option<u64> {
+        const NUMBERS: u64 = 18;
+        let mut behind = 0;
+        for (index, at) in (0_u64..).zip(sections) {
+            let kind = self.word(at.checked_add(4)?, 4)?;
+            (kind != NUMBERS).then_some(())?;
+            if self.word(at.checked_add(8)?, 8)? & ALLOC != 0 {
+                behind = index.checked_add(1)?;
+            }
+        }
+        (behind > 0).then_some(behind)
+    }
+
+    /// Of a section header alone: whether the section has an address.
+    fn has_address(&self) -> Option<bool> {
+        Some(self.word(8, 8)? & ALLOC != 0)
+    }
+
+    /// Of a section header alone: the numbers of other sections from `from` on are one more.
+    fn renumber(&mut self, from: u64) -> Option<()> {
+        const RELOCATIONS: [u64; 2] = [4, 9];
+        const INFO_LINK: u64 = 0x40;
+        let is_link = self.word(8, 8)? & INFO_LINK != 0 || RELOCATIONS.contains(&self.word(4, 4)?);
+        for (at, is_number) in [(40, true), (44, is_link)] {
+            let number = self.word(at, 4)?;
+            if is_number && number >= from {
+                let number = u32::try_from(number).ok()?.checked_add(1)?;
+                self.put(at, &number.to_le_bytes())?;
+            }
+        }
+        Some(())
+    }
+
+    /// The header of each table of symbols, static and dynamic, and where its entries begin.
+    fn symbol_tables(&self, sections: &[u64]) -> Option<Vec<(u64, Vec<u64>)>> {
+        const STATIC: u64 = 2;
+        const DYNAMIC: u64 = 11;
+        let mut tables = Vec::new();
+        for at in sections {
+            let kind = self.word(at.checked_add(4)?, 4)?;
+            if kind != STATIC && kind != DYNAMIC {
+                continue;
+            }
+            let start = self.word(at.checked_add(24)?, 8)?;
+            let size = self.word(at.checked_add(32)?, 8)?;
+            self.slice(start, size)?;
+            let count = size.checked_div(SYMBOL)?;
+            let entries = (0..count)
+                .map(|index| start.checked_add(index.checked_mul(SYMBOL)?))
+                .collect::<Option<Vec<_>>>()?;
+            tables.push((*at, entries));
+        }
+        Some(tables)
+    }
+
+    /// Whether the symbol at `entry`, in the table whose header is `table`, is called `name`.
+    fn is_named(&self, table: u64, entry: u64, name: &str, sections: &[u64]) -> Option<bool> {
+        let names = usize::try_from(self.word(table.checked_add(40)?, 4)?).ok()?;
+        let names = self.word(sections.get(names)?.checked_add(24)?, 8)?;
+        let text = names.checked_add(self.word(entry, 4)?)?;
+        let text = self.slice(text, (name.len() as u64).checked_add(1)?);
+        let text = text.and_then(|text| text.strip_suffix(&[0]));
+        Some(text == Some(name.as_bytes()))
+    }
+
+    /// Where the entries of `name` begin, in the static and the dynamic table of symbols.
+    fn symbols(&self, name: &str, sections: &[u64]) -> Option<Vec<u64>> {
+        let mut found = Vec::new();
+        for (table, entries) in self.symbol_tables(sections)? {
+            for entry in entries {
+                let is_defined = self.word(entry.checked_add(6)?, 2)? != 0;
+                if is_defined && self.is_named(table, entry, name, sections)? {
+                    found.push(entry);
+                }
+            }
+        }
+        Some(found)
+    }
+
+    /// The number of the section that `name` is defined in.
+    fn holder(&self, name: &str, sections: &[u64]) -> Option<u64> {
+        let symbols = self.symbols(name, sections)?;
+        self.word(symbols.first()?.checked_add(6)?, 2)
+    }
+}
