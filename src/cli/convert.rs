@@ -2,10 +2,10 @@
 
 use super::library::LibraryChoice;
 use super::package::Packaging;
+use super::whole::WholeLibrary;
 use super::{CliError, Exit, output};
 use std::path::PathBuf;
 use tvmspec::blob::StoredModule;
-use tvmspec::blob::pack::SymbolNaming;
 use tvmspec::examine::loading::reads;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         blob: args.blob,
     };
     // The whole of it: a conversion of what is left of a broken one would lose modules without a word.
-    choice.whole(|unit, blob| {
+    choice.whole(|input, unit, blob| {
         // BLOB-17: what the other layout cannot hold is an error about this command, not a broken rule of the file.
         let converted = blob.convert(args.layout).map_err(|broken| {
             CliError::new(format!(
@@ -67,18 +67,12 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
             }
         }
         if args.whole {
-            // BLOB-50: host code is found by the symbols of its own releases.
-            if SymbolNaming::library(args.layout.releases().until).symbol()
-                != SymbolNaming::library(blob.layout.releases().until).symbol()
-            {
-                return Err(CliError::new(format!(
-                    "the host code of {} is of layout {}, whose symbols layout {} does not have: link it anew, with --with",
-                    unit.name, blob.layout, args.layout
-                )));
-            }
-            let file = super::input::read(&args.file)?;
-            let index = args.blob.unwrap_or(0);
-            return args.packaging.replace_in_library(&converted, &file, index);
+            let library = WholeLibrary {
+                name: input.name.clone(),
+                bytes: input.bytes().into(),
+                index: args.blob,
+            };
+            return args.packaging.replace_in_library(&converted, &library);
         }
         args.packaging.write(&converted)
     })

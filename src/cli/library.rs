@@ -48,10 +48,10 @@ impl LibraryChoice<'_> {
     /// See [`LibraryChoice::partial`]. A broken rule is [`Exit::Bad`].
     pub(crate) fn whole(
         self,
-        work: impl FnOnce(&Unit<'_>, Blob<'_>) -> Result<Exit, CliError>,
+        work: impl FnOnce(&Input, &Unit<'_>, Blob<'_>) -> Result<Exit, CliError>,
     ) -> Result<Exit, CliError> {
-        self.partial(|_, unit, partial| match partial.broken {
-            None => work(unit, partial.blob),
+        self.partial(|input, unit, partial| match partial.broken {
+            None => work(input, unit, partial.blob),
             Some(broken) => {
                 let place = DiagnosedBytes {
                     name: &unit.name,

@@ -35,6 +35,7 @@ mod interrupt;
 mod library;
 #[cfg(feature = "rpc")]
 mod live;
+mod manifest;
 mod npy;
 mod numpy_text;
 mod on_device;
@@ -75,6 +76,7 @@ mod testee;
 mod tracker;
 mod unpack;
 mod verify;
+mod whole;
 
 use clap::{ColorChoice, Parser, Subcommand};
 use std::fmt::Display;

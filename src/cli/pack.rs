@@ -1,21 +1,19 @@
 //! `tvmspec pack MANIFEST -o OUT`: a library binary from a list of modules.
 //!
-//! The way: [`read`] the manifest, a [`ManifestEntry`] for each module, then a [`Blob`] with the tree of the manifest
+//! The way: [`manifest::read`], a [`ManifestEntry`] for each module, then a [`Blob`] with the tree of the manifest
 //! ([`as_listed`]) or with that of a release ([`ordered`]), which [`Packaging`] writes.
 
+use super::manifest::{self, ManifestEntry};
 use super::package::Packaging;
+use super::whole::WholeLibrary;
 use super::{CliError, Exit};
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::Value;
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat};
-use tvmspec::blob::{Blob, LIBRARY, StoredModule};
+use tvmspec::blob::pack::ExportModule;
+use tvmspec::blob::{Blob, LIBRARY};
 use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, TREE_25, order};
-use tvmspec::payload::Payload;
 use tvmspec::release::Layout;
 use tvmspec::rule::{Findings, Violation};
-use tvmspec::wire::Writer;
 
 /// Behind the options in `--help`: the manifest by example.
 const HELP: &str = "\
@@ -51,7 +49,9 @@ they stay where they are, and `imports` is left out:
   indices = [1]
 
 With `library = \"model.so\"` the library binary goes into that file, in the place of its own,
-and the host code stays byte for byte; `tvmspec unpack --whole` writes such a manifest.
+and the host code stays byte for byte; `tvmspec unpack --whole` writes such a manifest. The
+form of the file stays, too: -o has its extension, and no option of linking has an effect. `strip`
+keeps what was put into it.
 
 The JSON form of a library binary (chapter blob) is such a manifest.";
 
@@ -78,7 +78,7 @@ pub(crate) struct PackArgs {
 /// (TREE-24, TREE-25), the layout cannot hold them (BLOB-17), or the output cannot be written. Messages about the
 /// manifest begin with its name.
 pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
-    let (manifest, folder) = read(&args.manifest)?;
+    let (manifest, folder) = manifest::read(&args.manifest)?;
     let named = |error: String| CliError::new(format!("{}: {error}", args.manifest.display()));
     let modules = manifest.get("modules").and_then(Value::as_array);
     let modules = modules
@@ -114,6 +114,12 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     // BLOB-14: it is packed in layout 0.7 and converted at the end, which rejects a tree that layout 0.2 cannot hold
     // (BLOB-17).
     let entries = read.map_err(named)?;
+    let whole = whole_library(&manifest, &folder).map_err(named)?;
+    if whole.is_some() && entries.iter().any(|entry| entry.code.is_some()) {
+        return Err(named(
+            "`library` has its host code already; leave `code` out, or `library`".into(),
+        ));
+    }
     if entries.iter().any(|entry| entry.code.is_some()) {
         // BLOB-70: the files of host code have the order of a walk along the imports.
         if manifest
@@ -156,217 +162,35 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
             .convert(layout)
             .map_err(|broken| named(broken.message().to_owned()))?,
     };
-    // `unpack --whole` names the file that the library binary is from.
-    if let Some(library) = manifest.get("library") {
-        let library = load(&folder, library).map_err(named)?;
-        let index = match manifest.get("blob") {
-            None => 0,
-            Some(wanted) => position(wanted)
-                .ok_or_else(|| named("`blob` is not the number of a library binary".into()))?,
-        };
-        return args.packaging.replace_in_library(&blob, &library, index);
+    match whole {
+        Some(library) => args.packaging.replace_in_library(&blob, &library),
+        None => args.packaging.write(&blob),
     }
-    args.packaging.write(&blob)
 }
 
-/// The manifest as a JSON value, and the folder that its file names start from.
+/// The library that the manifest keeps whole: `unpack --whole` names the file that the library binary is from.
 ///
 /// # Errors
 ///
-/// The file cannot be read, is not UTF-8, or is neither TOML nor JSON.
-fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
-    let input = super::input::Input::open(path)?;
-    let text = std::str::from_utf8(input.bytes()).map_err(|_| {
-        CliError::new(format!(
-            "{} is not text; a manifest is TOML or JSON",
-            input.name
-        ))
-    })?;
-    // By the text and not by the name, which stdin has not. No TOML begins with a brace.
-    let value = if text.trim_start().starts_with('{') {
-        serde_json::from_str(text).map_err(|error| error.to_string())
-    } else {
-        toml::from_str(text).map_err(|error| error.to_string())
+/// As [`manifest::load`]; a number without a library, or one that is none.
+fn whole_library(manifest: &Value, folder: &Path) -> Result<Option<WholeLibrary<'static>>, String> {
+    let number = manifest.get("blob");
+    let Some(name) = manifest.get("library") else {
+        return match number {
+            Some(_) => Err(
+                "`blob` is the number of a library binary in `library`, which is missing".into(),
+            ),
+            None => Ok(None),
+        };
     };
-    let value =
-        value.map_err(|error| CliError::new(format!("{}: {}", input.name, error.trim_end())))?;
-    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    Ok((value, folder))
-}
-
-/// A module of the manifest, with its payload read.
-struct ManifestEntry {
-    /// `_lib` for the host library.
-    kind: String,
-    /// The bytes as they are stored; `None` for the host library alone.
-    payload: Option<Vec<u8>>,
-    /// Positions in the list of modules, in the order of import, which counts (TREE-21).
-    imports: Vec<usize>,
-    /// The code of a host module, which is then exported with the rest.
-    code: Option<HostCode>,
-}
-
-impl ManifestEntry {
-    /// Reads a module of the manifest. A decoded payload is encoded in the form of `layout`; file names start from
-    /// `folder`.
-    ///
-    /// # Errors
-    ///
-    /// A key that there is not, no kind, not exactly one source of the payload (none for `_lib`), or a source that
-    /// cannot be read.
-    fn read(value: &Value, layout: Layout, folder: &Path) -> Result<ManifestEntry, String> {
-        const KEYS: [&str; 6] = ["kind", "file", "payload", "decoded", "code", "imports"];
-        let object = value.as_object().ok_or("it is not a table")?;
-        // A misspelt `imports` would otherwise be a module without imports.
-        if let Some(unknown) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            return Err(format!(
-                "there is no key `{unknown}`; there are {}",
-                KEYS.join(", ")
-            ));
-        }
-        let kind = value["kind"].as_str().ok_or("it has no `kind`")?.to_owned();
-        let sources: Vec<&str> = ["file", "payload", "decoded", "code"]
-            .into_iter()
-            .filter(|key| object.contains_key(*key))
-            .collect();
-        let payload = match (sources.as_slice(), kind == LIBRARY) {
-            ([] | ["code"], true) => None,
-            (["code"], _) => {
-                return Err(format!("`code` is of `{LIBRARY}`, and this is a `{kind}`"));
-            }
-            // BLOB-17: its code is the library itself.
-            (_, true) => return Err("`_lib` has no payload".into()),
-            (["file"], _) => Some(load(folder, &value["file"])?),
-            (["payload"], _) => {
-                let text = value["payload"]
-                    .as_str()
-                    .ok_or("`payload` is not base64 text")?;
-                Some(
-                    BASE64_STANDARD
-                        .decode(text)
-                        .map_err(|error| format!("`payload` is not base64: {error}"))?,
-                )
-            }
-            (["decoded"], _) => Some(encode(&kind, &value["decoded"], layout, folder)?),
-            ([], _) => return Err(format!("kind `{kind}` needs one of file, payload, decoded")),
-            (several, _) => {
-                return Err(format!("it has {}; one is enough", several.join(" and ")));
-            }
-        };
-        let imports = match object.get("imports") {
-            None => Vec::new(),
-            Some(list) => list
-                .as_array()
-                .and_then(|list| list.iter().map(position).collect())
-                .ok_or("`imports` is not a list of positions")?,
-        };
-        let code = match object.get("code") {
-            Some(name) => Some(host_code(folder, name)?),
-            None => None,
-        };
-        Ok(ManifestEntry {
-            kind,
-            payload,
-            imports,
-            code,
-        })
-    }
-
-    /// The module as it is exported with host code.
-    ///
-    /// # Errors
-    ///
-    /// A host module without code, which others have.
-    fn into_export(self) -> Result<ExportModule, String> {
-        let content = match (self.code, self.payload) {
-            (Some(code), _) => ExportContent::Host(code),
-            (None, Some(payload)) => ExportContent::Stored {
-                kind: self.kind,
-                payload,
-            },
-            (None, None) => return Err("it has no `code`, which another `_lib` has".into()),
-        };
-        Ok(ExportModule {
-            content,
-            imports: self.imports,
-        })
-    }
-
-    /// The module as a blob stores it; its offset is 0, since it was never in one.
-    fn into_module(self) -> StoredModule<'static> {
-        StoredModule {
-            kind: Cow::Owned(self.kind),
-            payload: self.payload.map(Cow::Owned),
-            offset: 0,
-        }
-    }
-}
-
-/// The position of a module in the manifest, from 0; `None` for anything but an integer from 0 on.
-fn position(value: &Value) -> Option<usize> {
-    value.as_u64().and_then(|index| usize::try_from(index).ok())
-}
-
-/// Reads a file that the manifest names, from its own folder on.
-///
-/// # Errors
-///
-/// The name is not a text, or it is not that of a regular file that can be read.
-fn load(folder: &Path, name: &Value) -> Result<Vec<u8>, String> {
-    let name = name.as_str().ok_or("`file` is not a file name")?;
-    let path = folder.join(name);
-    super::input::read(&path).map_err(|error| match error {
-        CliError::Message(message) => message,
-        CliError::ClosedPipe => format!("cannot read {}", path.display()),
-    })
-}
-
-/// The host code in a file that the manifest names, whose extension says what it is (BLOB-70).
-///
-/// # Errors
-///
-/// As [`load`], and an extension that no host code has.
-fn host_code(folder: &Path, name: &Value) -> Result<HostCode, String> {
-    let code = load(folder, name)?;
-    let extension = name.as_str().and_then(|name| name.rsplit_once('.'));
-    let format = extension.and_then(|(_, extension)| HostFormat::of_extension(extension));
-    let format = format.ok_or_else(|| {
-        format!("`code` is a .o, .c, .cc, .cpp, .cu, .ll or .bc, and {name} is none")
-    })?;
-    Ok(HostCode { format, code })
-}
-
-/// Encodes a payload from its decoded form, which is in the manifest or in a file beside it, as `layout` stores it.
-///
-/// # Errors
-///
-/// The file cannot be read, the form is not that of a payload of this kind, or the layout has none of it (PAY-01).
-fn encode(kind: &str, decoded: &Value, layout: Layout, folder: &Path) -> Result<Vec<u8>, String> {
-    let loaded;
-    let decoded = match decoded {
-        Value::String(_) => {
-            let bytes = load(folder, decoded)?;
-            loaded =
-                serde_json::from_slice(&bytes).map_err(|error| format!("{decoded}: {error}"))?;
-            &loaded
-        }
-        value => value,
-    };
-    let mut decoded: Value = decoded.clone();
-    if let Some(object) = decoded.as_object_mut() {
-        // The entry has the kind already, and need not repeat it in the form.
-        object.entry("kind").or_insert_with(|| kind.into());
-    }
-    let payload = Payload::from_json(&decoded).map_err(|error| error.to_string())?;
-    // A form of its own kind, written by `extract --json` for another module.
-    if payload.kind() != kind {
-        return Err(format!("the payload is that of a `{}`", payload.kind()));
-    }
-    let mut out = Writer::new();
-    payload
-        .write(layout, &mut out)
-        .map_err(|broken| broken.to_string())?;
-    Ok(out.into_bytes())
+    let index = number.map(|wanted| {
+        manifest::position(wanted).ok_or("`blob` is not the number of a library binary")
+    });
+    Ok(Some(WholeLibrary {
+        name: name.as_str().unwrap_or_default().to_owned(),
+        bytes: manifest::load(folder, name)?.into(),
+        index: index.transpose()?,
+    }))
 }
 
 /// The modules in the order of the manifest, with its tree. Nothing is merged.

@@ -4,12 +4,14 @@
 //! noticed long after it was written.
 
 use super::output::{self, Content};
+use super::whole::{self, WholeLibrary};
 use super::{CliError, Exit};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::pack::{self, ExportModule, LinkOptions, ObjectTarget, SymbolNaming};
-use tvmspec::blob::{Blob, LIBRARY, StoredModule, container, detect};
+use tvmspec::blob::container::{self, FileForm};
+use tvmspec::blob::pack::{self, ExportModule, LinkOptions, SymbolNaming, ObjectTarget};
+use tvmspec::blob::{Blob, LIBRARY, StoredModule, detect};
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
@@ -66,7 +68,7 @@ impl Packaging {
     /// prefix without a system library (BLOB-61), a machine without an object file (BLOB-66), a linker that fails, or
     /// an output that reads back differently or cannot be written.
     pub(crate) fn write(&self, blob: &Blob<'_>) -> Result<Exit, CliError> {
-        let form = self.form()?;
+        let form = self.form(false)?;
         let bytes = blob
             .write()
             .map_err(|broken| CliError::new(format!("cannot be written: {broken}")))?;
@@ -125,7 +127,7 @@ impl Packaging {
         algorithm: Algorithm,
         layout: Layout,
     ) -> Result<Exit, CliError> {
-        if matches!(self.form()?, PackageForm::Bin) {
+        if matches!(self.form(true)?, PackageForm::Bin) {
             return Err(CliError::new(
                 "a .bin has no place for host code: name a .so, .o, .tar or .c",
             ));
@@ -147,26 +149,66 @@ impl Packaging {
         Ok(Exit::Good)
     }
 
-    /// Writes `file`, a library, with `blob` in the place of its library binary number `index` (BLOB-75).
+    /// Writes `library` with `blob` in the place of its library binary (BLOB-75). The form is that of the library.
     ///
     /// # Errors
     ///
-    /// As [`Packaging::write`]; a file in which the new library binary has no place, and a layout that has another symbol: the
-    /// host code of a file looks for its own.
+    /// Any option but `-o`, whose extension is of the form of the library; what [`WholeLibrary::is_for`] and [`WholeLibrary::replace`] reject; an output that
+    /// cannot be written.
     pub(crate) fn replace_in_library(
         &self,
         blob: &Blob<'_>,
-        file: &[u8],
-        index: usize,
+        library: &WholeLibrary<'_>,
     ) -> Result<Exit, CliError> {
+        if let Some(option) = self.given() {
+            return Err(CliError::new(format!(
+                "{option} has no effect: the library stays as it is, but for its library binary"
+            )));
+        }
+        // Before it is written: payloads in the form of another layout read back as anything.
+        library.is_for(blob.layout)?;
         let bytes = blob
             .write()
             .map_err(|broken| CliError::new(format!("cannot be written: {broken}")))?;
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
-        let made = pack::replace(file, index, &bytes).map_err(CliError::new)?;
+        let (made, form) = library.replace(&bytes)?;
+        // Stdout has no extension, and takes every form.
+        let endings = whole::extensions(form);
+        let fits = endings.contains(&extension(&self.output)) || self.output.as_os_str() == "-";
+        if !fits {
+            return Err(CliError::new(format!(
+                "the name {} is of another form: {} stays what it is, {}, whose name ends in .{}",
+                self.output.display(),
+                library.name,
+                form.title(),
+                endings.join(", .")
+            )));
+        }
         self.found_again(&made, &bytes, blob.layout)?;
-        output::write(&self.output, &made, Content::Binary)?;
+        let content = match form {
+            FileForm::CText => Content::Text,
+            FileForm::ElfShared | FileForm::MachOShared => Content::Library,
+            _ => Content::Binary,
+        };
+        output::write(&self.output, &made, content)?;
         Ok(Exit::Good)
+    }
+
+    /// The first option besides `-o` that the command line has.
+    fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--release", self.release.is_some()),
+            ("--system-lib", self.system_lib.is_some()),
+            ("--target", self.target.is_some()),
+            ("--with", !self.with.is_empty()),
+            ("--cc", self.cc.is_some()),
+            ("--option", !self.options.is_empty()),
+            ("--workspace", self.workspace.is_some()),
+        ];
+        given
+            .into_iter()
+            .find(|(_, is_given)| *is_given)
+            .map(|(option, _)| option)
     }
 
     /// Arguments of the linker besides the files of a plan.
@@ -207,13 +249,13 @@ impl Packaging {
         ))
     }
 
-    /// The form that the name of the output selects.
+    /// The form that the name of the output selects; `has_code` where host code goes into it.
     ///
     /// # Errors
     ///
     /// No form has this extension, or an option is for another form: an option that has no effect would hide a
     /// mistake.
-    fn form(&self) -> Result<PackageForm, CliError> {
+    fn form(&self, has_code: bool) -> Result<PackageForm, CliError> {
         let form = match extension(&self.output) {
             // Before the extensions: stdout has none.
             _ if self.output.as_os_str() == "-" => PackageForm::Bin,
@@ -237,10 +279,25 @@ impl Packaging {
                 "--target is for a .o, .so or .tar: the same bytes and the same text are for all machines",
             ));
         }
-        let linked = self.cc.is_some() || !self.options.is_empty() || self.workspace.is_some();
-        if linked && matches!(form, PackageForm::Bin) {
+        if self.system_lib.is_some() && matches!(form, PackageForm::Bin) {
             return Err(CliError::new(
-                "--cc, --option and --workspace are for what is linked: a .bin is not",
+                "--system-lib is for what has a symbol: a .bin has none",
+            ));
+        }
+        // One object is made of several by the compiler, and of the library binary alone without one.
+        let compiled = match form {
+            PackageForm::Shared => true,
+            PackageForm::Object => has_code,
+            _ => false,
+        };
+        if (self.cc.is_some() || !self.options.is_empty()) && !compiled {
+            return Err(CliError::new(
+                "--cc and --option are for a .so, and for a .o with host code: no compiler is called for anything else",
+            ));
+        }
+        if self.workspace.is_some() && !compiled && !has_code {
+            return Err(CliError::new(
+                "--workspace is for what is linked, and this is not",
             ));
         }
         Ok(form)

@@ -1,0 +1,76 @@
+//! Libraries that `pack` and `convert` keep whole, but for their library binary (BLOB-75).
+
+use super::CliError;
+use std::borrow::Cow;
+use tvmspec::blob::container::{self, FileForm};
+use tvmspec::blob::pack::{self, Naming};
+use tvmspec::release::Layout;
+
+/// A file with a library binary that is replaced.
+pub(crate) struct WholeLibrary<'w> {
+    /// What messages call it.
+    pub(crate) name: String,
+    /// Its content.
+    pub(crate) bytes: Cow<'w, [u8]>,
+    /// The number of the library binary, where the file has several.
+    pub(crate) index: Option<usize>,
+}
+
+impl WholeLibrary<'_> {
+    /// Whether a library binary of `layout` has a place in it.
+    ///
+    /// # Errors
+    ///
+    /// Several library binaries and no number; a layout with another symbol than that of the file, whose host code looks for its
+    /// own.
+    pub(crate) fn is_for(&self, layout: Layout) -> Result<(), CliError> {
+        let file = container::open(&self.bytes).map_err(CliError::new)?;
+        let count = file.blobs().count();
+        if count > 1 && self.index.is_none() {
+            return Err(CliError::new(format!(
+                "{} has {count} library binaries, counted from 0: choose one by `blob`",
+                self.name
+            )));
+        }
+        // BLOB-50: host code is found by the symbols of its own releases. A library binary of its own has none.
+        let found = file.blobs().nth(self.index.unwrap_or(0));
+        let own = found.and_then(|(_, found)| found.layout);
+        let symbol = |layout: Layout| {
+            let naming = Naming::library(layout.releases().until);
+            naming.symbol().to_owned()
+        };
+        match own.filter(|own| symbol(*own) != symbol(layout)) {
+            Some(own) => Err(CliError::new(format!(
+                "the host code of {} is of layout {own}, whose symbol layout {layout} does not have: link it anew, with --with",
+                self.name
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The file with `blob` in the place of its own, and its form.
+    ///
+    /// # Errors
+    ///
+    /// What [`pack::replace`] rejects.
+    pub(crate) fn replace(&self, blob: &[u8]) -> Result<(Vec<u8>, FileForm), CliError> {
+        let made = pack::replace(&self.bytes, self.index.unwrap_or(0), blob);
+        Ok((made.map_err(CliError::new)?, FileForm::of(&self.bytes)))
+    }
+}
+
+/// What names of files of `form` end in, the usual one first.
+pub(crate) const fn extensions(form: FileForm) -> &'static [&'static str] {
+    match form {
+        FileForm::ElfShared | FileForm::MachOShared | FileForm::PeShared => &["so", "dylib", "dll"],
+        FileForm::ElfObject | FileForm::MachOObject | FileForm::CoffObject => &["o", "obj"],
+        FileForm::MachOFat => &["dylib", "so", "o", "a"],
+        FileForm::ElfExecutable | FileForm::MachOExecutable | FileForm::PeExecutable => {
+            &["", "exe"]
+        }
+        FileForm::Archive => &["a", "lib"],
+        FileForm::Tar | FileForm::GzipTar => &["tar", "gz", "tgz"],
+        FileForm::CText => &["c", "cc", "cpp"],
+        _ => &["bin", "library_bin", "mblob", "blob"],
+    }
+}
