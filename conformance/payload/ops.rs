@@ -139,7 +139,8 @@ fn file_write(args: &Value) -> Result<Answer, OpError> {
 fn file_kind(args: &Value) -> Result<Answer, OpError> {
     let (extension, release) = (text(args, "value")?, text(args, "release")?);
     let release: Release = release.parse().map_err(OpError::Unsupported)?;
-    let format = file::file_format(extension).ok_or_else(|| {
+    let format = file::file_format(extension).or_else(|| file::host_format(extension));
+    let format = format.ok_or_else(|| {
         let message = format!("no kind of device module is in `.{extension}` files");
         payload::PAY_28.rejected(Kind::UnknownKind, message)
     })?;

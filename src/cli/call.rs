@@ -3,15 +3,16 @@
 //! The command starts itself a second time and calls in that process. Compiled code checks few of its arguments: one
 //! of a wrong type can end the process, which the first process survives and explains.
 
-use super::input::listed;
+use super::input::{self, Input, listed};
 use super::numpy_text::{array_text, float_text};
 use super::on_device::OnDevice;
 use super::remote::Places;
 use super::{CliError, Exit, output};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tvmspec::blob::container::FileForm;
 use tvmspec::device::Device;
-use tvmspec::function::Function;
+use tvmspec::function::{Function, registry};
 use tvmspec::module::{self, Library, Module};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Strictness;
@@ -26,7 +27,7 @@ use tvmspec::value::{
 /// The library is code and runs with your rights: call only what you trust, and look at the rest with `inspect`.
 #[derive(clap::Args)]
 pub(crate) struct CallArgs {
-    /// The library (.so, .dylib, .dll)
+    /// The library (.so, .dylib, .dll), or a device module with its side file (.cl, .ptx, ...)
     library: PathBuf,
     /// The function; its imports are searched as well
     function: String,
@@ -173,14 +174,53 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
 ///
 /// What [`module::load_library`] rejects.
 fn load(path: &Path) -> Result<Module, CliError> {
+    // MOD-01: a file of another extension has a loader of its own, if it has one: a device module with its side file, for example.
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let loader = extension.filter(|last| *last != "so").and_then(|last| {
+        let name = format!("ffi.Module.load_from_file.{last}");
+        // SAFETY: it is looked up, and called below alone.
+        unsafe { registry::lookup_raw(name.as_bytes()) }
+    });
+    if loader.is_some() {
+        // SAFETY: as below.
+        return unsafe { module::load(path) }.map_err(CliError::of);
+    }
     // SAFETY: who calls a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
-    let loaded = loaded.map_err(CliError::of)?;
+    let loaded = loaded.map_err(|failed| match unlinked(path) {
+        Some(hint) => CliError::new(hint),
+        None => CliError::of(failed),
+    })?;
     // A release loads an odd library, so that oddities are no reason not to call it.
     for finding in &loaded.findings {
         output::note(format_args!("note: {finding}"));
     }
     Ok(loaded.module)
+}
+
+/// What to do with a file that is linked before it is loaded, or that is no code; `None` where its form is that of a library.
+fn unlinked(path: &Path) -> Option<String> {
+    let input = Input::open(path).ok()?;
+    let subject = input::subject(&input, path, None).ok();
+    let form = FileForm::of(input.bytes());
+    let name = path.display();
+    match form {
+        FileForm::ElfObject
+        | FileForm::MachOObject
+        | FileForm::CoffObject
+        | FileForm::Archive
+        | FileForm::Tar
+        | FileForm::GzipTar
+        | FileForm::CText => Some(format!(
+            "{name} is not loaded: its form is {}. Link it into a library first: `cc -shared -fPIC -o lib.so` with its objects and sources, or `tvmspec pack` with the host code as `code`",
+            form.title()
+        )),
+        FileForm::RawBlob => Some(format!(
+            "{name} is not loaded: it is a library binary without host code; `tvmspec convert {name} --layout L -o lib.so --with OBJECT..` links it"
+        )),
+        FileForm::Unknown => Some(subject?.nothing().to_string()),
+        _ => None,
+    }
 }
 
 /// Finds the function in the library or its imports (MOD-08).

@@ -3,7 +3,7 @@
 use super::CliError;
 use std::borrow::Cow;
 use tvmspec::blob::container::{self, FileForm};
-use tvmspec::blob::pack::{self, Naming};
+use tvmspec::blob::pack::{self, SymbolNaming};
 use tvmspec::release::Layout;
 
 /// A file with a library binary that is replaced.
@@ -36,7 +36,7 @@ impl WholeLibrary<'_> {
         let found = file.blobs().nth(self.index.unwrap_or(0));
         let own = found.and_then(|(_, found)| found.layout);
         let symbol = |layout: Layout| {
-            let naming = Naming::library(layout.releases().until);
+            let naming = SymbolNaming::library(layout.releases().until);
             naming.symbol().to_owned()
         };
         match own.filter(|own| symbol(*own) != symbol(layout)) {

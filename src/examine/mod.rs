@@ -30,6 +30,7 @@ pub mod dump;
 pub mod explain;
 pub mod inspect;
 pub mod loading;
+mod named;
 mod objects;
 mod subject;
 mod unit;

@@ -1,7 +1,8 @@
 //! What a file holds that can be read field by field: library binaries, parameter files, tensors, executables.
 
+use super::document;
+use super::named::NamedFile;
 use super::unit::{Format, Reading, Unit};
-use super::{NotExaminable, document};
 use crate::blob::container::{self, FileForm, Part};
 use crate::blob::detect;
 use crate::payload::file::{self, FileFormat, ModuleFile};
@@ -22,6 +23,8 @@ pub struct Subject<'a> {
     pub layout: Option<Layout>,
     /// The module that the file and its side file are, put together as a payload; [`Subject::with_side_file`] sets it.
     pub(crate) module: Option<Assembled>,
+    /// What the name says that the whole file is, where no bytes do; [`Subject::of_files`] sets it.
+    pub(crate) named: Option<NamedFile>,
 }
 
 /// A device module that was read from its two files (PAY-23).
@@ -54,11 +57,12 @@ impl<'a> Subject<'a> {
             file: container::open(bytes)?,
             layout,
             module: None,
+            named: None,
         })
     }
 
     /// [`Subject::with_side_file`] where the extension of `name` is one of device modules and there is a side file, or the bytes are of
-    /// no other form; otherwise [`Subject::open`].
+    /// no other form; a side file, and LLVM's text and bitcode, by their names; otherwise [`Subject::open`].
     ///
     /// # Errors
     ///
@@ -69,6 +73,12 @@ impl<'a> Subject<'a> {
         side: Option<&[u8]>,
         layout: Option<Layout>,
     ) -> Result<Subject<'a>, Violation> {
+        if let Some(named) = NamedFile::of(name, bytes) {
+            return Ok(Subject {
+                named: Some(named),
+                ..Subject::without_container(name, bytes, Findings::default())
+            });
+        }
         let known = file::extension(name).is_some_and(|last| file::file_format(last).is_some());
         // PAY-23: some code objects are ELF, and read as libraries without a side file.
         let bare = || matches!(FileForm::of(bytes), FileForm::Unknown | FileForm::CText);
@@ -97,6 +107,14 @@ impl<'a> Subject<'a> {
             rejected: read.rejected,
         };
         Ok(Subject {
+            module: Some(module),
+            ..Subject::without_container(name, bytes, findings)
+        })
+    }
+
+    /// A file that is one thing, without parts.
+    fn without_container(name: &'a str, bytes: &'a [u8], findings: Findings) -> Subject<'a> {
+        Subject {
             name,
             bytes,
             file: container::File {
@@ -105,8 +123,9 @@ impl<'a> Subject<'a> {
                 findings,
             },
             layout: None,
-            module: Some(module),
-        })
+            module: None,
+            named: None,
+        }
     }
 
     /// Every unit, in the order of the parts.
@@ -123,6 +142,18 @@ impl<'a> Subject<'a> {
                     layout: module.layout,
                 },
                 bytes: Cow::Borrowed(&module.payload),
+                part: 0,
+            }];
+        }
+        if let Some(named) = self.named {
+            return vec![Unit {
+                name: self.name.to_owned(),
+                offset: Some(0),
+                format: match named {
+                    NamedFile::Side => Format::SideFile,
+                    NamedFile::Host(format) => Format::HostFile { format },
+                },
+                bytes: Cow::Borrowed(self.bytes),
                 part: 0,
             }];
         }
@@ -215,40 +246,6 @@ impl<'a> Subject<'a> {
     /// Code of which this holds and that has no library binary is sound: it imports nothing (BLOB-03).
     pub fn is_compiled(&self) -> bool {
         self.file.parts.iter().any(Part::is_compiled)
-    }
-
-    /// The message for a file in which there is nothing to read: what it is and what to do.
-    pub fn nothing(&self) -> NotExaminable {
-        let form = self.file.form;
-        // The reader of this message has a file that was expected to be something: each hint says what to do next.
-        let hint = match form {
-            // Before the forms: of an empty file the list of forms would tell nothing.
-            _ if self.bytes.is_empty() => "it is empty",
-            FileForm::Unknown => {
-                "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, state its layout (--layout)"
-            }
-            FileForm::GraphJson | FileForm::ObjectJson | FileForm::FfiJson => {
-                "it is JSON, which has no binary fields; `tvmspec inspect` shows it, `tvmspec verify` holds it to its rules"
-            }
-            form if form.is_object() && self.is_compiled() => {
-                "it is compiled code that imports no module: it has no library binary"
-            }
-            form if form.is_object()
-                && self.file.parts.iter().any(|part| part.releases().is_some()) =>
-            {
-                "it holds no library binary and none of the symbols of compiled code; it calls the TVM runtime, or is one"
-            }
-            form if form.is_object() || form.is_archive() => {
-                "no symbol in it is a library binary: a library without imported modules may have none; `tvmspec explain` says more"
-            }
-            _ => "there is no library binary in it",
-        };
-        let form = match form {
-            // The hint says it already.
-            FileForm::Unknown => String::new(),
-            form => format!(" ({})", form.title()),
-        };
-        NotExaminable(format!("nothing to read in {}{form}: {hint}", self.name))
     }
 }
 

@@ -1,7 +1,8 @@
-//! A run of bytes of one format, read field by field.
+//! A part of a file that is of one format, and what reading it field by field brings.
 
 use super::document;
 use crate::blob::{Blob, Partial};
+use crate::payload::file::{FileFormat, SideFile};
 use crate::payload::{self, relay_vm};
 use crate::release::Layout;
 use crate::rule::{Finding, Findings, Violation};
@@ -20,7 +21,7 @@ pub struct Unit<'a> {
     pub format: Format,
     /// The bytes. Offsets of fields, violations and findings count from their start.
     pub bytes: Cow<'a, [u8]>,
-    /// The part of the container that holds them, in [`File::parts`](crate::blob::container::File::parts).
+    /// The part of the container that holds them, in [`container::File::parts`].
     pub part: usize,
 }
 
@@ -47,6 +48,13 @@ pub enum Format {
         kind: &'static str,
         /// The layout of the era that wrote it.
         layout: Layout,
+    },
+    /// The side file of a device module (PAY-24).
+    SideFile,
+    /// Code of the host as LLVM's text or bitcode, which has no fields (PAY-28).
+    HostFile {
+        /// The row of its extension.
+        format: &'static FileFormat,
     },
     /// A device module in a file with a side file (PAY-23). The unit's bytes are the payload that both make.
     ModuleFile {
@@ -165,6 +173,11 @@ impl Unit<'_> {
             Format::RelayCode => "Relay VM code".into(),
             Format::Payload { kind, .. } => format!("file of a `{kind}` module"),
             Format::ModuleFile { kind, .. } => format!("`{kind}` module with its side file"),
+            Format::SideFile => "side file of a device module".into(),
+            Format::HostFile { format } => match format.extension {
+                "bc" => "bitcode of LLVM, host code".into(),
+                _ => "text of LLVM, host code".into(),
+            },
         }
     }
 
@@ -206,6 +219,8 @@ impl Unit<'_> {
             Format::RelayCode => relay_vm::RelayExecutable::read_code(&mut cursor, &mut findings)
                 .and_then(|_| cursor.finish("the VM code", &mut findings))
                 .err(),
+            Format::SideFile => SideFile::read(bytes, &mut findings).err(),
+            Format::HostFile { .. } => None,
             Format::Payload { kind, layout } | Format::ModuleFile { kind, layout } => {
                 match payload::read(kind, *layout, &mut cursor, &mut findings) {
                     Ok(payload) => payload.relax_vm().and_then(document::fault_of),

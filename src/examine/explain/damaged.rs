@@ -7,6 +7,7 @@ use crate::blob::container::{self, FileForm, Size};
 use crate::blob::detect;
 use crate::examine::loading::Load;
 use crate::examine::{Format, Unit};
+use crate::payload::file;
 use crate::release::Release;
 use crate::rule::Violation;
 use std::borrow::Cow;
@@ -18,6 +19,9 @@ pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Releas
     if let Some(account) = overlong(name, bytes, broken, only) {
         return account;
     }
+    if let Some(account) = module_file(name, broken, only) {
+        return account;
+    }
     let form = FileForm::of(bytes);
     let load = |_| Load::unknown(format!("it breaks {broken}"));
     // The form is that of the first bytes (BLOB-69): it needs no container that can be read.
@@ -27,6 +31,32 @@ pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Releas
             .into(),
     );
     account
+}
+
+/// A device module in a file, whose side file is missing or broken (PAY-23). `None` for any other file.
+fn module_file(name: &str, broken: &Violation, only: Option<Release>) -> Option<Account> {
+    // The chapter of these rules: a container breaks those of chapter blob.
+    broken.rule().id().starts_with("PAY-").then_some(())?;
+    let format = file::file_format(file::extension(name)?)?;
+    let side = file::side_file_name(name);
+    let is_missing = broken.rule().id() == "PAY-23";
+    let load = |release: Release| match format.loader(release) {
+        None => Load::fails(format!("it has no loader of `.{}` files", format.extension)),
+        Some(loader) if is_missing => Load::fails(format!("`{loader}` finds no `{side}`")),
+        Some(_) => Load::unknown(format!("it breaks {broken}")),
+    };
+    let title = format!("{name}: code of a module of kind `{}`", format.kind);
+    let mut account = Account::new(title, loads(only, load));
+    account.remarks.push(match is_missing {
+        true => format!(
+            "The side file `{side}` is missing, which says how the functions of this code are launched. `tvmspec verify` shows the rule."
+        ),
+        false => format!(
+            "The code and its side file `{side}` do not make a module: {}.",
+            broken.message()
+        ),
+    });
+    Some(account)
 }
 
 /// A blob whose header asks for more than its symbol has (BLOB-53): no release looks at the size of the symbol.

@@ -19,6 +19,7 @@ use super::subject::Assembled;
 use super::{Format, NotExaminable, Subject, Unit};
 use crate::blob::container::{File, FileForm, Part};
 use crate::payload;
+use crate::payload::file::{FileFormat, SideFile};
 use crate::release::{Release, Releases};
 use crate::rule::{Finding, Findings, Violation};
 use crate::wire::Cursor;
@@ -152,12 +153,25 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
         .map(|executable| executable.version.into_owned()),
         _ => None,
     };
+    let side = match &unit.format {
+        Format::SideFile => SideFile::read(&unit.bytes, &mut Findings::default()).ok(),
+        _ => None,
+    };
+    let side = side.map(|side| side.rejected).unwrap_or_default();
     let load = |release: Release| {
         // PAY-28: by the name of its loader; PAY-25, PAY-26: readers of before take no member that they do not know.
         if let (Format::ModuleFile { .. }, Some(files)) = (&unit.format, files) {
             return by_files(files, release);
         }
         match (&unit.format, &broken) {
+            (Format::HostFile { format }, _) => by_extension(format, release),
+            (Format::SideFile, _) if release >= Release::of(24) => {
+                Load::fails("it has no loader of any device module in files")
+            }
+            (Format::SideFile, None) => match side.iter().find(|(of, _)| of.contains(release)) {
+                Some((_, why)) => Load::fails(why.clone()),
+                None => Load::whole("with the code beside it"),
+            },
             (Format::Payload { kind, .. }, broken) => loading::stored(
                 release,
                 kind,
@@ -191,14 +205,20 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
 
 /// What `release` makes of a device module in files.
 fn by_files(files: &Assembled, release: Release) -> Load {
-    let extension = files.format.extension;
-    let Some(loader) = files.format.loader(release) else {
-        return Load::fails(format!("it has no loader of `.{extension}` files"));
-    };
     let mut rejected = files.rejected.iter();
     match rejected.find(|(releases, _)| releases.contains(release)) {
-        Some((_, why)) => Load::fails(format!("of its side file, {why}")),
-        None => Load::whole(format!("by `{loader}`")),
+        Some((_, why)) if files.format.loader(release).is_some() => {
+            Load::fails(format!("of its side file, {why}"))
+        }
+        _ => by_extension(files.format, release),
+    }
+}
+
+/// Whether `release` has a loader of files of this extension.
+fn by_extension(format: &FileFormat, release: Release) -> Load {
+    match format.loader(release) {
+        Some(loader) => Load::whole(format!("by `{loader}`")),
+        None => Load::fails(format!("it has no loader of `.{}` files", format.extension)),
     }
 }
 

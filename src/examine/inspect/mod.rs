@@ -37,7 +37,7 @@ pub struct InspectOptions {
 ///
 /// # Errors
 ///
-/// Nothing in the file is of a form that TVM writes.
+/// NotExaminable in the file is of a form that TVM writes.
 ///
 /// A file whose container is broken is inspected too: its report has the violation, and no parts. `name` is for the report only.
 pub fn inspect(
@@ -76,7 +76,7 @@ fn head(name: &str, bytes: &[u8]) -> Map<String, Value> {
 ///
 /// # Errors
 ///
-/// Nothing in the file is of a form that TVM writes.
+/// NotExaminable in the file is of a form that TVM writes.
 pub fn of_subject(
     subject: &Subject<'_>,
     options: InspectOptions,
@@ -86,8 +86,9 @@ pub fn of_subject(
     let mut top = head(subject.name, bytes);
     let file = &subject.file;
     let form = match subject.module {
-        Some(_) => "module-file",
-        None => file.form.name(),
+        None if subject.named.is_none() => file.form.name(),
+        // The forms of files in spec/schema/inspect.json: a side file and LLVM's are files of a module, too.
+        _ => "module-file",
     };
     top.insert("form".into(), form.into());
     // What a file is linked to is read from the image's own tables, and is empty for every other form.

@@ -3,7 +3,8 @@
 use super::graph;
 use super::room::Room;
 use crate::examine::{Format, Unit};
-use crate::payload::{self, Field, Payload, relax_vm, relay_vm};
+use crate::payload::file::SideFile;
+use crate::payload::{self, Field, FunctionInfo, Payload, relax_vm, relay_vm};
 use crate::rule::Findings;
 use crate::tensor::json::from_dtype;
 use crate::tensor::{Params, Sizing, TensorRecord};
@@ -20,12 +21,7 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
     value.insert("format".into(), payload.format().into());
     value.insert("form".into(), payload.form().into());
     let functions = room.list(payload.functions(), |(name, info)| {
-        json!({
-            "name": name,
-            "arg_types": room.list(&info.arg_types, |dtype| from_dtype(*dtype)),
-            "launch_param_tags": room.list(&info.launch_param_tags, |tag| json!(tag)),
-            "arg_extra_tags": room.list(&info.arg_extra_tags, |tag| json!(tag)),
-        })
+        function_value(name, info, room)
     });
     if !functions.is_empty() {
         value.insert("functions".into(), functions.into());
@@ -47,6 +43,16 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
     if payload.relax_vm().is_some() || payload.relay_vm().is_some() {
         value.insert("vm".into(), vm(payload, room));
     }
+}
+
+/// A function of a device module, as its function map or its side file has it.
+fn function_value(name: &str, info: &FunctionInfo<'_>, room: &Room) -> Value {
+    json!({
+        "name": name,
+        "arg_types": room.list(&info.arg_types, |dtype| from_dtype(*dtype)),
+        "launch_param_tags": room.list(&info.launch_param_tags, |tag| json!(tag)),
+        "arg_extra_tags": room.list(&info.arg_extra_tags, |tag| json!(tag)),
+    })
 }
 
 /// Adds one field of a payload: a number or a short text as it is, of anything longer its size.
@@ -139,6 +145,26 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
             value.insert("bytes".into(), unit.bytes.len().into());
             describe(&payload, &mut value, room);
             ("module", Value::Object(value))
+        }
+        Format::SideFile => {
+            let side = SideFile::read(&unit.bytes, &mut findings).ok()?;
+            let functions = room.list(&side.functions, |function| {
+                function_value(&function.key, &function.info, room)
+            });
+            (
+                "module",
+                json!({ "kind": "side file", "bytes": unit.bytes.len(), "functions": functions }),
+            )
+        }
+        Format::HostFile { format } => {
+            let (kind, bytes) = (format.kind, unit.bytes.len());
+            let value = json!({
+                "kind": kind,
+                "bytes": bytes,
+                "format": format.extension,
+                "fields": { "code": { "bytes": bytes } },
+            });
+            ("module", value)
         }
         // Its modules are described one by one, in the report of its part.
         Format::Library { .. } => return None,

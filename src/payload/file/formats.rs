@@ -65,7 +65,7 @@ const TO_23: &[Releases] = &[Releases::between(2, 23)];
 const FPGA: &[Releases] = &[Releases::between(4, 19)];
 
 /// Every extension of a device module, by kind.
-static FORMATS: [FileFormat; 11] = [
+static FORMATS: [FileFormat; 13] = [
     row("ptx", "cuda", (2, 23), TO_23),
     row(
         "cubin",
@@ -74,6 +74,13 @@ static FORMATS: [FileFormat; 11] = [
         // PAY-28: 0.22 lost the line that registers it.
         &[Releases::between(2, 21), Releases::between(23, 23)],
     ),
+    // PAY-28: the source, which is saved beside what it was compiled to.
+    row("cu", "cuda", (2, 23), &[]),
+    // PAY-28: what 0.22 and 0.23 register beside `ptx`; no module has this format.
+    FileFormat {
+        saved: None,
+        ..row("cuda", "cuda", (22, 23), &[Releases::between(22, 23)])
+    },
     row("cl", "opencl", (2, 23), TO_23),
     row("clbin", "opencl", (2, 23), TO_23),
     row("aocx", "aocl", (4, 19), FPGA),
@@ -92,6 +99,17 @@ static FORMATS: [FileFormat; 11] = [
     },
     row("vulkan", "vulkan", (3, 23), &[Releases::between(3, 23)]),
 ];
+
+/// The files of host code that LLVM reads or writes: the module's own code, without a side file (PAY-28).
+static HOST: [FileFormat; 2] = [
+    row("ll", "llvm", (2, 27), &[Releases::between(2, 27)]),
+    row("bc", "llvm", (2, 27), &[]),
+];
+
+/// The row of `extension` among the files of host code, which have no side file; `None` where host code is in none of it.
+pub fn host_format(extension: &str) -> Option<&'static FileFormat> {
+    HOST.iter().find(|format| format.extension == extension)
+}
 
 /// Every extension under which a release saves or loads a device module.
 pub fn file_formats() -> impl Iterator<Item = &'static FileFormat> {

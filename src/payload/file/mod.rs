@@ -24,7 +24,7 @@
 mod formats;
 mod side_file;
 
-pub use formats::{FileFormat, file_format, file_formats};
+pub use formats::{FileFormat, file_format, file_formats, host_format};
 pub use side_file::SideFile;
 
 use super::{
@@ -191,6 +191,11 @@ pub fn extension(name: &str) -> Option<&str> {
 pub fn side_file_of(name: &str) -> Option<String> {
     let last = extension(name)?;
     file_format(last).map(|_| side_file_name(name))
+}
+
+/// Whether a file called `name` is a side file.
+pub fn is_side_file(name: &str) -> bool {
+    name.ends_with(".tvm_meta.json")
 }
 
 /// The name of the side file of the file called `name` (PAY-23).

@@ -1,0 +1,4 @@
+; ModuleID = 'host'
+define i32 @f() {
+  ret i32 0
+}

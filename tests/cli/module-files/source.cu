@@ -1,0 +1,1 @@
+extern "C" __global__ void k(float* a) { a[threadIdx.x] += 1.0f; }
