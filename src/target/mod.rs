@@ -64,7 +64,7 @@
     clippy::cast_possible_wrap,
     clippy::panic
 )]
-mod linted {
+mod formats {
     pub(super) mod format;
     pub(super) mod generate;
 }
@@ -72,11 +72,11 @@ mod rules;
 #[cfg(feature = "runtime")]
 mod runtime;
 
-pub use linted::format::{
+pub use formats::format::{
     HostMachine, KindOption, KindParser, OptionType, Target, TargetAccount, TargetConfig,
     TargetKind, Targets, account,
 };
-pub use linted::generate::{GeneratedCode, Generator, Generators, KernelInfo, LoweredModule};
+pub use formats::generate::{GeneratedCode, Generator, Generators, KernelInfo, LoweredModule};
 pub use rules::*;
 #[cfg(feature = "runtime")]
 pub(crate) use runtime::functions::provide;
