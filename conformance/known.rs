@@ -17,6 +17,8 @@
 //! With `releases = "0.8..0.13"` an entry is there for an implementation of one of these TVM releases only, so that one file
 //! can speak of many.
 //!
+//! With `implementation = "* for llvm"` an entry is there for implementations of such a name only, a glob.
+//!
 //! With `varies = true` the implementation answers by memory that is not its own: it may fail in any way, or pass by luck.
 
 use super::verdict::Verdict;
@@ -43,6 +45,8 @@ pub struct KnownFailure {
     pub varies: bool,
     /// The releases of implementations that it is about; `None` for all.
     pub releases: Option<Releases>,
+    /// The names of implementations that it is about, a glob; `None` for all.
+    pub implementation: Option<String>,
     /// Why it is so.
     pub reason: String,
     /// Where it is discussed.
@@ -95,21 +99,31 @@ impl KnownFailures {
         })
     }
 
-    /// What is known of an implementation of `releases`, or of any where none is named.
+    /// What is known of the implementation `name` of `releases`, or of any release where none is named.
     #[must_use]
-    pub fn about(&self, releases: &[String]) -> KnownFailures {
+    pub fn about(&self, name: &str, releases: &[String]) -> KnownFailures {
         let named = || {
             releases
                 .iter()
                 .filter_map(|name| name.parse::<Release>().ok())
         };
         // An implementation that names no release may be of any: no entry is left out for it.
+        let has_name = |entry: &&KnownFailure| match &entry.implementation {
+            None => true,
+            Some(pattern) => glob(pattern, name),
+        };
         let is_about = |entry: &&KnownFailure| match entry.releases {
             None => true,
             Some(range) => releases.is_empty() || named().any(|release| range.contains(release)),
         };
         KnownFailures {
-            entries: self.entries.iter().filter(is_about).cloned().collect(),
+            entries: self
+                .entries
+                .iter()
+                .filter(has_name)
+                .filter(is_about)
+                .cloned()
+                .collect(),
         }
     }
 
@@ -162,7 +176,14 @@ impl KnownFailure {
     fn read(entry: &toml::Value) -> Result<KnownFailure, String> {
         let entry = entry.as_table().ok_or("not a table")?;
         let keys = [
-            "case", "verdict", "varies", "releases", "reason", "url", "expires",
+            "case",
+            "verdict",
+            "varies",
+            "releases",
+            "implementation",
+            "reason",
+            "url",
+            "expires",
         ];
         if let Some(key) = entry.keys().find(|key| !keys.contains(&key.as_str())) {
             return Err(format!("there is no key `{key}`"));
@@ -186,6 +207,7 @@ impl KnownFailure {
                 None => None,
                 Some(range) => Some(range.as_str().ok_or("`releases` is not a text")?.parse()?),
             },
+            implementation: text("implementation"),
             reason: needed("reason")?,
             url: text("url"),
             expires: text("expires"),
@@ -328,7 +350,7 @@ mod tests {
         let known = KnownFailures::parse(&early).unwrap();
         let about = |releases: &[&str]| {
             let releases: Vec<String> = releases.iter().map(|name| (*name).to_owned()).collect();
-            known.about(&releases).entries.len()
+            known.about("", &releases).entries.len()
         };
         assert_eq!(
             [about(&["0.7"]), about(&["0.8", "0.9"]), about(&[])],
@@ -341,6 +363,14 @@ mod tests {
                 "{wrong}"
             );
         }
+    }
+
+    #[test]
+    fn an_entry_may_be_about_some_implementations() {
+        let some = FILE.replace("reason", "implementation = \"* for llvm\"\nreason");
+        let known = KnownFailures::parse(&some).unwrap();
+        let about = |name| known.about(name, &[]).entries.len();
+        assert_eq!(["a for llvm", "a for c", "a"].map(about), [1, 0, 0]);
     }
 
     #[test]

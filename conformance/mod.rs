@@ -102,6 +102,8 @@ pub(crate) mod rpc {
 
 /// The chapter `target`.
 pub(crate) mod target {
+    pub(in crate::conformance) mod compiler;
+    pub(in crate::conformance) mod driver;
     mod kernel;
     pub(crate) mod ops;
     mod run;

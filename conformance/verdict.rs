@@ -9,6 +9,7 @@ use super::adapter::{Rejection, Reply, view};
 use super::case::{Breach, Case, Expect};
 use super::parts::Parts;
 use super::plain_text::plain;
+use super::target::driver::declines;
 use crate::rule::Level;
 use crate::spec;
 use findings::{judge_findings, listed};
@@ -178,6 +179,9 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
                 None if is_encode(case) => Verdict::Pass,
                 None => return judge_findings(case, findings.as_deref()),
             }
+        }
+        (Reply::Reject(rejection), Expect::Accept(_)) if declines(&case.op, rejection) => {
+            Verdict::Unsupported(plain(&rejection.message))
         }
         (Reply::Reject(rejection), Expect::Accept(_)) => {
             fail("acceptance".to_owned(), worded(rejection), rejection.offset)

@@ -14,11 +14,25 @@ pub(super) fn open_all(scheme: &str, paths: &[&Path]) -> Result<Vec<&'static Lib
     paths.iter().map(|path| open_one(path)).collect()
 }
 
-/// What the libraries are called, for reports.
-pub(super) fn names(paths: &[&Path]) -> String {
+/// The libraries, and the target behind the `#` whose code generator is to be judged. A `#` in a path is part of it.
+pub(super) fn with_generator(libraries: &str) -> (&str, Option<&str>) {
+    match libraries.rsplit_once('#') {
+        Some((before, target)) if !target.contains('/') && !target.is_empty() => {
+            (before, Some(target))
+        }
+        _ => (libraries, None),
+    }
+}
+
+/// What the libraries are called, for reports; and which code generator of theirs is judged.
+pub(super) fn names(paths: &[&Path], generator: Option<&str>) -> String {
     let names = paths.iter().filter_map(|path| path.file_name());
     let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
-    names.join(" with ")
+    let names = names.join(" with ");
+    match generator {
+        Some(target) => format!("{names} for {target}"),
+        None => names,
+    }
 }
 
 /// Why no interface of a runtime reaches `op`.

@@ -192,7 +192,7 @@ impl Default for Limits {
 }
 
 /// The adapters, for help texts.
-pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..] | legacy:LIB[,LIB..][@RELEASE] | rpc:HOST:PORT[/KEY][@RELEASE] | rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE] | device:NAME[:ID] | device:rpc://HOST:PORT/KEY#NAME:ID | liar:NAME";
+pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..][#TARGET] | legacy:LIB[,LIB..][@RELEASE][#TARGET] | rpc:HOST:PORT[/KEY][@RELEASE] | rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE] | device:NAME[:ID] | device:rpc://HOST:PORT/KEY#NAME:ID | liar:NAME";
 
 /// Opens `spec`, such as `builtin` or `exec:python3 testee.py`.
 ///
@@ -313,8 +313,11 @@ fn worker_exists(spec: &str) -> Result<(), String> {
         "builtin" => Ok(()),
         "device" => device::parse(rest).map(drop),
         "rpc" | rpc::POOL => rpc::parse(scheme, rest),
-        "ffi" => libraries_exist(scheme, rest),
-        "legacy" => libraries_exist(scheme, legacy::with_release(rest)?.0),
+        "ffi" => libraries_exist(scheme, library::with_generator(rest).0),
+        "legacy" => {
+            let (libraries, _) = library::with_generator(rest);
+            libraries_exist(scheme, legacy::with_release(libraries)?.0)
+        }
         "liar" => rest.parse::<liar::Liar>().map(drop),
         _ => Err(format!("there is no adapter `{scheme}`: {HELP}")),
     }

@@ -17,6 +17,7 @@
 //! | `released` | the life of an object       | the flags of the deleter as the last strong reference goes         |
 //! | `home`     | a hash                      | where an element with it is in a map of 4096 slots             |
 //! | `kind`     | a payload                   | the kind                                                           |
+//! | `generated` | generated code             | all but its kind, which is that of another generator               |
 //! | `tensors`  | a parameter file            | by name: dtype, shape, data                                        |
 //! | `tensor`   | a tensor record             | dtype, shape, data                                                 |
 
@@ -43,6 +44,7 @@ pub(crate) fn view(name: &str, expected: &Value) -> Option<Value> {
         "released" => Some(json!([expected.pointer("/flags/0")?])),
         "home" => home(expected),
         "kind" => expected.get("kind").cloned(),
+        "generated" => generated(expected),
         "tensors" => tensors(expected),
         "tensor" => tensor(expected),
         _ => None,
@@ -206,6 +208,13 @@ fn home(hash: &Value) -> Option<Value> {
     let hash = u64::from_str_radix(hash.as_str()?.strip_prefix("0x")?, 16).ok()?;
     let product = hash.wrapping_mul(11_400_714_819_323_198_485);
     Some(json!(product >> (64 - HOME_SLOTS.trailing_zeros())))
+}
+
+/// The view `generated`: what holds of any code generator for the same module.
+fn generated(expected: &Value) -> Option<Value> {
+    let mut parts = expected.as_object()?.clone();
+    parts.remove("kind")?;
+    Some(Value::Object(parts))
 }
 
 /// The view `tensors`: by name, so that the order of the file does not count.

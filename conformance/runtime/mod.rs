@@ -51,6 +51,11 @@ pub(super) trait Runtime: Send + Sync {
         None
     }
 
+    /// The target whose code generator is put to cases of `target.generate`; `None` for that of the case.
+    fn generator(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether it loads libraries of this layout.
     fn loads(&self, layout: Layout) -> bool {
         layout == Layout::V0_22
@@ -185,11 +190,17 @@ pub(super) struct Libraries {
     pub(super) name: String,
     /// In the order in which they were loaded: a name is that of the first that has it.
     pub(super) libraries: Vec<&'static libloading::Library>,
+    /// The target whose code generator is judged.
+    pub(super) generator: Option<String>,
 }
 
 impl Runtime for Libraries {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn generator(&self) -> Option<&str> {
+        self.generator.as_deref()
     }
 
     fn symbol(&self, name: &str) -> Option<*mut c_void> {

@@ -1,6 +1,6 @@
 //! The operations of the chapter `target`.
 
-use super::run;
+use super::{driver, run};
 use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::release::Release;
 use crate::rule::Findings;
@@ -42,7 +42,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "target.generate",
         help: "`data`: the JSON graph of a lowered module; `target`: a text or an object; `release`: calls the generator of the target's kind; returns the kind of the result, its functions, how kernels are launched, whether a second call makes the same",
-        run: Handler::Here(generate),
+        run: Handler::Partly(generate, driver::generate),
     },
     Op {
         name: "target.run",

@@ -1,168 +1,279 @@
-//! The code generators of real releases, put to the cases of `target.generate`.
+//! The code generators of real releases are judged by `check --impl` with their compiler, each by the cases that are for a host or a device as
+//! it is. conformance/known/generators.toml has what they do otherwise, conformance/reports/generators.md the verdicts.
 //!
-//! No C interface reaches them: `target.build.<kind>` takes a module object that only the compiler's library has types for, so that `--impl` has no
-//! way to it. A script in their Python calls them instead. `TVMSPEC_PYTHON` is a Python with TVM; `TVMSPEC_PYTHON_0_16` one with the package
-//! `hhb-tvm` 3.2.3, which is 0.16.dev0.
+//! `TVMSPEC_PYTHON` is a Python with apache-tvm 0.27, `TVMSPEC_PYTHON_0_16` one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0.
+//! `BLESS=1 cargo test --test judged_generators` writes the rows of those that are there.
+#![cfg(all(feature = "cli", target_os = "linux", target_env = "gnu"))]
 
 #[path = "../support/skip.rs"]
 mod skip;
 
 use serde_json::Value;
 use skip::skipped;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// What releases do otherwise, each for a reason that is in its rule: generators, cases by their names without `target/generate/`, what is found.
-const KNOWN: [(&[&str], &[&str], &str); 6] = [
-    // TGT-83: its name in the map takes the place of the symbol.
-    (
-        &["opencl"],
-        &["no-symbol-0.27", "empty-symbol-kernel-0.27"],
-        "accepted",
-    ),
-    (&["c"], &["empty-symbol-host-0.27"], "accepted"),
-    // TGT-82, TGT-84: it does not look at the convention.
-    (
-        &["c"],
-        &[
-            "no-convention-host-0.16",
-            "no-convention-host-0.27",
-            "convention-2-of-host-0.16",
-            "convention-2-of-host-0.27",
-        ],
-        "accepted",
-    ),
-    // TGT-88: that of WebGPU has no third axis of blocks, and says so.
-    (&["webgpu"], &["kernel-of-axes-0.27"], "rejected"),
-    // OBJ-36: releases write `nan`, and do not read it: no generator is called.
-    (
-        &["opencl", "metal", "webgpu"],
-        &["no-number-0.16"],
-        "rejected",
-    ),
-    // TGT-87: addresses of variables are in the metadata of aliases.
-    (
-        &["llvm"],
-        &[
-            "host-0.16",
-            "no-entry-0.16",
-            "host-of-matmul-0.16",
-            "host-of-pair-0.16",
-            "host-of-scale-vec-0.16",
-            "host-of-half-0.16",
-            "host-of-counted-0.16",
-            "host-of-mixed-0.16",
-        ],
-        "not repeatable",
-    ),
-];
-
-/// The deviation that is known of a generator in a case.
-fn known(id: &str, kind: &str) -> Option<&'static str> {
-    let name = id.strip_prefix("target/generate/")?;
-    let found = KNOWN
-        .iter()
-        .find(|(kinds, names, _)| kinds.contains(&kind) && names.contains(&name));
-    found.map(|(.., what)| *what)
+/// A package with a compiler.
+struct Package {
+    release: &'static str,
+    /// The variable that names its Python.
+    python: &'static str,
+    scheme: &'static str,
+    /// Where the packages `tvm` and `tvm_ffi` have the libraries, in the order in which they are loaded.
+    libraries: &'static [&'static str],
+    /// What stands behind them in the name of an implementation.
+    behind: &'static str,
+    /// Targets of generators.
+    targets: &'static [&'static str],
 }
 
-/// What the generators of this Python's TVM make of the cases; `None` where there is none.
-fn verdicts(variable: &str) -> Option<Vec<Value>> {
-    let python = env::var_os(variable)?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().join("verdicts.json");
-    let ran = Command::new(python)
-        .arg(root.join("tests/foreign/judged_generators.py"))
-        .arg(root.join("conformance/target/cases/generate.json"))
-        .arg(root.join("golden"))
-        .arg(&out)
-        .current_dir(folder.path())
-        .output()
-        .expect("Python runs");
-    let errors = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{errors}");
-    let text = fs::read_to_string(out).expect("its output");
-    let verdicts: Value = serde_json::from_str(&text).expect("JSON");
-    Some(verdicts.as_array().expect("a list").clone())
-}
+const WHEEL: Package = Package {
+    release: "0.27",
+    python: "TVMSPEC_PYTHON",
+    scheme: "ffi",
+    libraries: &[
+        "tvm_ffi/lib/libtvm_ffi.so",
+        "tvm/lib/libtvm_runtime.so",
+        "tvm/lib/libtvm_compiler.so",
+    ],
+    behind: "",
+    targets: &[
+        "c",
+        "cuda_host",
+        "llvm",
+        "opencl",
+        "metal",
+        "webgpu",
+        "nvptx",
+    ],
+};
 
-/// What the case expects.
-fn expectation(id: &str) -> Value {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/target/cases/generate.json");
-    let cases: Value =
-        serde_json::from_str(&fs::read_to_string(file).expect("cases")).expect("JSON");
-    let cases = cases.as_array().expect("a list").iter();
-    let case = cases.clone().find(|case| case["id"] == id);
-    case.unwrap_or_else(|| panic!("{id} is no case"))["expect"].clone()
-}
+const HHB: Package = Package {
+    release: "0.16",
+    python: "TVMSPEC_PYTHON_0_16",
+    scheme: "legacy",
+    libraries: &["tvm/libtvm.so"],
+    behind: "@0.16",
+    targets: &[
+        "c",
+        // Its LLVM is for RISC-V, and takes the host for one where nothing else is stated.
+        "llvm -mtriple=x86_64-unknown-linux-gnu",
+        "stackvm",
+        "opencl",
+        "metal",
+        "webgpu",
+    ],
+};
 
-/// How an answer differs from what the case expects; `None` where it does not.
-fn difference(verdict: &Value, expected: &Value) -> Option<&'static str> {
-    let answer = verdict.get("answer");
-    let Some(wanted) = expected.get("accept") else {
-        return answer.map(|_| "accepted");
-    };
-    let Some(answer) = answer else {
-        // TGT-88: an operator that the generator has no code for is to be rejected, and the message names it.
-        let why = verdict["rejected"].as_str().unwrap_or_default();
-        let declined = ["Unresolved call", "unknown intrinsic"];
-        return (!declined.iter().any(|text| why.contains(text))).then_some("rejected");
-    };
-    let is_found = |symbol: &Value| {
-        let symbol = symbol.as_str().expect("a name");
-        let plain = symbol.strip_prefix("__tvm_ffi_").unwrap_or(symbol);
-        let mut found = answer["functions"].as_array().expect("names").iter();
-        // TGT-90: the library has the entry function of `llvm` under the prefix alone; the module is not asked for it.
-        found.any(|found| found == symbol || found == plain)
-            || (verdict["kind"] == "llvm" && ["main", "__tvm_main__"].contains(&plain))
-    };
-    let functions = wanted["functions"].as_array().expect("names");
-    let kernels = !wanted["kernels"].as_array().expect("kernels").is_empty();
-    let checks = [
-        (functions.iter().all(is_found), "a function is missing"),
-        (
-            !kernels || answer["serializable"] == true,
-            "not serialisable",
-        ),
-        (answer["repeatable"] == true, "not repeatable"),
-    ];
-    checks
-        .into_iter()
-        .find(|(kept, _)| !kept)
-        .map(|(_, why)| why)
-}
+const REPORT: &str = "conformance/reports/generators.md";
+const KNOWN: &str = "conformance/known/generators.toml";
 
-fn judge(verdicts: &[Value]) {
-    let mut unexpected = Vec::new();
-    for verdict in verdicts {
-        let (id, kind) = (
-            verdict["case"].as_str().expect("an id"),
-            verdict["kind"].as_str().expect("a kind"),
-        );
-        let found = difference(verdict, &expectation(id));
-        println!("{id} {kind}: {}", found.unwrap_or("pass"));
-        if found != known(id, kind) {
-            unexpected.push(format!("{id} {kind}: {found:?}, {verdict}"));
-        }
-    }
-    assert!(unexpected.is_empty(), "{}", unexpected.join("\n"));
-    assert!(verdicts.len() >= 170, "{} verdicts", verdicts.len());
+/// What counts as a failure in the table.
+const BAD: [&str; 5] = ["fail", "crash", "hang", "out-of-memory", "protocol-error"];
+
+/// The results of `check` for a generator, without the cases that are for the other side of the machine.
+struct Judged {
+    target: &'static str,
+    results: Vec<Value>,
+    /// What is wrong that the list of known failures does not have.
+    wrong: Vec<String>,
 }
 
 #[test]
 fn the_generators_of_the_wheel_keep_the_contract() {
-    let Some(verdicts) = verdicts("TVMSPEC_PYTHON") else {
-        return skipped("TVMSPEC_PYTHON names no Python with TVM");
-    };
-    judge(&verdicts);
+    judge(&WHEEL);
 }
 
 #[test]
 fn the_generators_of_0_16_dev0_keep_the_contract() {
-    let Some(verdicts) = verdicts("TVMSPEC_PYTHON_0_16") else {
-        return skipped("TVMSPEC_PYTHON_0_16 names no Python with TVM 0.16.dev0");
+    judge(&HHB);
+}
+
+fn judge(package: &Package) {
+    let Some(libraries) = libraries(package) else {
+        return skipped(format!(
+            "{} names no Python with TVM {}",
+            package.python, package.release
+        ));
     };
-    judge(&verdicts);
+    let judged = package
+        .targets
+        .iter()
+        .map(|target| check(package, &libraries, target));
+    let judged: Vec<Judged> = judged.collect();
+    for generator in &judged {
+        for result in &generator.results {
+            println!(
+                "{} {} {}: {} {}",
+                package.release,
+                generator.target,
+                result["case"].as_str().expect("an id"),
+                result["verdict"].as_str().expect("a verdict"),
+                reason(result)
+            );
+        }
+    }
+    let wrong: Vec<&String> = judged.iter().flat_map(|one| &one.wrong).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    hold(package.release, &section(package, &judged));
+}
+
+/// The libraries between commas, as `--impl` takes them.
+fn libraries(package: &Package) -> Option<String> {
+    let python = env::var_os(package.python)?;
+    let find = "import importlib.util as u, pathlib, sys\n\
+        for name in sys.argv[1:]:\n\
+        \x20   package, _, rest = name.partition('/')\n\
+        \x20   print(pathlib.Path(u.find_spec(package).origin).parent / rest)";
+    let ran = Command::new(python)
+        .args(["-c", find])
+        .args(package.libraries)
+        .output()
+        .expect("Python runs");
+    assert!(ran.status.success(), "{ran:?}");
+    let text = String::from_utf8(ran.stdout).expect("paths");
+    Some(text.lines().collect::<Vec<_>>().join(","))
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn check(package: &Package, libraries: &str, target: &'static str) -> Judged {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("report.json");
+    let spec = format!("{}:{libraries}{}#{target}", package.scheme, package.behind);
+    let ran = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["check", "--impl", &spec, "--case", "target/generate/*"])
+        .args(["--release", package.release, "--timeout", "20"])
+        .args(["--memory", "8192", "--max-crashes", "0", "--report", "json"])
+        .arg("--known")
+        .arg(root().join(KNOWN))
+        .arg("-o")
+        .arg(&out)
+        .output()
+        .expect("check runs");
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    let report = fs::read_to_string(&out).unwrap_or_else(|error| panic!("{error}: {errors}"));
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let all = report["results"].as_array().expect("results");
+    let is_there = |result: &&Value| {
+        let why = result["reason"].as_str().unwrap_or_default();
+        !why.ends_with("` is for hosts") && !why.ends_with("` is for devices")
+    };
+    let unsorted = all.iter().filter(|result| {
+        BAD.contains(&result["verdict"].as_str().unwrap_or_default()) && result["known"].is_null()
+    });
+    let unsorted = unsorted.map(|result| {
+        format!(
+            "{target} {}: {} {}",
+            result["case"],
+            result["verdict"],
+            reason(result)
+        )
+    });
+    let problems = report["problems"].as_array().expect("problems");
+    let problems = problems
+        .iter()
+        .map(|problem| format!("{target}: {problem}"));
+    Judged {
+        target,
+        wrong: unsorted.chain(problems).collect(),
+        results: all.iter().filter(is_there).cloned().collect(),
+    }
+}
+
+/// Why it is so: of a known failure, what the list states.
+fn reason(result: &Value) -> &str {
+    let known = result["known"]["reason"].as_str();
+    known.or(result["reason"].as_str()).unwrap_or_default()
+}
+
+/// The table of a package, and the reasons below it.
+fn section(package: &Package, judged: &[Judged]) -> String {
+    let rules: BTreeSet<&str> = judged
+        .iter()
+        .flat_map(|one| &one.results)
+        .flat_map(rules_of)
+        .collect();
+    let names: Vec<&str> = rules.iter().copied().collect();
+    let mut text = format!("| {} | {} | cases |\n", package.release, names.join(" | "));
+    let _ = writeln!(text, "|---|{}---|", "---|".repeat(names.len()));
+    let mut reasons: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+    for one in judged {
+        let kind = one.target.split(' ').next().unwrap_or_default();
+        let cell = |rule: Option<&str>| {
+            let named =
+                |result: &&Value| rule.is_none_or(|rule| rules_of(result).any(|id| id == rule));
+            let of = |verdict: fn(&str) -> bool| {
+                let results = one.results.iter().filter(named);
+                let verdicts = results.filter_map(|result| result["verdict"].as_str());
+                verdicts.filter(|name| verdict(name)).count()
+            };
+            let pass = of(|name| name == "pass");
+            let fail = of(|name| BAD.contains(&name));
+            let rest = of(|name| name != "pass" && !BAD.contains(&name));
+            format!("{pass} / {fail} / {rest}")
+        };
+        let cells: Vec<String> = names.iter().map(|rule| cell(Some(rule))).collect();
+        let _ = writeln!(
+            text,
+            "| `{kind}` | {} | {} |",
+            cells.join(" | "),
+            cell(None)
+        );
+        for result in one
+            .results
+            .iter()
+            .filter(|result| result["verdict"] != "pass")
+        {
+            let verdict = match result["verdict"].as_str().unwrap_or_default() {
+                // What comes first depends on the machine.
+                "hang" | "out-of-memory" => "hang or out-of-memory",
+                other => other,
+            };
+            *reasons.entry((kind, verdict, reason(result))).or_default() += 1;
+        }
+    }
+    text.push('\n');
+    for ((kind, verdict, why), count) in reasons {
+        let why: String = why
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(300)
+            .collect();
+        let cases = if count == 1 { "case" } else { "cases" };
+        let _ = writeln!(text, "* `{kind}`, {count} {cases}, {verdict}: {why}");
+    }
+    text
+}
+
+fn rules_of(result: &Value) -> impl Iterator<Item = &str> {
+    let rules = result["rules"].as_array().into_iter().flatten();
+    rules.filter_map(Value::as_str)
+}
+
+/// Holds the section of a release to the report.
+fn hold(release: &str, text: &str) {
+    let path: PathBuf = root().join(REPORT);
+    let page = fs::read_to_string(&path).expect("the report");
+    let (begin, end) = (
+        format!("<!-- {release} -->\n"),
+        format!("<!-- end of {release} -->\n"),
+    );
+    let (before, rest) = page.split_once(&begin).expect("the section");
+    let (there, behind) = rest.split_once(&end).expect("the end of the section");
+    if env::var_os("BLESS").is_some() {
+        fs::write(&path, [before, &begin, text, &end, behind].concat()).expect("the report");
+        return;
+    }
+    assert!(
+        there == text,
+        "{REPORT} differs: BLESS=1 rewrites it:\n{text}"
+    );
 }

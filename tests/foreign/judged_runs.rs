@@ -1,6 +1,6 @@
 //! What real code generators make of the modules of `target.run`, by the answers that the cases expect.
 //!
-//! No C interface hands a module to a generator, so that a script in their Python does. `TVMSPEC_PYTHON` is a Python with TVM.
+//! A script calls their generator for LLVM and the functions that it makes. `TVMSPEC_PYTHON` is a Python with TVM.
 
 #[path = "../support/skip.rs"]
 mod skip;

@@ -1,5 +1,6 @@
-//! `ffi:LIB[,LIB..]`: a runtime behind the tvm-ffi C interface (0.22 on). The first library exports it; the others, such
-//! as `libtvm_runtime.so`, add to it.
+//! `ffi:LIB[,LIB..][#TARGET]`: a runtime behind the tvm-ffi C interface (0.22 on). The first library exports it; the others, such
+//! as `libtvm_runtime.so`, add to it. With `#TARGET` the code generator of that target is put to the cases of `target.generate` that are for a
+//! host or a device as it is, and not that of the case's own target.
 //!
 //! | operation               | put by                                              | what is compared          |
 //! |-------------------------|------------------------------------------------------|---------------------------|
@@ -32,6 +33,7 @@
 //! | `module.properties`     | `ffi.ModuleGetPropertyMask`                          | the value                 |
 //! | `module.once`           | `TVMFFIHandleInitOnce`                               | the value                 |
 //! | `module.launch`, `module.barrier`, `module.workspace` | `TVMBackend*` of the libraries behind the first | the value |
+//! | `target.generate`       | `target.build.<kind>` of a compiler among the libraries | all but the kind of a `#TARGET` |
 //! | `vm.run`                | `ffi.Module.load_from_file.relax.VMExecutable`       | the value                 |
 //!
 //! A loader of the runtime may know one kind and not another, and keeps what it read to itself. For `blob.decode` every
@@ -63,10 +65,15 @@ impl Ffi {
     ///
     /// Says which cannot be loaded, or what it lacks.
     pub(crate) fn open(libraries: &str) -> Result<Ffi, String> {
+        let (libraries, generator) = library::with_generator(libraries);
         let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();
         let libraries = library::open_all("ffi", &paths)?;
-        let name = library::names(&paths);
-        let runtime = Box::leak(Box::new(Libraries { name, libraries }));
+        let name = library::names(&paths, generator);
+        let runtime = Box::leak(Box::new(Libraries {
+            name,
+            libraries,
+            generator: generator.map(str::to_owned),
+        }));
         let api = Box::leak(Box::new(FfiApi::of(runtime)?));
         Ok(Ffi { api })
     }

@@ -1,5 +1,5 @@
-//! `legacy:LIB[,LIB..][@RELEASE]`: a runtime behind the C interface of 0.7 to 0.20. The first library exports it; the
-//! others are loaded after it.
+//! `legacy:LIB[,LIB..][@RELEASE][#TARGET]`: a runtime behind the C interface of 0.7 to 0.20. The first library exports it; the
+//! others are loaded after it. `#TARGET` is as for `ffi:`.
 //!
 //! | operation            | put by                                                       | what is compared    |
 //! |----------------------|---------------------------------------------------------------|---------------------|
@@ -24,6 +24,7 @@
 //! | `value.legacy`       | a call that returns its argument                               | the value           |
 //! | `value.legacy_code`  | the code of a result, and the message about a wrong argument   | the value           |
 //! | `function.legacy`    | its steps: `TVMFuncCall`, `TVMFuncRegisterGlobal` and so on     | the value           |
+//! | `target.generate`    | `target.build.<kind>` of a compiler among the libraries          | all but the kind of a `#TARGET` |
 //! | `graph.script`       | `tvm.graph_executor.create` and its kin, with kernels of ours  | the value           |
 //!
 //! Loaders of that time read a C++ stream, and a payload ends where its loader stops: no loader of ours can stand in for
@@ -35,7 +36,7 @@
 mod calls;
 pub(in crate::conformance) mod modules;
 mod stands;
-mod tensors;
+pub(in crate::conformance) mod tensors;
 
 use super::builtin::BuiltinTestee;
 use super::library;
@@ -44,6 +45,7 @@ use crate::conformance::module::{backend, older};
 use crate::conformance::op::{Handler, OpError, data};
 use crate::conformance::runtime::Libraries;
 use crate::conformance::runtime::legacy::LegacyApi;
+use crate::conformance::target::driver;
 use crate::release::Release;
 use serde_json::Value;
 use stands::RuntimeReleases;
@@ -66,13 +68,15 @@ impl Legacy {
     ///
     /// Says which cannot be loaded, what it lacks, or what contradicts the release.
     pub(crate) fn open(libraries: &str) -> Result<Legacy, String> {
+        let (libraries, generator) = library::with_generator(libraries);
         let (libraries, release) = with_release(libraries)?;
         let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();
         let libraries = library::open_all("legacy", &paths)?;
-        let name = library::names(&paths);
+        let name = library::names(&paths, generator);
         let runtime = Box::leak(Box::new(Libraries {
             name: name.clone(),
             libraries,
+            generator: generator.map(str::to_owned),
         }));
         let api: &'static LegacyApi = Box::leak(Box::new(LegacyApi::of(runtime)?));
         Ok(Legacy {
@@ -121,6 +125,7 @@ impl Testee for Legacy {
             "tensor.encode" => tensors::encode(api, stands, args),
             "tensor.dtype_parse" => tensors::dtype_parse(api, stands, args),
             "tensor.dtype_text" => tensors::dtype_text(api, stands, args),
+            "target.generate" => driver::generate_before_0_21(api, args),
             "value.legacy" => calls::value(api, args),
             "value.legacy_code" => calls::code_of(api, stands, args),
             _ => match BuiltinTestee::op(op).map(|op| op.run) {

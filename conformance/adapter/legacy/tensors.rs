@@ -73,7 +73,7 @@ fn alone(record: &[u8]) -> Vec<u8> {
 }
 
 /// The words for a type are the matter of `tensor.dtype_text`; here numbers name it.
-fn shown(tensor: &LegacyValue) -> Result<Value, Reply> {
+pub(in crate::conformance) fn shown(tensor: &LegacyValue) -> Result<Value, Reply> {
     let described = tensor
         .tensor()
         .ok_or_else(|| unsupported("what was loaded is not a tensor"))?;

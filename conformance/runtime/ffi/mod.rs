@@ -2,6 +2,7 @@
 
 pub(in crate::conformance) mod api;
 mod compiled;
+pub(in crate::conformance) mod compiler;
 pub(in crate::conformance) mod forms;
 pub(in crate::conformance) mod held;
 pub(in crate::conformance) mod tensors;

@@ -1,5 +1,6 @@
 //! The C interface of 0.7 to 0.20 of a runtime, as far as cases need it.
 
+mod compiler;
 pub(in crate::conformance) mod functions;
 mod values;
 

@@ -1,0 +1,84 @@
+//! A compiler behind the tvm-ffi C interface.
+
+use super::api::FfiApi;
+use super::held::{OwnedValue, bool_arg, bytes_arg, text_arg};
+use super::tensors;
+use super::{Reply, c_text, unsupported};
+use crate::conformance::runtime::Runtime;
+use crate::conformance::target::compiler::{Compiler, CompilerNames, Given};
+use crate::release::Layout;
+use crate::value::{ByteArray, RawAny};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::Value;
+use std::ffi::CString;
+
+impl Compiler for &'static FfiApi {
+    type Held = OwnedValue;
+
+    const NAMES: CompilerNames = CompilerNames {
+        graph: "ffi.FromJSONGraphString",
+        kind: "ffi.ModuleGetKind",
+        source: "ffi.ModuleInspectSource",
+        implements: "ffi.ModuleImplementsFunction",
+        pack: "runtime.ModulePackImportsToTensor",
+        layout: Layout::V0_22,
+    };
+
+    fn runtime(&self) -> &'static dyn Runtime {
+        self.runtime
+    }
+
+    fn has(&self, name: &str) -> Result<bool, Reply> {
+        Ok(self.global(name).is_some())
+    }
+
+    fn call(&self, name: &str, args: &[Given<'_, OwnedValue>]) -> Result<OwnedValue, Reply> {
+        let texts: Vec<CString> = args
+            .iter()
+            .map(|arg| match arg {
+                Given::Text(text) => c_text(text),
+                _ => CString::default(),
+            })
+            .collect();
+        let cells = args.iter().zip(&texts).map(|(arg, text)| match arg {
+            Given::Text(_) => text_arg(text),
+            Given::Held(value) => value.raw,
+            Given::Flag(flag) => bool_arg(*flag),
+            Given::Nothing => RawAny::NONE,
+        });
+        Ok(self.call_global(name, &cells.collect::<Vec<_>>())?)
+    }
+
+    fn import(&self, into: &OwnedValue, module: &OwnedValue) -> Result<(), Reply> {
+        self.call_global("ffi.ModuleImportModule", &[into.raw, module.raw])?;
+        Ok(())
+    }
+
+    fn load(&self, kind: &str, payload: &[u8]) -> Result<Option<OwnedValue>, Reply> {
+        let Some(loader) = self.global(&format!("ffi.Module.load_from_bytes.{kind}")) else {
+            return Ok(None);
+        };
+        let payload = ByteArray::of(payload);
+        Ok(Some(FfiApi::call(self, &loader, &[bytes_arg(&payload)])?))
+    }
+
+    fn text(&self, value: &OwnedValue) -> Result<String, Reply> {
+        let text = value.text();
+        text.ok_or_else(|| unsupported("a result is not a text"))
+    }
+
+    fn int(&self, value: &OwnedValue) -> i64 {
+        value.raw.int()
+    }
+
+    fn tensor(&self, value: &OwnedValue) -> Result<Vec<u8>, Reply> {
+        stored_bytes(&tensors::shown(value)?)
+    }
+}
+
+/// The bytes of a tensor, of its JSON form.
+pub(in crate::conformance) fn stored_bytes(tensor: &Value) -> Result<Vec<u8>, Reply> {
+    let data = tensor.get("data").and_then(Value::as_str);
+    let bytes = data.and_then(|data| BASE64_STANDARD.decode(data).ok());
+    bytes.ok_or_else(|| unsupported("a tensor has no bytes"))
+}

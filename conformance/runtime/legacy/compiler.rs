@@ -1,0 +1,78 @@
+//! A compiler behind the C interface of 0.20 and before.
+
+use super::{LegacyApi, LegacyValue, c_text, int_arg, null_arg, text_arg};
+use crate::conformance::adapter::Reply;
+use crate::conformance::adapter::legacy::{modules, tensors};
+use crate::conformance::runtime::Runtime;
+use crate::conformance::runtime::ffi::compiler::stored_bytes;
+use crate::conformance::target::compiler::{Compiler, CompilerNames, Given};
+use crate::release::Layout;
+use crate::value::legacy::code;
+use std::ffi::CString;
+
+impl Compiler for &'static LegacyApi {
+    type Held = LegacyValue;
+
+    const NAMES: CompilerNames = CompilerNames {
+        graph: "node.LoadJSON",
+        kind: "runtime.ModuleGetTypeKey",
+        source: "runtime.ModuleGetSource",
+        implements: "runtime.ModuleImplementsFunction",
+        pack: "runtime.ModulePackImportsToNDArray",
+        layout: Layout::V0_7,
+    };
+
+    fn runtime(&self) -> &'static dyn Runtime {
+        self.runtime
+    }
+
+    fn has(&self, name: &str) -> Result<bool, Reply> {
+        Ok(self.global(name)?.is_some())
+    }
+
+    fn call(&self, name: &str, args: &[Given<'_, LegacyValue>]) -> Result<LegacyValue, Reply> {
+        let texts: Vec<CString> = args
+            .iter()
+            .map(|arg| match arg {
+                Given::Text(text) => c_text(text),
+                _ => CString::default(),
+            })
+            .collect();
+        let cells = args.iter().zip(&texts).map(|(arg, text)| match arg {
+            Given::Text(_) => text_arg(text),
+            Given::Held(value) => value.arg(),
+            Given::Flag(flag) => int_arg(i64::from(*flag)),
+            Given::Nothing => null_arg(),
+        });
+        self.call_global(name, &cells.collect::<Vec<_>>())
+    }
+
+    fn import(&self, into: &LegacyValue, module: &LegacyValue) -> Result<(), Reply> {
+        LegacyApi::import(self, into, module)
+    }
+
+    fn load(&self, kind: &str, payload: &[u8]) -> Result<Option<LegacyValue>, Reply> {
+        match self.global(&modules::loader_of(kind))? {
+            Some(_) => modules::stored(self, kind, payload).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn text(&self, value: &LegacyValue) -> Result<String, Reply> {
+        if value.code == code::OBJECT {
+            // A text that is an object: only this function looks into it.
+            return self
+                .call_global("runtime.GetFFIString", &[value.arg()])?
+                .text();
+        }
+        value.text()
+    }
+
+    fn int(&self, value: &LegacyValue) -> i64 {
+        value.int()
+    }
+
+    fn tensor(&self, value: &LegacyValue) -> Result<Vec<u8>, Reply> {
+        stored_bytes(&tensors::shown(value)?)
+    }
+}

@@ -1,0 +1,357 @@
+//! `target.generate` on libraries with a compiler: their generator makes a module of the graph, and what shows of the module is the answer.
+//!
+//! | part         | of code for a host                                        | of kernels                                        |
+//! |--------------|-----------------------------------------------------------|---------------------------------------------------|
+//! | `functions`  | symbols that the module has, or its LLVM text defines     | names in the stored metadata that the text has    |
+//! | `kernels`    | none                                                      | the stored metadata, as the chapter payload reads it |
+//! | `repeatable` | two texts are the same                                    | two payloads are the same                         |
+//!
+//! Kernels are stored as a library stores them, beside host code without functions. What is wrong with the payload (TGT-86) is a part `stored`,
+//! which no expected answer has.
+
+use super::compiler::{Compiler, Given};
+use crate::blob::Blob;
+use crate::conformance::adapter::{Rejection, Reply};
+use crate::conformance::runtime::ffi::api::FfiApi;
+use crate::conformance::runtime::ffi::{bytes, unsupported};
+use crate::conformance::runtime::legacy::LegacyApi;
+use crate::payload;
+use crate::rule::Findings;
+use crate::target::LoweredModule;
+use crate::wire::Cursor;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Kinds that have a generator in no release (TGT-80).
+const WITHOUT: [&str; 3] = ["ext_dev", "composite", "test"];
+
+/// The device type of the CPU: a target of another one is for a device.
+const CPU: i64 = 1;
+
+/// What the function under which a library is entered is called (TGT-90).
+const ENTRIES: [&str; 2] = ["__tvm_main__", "__tvm_ffi_main"];
+
+/// What generators say where another part of TVM is missing, so that they make nothing of any module.
+const LACKING: [&str; 5] = [
+    "header_generator is not defined",
+    "tvm_callback_",
+    "link_shared does not",
+    "No available targets are compatible with triple",
+    "offline compilation error",
+];
+
+/// What they say of an operator that they have no code for, with its name (TGT-88).
+const NO_CODE: [&str; 2] = ["Unresolved call", "unknown intrinsic"];
+
+/// `target.generate` of a compiler behind the tvm-ffi C interface.
+pub(super) fn generate(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
+    generated(&api, args)
+}
+
+/// The same of one behind the C interface of 0.20 and before.
+pub(in crate::conformance) fn generate_before_0_21(
+    api: &'static LegacyApi,
+    args: &Value,
+) -> Result<Reply, Reply> {
+    generated(&api, args)
+}
+
+/// Whether a generator rejects a module for an operator that it has no code for, as TGT-88 wants: it does not do this.
+pub(in crate::conformance) fn declines(op: &str, rejection: &Rejection) -> bool {
+    let named = || NO_CODE.iter().any(|text| rejection.message.contains(text));
+    // Who states rules is held to what it states.
+    op == "target.generate" && rejection.rule.is_none() && named()
+}
+
+fn generated<C: Compiler>(compiler: &C, args: &Value) -> Result<Reply, Reply> {
+    let data = bytes(args)?;
+    let graph = std::str::from_utf8(&data).map_err(|_| unsupported("the graph is no text"))?;
+    let named = match args.get("target") {
+        Some(Value::String(text)) => text.clone(),
+        other => other.cloned().unwrap_or_default().to_string(),
+    };
+    if !compiler.has("target.Target")? {
+        return Err(unsupported("none of the libraries has a compiler"));
+    }
+    let chosen = Chosen::of(compiler, &named)?;
+    let made = chosen.build(compiler, graph)?;
+    let again = chosen.build(compiler, graph)?;
+    let mut value = match chosen.is_host {
+        true => host(compiler, &data, [&made, &again])?,
+        false => kernels(compiler, [&made, &again])?,
+    };
+    if chosen.is_stand_in {
+        return Ok(Reply::Seen {
+            view: "generated".to_owned(),
+            value,
+        });
+    }
+    let kind = compiler.call(C::NAMES.kind, &[Given::Held(&made)])?;
+    value["kind"] = compiler.text(&kind)?.into();
+    Ok(Reply::Ok {
+        value,
+        findings: None,
+    })
+}
+
+/// The target whose generator is put to a case.
+struct Chosen<C: Compiler> {
+    target: C::Held,
+    /// The name of its generator.
+    generator: String,
+    is_host: bool,
+    /// Whether the user named it in the place of the case's own.
+    is_stand_in: bool,
+}
+
+impl<C: Compiler> Chosen<C> {
+    /// The user's where it is for a host or a device, as that of the case is; else that of the case.
+    fn of(compiler: &C, named: &str) -> Result<Chosen<C>, Reply> {
+        let instead = compiler.runtime().generator();
+        // A case about a kind without a generator is about that kind.
+        let instead = instead.filter(|_| !WITHOUT.contains(&named));
+        let text = instead.unwrap_or(named);
+        let target = compiler.call("target.Target", &[Given::Text(text)]);
+        let target = target.map_err(|reply| not_here(text, reply))?;
+        let device = compiler.call("target.TargetGetDeviceType", &[Given::Held(&target)])?;
+        let is_host = compiler.int(&device) == CPU;
+        if instead.is_some() && is_host != (named == "c") {
+            let of = if is_host { "hosts" } else { "devices" };
+            return Err(unsupported(format!("`{text}` is for {of}")));
+        }
+        let kind = text.split_whitespace().next().unwrap_or_default();
+        let generator = format!("target.build.{kind}");
+        if !compiler.has(&generator)? && !WITHOUT.contains(&kind) {
+            return Err(unsupported(format!(
+                "none of the libraries has `{generator}`"
+            )));
+        }
+        Ok(Chosen {
+            target,
+            generator,
+            is_host,
+            is_stand_in: instead.is_some_and(|instead| instead != named),
+        })
+    }
+
+    /// The module that the generator makes of a graph.
+    fn build(&self, compiler: &C, graph: &str) -> Result<C::Held, Reply> {
+        let module = compiler.call(C::NAMES.graph, &[Given::Text(graph)])?;
+        let args = [Given::Held(&module), Given::Held(&self.target)];
+        // What looks for the generator says that there is none.
+        let name = match compiler.has(&self.generator)? {
+            true => &self.generator,
+            false => "target.Build",
+        };
+        let made = compiler.call(name, &args);
+        made.map_err(|reply| match &reply {
+            Reply::Reject(rejection)
+                if LACKING.iter().any(|text| rejection.message.contains(text)) =>
+            {
+                not_here(&self.generator, reply)
+            }
+            _ => reply,
+        })
+    }
+}
+
+/// Unsupported, with what the library says.
+fn not_here(what: &str, reply: Reply) -> Reply {
+    match reply {
+        Reply::Reject(rejection) => {
+            let message = rejection.message;
+            let last = message.lines().last().unwrap_or_default();
+            unsupported(format!("`{what}` makes nothing here: {last}"))
+        }
+        other => other,
+    }
+}
+
+/// What shows of code for a host.
+fn host<C: Compiler>(compiler: &C, graph: &[u8], made: [&C::Held; 2]) -> Result<Value, Reply> {
+    let [text, again] = [source(compiler, made[0])?, source(compiler, made[1])?];
+    let module = LoweredModule::read(graph).ok();
+    let symbols = module.iter().flat_map(LoweredModule::symbols);
+    let mut functions = Vec::new();
+    for symbol in symbols.chain(ENTRIES) {
+        // From 0.22 on a module of LLVM is asked for the name without what its symbol begins with (TGT-81).
+        let plain = symbol.strip_prefix("__tvm_ffi_").unwrap_or(symbol);
+        let is_found = has_function(compiler, made[0], symbol)?
+            || has_function(compiler, made[0], plain)?
+            // TGT-90: the library has it, and the module is not asked for it.
+            || ENTRIES.contains(&symbol) && defines(&text, symbol);
+        if is_found {
+            functions.push(symbol.to_owned());
+        }
+    }
+    functions.sort();
+    functions.dedup();
+    Ok(json!({"functions": functions, "kernels": [], "repeatable": text == again}))
+}
+
+fn has_function<C: Compiler>(compiler: &C, module: &C::Held, name: &str) -> Result<bool, Reply> {
+    let args = [Given::Held(module), Given::Text(name), Given::Flag(false)];
+    let found = compiler.call(C::NAMES.implements, &args)?;
+    Ok(compiler.int(&found) != 0)
+}
+
+/// Whether a text of LLVM defines this symbol.
+fn defines(text: &str, symbol: &str) -> bool {
+    let (function, value) = (format!("@{symbol}("), format!("@{symbol} = "));
+    text.lines().any(|line| {
+        line.starts_with("define ") && line.contains(&function) || line.starts_with(&value)
+    })
+}
+
+/// What shows of kernels.
+fn kernels<C: Compiler>(compiler: &C, made: [&C::Held; 2]) -> Result<Value, Reply> {
+    let text = source(compiler, made[0])?;
+    let [stored, again] = [stored(compiler, made[0])?, stored(compiler, made[1])?];
+    let is_repeatable = stored == again;
+    let (kernels, wrong) = match stored {
+        Ok(stored) => match described::<C>(&stored) {
+            Ok(kernels) => (kernels, wrong_again(compiler, &stored)?),
+            Err(why) => (BTreeMap::new(), Some(why)),
+        },
+        Err(why) => (BTreeMap::new(), Some(why)),
+    };
+    let names = kernels.keys().filter(|name| has_word(&text, name));
+    let functions: Vec<&String> = names.collect();
+    let mut value = json!({
+        "functions": functions,
+        "kernels": kernels.values().collect::<Vec<_>>(),
+        "repeatable": is_repeatable,
+    });
+    if let Some(why) = wrong {
+        value["stored"] = why.into();
+    }
+    Ok(value)
+}
+
+/// A module as a library stores it.
+#[derive(PartialEq)]
+struct StoredKernels {
+    kind: String,
+    payload: Vec<u8>,
+}
+
+/// The module beside host code without functions, stored as a library is, and out of that; else what is wrong with it.
+fn stored<C: Compiler>(
+    compiler: &C,
+    module: &C::Held,
+) -> Result<Result<StoredKernels, String>, Reply> {
+    let text = Given::Text("");
+    let nothing = [text, Given::Text("c"), Given::Nothing, Given::Nothing];
+    let library = compiler.call("runtime.CSourceModuleCreate", &nothing)?;
+    compiler.import(&library, module)?;
+    let tensor = match compiler.call(C::NAMES.pack, &[Given::Held(&library)]) {
+        Ok(tensor) => compiler.tensor(&tensor)?,
+        Err(Reply::Reject(rejection)) => return Ok(Err(rejection.message)),
+        Err(other) => return Err(other),
+    };
+    let blob = match Blob::read(&tensor, C::NAMES.layout, &mut Findings::default()) {
+        Ok(blob) => blob,
+        Err(broken) => return Ok(Err(broken.to_string())),
+    };
+    let mut payloads = blob.modules.iter().filter_map(|module| {
+        let payload = module.payload.as_ref()?.to_vec();
+        let kind = module.kind.to_string();
+        Some(StoredKernels { kind, payload })
+    });
+    let only = payloads.next().filter(|_| payloads.next().is_none());
+    Ok(only.ok_or_else(|| "it is not stored as one module".to_owned()))
+}
+
+/// The kernels that the payload describes, by their names.
+fn described<C: Compiler>(stored: &StoredKernels) -> Result<BTreeMap<String, Value>, String> {
+    let (mut cursor, mut findings) = (Cursor::new(&stored.payload), Findings::default());
+    let read = payload::read(&stored.kind, C::NAMES.layout, &mut cursor, &mut findings);
+    let payload = read.map_err(|broken| broken.to_string())?;
+    if cursor.remaining() > 0 {
+        return Err("bytes follow the payload".to_owned());
+    }
+    let kernels = payload.functions().map(|(name, info)| {
+        let types = info.arg_types.iter().map(ToString::to_string);
+        // What is written of kernels of WebGPU besides is no argument.
+        let tags = info.launch_param_tags.iter();
+        let tags = tags.filter(|tag| !tag.starts_with("paramWriteAccess:"));
+        let kernel = json!({
+            "name": name,
+            "arg_types": types.collect::<Vec<_>>(),
+            "launch_param_tags": tags.collect::<Vec<_>>(),
+        });
+        (name.to_owned(), kernel)
+    });
+    Ok(kernels.collect())
+}
+
+/// What is wrong with the module that the loader of its kind makes of the payload; `None` without a loader.
+fn wrong_again<C: Compiler>(compiler: &C, stored: &StoredKernels) -> Result<Option<String>, Reply> {
+    let loaded = match compiler.load(&stored.kind, &stored.payload) {
+        Ok(None) => return Ok(None),
+        Ok(Some(loaded)) => loaded,
+        Err(Reply::Reject(rejection)) => return Ok(Some(rejection.message)),
+        Err(other) => return Err(other),
+    };
+    Ok(match self::stored(compiler, &loaded)? {
+        Ok(again) if again == *stored => None,
+        Ok(_) => Some("it is another module when it is loaded".to_owned()),
+        Err(why) => Some(why),
+    })
+}
+
+/// The text of a module; empty where it shows none.
+fn source<C: Compiler>(compiler: &C, module: &C::Held) -> Result<String, Reply> {
+    let args = [Given::Held(module), Given::Text("")];
+    match compiler.call(C::NAMES.source, &args) {
+        Ok(text) => compiler.text(&text),
+        Err(Reply::Reject(_)) => Ok(String::new()),
+        Err(other) => Err(other),
+    }
+}
+
+/// Whether a name is in a text, and not as a part of another.
+fn has_word(text: &str, name: &str) -> bool {
+    let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let behind = text[at + name.len()..].chars().next();
+        !before.is_some_and(is_letter) && !behind.is_some_and(is_letter)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_whole_word_of_a_text() {
+        assert!(has_word("void add1(float* x)", "add1"));
+        assert!(has_word("xadd1 add1", "add1"));
+        assert!(!has_word("void add1_kernel(); xadd1", "add1"));
+    }
+
+    #[test]
+    fn llvm_defines_functions_and_values() {
+        let text = "define weak i32 @f(ptr %0) {\n@g = weak constant\ndeclare i32 @h(ptr)\n  call i32 @i()";
+        let defined = ["f", "g", "h", "i"].map(|name| defines(text, name));
+        assert_eq!(defined, [true, true, false, false]);
+    }
+
+    #[test]
+    fn an_operator_without_code_is_declined_by_who_states_no_rule() {
+        let mut rejection = Rejection {
+            message: "InternalError: Unresolved call Op(tir.exp)".into(),
+            ..Rejection::default()
+        };
+        assert!(declines("target.generate", &rejection));
+        assert!(!declines("target.run", &rejection));
+        rejection.rule = Some("TGT-88".into());
+        assert!(!declines("target.generate", &rejection));
+        rejection = Rejection {
+            message: "not implemented".into(),
+            ..Rejection::default()
+        };
+        assert!(!declines("target.generate", &rejection));
+    }
+}
