@@ -435,9 +435,9 @@ fn a_call_that_hangs_is_ended_by_another_thread() {
         end(&session);
         // The server answers only when this is dropped, so that what returns here did not wait for it.
         let error = call.join().expect("no panic").expect_err("no answer");
-        assert_eq!((error.kind(), &*error.message()), (CLOSED, reason));
+        assert_eq!((error.kind(), error.message()), (CLOSED, reason));
         let next = session.call("f", []).expect_err("it has ended");
-        assert_eq!((next.kind(), &*next.message()), (CLOSED, reason));
+        assert_eq!((next.kind(), next.message()), (CLOSED, reason));
         drop(finish);
         drop(session);
         served.join().expect("the server sees the end");

@@ -206,7 +206,7 @@ fn accept(
             watch(&ProxyEvent::Closed(address, reason));
             continue;
         }
-        let counted = CountedConnection::new(&shared);
+        let counted = CountedConnection::new(shared);
         let own_watch = watch.clone();
         let begun = thread::Builder::new().spawn(move || {
             if let Err(why) = serve(&counted.0, stream, address, &*own_watch) {
