@@ -153,8 +153,12 @@ impl Hop {
                             let writing = options.watch.as_ref().map(|watch| watch.write());
                             let written = to_client.write_raw(packet);
                             drop(writing);
-                            if written.is_err() {
-                                break Ok(());
+                            match written {
+                                Ok(()) => {}
+                                // RPC-83: the client gets to know why.
+                                Err(error) if error.kind() == TIMEOUT => break Err(error),
+                                // It is gone.
+                                Err(_) => break Ok(()),
                             }
                             let length = packet.len();
                             far.consume(length);
