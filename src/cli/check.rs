@@ -21,7 +21,7 @@ use tvmspec::release::Release;
 
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
-    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..], legacy:LIB[,LIB..][@RELEASE], rpc:HOST:PORT[/KEY][@RELEASE], rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE], device:NAME, liar:NAME
+    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..][#TARGET], legacy:LIB[,LIB..][@RELEASE][#TARGET], rpc:HOST:PORT[/KEY][@RELEASE], rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE], device:NAME, liar:NAME
     #[arg(long = "impl", value_name = "SPEC", default_value = "builtin")]
     implementation: String,
     /// Only cases of this chapter; may be repeated
@@ -33,7 +33,7 @@ pub(crate) struct CheckArgs {
     /// Only what holds in this TVM release, such as 0.8
     #[arg(long)]
     release: Option<Release>,
-    /// Failures that are known, as TOML: case, verdict, varies, releases, reason, url, expires
+    /// Failures that are known, as TOML: case, verdict, varies, releases, implementation, reason, url, expires
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
     /// Fail on unsupported and skipped cases too, unless --known names them

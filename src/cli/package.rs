@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::container::{self, FileForm};
-use tvmspec::blob::pack::{self, ExportModule, LinkOptions, SymbolNaming, ObjectTarget};
+use tvmspec::blob::pack::{self, ExportModule, LinkOptions, ObjectTarget, SymbolNaming};
 use tvmspec::blob::{Blob, LIBRARY, StoredModule, detect};
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};

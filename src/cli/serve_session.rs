@@ -76,7 +76,7 @@ pub(super) struct SessionArgs {
 
 /// A release whose clients are served (RPC-84).
 fn served(text: &str) -> Result<Release, String> {
-    let release: Release = text.parse().map_err(|error| format!("{error}"))?;
+    let release: Release = text.parse()?;
     match release.minor() >= 7 {
         true => Ok(release),
         // Up to there each session would end with its first byte, and the server itself would show nothing wrong.
