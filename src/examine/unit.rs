@@ -21,7 +21,7 @@ pub struct Unit<'a> {
     pub format: Format,
     /// The bytes. Offsets of fields, violations and findings count from their start.
     pub bytes: Cow<'a, [u8]>,
-    /// The part of the container that holds them, in [`container::File::parts`].
+    /// The part of the container that holds them, in [`File::parts`](crate::blob::container::File::parts).
     pub part: usize,
 }
 
