@@ -122,7 +122,7 @@ pub struct ExportPlan {
 /// let code = HostCode { format: HostFormat::C, code: b"int f;\n".to_vec() };
 /// let root = ExportModule { content: ExportContent::Host(code.clone()), imports: vec![1] };
 /// let more = ExportModule { content: ExportContent::Host(code), imports: vec![] };
-/// let naming = Naming::library(Release::of(27));
+/// let naming = SymbolNaming::library(Release::of(27));
 /// let plan = plan(&[root, more], &naming, Algorithm::V0_8, ObjectTarget::host())?;
 /// let names: Vec<&str> = plan.files.iter().map(|(name, _)| name.as_str()).collect();
 /// assert_eq!(names, ["lib0.c", "lib1.c", "devc.c"]);
