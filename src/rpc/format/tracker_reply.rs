@@ -33,7 +33,7 @@ pub enum TrackerReply {
 /// How many servers and requests a tracker has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrackerSummary {
-    /// Each key that was offered or asked for. Ours leaves out those that are of no use any more (RPC-64).
+    /// Each key that was offered or asked for; ours drops those of no use for want of room (RPC-64).
     pub queues: Vec<TrackerCount>,
     /// The connections that have stated who they are.
     pub servers: Vec<TrackerPeer>,

@@ -45,8 +45,8 @@ pub enum TrackerOutcome {
 pub struct TrackerSchedule {
     limits: TrackerLimits,
     stop_key: String,
-    /// By number, in the order in which their keys came up, as the summary lists them. One without use is dropped: a peer that is gone
-    /// leaves nothing.
+    /// By number, in the order in which their keys came up, as the summary lists them. Where room is short, those without use are dropped: a
+    /// peer that is gone takes none from others.
     queues: BTreeMap<u64, Queue>,
     by_key: HashMap<String, u64>,
     /// How many connections have stated to be the server of a key. A queue of it stays, as all of them may be taken.
@@ -143,9 +143,6 @@ impl TrackerSchedule {
                 queue.pending.remove(place);
             }
         }
-        for queue in peer.queues.keys() {
-            self.drop_unused(*queue);
-        }
         if let Some(key) = peer.server_of() {
             self.serves_no_more(key);
         }
@@ -169,7 +166,13 @@ impl TrackerSchedule {
                 None => TrackerOutcome::Excess,
             },
             TrackerRequest::Summary => {
-                let summary = TrackerReply::Summary(within_a_message(self.summary()));
+                let whole = self.summary();
+                let mut summary = within_a_message(whole.clone());
+                if summary != whole {
+                    self.drop_unused();
+                    summary = within_a_message(self.summary());
+                }
+                let summary = TrackerReply::Summary(summary);
                 TrackerOutcome::Replies(vec![(connection, summary)])
             }
             TrackerRequest::PendingMatchKeys => {
@@ -233,21 +236,17 @@ impl TrackerSchedule {
                 self.servers.remove(key);
             }
         }
-        if let Some(queue) = self.by_key.get(key) {
-            self.drop_unused(*queue);
-        }
     }
 
-    /// Drops a queue that holds nothing and whose key is no server's.
-    fn drop_unused(&mut self, number: u64) {
-        let Some(queue) = self.queues.get(&number) else {
-            return;
-        };
-        let is_used = !queue.free.is_empty() || !queue.pending.is_empty();
-        if !is_used && !self.servers.contains_key(&queue.key) {
-            self.by_key.remove(&queue.key);
-            self.queues.remove(&number);
-        }
+    /// Drops the queues that hold nothing and whose key is no server's. Clients look for a key in the summary when its server is gone, as they do
+    /// with trackers of TVM (RPC-64), so that this is for want of room alone.
+    fn drop_unused(&mut self) {
+        let servers = &self.servers;
+        self.queues.retain(|_, queue| {
+            !queue.free.is_empty() || !queue.pending.is_empty() || servers.contains_key(&queue.key)
+        });
+        let queues = &self.queues;
+        self.by_key.retain(|_, number| queues.contains_key(number));
     }
 
     /// The number of the queue in which one more offer or request of the connection may wait; none where it is one too many.
@@ -263,6 +262,9 @@ impl TrackerSchedule {
         }
         if found.is_some() {
             return found;
+        }
+        if self.queues.len() >= self.limits.keys {
+            self.drop_unused();
         }
         if self.queues.len() >= self.limits.keys {
             return None;
@@ -333,7 +335,6 @@ impl TrackerSchedule {
             peer.requests.remove(&(number, place));
             peer.wait_no_more(number);
         }
-        self.drop_unused(number);
         let reply = TrackerReply::Server {
             host: offer.host.or(host).unwrap_or_default(),
             port: offer.port,
