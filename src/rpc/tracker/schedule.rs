@@ -167,8 +167,11 @@ impl TrackerSchedule {
             },
             TrackerRequest::Summary => {
                 let whole = self.summary();
-                let mut summary = within_a_message(whole.clone());
-                if summary != whole {
+                let count =
+                    |summary: &TrackerSummary| (summary.queues.len(), summary.servers.len());
+                let counted = count(&whole);
+                let mut summary = within_a_message(whole);
+                if count(&summary) != counted {
                     self.drop_unused();
                     summary = within_a_message(self.summary());
                 }
