@@ -24,11 +24,14 @@ if [ -z "$own" ]; then
 fi
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
+# A host and a port. Other lines may be in front: TVM 0.8 says which library it loads.
+addressed='[0-9.]\+:[0-9]\+\b'
+
 # Ends what `started` has started, with all that it started itself.
 groups=()
 trap 'for group in "${groups[@]}"; do kill -9 -- "-$group" 2>/dev/null || true; done' EXIT
 
-# started LOG COMMAND...: runs it in a process group of its own, waits for the first line of its log.
+# started LOG COMMAND...: runs it in a process group of its own, waits for the line of its log that has an address.
 started() {
     local log=$1
     shift
@@ -36,7 +39,7 @@ started() {
     setsid "$@" >"$log" 2>&1 &
     groups+=($!)
     for _ in $(seq 600); do
-        grep -q . "$log" && return
+        grep -q "$addressed" "$log" && return
         sleep 0.1
     done
     echo "$1 does not start: $log"
@@ -62,8 +65,8 @@ for result in report["results"]:
 PYTHON
 }
 
-# The address that a server prints at the end of its first line.
-address() { sed -n '1s/.* \([0-9.]*:[0-9]*\).*/\1/p' "$1"; }
+# The address that a server prints.
+address() { grep -o "$addressed" "$1" | head -n 1; }
 
 judge() {
     local testee=$here/conformance/testee/python/rpc_server.py release variable python
