@@ -103,6 +103,7 @@ pub(crate) mod rpc {
 /// The chapter `target`.
 pub(crate) mod target {
     pub(in crate::conformance) mod compiler;
+    mod contract;
     pub(in crate::conformance) mod driver;
     mod kernel;
     pub(crate) mod ops;

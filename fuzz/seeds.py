@@ -69,7 +69,8 @@ def seeds(target):
         return
     if target == "target":
         for case in (case for case in conformance.load("target") if "value" in case["input"]):
-            named, minor = case["input"]["value"], int(case["args"]["release"].split(".")[1])
+            named, release = case["input"]["value"], case.get("args", {}).get("release", "0.27")
+            minor = int(release.split(".")[1])
             yield bytes([minor - 2]) + (named if isinstance(named, str) else json.dumps(named)).encode()
         return
     if target == "export":

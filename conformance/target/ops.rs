@@ -1,12 +1,12 @@
 //! The operations of the chapter `target`.
 
-use super::{driver, run};
+use super::{contract, driver, run};
 use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::release::Release;
 use crate::rule::Findings;
 use crate::target::{
-    Generators, HostMachine, LoweredModule, Target, TargetConfig, TargetKind, Targets, current,
-    enter_scope, exit_scope,
+    Generators, HostMachine, LoweredModule, Target, TargetConfig, TargetKind, TargetScope, Targets,
+    current, enter_scope, exit_scope,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "target.scopes",
-        help: "`value`: steps, [\"enter\", name, target], [\"exit\", name], [\"current\"], [\"elsewhere\"], on one thread; returns for each null, the kind of the current target, or the rule that rejects the step",
+        help: "`value`: steps, [\"enter\", name, target], [\"exit\", name], [\"within\", target], [\"current\"], [\"elsewhere\"], on one thread; returns for each null, the kind of the current target, or the rule that rejects the step",
         run: Handler::Here(scopes),
     },
     Op {
@@ -48,6 +48,31 @@ pub(crate) const OPS: &[Op] = &[
         name: "target.run",
         help: "`data`, `target`, `release`: as for target.generate; `calls`: [{`function`, `args`, `bits`}]; builds the code with the C compiler of the system, loads it; returns what each call leaves in tensors without data and returns, or its error",
         run: Handler::Here(run::run),
+    },
+    Op {
+        name: "target.refusal",
+        help: "`data`, `target`, `release`: as for target.generate; returns null for a module that is compiled, else the rule that rejects it and where the node stands: `path`, `type_key`, `node`",
+        run: Handler::Here(contract::refusal),
+    },
+    Op {
+        name: "target.judge",
+        help: "`data`, `target`, `release`: as for target.generate; `code`: what another generator made of it; puts that to the contract and returns its kind, functions, kernels and source",
+        run: Handler::Here(contract::judge),
+    },
+    Op {
+        name: "target.account",
+        help: "`value`: a text or an object that names a target; returns ranges of releases that make the same of it, and the newest release that reads it",
+        run: Handler::Here(contract::account),
+    },
+    Op {
+        name: "target.options",
+        help: "`value`: the name of a kind; returns whether the registry lists it, and the types of its options by name",
+        run: Handler::Driven(contract::options),
+    },
+    Op {
+        name: "target.registered",
+        help: "`value`: steps, [\"kind\", declaration], [\"tag\", name, object, whether it replaces], [\"read\", name], [\"generator\", kind, what it makes of any module], [\"generate\", kind], on this process; `data`: the JSON graph of a lowered module; returns for each null, the target, the source, or the rule that rejects the step",
+        run: Handler::Here(contract::registered),
     },
 ];
 
@@ -105,6 +130,13 @@ fn scopes(args: &Value) -> Result<Answer, OpError> {
                     enter_scope(target.clone());
                     named.insert(word(1).into(), target);
                     Ok(Value::Null)
+                }
+                ("within", _) => {
+                    let scope = TargetScope::enter(targets.read(word(1))?);
+                    let inside = current().map(|target| target.kind.clone());
+                    drop(scope);
+                    let outside = current().map(|target| target.kind.clone());
+                    Ok(json!([inside.ok(), outside.ok()]))
                 }
                 ("exit", Some(target)) => exit_scope(&target).map(|()| Value::Null),
                 ("current", _) => current().map(|target| target.kind.clone().into()),
@@ -222,7 +254,7 @@ fn devices(machine: &Value) -> Result<BTreeMap<i64, Vec<TargetConfig>>, OpError>
     Ok(devices)
 }
 
-fn object(value: Option<&Value>) -> Result<TargetConfig, OpError> {
+pub(super) fn object(value: Option<&Value>) -> Result<TargetConfig, OpError> {
     let object = value.and_then(Value::as_object).cloned();
     object.ok_or_else(|| {
         OpError::Unsupported("there is neither a text nor an object under `value`".into())

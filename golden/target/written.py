@@ -6,6 +6,7 @@
 Writes OUT/RELEASE/TOPIC.json, what `target.build.c` is called with for all functions of a topic at once. Which release reads `save_json` of what: see lower.py.
 """
 
+import json
 import pathlib
 import sys
 
@@ -229,7 +230,58 @@ def texts():
     yield function("texted", {"a": "T.int64"}, ['T.evaluate(T.call_packed("tvmspec.none.of.this.name", "a text", a))'])
 
 
-TOPICS = {"casts": casts, "operators": operators, "numbers": fractions, "literals": literals, "reinterprets": reinterprets, "statements": statements, "loops": loops, "arguments": arguments, "returned": returns, "calls": calls, "texts": texts}
+def vectors():
+    eight = lambda dtype: {"X": tensor([8], dtype), "Y": tensor([8], dtype)}
+    four = "T.Ramp(i * 4, 1, 4)"
+    two = "T.Ramp(i * 2, 1, 2)"
+    yield function("bound", eight("float32"), ["for i in range(2):", f"    v: T.let = X_[{four}]", f"    Y_[{four}] = v * v + T.Broadcast(T.float32(1), 4)"])
+    yield function("bound_twice", eight("int32"), ["for i in range(4):", f"    v: T.let = X_[{two}]", "    w: T.let = v - T.Broadcast(i, 2)", "    s: T.let[T.int32] = i * 3", f"    Y_[{two}] = w * v + T.Broadcast(s, 2)"])
+    yield function("reversed_lanes", eight("int32"), ["for i in range(2):", f"    Y_[{four}] = X_[T.Ramp(7 - i * 4, -1, 4)]"])
+    yield function("every_second", eight("int32"), ["for i in range(2):", f"    Y_[T.Ramp(i, 2, 4)] = X_[{four}] + T.Ramp(i, 10, 4)"])
+    # All lanes are loaded before the first is stored.
+    yield function("onto_itself", {"Y": tensor([8], "int32"), "X": tensor([4], "int32")}, ["Y_[T.Ramp(0, 1, 4)] = X_[T.Ramp(0, 1, 4)]", "Y_[T.Ramp(1, 1, 4)] = Y_[T.Ramp(0, 1, 4)]", "for i in range(3):", "    Y_[5 + i] = i"])
+    yield function("compared", eight("float32"), ["for i in range(2):", f"    Y_[{four}] = T.Select(X_[{four}] > T.Broadcast(T.float32(2), 4), X_[{four}], T.Broadcast(T.float32(-1), 4))"])
+    yield function("cast_lanes", {"X": tensor([8], "float32"), "Y": tensor([8], "int8")}, ["for i in range(2):", f'    Y_[{four}] = T.Cast("int8x4", X_[{four}])'])
+    # A name that the text may use for lanes of its own.
+    yield function("named_lanes", eight("int32"), ["for i in range(2):", f"    lanes: T.let = X_[{four}]", "    lane: T.let[T.int32] = i + 1", f"    Y_[{four}] = lanes * T.Broadcast(lane, 4)"])
+    yield function("one_lane", eight("int32"), ["for i in range(8):", "    v: T.let[T.int32] = X_[i] * 2", "    Y_[i] = v - 1"])
+
+
+# Words of C and C++, of OpenCL C, of C's library, and of what stands in front of the text: none is a name of a variable there.
+TAKEN = ["auto", "char", "double", "enum", "extern", "goto", "inline", "int", "long", "register", "restrict", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "const", "default", "do", "case"]
+TAKEN += ["kernel", "local", "constant", "private", "half", "uint", "ulong", "ushort", "uchar", "bool_", "size_t", "int8_t", "uint64_t", "float", "ptrdiff_t", "main", "NULL", "NAN", "INFINITY", "parts", "barrier", "call_packed", "popcount", "clz"]
+TAKEN += ["TVMValue", "TVMFFIAny", "TVMx", "DLTensor", "DLx", "get_global_id", "get_x", "CLK_LOCAL_MEM_FENCE", "tvmspec_x", "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "signgam", "isnan", "isinf", "isfinite", "exp10", "rsqrt", "select", "clamp", "mix", "step", "sign"]
+TAKEN += ["sin", "cos", "tan", "expf", "sqrt", "sqrtf", "fabs", "powf", "memcpy", "strlen", "abs", "malloc", "free", "printf", "exit", "log", "floor", "round", "tanhf", "fmodf", "fmod", "erf", "nearbyintf"]
+TAKEN += ["alignas", "asm", "catch", "const_cast", "constexpr", "decltype", "delete", "dynamic_cast", "explicit", "export", "friend", "mutable", "namespace", "new", "noexcept", "nullptr", "operator", "protected", "public", "reinterpret_cast", "requires", "static_assert", "static_cast", "template", "this", "thread_local", "throw", "typeid", "typename", "using", "virtual", "xor", "bitand", "compl", "not_eq", "consteval", "constinit", "co_await", "co_return", "co_yield", "concept", "alignof", "and_eq", "or_eq", "xor_eq", "bitor"]
+TAKEN += ["linux", "unix", "true", "false", "printf", "M_PI", "HUGE_VAL", "INT_MAX", "MAXFLOAT", "float4", "read_only", "pipe", "__global"]
+
+
+def taken():
+    # Each is a variable, next to functions that it would hide. Python has no variables of some of the names: `named` gives them.
+    body = ["f: T.let[T.float32] = T.Cast(\"float32\", X_[0])"]
+    for at, name in enumerate(TAKEN):
+        body += [f"v{at}: T.let[T.int32] = X_[0] + {at}"]
+    body += [f"Y_[{at}] = v{at}" for at in range(len(TAKEN))]
+    body += [f"Y_[{len(TAKEN)}] = T.Cast(\"int32\", T.sqrt(f) + T.exp(f - f) + T.fabs(f) + T.pow(f, f - f) + T.floor(f) + T.tanh(f - f) + T.erf(f - f))"]
+    yield function("taken", {"X": tensor([1], "int32"), "Y": tensor([len(TAKEN) + 1], "int32")}, body)
+
+
+def named(text):
+    """A graph of `taken` with the names of its variables."""
+    for at, name in enumerate(TAKEN):
+        before, after = json.dumps(f"v{at}"), json.dumps(name)
+        assert text.count(f'"data":{before}') + text.count(f'"data": {before}') == 1, name
+        text = text.replace(f'"data":{before}', f'"data":{after}').replace(f'"data": {before}', f'"data": {after}')
+    return text
+
+
+def hints():
+    whole = {"X": tensor([4], "int32"), "Y": tensor([4], "int32")}
+    for name in ("pragma_auto_unroll_max_step", "pragma_unroll_explicit"):
+        yield function(name, whole, ["for i in range(4):", f'    with T.attr(0, "{name}", 2):', "        Y_[i] = X_[i] + 1"])
+
+
+TOPICS = {"lanes": vectors, "taken": taken, "hints": hints, "casts": casts, "operators": operators, "numbers": fractions, "literals": literals, "reinterprets": reinterprets, "statements": statements, "loops": loops, "arguments": arguments, "returned": returns, "calls": calls, "texts": texts}
 
 
 def main(out, *wanted):
@@ -245,6 +297,7 @@ def main(out, *wanted):
             print(topic, str(error)[-1500:], file=sys.stderr)
             continue
         text = join.join([text], RELEASE)
+        text = named(text) if topic == "taken" else text
         (folder / f"{topic}.json").write_text(text + "\n")
         print(topic, len(whole), "functions", len(text), "bytes")
 

@@ -95,6 +95,19 @@ def calls(topic):
         yield call("wider", tensor("float32", [4], [1, -2, 3.5, 0]), tensor("float32", [4]))
         yield call("ldexps", tensor("float32", [4], [1, -2, 3.5, 0]), tensor("float32", [2, 4]))
         yield call("packed", 1)
+    if topic == "lanes":
+        eight = [1, -2, 3, 4, 50, -6, 7, 8]
+        for name in ("bound", "compared"):
+            yield call(name, tensor("float32", [8], eight), tensor("float32", [8]))
+        for name in ("bound_twice", "reversed_lanes", "every_second", "named_lanes", "one_lane"):
+            yield call(name, tensor("int32", [8], eight), tensor("int32", [8]))
+        yield call("onto_itself", tensor("int32", [8]), tensor("int32", [4], eight[:4]))
+        yield call("cast_lanes", tensor("float32", [8], [1.5, -2.5, 3, 100, -100.75, 0, 7, 8]), tensor("int8", [8]))
+    if topic == "taken":
+        yield call("taken", tensor("int32", [1], [4]), tensor("int32", [rows("taken")]))
+    if topic == "hints":
+        for name in ("pragma_auto_unroll_max_step", "pragma_unroll_explicit"):
+            yield call(name, tensor("int32", [4], [1, 2, 3, 4]), tensor("int32", [4]))
     if topic == "texts":
         yield call("texted", 1)
 
@@ -181,6 +194,9 @@ WHY = {
     "arguments": "what a function does not check of its arguments it reads beyond",
     "returned": "a caller that reads a result as another type has another number",
     "calls": "a function that gets an argument of another width computes another number",
+    "lanes": "a lane that is stored before another is loaded, or by another index, is an element of another row",
+    "taken": "a variable with the name of a function or of a word of C is text that does not compile, or calls something else",
+    "hints": "an annotation that a compiler does not need is no reason to reject a module",
     "texts": "operators such as `topk` call packed functions by names with texts: code without them sorts nothing",
 }
 RULES = {"operators": ["TGT-88", "TGT-91"], "numbers": ["TGT-88", "TGT-93"]}

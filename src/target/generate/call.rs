@@ -39,24 +39,26 @@ impl CWriter<'_> {
                 let text = self.reinterpreted(&of, dtype);
                 text.ok_or_else(|| self.unsupported(at, " of another number of bits"))?
             }
-            ("buffer_data", [buffer]) => self.buffer(*buffer)?.0.text,
+            ("buffer_data", [buffer]) => {
+                let buffer = self.within("args[0]", |writer| writer.buffer(*buffer))?;
+                buffer.0.text
+            }
             ("address_of", [load])
                 if matches!(self.graph.key(*load), "BufferLoad" | "TensorLoad" | "Load") =>
             {
-                let (element, _) = self.element(*load)?;
+                let (element, _) = self.within("args[0]", |writer| writer.element(*load))?;
                 format!("((void*)&{element})")
             }
             ("tvm_stack_alloca", [what, count]) => self.stack(at, *what, *count)?,
             ("tvm_struct_get", [record, index, kind]) => {
                 let record = self.argument(0, *record)?.text;
                 let index = self.argument(1, *index)?.text;
-                let Some(field) = self.place_of_field(*kind, dtype, &record, &index)? else {
-                    return Err(self.unsupported(*kind, " as a field of a record"));
-                };
-                field
+                self.within("args[2]", |writer| {
+                    writer.field(*kind, dtype, &record, &index)
+                })?
             }
             ("call_pure_extern" | "call_extern", [function, rest @ ..]) => {
-                let name = self.literal(*function)?;
+                let name = self.within("args[0]", |writer| writer.literal(*function))?;
                 match self.operator_of_numbers(at, name, (rest, 1), dtype)? {
                     Some(text) => text,
                     None => {
@@ -108,7 +110,7 @@ impl CWriter<'_> {
             // What was called has left its message.
             ("tvm_throw_last_error", []) => self.line("return -1;"),
             ("tvm_storage_sync", [scope]) if self.place == CodePlace::Kernel => {
-                match self.literal(*scope)? {
+                match self.within("args[0]", |writer| writer.literal(*scope))? {
                     "shared" | "shared.dyn" => self.line("barrier(CLK_LOCAL_MEM_FENCE);"),
                     // All blocks of a grid, or the threads of a warp: OpenCL C 1.2 waits for neither.
                     other => return Err(self.unsupported(at, &format!(" of `{other}`"))),
@@ -118,9 +120,9 @@ impl CWriter<'_> {
                 let record = self.argument(0, *record)?.text;
                 let index = self.argument(1, *index)?.text;
                 let value = self.argument(3, *value)?;
-                let Some(field) = self.place_of_field(*kind, value.dtype, &record, &index)? else {
-                    return Err(self.unsupported(*kind, " as a field of a record"));
-                };
+                let field = self.within("args[2]", |writer| {
+                    writer.field(*kind, value.dtype, &record, &index)
+                })?;
                 let typed = match self.constant(*kind)? {
                     // C++ makes no address of numbers of one of anything by itself.
                     Some(2 | 3) => "(int64_t*)",
@@ -142,13 +144,17 @@ impl CWriter<'_> {
     }
 
     /// The name of what is called: an operator without the prefix of its release.
-    fn operator(&self, at: usize) -> Result<String, Violation> {
+    fn operator(&mut self, at: usize) -> Result<String, Violation> {
         let op = self.required(at, "op")?;
         let name = match self.graph.key(op) {
             "Op" => self.graph.plain(op),
             _ => None,
         };
-        let name = name.ok_or_else(|| self.unsupported(op, " as what is called"))?;
+        let Some(name) = name else {
+            return self.within("op", |writer| {
+                Err(writer.unsupported(op, " as what is called"))
+            });
+        };
         // `tir.` up to 0.23, `tirx.` from 0.24 on. What has more parts is of one device.
         let plain = name.split_once('.').map_or(name, |(_, rest)| rest);
         Ok(plain.to_owned())
@@ -166,7 +172,23 @@ impl CWriter<'_> {
         Ok(all.join(", "))
     }
 
-    /// The place of a field of a record (`tvm_struct_get`); `None` for one that this ABI has not.
+    /// The place of a field of a record (`tvm_struct_get`).
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 for one that this ABI has not.
+    fn field(
+        &self,
+        kind: usize,
+        dtype: ScalarType,
+        record: &str,
+        index: &str,
+    ) -> Result<String, Violation> {
+        let place = self.place_of_field(kind, dtype, record, index)?;
+        place.ok_or_else(|| self.unsupported(kind, " as a field of a record"))
+    }
+
+    /// `None` for a field that this ABI has not.
     fn place_of_field(
         &self,
         kind: usize,
@@ -205,8 +227,8 @@ impl CWriter<'_> {
         let CodePlace::Host(abi) = self.place else {
             return Err(self.unsupported(at, " in a kernel"));
         };
-        let what = self.literal(what)?;
-        let count = self.constant(count)?;
+        let what = self.within("args[0]", |writer| writer.literal(what))?;
+        let count = self.within("args[1]", |writer| writer.constant(count))?;
         let count = count.filter(|count| (1..=1024).contains(count));
         let (Some(record), Some(count)) = (abi.record(what), count) else {
             return Err(self.unsupported(at, &format!(" of `{what}`")));
@@ -251,22 +273,22 @@ impl CWriter<'_> {
         rest: &[usize],
         answer: &str,
     ) -> Result<String, Violation> {
-        let name = self.literal(function)?.to_owned();
+        let name = self.within("args[0]", |writer| writer.literal(function))?;
         let CodePlace::Host(abi) = self.place else {
             return Err(self.unsupported(at, " of a packed function in a kernel"));
         };
         let rest = rest.get(..abi.stack_arguments());
         let rest = rest.ok_or_else(|| self.unsupported(at, " with other arguments"))?;
         let arguments = self.arguments(1, rest)?;
-        let holder = match self.called.get(&name) {
+        let holder = match self.called.get(name) {
             Some(holder) => holder.clone(),
             None => {
-                let holder = self.fresh(&format!("{}_packed", identifier(&name)));
-                self.called.insert(name.clone(), holder.clone());
+                let holder = self.fresh(&format!("{}_packed", identifier(name)));
+                self.called.insert(name.to_owned(), holder.clone());
                 holder
             }
         };
-        let name = quoted(&name);
+        let name = quoted(name);
         Ok(format!(
             "if (call_packed({name}, &{holder}, {arguments}, {answer}) != 0) return -1;"
         ))

@@ -195,18 +195,17 @@ impl CWriter<'_> {
             return self.untyped_element(at);
         }
         // `source` from 0.27 on, `buffer` before.
-        let buffer = self
-            .graph
-            .child(at, "source")
-            .or(self.graph.child(at, "buffer"));
-        let buffer = buffer.ok_or_else(|| self.malformed(at, "has no buffer"))?;
+        let names = ["source", "buffer"];
+        let buffer = names.map(|name| Some((name, self.graph.child(at, name)?)));
+        let buffer = buffer.into_iter().flatten().next();
+        let (field, buffer) = buffer.ok_or_else(|| self.malformed(at, "has no buffer"))?;
         if self.graph.child(at, "predicate").is_some() {
             return Err(self.unsupported(at, " with a predicate"));
         }
         let [index] = self.required_list(at, "indices")? else {
             return Err(self.unsupported(at, " with indices that are not flattened"));
         };
-        let (base, form, offset) = self.buffer(buffer)?;
+        let (base, form, offset) = self.within(field, |writer| writer.buffer(buffer))?;
         let step = "indices[0]";
         let place = self.place(at, &base, form, (*index, step), offset)?;
         Ok((place, form.0))
@@ -215,23 +214,23 @@ impl CWriter<'_> {
     /// Up to 0.8 memory is the variable of its address, and each use of it states a type.
     fn untyped_element(&mut self, at: usize) -> Result<(String, ScalarType), Violation> {
         let var = self.required(at, "buffer_var")?;
-        let stated = match self.graph.child(at, "value") {
-            Some(value) => value,
-            None => at,
-        };
         if let Some(predicate) = self.graph.child(at, "predicate")
             && !self.is_true(predicate)
         {
             return Err(self.unsupported(at, " with a predicate"));
         }
         let index = self.required(at, "index")?;
-        let (dtype, lanes) = self.vector_type(stated)?;
+        let (dtype, lanes) = match self.graph.child(at, "value") {
+            Some(value) => self.within("value", |writer| writer.vector_type(value))?,
+            None => self.vector_type(at)?,
+        };
         // An index that is no vector counts vectors: the pass that packs memory divided it.
-        let lanes = match self.vector_type(index)?.1 {
+        let counted = self.within("index", |writer| writer.vector_type(index))?;
+        let lanes = match counted.1 {
             1 => lanes,
             _ => 1,
         };
-        let base = self.variable(var)?;
+        let base = self.within("buffer_var", |writer| writer.variable(var))?;
         let place = self.place(at, &base, (dtype, lanes), (index, "index"), 0)?;
         Ok((place, dtype))
     }
@@ -256,7 +255,7 @@ impl CWriter<'_> {
         (index, step): (usize, &str),
         offset: i64,
     ) -> Result<String, Violation> {
-        let counted = self.vector_type(index)?.1;
+        let (_, counted) = self.within(step, |writer| writer.vector_type(index))?;
         // One of both has the lanes: a vector of vectors is in no lowered module.
         if lanes != 1 && (counted != 1 || lanes != self.lanes) {
             return Err(self.unsupported(at, " of vectors in vectors"));
@@ -280,21 +279,28 @@ impl CWriter<'_> {
     }
 
     /// A buffer: where it is, of what type its elements are with how many lanes, and the first of them.
-    pub(super) fn buffer(&self, at: usize) -> Result<(CName, (ScalarType, u16), i64), Violation> {
+    pub(super) fn buffer(
+        &mut self,
+        at: usize,
+    ) -> Result<(CName, (ScalarType, u16), i64), Violation> {
         // From 0.27 on it is a variable with a type; before, a node with the variable of its address.
         let (form, var) = match self.graph.key(at) {
             "Var" => (self.required(at, "ty")?, at),
             _ => (at, self.required(at, "data")?),
         };
-        let dtype = self.memory_type(form)?;
+        let dtype = match form == at {
+            true => self.memory_type(form)?,
+            false => self.within("ty", |writer| writer.memory_type(form))?,
+        };
         // A variable is an offset that a caller chooses: the entry function holds it to be the one that was compiled for.
         let offset = self.graph.child(form, "elem_offset");
         let offset = offset.filter(|offset| self.graph.key(*offset) != "Var");
         let offset = match offset {
             None => 0,
-            Some(offset) => self
-                .constant(offset)?
-                .ok_or_else(|| self.unsupported(offset, " as an offset"))?,
+            Some(offset) => self.within("elem_offset", |writer| {
+                let number = writer.constant(offset)?;
+                number.ok_or_else(|| writer.unsupported(offset, " as an offset"))
+            })?,
         };
         Ok((self.variable(var)?, dtype, offset))
     }

@@ -103,14 +103,19 @@ impl LoweredModule {
     /// TGT-88 for a parameter of a type that is not read here.
     pub fn kernels(&self) -> Result<Vec<KernelInfo>, Violation> {
         let graph = &self.graph;
-        let writer = CWriter::new(graph, CodePlace::Kernel);
+        let mut writer = CWriter::new(graph, CodePlace::Kernel);
         let kernels = self
             .functions
             .iter()
             .filter(|(_, function)| function.is_kernel(graph));
         let described = kernels.map(|(name, function)| {
-            let parameters = graph.list(function.node, "params").iter();
-            let arg_types = parameters.map(|var| Ok(writer.dtype(*var)?.dtype_name()));
+            let parameters = graph.list(function.node, "params").iter().enumerate();
+            let arg_types = parameters.map(|(index, var)| {
+                let dtype = writer.within(name, |writer| {
+                    writer.within(format!("params[{index}]"), |writer| writer.dtype(*var))
+                });
+                Ok(dtype?.dtype_name())
+            });
             Ok(KernelInfo {
                 name: name.clone(),
                 arg_types: arg_types.collect::<Result<_, Violation>>()?,

@@ -46,7 +46,11 @@ pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, 
             false => writer.fresh(symbol),
         };
         if labels && !is_label(symbol) || is_taken(symbol) {
-            return Err(writer.unsupported(function.node, &format!(" with the symbol `{symbol}`")));
+            let why = format!(" with the symbol `{symbol}`");
+            return writer.within(
+                symbol,
+                |writer| Err(writer.unsupported(function.node, &why)),
+            );
         }
         let name = if labels { &name } else { symbol };
         let types = writer.function(symbol, name, function)?;
@@ -63,7 +67,7 @@ pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, 
         .find(|(symbol, ..)| writer.library.contains(*symbol))
     {
         let why = format!(" with the symbol `{symbol}`, which the module calls in C's library,");
-        return Err(writer.unsupported(*node, &why));
+        return writer.within(*symbol, |writer| Err(writer.unsupported(*node, &why)));
     }
     module.graph.whole()?;
     let mut source = abi.prelude();
@@ -108,7 +112,11 @@ pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode
             || TYPES.contains(&format!(" {symbol};"))
             || *symbol != identifier(symbol)
         {
-            return Err(writer.unsupported(function.node, &format!(" with the symbol `{symbol}`")));
+            let why = format!(" with the symbol `{symbol}`");
+            return writer.within(
+                symbol,
+                |writer| Err(writer.unsupported(function.node, &why)),
+            );
         }
         writer.fresh(symbol);
         writer.function(symbol, symbol, function)?;
@@ -119,7 +127,10 @@ pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode
         .find(|(symbol, _)| writer.library.contains(*symbol));
     if let Some((symbol, function)) = called {
         let why = format!(" with the symbol `{symbol}`, which the module calls");
-        return Err(writer.unsupported(function.node, &why));
+        return writer.within(
+            symbol,
+            |writer| Err(writer.unsupported(function.node, &why)),
+        );
     }
     module.graph.whole()?;
     let functions: Vec<_> = module.kernels()?.iter().map(KernelInfo::form).collect();
@@ -176,25 +187,26 @@ impl CWriter<'_> {
         name: &str,
         function: &LoweredFunction,
     ) -> Result<String, Violation> {
+        self.within(symbol, |writer| writer.whole_function(name, function))
+    }
+
+    fn whole_function(
+        &mut self,
+        name: &str,
+        function: &LoweredFunction,
+    ) -> Result<String, Violation> {
         let mut parameters = Vec::new();
         let mut types = Vec::new();
-        for var in self.required_list(function.node, "params")? {
-            let dtype = self.dtype(*var)?;
-            if dtype.is_half() {
-                // A runtime packs it as a number of 64 bits, or not at all: which, no release documents.
-                return Err(self.unsupported(*var, " as a parameter of 16 bits"));
-            }
-            if self.place == CodePlace::Kernel && !is_launched(dtype) {
-                let name = self.graph.text(*var, "name").unwrap_or_default();
-                let dtype = dtype.dtype_name();
-                let why = format!(" as the parameter `{name}` of a kernel, of type {dtype},");
-                return Err(self.unsupported(*var, &why));
-            }
+        let vars = self.required_list(function.node, "params")?;
+        for (index, var) in vars.iter().enumerate() {
+            let step = format!("params[{index}]");
+            let dtype = self.within(step.as_str(), |writer| writer.parameter_type(*var))?;
             let parameter = self.declare(*var);
             types.push(dtype.c_name());
             parameters.push(match self.place {
                 CodePlace::Kernel if dtype == ScalarType::Handle => {
-                    let element = self.pointed(*var)?.memory_name();
+                    let element = self.within(step, |writer| writer.pointed(*var))?;
+                    let element = element.memory_name();
                     let space = "__global ";
                     self.names.insert(
                         *var,
@@ -215,9 +227,7 @@ impl CWriter<'_> {
         let parameters = parameters.join(", ");
         let body = self.required(function.node, "body")?;
         self.braces(&format!("{head} {name}({parameters})"), |writer| {
-            writer.within(symbol, |writer| {
-                writer.within("body", |writer| writer.statement(body))
-            })?;
+            writer.within("body", |writer| writer.statement(body))?;
             if writer.place != CodePlace::Kernel {
                 // TGT-88: 0 is success, where the module does not return.
                 writer.line("return 0;");
@@ -225,6 +235,22 @@ impl CWriter<'_> {
             Ok(())
         })?;
         Ok(types.join(", "))
+    }
+
+    /// The type of a parameter, which a caller has to be able to pass.
+    fn parameter_type(&self, var: usize) -> Result<ScalarType, Violation> {
+        let dtype = self.dtype(var)?;
+        if dtype.is_half() {
+            // A runtime packs it as a number of 64 bits, or not at all: which, no release documents.
+            return Err(self.unsupported(var, " as a parameter of 16 bits"));
+        }
+        if self.place == CodePlace::Kernel && !is_launched(dtype) {
+            let name = self.graph.text(var, "name").unwrap_or_default();
+            let dtype = dtype.dtype_name();
+            let why = format!(" as the parameter `{name}` of a kernel, of type {dtype},");
+            return Err(self.unsupported(var, &why));
+        }
+        Ok(dtype)
     }
 
     /// What is at the address that a parameter is.

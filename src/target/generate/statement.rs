@@ -48,7 +48,7 @@ impl CWriter<'_> {
             "Bind" | "LetStmt" => {
                 let var = self.required(at, "var")?;
                 let stated = self.required(at, "value")?;
-                let form = self.vector_type(var)?;
+                let form = self.within("var", |writer| writer.vector_type(var))?;
                 if form.1 != 1 {
                     self.vector_binding(var, stated, form)?;
                     return Ok(self.graph.child(at, "body"));
@@ -87,7 +87,7 @@ impl CWriter<'_> {
             "IfThenElse" => self.branches(at)?,
             "BufferStore" | "Store" => {
                 let value = self.required(at, "value")?;
-                match self.vector_type(value)? {
+                match self.within("value", |writer| writer.vector_type(value))? {
                     (_, 1) => {
                         let (place, dtype) = self.element(at)?;
                         let value = self.operand(at, "value")?.text;
@@ -103,7 +103,11 @@ impl CWriter<'_> {
                     "Call" => self.within("value", |writer| writer.call_statement(value))?,
                     // A statement that is none.
                     "IntImm" => {}
-                    _ => return Err(self.unsupported(value, " as a statement")),
+                    _ => {
+                        return self.within("value", |writer| {
+                            Err(writer.unsupported(value, " as a statement"))
+                        });
+                    }
                 }
             }
             // Of the innermost loop, as in C.
@@ -129,7 +133,7 @@ impl CWriter<'_> {
         let condition = self.operand(at, "condition")?.text;
         // Up to 0.23 a message; from 0.24 on a kind of error, and the parts of its message.
         let kind = match self.graph.child(at, "error_kind") {
-            Some(kind) => quoted(self.literal(kind)?),
+            Some(kind) => quoted(self.within("error_kind", |writer| writer.literal(kind))?),
             None => "\"RuntimeError\"".to_owned(),
         };
         let message = self.graph.child(at, "message");
@@ -137,12 +141,16 @@ impl CWriter<'_> {
             Some(message) => std::slice::from_ref(message),
             None => self.required_list(at, "message_parts")?,
         };
-        let parts: Vec<String> = parts
-            .iter()
-            .map(|part| Ok(quoted(self.literal(*part)?)))
-            .collect::<Result<_, Violation>>()?;
+        let mut texts = Vec::with_capacity(parts.len());
+        for (index, part) in parts.iter().enumerate() {
+            let step = match message {
+                Some(_) => "message".to_owned(),
+                None => format!("message_parts[{index}]"),
+            };
+            texts.push(quoted(self.within(step, |writer| writer.literal(*part))?));
+        }
         self.braces(&format!("if (!{condition})"), |writer| {
-            for line in abi.raise(&kind, &parts) {
+            for line in abi.raise(&kind, &texts) {
                 writer.line(&line);
             }
             writer.line("return -1;");
@@ -157,7 +165,9 @@ impl CWriter<'_> {
             // Up to 0.26 the address is a variable that is there already: what the buffer has as `data`.
             return match self.graph.key(buffer) {
                 "Var" => Err(self.malformed(at, "has no `data`")),
-                _ => self.required(buffer, "data").map(|_| ()),
+                _ => self.within("buffer", |writer| {
+                    writer.required(buffer, "data").map(|_| ())
+                }),
             };
         };
         if self.place == CodePlace::Kernel {
@@ -167,7 +177,9 @@ impl CWriter<'_> {
                 _ => data,
             };
             let Some(name) = self.names.get(&source).cloned() else {
-                return Err(self.unsupported(data, " as the address of a buffer"));
+                return self.within("data", |writer| {
+                    Err(writer.unsupported(data, " as the address of a buffer"))
+                });
             };
             self.names.insert(buffer, name);
             return Ok(());
@@ -194,8 +206,9 @@ impl CWriter<'_> {
         };
         let extents = self.required_list(form, sizes)?;
         let mut count = 1_i64;
-        for extent in extents {
-            let extent = self.constant(*extent)?;
+        for (index, extent) in extents.iter().enumerate() {
+            let step = format!("{sizes}[{index}]");
+            let extent = self.within(step, |writer| writer.constant(*extent))?;
             let all = extent
                 .and_then(|extent| count.checked_mul(extent))
                 .filter(|all| *all > 0);
@@ -240,7 +253,8 @@ impl CWriter<'_> {
         }
         let var = self.required(at, "loop_var")?;
         let body = self.required(at, "body")?;
-        let dtype = self.dtype(var)?.c_name();
+        let dtype = self.within("loop_var", |writer| writer.dtype(var))?;
+        let dtype = dtype.c_name();
         let first = self.once(at, "min", "first")?;
         let extent = self.once(at, "extent", "extent")?;
         // From 0.24 on a loop may have a step.
@@ -263,9 +277,10 @@ impl CWriter<'_> {
     /// TGT-88: what a loop begins with, how far it goes and by what step is known before its first round: a statement in it may change what they
     /// are computed of. C evaluates its condition in each round, so what is no literal has a variable of its own in front of the loop.
     fn once(&mut self, at: usize, field: &str, wish: &str) -> Result<String, Violation> {
-        let literal = self.constant(self.required(at, field)?)?.is_some();
+        let operand = self.required(at, field)?;
+        let literal = self.within(field, |writer| writer.constant(operand))?;
         let value = self.operand(at, field)?;
-        if literal {
+        if literal.is_some() {
             return Ok(value.text);
         }
         let name = self.fresh(wish);
@@ -294,6 +309,10 @@ impl CWriter<'_> {
     /// The number of the thread that runs the kernel, along one axis.
     fn thread(&mut self, at: usize) -> Result<(), Violation> {
         let node = self.required(at, "node")?;
+        self.within("node", |writer| writer.axis(node))
+    }
+
+    fn axis(&mut self, node: usize) -> Result<(), Violation> {
         let tag = self.graph.text(node, "thread_tag");
         let tag = tag.ok_or_else(|| self.malformed(node, "has no `thread_tag`"))?;
         let function = match tag.split_once('.') {
@@ -304,11 +323,12 @@ impl CWriter<'_> {
         let axis = match tag.rsplit_once('.') {
             Some((_, "x")) => 0,
             Some((_, "y")) => 1,
-            _ => 2,
+            Some((_, "z")) => 2,
+            _ => return Err(self.unsupported(node, &format!(" of `{tag}`"))),
         };
         let var = self.required(node, "var")?;
         // The same axis may be stated twice: both are the same number.
-        let dtype = self.dtype(var)?.c_name();
+        let dtype = self.within("var", |writer| writer.dtype(var))?.c_name();
         let name = self.declare(var);
         self.line(&format!("{dtype} {name} = ({dtype}){function}({axis});"));
         Ok(())

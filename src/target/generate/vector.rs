@@ -132,9 +132,10 @@ impl CWriter<'_> {
     /// TGT-88 for a vector of vectors.
     pub(super) fn same_for_all(&mut self, at: usize, name: &str) -> Result<String, Violation> {
         let operand = self.required(at, name)?;
-        if self.vector_type(operand)?.1 != 1 {
-            return Err(self.unsupported(operand, " as a lane"));
-        }
+        self.within(name, |writer| match writer.vector_type(operand)? {
+            (_, 1) => Ok(()),
+            _ => Err(writer.unsupported(operand, " as a lane")),
+        })?;
         Ok(self.operand(at, name)?.text)
     }
 }

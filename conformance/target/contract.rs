@@ -1,0 +1,152 @@
+//! Operations on the contract around a target: where a generator rejects, what a result of another generator is held to, what each release makes of
+//! a name, what frontends read of a kind.
+
+use super::ops::{object, target};
+use crate::conformance::adapter::Reply;
+use crate::conformance::op::{Answer, OpError, data};
+use crate::conformance::runtime::ffi::accepted;
+use crate::conformance::runtime::ffi::api::FfiApi;
+use crate::conformance::runtime::ffi::forms::show;
+use crate::release::Release;
+use crate::rule::{Findings, Violation};
+use crate::target::{
+    GeneratedCode, Generators, LoweredModule, TargetAccount, TargetKind, Targets,
+    register_generator, register_kind, register_tag, registered_generators, registered_targets,
+};
+use serde_json::{Value, json};
+
+/// `target.refusal`: the rule, and where the message says that the node stands (TGT-88).
+pub(super) fn refusal(args: &Value) -> Result<Answer, OpError> {
+    let named = args.get("target").cloned().unwrap_or_default();
+    let release = args.get("release").cloned().unwrap_or_default();
+    let target = target(&json!({"value": named, "release": release}))?;
+    let graph = data(args)?;
+    let made =
+        LoweredModule::read(&graph).and_then(|module| Generators::new().generate(&module, &target));
+    let value = made.map_or_else(|broken| place(&broken), |_| Value::Null);
+    Ok(Answer::new(value, Findings::default()))
+}
+
+/// The parts of `PATH: TYPE KEY (node NUMBER) ...`; no path in a message without one.
+fn place(broken: &Violation) -> Value {
+    let mut value = json!({"reject": broken.kind().name(), "rule": broken.rule().id()});
+    let parts = broken.message().split_once(": ").and_then(|(path, rest)| {
+        let (type_key, rest) = rest.split_once(" (node ")?;
+        let (node, _) = rest.split_once(')')?;
+        Some((path, type_key, node.parse::<usize>().ok()?))
+    });
+    if let Some((path, type_key, node)) = parts {
+        value["path"] = path.into();
+        value["type_key"] = type_key.into();
+        value["node"] = node.into();
+    }
+    value
+}
+
+/// `target.judge`: code of another generator, put to the contract as that of the target's kind (TGT-81, TGT-85, TGT-86).
+pub(super) fn judge(args: &Value) -> Result<Answer, OpError> {
+    let named = args.get("target").cloned().unwrap_or_default();
+    let release = args.get("release").cloned().unwrap_or_default();
+    let target = target(&json!({"value": named, "release": release}))?;
+    let module = LoweredModule::read(&data(args)?)?;
+    let code = GeneratedCode::from_json(args.get("code").unwrap_or(&Value::Null))?;
+    let mut generators = Generators::new();
+    generators.register(&target.kind, Box::new(move |_, _| Ok(code.clone())));
+    let code = generators.generate(&module, &target)?;
+    let mut value = code.to_json();
+    if let Some(form) = value.as_object_mut() {
+        form.remove("payload");
+    }
+    Ok(Answer::new(value, Findings::default()))
+}
+
+/// `target.account`: what each release makes of a name.
+pub(super) fn account(args: &Value) -> Result<Answer, OpError> {
+    let value = args.get("value").cloned().unwrap_or_default();
+    let config = match &value {
+        Value::String(_) => None,
+        other => Some(object(Some(other))?),
+    };
+    let account = TargetAccount::of(|release: Release| match (&config, &value) {
+        (Some(config), _) => Targets::new(release).read_config(config),
+        (None, named) => Targets::new(release).read(named.as_str().unwrap_or_default()),
+    });
+    let mut rows = account.to_json();
+    for row in rows.as_array_mut().into_iter().flatten() {
+        if let Some(rejected) = row.get_mut("rejected").and_then(Value::as_object_mut) {
+            rejected.remove("message");
+        }
+    }
+    let newest = account.newest().map(|target| target.release.to_string());
+    Ok(Answer::new(
+        json!({"rows": rows, "newest": newest}),
+        Findings::default(),
+    ))
+}
+
+/// `target.options`: the types of a kind's options, by functions of the registry (TGT-74).
+pub(super) fn options(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
+    let name = args
+        .get("value")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let kinds = show(api, &api.call_global("target.ListTargetKinds", &[])?)?;
+    let kinds = kinds.get("array").and_then(Value::as_array);
+    let listed = kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == name));
+    let of = api.text(name)?;
+    let types = api.call_global("target.ListTargetKindOptionsFromName", &[of.raw])?;
+    let types = show(api, &types)?;
+    let mut pairs: Vec<Value> = types
+        .get("map")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    pairs.sort_by_key(ToString::to_string);
+    accepted(json!({"listed": listed, "options": pairs}))
+}
+
+/// `target.registered`: what a process registers besides what a release has (TGT-15, TGT-71, TGT-80).
+pub(super) fn registered(args: &Value) -> Result<Answer, OpError> {
+    let release = args
+        .get("release")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let release: Release = release.parse().map_err(OpError::Unsupported)?;
+    let steps = args.get("value").and_then(Value::as_array);
+    let mut results = Vec::new();
+    for step in steps.into_iter().flatten() {
+        let part = |at: usize| step.get(at).unwrap_or(&Value::Null);
+        let word = |at: usize| part(at).as_str().unwrap_or_default();
+        let done = match word(0) {
+            "kind" => {
+                register_kind(TargetKind::from_json(part(1))?);
+                Ok(Value::Null)
+            }
+            "tag" => {
+                let replaces = part(3).as_bool() == Some(true);
+                let target = register_tag(release, word(1), object(Some(part(2)))?, replaces);
+                target.map(|target| target.kind.into())
+            }
+            "read" => {
+                let target = registered_targets(release, false).read(word(1));
+                target.map(|target| json!({"kind": target.kind, "device_type": target.device_type, "keys": target.keys}))
+            }
+            "generator" => {
+                let code = GeneratedCode::from_json(part(2))?;
+                register_generator(word(1), Box::new(move |_, _| Ok(code.clone())));
+                Ok(Value::Null)
+            }
+            "generate" => {
+                let module = LoweredModule::read(&data(args)?)?;
+                let target = registered_targets(release, false).read(word(1))?;
+                let code = registered_generators().generate(&module, &target);
+                code.map(|code| code.source().into())
+            }
+            _ => return Err(OpError::Unsupported(format!("the step {step}"))),
+        };
+        results.push(done.unwrap_or_else(
+            |broken| json!({"reject": broken.kind().name(), "rule": broken.rule().id()}),
+        ));
+    }
+    Ok(Answer::new(results.into(), Findings::default()))
+}

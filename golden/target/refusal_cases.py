@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""The cases of `target.refusal`: where the node stands that a generator rejects.
+
+    python3 golden/target/refusal_cases.py
+
+Writes conformance/target/cases/refusal.json, of the cases of `target.generate` that are one edit of a module that TVM lowered. The node is the
+one that the edit is in, and its path is walked here, from the function to the node; one that several paths lead to has no case. NAMED has those
+where the edit is in a part of the node that is rejected.
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+sys.path.insert(0, str(ROOT / "conformance"))
+import cases  # noqa: E402
+
+OUT = ROOT / "conformance/target/cases/refusal.json"
+# What is computed once more in each round, or is no statement, has a body of its own.
+APART = {"PrimFunc", "For", "While", "Let"}
+# By the case: the node is what the edited one belongs to.
+NAMED = {
+    "no-tvm-struct-get-0.27": "Call",
+    "no-if-then-else-0.27": "Call",
+    "no-isnullptr-0.27": "Call",
+    "no-handle-add-byte-offset-0.27": "Call",
+    "no-reinterpret-0.27": "Call",
+    "no-tvm-struct-set-0.27": "Call",
+    "no-tvm-call-packed-lowered-0.27": "Call",
+    "no-buffer-data-0.27": "Call",
+    "no-tvm-stack-alloca-0.27": "Call",
+    "no-thread-tag-0.27": "IterVar",
+    "no-thread-tag-0.16": "IterVar",
+    "sync-of-grid-0.27": "Call",
+}
+
+
+class Graph:
+    """A JSON graph of either form, as nodes with named children."""
+
+    def __init__(self, text):
+        self.text = text
+        form = json.loads(text)
+        self.nodes = form["nodes"]
+        self.is_legacy = "root" in form
+        self.root = form["root" if self.is_legacy else "root_index"]
+
+    def key(self, at):
+        node = self.nodes[at]
+        return node.get("type_key", node.get("type", "")).rsplit(".")[-1]
+
+    def fields(self, at):
+        """Names with the nodes that they may be."""
+        node = self.nodes[at]
+        data = node.get("attrs" if self.is_legacy else "data")
+        numbers = {"IntImm", "FloatImm", "int", "float", "bool", "BigInt"}
+        if not isinstance(data, dict) or self.key(at) in numbers:
+            return {}
+        # A kind of loop and the like are numbers, and no nodes.
+        plain = {"kind", "span", "lanes", "bits", "data_alignment", "offset_factor", "buffer_type"}
+        if self.key(at) != "AssertStmt":
+            plain = plain | {"error_kind"}
+        indices = {name: value for name, value in data.items() if name not in plain and re.fullmatch(r"\d+", str(value))}
+        return {name: int(value) for name, value in indices.items() if int(value) < len(self.nodes)}
+
+    def items(self, at):
+        data = self.nodes[at].get("data")
+        return data if self.key(at) == "Array" and isinstance(data, list) else []
+
+    def edited(self, offset):
+        """The node that a byte of the text is in."""
+        start = self.text.index('"nodes"') + len('"nodes"')
+        decoder = json.JSONDecoder()
+        at = self.text.index("[", start) + 1
+        for number in range(len(self.nodes)):
+            while self.text[at] in ", \n":
+                at += 1
+            _, end = decoder.raw_decode(self.text, at)
+            if at <= offset < end:
+                return number
+            at = end
+        return None
+
+    def functions(self):
+        """Symbols with nodes."""
+        for at in range(len(self.nodes)):
+            if self.key(at) == "PrimFunc":
+                yield self.symbol(at), at
+
+    def symbol(self, at):
+        attrs = self.fields(self.fields(at)["attrs"])["__dict__"]
+        node = self.nodes[attrs]
+        if self.is_legacy:
+            return self.plain(node["data"][node["keys"].index("global_symbol")])
+        pairs = {self.plain(key): value for key, value in zip(node["data"][::2], node["data"][1::2])}
+        return self.plain(pairs["global_symbol"])
+
+    def plain(self, at):
+        return self.nodes[at].get("repr_str", self.nodes[at].get("data"))
+
+    def paths(self, goal):
+        """All that lead from a function to a node, each as steps: the node that the step is from, a field, and an index or None."""
+        found = []
+
+        def walk(at, steps):
+            if at == goal:
+                found.append(steps)
+                return
+            if len(steps) > 40 or len(found) > 1:
+                return
+            for name, child in self.fields(at).items():
+                # What a variable is declared as is no part of the code, nor is a type.
+                if self.key(at) == "Var" or name in {"ty", "type_annotation", "attrs", "op", "ret_type", "buffer_map"}:
+                    continue
+                items = self.items(child)
+                if items:
+                    for index, item in enumerate(items):
+                        walk(item, [*steps, (at, name, index)])
+                else:
+                    walk(child, [*steps, (at, name, None)])
+
+        for symbol, function in self.functions():
+            before = len(found)
+            walk(function, [])
+            for number in range(before, len(found)):
+                found[number] = (symbol, found[number])
+        return found
+
+    def written(self, symbol, steps):
+        """The path as text: a chain of statements that follow each other is one step."""
+        parts, chain = [symbol], 0
+        for at, name, index in steps:
+            if name == "body" and self.key(at) not in APART:
+                chain += 1
+                continue
+            if chain:
+                parts.append(f"body*{chain}")
+                chain = 0
+            parts.append(name if index is None else f"{name}[{index}]")
+        return ".".join([*parts, f"body*{chain}"] if chain else parts)
+
+
+def parents(graph, at):
+    """The nodes that refer to a node, arrays left out."""
+    direct = [
+        number
+        for number in range(len(graph.nodes))
+        if at in graph.fields(number).values() or any(at in graph.items(child) for child in graph.fields(number).values())
+    ]
+    return direct
+
+
+def main():
+    made, seen = [], set()
+    for case in cases.load("target"):
+        rule = case["expect"].get("reject", {}).get("rule")
+        edits = case["input"].get("put", [])
+        if case["op"] != "target.generate" or rule != "TGT-88" or len(edits) != 1:
+            continue
+        text = cases.data(case["input"]).decode()
+        graph = Graph(text)
+        node = graph.edited(edits[0][0])
+        name = case["id"].split("/")[-1]
+        if name in NAMED:
+            above = [at for at in parents(graph, node) if graph.key(at) == NAMED[name]]
+            above = above if graph.key(node) != NAMED[name] else [node]
+            # An operator is one node for all its calls: the first that is written is rejected.
+            node = above[0] if len(above) == 1 else None
+        # What a record is called is a text below the call that is rejected.
+        if node is None or graph.key(node) in {"String", "Op"}:
+            continue
+        paths = graph.paths(node)
+        if len(paths) != 1:
+            continue
+        symbol, steps = paths[0]
+        path = graph.written(symbol, steps)
+        news = {(graph.is_legacy, field) for _, field, _ in steps} | {(graph.is_legacy, graph.key(node), case["expect"]["reject"]["kind"])}
+        if news <= seen:
+            continue
+        seen |= news
+        key = graph.nodes[node].get("type_key", graph.nodes[node].get("type"))
+        expect = {**{"reject": case["expect"]["reject"]["kind"], "rule": rule}, "path": path, "type_key": key, "node": node}
+        made.append(
+            {
+                "id": f"target/refusal/{name}",
+                "rules": ["TGT-88"],
+                "releases": case["releases"],
+                "op": "target.refusal",
+                "input": case["input"],
+                "args": case["args"],
+                "expect": {"accept": expect},
+                "why": "who wrote the module finds the node by its path, and not by a number of a file",
+                "origin": {"hand": "one edit of a module that TVM lowered; the path is walked by golden/target/refusal_cases.py"},
+            }
+        )
+    # Others are written by hand, and stay.
+    kept = [case for case in json.loads(OUT.read_text()) if "refusal_cases" not in json.dumps(case["origin"])] if OUT.exists() else []
+    OUT.write_text(cases.render(made + kept))
+    print(len(made), "cases")
+
+
+if __name__ == "__main__":
+    main()
