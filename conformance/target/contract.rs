@@ -71,15 +71,9 @@ pub(super) fn account(args: &Value) -> Result<Answer, OpError> {
         (Some(config), _) => Targets::new(release).read_config(config),
         (None, named) => Targets::new(release).read(named.as_str().unwrap_or_default()),
     });
-    let mut rows = account.to_json();
-    for row in rows.as_array_mut().into_iter().flatten() {
-        if let Some(rejected) = row.get_mut("rejected").and_then(Value::as_object_mut) {
-            rejected.remove("message");
-        }
-    }
     let newest = account.newest().map(|target| target.release.to_string());
     Ok(Answer::new(
-        json!({"rows": rows, "newest": newest}),
+        json!({"rows": account.to_json(), "newest": newest}),
         Findings::default(),
     ))
 }
@@ -130,6 +124,10 @@ pub(super) fn registered(args: &Value) -> Result<Answer, OpError> {
             "read" => {
                 let target = registered_targets(release, false).read(word(1));
                 target.map(|target| json!({"kind": target.kind, "device_type": target.device_type, "keys": target.keys}))
+            }
+            "listed" => {
+                let kinds = registered_targets(release, false).kinds();
+                Ok(kinds.iter().any(|kind| kind.name == word(1)).into())
             }
             "generator" => {
                 let code = GeneratedCode::from_json(part(2))?;

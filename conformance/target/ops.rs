@@ -71,7 +71,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "target.registered",
-        help: "`value`: steps, [\"kind\", declaration], [\"tag\", name, object, whether it replaces], [\"read\", name], [\"generator\", kind, what it makes of any module], [\"generate\", kind], on this process; `data`: the JSON graph of a lowered module; returns for each null, the target, the source, or the rule that rejects the step",
+        help: "`value`: steps, [\"kind\", declaration], [\"tag\", name, object, whether it replaces], [\"read\", name], [\"listed\", name], [\"generator\", kind, what it makes of any module], [\"generate\", kind], on this process; `data`: the JSON graph of a lowered module; returns for each null, the target, whether the name is that of a kind, the source, or the rule that rejects the step",
         run: Handler::Here(contract::registered),
     },
 ];

@@ -83,6 +83,26 @@ class Graph:
             at = end
         return None
 
+    def above(self):
+        """For each node all that refers to it: another node, the field, and the index in a list."""
+        above = {}
+        for parent in range(len(self.nodes)):
+            for field, child in self.fields(parent).items():
+                above.setdefault(child, []).append((parent, field, None))
+                for index, item in enumerate(self.items(child)):
+                    above.setdefault(item, []).append((parent, field, index))
+        return above
+
+    def start(self, node):
+        """Where a node begins in the text."""
+        decoder, at = json.JSONDecoder(), self.text.index("[", self.text.index('"nodes"')) + 1
+        for number in range(node + 1):
+            while self.text[at] in ", \n":
+                at += 1
+            begin = at
+            _, at = decoder.raw_decode(self.text, at)
+        return begin
+
     def functions(self):
         """Symbols with nodes."""
         for at in range(len(self.nodes)):
@@ -112,6 +132,9 @@ class Graph:
                 return
             for name, child in self.fields(at).items():
                 # What a variable is declared as is no part of the code, nor is a type.
+                # The range of an axis, and how long it is, are for who launches the kernel.
+                if (self.key(at), name) in {("IterVar", "dom"), ("AttrStmt", "value")}:
+                    continue
                 if self.key(at) == "Var" or name in {"ty", "type_annotation", "attrs", "op", "ret_type", "buffer_map"}:
                     continue
                 items = self.items(child)
@@ -142,14 +165,65 @@ class Graph:
         return ".".join([*parts, f"body*{chain}"] if chain else parts)
 
 
-def parents(graph, at):
-    """The nodes that refer to a node, arrays left out."""
-    direct = [
-        number
-        for number in range(len(graph.nodes))
-        if at in graph.fields(number).values() or any(at in graph.items(child) for child in graph.fields(number).values())
-    ]
-    return direct
+def places():
+    """An edit for each place that a node has below another one: which module, where its type key ends, and what it becomes."""
+    seen = set()
+    for release, era in (("0.27", "ffi"), ("0.16", "legacy")):
+        folders = [ROOT / "golden/target/kernels" / release, ROOT / "golden/target/runs" / release]
+        for file in sorted((file for folder in folders for file in folder.glob("*.json")), key=lambda file: file.stat().st_size):
+            if file.stat().st_size > 200_000 or file.stem in {"relax", "unlowered", "deep", "doubled", "too_deep"}:
+                continue
+            text = file.read_text()
+            if '"nodes"' not in text:
+                continue
+            graph = Graph(text)
+            for node, above in graph.above().items():
+                if graph.key(node) not in CODE or len(above) != 1:
+                    continue
+                [(parent, field, index)] = above
+                key = graph.key(parent)
+                if key == "Call":
+                    key = graph.plain(graph.fields(parent)["op"])
+                place = (era, key, field, index if field == "args" else None)
+                if place not in seen:
+                    seen.add(place)
+                    yield release, file, graph, node, place
+
+
+# What is written by its own code, wherever it stands.
+CODE = {"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Cast", "Call", "Select", "Let", "LT", "LE", "GT", "GE", "EQ", "NE", "And", "Or", "Not"}
+CODE |= {"BufferLoad", "TensorLoad", "For", "IfThenElse", "BufferStore", "SeqStmt", "AttrStmt", "Evaluate", "LetStmt", "AssertStmt", "FloatImm"}
+
+
+def at_places():
+    for release, file, graph, node, (era, key, field, index) in places():
+        paths = graph.paths(node)
+        if len(paths) != 1:
+            continue
+        offset = graph.start(node)
+        member = '"type_key"' if graph.is_legacy else '"type"'
+        begin = graph.text.index('"', graph.text.index(":", graph.text.index(member, offset))) + 1
+        end = graph.text.index('"', begin)
+        type_key = graph.text[begin : end - 1] + "q"
+        name = "-".join(str(part) for part in (key.rsplit(".")[-1].lower(), field, index) if part is not None).replace("_", "-")
+        symbol, steps = paths[0]
+        yield {
+            "id": f"target/refusal/in-{name}-{release}",
+            "rules": ["TGT-88"],
+            "releases": "0.27" if release == "0.27" else "0.16",
+            "op": "target.refusal",
+            "input": {"file": str(file.relative_to(ROOT / "golden")), "put": [[len(graph.text[: end - 1].encode()), "71"]]},
+            "args": {"target": "opencl" if is_kernel(graph) else "c", "release": release},
+            "expect": {"accept": {"reject": "unsupported", "rule": "TGT-88", "path": graph.written(symbol, steps), "type_key": type_key, "node": node}},
+            "why": "who wrote the module finds the node by its path, and not by a number of a file",
+            "origin": {"hand": "one edit of a module that TVM lowered; the path is walked by golden/target/refusal_cases.py"},
+        }
+
+
+def is_kernel(graph):
+    return any(graph.key(at) == "AttrStmt" and graph.plain(graph.fields(at).get("attr_key", 0)) == "thread_extent" for at in range(len(graph.nodes))) or (
+        graph.is_legacy and any(graph.key(at) == "AttrStmt" and graph.nodes[at]["attrs"].get("attr_key") == "thread_extent" for at in range(len(graph.nodes)))
+    )
 
 
 def main():
@@ -164,7 +238,7 @@ def main():
         node = graph.edited(edits[0][0])
         name = case["id"].split("/")[-1]
         if name in NAMED:
-            above = [at for at in parents(graph, node) if graph.key(at) == NAMED[name]]
+            above = [at for at, _, _ in graph.above().get(node, []) if graph.key(at) == NAMED[name]]
             above = above if graph.key(node) != NAMED[name] else [node]
             # An operator is one node for all its calls: the first that is written is rejected.
             node = above[0] if len(above) == 1 else None
@@ -195,6 +269,8 @@ def main():
                 "origin": {"hand": "one edit of a module that TVM lowered; the path is walked by golden/target/refusal_cases.py"},
             }
         )
+    known = {case["id"] for case in made}
+    made += [case for case in at_places() if case["id"] not in known]
     # Others are written by hand, and stay.
     kept = [case for case in json.loads(OUT.read_text()) if "refusal_cases" not in json.dumps(case["origin"])] if OUT.exists() else []
     OUT.write_text(cases.render(made + kept))

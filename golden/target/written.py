@@ -275,13 +275,20 @@ def named(text):
     return text
 
 
+def sixteen():
+    # The smallest numbers of the type, the largest, and what lies between two of them.
+    numbers = [6e-8, 2.9e-8, 1e-7, 6.1e-5, 6.09e-5, 6.104e-5, 0.1, 1 / 3, 1.0004, 1.0005, 1.0015, 2049.0, 2051.0, 65504.0, -0.0, -6e-8]
+    body = [f'Y_[{at}] = T.Cast("float32", T.Cast("float16", X_[0]) * tvm.tirx.FloatImm("float16", {value!r}))' for at, value in enumerate(numbers)]
+    yield function("sixteen", {"X": tensor([1], "float32"), "Y": tensor([len(numbers)], "float32")}, body)
+
+
 def hints():
     whole = {"X": tensor([4], "int32"), "Y": tensor([4], "int32")}
     for name in ("pragma_auto_unroll_max_step", "pragma_unroll_explicit"):
         yield function(name, whole, ["for i in range(4):", f'    with T.attr(0, "{name}", 2):', "        Y_[i] = X_[i] + 1"])
 
 
-TOPICS = {"lanes": vectors, "taken": taken, "hints": hints, "casts": casts, "operators": operators, "numbers": fractions, "literals": literals, "reinterprets": reinterprets, "statements": statements, "loops": loops, "arguments": arguments, "returned": returns, "calls": calls, "texts": texts}
+TOPICS = {"lanes": vectors, "taken": taken, "hints": hints, "sixteen": sixteen, "casts": casts, "operators": operators, "numbers": fractions, "literals": literals, "reinterprets": reinterprets, "statements": statements, "loops": loops, "arguments": arguments, "returned": returns, "calls": calls, "texts": texts}
 
 
 def main(out, *wanted):

@@ -105,6 +105,8 @@ def calls(topic):
         yield call("cast_lanes", tensor("float32", [8], [1.5, -2.5, 3, 100, -100.75, 0, 7, 8]), tensor("int8", [8]))
     if topic == "taken":
         yield call("taken", tensor("int32", [1], [4]), tensor("int32", [rows("taken")]))
+    if topic == "sixteen":
+        yield call("sixteen", tensor("float32", [1], [1]), tensor("float32", [rows("sixteen")]))
     if topic == "hints":
         for name in ("pragma_auto_unroll_max_step", "pragma_unroll_explicit"):
             yield call(name, tensor("int32", [4], [1, 2, 3, 4]), tensor("int32", [4]))
@@ -196,6 +198,7 @@ WHY = {
     "calls": "a function that gets an argument of another width computes another number",
     "lanes": "a lane that is stored before another is loaded, or by another index, is an element of another row",
     "taken": "a variable with the name of a function or of a word of C is text that does not compile, or calls something else",
+    "sixteen": "a literal that is rounded to a `float` first is rounded twice",
     "hints": "an annotation that a compiler does not need is no reason to reject a module",
     "texts": "operators such as `topk` call packed functions by names with texts: code without them sorts nothing",
 }

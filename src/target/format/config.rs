@@ -369,6 +369,11 @@ impl ConfigReader<'_> {
         };
         let mut devices = Vec::new();
         for item in items {
+            // TGT-45: null is a target to these releases, and stays.
+            if item.is_null() {
+                devices.push(Value::Null);
+                continue;
+            }
             if !(item.is_string() || item.is_object()) {
                 let of = type_key(self.minor(), item);
                 return Err(wrong(format!(

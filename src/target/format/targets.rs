@@ -173,7 +173,7 @@ impl Targets {
     ) -> Result<Target, Violation> {
         // TGT-10: a command line is all that there was.
         TGT_10.demand(Kind::Unsupported, self.release.minor() >= 7, || {
-            format!("an object names no target of {}", self.release)
+            "an object names no target of 0.6 and before".to_owned()
         })?;
         hold_depth(depth)?;
         config::read(self, config, depth)

@@ -24,6 +24,7 @@ mod half;
 mod ir;
 mod ir_json;
 mod lowered;
+mod names;
 mod operators;
 mod registry;
 mod scalar;
