@@ -45,7 +45,6 @@ class Graph:
         form = json.loads(text)
         self.nodes = form["nodes"]
         self.is_legacy = "root" in form
-        self.root = form["root" if self.is_legacy else "root_index"]
 
     def key(self, at):
         node = self.nodes[at]
@@ -60,8 +59,6 @@ class Graph:
             return {}
         # A kind of loop and the like are numbers, and no nodes.
         plain = {"kind", "span", "lanes", "bits", "data_alignment", "offset_factor", "buffer_type"}
-        if self.key(at) != "AssertStmt":
-            plain = plain | {"error_kind"}
         indices = {name: value for name, value in data.items() if name not in plain and re.fullmatch(r"\d+", str(value))}
         return {name: int(value) for name, value in indices.items() if int(value) < len(self.nodes)}
 
@@ -69,19 +66,19 @@ class Graph:
         data = self.nodes[at].get("data")
         return data if self.key(at) == "Array" and isinstance(data, list) else []
 
-    def edited(self, offset):
-        """The node that a byte of the text is in."""
-        start = self.text.index('"nodes"') + len('"nodes"')
-        decoder = json.JSONDecoder()
-        at = self.text.index("[", start) + 1
-        for number in range(len(self.nodes)):
+    def spans(self):
+        """Where each node begins and ends in the text."""
+        decoder, at = json.JSONDecoder(), self.text.index("[", self.text.index('"nodes"')) + 1
+        for _ in self.nodes:
             while self.text[at] in ", \n":
                 at += 1
-            _, end = decoder.raw_decode(self.text, at)
-            if at <= offset < end:
-                return number
-            at = end
-        return None
+            begin = at
+            _, at = decoder.raw_decode(self.text, at)
+            yield begin, at
+
+    def edited(self, offset):
+        """The node that a byte of the text is in."""
+        return next((node for node, (begin, end) in enumerate(self.spans()) if begin <= offset < end), None)
 
     def above(self):
         """For each node all that refers to it: another node, the field, and the index in a list."""
@@ -92,16 +89,6 @@ class Graph:
                 for index, item in enumerate(self.items(child)):
                     above.setdefault(item, []).append((parent, field, index))
         return above
-
-    def start(self, node):
-        """Where a node begins in the text."""
-        decoder, at = json.JSONDecoder(), self.text.index("[", self.text.index('"nodes"')) + 1
-        for number in range(node + 1):
-            while self.text[at] in ", \n":
-                at += 1
-            begin = at
-            _, at = decoder.raw_decode(self.text, at)
-        return begin
 
     def functions(self):
         """Symbols with nodes."""
@@ -131,10 +118,10 @@ class Graph:
             if len(steps) > 40 or len(found) > 1:
                 return
             for name, child in self.fields(at).items():
-                # What a variable is declared as is no part of the code, nor is a type.
                 # The range of an axis, and how long it is, are for who launches the kernel.
                 if (self.key(at), name) in {("IterVar", "dom"), ("AttrStmt", "value")}:
                     continue
+                # What a variable is declared as is no part of the code, nor is a type.
                 if self.key(at) == "Var" or name in {"ty", "type_annotation", "attrs", "op", "ret_type", "buffer_map"}:
                     continue
                 items = self.items(child)
@@ -200,30 +187,36 @@ def at_places():
         paths = graph.paths(node)
         if len(paths) != 1:
             continue
-        offset = graph.start(node)
+        offset, _ = list(graph.spans())[node]
         member = '"type_key"' if graph.is_legacy else '"type"'
         begin = graph.text.index('"', graph.text.index(":", graph.text.index(member, offset))) + 1
         end = graph.text.index('"', begin)
         type_key = graph.text[begin : end - 1] + "q"
         name = "-".join(str(part) for part in (key.rsplit(".")[-1].lower(), field, index) if part is not None).replace("_", "-")
         symbol, steps = paths[0]
-        yield {
-            "id": f"target/refusal/in-{name}-{release}",
-            "rules": ["TGT-88"],
-            "releases": "0.27" if release == "0.27" else "0.16",
-            "op": "target.refusal",
-            "input": {"file": str(file.relative_to(ROOT / "golden")), "put": [[len(graph.text[: end - 1].encode()), "71"]]},
-            "args": {"target": "opencl" if is_kernel(graph) else "c", "release": release},
-            "expect": {"accept": {"reject": "unsupported", "rule": "TGT-88", "path": graph.written(symbol, steps), "type_key": type_key, "node": node}},
-            "why": "who wrote the module finds the node by its path, and not by a number of a file",
-            "origin": {"hand": "one edit of a module that TVM lowered; the path is walked by golden/target/refusal_cases.py"},
-        }
+        edit = {"file": str(file.relative_to(ROOT / "golden")), "put": [[len(graph.text[: end - 1].encode()), "71"]]}
+        args = {"target": "opencl" if is_kernel(graph) else "c", "release": release}
+        yield refusal(f"in-{name}-{release}", release, edit, args, "unsupported", graph.written(symbol, steps), type_key, node)
+
+
+def refusal(name, releases, edit, args, kind, path, type_key, node):
+    return {
+        "id": f"target/refusal/{name}",
+        "rules": ["TGT-88"],
+        "releases": releases,
+        "op": "target.refusal",
+        "input": edit,
+        "args": args,
+        "expect": {"accept": {"reject": kind, "rule": "TGT-88", "path": path, "type_key": type_key, "node": node}},
+        "why": "who wrote the module finds the node by its path, and not by a number of a file",
+        "origin": {"hand": "one edit of a module that TVM lowered; the path is walked by golden/target/refusal_cases.py"},
+    }
 
 
 def is_kernel(graph):
-    return any(graph.key(at) == "AttrStmt" and graph.plain(graph.fields(at).get("attr_key", 0)) == "thread_extent" for at in range(len(graph.nodes))) or (
-        graph.is_legacy and any(graph.key(at) == "AttrStmt" and graph.nodes[at]["attrs"].get("attr_key") == "thread_extent" for at in range(len(graph.nodes)))
-    )
+    # Text in place, or a node with it.
+    keys = lambda at: (graph.nodes[at].get("attrs", {}).get("attr_key"), graph.plain(graph.fields(at).get("attr_key", 0)))
+    return any("thread_extent" in keys(at) for at in range(len(graph.nodes)) if graph.key(at) == "AttrStmt")
 
 
 def main():
@@ -255,20 +248,8 @@ def main():
             continue
         seen |= news
         key = graph.nodes[node].get("type_key", graph.nodes[node].get("type"))
-        expect = {**{"reject": case["expect"]["reject"]["kind"], "rule": rule}, "path": path, "type_key": key, "node": node}
-        made.append(
-            {
-                "id": f"target/refusal/{name}",
-                "rules": ["TGT-88"],
-                "releases": case["releases"],
-                "op": "target.refusal",
-                "input": case["input"],
-                "args": case["args"],
-                "expect": {"accept": expect},
-                "why": "who wrote the module finds the node by its path, and not by a number of a file",
-                "origin": {"hand": "one edit of a module that TVM lowered; the path is walked by golden/target/refusal_cases.py"},
-            }
-        )
+        kind = case["expect"]["reject"]["kind"]
+        made.append(refusal(name, case["releases"], case["input"], case["args"], kind, path, key, node))
     known = {case["id"] for case in made}
     made += [case for case in at_places() if case["id"] not in known]
     # Others are written by hand, and stay.

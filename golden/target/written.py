@@ -230,7 +230,7 @@ def texts():
     yield function("texted", {"a": "T.int64"}, ['T.evaluate(T.call_packed("tvmspec.none.of.this.name", "a text", a))'])
 
 
-def vectors():
+def lanes():
     eight = lambda dtype: {"X": tensor([8], dtype), "Y": tensor([8], dtype)}
     four = "T.Ramp(i * 4, 1, 4)"
     two = "T.Ramp(i * 2, 1, 2)"
@@ -259,8 +259,7 @@ TAKEN += ["linux", "unix", "true", "false", "printf", "M_PI", "HUGE_VAL", "INT_M
 def taken():
     # Each is a variable, next to functions that it would hide. Python has no variables of some of the names: `named` gives them.
     body = ["f: T.let[T.float32] = T.Cast(\"float32\", X_[0])"]
-    for at, name in enumerate(TAKEN):
-        body += [f"v{at}: T.let[T.int32] = X_[0] + {at}"]
+    body += [f"v{at}: T.let[T.int32] = X_[0] + {at}" for at in range(len(TAKEN))]
     body += [f"Y_[{at}] = v{at}" for at in range(len(TAKEN))]
     body += [f"Y_[{len(TAKEN)}] = T.Cast(\"int32\", T.sqrt(f) + T.exp(f - f) + T.fabs(f) + T.pow(f, f - f) + T.floor(f) + T.tanh(f - f) + T.erf(f - f))"]
     yield function("taken", {"X": tensor([1], "int32"), "Y": tensor([len(TAKEN) + 1], "int32")}, body)
@@ -288,7 +287,7 @@ def hints():
         yield function(name, whole, ["for i in range(4):", f'    with T.attr(0, "{name}", 2):', "        Y_[i] = X_[i] + 1"])
 
 
-TOPICS = {"lanes": vectors, "taken": taken, "hints": hints, "sixteen": sixteen, "casts": casts, "operators": operators, "numbers": fractions, "literals": literals, "reinterprets": reinterprets, "statements": statements, "loops": loops, "arguments": arguments, "returned": returns, "calls": calls, "texts": texts}
+TOPICS = {"lanes": lanes, "taken": taken, "hints": hints, "sixteen": sixteen, "casts": casts, "operators": operators, "numbers": fractions, "literals": literals, "reinterprets": reinterprets, "statements": statements, "loops": loops, "arguments": arguments, "returned": returns, "calls": calls, "texts": texts}
 
 
 def main(out, *wanted):
