@@ -1,25 +1,22 @@
 //! Operations on the contract around a target: where a generator rejects, what a result of another generator is held to, what each release makes of
 //! a name, what frontends read of a kind.
 
-use super::ops::{object, target};
+use super::ops::{compiled_for, object, rejection, release};
 use crate::conformance::adapter::Reply;
 use crate::conformance::op::{Answer, OpError, data};
 use crate::conformance::runtime::ffi::accepted;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::show;
-use crate::release::Release;
 use crate::rule::{Findings, Violation};
 use crate::target::{
-    GeneratedCode, Generators, LoweredModule, TargetAccount, TargetKind, Targets,
+    self, GeneratedCode, Generators, LoweredModule, TargetAccount, TargetKind, Targets,
     register_generator, register_kind, register_tag, registered_generators, registered_targets,
 };
 use serde_json::{Value, json};
 
 /// `target.refusal`: the rule, and where the message says that the node stands (TGT-88).
 pub(super) fn refusal(args: &Value) -> Result<Answer, OpError> {
-    let named = args.get("target").cloned().unwrap_or_default();
-    let release = args.get("release").cloned().unwrap_or_default();
-    let target = target(&json!({"value": named, "release": release}))?;
+    let target = compiled_for(args)?;
     let graph = data(args)?;
     let made =
         LoweredModule::read(&graph).and_then(|module| Generators::new().generate(&module, &target));
@@ -29,7 +26,7 @@ pub(super) fn refusal(args: &Value) -> Result<Answer, OpError> {
 
 /// The parts of `PATH: TYPE KEY (node NUMBER) ...`; no path in a message without one.
 fn place(broken: &Violation) -> Value {
-    let mut value = json!({"reject": broken.kind().name(), "rule": broken.rule().id()});
+    let mut value = rejection(broken);
     let parts = broken.message().split_once(": ").and_then(|(path, rest)| {
         let (type_key, rest) = rest.split_once(" (node ")?;
         let (node, _) = rest.split_once(')')?;
@@ -45,9 +42,7 @@ fn place(broken: &Violation) -> Value {
 
 /// `target.judge`: code of another generator, put to the contract as that of the target's kind (TGT-81, TGT-85, TGT-86).
 pub(super) fn judge(args: &Value) -> Result<Answer, OpError> {
-    let named = args.get("target").cloned().unwrap_or_default();
-    let release = args.get("release").cloned().unwrap_or_default();
-    let target = target(&json!({"value": named, "release": release}))?;
+    let target = compiled_for(args)?;
     let module = LoweredModule::read(&data(args)?)?;
     let code = GeneratedCode::from_json(args.get("code").unwrap_or(&Value::Null))?;
     let mut generators = Generators::new();
@@ -62,15 +57,13 @@ pub(super) fn judge(args: &Value) -> Result<Answer, OpError> {
 
 /// `target.account`: what each release makes of a name.
 pub(super) fn account(args: &Value) -> Result<Answer, OpError> {
-    let value = args.get("value").cloned().unwrap_or_default();
-    let config = match &value {
-        Value::String(_) => None,
-        other => Some(object(Some(other))?),
+    let account = match args.get("value") {
+        Some(Value::String(text)) => target::account(text),
+        other => {
+            let config = object(other)?;
+            TargetAccount::of(|release| Targets::new(release).read_config(&config))
+        }
     };
-    let account = TargetAccount::of(|release: Release| match (&config, &value) {
-        (Some(config), _) => Targets::new(release).read_config(config),
-        (None, named) => Targets::new(release).read(named.as_str().unwrap_or_default()),
-    });
     let newest = account.newest().map(|target| target.release.to_string());
     Ok(Answer::new(
         json!({"rows": account.to_json(), "newest": newest}),
@@ -89,23 +82,21 @@ pub(super) fn options(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
     let listed = kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == name));
     let of = api.text(name)?;
     let types = api.call_global("target.ListTargetKindOptionsFromName", &[of.raw])?;
-    let types = show(api, &types)?;
-    let mut pairs: Vec<Value> = types
-        .get("map")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    pairs.sort_by_key(ToString::to_string);
-    accepted(json!({"listed": listed, "options": pairs}))
+    let mut types = show(api, &types)?;
+    // What is no map is shown as it is: no options are another answer.
+    let options = match types.get_mut("map").and_then(Value::as_array_mut) {
+        Some(pairs) => {
+            pairs.sort_by_key(ToString::to_string);
+            types["map"].take()
+        }
+        None => types,
+    };
+    accepted(json!({"listed": listed, "options": options}))
 }
 
 /// `target.registered`: what a process registers besides what a release has (TGT-15, TGT-71, TGT-80).
 pub(super) fn registered(args: &Value) -> Result<Answer, OpError> {
-    let release = args
-        .get("release")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let release: Release = release.parse().map_err(OpError::Unsupported)?;
+    let release = release(args)?;
     let steps = args.get("value").and_then(Value::as_array);
     let mut results = Vec::new();
     for step in steps.into_iter().flatten() {
@@ -142,9 +133,7 @@ pub(super) fn registered(args: &Value) -> Result<Answer, OpError> {
             }
             _ => return Err(OpError::Unsupported(format!("the step {step}"))),
         };
-        results.push(done.unwrap_or_else(
-            |broken| json!({"reject": broken.kind().name(), "rule": broken.rule().id()}),
-        ));
+        results.push(done.unwrap_or_else(|broken| rejection(&broken)));
     }
     Ok(Answer::new(results.into(), Findings::default()))
 }

@@ -3,7 +3,7 @@
 use super::{contract, driver, run};
 use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::release::Release;
-use crate::rule::Findings;
+use crate::rule::{Findings, Violation};
 use crate::target::{
     Generators, HostMachine, LoweredModule, Target, TargetConfig, TargetKind, TargetScope, Targets,
     current, enter_scope, exit_scope,
@@ -148,9 +148,7 @@ fn scopes(args: &Value) -> Result<Answer, OpError> {
                 }
                 _ => return Err(OpError::Unsupported(format!("the step {step}"))),
             };
-            results.push(done.unwrap_or_else(
-                |broken| json!({"reject": broken.kind().name(), "rule": broken.rule().id()}),
-            ));
+            results.push(done.unwrap_or_else(|broken| rejection(&broken)));
         }
         Ok(results)
     };
@@ -162,9 +160,7 @@ fn scopes(args: &Value) -> Result<Answer, OpError> {
 
 fn generate(args: &Value) -> Result<Answer, OpError> {
     let module = LoweredModule::read(&crate::conformance::op::data(args)?)?;
-    let named = args.get("target").cloned().unwrap_or_default();
-    let release = args.get("release").cloned().unwrap_or_default();
-    let target = target(&json!({"value": named, "release": release}))?;
+    let target = compiled_for(args)?;
     let generators = Generators::new();
     let code = generators.generate(&module, &target)?;
     let again = generators.generate(&module, &target)?;
@@ -186,8 +182,31 @@ fn generate(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, Findings::default()))
 }
 
+/// How the rejection of a step, or of a module, is answered.
+pub(super) fn rejection(broken: &Violation) -> Value {
+    json!({"reject": broken.kind().name(), "rule": broken.rule().id()})
+}
+
+/// The target that a request about a module names, under `target`.
+pub(super) fn compiled_for(args: &Value) -> Result<Target, OpError> {
+    let named = args.get("target").cloned().unwrap_or_default();
+    let release = args.get("release").cloned().unwrap_or_default();
+    target(&json!({"value": named, "release": release}))
+}
+
+/// The release that a request names.
+///
+/// # Errors
+///
+/// Unsupported for none, and for a text that is none.
+pub(super) fn release(args: &Value) -> Result<Release, OpError> {
+    let release = args.get("release").and_then(Value::as_str);
+    let release = release.unwrap_or_default().parse();
+    release.map_err(OpError::Unsupported)
+}
+
 /// The target that a request names.
-pub(super) fn target(args: &Value) -> Result<Target, OpError> {
+fn target(args: &Value) -> Result<Target, OpError> {
     let targets = targets(args)?;
     Ok(match args.get("value") {
         Some(Value::String(text)) => targets.read(text)?,
@@ -197,11 +216,7 @@ pub(super) fn target(args: &Value) -> Result<Target, OpError> {
 
 /// The kinds and tags of the request's release, on its machine.
 fn targets(args: &Value) -> Result<Targets, OpError> {
-    let release = args
-        .get("release")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let release: Release = release.parse().map_err(OpError::Unsupported)?;
+    let release = release(args)?;
     let machine = args.get("machine").unwrap_or(&Value::Null);
     let text = |name: &str| machine.get(name).and_then(Value::as_str).map(str::to_owned);
     let mut targets = Targets::on(

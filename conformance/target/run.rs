@@ -3,7 +3,7 @@
 //! Text that a generator wrote is right where its results are: nothing else shows whether a number is cut to its type, or an argument checked.
 
 use super::kernel;
-use super::ops::target;
+use super::ops::compiled_for;
 use crate::conformance::op::{Answer, OpError, data};
 use crate::conformance::runtime::aligned::AlignedLine;
 use crate::function::Function;
@@ -25,9 +25,7 @@ const UNTOUCHED: u8 = 0x55;
 /// Generates, builds, loads, calls.
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let lowered = LoweredModule::read(&data(args)?)?;
-    let named = args.get("target").cloned().unwrap_or_default();
-    let release = args.get("release").cloned().unwrap_or_default();
-    let target = target(&json!({"value": named, "release": release}))?;
+    let target = compiled_for(args)?;
     let code = Generators::new().generate(&lowered, &target)?;
     let source = match (code.source(), code.kernels()) {
         (None, _) => return Err(unsupported("the code is no text")),

@@ -195,9 +195,8 @@ impl CWriter<'_> {
             return self.untyped_element(at);
         }
         // `source` from 0.27 on, `buffer` before.
-        let names = ["source", "buffer"];
-        let buffer = names.map(|name| Some((name, self.graph.child(at, name)?)));
-        let buffer = buffer.into_iter().flatten().next();
+        let mut names = ["source", "buffer"].into_iter();
+        let buffer = names.find_map(|name| Some((name, self.graph.child(at, name)?)));
         let (field, buffer) = buffer.ok_or_else(|| self.malformed(at, "has no buffer"))?;
         if self.graph.child(at, "predicate").is_some() {
             return Err(self.unsupported(at, " with a predicate"));
