@@ -3,6 +3,7 @@
 use super::adapter::Reply;
 use super::runtime::ffi::api::FfiApi;
 use super::runtime::legacy;
+use crate::release::ParseError;
 use crate::rule::{Finding, Findings, Violation};
 use crate::wire::Span;
 use serde_json::{Value, json};
@@ -81,6 +82,12 @@ pub(crate) enum OpError {
 impl From<Violation> for OpError {
     fn from(broken: Violation) -> OpError {
         OpError::Rejected(broken)
+    }
+}
+
+impl From<ParseError> for OpError {
+    fn from(error: ParseError) -> Self {
+        OpError::Unsupported(error.to_string())
     }
 }
 

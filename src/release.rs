@@ -3,6 +3,31 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// A text that is no release, no layout, or none of the other names that the API knows; displayed, it says what there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError(String);
+
+impl ParseError {
+    pub(crate) fn new(text: String) -> ParseError {
+        ParseError(text)
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// Where a text is the whole of an error.
+impl From<ParseError> for String {
+    fn from(error: ParseError) -> String {
+        error.0
+    }
+}
+
 /// A TVM release `0.minor`, from [`Release::FIRST`] to [`Release::LAST`].
 /// Patch releases are not distinguished: rules are about minor releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,13 +80,17 @@ impl fmt::Display for Release {
 }
 
 impl FromStr for Release {
-    type Err = String;
+    type Err = ParseError;
 
     /// # Errors
     ///
-    /// A text with the releases that are covered.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a TVM release: 0.2 to 0.27 are covered");
+    /// A [`ParseError`] with the releases that are covered.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let wrong = || {
+            ParseError::new(format!(
+                "`{text}` is not a TVM release: 0.2 to 0.27 are covered"
+            ))
+        };
         // Tags are accepted as well: `v0.8.0`. What comes behind the second number makes no difference.
         let mut parts = text.trim_start_matches('v').split('.');
         if parts.next() != Some("0") {
@@ -138,12 +167,12 @@ impl fmt::Display for Releases {
 }
 
 impl FromStr for Releases {
-    type Err = String;
+    type Err = ParseError;
 
     /// # Errors
     ///
-    /// A text: an end that is no release, or a range that runs backwards.
-    fn from_str(text: &str) -> Result<Self, String> {
+    /// A [`ParseError`]: an end that is no release, or a range that runs backwards.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         // One release is a range, too.
         let Some((since, until)) = text.split_once("..") else {
             let release = text.parse()?;
@@ -164,7 +193,7 @@ impl FromStr for Releases {
         };
         // No release is in it: a slip, where a rule or a kind states its releases.
         if since > until {
-            Err(format!("`{text}` runs backwards"))
+            Err(ParseError::new(format!("`{text}` runs backwards")))
         } else {
             Ok(Releases { since, until })
         }
@@ -231,17 +260,19 @@ impl fmt::Display for Layout {
 }
 
 impl FromStr for Layout {
-    type Err = String;
+    type Err = ParseError;
 
     /// # Errors
     ///
-    /// A text with the layouts that there are.
-    fn from_str(text: &str) -> Result<Self, String> {
+    /// A [`ParseError`] with the layouts that there are.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         // By name alone: `0.8` is a release and no layout. `Layout::of` has that of a release.
         let known = Layout::ALL.into_iter().find(|layout| layout.name() == text);
         known.ok_or_else(|| {
             let [first, second, third, last] = Layout::ALL.map(Layout::name);
-            format!("`{text}` is not a layout: there are {first}, {second}, {third} and {last}")
+            ParseError::new(format!(
+                "`{text}` is not a layout: there are {first}, {second}, {third} and {last}"
+            ))
         })
     }
 }

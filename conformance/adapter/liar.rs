@@ -2,6 +2,7 @@
 
 use super::builtin::BuiltinTestee;
 use super::{Identity, Rejection, Reply, Testee};
+use crate::release::ParseError;
 use crate::rule::Kind;
 use serde_json::{Value, json};
 use std::str::FromStr;
@@ -61,14 +62,14 @@ impl Liar {
 }
 
 impl FromStr for Liar {
-    type Err = String;
+    type Err = ParseError;
 
-    fn from_str(name: &str) -> Result<Liar, String> {
+    fn from_str(name: &str) -> Result<Liar, ParseError> {
         let names = Liar::ALL.map(Liar::name).join(", ");
         Liar::ALL
             .into_iter()
             .find(|liar| liar.name() == name)
-            .ok_or_else(|| format!("`{name}` is not a liar: there are {names}"))
+            .ok_or_else(|| ParseError::new(format!("`{name}` is not a liar: there are {names}")))
     }
 }
 

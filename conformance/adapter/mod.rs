@@ -318,7 +318,7 @@ fn worker_exists(spec: &str) -> Result<(), String> {
             let (libraries, _) = library::with_generator(rest);
             libraries_exist(scheme, legacy::with_release(libraries)?.0)
         }
-        "liar" => rest.parse::<liar::Liar>().map(drop),
+        "liar" => Ok(rest.parse::<liar::Liar>().map(drop)?),
         _ => Err(format!("there is no adapter `{scheme}`: {HELP}")),
     }
 }

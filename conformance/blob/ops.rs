@@ -93,7 +93,5 @@ fn layout(args: &Value, data: &[u8]) -> Result<Layout, OpError> {
 
 fn named_layout(args: &Value, field: &str) -> Result<Option<Layout>, OpError> {
     let name = args.get(field).and_then(Value::as_str);
-    name.map(str::parse)
-        .transpose()
-        .map_err(OpError::Unsupported)
+    name.map(str::parse).transpose().map_err(OpError::from)
 }

@@ -258,7 +258,7 @@ pub(super) fn rejected_or<T: Into<Value>>(
 pub(super) fn release(args: &Value) -> Result<Release, OpError> {
     match args.get("release").and_then(Value::as_str) {
         None => Ok(Release::LAST),
-        Some(text) => text.parse().map_err(OpError::Unsupported),
+        Some(text) => text.parse().map_err(OpError::from),
     }
 }
 

@@ -178,7 +178,7 @@ fn own_number() -> Outcome {
     }
     // SAFETY: the simulated device keeps the contract, as its own cases show.
     unsafe { manager::register(NAME, simulated()?) }?;
-    let before = device_type::name_in(NUMBER, "0.26".parse().map_err(Failure::Broken)?);
+    let before = device_type::name_in(NUMBER, Release::of(26));
     demand(before.is_err(), || "an earlier release has the name".into())
 }
 

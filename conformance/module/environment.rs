@@ -9,7 +9,7 @@ use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, accepted, c_text, fresh_prefix, system_library, unsupported,
 };
 use crate::conformance::runtime::shell::SymbolContent;
-use crate::release::Release;
+use crate::release::{ParseError, Release};
 use crate::rule::{Kind, Violation};
 use serde_json::{Value, json};
 use std::ffi::CStr;
@@ -75,7 +75,7 @@ fn environment_steps(
     let release: Release = release
         .unwrap_or("0.27")
         .parse()
-        .map_err(|wrong: String| unsupported(wrong))?;
+        .map_err(|wrong: ParseError| unsupported(wrong.to_string()))?;
     // Others have one order of search, whatever release the case names.
     let older = api.brought("module.environment");
     let older = older.filter(|_| release < Release::of(21));

@@ -13,7 +13,7 @@ use crate::module::{
     parallel, property_mask, register_loader, system, system_library,
 };
 use crate::object::Array;
-use crate::release::{Layout, Release};
+use crate::release::{Layout, ParseError, Release};
 use crate::rule::Strictness;
 use crate::value::legacy::TVMValue;
 use crate::value::{Any, AnyView, Bytes, cast};
@@ -386,7 +386,7 @@ fn in_system(in_segment: bool) -> Result<Module, Error> {
 /// The release of a text.
 fn read(release: &str) -> Result<Release, Error> {
     let release = release.parse();
-    release.map_err(|wrong: String| Error::new("ValueError", wrong))
+    release.map_err(|wrong: ParseError| Error::new("ValueError", wrong.to_string()))
 }
 
 /// `host`: whether workspace is aligned that is taken where no device is.

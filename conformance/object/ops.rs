@@ -184,7 +184,7 @@ pub(crate) const OPS: &[Op] = &[
 fn release(args: &Value) -> Result<Option<Release>, OpError> {
     let text = args.get("release").and_then(Value::as_str);
     let release = text.map(str::parse).transpose();
-    release.map_err(OpError::Unsupported)
+    release.map_err(OpError::from)
 }
 
 fn value_of(args: &Value) -> Result<&Value, OpError> {

@@ -11,6 +11,7 @@ use super::op;
 use super::plain_text::plain;
 use super::runner::{CaseOutcome, Report};
 use super::verdict::{self, Verdict};
+use crate::release::ParseError;
 use crate::spec::{self, RuleText};
 use crate::wire::{Span, show};
 use std::collections::HashMap;
@@ -44,12 +45,14 @@ impl ReportFormat {
 }
 
 impl FromStr for ReportFormat {
-    type Err = String;
+    type Err = ParseError;
 
-    fn from_str(name: &str) -> Result<ReportFormat, String> {
+    fn from_str(name: &str) -> Result<ReportFormat, ParseError> {
         let known = ReportFormat::ALL.iter().find(|(known, _)| *known == name);
         known.map(|(_, form)| *form).ok_or_else(|| {
-            format!("`{name}` is not a report: there are text, json, junit, md, html")
+            ParseError::new(format!(
+                "`{name}` is not a report: there are text, json, junit, md, html"
+            ))
         })
     }
 }

@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 pub(super) fn client(args: &Value) -> Result<Answer, OpError> {
     let wrong = |what: &str| OpError::Unsupported(format!("`{what}` has another form"));
     let text = |name: &str| args.get(name).and_then(Value::as_str);
-    let release = |name: &str| text(name).map(|text| text.parse().map_err(OpError::Unsupported));
+    let release = |name: &str| text(name).map(|text| text.parse().map_err(OpError::from));
     let actions = args.get("value").and_then(Value::as_array);
     let actions = actions.ok_or_else(|| wrong("value"))?;
     let own: Release = release("release").ok_or_else(|| wrong("release"))??;

@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(super) fn read(args: &Value) -> Result<Answer, OpError> {
     let release = args.get("release").and_then(Value::as_str);
     let release: Option<Release> = release
-        .map(|release| release.parse().map_err(OpError::Unsupported))
+        .map(|release| release.parse().map_err(OpError::from))
         .transpose()?;
     let (client, server) = (side(args, "client")?, side(args, "server")?);
     let mut form = from_connection(&Connection::read(&client, &server, release));

@@ -202,7 +202,7 @@ pub(super) fn compiled_for(args: &Value) -> Result<Target, OpError> {
 pub(super) fn release(args: &Value) -> Result<Release, OpError> {
     let release = args.get("release").and_then(Value::as_str);
     let release = release.unwrap_or_default().parse();
-    release.map_err(OpError::Unsupported)
+    release.map_err(OpError::from)
 }
 
 /// The target that a request names.

@@ -150,13 +150,13 @@ fn text(args: &Value) -> Result<&str, OpError> {
 fn sizing(args: &Value) -> Result<Option<Sizing>, OpError> {
     let named = args.get("release").and_then(Value::as_str);
     named
-        .map(|release| release.parse().map_err(OpError::Unsupported))
+        .map(|release| release.parse().map_err(OpError::from))
         .transpose()
 }
 
 fn release(args: &Value) -> Result<Release, OpError> {
     match args.get("release").and_then(Value::as_str) {
-        Some(release) => release.parse().map_err(OpError::Unsupported),
+        Some(release) => release.parse().map_err(OpError::from),
         None => Ok(Release::LAST),
     }
 }

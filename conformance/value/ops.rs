@@ -161,7 +161,7 @@ pub(in crate::conformance) fn weak(step: &str) -> Option<Function> {
 fn release(args: &Value) -> Result<Release, OpError> {
     let text = args.get("release").and_then(Value::as_str);
     let text = text.ok_or_else(|| OpError::Unsupported("the request has no release".into()))?;
-    text.parse().map_err(OpError::Unsupported)
+    text.parse().map_err(OpError::from)
 }
 
 fn from_legacy(args: &Value) -> Result<Answer, OpError> {

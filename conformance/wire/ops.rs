@@ -93,5 +93,5 @@ fn read(
 fn type_of(args: &Value) -> Result<WireType, OpError> {
     let name = args.get("type").and_then(Value::as_str);
     let name = name.ok_or_else(|| OpError::Unsupported("the request has no `type`".into()))?;
-    name.parse().map_err(OpError::Unsupported)
+    name.parse().map_err(OpError::from)
 }

@@ -9,6 +9,7 @@
 use super::{BLOB_17, Blob, StoredModule};
 use crate::import_tree::ImportTree;
 use crate::import_tree::json::from_tree;
+use crate::release::ParseError;
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::json::object;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -42,7 +43,9 @@ impl Blob<'static> {
             .and_then(Value::as_str)
             .ok_or_else(|| wrong("`layout` must be text"))?;
         // By its name: a release between is no layout, although it writes one.
-        let layout = layout.parse().map_err(|error: String| wrong(&error))?;
+        let layout = layout
+            .parse()
+            .map_err(|error: ParseError| wrong(&error.to_string()))?;
         let modules = value
             .get("modules")
             .and_then(Value::as_array)

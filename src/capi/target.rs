@@ -4,7 +4,7 @@
 
 use super::answer::{CHook, Failure, answer, invalid, text_of, to_c};
 use crate::device::Device;
-use crate::release::Release;
+use crate::release::{ParseError, Release};
 use crate::rule::{Kind, Violation};
 use crate::target::{
     GeneratedCode, LoweredModule, TGT_15, TGT_81, Target, TargetAccount, TargetConfig, TargetKind,
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn tvmspec_target_generate(
 }
 
 fn parsed(release: &str) -> Result<Release, Failure> {
-    release.parse().map_err(|why: String| invalid(why))
+    release.parse().map_err(|why: ParseError| invalid(why))
 }
 
 /// The form of [`tvmspec_target_read`]: what `read` makes of it for the release that is asked for, and for each.
@@ -207,7 +207,7 @@ fn form(
     release: &str,
     read: impl Fn(Release) -> Result<Target, Violation>,
 ) -> Result<String, Failure> {
-    let release = release.parse().map_err(|why: String| invalid(why))?;
+    let release = parsed(release)?;
     let mut form = read(release)?.to_json();
     form["releases"] = TargetAccount::of(read).to_json();
     Ok(form.to_string())

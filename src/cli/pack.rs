@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tvmspec::blob::pack::ExportModule;
 use tvmspec::blob::{Blob, LIBRARY};
 use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, TREE_25, order};
-use tvmspec::release::Layout;
+use tvmspec::release::{Layout, ParseError};
 use tvmspec::rule::{Findings, Violation};
 
 /// Behind the options in `--help`: the manifest by example.
@@ -80,13 +80,14 @@ pub(crate) struct PackArgs {
 pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     let (manifest, folder) = manifest::read(&args.manifest)?;
     let named = |error: String| CliError::new(format!("{}: {error}", args.manifest.display()));
+    let unknown = |error: ParseError| named(error.to_string());
     let modules = manifest.get("modules").and_then(Value::as_array);
     let modules = modules
         .filter(|modules| !modules.is_empty())
         .ok_or_else(|| named("it has no modules; `tvmspec pack --help` shows a manifest".into()))?;
     let layout = match (args.layout, manifest.get("layout")) {
         (Some(layout), _) => layout,
-        (None, Some(Value::String(name))) => name.parse().map_err(named)?,
+        (None, Some(Value::String(name))) => name.parse().map_err(unknown)?,
         (None, _) => {
             return Err(named(
                 "no layout; give --layout, or `layout = \"0.22\"` in it".into(),
@@ -95,7 +96,7 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     };
     let algorithm = match (args.order, manifest.get("order")) {
         (Some(algorithm), _) => algorithm,
-        (None, Some(Value::String(name))) => name.parse().map_err(named)?,
+        (None, Some(Value::String(name))) => name.parse().map_err(unknown)?,
         (None, _) => Algorithm::default(),
     };
     // BLOB-14: layout 0.2 is the one-level content of a later layout, whose payloads have the same forms.

@@ -15,10 +15,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
-use std::thread::Builder;
 use std::time::Duration;
 use tempfile::TempDir;
 use tvmspec::rpc::server::await_pair;
+use tvmspec::rpc::threads::{self, STACK};
 use tvmspec::rpc::tls;
 use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
 
@@ -306,7 +306,7 @@ impl SessionProcess {
         let own = running.clone();
         // In front of the process: one that no thread waits for would hold its place for ever. A system that has no thread left may have
         // one for the next client.
-        Builder::new().spawn(move || {
+        threads::builder(STACK)?.spawn(move || {
             if let Ok(child) = start.recv() {
                 self.await_end(child, directory, printed.as_ref(), &own);
             }
@@ -339,10 +339,10 @@ impl SessionProcess {
         let ((states, to_states), (lines, to_lines)) = (io::pipe()?, io::pipe()?);
         command.arg("--states").stdout(to_states).stderr(to_lines);
         let (number, own) = (self.number, running.clone());
-        Builder::new().spawn(move || read_states(states, number, &own.table))?;
+        threads::builder(STACK)?.spawn(move || read_states(states, number, &own.table))?;
         let (ended, printed) = channel();
         let own = running.clone();
-        Builder::new().spawn(move || {
+        threads::builder(STACK)?.spawn(move || {
             forward_lines(lines, &own.log);
             // Fails where the server ends, which waits for no line.
             let _ = ended.send(());

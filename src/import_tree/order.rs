@@ -11,7 +11,7 @@
 //! | `topological` | as 0.8 | as 0.8 | a cycle of groups (TREE-24) |
 
 use super::{TREE_02, TREE_24, TREE_25, TREE_28};
-use crate::release::Release;
+use crate::release::{ParseError, Release};
 use crate::rule::{Kind, Violation};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -72,15 +72,17 @@ impl Algorithm {
 }
 
 impl FromStr for Algorithm {
-    type Err = String;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         let known = Algorithm::ALL
             .into_iter()
             .find(|known| known.name() == text);
         known.ok_or_else(|| {
             let [first, second, last] = Algorithm::ALL.map(Algorithm::name);
-            format!("`{text}` is not a module order: there are {first}, {second} and {last}")
+            ParseError::new(format!(
+                "`{text}` is not a module order: there are {first}, {second} and {last}"
+            ))
         })
     }
 }

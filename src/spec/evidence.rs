@@ -80,7 +80,7 @@ pub(super) fn parse_judged(text: &str) -> Result<BTreeMap<String, [Vec<Release>;
     let judged = table.into_iter().map(|(id, of)| {
         let list = |name: &str| -> Result<Vec<Release>, String> {
             let releases = of.get(name).into_iter().flatten();
-            releases.map(|release| release.parse()).collect()
+            releases.map(|release| Ok(release.parse()?)).collect()
         };
         // A rule that no runtime was judged by is not in the table; one list may be absent.
         Ok((id, [list("passed")?, list("failed")?]))

@@ -16,7 +16,7 @@ use super::{
     Device, Dtype, TEN_20, TEN_21, TEN_22, TEN_23, TEN_24, TEN_25, TEN_26, TEN_27, TEN_28, TEN_29,
     TEN_30, TEN_31, TEN_32, TEN_33, TEN_34, TEN_35,
 };
-use crate::release::Release;
+use crate::release::{ParseError, Release};
 use crate::rule::{Findings, Kind, Rule, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
@@ -100,9 +100,9 @@ impl fmt::Display for Sizing {
 
 /// Reads a release (`0.8`) and answers with the family that it belongs to.
 impl FromStr for Sizing {
-    type Err = String;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         text.parse().map(Sizing::of)
     }
 }

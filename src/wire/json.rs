@@ -12,6 +12,7 @@
 //! | `tuple<A,B,..>` | array: one value after the other, with nothing between |
 
 use super::{Cursor, WIRE_02, WIRE_03, WIRE_04, WIRE_05, Writer};
+use crate::release::ParseError;
 use crate::rule::Violation;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
@@ -204,14 +205,14 @@ impl WireType {
 }
 
 impl FromStr for WireType {
-    type Err = String;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<WireType, String> {
+    fn from_str(text: &str) -> Result<WireType, ParseError> {
         match parse(text, 0) {
             Some((parsed, "")) => Ok(parsed),
-            _ => Err(format!(
+            _ => Err(ParseError::new(format!(
                 "`{text}` is not a type like u32 or map<string,vector<u64>>"
-            )),
+            ))),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Bytes of two connections, each to the other, and a copy of them in files.
 
-use super::super::Speaker;
+use super::super::{Speaker, threads};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -94,7 +94,8 @@ pub(super) fn relay(
 ) -> io::Result<(u64, u64)> {
     thread::scope(|scope| {
         let answers = move || copy(server, client, Speaker::Server, record);
-        let answers = thread::Builder::new().spawn_scoped(scope, answers);
+        let answers = threads::builder(threads::STACK)
+            .and_then(|builder| builder.spawn_scoped(scope, answers));
         let answers = answers.inspect_err(|_| {
             shut(client);
             shut(server);

@@ -1,6 +1,6 @@
 //! A proxy that peers connect to: a thread for each connection.
 
-use super::super::{Hello, HelloAnswer, Progress, Speaker};
+use super::super::{Hello, HelloAnswer, Progress, Speaker, threads};
 use super::relay::{SessionCapture, last_recorded, relay};
 use super::{report, web};
 use crate::release::Release;
@@ -208,10 +208,12 @@ fn accept(
         }
         let counted = CountedConnection::new(shared);
         let own_watch = watch.clone();
-        let begun = thread::Builder::new().spawn(move || {
-            if let Err(why) = serve(&counted.0, stream, address, &*own_watch) {
-                own_watch(&ProxyEvent::Closed(address, why));
-            }
+        let begun = threads::builder(threads::STACK).and_then(|builder| {
+            builder.spawn(move || {
+                if let Err(why) = serve(&counted.0, stream, address, &*own_watch) {
+                    own_watch(&ProxyEvent::Closed(address, why));
+                }
+            })
         });
         match begun {
             Ok(thread) => threads.push(thread),
@@ -336,7 +338,8 @@ impl ProxyShared {
         let (own, other) = web::pair().map_err(gone)?;
         thread::scope(|scope| {
             let frames = move || web::bridge(&stream, &own);
-            let frames = thread::Builder::new().spawn_scoped(scope, frames);
+            let frames = threads::builder(threads::STACK)
+                .and_then(|builder| builder.spawn_scoped(scope, frames));
             let frames = frames.map_err(|why| no_thread(&why))?;
             let served = self.serve(other, address, watch);
             let why = frames.join().unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use super::super::{
     Progress, Protocol, Speaker, WebSocketAnswer, WebSocketFrame, WebSocketKind, WebSocketRequest,
+    threads,
 };
 use super::relay::shut;
 use super::server::no_thread;
@@ -130,7 +131,8 @@ pub(super) fn bridge(web: &TcpStream, inner: &TcpStream) -> Option<String> {
             let _ = write(web, &writing, WebSocketKind::Close, &1000_u16.to_be_bytes());
             shut(web);
         };
-        let answers = thread::Builder::new().spawn_scoped(scope, answers);
+        let answers = threads::builder(threads::STACK)
+            .and_then(|builder| builder.spawn_scoped(scope, answers));
         let why = match &answers {
             Ok(_) => frames(web, inner, &writing),
             Err(why) => Some(no_thread(why)),

@@ -1,6 +1,6 @@
 //! A tracker that peers connect to: a thread for each connection, and one schedule for all.
 
-use super::super::{Progress, TrackerHello, TrackerReply, TrackerRequest, TrackerSummary};
+use super::super::{Progress, TrackerHello, TrackerReply, TrackerRequest, TrackerSummary, threads};
 use super::schedule::{TrackerLimits, TrackerOutcome, TrackerSchedule};
 use crate::release::Release;
 use crate::rule::Violation;
@@ -134,11 +134,13 @@ impl TrackerServer {
                 continue;
             }
             locked(&shared.connections).insert(number, connection.clone());
-            let begun = thread::Builder::new().stack_size(STACK).spawn(move || {
-                let end = connection.serve(&shared, &*watch, &handle);
-                shared.forget(number);
-                let _ = connection.stream.shutdown(Shutdown::Both);
-                watch(&TrackerEvent::Closed(peer, end.err()));
+            let begun = threads::builder(STACK).and_then(|builder| {
+                builder.spawn(move || {
+                    let end = connection.serve(&shared, &*watch, &handle);
+                    shared.forget(number);
+                    let _ = connection.stream.shutdown(Shutdown::Both);
+                    watch(&TrackerEvent::Closed(peer, end.err()));
+                })
             });
             match begun {
                 Ok(thread) => threads.push(thread),

@@ -1,0 +1,29 @@
+//! Threads of servers, which a system that is short of memory may not have.
+
+use std::hint::black_box;
+use std::io;
+use std::thread::Builder;
+
+/// What is to be free besides the stack: for what the thread allocates before its first line, and for what the others do meanwhile.
+const SPARE: usize = 8 << 20;
+
+/// A builder of a thread with this stack, where the process has memory for more than it.
+///
+/// The standard library returns an error where there is none for the stack; where what remains is too little for the rest, a failed allocation
+/// ends the process, and with it every session.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::OutOfMemory`].
+pub fn builder(stack: usize) -> io::Result<Builder> {
+    let mut spare = Vec::<u8>::new();
+    spare
+        .try_reserve_exact(stack.saturating_add(SPARE))
+        .map_err(|_| io::ErrorKind::OutOfMemory)?;
+    // An allocation that nothing reads is none to a compiler.
+    black_box(&spare);
+    Ok(Builder::new().stack_size(stack))
+}
+
+/// The stack of a thread that nothing else is known of, as the standard library has it.
+pub const STACK: usize = 2 << 20;
