@@ -13,6 +13,7 @@ use super::case::{Case, Suite};
 use super::runner::ask;
 use super::verdict::{Verdict, judge};
 use crate::rule::{Rule, off};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 #[test]
@@ -112,7 +113,11 @@ fn unstated_rejections() -> Vec<String> {
 
 /// Tests run on threads with less than the first thread of a program has, which is too little for what nests to its bound in a
 /// build without optimisation (OBJ-41).
+///
+/// One work after the other: cases compare what the process has of types, objects and devices before and after.
 pub(super) fn with_the_stack_of_a_program<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(8 << 20);
         let done = thread.spawn_scoped(scope, work).expect("a thread").join();
