@@ -96,6 +96,8 @@ pub(crate) mod rpc {
     mod scripted;
     pub(in crate::conformance) mod server_start;
     pub(in crate::conformance) mod session;
+    mod session_forms;
+    pub(in crate::conformance) mod session_script;
     #[cfg(feature = "tls")]
     mod tunnel;
 }

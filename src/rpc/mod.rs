@@ -10,7 +10,7 @@
 //! | `format/code` | [`RpcCode`]: the codes of both tables | RPC-20 |
 //! | `format/system_call` | what the arguments of a system call are | RPC-28 |
 //! | `format/tensor_block` | [`TensorBlock`]: a tensor without its data | RPC-30, RPC-31 |
-//! | `format/packed` | [`PackedValue`]: arguments and results, in the encodings of both eras | RPC-40 .. RPC-49 |
+//! | `format/packed`, `format/packed_code` | [`PackedValue`]: arguments and results, in the encodings of both eras | RPC-40 .. RPC-49 |
 //! | `format/connection` | [`Connection`]: both sides of a whole session, and which releases speak like that | RPC-23 |
 //! | `format/tracker`, `format/tracker_request`, `format/tracker_reply` | [`TrackerHello`], [`TrackerRequest`], [`TrackerReply`] | RPC-50 .. RPC-58 |
 //! | `format/proxy` | what a proxy reads in a hello | RPC-70 |

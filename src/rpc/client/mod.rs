@@ -2,7 +2,8 @@
 //!
 //! | file | what | rules |
 //! |---|---|---|
-//! | `session` | [`Session`]: connects, and hands out what the server has | RPC-23, RPC-100 |
+//! | `session` | [`Session`]: connects, and hands out what the server has | RPC-23 |
+//! | `greeting` | how it begins, and what the first answer shows of the era | RPC-04, RPC-22, RPC-100 |
 //! | `address` | [`RemoteAddress`]: `rpc://host:port/key#cpu:0`, servers of a tracker, and those in a tunnel | RPC-61, RPC-110 |
 //! | `unanswered` | what is at an address in the place of a server | RPC-16 |
 //! | `link` | a request and its answer; handles that are given back | RPC-11, RPC-28 |
@@ -34,6 +35,7 @@ mod device;
 mod evaluate;
 mod exception;
 mod functions;
+mod greeting;
 mod link;
 mod model;
 mod module;
@@ -51,4 +53,4 @@ pub use session::{RemoteHop, Session, SessionOptions};
 
 pub(super) use exception::far_error;
 pub(crate) use functions::provide;
-pub(super) use session::{connected, server_era, shake_hands};
+pub(super) use greeting::{connected, server_era, shake_hands};

@@ -1,11 +1,11 @@
 //! A session: how it begins, and what it hands out.
 
 use super::super::tls::{self, TlsClientOptions};
-use super::super::transport::{CLOSED, RpcStream, Transport};
-use super::super::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RPC_23, RPC_100, Speaker};
+use super::super::transport::{RpcStream, Transport};
+use super::super::{RPC_23, RPC_100};
 use super::device::remote_devices;
-use super::exception::far_error;
-use super::link::{HandleKind, Link, RemoteHandle, SpokenEra, unexpected};
+use super::greeting::{accepted, begin, connected, greet, shake_hands};
+use super::link::{HandleKind, Link, RemoteHandle};
 use super::unanswered::unanswered;
 use super::{outcome, table};
 use crate::device::tensor::{HostCopy, allocate, copy_bytes};
@@ -16,10 +16,8 @@ use crate::function::{Error, ErrorKind, Function, Result};
 use crate::module::Module;
 use crate::object::Tensor;
 use crate::release::Release;
-use crate::rule::{Findings, Kind};
+use crate::rule::Kind;
 use crate::value::{Any, Bytes, DLDataType};
-use std::borrow::Cow;
-use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -405,170 +403,4 @@ fn reference(tensor: &Tensor) -> TensorRef<'_> {
         strides: None,
         byte_offset: dl.byte_offset,
     }
-}
-
-/// A socket to the first address of `host` that answers.
-pub(in crate::rpc) fn connected(host: &str, port: u16, timeout: Duration) -> Result<TcpStream> {
-    let gone = |error: std::io::Error| {
-        let text = format!("no connection to {host}:{port}: {error}");
-        Error::new(CLOSED, text)
-    };
-    let deadline = Instant::now() + timeout;
-    let mut last = std::io::Error::other("the name has no address");
-    for address in (host, port).to_socket_addrs().map_err(gone)? {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            last = std::io::ErrorKind::TimedOut.into();
-            break;
-        }
-        match TcpStream::connect_timeout(&address, left) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(gone(last))
-}
-
-/// The hello and its answer; what the server calls itself.
-pub(in crate::rpc) fn shake_hands(
-    transport: &mut Transport,
-    key: &str,
-    options: &SessionOptions,
-) -> Result<String> {
-    let answer = greet(transport, key, options)?;
-    accepted(answer, key)
-}
-
-/// The hello and its answer, whatever that is.
-fn greet(
-    transport: &mut Transport,
-    key: &str,
-    options: &SessionOptions,
-) -> Result<HelloAnswer<'static>> {
-    let timeout = options
-        .session_timeout
-        .map(|seconds| format!(" -timeout={seconds}"));
-    let hello = format!("client:{key}{}", timeout.unwrap_or_default());
-    transport.write_hello(&Hello { key: hello.into() })?;
-    transport.read_answer(options.release.unwrap_or(Release::LAST))
-}
-
-/// What the server calls itself, where it accepts the hello.
-fn accepted(answer: HelloAnswer<'_>, key: &str) -> Result<String> {
-    match answer {
-        HelloAnswer::Success(server) => Ok(server.into_owned()),
-        // RPC-04: a proxy has it for servers, and no server writes it to a client.
-        HelloAnswer::Duplicate => Err(Error::new(CLOSED, format!("key `{key}` is taken"))),
-        HelloAnswer::Mismatch => {
-            let text = format!(
-                "no server has key `{key}`: a server is named with the key that it was started with, as rpc://HOST:PORT/KEY"
-            );
-            Err(Error::new(CLOSED, text))
-        }
-    }
-}
-
-/// InitServer and its answer, which shows the era (RPC-100).
-fn begin(
-    transport: &mut Transport,
-    release: Release,
-    stated: bool,
-    hops: &[RemoteHop],
-) -> Result<SpokenEra> {
-    // RPC-23: the same from 0.8 on.
-    let version: &[u8] = match release.minor() {
-        7 => b"0.7.0",
-        _ => b"0.8.0",
-    };
-    let spoken = Protocol::new(release, Speaker::Client);
-    let legacy = release.minor() <= 20;
-    // 0.8 has no flag for a log; where the release is not known the later form goes first, and both sides stay in step (RPC-22).
-    let forms: &[bool] = match (stated, legacy) {
-        _ if hops.is_empty() => &[true],
-        (true, _) if release.minor() <= 8 => &[false],
-        (false, true) => &[true, false],
-        _ => &[true],
-    };
-    let mut failed = None;
-    for flag in forms {
-        let args = constructor(hops, *flag);
-        let request = Packet::InitServer(Cow::Borrowed(version), args);
-        transport.write_packet(&request, &spoken)?;
-        let era = server_era(transport, release, stated)?;
-        let read =
-            transport.read_packet(&era.protocol(Speaker::Server), &mut Findings::default())?;
-        match read {
-            Some(Packet::Return(_)) => return Ok(era),
-            Some(Packet::Exception(values)) => {
-                // Of two forms the first is that of most releases, and its exception is of most use.
-                let error = far_error(&values);
-                failed = failed.or(Some(error));
-            }
-            Some(other) => return Err(unexpected("InitServer", &other)),
-            None => return Err(Error::new(CLOSED, "the server ends the session")),
-        }
-    }
-    Err(failed.unwrap_or_else(|| Error::new(CLOSED, "the server ends the session")))
-}
-
-/// What makes the session: nothing for that of the server itself, otherwise a function of it and its arguments (RPC-22).
-fn constructor(hops: &[RemoteHop], flag: bool) -> Vec<PackedValue<'_>> {
-    let mut args = Vec::new();
-    for hop in hops {
-        let text = |text: &'_ str| PackedValue::Str(Cow::Owned(text.as_bytes().to_vec()));
-        args.push(text("rpc.Connect"));
-        args.push(text(&hop.host));
-        args.push(PackedValue::Int(i64::from(hop.port)));
-        args.push(text(&hop.key));
-        if flag {
-            // The log of a channel, which 0.21 dropped, and which was a bool from 0.18 on. All of them accept an integer.
-            args.push(PackedValue::Int(0));
-        }
-    }
-    args
-}
-
-/// RPC-100: the era by the first answer, which is left to be read. It is one value, none or a text, whose codes differ.
-///
-/// # Errors
-///
-/// RPC-100 of kind unsupported where the stated release is of the other era.
-pub(in crate::rpc) fn server_era(
-    transport: &mut Transport,
-    release: Release,
-    stated: bool,
-) -> Result<SpokenEra> {
-    let spoken = Protocol::new(release, Speaker::Server);
-    let bytes = transport.peek_packet(&spoken)?.unwrap_or_default();
-    let word = |at: usize| {
-        let word = bytes.get(at..)?.first_chunk()?;
-        Some(i32::from_le_bytes(*word))
-    };
-    // The code, the number of values, and the code of the first: both eras have it at the same place.
-    let ffi = match (word(8), word(12), word(16)) {
-        (Some(4), Some(1), Some(0)) | (Some(5), Some(1), Some(8)) => Some(true),
-        (Some(4), Some(1), Some(4)) | (Some(5), Some(1), Some(11)) => Some(false),
-        _ => None,
-    };
-    let own = release.minor() >= 21;
-    let theirs = ffi.unwrap_or(own);
-    if stated {
-        RPC_100.demand(Kind::Unsupported, theirs == own, || {
-            let era = |ffi| match ffi {
-                true => "0.21 and later",
-                false => "0.20 and earlier",
-            };
-            format!(
-                "the server speaks as releases {} do, and this session was to be spoken as {release} does",
-                era(theirs)
-            )
-        })?;
-        return Ok(SpokenEra { release, stated });
-    }
-    let release = match theirs {
-        true => Release::LAST,
-        // The newest of its era: it reads what all of them write.
-        false => Release::of(20),
-    };
-    Ok(SpokenEra { release, stated })
 }

@@ -6,6 +6,7 @@ pub mod connection_json;
 mod hello;
 pub mod json;
 mod packed;
+mod packed_code;
 mod packet;
 mod protocol;
 mod proxy;

@@ -2,7 +2,8 @@
 
 use super::super::tracker::TrackerClient;
 use super::super::{TrackerOffer, TrackerPeer, TrackerRequest};
-use super::server::{ProxyEvent, ProxyShared, ProxyWatch};
+use super::peers::ProxyShared;
+use super::server::{ProxyEvent, ProxyWatch};
 use crate::function::Result;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};

@@ -6,15 +6,23 @@
 //! | a packet that is written | in one write; content of 16 KiB or more goes out from where it lies | RPC-10 |
 //! | a stream that ends | between two packets it is the end of the session, inside of one a violation | RPC-16 |
 
+mod encode;
+mod stream;
+#[cfg(all(test, unix))]
+mod tests;
+
 use super::{Hello, HelloAnswer, Packet, Progress, Protocol, RPC_13, RPC_16};
 use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
+use encode::encoded;
 use std::borrow::Cow;
-use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::{self, IoSlice};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
+
+pub use stream::RpcStream;
 
 /// The kind of the error of a peer that took longer than the deadline.
 pub const TIMEOUT: ErrorKind<'static> = ErrorKind::Other("TimeoutError");
@@ -22,93 +30,11 @@ pub const TIMEOUT: ErrorKind<'static> = ErrorKind::Other("TimeoutError");
 /// The kind of the error of a connection that is gone.
 pub const CLOSED: ErrorKind<'static> = ErrorKind::Other("ConnectionError");
 
-/// Content from this size on is not copied into the buffer of the packet's head. Below, one copy costs less than a second slice.
-const LARGE: usize = 16 << 10;
-
 /// How much room the buffer gets at a time while the peer has written less than that.
 const STEP: usize = 64 << 10;
 
 /// A buffer above this size is not kept for the next packet.
 const KEPT: usize = 32 << 20;
-
-/// What a [`Transport`] reads and writes: blocking, in both directions.
-pub trait RpcStream: Read + Write + Send {
-    /// Bounds each following read and write; `None` for no bound.
-    ///
-    /// # Errors
-    ///
-    /// What the system reports.
-    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()>;
-
-    /// The same stream for another thread, so that one reads while the other one writes; `None` where a stream has no such thing.
-    ///
-    /// # Errors
-    ///
-    /// What the system reports.
-    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
-        Ok(None)
-    }
-
-    /// Ends reading, also of a thread that waits in it; and writing, where `both`.
-    fn end(&self, both: bool) {
-        let _ = both;
-    }
-}
-
-impl RpcStream for TcpStream {
-    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.set_read_timeout(limit)?;
-        self.set_write_timeout(limit)
-    }
-
-    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
-        Ok(Some(Box::new(self.try_clone()?)))
-    }
-
-    fn end(&self, both: bool) {
-        // Fails only for a socket whose connection is gone.
-        let _ = self.shutdown(half(both));
-    }
-}
-
-/// Whichever stream a caller has chosen.
-impl RpcStream for Box<dyn RpcStream> {
-    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
-        (**self).set_limit(limit)
-    }
-
-    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
-        (**self).twin()
-    }
-
-    fn end(&self, both: bool) {
-        (**self).end(both);
-    }
-}
-
-/// What of a connection ends.
-fn half(both: bool) -> Shutdown {
-    match both {
-        true => Shutdown::Both,
-        false => Shutdown::Read,
-    }
-}
-
-#[cfg(unix)]
-impl RpcStream for std::os::unix::net::UnixStream {
-    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.set_read_timeout(limit)?;
-        self.set_write_timeout(limit)
-    }
-
-    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
-        Ok(Some(Box::new(self.try_clone()?)))
-    }
-
-    fn end(&self, both: bool) {
-        let _ = self.shutdown(half(both));
-    }
-}
 
 /// One end of a connection.
 ///
@@ -467,41 +393,6 @@ impl Transport {
     }
 }
 
-/// A packet in bytes: its head, and content that follows from where it lies.
-fn encoded<'a>(
-    packet: &'a Packet<'_>,
-    spoken: &Protocol,
-) -> std::result::Result<(Vec<u8>, &'a [u8]), Violation> {
-    let (head, content): (Packet<'_>, &[u8]) = match packet {
-        Packet::CopyAck(content) if content.len() >= LARGE => {
-            (Packet::CopyAck(Cow::Borrowed(&[])), content)
-        }
-        Packet::CopyToRemote(to, content) if content.len() >= LARGE && spoken.is_block() => (
-            Packet::CopyToRemote(to.clone(), Cow::Borrowed(&[])),
-            content,
-        ),
-        _ => {
-            let mut out = Writer::new();
-            packet.write(spoken, &mut out)?;
-            return Ok((out.into_bytes(), &[]));
-        }
-    };
-    let mut out = Writer::new();
-    head.write(spoken, &mut out)?;
-    let mut bytes = out.into_bytes();
-    let length = content.len() as u64;
-    // RPC-25: the number of bytes is the last field in front of them.
-    if let (Packet::CopyToRemote(..), Some(number)) = (&head, bytes.last_chunk_mut::<8>()) {
-        *number = length.to_le_bytes();
-    }
-    // RPC-10: the length counts what follows from elsewhere too. Up to 0.6 there is none.
-    let behind = (bytes.len() as u64).saturating_sub(8);
-    if let Some(number) = bytes.first_chunk_mut::<8>().filter(|_| spoken.is_framed()) {
-        *number = behind.saturating_add(length).to_le_bytes();
-    }
-    Ok((bytes, content))
-}
-
 /// What the system reported of a connection.
 fn failed(error: io::Error) -> Error {
     match error.kind() {
@@ -538,138 +429,5 @@ impl std::fmt::Debug for Transport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let there = self.end - self.start;
         write!(f, "Transport(at {}, {there} bytes waiting)", self.offset)
-    }
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-    use crate::rpc::{CopyTarget, PackedValue, Speaker, TensorBlock};
-    use crate::tensor::{Device, Dtype};
-    use std::os::unix::net::UnixStream;
-
-    /// Two ends, and the protocol of what the first writes.
-    fn ends(release: Release) -> (Transport, Transport, Protocol) {
-        let (one, other) = UnixStream::pair().expect("a pair");
-        let spoken = Protocol::new(release, Speaker::Client);
-        (Transport::new(one), Transport::new(other), spoken)
-    }
-
-    fn copy(content: &[u8], release: Release) -> Packet<'_> {
-        if release.minor() == 7 {
-            let to = CopyTarget::Flat(7, 3, Device::CPU, Dtype::scalar(1, 8));
-            return Packet::CopyToRemote(to, Cow::Borrowed(content));
-        }
-        let block = TensorBlock {
-            data: 7,
-            device: Device::CPU,
-            dtype: Dtype::scalar(1, 8),
-            shape: vec![content.len() as i64],
-            byte_offset: 0,
-        };
-        Packet::CopyToRemote(CopyTarget::Block(block), Cow::Borrowed(content))
-    }
-
-    #[test]
-    fn a_packet_of_any_size_arrives_as_it_was_written() {
-        let sizes = [0, 1, LARGE - 1, LARGE, 3 << 20];
-        for release in [Release::of(7), Release::of(8), Release::of(27)] {
-            let (mut one, mut other, spoken) = ends(release);
-            let writer = std::thread::spawn(move || {
-                for size in sizes {
-                    let content: Vec<u8> = (0..size).map(|at| at as u8).collect();
-                    one.write_packet(&copy(&content, release), &spoken)
-                        .expect("written");
-                }
-                one.write_packet(&Packet::KeepAlive, &spoken)
-                    .expect("written");
-            });
-            for size in sizes {
-                let content: Vec<u8> = (0..size).map(|at| at as u8).collect();
-                let packet = other.read_packet(&spoken, &mut Findings::default());
-                assert!(
-                    packet.expect("read").as_ref() == Some(&copy(&content, release)),
-                    "{size}"
-                );
-            }
-            let mut findings = Findings::default();
-            let last = other.read_packet(&spoken, &mut findings).expect("read");
-            assert_eq!(last, Some(Packet::KeepAlive));
-            writer.join().expect("no panic");
-            assert!(
-                other
-                    .read_packet(&spoken, &mut findings)
-                    .expect("an end")
-                    .is_none()
-            );
-        }
-    }
-
-    #[test]
-    fn a_stream_that_ends_inside_of_a_packet_breaks_rpc_16_there() {
-        let (mut one, mut other, spoken) = ends(Release::of(27));
-        let (bytes, _) =
-            encoded(&Packet::CallFunc(1, vec![PackedValue::Int(3)]), &spoken).expect("a packet");
-        one.write_all(&bytes[..20], &[]).expect("written");
-        drop(one);
-        let error = other
-            .read_packet(&spoken, &mut Findings::default())
-            .expect_err("cut");
-        let broken = error.violation().expect("a rule");
-        assert_eq!((broken.rule(), broken.offset()), (RPC_16, Some(20)));
-    }
-
-    #[test]
-    fn a_length_alone_reserves_nothing() {
-        let (mut one, mut other, spoken) = ends(Release::of(27));
-        one.write_all(&(1_u64 << 29).to_le_bytes(), &[])
-            .expect("written");
-        drop(one);
-        other
-            .read_packet(&spoken, &mut Findings::default())
-            .expect_err("cut");
-        assert!(other.buffer.len() <= 2 * STEP, "{}", other.buffer.len());
-    }
-
-    #[test]
-    fn a_deadline_ends_the_wait() {
-        let (_one, mut other, spoken) = ends(Release::of(27));
-        other.set_deadline(Some(Instant::now() + Duration::from_millis(20)));
-        let error = other
-            .read_packet(&spoken, &mut Findings::default())
-            .expect_err("late");
-        assert_eq!(error.kind(), TIMEOUT);
-    }
-
-    #[test]
-    fn a_time_has_the_digits_that_a_reader_wants() {
-        let texts = [
-            (1994, "2 s"),
-            (59_998, "60 s"),
-            (1500, "1.5 s"),
-            (299, "0.3 s"),
-            (200, "0.2 s"),
-            (5, "0.005 s"),
-            (600_000, "600 s"),
-            (0, "0 s"),
-        ];
-        for (millis, text) in texts {
-            assert_eq!(seconds(Duration::from_millis(millis)), text);
-        }
-    }
-
-    #[test]
-    fn hellos_and_answers_arrive() {
-        let (mut one, mut other, _) = ends(Release::of(27));
-        let hello = Hello {
-            key: "client:key -timeout=3".into(),
-        };
-        one.write_hello(&hello).expect("written");
-        assert_eq!(other.read_hello().expect("read"), hello);
-        let answer = HelloAnswer::Success("server:key".into());
-        other
-            .write_answer(&answer, Release::of(27))
-            .expect("written");
-        assert_eq!(one.read_answer(Release::of(27)).expect("read"), answer);
     }
 }

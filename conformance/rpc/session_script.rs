@@ -1,0 +1,419 @@
+//! A session as a case states it, and the client that plays it.
+
+use super::functions;
+use super::hop::HopPlace;
+use super::server_start::ServerStart;
+use super::session::{RawWriter, texts};
+use super::session_forms::shown;
+use crate::conformance::adapter::Reply;
+use crate::conformance::case::entry::hex_bytes;
+use crate::conformance::op::OpError;
+use crate::release::Release;
+use crate::rpc::json::to_packet;
+use crate::rpc::transport::{TIMEOUT, Transport};
+use crate::rpc::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RpcCode, Speaker};
+use crate::rule::Findings;
+use crate::wire::Writer;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+/// What a name begins with that no server has a function of.
+const UNKNOWN: &[u8] = b"tvmspec.rpc.no such function";
+
+/// A request of this operation.
+pub(in crate::conformance) struct SessionScript<'a> {
+    /// By whose rules the client writes.
+    pub(super) release: Release,
+    /// The whole key, or bytes in its place; `None` for the key of the server.
+    hello: Option<Greeting>,
+    /// Whether InitServer is written in front of the steps.
+    begins: bool,
+    /// Parts that are looked for in exceptions.
+    pub(super) texts: Vec<&'a str>,
+    /// How the server is started.
+    pub(in crate::conformance) server: ServerStart,
+    /// Where the servers behind it are, once they are started.
+    pub(super) hops: Vec<HopPlace>,
+    steps: &'a [Value],
+}
+
+enum Greeting {
+    Key(String),
+    Bytes(Vec<u8>),
+}
+
+/// What came of a step.
+enum Came {
+    /// An answer, in its JSON form.
+    Answer(Value),
+    /// The server has ended the session.
+    End,
+}
+
+impl<'a> SessionScript<'a> {
+    /// Reads a request.
+    ///
+    /// # Errors
+    ///
+    /// What of it has another form.
+    pub(in crate::conformance) fn read(args: &'a Value) -> Result<SessionScript<'a>, OpError> {
+        let wrong = |what: &str| OpError::Unsupported(format!("`{what}` has another form"));
+        let release = args
+            .get("release")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let release: Release = release.parse().map_err(OpError::from)?;
+        if release.minor() < 7 {
+            return Err(OpError::Unsupported(format!(
+                "sessions of {release} are of another protocol"
+            )));
+        }
+        let hello = match args.get("hello") {
+            None => None,
+            Some(Value::String(key)) => Some(Greeting::Key(key.clone())),
+            Some(other) => {
+                let hex = other.get("hex").and_then(Value::as_str);
+                let bytes = hex_bytes(hex.ok_or_else(|| wrong("hello"))?);
+                Some(Greeting::Bytes(bytes.map_err(OpError::Unsupported)?))
+            }
+        };
+        let steps = args.get("value").and_then(Value::as_array);
+        Ok(SessionScript {
+            release,
+            hello,
+            begins: args.get("begins").and_then(Value::as_bool).unwrap_or(true),
+            texts: texts(args)?,
+            server: ServerStart::read(args.get("server"))?,
+            hops: Vec::new(),
+            steps: steps.ok_or_else(|| wrong("value"))?,
+        })
+    }
+
+    pub(super) fn key(&self) -> &str {
+        self.server.key()
+    }
+
+    /// Plays the session over a connection that nothing was written to yet, with a server of this key. `patience` is for each answer.
+    ///
+    /// # Errors
+    ///
+    /// A hang; a function that the server does not have.
+    pub(in crate::conformance) fn play(
+        &self,
+        transport: Transport,
+        raw: &dyn RawWriter,
+        key: &str,
+        patience: Duration,
+    ) -> Result<Value, Reply> {
+        let mut client = ScriptClient {
+            script: self,
+            transport,
+            raw,
+            patience,
+            answers: Vec::new(),
+        };
+        let hello = client.greet(key)?;
+        let is_greeted = hello.get("code").is_some_and(|code| code == "success");
+        let mut shown = Vec::new();
+        let ended = match is_greeted {
+            true => client.run(&mut shown)?,
+            // What did not become a session is over.
+            false => client.is_over()?,
+        };
+        Ok(
+            json!({"hello": hello, "answers": shown, "end": if ended { "server" } else { "client" }}),
+        )
+    }
+}
+
+/// The client that plays a script.
+struct ScriptClient<'s, 'a> {
+    script: &'s SessionScript<'a>,
+    transport: Transport,
+    raw: &'s dyn RawWriter,
+    patience: Duration,
+    /// The values of each answer as the server wrote them, for the requests that name them.
+    answers: Vec<Vec<PackedValue<'static>>>,
+}
+
+impl ScriptClient<'_, '_> {
+    /// The hello and its answer.
+    fn greet(&mut self, own: &str) -> Result<Value, Reply> {
+        if self.script.server.paired {
+            return self.greet_as_proxy(own);
+        }
+        let key = match &self.script.hello {
+            Some(Greeting::Bytes(bytes)) => {
+                self.raw.write(bytes);
+                None
+            }
+            // Behind a tracker a server has another key for each session.
+            Some(Greeting::Key(key)) => Some(match key.strip_prefix("client:") {
+                Some(options) if options.starts_with(' ') => format!("client:{own}{options}"),
+                _ => key.clone(),
+            }),
+            None => Some(format!("client:{own}")),
+        };
+        if let Some(key) = key {
+            let mut out = Writer::new();
+            let hello = Hello {
+                key: Cow::Owned(key),
+            };
+            hello
+                .write(&mut out)
+                .map_err(|broken| Reply::Unsupported(broken.to_string()))?;
+            self.raw.write(&out.into_bytes());
+        }
+        self.wait();
+        Ok(match self.transport.read_answer(self.script.release) {
+            Ok(HelloAnswer::Success(key)) => json!({"code": "success", "key": key}),
+            Ok(HelloAnswer::Duplicate) => json!({"code": "duplicate"}),
+            Ok(HelloAnswer::Mismatch) => json!({"code": "mismatch"}),
+            Err(error) if error.kind() == TIMEOUT => return Err(self.hang()),
+            // Nothing, or a part of an answer.
+            Err(_) => Value::Null,
+        })
+    }
+
+    /// The hello of a server, and the answer of a proxy, which is of the client (RPC-94).
+    fn greet_as_proxy(&mut self, own: &str) -> Result<Value, Reply> {
+        self.wait();
+        let hello = match self.transport.read_hello() {
+            Ok(hello) => hello.key,
+            Err(error) if error.kind() == TIMEOUT => return Err(self.hang()),
+            Err(_) => return Ok(Value::Null),
+        };
+        let answer = match &self.script.hello {
+            Some(Greeting::Bytes(bytes)) => bytes.clone(),
+            key => {
+                let key = match key {
+                    Some(Greeting::Key(key)) => key.clone(),
+                    _ => format!("client:{own}"),
+                };
+                let mut out = Writer::new();
+                HelloAnswer::Success(key.into())
+                    .write(self.script.release, &mut out)
+                    .map_err(|broken| Reply::Unsupported(broken.to_string()))?;
+                out.into_bytes()
+            }
+        };
+        self.raw.write(&answer);
+        let code = match self.script.hello {
+            Some(Greeting::Bytes(_)) => "mismatch",
+            _ => "success",
+        };
+        Ok(json!({"code": code, "key": hello}))
+    }
+
+    /// The steps, whose answers are `shown`; whether the server ended the session.
+    fn run(&mut self, shown: &mut Vec<Value>) -> Result<bool, Reply> {
+        if self.script.begins {
+            let version: &[u8] = if self.script.release.minor() == 7 {
+                b"0.7.0"
+            } else {
+                b"0.8.0"
+            };
+            let args = HopPlace::constructor(&self.script.hops, self.script.release);
+            let init = Packet::InitServer(Cow::Borrowed(version), args);
+            self.write(&init)?;
+            match self.read(&Map::new())? {
+                Came::Answer(answer) if answer.get("code").is_some_and(|code| code == "Return") => {
+                }
+                Came::Answer(answer) => {
+                    shown.push(answer);
+                    return Ok(false);
+                }
+                Came::End => return Ok(true),
+            }
+            self.answers.clear();
+        }
+        for step in self.script.steps {
+            match self.step(step)? {
+                Came::Answer(answer) => shown.push(answer),
+                Came::End => {
+                    shown.push(json!("end"));
+                    return Ok(true);
+                }
+            }
+        }
+        self.is_over()
+    }
+
+    /// A step, and what came of it.
+    fn step(&mut self, step: &Value) -> Result<Came, Reply> {
+        let none = || Reply::Unsupported(format!("{step} is no step"));
+        let members = step.as_object().ok_or_else(none)?;
+        let silent = |client: &mut Self| {
+            client.answers.push(Vec::new());
+            Ok(Came::Answer(Value::Null))
+        };
+        if let Some(hex) = members.get("hex") {
+            let bytes = hex.as_str().and_then(|hex| hex_bytes(hex).ok());
+            self.raw.write(&bytes.ok_or_else(none)?);
+            if members.get("silent") == Some(&Value::Bool(true)) {
+                return silent(self);
+            }
+            return self.read_on(members);
+        }
+        if members.contains_key("close") {
+            self.raw.close();
+            return self.read_on(members);
+        }
+        if members.contains_key("wait") {
+            return self.read(members);
+        }
+        let form = self.filled(step)?;
+        let packet = to_packet(&form).map_err(Reply::Unsupported)?;
+        self.write(&packet)?;
+        match &packet {
+            // RPC-11: nothing answers it.
+            Packet::KeepAlive => silent(self),
+            Packet::SystemCall(RpcCode::GetGlobalFunc, args) => {
+                let found = self.read(members)?;
+                let name = match args.as_slice() {
+                    [PackedValue::Str(name)] if name.starts_with(functions::PREFIX.as_bytes()) => {
+                        name
+                    }
+                    _ => return Ok(found),
+                };
+                let is_missing = matches!(
+                    self.answers.last().map(Vec::as_slice),
+                    Some([PackedValue::Handle(0)])
+                );
+                if is_missing && !name.contains(&b' ') {
+                    let name = String::from_utf8_lossy(name);
+                    return Err(Reply::Unsupported(format!(
+                        "the server has no function `{name}`"
+                    )));
+                }
+                Ok(found)
+            }
+            _ => self.read(members),
+        }
+    }
+
+    /// A form with numbers in the place of what names answers.
+    fn filled(&self, form: &Value) -> Result<Value, Reply> {
+        Ok(match form {
+            Value::Array(list) => Value::Array(
+                list.iter()
+                    .map(|each| self.filled(each))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Value::Object(members) => {
+                if let Some(at) = members.get("port_of") {
+                    return self.port(at).ok_or_else(|| {
+                        Reply::Unsupported(format!("there is no server for {form}"))
+                    });
+                }
+                for (name, of_data) in [("handle_of", false), ("data_of", true)] {
+                    if let Some(at) = members.get(name) {
+                        let found = self.handed(at, of_data);
+                        let plus = members
+                            .get("plus")
+                            .and_then(Value::as_u64)
+                            .unwrap_or_default();
+                        let found = found.map(|found| json!(found.wrapping_add(plus)));
+                        return found.ok_or_else(|| {
+                            Reply::Unsupported(format!("no answer has the {form}"))
+                        });
+                    }
+                }
+                let members = members
+                    .iter()
+                    .map(|(name, each)| Ok((name.clone(), self.filled(each)?)));
+                Value::Object(members.collect::<Result<_, Reply>>()?)
+            }
+            other => other.clone(),
+        })
+    }
+
+    /// The port of the server that is so many behind the first one.
+    fn port(&self, at: &Value) -> Option<Value> {
+        let at = usize::try_from(at.as_u64()?).ok()?.checked_sub(1)?;
+        self.script.hops.get(at).map(|place| json!(place.port))
+    }
+
+    /// The handle in answer `at`, or what the memory of its tensor is known by.
+    fn handed(&self, at: &Value, of_data: bool) -> Option<u64> {
+        let at = usize::try_from(at.as_u64()?).ok()?;
+        let mut values = self.answers.get(at)?.iter();
+        values.find_map(|value| match value {
+            PackedValue::Handle(handle) if !of_data => Some(*handle),
+            PackedValue::Tensor(block) if of_data => Some(block.data),
+            _ => None,
+        })
+    }
+
+    fn write(&mut self, packet: &Packet<'_>) -> Result<(), Reply> {
+        let mut out = Writer::new();
+        let spoken = Protocol::new(self.script.release, Speaker::Client);
+        packet
+            .write(&spoken, &mut out)
+            .map_err(|broken| Reply::Unsupported(broken.to_string()))?;
+        // A server that is gone shows at the answer.
+        self.raw.write(&out.into_bytes());
+        Ok(())
+    }
+
+    /// Waits for an answer; where the step ends the session, for its end, in front of which a server may say why.
+    fn read_on(&mut self, step: &Map<String, Value>) -> Result<Came, Reply> {
+        let came = self.read(step)?;
+        let is_exception =
+            |answer: &Value| answer.get("code").is_some_and(|code| code == "Exception");
+        match came {
+            Came::Answer(answer) if step.contains_key("ends") && is_exception(&answer) => {
+                self.read(step)
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Waits for an answer.
+    fn read(&mut self, step: &Map<String, Value>) -> Result<Came, Reply> {
+        self.wait();
+        let spoken = Protocol::new(self.script.release, Speaker::Server);
+        let mut findings = Findings::default();
+        let packet = match self.transport.read_packet(&spoken, &mut findings) {
+            Ok(Some(Packet::Shutdown) | None) => return Ok(Came::End),
+            Ok(Some(packet)) => packet,
+            Err(error) if error.kind() == TIMEOUT => return Err(self.hang()),
+            Err(error) => {
+                return Ok(match error.violation() {
+                    Some(broken) => {
+                        self.answers.push(Vec::new());
+                        Came::Answer(json!({"breaks": broken.rule().id()}))
+                    }
+                    // The connection is gone.
+                    None => Came::End,
+                });
+            }
+        };
+        let (shown, values) = shown(&packet, step, &self.script.texts);
+        self.answers.push(values);
+        Ok(Came::Answer(shown))
+    }
+
+    /// Whether the server has ended the session: no answer comes to a question that every session answers.
+    fn is_over(&mut self) -> Result<bool, Reply> {
+        self.write(&Packet::KeepAlive)?;
+        let name = PackedValue::Str(Cow::Borrowed(UNKNOWN));
+        self.write(&Packet::SystemCall(RpcCode::GetGlobalFunc, vec![name]))?;
+        let ended = matches!(self.read(&Map::new())?, Came::End);
+        self.write(&Packet::Shutdown)?;
+        if !ended && !matches!(self.read(&Map::new())?, Came::End) {
+            return Err(Reply::Hang("the server answers Shutdown".to_owned()));
+        }
+        Ok(ended)
+    }
+
+    fn wait(&mut self) {
+        self.transport
+            .set_deadline(Some(Instant::now() + self.patience));
+    }
+
+    fn hang(&self) -> Reply {
+        Reply::Hang(format!("no answer in {:?}", self.patience))
+    }
+}

@@ -1,0 +1,354 @@
+//! The peers of a proxy: their hellos, who waits for whom, and the sessions that come of it.
+
+use super::super::{Hello, HelloAnswer, Progress, Speaker, threads};
+use super::relay::{SessionCapture, relay};
+use super::server::{ProxyEvent, ProxyOptions, ProxyWatch, no_thread};
+use super::{report, web};
+use crate::release::Release;
+use crate::wire::{Cursor, Writer};
+use std::collections::HashMap;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a peer may take for its hello.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often a peer that waits is looked at: whether it is gone, and whether its time is over.
+const TURN: Duration = Duration::from_millis(100);
+
+/// What the threads of a proxy share: who waits, and whether it ends.
+pub(super) struct ProxyShared {
+    pub(super) options: ProxyOptions,
+    /// By side and key: who waits.
+    pub(super) waiting: Mutex<HashMap<(Speaker, String), ProxyPeer>>,
+    /// A server waits, or the proxy ends.
+    pub(super) changed: Condvar,
+    pub(super) stopping: AtomicBool,
+    pub(super) connections: AtomicUsize,
+    pub(super) sessions: Mutex<u64>,
+}
+
+/// A peer whose hello was read.
+pub(super) struct ProxyPeer {
+    stream: TcpStream,
+    address: SocketAddr,
+    key: String,
+}
+
+impl ProxyShared {
+    /// Lets no peer in any more, and wakes those that wait.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.changed.notify_all();
+    }
+
+    /// Whether no peer is let in any more.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// Waits for a server to come, or for the end, and not longer than `most`.
+    pub(super) fn pause(&self, most: Duration) {
+        let waiting = locked(&self.waiting);
+        if !self.is_stopping() {
+            drop(self.changed.wait_timeout(waiting, most));
+        }
+    }
+
+    /// The servers that wait: what each is offered as, and under which match key.
+    pub(super) fn servers(&self) -> Vec<(String, String)> {
+        let waiting = locked(&self.waiting);
+        let servers = waiting
+            .iter()
+            .filter(|((side, _), _)| *side == Speaker::Server);
+        let pairs = servers.map(|((_, match_key), _)| {
+            let key = match_key.rsplit_once(':').map_or("", |(key, _)| key);
+            (key.to_owned(), match_key.clone())
+        });
+        pairs.collect()
+    }
+
+    /// Servers that wait under these match keys get others.
+    pub(super) fn rename<'k>(&self, keys: impl Iterator<Item = &'k str>) {
+        let mut waiting = locked(&self.waiting);
+        for match_key in keys {
+            let key = match_key.rsplit_once(':').map_or("", |(key, _)| key);
+            if let Some(peer) = waiting.remove(&(Speaker::Server, match_key.to_owned())) {
+                waiting.insert((Speaker::Server, report::match_key(key)), peer);
+            }
+        }
+    }
+
+    /// One connection that is to become a WebSocket: behind its answer a peer as any other.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no session.
+    pub(super) fn serve_web(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        watch: &ProxyWatch,
+    ) -> Result<(), String> {
+        let gone = |why: io::Error| why.to_string();
+        if self.is_stopping() {
+            return Ok(());
+        }
+        stream.set_nodelay(true).map_err(gone)?;
+        web::upgrade(&stream, PATIENCE)?;
+        let (own, other) = web::pair().map_err(gone)?;
+        thread::scope(|scope| {
+            let frames = move || web::bridge(&stream, &own);
+            let frames = threads::builder(threads::STACK)
+                .and_then(|builder| builder.spawn_scoped(scope, frames));
+            let frames = frames.map_err(|why| no_thread(&why))?;
+            let served = self.serve(other, address, watch);
+            let why = frames.join().unwrap_or_default();
+            match (served, why) {
+                (Ok(()), Some(why)) => Err(why),
+                (served, _) => served,
+            }
+        })
+    }
+
+    /// One connection, from its hello to its end.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no session.
+    pub(super) fn serve(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        watch: &ProxyWatch,
+    ) -> Result<(), String> {
+        let gone = |why: io::Error| why.to_string();
+        if self.is_stopping() {
+            return Ok(());
+        }
+        stream.set_nodelay(true).map_err(gone)?;
+        if let Some(to) = self.options.to {
+            let server = TcpStream::connect_timeout(&to, PATIENCE).map_err(gone)?;
+            server.set_nodelay(true).map_err(gone)?;
+            return self.session(&stream, address, &server, to, &[], &[], watch);
+        }
+        stream.set_read_timeout(Some(PATIENCE)).map_err(gone)?;
+        let (side, mut pair_key, peer) = hello(stream, address)?;
+        let is_tracked = self.options.tracker.is_some();
+        if is_tracked && side == Speaker::Server {
+            // RPC-67: what the tracker hands out opens one session.
+            pair_key = report::match_key(&pair_key);
+        }
+        let other = match side {
+            Speaker::Client => Speaker::Server,
+            Speaker::Server => Speaker::Client,
+        };
+        let found = {
+            let mut waiting = locked(&self.waiting);
+            let found = waiting.remove(&(other, pair_key.clone()));
+            let place = (side, pair_key.clone());
+            match found {
+                Some(found) => Some((found, peer)),
+                None if waiting.contains_key(&place) => {
+                    drop(waiting);
+                    // RPC-72.
+                    let _ = (&peer.stream).write_all(&written(&HelloAnswer::Duplicate)?);
+                    return Err(format!("another peer waits as {:?}", peer.key));
+                }
+                None if is_tracked && side == Speaker::Client => {
+                    drop(waiting);
+                    let _ = (&peer.stream).write_all(&written(&HelloAnswer::Mismatch)?);
+                    return Err(format!("no server waits for {:?}", peer.key));
+                }
+                None => {
+                    watch(&ProxyEvent::Waits(address, peer.key.clone()));
+                    let own = peer.stream.try_clone().map_err(gone)?;
+                    own.set_read_timeout(Some(TURN)).map_err(gone)?;
+                    waiting.insert(place, peer);
+                    drop(waiting);
+                    self.changed.notify_all();
+                    return self.wait(&own, address);
+                }
+            }
+        };
+        let Some((found, peer)) = found else {
+            return Ok(());
+        };
+        let (client, server) = match side {
+            Speaker::Client => (peer, found),
+            Speaker::Server => (found, peer),
+        };
+        // RPC-71: each side gets the other's whole key.
+        let to_client = written(&HelloAnswer::Success(server.key.as_str().into()))?;
+        let to_server = written(&HelloAnswer::Success(client.key.as_str().into()))?;
+        for (stream, answer) in [(&client.stream, &to_client), (&server.stream, &to_server)] {
+            stream.set_read_timeout(None).map_err(gone)?;
+            let mut stream = stream;
+            stream.write_all(answer).map_err(gone)?;
+        }
+        let mut hello = Writer::new();
+        let key = client.key.as_str().into();
+        Hello { key }
+            .write(&mut hello)
+            .map_err(|broken| broken.to_string())?;
+        let hello = hello.into_bytes();
+        self.session(
+            &client.stream,
+            client.address,
+            &server.stream,
+            server.address,
+            &hello,
+            &to_client,
+            watch,
+        )
+    }
+
+    /// Passes on what both write, and records it behind what the proxy has read and written itself.
+    ///
+    /// # Errors
+    ///
+    /// There is no thread for one of both directions.
+    #[expect(clippy::too_many_arguments, reason = "two sides of three things each")]
+    fn session(
+        &self,
+        client: &TcpStream,
+        client_address: SocketAddr,
+        server: &TcpStream,
+        server_address: SocketAddr,
+        client_said: &[u8],
+        server_said: &[u8],
+        watch: &ProxyWatch,
+    ) -> Result<(), String> {
+        let number = AtomicU64::new(0);
+        let ended = |why: String| {
+            let number = number.load(Ordering::SeqCst);
+            watch(&ProxyEvent::Unrecorded(number, why));
+        };
+        let record = loop {
+            number.store(self.next_session(), Ordering::SeqCst);
+            let name = format!("session-{}", number.load(Ordering::SeqCst));
+            match self.options.capture.as_ref() {
+                None => break None,
+                Some(folder) => match SessionCapture::new(folder, &name, &ended) {
+                    Ok(record) => break Some(record),
+                    // Another proxy records there, too.
+                    Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(why) => {
+                        ended(why.to_string());
+                        break None;
+                    }
+                },
+            }
+        };
+        let number = number.load(Ordering::SeqCst);
+        watch(&ProxyEvent::Begins(number, client_address, server_address));
+        if let Some(record) = &record {
+            record.write(Speaker::Client, client_said);
+            record.write(Speaker::Server, server_said);
+        }
+        let passed = relay(client, server, record.as_ref());
+        let (requests, answers) = *passed.as_ref().unwrap_or(&(0, 0));
+        watch(&ProxyEvent::Ends(number, requests, answers));
+        passed.map(drop).map_err(|why| no_thread(&why))
+    }
+
+    /// The number of another session.
+    fn next_session(&self) -> u64 {
+        let mut sessions = locked(&self.sessions);
+        *sessions = sessions.saturating_add(1);
+        *sessions
+    }
+
+    /// Keeps a peer until the other side takes it, it is gone, or its time is over.
+    ///
+    /// # Errors
+    ///
+    /// Why no other side took it.
+    fn wait(&self, own: &TcpStream, address: SocketAddr) -> Result<(), String> {
+        let end = Instant::now().checked_add(self.options.wait);
+        let is_over = || end.is_some_and(|end| Instant::now() >= end);
+        loop {
+            let why = match own.peek(&mut [0]) {
+                Ok(0) => Some("it is gone"),
+                Ok(_) => Some("it has written before it was answered"),
+                Err(_) if self.is_stopping() => Some("the proxy ends"),
+                Err(_) if is_over() => Some("no other side came"),
+                Err(why) if is_timeout(&why) => None,
+                Err(_) => Some("it is gone"),
+            };
+            let mut waiting = locked(&self.waiting);
+            // Not by its key, which the tracker's line changes.
+            let place = waiting.iter().find(|(_, peer)| peer.address == address);
+            let Some(place) = place.map(|(place, _)| place.clone()) else {
+                // Taken: what it writes now is of its session.
+                return Ok(());
+            };
+            if let Some(why) = why {
+                waiting.remove(&place);
+                drop(waiting);
+                // RPC-72.
+                let mut own = own;
+                let _ = own.write_all(&written(&HelloAnswer::Mismatch)?);
+                let _ = own.shutdown(Shutdown::Both);
+                return Err(why.to_owned());
+            }
+        }
+    }
+}
+
+/// Reads a hello: the side, the key of the pair, and the peer.
+///
+/// # Errors
+///
+/// It breaks a rule (RPC-01, RPC-02, RPC-03, RPC-70), or does not come in time.
+fn hello(stream: TcpStream, address: SocketAddr) -> Result<(Speaker, String, ProxyPeer), String> {
+    // RPC-16: the magic number first. What takes the proxy for a tracker writes four bytes, and waits for as many.
+    let (mut input, mut more) = (Vec::new(), 4);
+    loop {
+        // No more than the hello: what is behind it belongs to the session.
+        let start = input.len();
+        input.resize(start + more, 0);
+        let mut reader = &stream;
+        reader
+            .read_exact(&mut input[start..])
+            .map_err(|why| why.to_string())?;
+        let mut cursor = Cursor::new(&input);
+        match Hello::read(&mut cursor).map_err(|broken| broken.to_string())? {
+            // RPC-03 bounds the key before its bytes are waited for.
+            Progress::Short(missing) => more = usize::try_from(missing).unwrap_or_default(),
+            Progress::Whole(hello) => {
+                let pair_key = hello.pair_key().map_err(|broken| broken.to_string())?;
+                let pair_key = pair_key.to_owned();
+                let (side, key) = (hello.role(), hello.key.into_owned());
+                let peer = ProxyPeer {
+                    stream,
+                    address,
+                    key,
+                };
+                return Ok((side, pair_key, peer));
+            }
+        }
+    }
+}
+
+fn written(answer: &HelloAnswer<'_>) -> Result<Vec<u8>, String> {
+    let mut out = Writer::new();
+    let step = answer.write(Release::LAST, &mut out);
+    step.map_err(|broken| broken.to_string())?;
+    Ok(out.into_bytes())
+}
+
+/// What a read with a limit fails with when nothing has come in.
+fn is_timeout(why: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(why.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+/// A thread that panicked has left what it changed whole.
+fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,84 @@
+//! What a [`Transport`](super::Transport) is over.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+/// What a [`Transport`](super::Transport) reads and writes: blocking, in both directions.
+pub trait RpcStream: Read + Write + Send {
+    /// Bounds each following read and write; `None` for no bound.
+    ///
+    /// # Errors
+    ///
+    /// What the system reports.
+    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()>;
+
+    /// The same stream for another thread, so that one reads while the other one writes; `None` where a stream has no such thing.
+    ///
+    /// # Errors
+    ///
+    /// What the system reports.
+    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
+        Ok(None)
+    }
+
+    /// Ends reading, also of a thread that waits in it; and writing, where `both`.
+    fn end(&self, both: bool) {
+        let _ = both;
+    }
+}
+
+impl RpcStream for TcpStream {
+    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(limit)?;
+        self.set_write_timeout(limit)
+    }
+
+    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
+        Ok(Some(Box::new(self.try_clone()?)))
+    }
+
+    fn end(&self, both: bool) {
+        // Fails only for a socket whose connection is gone.
+        let _ = self.shutdown(half(both));
+    }
+}
+
+/// Whichever stream a caller has chosen.
+impl RpcStream for Box<dyn RpcStream> {
+    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        (**self).set_limit(limit)
+    }
+
+    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
+        (**self).twin()
+    }
+
+    fn end(&self, both: bool) {
+        (**self).end(both);
+    }
+}
+
+/// What of a connection ends.
+fn half(both: bool) -> Shutdown {
+    match both {
+        true => Shutdown::Both,
+        false => Shutdown::Read,
+    }
+}
+
+#[cfg(unix)]
+impl RpcStream for std::os::unix::net::UnixStream {
+    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(limit)?;
+        self.set_write_timeout(limit)
+    }
+
+    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
+        Ok(Some(Box::new(self.try_clone()?)))
+    }
+
+    fn end(&self, both: bool) {
+        let _ = self.shutdown(half(both));
+    }
+}
