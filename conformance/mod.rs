@@ -100,6 +100,8 @@ pub(crate) mod rpc {
     pub(in crate::conformance) mod session_script;
     #[cfg(feature = "tls")]
     mod tunnel;
+    #[cfg(feature = "tls")]
+    mod tunnel_side;
 }
 
 /// The chapter `target`.
@@ -120,6 +122,7 @@ pub(crate) mod tensor {
 /// The chapter `module`.
 pub(crate) mod module {
     pub(in crate::conformance) mod backend;
+    pub(in crate::conformance) mod backend_host;
     pub(crate) mod behaviour;
     mod compiled;
     mod constants;

@@ -1,15 +1,14 @@
 //! What compiled code calls in the libraries beside the runtime: `module.launch`, `module.barrier`, `module.workspace`,
 //! `module.once`.
 
+use super::backend_host::{BackendHost, backend};
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
-use crate::conformance::runtime::ffi::held::int_arg;
 use crate::conformance::runtime::ffi::{Reply, accepted, unsupported, value_of};
 use crate::conformance::runtime::number::{NoNumber, number_of, number_or};
-use crate::conformance::runtime::{Runtime, function_of, legacy};
 use serde_json::{Value, json};
 use std::cell::Cell;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -40,124 +39,6 @@ type RunOnce = unsafe extern "C" fn(
 ) -> c_int;
 /// `TVMBackendFreeWorkspace`
 type Free = unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int;
-
-/// What these operations need of a runtime beside the functions that compiled code calls. Either C interface has it.
-pub(in crate::conformance) trait BackendHost: Sync {
-    /// The libraries that have the functions.
-    fn runtime(&self) -> &'static dyn Runtime;
-
-    /// Sets the number of workers of a launch.
-    ///
-    /// # Errors
-    ///
-    /// What the runtime answers.
-    fn configure(&'static self, workers: i64) -> Result<(), Reply>;
-
-    /// Leaves an error on this thread, as compiled code does before it fails.
-    fn raise(&self, message: &CStr);
-
-    /// The message of the last error of this thread.
-    fn message(&'static self) -> Option<String>;
-
-    /// Runs an initialiser as code of 0.26 on does; `None` where the runtime has no function for that.
-    fn once(
-        &self,
-        place: &mut RawHandle,
-        body: unsafe extern "C" fn(*mut RawHandle) -> c_int,
-    ) -> Option<c_int>;
-
-    /// Whether workspace is aligned that is taken where no device is; `None` where the runtime does not show it.
-    ///
-    /// # Errors
-    ///
-    /// What the runtime answers.
-    fn host_is_aligned(&'static self, _bytes: u64) -> Result<Option<bool>, Reply> {
-        Ok(None)
-    }
-}
-
-impl BackendHost for FfiApi {
-    fn runtime(&self) -> &'static dyn Runtime {
-        self.runtime
-    }
-
-    fn configure(&'static self, workers: i64) -> Result<(), Reply> {
-        match self.brought("threads.configure") {
-            Some(configure) => self.call(&configure, &[int_arg(workers)])?,
-            // The first number is the kind of cores.
-            None => {
-                self.call_global("runtime.config_threadpool", &[int_arg(1), int_arg(workers)])?
-            }
-        };
-        Ok(())
-    }
-
-    fn raise(&self, message: &CStr) {
-        FfiApi::raise(self, c"RuntimeError", message);
-    }
-
-    fn message(&'static self) -> Option<String> {
-        let texts = self.take_raised()?.error_texts()?;
-        let [_, message, _] = texts;
-        Some(message)
-    }
-
-    fn once(
-        &self,
-        place: &mut RawHandle,
-        body: unsafe extern "C" fn(*mut RawHandle) -> c_int,
-    ) -> Option<c_int> {
-        FfiApi::once(self, place, body)
-    }
-
-    fn host_is_aligned(&'static self, bytes: u64) -> Result<Option<bool>, Reply> {
-        let Some(host) = self.brought("module.host") else {
-            return Ok(None);
-        };
-        let bytes = i64::try_from(bytes).map_err(|_| unsupported("so much memory is nowhere"))?;
-        Ok(Some(self.call(&host, &[int_arg(bytes)])?.raw.int() != 0))
-    }
-}
-
-impl BackendHost for legacy::LegacyApi {
-    fn runtime(&self) -> &'static dyn Runtime {
-        self.runtime
-    }
-
-    fn configure(&'static self, workers: i64) -> Result<(), Reply> {
-        // The first number is the kind of cores.
-        let args = [legacy::int_arg(1), legacy::int_arg(workers)];
-        self.call_global("runtime.config_threadpool", &args)?;
-        Ok(())
-    }
-
-    fn raise(&self, message: &CStr) {
-        self.set_error(&message.to_string_lossy());
-    }
-
-    fn message(&'static self) -> Option<String> {
-        Some(self.last_error())
-    }
-
-    fn once(
-        &self,
-        _: &mut RawHandle,
-        _: unsafe extern "C" fn(*mut RawHandle) -> c_int,
-    ) -> Option<c_int> {
-        None
-    }
-}
-
-/// The function `name` of whichever library has it.
-///
-/// # Safety
-///
-/// It must be of type `F`.
-unsafe fn backend<F: Copy + 'static>(host: &dyn BackendHost, name: &str) -> Result<F, Reply> {
-    // SAFETY: the function is of type `F`, by this contract.
-    unsafe { function_of(host.runtime(), name) }
-        .ok_or_else(|| unsupported(format!("none of the libraries exports {name}")))
-}
 
 /// Whether one of the libraries has what compiled code calls.
 pub(super) fn is_there(api: &'static FfiApi) -> bool {
