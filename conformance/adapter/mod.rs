@@ -13,6 +13,7 @@ pub(crate) mod ffi;
 pub(crate) mod legacy;
 pub mod liar;
 pub(super) mod library;
+mod near;
 pub mod protocol;
 mod rpc;
 pub(crate) mod view;

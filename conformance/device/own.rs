@@ -1,5 +1,6 @@
 //! What this crate's own half of the contract must do: the defaults, the pool, the manager.
 
+mod code;
 mod host;
 mod managed;
 mod memory;
@@ -12,6 +13,7 @@ use crate::device::{
     DEV_18, DEV_19, DEV_20, DEV_21, DEV_22, DEV_24, DEV_25, DEV_26, DEV_27, DEV_28, DEV_29, DEV_31,
     DEV_33, DEV_34, DEV_41, DEV_42, DEV_44, DEV_45, DEV_54, DEV_55, DEV_56, DEV_59, Device,
 };
+use code::{barrier_of_a_kernel, current_device, loaded_late, stream_of_a_kernel, unknown_kernel};
 use host::{
     handles_are_no_addresses, no_such_alignment, what_the_cpu_answers, who_pools,
     workspace_of_compiled_code,
@@ -24,10 +26,7 @@ use memory::{
     default_copy, no_streams, plain_workspace, rejects_foreign, replaces_largest, replaces_single,
     reuses, scoped_memory, smallest_fit, tensor_copy, thread_end, whole_pages,
 };
-use running::{
-    barrier_of_a_kernel, best_timer, current_device, evaluator_counts, evaluator_pauses,
-    loaded_late, stream_of_a_kernel, timer_measures, timer_waits, unknown_kernel,
-};
+use running::{best_timer, evaluator_counts, evaluator_pauses, timer_measures, timer_waits};
 
 pub use modules::CASES as MODULE_CASES;
 

@@ -1,7 +1,7 @@
 //! Programs about device modules that need no driver.
 
+use super::code::what_a_module_has;
 use super::host::{module_of_a_library, modules_of_payloads};
-use super::running::what_a_module_has;
 use crate::conformance::behaviour::{Behaviour, Outcome};
 use crate::device::{DEV_47, DEV_53, DEV_54, DEV_56};
 

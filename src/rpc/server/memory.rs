@@ -1,6 +1,9 @@
 //! Memory of devices, and copies. A client has tokens, ranges of numbers that no address is; what it names is held to the allocation
 //! before a device sees it (RPC-86, RPC-87).
 
+#[cfg(test)]
+mod unit;
+
 use super::super::{RPC_86, RPC_87, TensorBlock};
 use crate::device::{
     CopyRequest, Device, DeviceApi, Dtype, Manager, Space, Stream, TensorRef, byte_size,
@@ -445,30 +448,4 @@ fn tensor_ref(block: &TensorBlock, place: CheckedSpan) -> TensorRef<'_> {
 /// The crate is for machines of 64 bits.
 fn size_of_host(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
-}
-
-#[cfg(test)]
-mod unit {
-    use super::*;
-
-    #[test]
-    fn allocations_of_nothing_have_a_number_too() {
-        let mut memory = Memory::new(1 << 20);
-        for _ in 0..MOST {
-            memory.enter(Allocation {
-                device: Device::CPU,
-                space: Space::NULL,
-                size: 0,
-                is_client: false,
-                writable: true,
-            });
-        }
-        let more = memory.alloc(Device::CPU, 0, 64, Dtype::UINT8);
-        let error = more.expect_err("too many");
-        let broken = error.violation().expect("a rule");
-        assert_eq!((broken.rule(), broken.kind()), (RPC_86, Kind::Limit));
-        memory.leave_tensor(FIRST);
-        let token = memory.alloc(Device::CPU, 0, 64, Dtype::UINT8);
-        token.expect("one was freed");
-    }
 }

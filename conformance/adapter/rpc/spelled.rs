@@ -1,0 +1,136 @@
+//! How servers and trackers are named.
+
+use super::POOL;
+use crate::release::Release;
+use std::time::Duration;
+
+/// A server, and the key that it has for one session.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Seat {
+    /// Host and port.
+    pub(super) place: String,
+    /// What the hello of a client names.
+    pub(super) key: String,
+}
+
+/// What stands behind the scheme.
+#[derive(Debug, PartialEq)]
+pub(super) struct Spelled {
+    pub(super) seat: Seat,
+    /// How long the tracker may take for a server.
+    pub(super) wait: Option<Duration>,
+    pub(super) release: Option<Release>,
+}
+
+/// Checks the spelling without connecting.
+///
+/// # Errors
+///
+/// What is missing, or no release from 0.7 on.
+pub(super) fn spelled(scheme: &str, text: &str) -> Result<Spelled, String> {
+    let (text, release) = match text.rsplit_once('@') {
+        None => (text, None),
+        Some((text, release)) => {
+            let named: Option<Release> = release.parse().ok();
+            let named = named.filter(|named| named.minor() >= 7);
+            let wrong = || {
+                format!(
+                    "{scheme}: `{release}` is no release with this protocol: there are 0.7 to {}",
+                    Release::LAST
+                )
+            };
+            (text, Some(named.ok_or_else(wrong)?))
+        }
+    };
+    let (text, wait) = match text.rsplit_once("?wait=") {
+        Some((text, seconds)) if scheme == POOL => {
+            let seconds: Option<f64> = seconds.parse().ok();
+            let wait = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            let wait = wait.filter(|wait| !wait.is_zero());
+            let wrong = || format!("{scheme}: `wait` is a number of seconds above 0");
+            (text, Some(wait.ok_or_else(wrong)?))
+        }
+        _ => (text, None),
+    };
+    let (place, key) = text.split_once('/').unwrap_or((text, ""));
+    let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+    let is_place = port.is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let seat = Seat {
+        place: place.to_owned(),
+        key: key.to_owned(),
+    };
+    match scheme {
+        POOL if !is_place || key.is_empty() => Err(format!(
+            "{scheme}: needs the host and port of a tracker and a key of its servers, such as {scheme}:127.0.0.1:9190/board@0.27"
+        )),
+        _ if !is_place => Err(format!(
+            "{scheme}: needs a host and a port, such as {scheme}:127.0.0.1:9090@0.27"
+        )),
+        _ => Ok(Spelled {
+            seat,
+            wait,
+            release,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(scheme: &str, text: &str) -> Result<Spelled, ()> {
+        spelled(scheme, text).map_err(drop)
+    }
+
+    fn found(
+        place: &str,
+        key: &str,
+        wait: Option<u64>,
+        release: Option<u8>,
+    ) -> Result<Spelled, ()> {
+        Ok(Spelled {
+            seat: Seat {
+                place: place.to_owned(),
+                key: key.to_owned(),
+            },
+            wait: wait.map(Duration::from_secs),
+            release: release.map(Release::of),
+        })
+    }
+
+    #[test]
+    fn a_place_has_a_port_and_perhaps_a_key_and_a_release() {
+        assert_eq!(read("rpc", "a:9090"), found("a:9090", "", None, None));
+        let with_key = found("a:9090", "key:1", None, Some(8));
+        assert_eq!(read("rpc", "a:9090/key:1@0.8"), with_key);
+        let address = found("[::1]:9", "", None, Some(27));
+        assert_eq!(read("rpc", "[::1]:9@0.27"), address);
+        for text in [
+            "",
+            "a",
+            ":9090",
+            "a:b",
+            "a:70000",
+            "a:9090@0.6",
+            "a:9090@next",
+        ] {
+            assert_eq!(read("rpc", text), Err(()), "{text}");
+            assert_eq!(read(POOL, text), Err(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tracker_has_a_key_and_perhaps_a_time() {
+        assert_eq!(read(POOL, "a:1/k"), found("a:1", "k", None, None));
+        let all = found("a:1", "k", Some(5), Some(8));
+        assert_eq!(read(POOL, "a:1/k?wait=5@0.8"), all);
+        for text in ["a:1", "a:1/", "a:1/k?wait=0", "a:1/k?wait=soon"] {
+            assert_eq!(read(POOL, text), Err(()), "{text}");
+        }
+        // A server has none to wait for.
+        assert_eq!(
+            read("rpc", "a:1/k?wait=5"),
+            found("a:1", "k?wait=5", None, None)
+        );
+    }
+}

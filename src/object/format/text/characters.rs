@@ -1,0 +1,118 @@
+//! The strings of JSON, and their escapes.
+
+use super::{JsonError, JsonReader};
+use std::borrow::Cow;
+
+impl<'a, B> JsonReader<'a, B> {
+    /// A string, its escapes resolved.
+    /// Borrowed where it has none.
+    ///
+    /// # Errors
+    ///
+    /// At its quote where it does not end, at a control character, at what is wrong with an escape.
+    pub(super) fn characters(&mut self) -> Result<Cow<'a, [u8]>, JsonError> {
+        let start = self.at;
+        self.step(1);
+        let rest = self.rest();
+        // Most strings have no escape: those are borrowed from the text.
+        let plain = rest
+            .iter()
+            .position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ')
+            .unwrap_or(rest.len());
+        let mut text: Vec<u8> = Vec::new();
+        let first = rest.get(..plain).unwrap_or_default();
+        self.step(plain);
+        if self.peek() == Some(b'"') {
+            self.step(1);
+            return Ok(first.into());
+        }
+        text.extend_from_slice(first);
+        loop {
+            match self.peek() {
+                None => {
+                    return Err(JsonError {
+                        what: "Unterminated string starting at",
+                        at: start,
+                    });
+                }
+                Some(b'"') => {
+                    self.step(1);
+                    return Ok(text.into());
+                }
+                Some(b'\\') => self.escape(&mut text)?,
+                // A line may not end inside a string, nor any other control character stand there.
+                Some(byte) if byte < b' ' => return self.wrong("Invalid control character at"),
+                Some(byte) => {
+                    text.push(byte);
+                    self.step(1);
+                }
+            }
+        }
+    }
+
+    /// Reads an escape; `/` has one too, and is written with it (OBJ-17). What is unknown is blamed on the letter behind the
+    /// backslash.
+    fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), JsonError> {
+        self.step(1);
+        // The letter is looked at before it is read, so that an unknown one is where the error is.
+        let byte = match self.peek() {
+            Some(plain @ (b'"' | b'\\' | b'/')) => plain,
+            Some(b'b') => 8,
+            Some(b'f') => 12,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'u') => return self.unicode(text),
+            _ => return self.wrong("Invalid \\escape"),
+        };
+        text.push(byte);
+        self.step(1);
+        Ok(())
+    }
+
+    /// Reads `\uXXXX`, or a pair of them for what UTF-16 has as surrogates. Half a pair is no text and is rejected.
+    fn unicode(&mut self, text: &mut Vec<u8>) -> Result<(), JsonError> {
+        /// What is wrong with half a pair of surrogates.
+        const PAIR: &str = "Invalid surrogate pair of \\uXXXX escapes";
+        let start = self.at;
+        let first = self.four_digits(start)?;
+        // A second escape that makes no pair is blamed where it is, a first one without a second where that is.
+        let mut wrong = start;
+        let mut units = vec![first];
+        // Beyond U+FFFF an escape has two halves, as in UTF-16.
+        if (0xd800..0xdc00).contains(&first) && self.rest().starts_with(b"\\u") {
+            self.step(1);
+            wrong = self.at.saturating_add(1);
+            units.push(self.four_digits(wrong)?);
+        }
+        let read = char::decode_utf16(units).collect::<Result<String, _>>();
+        let read = read.map_err(|_| JsonError {
+            what: PAIR,
+            at: wrong,
+        })?;
+        text.extend_from_slice(read.as_bytes());
+        Ok(())
+    }
+
+    /// Four hexadecimal digits after the `u` at the cursor.
+    ///
+    /// # Errors
+    ///
+    /// At `blame`, where there are fewer or other letters.
+    fn four_digits(&mut self, blame: usize) -> Result<u16, JsonError> {
+        // The cursor is at the `u`. `from_str_radix` accepts a sign, so the digits are looked at first.
+        let digits = self.rest().get(1..5);
+        let code = digits
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u16::from_str_radix(digits, 16).ok());
+        let Some(code) = code else {
+            return Err(JsonError {
+                what: "Invalid \\uXXXX escape",
+                at: blame,
+            });
+        };
+        self.step(5);
+        Ok(code)
+    }
+}

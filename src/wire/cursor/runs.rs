@@ -1,0 +1,110 @@
+//! Runs of bytes behind their length: bytes, and text.
+
+use super::super::trace::{TraceValue, unit};
+use super::super::{WIRE_04, WIRE_05, show};
+use super::Cursor;
+use crate::rule::{Kind, Rule, Violation};
+
+impl<'a> Cursor<'a> {
+    /// A u64 length and that many bytes (WIRE-04).
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes than the length or its content takes.
+    #[inline]
+    pub fn bytes(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
+        let bytes = self.run_here(field)?;
+        // Apart, so that a reader without a trace makes up no names.
+        if self.trace.is_some() {
+            self.record_run(field, rule, bytes, TraceValue::Bytes(bytes));
+        }
+        Ok(self.pass(bytes))
+    }
+
+    /// A u64 length and that many bytes of which nothing is known: recorded as a length and a run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cursor::bytes`].
+    #[inline]
+    pub fn run(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
+        let bytes = self.run_here(field)?;
+        if self.trace.is_some() {
+            self.record_run(field, rule, bytes, TraceValue::Run(bytes.len()));
+        }
+        Ok(self.pass(bytes))
+    }
+
+    /// A u64 length and that many bytes of UTF-8 (WIRE-04, WIRE-05).
+    ///
+    /// # Errors
+    ///
+    /// As [`Cursor::bytes`]; WIRE-05 at the first byte that is not UTF-8.
+    pub fn str(&mut self, field: &str, rule: Rule) -> Result<&'a str, Violation> {
+        let bytes = self.run_here(field)?;
+        if self.trace.is_some() {
+            self.record_run(field, rule, bytes, TraceValue::Bytes(bytes));
+        }
+        // WIRE-05: released readers compare names as bytes and do not look. No release writes anything but ASCII.
+        // WIRE-01 before WIRE-05: of bytes that are not there none is wrong.
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let valid = error.valid_up_to() as u64;
+            let offset = self.offset().saturating_add(8).saturating_add(valid);
+            let message = format!("{field} `{}` is not UTF-8", show(bytes));
+            self.blame(field, WIRE_05.broken(Kind::Malformed, offset, message))
+        })?;
+        self.pass(bytes);
+        Ok(text)
+    }
+
+    /// The bytes behind a u64 length that is here. Nothing is read.
+    // WIRE-04: the length is held against the window before anything is made of it. Released readers reserve first: a length
+    // of 2^40 in a file of 100 bytes costs them the process.
+    #[inline]
+    fn run_here(&self, field: &str) -> Result<&'a [u8], Violation> {
+        match self.whole_run(1) {
+            Some(bytes) => Ok(bytes),
+            None => Err(self.cut_run(field)),
+        }
+    }
+
+    /// The content of a u64 count that is here and of that many elements of `size` bytes, where it is whole.
+    #[inline]
+    pub(in crate::formats::wire) fn whole_run(&self, size: usize) -> Option<&'a [u8]> {
+        let (count, rest) = self.window.get(self.position..)?.split_first_chunk()?;
+        let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
+        // WIRE-06: 2^61 words of 8 bytes are 0 bytes in 64 bits.
+        rest.get(..count.checked_mul(size)?)
+    }
+
+    /// What is wrong with a length and its bytes.
+    #[cold]
+    fn cut_run(&self, field: &str) -> Violation {
+        let mut behind = self.clone();
+        match behind.length(field, WIRE_04) {
+            // The length was there and is recorded by now: a dump of a cut file shows the number that is too large.
+            Ok(length) => {
+                behind.position = behind.position.saturating_add(8);
+                behind.short(length, field)
+            }
+            Err(broken) => broken,
+        }
+    }
+
+    /// Reads over a count of 8 bytes and `bytes`, which follow it.
+    #[inline]
+    pub(in crate::formats::wire) fn pass(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        self.position = self.position.saturating_add(8).saturating_add(bytes.len());
+        bytes
+    }
+
+    /// Records a length that is here, and the `bytes` behind it as `value`.
+    #[cold]
+    fn record_run(&self, field: &str, rule: Rule, bytes: &[u8], value: TraceValue<'_>) {
+        let (start, length) = (self.offset(), bytes.len() as u64);
+        let content = start.saturating_add(8);
+        let shown = TraceValue::Count(length, unit(WIRE_04));
+        self.record_span(start, content, field, WIRE_04, shown);
+        self.record_span(content, content.saturating_add(length), field, rule, value);
+    }
+}
