@@ -3,18 +3,16 @@
 //! Three threads are between us and the process: one writes, one reads, one keeps the tail of stderr. So neither a
 //! testee that does not read nor one that does not answer can hold us for longer than the timeout.
 //!
-//! One answer costs no more memory than `LONGEST_LINE` and what [`protocol`] makes of it; what a testee writes beside
+//! One answer costs no more memory than a line of [`LONGEST_LINE`](super::exec_process::LONGEST_LINE) bytes and what [`protocol`] makes of it; what a testee writes beside
 //! its answers is charged to the case that it was working on ([`Adapter::stray`]).
 
-use super::exec_process::{Heard, Process};
+use super::exec_process::{BEHIND, Heard, Process, too_long};
 use super::{Adapter, Identity, Limits, Reply, protocol};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
 
-/// The longest line that is read from a testee. The longest right answer of the suite has less than a tenth of it.
-pub(crate) const LONGEST_LINE: usize = 16 << 20;
 /// How long a testee has at the end, to write what it should not.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
@@ -182,18 +180,10 @@ impl Adapter for Exec {
     }
 }
 
-/// How the reason begins when the fault is of the case that was answered.
-pub(crate) const BEHIND: &str = "a line came behind the answer";
-
 /// The fault of a testee that wrote one more line.
 fn after_its_answer(line: &[u8]) -> Reply {
     let shown = crate::wire::show(line);
     Reply::ProtocolError(format!("{BEHIND}: `{shown}`"))
-}
-
-/// The fault of a testee whose line does not end.
-pub(super) fn too_long() -> Reply {
-    Reply::ProtocolError(format!("a line of more than {} MiB", LONGEST_LINE >> 20))
 }
 
 /// The words of a command line. Quotes keep spaces; nothing else of a shell is known.

@@ -1,7 +1,6 @@
 //! A testee that runs, and the threads that serve its three pipes.
 
 use super::Reply;
-use super::exec::{BEHIND, LONGEST_LINE, too_long};
 use super::family::Family;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,6 +9,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+
+/// The longest line that is read from a testee. The longest right answer of the suite has less than a tenth of it.
+pub(crate) const LONGEST_LINE: usize = 16 << 20;
+
+/// How the reason begins when the fault is of the case that was answered.
+pub(crate) const BEHIND: &str = "a line came behind the answer";
 
 /// How much of stderr is kept.
 const STDERR_TAIL: usize = 2000;
@@ -255,4 +260,9 @@ fn join(how: String, stderr: &str) -> String {
     } else {
         format!("{how}; stderr: {stderr}")
     }
+}
+
+/// The fault of a testee whose line does not end.
+pub(super) fn too_long() -> Reply {
+    Reply::ProtocolError(format!("a line of more than {} MiB", LONGEST_LINE >> 20))
 }

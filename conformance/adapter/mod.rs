@@ -7,7 +7,7 @@
 pub mod builtin;
 pub(crate) mod device;
 pub mod exec;
-mod exec_process;
+pub(super) mod exec_process;
 pub mod family;
 pub(crate) mod ffi;
 pub(crate) mod legacy;

@@ -2,7 +2,7 @@
 
 use super::outcome::CaseOutcome;
 use super::{Run, plain_identity};
-use crate::conformance::adapter::exec::BEHIND;
+use crate::conformance::adapter::exec_process::BEHIND;
 use crate::conformance::adapter::{Adapter, Identity, Reply, protocol};
 use crate::conformance::case::{Case, Suite};
 use crate::conformance::parts::Parts;

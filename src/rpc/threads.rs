@@ -27,3 +27,8 @@ pub fn builder(stack: usize) -> io::Result<Builder> {
 
 /// The stack of a thread that nothing else is known of, as the standard library has it.
 pub const STACK: usize = 2 << 20;
+
+/// Why a connection is closed that the system has no thread for.
+pub(in crate::rpc) fn none(why: &io::Error) -> String {
+    format!("there is no thread for it: {why}")
+}

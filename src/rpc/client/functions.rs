@@ -1,7 +1,8 @@
 //! The functions of the registry that frontends reach sessions by, from C as from Rust (RPC-103).
 
 use super::module::RemoteModule;
-use super::session::{RemoteHop, Session, SessionOptions};
+use super::options::{RemoteHop, SessionOptions};
+use super::session::Session;
 use crate::function::{Error, ErrorKind, Function, Result, registry};
 use crate::module::{Module, ModuleKind};
 use crate::rpc::RPC_103;

@@ -4,7 +4,7 @@ use super::super::transport::{CLOSED, Transport};
 use super::super::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RPC_100, Speaker};
 use super::exception::far_error;
 use super::link::{SpokenEra, unexpected};
-use super::session::{RemoteHop, SessionOptions};
+use super::options::{RemoteHop, SessionOptions};
 use crate::function::{Error, Result};
 use crate::release::Release;
 use crate::rule::{Findings, Kind};

@@ -3,6 +3,7 @@
 //! | file | what | rules |
 //! |---|---|---|
 //! | `session` | [`Session`]: connects, and hands out what the server has | RPC-23 |
+//! | `options` | [`SessionOptions`], [`RemoteHop`] | RPC-05 |
 //! | `greeting` | how it begins, and what the first answer shows of the era | RPC-04, RPC-22, RPC-100 |
 //! | `address` | [`RemoteAddress`]: `rpc://host:port/key#cpu:0`, servers of a tracker, and those in a tunnel | RPC-61, RPC-110 |
 //! | `unanswered` | what is at an address in the place of a server | RPC-16 |
@@ -39,6 +40,7 @@ mod greeting;
 mod link;
 mod model;
 mod module;
+mod options;
 mod outcome;
 mod session;
 mod table;
@@ -49,7 +51,8 @@ pub(crate) use address::ServerPlace;
 pub use address::{RemoteAddress, TrackerChoice};
 pub use evaluate::RemoteTiming;
 pub use module::RemoteModule;
-pub use session::{RemoteHop, Session, SessionOptions};
+pub use options::{RemoteHop, SessionOptions};
+pub use session::Session;
 
 pub(super) use exception::far_error;
 pub(crate) use functions::provide;

@@ -1,11 +1,12 @@
 //! A session: how it begins, and what it hands out.
 
-use super::super::tls::{self, TlsClientOptions};
+use super::super::tls;
 use super::super::transport::{RpcStream, Transport};
 use super::super::{RPC_23, RPC_100};
 use super::device::remote_devices;
 use super::greeting::{accepted, begin, connected, greet, shake_hands};
 use super::link::{HandleKind, Link, RemoteHandle};
+use super::options::{RemoteHop, SessionOptions};
 use super::unanswered::unanswered;
 use super::{outcome, table};
 use crate::device::tensor::{HostCopy, allocate, copy_bytes};
@@ -19,49 +20,7 @@ use crate::release::Release;
 use crate::rule::Kind;
 use crate::value::{Any, Bytes, DLDataType};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// How a session is made.
-#[derive(Clone, Debug)]
-pub struct SessionOptions {
-    /// By whose rules the server speaks. Without it the first answer shows the era (RPC-100), and only what every release of that era
-    /// accepts is written.
-    pub release: Option<Release>,
-    /// How long the server may take until the session has begun.
-    pub connect_timeout: Duration,
-    /// How long the answer to a request may take; none for any time. A session whose answer is late is closed.
-    pub timeout: Option<Duration>,
-    /// How many seconds the whole session may take: the server ends it then (RPC-05).
-    pub session_timeout: Option<f64>,
-    /// Servers between: the server that is connected to connects to the first of them, that one to the next. The last one executes.
-    pub hops: Vec<RemoteHop>,
-    /// The tunnel to the server that is connected to (RPC-110); none for a server of TVM. Hops behind it are connected to in plain.
-    pub tls: Option<TlsClientOptions>,
-}
-
-impl Default for SessionOptions {
-    fn default() -> SessionOptions {
-        SessionOptions {
-            release: None,
-            connect_timeout: Duration::from_secs(60),
-            timeout: None,
-            session_timeout: None,
-            hops: Vec::new(),
-            tls: None,
-        }
-    }
-}
-
-/// A server that another server connects to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteHop {
-    /// Its name or address, as the server before it knows it.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// Its key.
-    pub key: String,
-}
+use std::time::Instant;
 
 /// A session with a server. Clones are the same session, and so is what comes out of it: it ends when the last of them goes.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use super::super::RPC_16;
 use super::super::tracker::TrackerClient;
 use super::super::transport::{CLOSED, TIMEOUT, seconds};
-use super::session::SessionOptions;
+use super::options::SessionOptions;
 use crate::function::Error;
 use crate::rule::Kind;
 use std::time::Duration;

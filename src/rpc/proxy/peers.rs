@@ -1,12 +1,13 @@
 //! The peers of a proxy: their hellos, who waits for whom, and the sessions that come of it.
 
 use super::super::{Hello, HelloAnswer, Progress, Speaker, threads};
+use super::options::{ProxyEvent, ProxyOptions, ProxyWatch};
 use super::relay::{SessionCapture, relay};
-use super::server::{ProxyEvent, ProxyOptions, ProxyWatch, no_thread};
-use super::{report, web};
+use super::web;
 use crate::release::Release;
 use crate::wire::{Cursor, Writer};
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -78,7 +79,7 @@ impl ProxyShared {
         for match_key in keys {
             let key = match_key.rsplit_once(':').map_or("", |(key, _)| key);
             if let Some(peer) = waiting.remove(&(Speaker::Server, match_key.to_owned())) {
-                waiting.insert((Speaker::Server, report::match_key(key)), peer);
+                waiting.insert((Speaker::Server, single_use_key(key)), peer);
             }
         }
     }
@@ -105,7 +106,7 @@ impl ProxyShared {
             let frames = move || web::bridge(&stream, &own);
             let frames = threads::builder(threads::STACK)
                 .and_then(|builder| builder.spawn_scoped(scope, frames));
-            let frames = frames.map_err(|why| no_thread(&why))?;
+            let frames = frames.map_err(|why| threads::none(&why))?;
             let served = self.serve(other, address, watch);
             let why = frames.join().unwrap_or_default();
             match (served, why) {
@@ -134,14 +135,15 @@ impl ProxyShared {
         if let Some(to) = self.options.to {
             let server = TcpStream::connect_timeout(&to, PATIENCE).map_err(gone)?;
             server.set_nodelay(true).map_err(gone)?;
-            return self.session(&stream, address, &server, to, &[], &[], watch);
+            let number = self.next_session();
+            return self.session(number, &stream, address, &server, to, &[], &[], watch);
         }
         stream.set_read_timeout(Some(PATIENCE)).map_err(gone)?;
         let (side, mut pair_key, peer) = hello(stream, address)?;
         let is_tracked = self.options.tracker.is_some();
         if is_tracked && side == Speaker::Server {
             // RPC-67: what the tracker hands out opens one session.
-            pair_key = report::match_key(&pair_key);
+            pair_key = single_use_key(&pair_key);
         }
         let other = match side {
             Speaker::Client => Speaker::Server,
@@ -182,6 +184,8 @@ impl ProxyShared {
             Speaker::Client => (peer, found),
             Speaker::Server => (found, peer),
         };
+        // Before a peer knows of its session: those that follow have higher numbers.
+        let number = self.next_session();
         // RPC-71: each side gets the other's whole key.
         let to_client = written(&HelloAnswer::Success(server.key.as_str().into()))?;
         let to_server = written(&HelloAnswer::Success(client.key.as_str().into()))?;
@@ -197,6 +201,7 @@ impl ProxyShared {
             .map_err(|broken| broken.to_string())?;
         let hello = hello.into_bytes();
         self.session(
+            number,
             &client.stream,
             client.address,
             &server.stream,
@@ -207,7 +212,8 @@ impl ProxyShared {
         )
     }
 
-    /// Passes on what both write, and records it behind what the proxy has read and written itself.
+    /// Passes on what both write, and records it behind what the proxy has read and written itself. `first` is its number, unless another proxy
+    /// has recorded one by that.
     ///
     /// # Errors
     ///
@@ -215,6 +221,7 @@ impl ProxyShared {
     #[expect(clippy::too_many_arguments, reason = "two sides of three things each")]
     fn session(
         &self,
+        first: u64,
         client: &TcpStream,
         client_address: SocketAddr,
         server: &TcpStream,
@@ -223,20 +230,21 @@ impl ProxyShared {
         server_said: &[u8],
         watch: &ProxyWatch,
     ) -> Result<(), String> {
-        let number = AtomicU64::new(0);
+        let number = AtomicU64::new(first);
         let ended = |why: String| {
             let number = number.load(Ordering::SeqCst);
             watch(&ProxyEvent::Unrecorded(number, why));
         };
         let record = loop {
-            number.store(self.next_session(), Ordering::SeqCst);
             let name = format!("session-{}", number.load(Ordering::SeqCst));
             match self.options.capture.as_ref() {
                 None => break None,
                 Some(folder) => match SessionCapture::new(folder, &name, &ended) {
                     Ok(record) => break Some(record),
                     // Another proxy records there, too.
-                    Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
+                        number.store(self.next_session(), Ordering::SeqCst);
+                    }
                     Err(why) => {
                         ended(why.to_string());
                         break None;
@@ -253,7 +261,7 @@ impl ProxyShared {
         let passed = relay(client, server, record.as_ref());
         let (requests, answers) = *passed.as_ref().unwrap_or(&(0, 0));
         watch(&ProxyEvent::Ends(number, requests, answers));
-        passed.map(drop).map_err(|why| no_thread(&why))
+        passed.map(drop).map_err(|why| threads::none(&why))
     }
 
     /// The number of another session.
@@ -351,4 +359,10 @@ fn is_timeout(why: &io::Error) -> bool {
 /// A thread that panicked has left what it changed whole.
 fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The key of a server, and a random number: it opens one session.
+fn single_use_key(key: &str) -> String {
+    let number = RandomState::new().build_hasher().finish();
+    format!("{key}:{}", number as f64 / u64::MAX as f64)
 }

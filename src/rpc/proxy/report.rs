@@ -2,11 +2,10 @@
 
 use super::super::tracker::TrackerClient;
 use super::super::{TrackerOffer, TrackerPeer, TrackerRequest};
+use super::options::{ProxyEvent, ProxyWatch};
 use super::peers::ProxyShared;
-use super::server::{ProxyEvent, ProxyWatch};
 use crate::function::Result;
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::{Duration, Instant};
 
 /// How often the tracker is asked, as by proxies of Python.
@@ -14,12 +13,6 @@ const PERIOD: Duration = Duration::from_secs(2);
 
 /// How long a key that was handed out waits for its client, as at proxies of Python.
 const RESERVED: Duration = Duration::from_secs(5);
-
-/// The key of a server, and a random number: it opens one session.
-pub(super) fn match_key(key: &str) -> String {
-    let number = RandomState::new().build_hasher().finish();
-    format!("{key}:{}", number as f64 / u64::MAX as f64)
-}
 
 /// Keeps the servers of the proxy in the tracker until the proxy ends: a tracker that is gone is looked for again.
 pub(super) fn keep(shared: &ProxyShared, tracker: &str, port: u16, watch: &ProxyWatch) {
@@ -62,19 +55,20 @@ fn report(shared: &ProxyShared, tracker: &str, port: u16) -> Result<()> {
             if offered.contains_key(&match_key) {
                 continue;
             }
-            connection.order(&TrackerRequest::Put(TrackerOffer {
-                key: key.clone(),
-                port,
-                match_key: match_key.clone(),
-                host: None,
-            }))?;
-            offered.insert(match_key, None);
-            if stated.insert(key) {
+            // First: who sees the server in a queue sees its key in the list of servers.
+            if stated.insert(key.clone()) {
                 let keys: Vec<&str> = stated.iter().map(String::as_str).collect();
                 let key = format!("server:proxy[{}]", keys.join(","));
                 let address = Some((None, port));
                 connection.order(&TrackerRequest::UpdateInfo(TrackerPeer { key, address }))?;
             }
+            connection.order(&TrackerRequest::Put(TrackerOffer {
+                key,
+                port,
+                match_key: match_key.clone(),
+                host: None,
+            }))?;
+            offered.insert(match_key, None);
         }
         shared.pause(PERIOD);
     }

@@ -1,66 +1,16 @@
 //! A proxy that peers connect to: a thread for each connection.
 
 use super::super::threads;
+use super::options::{ProxyEvent, ProxyOptions, ProxyWatch};
 use super::peers::{PATIENCE, ProxyShared};
 use super::relay::last_recorded;
 use super::report;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
-
-/// How a proxy works.
-#[derive(Clone, Debug)]
-pub struct ProxyOptions {
-    /// The one server that every connection leads to; without it hellos are paired by their keys.
-    pub to: Option<SocketAddr>,
-    /// Where what passes is recorded: files of sessions that are there stay, and the next ones have higher numbers.
-    pub capture: Option<PathBuf>,
-    /// A tracker, as `HOST:PORT`, to which servers are reported (RPC-67). Then a client whose key no server has is sent away at once.
-    pub tracker: Option<String>,
-    /// Where peers come in by a WebSocket (RPC-74); port 0 is any that is free.
-    pub web: Option<SocketAddr>,
-    /// How long a peer waits for the other side of its key (RPC-72).
-    pub wait: Duration,
-    /// Connections at the same time; one more is closed.
-    pub connections: usize,
-}
-
-impl Default for ProxyOptions {
-    fn default() -> ProxyOptions {
-        ProxyOptions {
-            to: None,
-            capture: None,
-            tracker: None,
-            web: None,
-            wait: Duration::from_secs(600),
-            connections: 2_000,
-        }
-    }
-}
-
-/// What happens at a proxy.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum ProxyEvent {
-    /// A peer waits for the other side: who, and its whole key.
-    Waits(SocketAddr, String),
-    /// A client and a server are connected, as the session of this number.
-    Begins(u64, SocketAddr, SocketAddr),
-    /// It is over: how many bytes the client wrote, and the server.
-    Ends(u64, u64, u64),
-    /// What passes in the session of this number is recorded no more, and why. It goes on.
-    Unrecorded(u64, String),
-    /// A connection is closed without a session, and why.
-    Closed(SocketAddr, String),
-    /// The tracker is not to be had, and why. It is looked for again.
-    Tracker(String),
-}
-
-pub(super) type ProxyWatch = dyn Fn(&ProxyEvent) + Send + Sync;
 
 /// A proxy that listens.
 pub struct ProxyServer {
@@ -192,7 +142,7 @@ fn accept(
         match begun {
             Ok(thread) => threads.push(thread),
             // The peer sees the end of its connection; those that are there go on.
-            Err(why) => watch(&ProxyEvent::Closed(address, no_thread(&why))),
+            Err(why) => watch(&ProxyEvent::Closed(address, threads::none(&why))),
         }
         threads.retain(|thread| !thread.is_finished());
     }
@@ -215,11 +165,6 @@ impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::SeqCst);
     }
-}
-
-/// Why a connection is closed that the system has no thread for.
-pub(super) fn no_thread(why: &io::Error) -> String {
-    format!("there is no thread for it: {why}")
 }
 
 impl ProxyHandle {

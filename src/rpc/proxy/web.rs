@@ -5,7 +5,6 @@ use super::super::{
     threads,
 };
 use super::relay::shut;
-use super::server::no_thread;
 use crate::rule::Violation;
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
@@ -135,7 +134,7 @@ pub(super) fn bridge(web: &TcpStream, inner: &TcpStream) -> Option<String> {
             .and_then(|builder| builder.spawn_scoped(scope, answers));
         let why = match &answers {
             Ok(_) => frames(web, inner, &writing),
-            Err(why) => Some(no_thread(why)),
+            Err(why) => Some(threads::none(why)),
         };
         shut(inner);
         shut(web);
