@@ -22,6 +22,7 @@ def fastest(runs, body):
 
 
 def rested(body):
+    # The server has time to end the session before.
     times = []
     for _ in range(15):
         time.sleep(0.05)

@@ -95,7 +95,7 @@ fn free_port() -> String {
         .to_string()
 }
 
-/// All four pairs, a few rounds of each in turn, the fastest of all rounds.
+/// All four pairs, a few rounds of each in turn, the best of all rounds.
 fn sessions(python: &str, rounds: usize) {
     let ours = Server::ours(&["serve", "--port", "0", "--allow-load"]);
     let script = root().join("tests/interop/real_server.py");

@@ -122,7 +122,7 @@ pub(crate) mod tensor {
 /// The chapter `module`.
 pub(crate) mod module {
     pub(in crate::conformance) mod backend;
-    pub(in crate::conformance) mod backend_host;
+    mod backend_host;
     pub(crate) mod behaviour;
     mod compiled;
     mod constants;

@@ -114,7 +114,8 @@ fn unstated_rejections() -> Vec<String> {
 /// Tests run on threads with less than the first thread of a program has, which is too little for what nests to its bound in a
 /// build without optimisation (OBJ-41).
 ///
-/// One work after the other: cases compare what the process has of types, objects and devices before and after.
+/// One work after the other: cases compare what the process has of types, objects and devices before and after. Unit tests beside it register
+/// few, and under indices of their own.
 pub(super) fn with_the_stack_of_a_program<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 //! Three threads are between us and the process: one writes, one reads, one keeps the tail of stderr. So neither a
 //! testee that does not read nor one that does not answer can hold us for longer than the timeout.
 //!
-//! One answer costs no more memory than a line of [`LONGEST_LINE`](super::exec_process::LONGEST_LINE) bytes and what [`protocol`] makes of it; what a testee writes beside
+//! One answer costs no more memory than its longest line (16 MiB) and what [`protocol`] makes of it; what a testee writes beside
 //! its answers is charged to the case that it was working on ([`Adapter::stray`]).
 
 use super::exec_process::{BEHIND, Heard, Process, too_long};

@@ -55,7 +55,7 @@ fn text<'a>(args: &'a Value, key: &str) -> &'a str {
 }
 
 fn naming(args: &Value) -> Result<SymbolNaming, OpError> {
-    let release: Release = text(args, "release").parse().map_err(OpError::from)?;
+    let release: Release = text(args, "release").parse()?;
     let system_lib = args
         .get("system_lib")
         .and_then(Value::as_bool)
@@ -199,7 +199,7 @@ fn export(args: &Value) -> Result<Answer, OpError> {
     };
     let algorithm = match text(args, "order") {
         "" => Algorithm::default(),
-        name => name.parse().map_err(OpError::from)?,
+        name => name.parse()?,
     };
     let plan = pack::plan(&modules?, &naming(args)?, algorithm, target)?;
     if args.get("text") == Some(&Value::Bool(true)) {

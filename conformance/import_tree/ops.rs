@@ -72,10 +72,10 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
 fn ordered(args: &Value) -> Result<Answer, OpError> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let release = args.get("release").and_then(Value::as_str);
-    let release = release.map(str::parse).transpose().map_err(OpError::from)?;
+    let release = release.map(str::parse).transpose()?;
     let graph = json::to_graph(value, release).map_err(OpError::Unsupported)?;
     let algorithm = match args.get("algorithm").and_then(Value::as_str) {
-        Some(name) => name.parse().map_err(OpError::from)?,
+        Some(name) => name.parse()?,
         None => Algorithm::default(),
     };
     let ordered = order(&graph, algorithm)?;

@@ -79,7 +79,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
 
 fn kind(args: &Value) -> Result<Answer, OpError> {
     let (kind, release) = (text(args, "value")?, text(args, "release")?);
-    let release: Release = release.parse().map_err(OpError::from)?;
+    let release: Release = release.parse()?;
     let info = payload::kind_info(kind).ok_or_else(|| {
         let message = format!("no release stores or loads a module of kind `{kind}`");
         payload::PAY_99.rejected(Kind::UnknownKind, message)
@@ -121,7 +121,7 @@ fn file_read(args: &Value) -> Result<Answer, OpError> {
 
 fn file_write(args: &Value) -> Result<Answer, OpError> {
     let path = text(args, "path")?;
-    let release: Release = text(args, "release")?.parse().map_err(OpError::from)?;
+    let release: Release = text(args, "release")?.parse()?;
     let payload = Payload::from_json(args.get("value").unwrap_or(&Value::Null))?;
     let (code, side) = file::write(&payload, path, "", release)?;
     // PAY-24: its lines mean nothing, so that another writer's are as good.
@@ -136,7 +136,7 @@ fn file_write(args: &Value) -> Result<Answer, OpError> {
 
 fn file_kind(args: &Value) -> Result<Answer, OpError> {
     let (extension, release) = (text(args, "value")?, text(args, "release")?);
-    let release: Release = release.parse().map_err(OpError::from)?;
+    let release: Release = release.parse()?;
     let format = file::file_format(extension).or_else(|| file::host_format(extension));
     let format = format.ok_or_else(|| {
         let message = format!("no kind of device module is in `.{extension}` files");

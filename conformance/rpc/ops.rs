@@ -177,7 +177,7 @@ impl Request {
         let name = text(args, "form")?;
         let form = FORMS.into_iter().find(|form| *form == name);
         let form = form.ok_or_else(|| OpError::Unsupported(format!("no form is `{name}`")))?;
-        let release: Release = text(args, "release")?.parse().map_err(OpError::from)?;
+        let release: Release = text(args, "release")?.parse()?;
         let speaker = match text(args, "speaker")? {
             "client" => Speaker::Client,
             "server" => Speaker::Server,

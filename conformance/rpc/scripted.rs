@@ -142,7 +142,7 @@ impl SessionOfScript {
             }
         });
         let release = match form.get("release").and_then(Value::as_str) {
-            Some(own) => own.parse().map_err(OpError::from)?,
+            Some(own) => own.parse()?,
             None => release,
         };
         let greeting = form.get("greeting");

@@ -117,7 +117,7 @@ impl ServerStart {
                 "hop" => start.hop = Some(HopStart::read(value)?),
                 "release" => {
                     let release = value.as_str().ok_or_else(wrong)?.parse();
-                    start.release = Some(release.map_err(OpError::from)?);
+                    start.release = Some(release?);
                 }
                 "allow_load" => start.allow_load = value.as_bool().ok_or_else(wrong)?,
                 "memory" => start.memory = Some(number()?),

@@ -63,7 +63,7 @@ impl<'a> SessionScript<'a> {
             .get("release")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let release: Release = release.parse().map_err(OpError::from)?;
+        let release: Release = release.parse()?;
         if release.minor() < 7 {
             return Err(OpError::Unsupported(format!(
                 "sessions of {release} are of another protocol"

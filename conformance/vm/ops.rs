@@ -28,7 +28,7 @@ pub(crate) const OPS: &[Op] = &[
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let layout = args.get("layout").and_then(Value::as_str).unwrap_or("0.22");
-    let layout: Layout = layout.parse().map_err(OpError::from)?;
+    let layout: Layout = layout.parse()?;
     let mut findings = Findings::default();
     let mut cursor = Cursor::new(&data);
     let executable = Executable::read(layout, &mut cursor, &mut findings)?;

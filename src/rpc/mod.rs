@@ -19,7 +19,7 @@
 //! | `tracker/` | a tracker that runs; feature `runtime` | RPC-60 .. RPC-66 |
 //! | `format/json`, `format/relay_json`, `format/connection_json` | the JSON forms | |
 //! | `client/` | a session with a server, and what it hands out; feature `runtime` | RPC-100 .. RPC-103 |
-//! | `transport` | `Transport`: hellos and packets over a blocking stream; feature `runtime` | RPC-10, RPC-13, RPC-16 |
+//! | `transport/` | `Transport`: hellos and packets over a blocking stream; feature `runtime` | RPC-10, RPC-13, RPC-16 |
 //! | `threads` | threads where memory may end; feature `runtime` | |
 //! | `tls/` | a tunnel around a session; feature `tls` | RPC-110, RPC-111 |
 //! | `server/` | `server::serve`: one session; feature `runtime` | RPC-80 .. RPC-94 |

@@ -5,7 +5,10 @@ use std::io;
 use std::thread::Builder;
 
 /// What is to be free besides the stack: for what the thread allocates before its first line, and for what the others do meanwhile.
-const SPARE: usize = 8 << 20;
+///
+/// Blocks above 32 MiB come from the system and go back to it at once, in every version of glibc; from the size of smaller ones it learns which
+/// to keep, and what it keeps says nothing about room for a stack.
+const SPARE: usize = 33 << 20;
 
 /// A builder of a thread with this stack, where the process has memory for more than it.
 ///
@@ -25,7 +28,7 @@ pub fn builder(stack: usize) -> io::Result<Builder> {
     Ok(Builder::new().stack_size(stack))
 }
 
-/// The stack of a thread that nothing else is known of, as the standard library has it.
+/// The stack of a thread that nothing else is known of: what the standard library has where `RUST_MIN_STACK` is not set.
 pub const STACK: usize = 2 << 20;
 
 /// Why a connection is closed that the system has no thread for.

@@ -1,4 +1,4 @@
-//! The reader that all format code is made of: integers, strings, windows. Vectors and maps are in `vectors.rs`.
+//! The reader that all format code is made of: integers and windows. Strings are in `cursor/runs.rs`, vectors and maps in `vectors.rs`.
 
 mod runs;
 

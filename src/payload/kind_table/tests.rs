@@ -1,3 +1,5 @@
+//! What the table keeps to.
+
 use super::*;
 
 #[test]

@@ -1,4 +1,4 @@
-//! A session: how it begins, and what it hands out.
+//! A session, and what it hands out.
 
 use super::super::tls;
 use super::super::transport::{RpcStream, Transport};

@@ -133,9 +133,9 @@ impl ProxyShared {
         }
         stream.set_nodelay(true).map_err(gone)?;
         if let Some(to) = self.options.to {
+            let number = self.next_session();
             let server = TcpStream::connect_timeout(&to, PATIENCE).map_err(gone)?;
             server.set_nodelay(true).map_err(gone)?;
-            let number = self.next_session();
             return self.session(number, &stream, address, &server, to, &[], &[], watch);
         }
         stream.set_read_timeout(Some(PATIENCE)).map_err(gone)?;

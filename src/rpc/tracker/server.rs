@@ -120,7 +120,7 @@ impl TrackerServer {
                     continue;
                 }
             };
-            let (shared, watch, handle) = (self.shared.clone(), watch.clone(), handle.clone());
+            let (shared, own_watch, handle) = (self.shared.clone(), watch.clone(), handle.clone());
             let connection = Arc::new(TrackerConnection {
                 number,
                 peer,
@@ -136,16 +136,19 @@ impl TrackerServer {
             locked(&shared.connections).insert(number, connection.clone());
             let begun = threads::builder(STACK).and_then(|builder| {
                 builder.spawn(move || {
-                    let end = connection.serve(&shared, &*watch, &handle);
+                    let end = connection.serve(&shared, &*own_watch, &handle);
                     shared.forget(number);
                     let _ = connection.stream.shutdown(Shutdown::Both);
-                    watch(&TrackerEvent::Closed(peer, end.err()));
+                    own_watch(&TrackerEvent::Closed(peer, end.err()));
                 })
             });
             match begun {
                 Ok(thread) => threads.push(thread),
-                // No thread is left for it: the peer sees the end of its connection.
-                Err(_) => self.shared.forget(number),
+                // The peer sees the end of its connection; those that are there go on.
+                Err(why) => {
+                    self.shared.forget(number);
+                    watch(&TrackerEvent::Closed(peer, Some(threads::none(&why))));
+                }
             }
             if threads.len().is_power_of_two() {
                 threads.retain(|thread| !thread.is_finished());

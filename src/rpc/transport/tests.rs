@@ -1,3 +1,5 @@
+//! Transports over pairs of sockets.
+
 use super::encode::LARGE;
 use super::*;
 use crate::rpc::{CopyTarget, PackedValue, Speaker, TensorBlock};

@@ -1,3 +1,5 @@
+//! The bound on allocations.
+
 use super::*;
 
 #[test]
