@@ -6,9 +6,10 @@ use std::thread::Builder;
 
 /// What is to be free besides the stack: for what the thread allocates before its first line, and for what the others do meanwhile.
 ///
-/// Blocks above 32 MiB come from the system and go back to it at once, in every version of glibc; from the size of smaller ones it learns which
-/// to keep, and what it keeps says nothing about room for a stack.
-const SPARE: usize = 33 << 20;
+/// Freed, glibc keeps it at the end of its heap, where the next small allocations come from, also those of threads that get no heap of their own.
+/// That is wanted: a stack is refused with an error, a small allocation is not. The stacks of threads that ended are kept for the next ones, so
+/// that more than this would never be free again.
+const SPARE: usize = 8 << 20;
 
 /// A builder of a thread with this stack, where the process has memory for more than it.
 ///

@@ -430,7 +430,7 @@ fn a_proxy_without_a_thread_for_a_peer_goes_on() {
     let status = std::fs::read_to_string(format!("/proc/{}/status", proxy.child.id())).unwrap();
     let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
     let kilobytes: u64 = size.unwrap().trim_end_matches("kB").trim().parse().unwrap();
-    let most = Some((kilobytes << 10) + (80 << 20));
+    let most = Some((kilobytes << 10) + (40 << 20));
     let limit = Rlimit {
         current: most,
         maximum: most,
