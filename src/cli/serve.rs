@@ -306,7 +306,7 @@ impl SessionProcess {
         let own = running.clone();
         // In front of the process: one that no thread waits for would hold its place for ever. A system that has no thread left may have
         // one for the next client.
-        threads::builder(STACK)?.spawn(move || {
+        threads::spawn(STACK, move || {
             if let Ok(child) = start.recv() {
                 self.await_end(child, directory, printed.as_ref(), &own);
             }
@@ -339,10 +339,10 @@ impl SessionProcess {
         let ((states, to_states), (lines, to_lines)) = (io::pipe()?, io::pipe()?);
         command.arg("--states").stdout(to_states).stderr(to_lines);
         let (number, own) = (self.number, running.clone());
-        threads::builder(STACK)?.spawn(move || read_states(states, number, &own.table))?;
+        threads::spawn(STACK, move || read_states(states, number, &own.table))?;
         let (ended, printed) = channel();
         let own = running.clone();
-        threads::builder(STACK)?.spawn(move || {
+        threads::spawn(STACK, move || {
             forward_lines(lines, &own.log);
             // Fails where the server ends, which waits for no line.
             let _ = ended.send(());

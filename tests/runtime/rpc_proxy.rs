@@ -427,10 +427,18 @@ fn a_proxy_without_a_thread_for_a_peer_goes_on() {
     let web: SocketAddr = proxy.rest.rsplit(' ').next().unwrap().parse().unwrap();
     // Each thread takes a stack of 2 MiB of the addresses of the process.
     let process = Pid::from_child(&proxy.child);
-    let status = std::fs::read_to_string(format!("/proc/{}/status", proxy.child.id())).unwrap();
-    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
-    let kilobytes: u64 = size.unwrap().trim_end_matches("kB").trim().parse().unwrap();
-    let most = Some((kilobytes << 10) + (40 << 20));
+    let size = || -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", proxy.child.id())).unwrap();
+        let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+        size.unwrap().trim_end_matches("kB").trim().parse().unwrap()
+    };
+    // What it has begun to begin with is there.
+    let mut kilobytes = 0;
+    while kilobytes != size() {
+        kilobytes = size();
+        thread::sleep(Duration::from_millis(300));
+    }
+    let most = Some((kilobytes << 10) + (80 << 20));
     let limit = Rlimit {
         current: most,
         maximum: most,

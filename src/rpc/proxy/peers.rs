@@ -104,8 +104,7 @@ impl ProxyShared {
         let (own, other) = web::pair().map_err(gone)?;
         thread::scope(|scope| {
             let frames = move || web::bridge(&stream, &own);
-            let frames = threads::builder(threads::STACK)
-                .and_then(|builder| builder.spawn_scoped(scope, frames));
+            let frames = threads::spawn_scoped(scope, frames);
             let frames = frames.map_err(|why| threads::none(&why))?;
             let served = self.serve(other, address, watch);
             let why = frames.join().unwrap_or_default();

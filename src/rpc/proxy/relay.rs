@@ -94,8 +94,7 @@ pub(super) fn relay(
 ) -> io::Result<(u64, u64)> {
     thread::scope(|scope| {
         let answers = move || copy(server, client, Speaker::Server, record);
-        let answers = threads::builder(threads::STACK)
-            .and_then(|builder| builder.spawn_scoped(scope, answers));
+        let answers = threads::spawn_scoped(scope, answers);
         let answers = answers.inspect_err(|_| {
             shut(client);
             shut(server);

@@ -132,12 +132,10 @@ fn accept(
         }
         let counted = CountedConnection::new(shared);
         let own_watch = watch.clone();
-        let begun = threads::builder(threads::STACK).and_then(|builder| {
-            builder.spawn(move || {
-                if let Err(why) = serve(&counted.0, stream, address, &*own_watch) {
-                    own_watch(&ProxyEvent::Closed(address, why));
-                }
-            })
+        let begun = threads::spawn(threads::STACK, move || {
+            if let Err(why) = serve(&counted.0, stream, address, &*own_watch) {
+                own_watch(&ProxyEvent::Closed(address, why));
+            }
         });
         match begun {
             Ok(thread) => threads.push(thread),

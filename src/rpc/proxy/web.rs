@@ -130,8 +130,7 @@ pub(super) fn bridge(web: &TcpStream, inner: &TcpStream) -> Option<String> {
             let _ = write(web, &writing, WebSocketKind::Close, &1000_u16.to_be_bytes());
             shut(web);
         };
-        let answers = threads::builder(threads::STACK)
-            .and_then(|builder| builder.spawn_scoped(scope, answers));
+        let answers = threads::spawn_scoped(scope, answers);
         let why = match &answers {
             Ok(_) => frames(web, inner, &writing),
             Err(why) => Some(threads::none(why)),

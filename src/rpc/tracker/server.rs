@@ -134,13 +134,11 @@ impl TrackerServer {
                 continue;
             }
             locked(&shared.connections).insert(number, connection.clone());
-            let begun = threads::builder(STACK).and_then(|builder| {
-                builder.spawn(move || {
-                    let end = connection.serve(&shared, &*own_watch, &handle);
-                    shared.forget(number);
-                    let _ = connection.stream.shutdown(Shutdown::Both);
-                    own_watch(&TrackerEvent::Closed(peer, end.err()));
-                })
+            let begun = threads::spawn(STACK, move || {
+                let end = connection.serve(&shared, &*own_watch, &handle);
+                shared.forget(number);
+                let _ = connection.stream.shutdown(Shutdown::Both);
+                own_watch(&TrackerEvent::Closed(peer, end.err()));
             });
             match begun {
                 Ok(thread) => threads.push(thread),
