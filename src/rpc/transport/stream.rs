@@ -28,21 +28,30 @@ pub trait RpcStream: Read + Write + Send {
     }
 }
 
-impl RpcStream for TcpStream {
-    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.set_read_timeout(limit)?;
-        self.set_write_timeout(limit)
-    }
+/// Sockets have all of it by the same names.
+macro_rules! socket_stream {
+    ($socket:ty) => {
+        impl RpcStream for $socket {
+            fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
+                self.set_read_timeout(limit)?;
+                self.set_write_timeout(limit)
+            }
 
-    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
-        Ok(Some(Box::new(self.try_clone()?)))
-    }
+            fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
+                Ok(Some(Box::new(self.try_clone()?)))
+            }
 
-    fn end(&self, both: bool) {
-        // Fails only for a socket whose connection is gone.
-        let _ = self.shutdown(half(both));
-    }
+            fn end(&self, both: bool) {
+                // Fails only for a socket whose connection is gone.
+                let _ = self.shutdown(half(both));
+            }
+        }
+    };
 }
+
+socket_stream!(TcpStream);
+#[cfg(unix)]
+socket_stream!(std::os::unix::net::UnixStream);
 
 /// Whichever stream a caller has chosen.
 impl RpcStream for Box<dyn RpcStream> {
@@ -64,21 +73,5 @@ fn half(both: bool) -> Shutdown {
     match both {
         true => Shutdown::Both,
         false => Shutdown::Read,
-    }
-}
-
-#[cfg(unix)]
-impl RpcStream for std::os::unix::net::UnixStream {
-    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.set_read_timeout(limit)?;
-        self.set_write_timeout(limit)
-    }
-
-    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
-        Ok(Some(Box::new(self.try_clone()?)))
-    }
-
-    fn end(&self, both: bool) {
-        let _ = self.shutdown(half(both));
     }
 }
