@@ -30,6 +30,7 @@ mod dtype;
 mod elements;
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub mod json;
+mod packing;
 mod params;
 mod record;
 mod rules;
@@ -39,7 +40,8 @@ pub use rules::*;
 
 pub use device::Device;
 pub use dtype::Dtype;
-pub(crate) use elements::extents_times;
-pub use elements::{Elements, Packing};
+pub use elements::Elements;
+pub use packing::Packing;
+pub(crate) use packing::extents_times;
 pub use params::Params;
 pub use record::{Sizing, TensorRecord};

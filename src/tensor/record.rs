@@ -11,7 +11,7 @@
 //! | `data_byte_size` | i64 | TEN-21, TEN-29, TEN-30, TEN-31 |
 //! | `data` | that many bytes | TEN-32, TEN-35 |
 
-use super::elements::{self, Packing};
+use super::packing::{self, Packing};
 use super::{
     Device, Dtype, TEN_20, TEN_21, TEN_22, TEN_23, TEN_24, TEN_25, TEN_26, TEN_27, TEN_28, TEN_29,
     TEN_30, TEN_31, TEN_32, TEN_33, TEN_34, TEN_35,
@@ -219,7 +219,7 @@ impl<'a> TensorRecord<'a> {
         let needed = Packing::Packed.bytes(dtype, &shape);
         let whole = needed.is_some_and(|needed| needed <= data.len() as u64);
         findings.expect_usable(TEN_35, Kind::Truncated, whole, size_at, || {
-            elements::missing(dtype, &shape, data.len(), needed)
+            packing::missing(dtype, &shape, data.len(), needed)
         })?;
         Ok(TensorRecord {
             reserved,
