@@ -31,6 +31,7 @@ pub mod explain;
 pub mod inspect;
 pub mod loading;
 mod named;
+mod nothing;
 mod objects;
 mod subject;
 mod unit;

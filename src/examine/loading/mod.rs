@@ -15,6 +15,7 @@ mod library;
 mod payload;
 mod relax;
 mod stream;
+mod tensor;
 mod verdict;
 
 pub use exports::{exported, exports};

@@ -1,8 +1,8 @@
 //! Relax VM code as its loader reads it: tables are read, instructions are not looked at.
 
 use super::Stop;
-use super::payload::tensor;
 use super::stream::{LoaderStream, Manner, text};
+use super::tensor::tensor;
 use crate::payload::relax_vm::{MAGIC, MAGIC_WITH_SCOPES};
 use crate::release::{Layout, Release};
 

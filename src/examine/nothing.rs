@@ -1,0 +1,75 @@
+//! The message for a file in which there is nothing to read.
+
+use super::named::NamedFile;
+use super::{NotExaminable, Subject};
+use crate::blob::container::FileForm;
+use crate::payload::file;
+
+impl Subject<'_> {
+    /// The message for a file in which there is nothing to read: what it is and what to do.
+    pub fn nothing(&self) -> NotExaminable {
+        let form = self.file.form;
+        let named = self.hint_of_name();
+        // The reader of this message has a file that was expected to be something: each hint says what to do next.
+        let hint = match form {
+            // Before the forms: of an empty file the list of forms would tell nothing.
+            _ if self.bytes.is_empty() => "it is empty",
+            _ if named.is_some() => named.unwrap_or_default(),
+            FileForm::Unknown => {
+                "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, state its layout (--layout)"
+            }
+            FileForm::GraphJson | FileForm::ObjectJson | FileForm::FfiJson => {
+                "it is JSON, which has no binary fields; `tvmspec inspect` shows it, `tvmspec verify` holds it to its rules"
+            }
+            form if form.is_object() && self.is_compiled() => {
+                "it is compiled code that imports no module: it has no library binary"
+            }
+            form if form.is_object()
+                && self.file.parts.iter().any(|part| part.releases().is_some()) =>
+            {
+                "it holds no library binary and none of the symbols of compiled code; it calls the TVM runtime, or is one"
+            }
+            form if form.is_object() || form.is_archive() => {
+                "no symbol in it is a library binary: a library without imported modules may have none; `tvmspec explain` says more"
+            }
+            _ => "there is no library binary in it",
+        };
+        let form = match form {
+            // The hint says it already.
+            FileForm::Unknown => String::new(),
+            form => format!(" ({})", form.title()),
+        };
+        NotExaminable(format!("nothing to read in {}{form}: {hint}", self.name))
+    }
+
+    /// What the name says of a file that has no fields of its own: `None` where bytes say what it is, or the name nothing.
+    fn hint_of_name(&self) -> Option<&'static str> {
+        let is_other = !matches!(self.file.form, FileForm::Unknown | FileForm::CText);
+        if is_other {
+            return None;
+        }
+        match NamedFile::of(self.name, self.bytes) {
+            Some(NamedFile::Side) => {
+                return Some(
+                    "it is the side file of a device module: `tvmspec inspect`, `verify` and `explain` read it",
+                );
+            }
+            Some(NamedFile::Host(_)) => {
+                return Some(
+                    "it is host code of LLVM, which has no fields: `tvmspec explain` says what loads it, and `tvmspec pack` links it as `code`",
+                );
+            }
+            None => {}
+        }
+        match file::extension(self.name)? {
+            // PAY-28: SPIR-V is saved among the shaders of a `.vulkan` file only.
+            "spv" => Some("SPIR-V alone is no module file: the shaders of a `vulkan` module are in one `.vulkan` file, with its side file"),
+            "cu" => Some(
+                "it is the source of a module of CUDA, which no release loads: `tvmspec inspect`, `verify` and `explain` read it with its side file",
+            ),
+            last => file::file_format(last).map(|_| {
+                "it is the code of a device module, as its driver takes it, and in no library binary: `tvmspec inspect`, `verify` and `explain` read it with its side file, and `tvmspec call` loads it"
+            }),
+        }
+    }
+}
