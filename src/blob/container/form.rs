@@ -224,7 +224,7 @@ fn magic(bytes: &[u8]) -> Option<FileForm> {
     }
     // BLOB-56: `export_library` compresses a `.tar`, whatever it is called. Any other gzip is no form of TVM.
     if bytes.starts_with(&[0x1f, 0x8b, 8]) {
-        return super::gzip::is_gzip_tar(bytes).then_some(FileForm::GzipTar);
+        return super::inflate::is_gzip_tar(bytes).then_some(FileForm::GzipTar);
     }
     if super::tar::is_tar(bytes) {
         return Some(FileForm::Tar);

@@ -17,6 +17,7 @@ pub(super) mod c_text;
 mod form;
 mod gzip;
 mod image;
+mod inflate;
 mod linkage;
 mod object;
 mod symbols;

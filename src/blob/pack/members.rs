@@ -7,29 +7,33 @@
 //! | `.tar` under gzip | as a tar; the stream is written anew, without compression |
 
 use super::archive::{gzip, seal};
-use super::replace::replace;
 use crate::blob::container::tar::{BLOCK, TarHeaders};
 use crate::blob::container::{self, FileForm};
+use crate::rule::Violation;
 use flate2::read::MultiGzDecoder;
 use std::io::Read as _;
 use std::ops::Range;
 
-/// `file`, an archive, with `blob` in the place of library binary number `index` of all of its members. `None` where the file is no
-/// archive that is written here, or the member has no place for it.
+/// A file with another library binary in the place of one of its own: the file, which one, the new one. A member is a file, too.
+pub(super) type Replace = fn(&[u8], usize, &[u8]) -> Result<Vec<u8>, Violation>;
+
+/// `file`, an archive, with `blob` in the place of library binary number `index` of all of its members, each of which `replace`
+/// changes. `None` where the file is no archive that is written here, or the member has no place for it.
 pub(super) fn in_members(
     file: &[u8],
     form: FileForm,
     index: usize,
     blob: &[u8],
+    replace: Replace,
 ) -> Option<Vec<u8>> {
     match form {
-        FileForm::Archive => in_archive(file, index, blob),
-        FileForm::Tar => in_tar(file, index, blob),
+        FileForm::Archive => in_archive(file, index, blob, replace),
+        FileForm::Tar => in_tar(file, index, blob, replace),
         FileForm::GzipTar => {
             let mut tar = Vec::new();
             // The caller opened the file, and with it inflated the stream within its limits (BLOB-57).
             MultiGzDecoder::new(file).read_to_end(&mut tar).ok()?;
-            Some(gzip(&in_tar(&tar, index, blob)?))
+            Some(gzip(&in_tar(&tar, index, blob, replace)?))
         }
         _ => None,
     }
@@ -48,6 +52,7 @@ fn changed(
     members: impl Iterator<Item = Member>,
     index: usize,
     blob: &[u8],
+    replace: Replace,
 ) -> Option<(Member, Vec<u8>)> {
     let mut left = index;
     for member in members {
@@ -74,7 +79,7 @@ fn stated_size(header: &[u8]) -> Option<usize> {
     size.trim_end().parse().ok()
 }
 
-fn in_archive(file: &[u8], index: usize, blob: &[u8]) -> Option<Vec<u8>> {
+fn in_archive(file: &[u8], index: usize, blob: &[u8], replace: Replace) -> Option<Vec<u8>> {
     let mut at = MAGIC;
     let members = std::iter::from_fn(|| {
         let header = at;
@@ -95,7 +100,7 @@ fn in_archive(file: &[u8], index: usize, blob: &[u8]) -> Option<Vec<u8>> {
             next,
         })
     });
-    let (member, made) = changed(file, members, index, blob)?;
+    let (member, made) = changed(file, members, index, blob, replace)?;
     let before = file.get(member.header..member.content.start)?;
     let size = before.len().checked_sub(HEADER)?.checked_add(made.len())?;
     let mut out = file.get(..member.header)?.to_vec();
@@ -157,7 +162,7 @@ fn move_members(archive: &mut [u8], changed: usize, from: usize, to: usize) -> O
     Some(())
 }
 
-fn in_tar(file: &[u8], index: usize, blob: &[u8]) -> Option<Vec<u8>> {
+fn in_tar(file: &[u8], index: usize, blob: &[u8], replace: Replace) -> Option<Vec<u8>> {
     // BLOB-56: the caller read the archive, so that each header is one.
     let headers = TarHeaders::of(file).map_while(Result::ok);
     let members = headers.map_while(|(room, header)| {
@@ -168,7 +173,7 @@ fn in_tar(file: &[u8], index: usize, blob: &[u8]) -> Option<Vec<u8>> {
             next: room.end,
         })
     });
-    let (member, made) = changed(file, members, index, blob)?;
+    let (member, made) = changed(file, members, index, blob, replace)?;
     let mut out = file.get(..member.content.start)?.to_vec();
     let header = out.get_mut(member.header..)?.first_chunk_mut::<BLOCK>()?;
     let text = format!("{:011o}\0", made.len());

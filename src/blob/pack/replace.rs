@@ -42,7 +42,7 @@ pub fn replace(file: &[u8], index: usize, blob: &[u8]) -> Result<Vec<u8>, Violat
         (_, FileForm::CText) if part.member.is_empty() => in_text(file, index, blob),
         (_, FileForm::ElfObject) if part.member.is_empty() => in_object(file, &old.symbol, blob),
         // Of a member another length moves what is behind it, in each archive around it.
-        _ if !part.member.is_empty() => in_members(file, read.form, index, blob),
+        _ if !part.member.is_empty() => in_members(file, read.form, index, blob, replace),
         _ => None,
     };
     let made = made.ok_or_else(|| unsupported(part.form))?;
