@@ -13,7 +13,6 @@
 //! | [`alone`], [`turn`] | a lock, for a few instructions | no | always |
 //! | [`Stay`] | a place in a list of who is there | yes | only where this thread stays nowhere; else it fails |
 
-use super::map::MapObj;
 use crate::function::{Error, ErrorKind, Result};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -219,7 +218,7 @@ impl Stay {
     /// # Errors
     ///
     /// A RuntimeError where the hook of a key changes the dict that it is looked up in, and where waiting could last forever.
-    pub(super) fn at(object: *const MapObj, purpose: Purpose) -> Result<Stay> {
+    pub(super) fn at<T>(object: *const T, purpose: Purpose) -> Result<Stay> {
         let object = object.addr();
         // An address names a thread more cheaply than `ThreadId`; no other thread has it while this one stays, being bound to it.
         let (thread, stays) = STAYS.with(|stays| (std::ptr::from_ref(stays).addr(), stays.get()));

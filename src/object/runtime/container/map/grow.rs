@@ -4,7 +4,7 @@
 //! in every library.
 
 use super::chain::KeyPosition;
-use super::insert::Holders;
+use super::holders::Holders;
 use super::layout::{ANY_CHAIN, NOWHERE, Pair, SMALL_MAX};
 use super::table::{MapTable, is_plain};
 use crate::function::Result;

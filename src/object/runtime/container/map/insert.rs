@@ -2,29 +2,13 @@
 
 use super::chain::KeyPosition;
 use super::grow::{Successor, replace_by};
+use super::holders::Holders;
 use super::layout::{BODY, EMPTY, MapItem, NOWHERE, Pair, SMALL_MAX};
 use super::table::{MapTable, is_plain};
 use crate::function::Result;
-use crate::object::container::turnstile::{Turn, turn};
+use crate::object::container::turnstile::turn;
 use crate::object::hash::any_hash;
 use crate::value::Any;
-
-/// Who reaches a map that changes.
-#[derive(Clone, Copy)]
-pub(super) enum Holders {
-    /// The caller alone.
-    One,
-    /// Other threads too, at a dict; the caller stays at it.
-    Several,
-}
-
-impl Holders {
-    /// What the change happens under.
-    #[inline]
-    pub(super) fn turn(self, table: MapTable) -> Option<Turn> {
-        matches!(self, Holders::Several).then(|| turn(table.as_ptr()))
-    }
-}
 
 impl MapTable {
     /// Inserts or replaces, and makes no chain longer than `longest`. `None` when done in place; otherwise the map that takes

@@ -14,6 +14,7 @@
 
 mod chain;
 mod grow;
+mod holders;
 mod insert;
 mod layout;
 mod order;
@@ -21,7 +22,6 @@ mod pairs;
 mod table;
 mod whole;
 
-pub(crate) use layout::MapObj;
 pub(crate) use pairs::MapCursor;
 pub use pairs::{PairIter, Pairs, pairs_of};
 
@@ -31,7 +31,8 @@ use crate::object::format::key_hash::{UNTRUSTED_CHAIN, table_size};
 use crate::value::header::{ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 use grow::replace_in;
-use insert::{Holders, filled};
+use holders::Holders;
+use insert::filled;
 use layout::{ANY_CHAIN, DictKind, MapKind, Pair, SMALL_MAX};
 use table::MapTable;
 
