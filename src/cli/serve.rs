@@ -2,9 +2,9 @@
 //! client does to its session, a crash, a hang, a fork, is done to that session alone.
 
 use super::serve_peer::keep_alive;
-use super::serve_running::{RunningSessions, drain_at_signal};
+use super::serve_running::{RunningSessions, drain_at_signal, keep_table};
 use super::serve_session::SessionArgs;
-use super::serve_table::{forward_lines, keep_table, read_states};
+use super::serve_table::{forward_lines, read_states};
 use super::serve_tracker::{MatchKeys, TrackerLine};
 use super::session_log::{BEGINS, PROCESS_ENDED};
 use super::{CliError, Exit};

@@ -2,7 +2,7 @@
 
 use super::live::LiveLog;
 use super::serve_directory::ServerDirectory;
-use super::serve_table::SessionTable;
+use super::serve_table::{PERIOD, SessionTable};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitid,
     waitpid,
@@ -236,4 +236,19 @@ pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// Draws the table, where there is one, for as long as the server runs.
+pub(super) fn keep_table(place: &str, most: u32, running: &Arc<RunningSessions>) {
+    if !running.log.is_live() {
+        return;
+    }
+    let (place, running) = (place.to_owned(), running.clone());
+    std::thread::spawn(move || {
+        loop {
+            let lines = running.table.lines(&place, most, running.is_draining());
+            running.log.draw(lines);
+            running.pause(PERIOD);
+        }
+    });
 }

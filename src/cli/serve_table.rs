@@ -1,18 +1,17 @@
 //! The table of sessions that `tvmspec serve` shows on a terminal, and what comes from their processes: how far they are, and their lines.
 
 use super::live::{LiveLog, cell, columns};
-use super::serve_running::RunningSessions;
 use super::table::size;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tvmspec::rpc::server::{SessionGauge, SessionState};
 
 /// How often the table is drawn, and a session states how far it is.
-const PERIOD: Duration = Duration::from_millis(250);
+pub(super) const PERIOD: Duration = Duration::from_millis(250);
 
 /// The longest line that is read of a session: its code may write what it likes.
 const LONGEST: u64 = 16 << 10;
@@ -78,7 +77,7 @@ impl SessionTable {
     }
 
     /// A line about all, and one for each session.
-    fn lines(&self, place: &str, most: u32, is_draining: bool) -> Vec<String> {
+    pub(super) fn lines(&self, place: &str, most: u32, is_draining: bool) -> Vec<String> {
         let rows = self.lock();
         let (count, ended) = (rows.running.len(), rows.ended);
         let ending = if is_draining { "; ending" } else { "" };
@@ -135,21 +134,6 @@ pub(super) fn took(time: Duration) -> String {
         }
         _ => age(time),
     }
-}
-
-/// Draws the table, where there is one, for as long as the server runs.
-pub(super) fn keep_table(place: &str, most: u32, running: &Arc<RunningSessions>) {
-    if !running.log.is_live() {
-        return;
-    }
-    let (place, running) = (place.to_owned(), running.clone());
-    std::thread::spawn(move || {
-        loop {
-            let lines = running.table.lines(&place, most, running.is_draining());
-            running.log.draw(lines);
-            running.pause(PERIOD);
-        }
-    });
 }
 
 /// In the process of a session: states how far it is, until the reader is gone.
