@@ -50,6 +50,7 @@ pub mod cuda;
 pub mod device_type;
 pub(crate) mod error;
 #[cfg(feature = "hip")]
+mod handle;
 pub mod hip;
 mod install;
 pub mod launch;
@@ -73,8 +74,9 @@ pub use rules::*;
 
 pub use crate::function::{Error, ErrorKind, Result};
 pub use crate::tensor::{Device, Dtype};
-pub use api::{CopyRequest, DeviceApi, Space, Stream};
+pub use api::{CopyRequest, DeviceApi};
 pub use attribute::{Attribute, AttributeValue};
+pub use handle::{Space, Stream};
 pub(crate) use install::install;
 pub(crate) use install::provide;
 pub use manager::{Manager, existing_devices};

@@ -3,7 +3,7 @@
 use super::super::transport::{CLOSED, Transport};
 use super::super::{PackedValue, Packet, Protocol, RpcCode, Speaker};
 use super::exception;
-use super::table;
+use super::place::SessionPlace;
 use crate::device::Device;
 use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
@@ -27,7 +27,7 @@ pub(super) struct Link {
     /// How long a request may take; none for any time.
     timeout: Option<Duration>,
     /// Its place in the table of sessions, which device types are made of (DEV-57).
-    pub(super) number: i32,
+    pub(super) place: SessionPlace,
     /// What the server calls itself: `server:` and its key.
     pub(super) server: String,
     /// Handles that went while a request was under way.
@@ -145,7 +145,7 @@ impl Link {
         transport: Transport,
         era: SpokenEra,
         timeout: Option<Duration>,
-        number: i32,
+        place: SessionPlace,
         server: String,
     ) -> Result<Link> {
         Ok(Link {
@@ -154,7 +154,7 @@ impl Link {
             channel: Mutex::new(Channel::Open(transport)),
             era,
             timeout,
-            number,
+            place,
             server,
             freed: Mutex::default(),
             known: Mutex::default(),
@@ -341,7 +341,7 @@ impl Link {
 
     /// A device of the server as this process knows it (DEV-57).
     pub(super) fn masked(&self, device: Device) -> Result<Device> {
-        device.in_session(self.number)
+        device.in_session(self.place.number())
     }
 
     /// A device of this process as the server knows it: one of this session without it, and a plain one as it is.
@@ -351,11 +351,11 @@ impl Link {
     /// A ValueError for a device of another session.
     pub(super) fn unmasked(&self, device: Device) -> Result<Device> {
         match device.session() {
-            Some(session) if session != self.number => Err(Error::new(
+            Some(session) if session != self.place.number() => Err(Error::new(
                 ErrorKind::Value,
                 format!(
                     "a device of session {session} is none of session {}",
-                    self.number
+                    self.place.number()
                 ),
             )),
             _ => Ok(device.without_session()),
@@ -366,7 +366,6 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.close();
-        table::leave(self.number);
     }
 }
 

@@ -42,6 +42,7 @@ mod model;
 mod module;
 mod options;
 mod outcome;
+mod place;
 mod session;
 mod table;
 mod unanswered;

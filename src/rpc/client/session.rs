@@ -7,6 +7,7 @@ use super::device::remote_devices;
 use super::greeting::{accepted, begin, connected, greet, shake_hands};
 use super::link::{HandleKind, Link, RemoteHandle};
 use super::options::{RemoteHop, SessionOptions};
+use super::place::SessionPlace;
 use super::unanswered::unanswered;
 use super::{outcome, table};
 use crate::device::tensor::{HostCopy, allocate, copy_bytes};
@@ -125,9 +126,9 @@ impl Session {
         })?;
         let era = begin(&mut transport, release, options.release.is_some(), hops)?;
         bring_remote(remote_devices());
-        let number = table::enter()?;
-        let link = Link::new(transport, era, options.timeout, number, server);
-        let link = Arc::new(link.inspect_err(|_| table::leave(number))?);
+        let place = SessionPlace::take()?;
+        let link = Link::new(transport, era, options.timeout, place, server);
+        let link = Arc::new(link?);
         table::settle(&link);
         Ok(Session(link))
     }
@@ -144,7 +145,7 @@ impl Session {
 
     /// The place of the session in the table of this process: the type of its device `d` is `d + 128 * (number + 1)` (DEV-57).
     pub fn number(&self) -> i32 {
-        self.0.number
+        self.0.place.number()
     }
 
     /// A device of the server as a device of this process.
@@ -338,7 +339,7 @@ impl Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Session({}, {})", self.0.number, self.0.server)
+        write!(f, "Session({}, {})", self.0.place.number(), self.0.server)
     }
 }
 

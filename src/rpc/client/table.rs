@@ -5,57 +5,16 @@
 //! not choose.
 
 use super::link::{Link, lock};
+use super::place::PLACES;
 use crate::device::{Device, Error, ErrorKind, Result, Space};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
-/// Upstream's table has as many places, and device types are made of them (DEV-57).
-const PLACES: usize = 32;
+static SESSIONS: Mutex<[Weak<Link>; PLACES]> = Mutex::new([const { Weak::new() }; PLACES]);
 
-/// A place of the table.
-enum SessionSlot {
-    Free,
-    /// Taken by a session that is being made.
-    Taken,
-    Of(Weak<Link>),
-}
-
-static SESSIONS: Mutex<[SessionSlot; PLACES]> = Mutex::new([const { SessionSlot::Free }; PLACES]);
-
-/// Takes a place for a session.
-///
-/// # Errors
-///
-/// A RuntimeError where all of them are taken.
-pub(super) fn enter() -> Result<i32> {
-    let mut places = lock(&SESSIONS);
-    for (number, place) in (0_i32..).zip(places.iter_mut()) {
-        if matches!(place, SessionSlot::Free) {
-            *place = SessionSlot::Taken;
-            return Ok(number);
-        }
-    }
-    let text = format!("{PLACES} sessions are open: device types have no number for one more");
-    Err(Error::new(ErrorKind::Runtime, text))
-}
-
-/// Puts a session in the place that it took.
+/// Puts a session in the place that it has.
 pub(super) fn settle(link: &Arc<Link>) {
-    put(link.number, SessionSlot::Of(Arc::downgrade(link)));
-}
-
-/// Frees a place.
-pub(super) fn leave(number: i32) {
-    put(number, SessionSlot::Free);
-}
-
-fn put(number: i32, to: SessionSlot) {
-    let at = usize::try_from(number).unwrap_or(PLACES);
-    // What was there may be the last reference of the memory of a session: it goes behind the lock.
-    let mut places = lock(&SESSIONS);
-    let before = places.get_mut(at).map(|place| std::mem::replace(place, to));
-    drop(places);
-    drop(before);
+    lock(&SESSIONS)[link.place.index()] = Arc::downgrade(link);
 }
 
 /// The session of a device.
@@ -68,10 +27,7 @@ pub(super) fn session_of(device: Device) -> Result<Arc<Link>> {
         .session()
         .and_then(|number| usize::try_from(number).ok());
     let places = lock(&SESSIONS);
-    let link = number.and_then(|number| match places.get(number) {
-        Some(SessionSlot::Of(link)) => link.upgrade(),
-        _ => None,
-    });
+    let link = number.and_then(|number| places.get(number)?.upgrade());
     drop(places);
     link.ok_or_else(|| {
         let text = format!("device type {} is of no session that is open", device.kind);

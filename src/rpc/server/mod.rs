@@ -27,6 +27,7 @@ mod hop;
 mod link;
 mod memory;
 mod pairing;
+mod report;
 mod session;
 mod test_functions;
 mod timing;
@@ -35,7 +36,8 @@ mod watch;
 
 pub use gauge::{SessionGauge, SessionState};
 pub use pairing::await_pair;
-pub use session::{SessionEnd, SessionReport, serve, serve_paired};
+pub use report::{SessionEnd, SessionReport};
+pub use session::{serve, serve_paired};
 pub use watch::SessionWatch;
 
 use crate::release::Release;

@@ -2,10 +2,8 @@
 
 mod calls;
 mod exception;
-mod report;
 
 use self::exception::exception;
-pub use self::report::{SessionEnd, SessionReport};
 use super::super::transport::{CLOSED, RpcStream, TIMEOUT, Transport};
 use super::super::{
     CopyTarget, Hello, HelloAnswer, PackedValue, Packet, RPC_23, RPC_28, RPC_80, RPC_81,
@@ -15,6 +13,7 @@ use super::functions::Functions;
 use super::handles::HandleTable;
 use super::hop::{CONNECT, Hop};
 use super::memory::{CopyContent, Memory};
+use super::report::{SessionEnd, SessionReport};
 use super::values::{encode, prepare};
 use super::{ServerOptions, watch};
 use crate::device::Device;

@@ -1,6 +1,6 @@
 //! What a session came to.
 
-use super::super::super::transport::seconds;
+use super::super::transport::seconds;
 use crate::function::Error;
 use crate::release::Release;
 use std::time::Duration;
