@@ -7,7 +7,8 @@
 //! What the chapters of this crate bring is entered when a name is first looked up, or the names are first listed; any
 //! other function takes the place of such a *default* without `allow_override` (`provide`).
 
-use super::custom_types;
+mod custom_types;
+
 pub(crate) use super::raw_names::is_raw;
 use super::{Code, Error, FUN_10, FUN_11, Function, Result, Signature, TypedFn, signature_json};
 use crate::function::ErrorKind;

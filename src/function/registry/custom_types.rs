@@ -1,6 +1,7 @@
 //! The names of custom data types (VAL-21): global functions that the library with these types registers.
 
-use super::{Error, registry};
+use super::lookup;
+use crate::function::Error;
 use crate::value::{Any, Argument, CustomNames, cast, know_custom_names};
 
 /// The function that returns the code of a name: as it is called from 0.21 on, and in 0.6 to 0.20.
@@ -32,7 +33,7 @@ fn name_of(code: u8) -> Result<String, String> {
 /// Calls the first of `names` that is registered, with `about` alone.
 fn ask<T: Argument>(names: [&str; 2], about: &Any) -> Result<T, String> {
     // VAL-21: a library for older releases registers the older name only.
-    let function = names.into_iter().find_map(registry::lookup);
+    let function = names.into_iter().find_map(lookup);
     let function = function.ok_or_else(|| format!("no global function `{}`", names[0]))?;
     let answer = function.call(&[about.view()]);
     let answer = answer.and_then(|answer| cast(answer.view()).map_err(Error::from));
