@@ -1,45 +1,9 @@
 //! The names that a library and its loader meet under, release by release.
 
-use super::{Data, Symbols, exports};
+use super::exports;
+use super::symbols::{Data, SymbolName, Symbols};
 use crate::release::Layout;
 use crate::rule::Violation;
-
-/// The name of a symbol with its hash as ELF libraries keep it, so that a loader that looks the same names up in every
-/// library computes it once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SymbolName<'a> {
-    text: &'a str,
-    hash: u32,
-}
-
-impl<'a> SymbolName<'a> {
-    /// The name `text`.
-    pub const fn of(text: &'a str) -> SymbolName<'a> {
-        let bytes = text.as_bytes();
-        let mut hash = 5381_u32;
-        let mut at = 0;
-        while at < bytes.len() {
-            hash = hash.wrapping_mul(33).wrapping_add(bytes[at] as u32);
-            at += 1;
-        }
-        SymbolName { text, hash }
-    }
-
-    /// [`SymbolName::of`] when the hash is known.
-    pub(super) const fn hashed(text: &'a str, hash: u32) -> SymbolName<'a> {
-        SymbolName { text, hash }
-    }
-
-    /// The text.
-    pub const fn text(&self) -> &'a str {
-        self.text
-    }
-
-    /// The hash of `DT_GNU_HASH`.
-    pub const fn hash(&self) -> u32 {
-        self.hash
-    }
-}
 
 /// How compiled functions of a library are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The system library: symbols of statically linked code, registered before the first lookup.
 
-use super::dso::Data;
+use super::symbols::Data;
 use super::{SymbolName, Symbols};
 use crate::object::Dict;
 use crate::rule::{Kind, Violation};

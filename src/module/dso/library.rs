@@ -10,7 +10,7 @@ use super::known::{KnownSymbol, list_in_file};
 use super::segment::{MappedSegment, executable, segment, writable};
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 use super::table::SymbolTable;
-use super::{Data, Symbols};
+use crate::module::symbols::{Data, Symbols};
 use crate::module::{MOD_01, MOD_18, MOD_26, SymbolName, names};
 use crate::rule::{Kind, Violation};
 // Elsewhere a library names the library that it needs a function of, and nothing is shown.
