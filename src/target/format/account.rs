@@ -1,6 +1,7 @@
 //! What every release makes of what names a target.
 
-use super::{Target, Targets};
+use super::Target;
+use super::kind::Targets;
 use crate::release::{Release, Releases};
 use crate::rule::Violation;
 use serde_json::{Value, json};

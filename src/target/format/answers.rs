@@ -1,7 +1,7 @@
 //! What targets take of a device: options by their names, and whole targets.
 
-use super::kind_table::{OptionType, TargetKind};
-use super::{Target, TargetConfig, Targets};
+use super::kind::{OptionType, TargetKind, Targets};
+use super::{Target, TargetConfig};
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_58, TGT_59};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Objects that name a target: what is in them, of which types, and what is added.
 
-use super::kind_table::{OptionType, TargetKind};
+use super::kind::{OptionType, TargetKind, Targets};
 use super::message::{place, schema_name, type_key, unknown_kind, unknown_option};
-use super::{Target, TargetConfig, Targets, answers};
+use super::{Target, TargetConfig, answers};
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_02, TGT_04, TGT_07, TGT_41, TGT_42, TGT_43, TGT_45};
 use serde_json::Value;
@@ -21,11 +21,6 @@ pub(super) fn read(
         ..24 => reader.by_table(config),
         _ => reader.by_schema(config),
     }
-}
-
-/// Adds a member that is text.
-pub(super) fn insert(config: &mut TargetConfig, name: &str, text: &str) {
-    config.insert(name.into(), text.into());
 }
 
 struct ConfigReader<'a> {

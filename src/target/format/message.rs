@@ -1,6 +1,6 @@
 //! What releases call types, and how they word what they reject.
 
-use super::kind_table::{OptionType, TargetKind};
+use super::kind::{OptionType, TargetKind};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_01, TGT_03, TGT_22};

@@ -4,6 +4,7 @@ mod account;
 mod answers;
 mod config;
 mod early;
+mod kind;
 mod kind_table;
 mod message;
 mod parsers;
@@ -12,9 +13,7 @@ mod targets;
 mod words;
 
 pub use account::{TargetAccount, account};
-pub use kind_table::{KindOption, OptionType, TargetKind};
-pub use parsers::{HostMachine, KindParser};
-pub use targets::Targets;
+pub use kind::{HostMachine, KindOption, KindParser, OptionType, TargetKind, Targets};
 
 use crate::release::Release;
 use serde_json::Value;

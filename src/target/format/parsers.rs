@@ -1,62 +1,10 @@
 //! What the parsers of kinds add to a target and check of it.
 
-use super::config::insert;
-use super::{TargetConfig, Targets};
+use super::TargetConfig;
+use super::kind::{KindParser, Targets, insert};
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_04, TGT_07, TGT_50, TGT_51, TGT_52, TGT_53};
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
-
-/// The body of a parser: takes the members, returns those of the target.
-type ParserBody = dyn Fn(TargetConfig, &Targets) -> Result<TargetConfig, Violation> + Send + Sync;
-
-/// What a kind adds to a target and checks of it.
-#[derive(Clone)]
-pub struct KindParser(Arc<ParserBody>);
-
-impl KindParser {
-    /// A parser of this body, which takes the members and returns those of the target.
-    pub fn new(
-        body: impl Fn(TargetConfig, &Targets) -> Result<TargetConfig, Violation> + Send + Sync + 'static,
-    ) -> KindParser {
-        KindParser(Arc::new(body))
-    }
-
-    /// The members of the target that `config` names.
-    pub(super) fn apply(
-        &self,
-        config: TargetConfig,
-        targets: &Targets,
-    ) -> Result<TargetConfig, Violation> {
-        (self.0)(config, targets)
-    }
-}
-
-impl fmt::Debug for KindParser {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KindParser")
-    }
-}
-
-/// What a target takes from the machine that it is read on.
-///
-/// Upstream asks drivers and LLVM; here the caller states what they would answer, so that a target is the same on every machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HostMachine {
-    /// LLVM's default triple (TGT-54). Empty without LLVM.
-    pub triple: String,
-    /// The first CUDA device, such as `sm_86` (TGT-50, TGT-51).
-    pub cuda_arch: Option<String>,
-    /// The first ROCm device, such as `gfx90a` (TGT-52).
-    pub rocm_arch: Option<String>,
-    /// LLVM's name of the processor, such as `skylake` (TGT-59). `None` without LLVM.
-    pub cpu: Option<String>,
-    /// The devices of each device type whose driver is there, in the order of their numbers: what each answers to the names of options
-    /// (TGT-58). A type that is not in it has no driver.
-    pub devices: BTreeMap<i64, Vec<TargetConfig>>,
-}
 
 /// The parser of this name in the table of kinds.
 pub(super) fn built_in(name: &str) -> Option<KindParser> {

@@ -1,20 +1,11 @@
 //! The kinds and tags of a release, and reading of what names a target.
 
-use super::kind_table::{self, TargetKind};
-use super::{HostMachine, Target, TargetConfig, config, early, words};
+use super::kind::{HostMachine, TargetKind, Targets};
+use super::{Target, TargetConfig, config, early, kind_table, words};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_09, TGT_10, TGT_30, TGT_40, TGT_71};
 use serde_json::Value;
-
-/// The kinds and tags of a release, and those registered besides.
-#[derive(Clone, Debug)]
-pub struct Targets {
-    pub(super) release: Release,
-    machine: HostMachine,
-    kinds: Vec<TargetKind>,
-    tags: Vec<(String, TargetConfig)>,
-}
 
 impl Targets {
     /// How deep hosts and devices of targets go (TGT-09).

@@ -1,9 +1,8 @@
 //! The command line of 0.7 to 0.23: words, quotes, options, values.
 
-use super::config::insert;
-use super::kind_table::{KindOption, OptionType, TargetKind};
+use super::TargetConfig;
+use super::kind::{KindOption, OptionType, TargetKind, Targets, insert};
 use super::message::{empty, place, unknown_kind, unknown_option};
-use super::{TargetConfig, Targets};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_21, TGT_23, TGT_24, TGT_26, TGT_27, TGT_28, TGT_29};

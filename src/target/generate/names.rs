@@ -1,6 +1,6 @@
 //! Names that a text of C has for something else.
 
-use super::operators::is_function;
+use super::library::is_function;
 
 /// What a variable cannot be called: words of C, what is declared in front of the text, and the functions that it calls, which a variable of
 /// that name would hide.

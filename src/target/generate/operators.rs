@@ -1,77 +1,10 @@
 //! What is computed of numbers: arithmetic that wraps, bits, functions of C's library, and those that it lacks.
 
+use super::library::{MATH, function};
 use super::scalar::ScalarType;
 use super::writer::{CValue, CWriter, CodePlace};
 use crate::release::Release;
 use crate::rule::Violation;
-
-/// Functions of C's library with how many arguments they take, each also with `f` behind it, of numbers with 32 bits.
-const MATH: &[(&str, usize)] = &[
-    ("acos", 1),
-    ("acosh", 1),
-    ("asin", 1),
-    ("asinh", 1),
-    ("atan", 1),
-    ("atan2", 2),
-    ("atanh", 1),
-    ("cbrt", 1),
-    ("ceil", 1),
-    ("copysign", 2),
-    ("cos", 1),
-    ("cosh", 1),
-    ("erf", 1),
-    ("erfc", 1),
-    ("exp", 1),
-    ("exp2", 1),
-    ("expm1", 1),
-    ("fabs", 1),
-    ("floor", 1),
-    ("fma", 3),
-    ("fmax", 2),
-    ("fmin", 2),
-    ("fmod", 2),
-    ("hypot", 2),
-    ("ldexp", 2),
-    ("log", 1),
-    ("log10", 1),
-    ("log1p", 1),
-    ("log2", 1),
-    ("nearbyint", 1),
-    ("nextafter", 2),
-    ("pow", 2),
-    ("rint", 1),
-    ("round", 1),
-    ("sin", 1),
-    ("sinh", 1),
-    ("sqrt", 1),
-    ("tan", 1),
-    ("tanh", 1),
-    ("trunc", 1),
-];
-
-/// A function of C's library by its name, with `f` behind it or without: the name without.
-fn function(name: &str) -> Option<(&'static str, usize)> {
-    let find = |name: &str| MATH.iter().find(|(known, _)| *known == name).copied();
-    find(name).or_else(|| find(name.strip_suffix('f')?))
-}
-
-/// Whether a name is that of a function which the text may call.
-pub(super) fn is_function(name: &str) -> bool {
-    function(name).is_some()
-}
-
-/// Functions that count bits, which C has not.
-pub(super) const COUNTS: &str = "\
-TVMSPEC_OWN int32_t tvmspec_popcount(uint64_t bits) {
-  int32_t count = 0;
-  for (; bits != 0; bits &= bits - 1) count += 1;
-  return count;
-}
-TVMSPEC_OWN int32_t tvmspec_clz(uint64_t bits, int32_t width) {
-  for (; bits != 0; bits >>= 1) width -= 1;
-  return width;
-}
-";
 
 impl CWriter<'_> {
     /// TGT-91: a result of the type of its operands, which wraps. C computes numbers of 8 and 16 bits as `int`, and leaves open what

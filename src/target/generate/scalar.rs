@@ -1,6 +1,6 @@
 //! Types and literals in C.
 
-use super::half::Converter;
+use super::helper_text::Converter;
 
 /// The type of a value, or of each lane of one that is a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

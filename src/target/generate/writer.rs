@@ -1,7 +1,7 @@
 //! What expressions and statements are written with: names, the text so far, and where in the function the writer is.
 
 use super::abi::Abi;
-use super::half::Converter;
+use super::helper_text::Converter;
 use super::ir::IrGraph;
 use super::names::is_reserved;
 use super::scalar::{ScalarType, identifier};
