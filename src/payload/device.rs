@@ -13,12 +13,13 @@
 //! A kernel is a name and a string of code. A shader is a name, u32 flags and a vector of u32 words (PAY-14), from 0.24 on with a
 //! u64 length in front of flags and words (PAY-15).
 
+use super::field::{KernelCode, Shader};
 use super::kinds::PayloadForm;
 use super::slot::{FieldShape, FormSlot};
 use super::strings::text;
 use super::{
-    Binary, Checked, Field, PAY_10, PAY_11, PAY_12, PAY_13, PAY_14, PAY_15, PAY_16, PAY_17, PAY_18,
-    PAY_19, PAY_20, PAY_21, PAY_22, Text,
+    Checked, Field, PAY_10, PAY_11, PAY_12, PAY_13, PAY_14, PAY_15, PAY_16, PAY_17, PAY_18, PAY_19,
+    PAY_20, PAY_21, PAY_22, Text,
 };
 use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Rule, Violation};
@@ -179,26 +180,6 @@ pub(super) const HEX: &[PayloadForm] = &[PayloadForm::new(
     Releases::between(7, 23),
     HEXAGON_CODE,
 )];
-
-/// The code of one kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelCode<'a> {
-    /// The function's name.
-    pub name: Text<'a>,
-    /// Its source text or binary.
-    pub code: Binary<'a>,
-}
-
-/// A SPIR-V shader.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shader<'a> {
-    /// The function's name.
-    pub name: Text<'a>,
-    /// Bit 0: scalar arguments are in a uniform buffer.
-    pub flags: u32,
-    /// The SPIR-V words, 4 bytes each, as they are in the file.
-    pub spirv: Binary<'a>,
-}
 
 /// PAY-17: what distinguishes form 0.13 of metal from the others is that it starts with a version.
 ///

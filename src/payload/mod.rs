@@ -52,20 +52,19 @@ mod relay_text;
 pub mod relay_vm;
 mod rules;
 mod slot;
+mod slot_codec;
 mod stackvm;
 mod strings;
 mod vendor;
 
 pub use rules::*;
 
-pub use device::{KernelCode, Shader};
-pub use field::Field;
+pub use field::{Field, KernelCode, Network, Shader};
 pub use function_info::{DeviceFunction, FunctionInfo};
 pub use kind_table::{kind_info, kinds};
 pub use kinds::{KindInfo, PayloadForm};
 pub use slot::{FieldShape, FormSlot};
 pub use stackvm::StackVm;
-pub use vendor::Network;
 
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Strictness, Violation};

@@ -11,12 +11,13 @@
 //! | mrvl_sim | string `symbol`, string `nodes_json`, from 0.17 on base64 `binary` | PAY-52, PAY-98 |
 //! | mrvl_hw | string `symbol`, string `nodes_json`, string `binary`, i32 `inputs`, `outputs`, `batches` | PAY-53 |
 
+use super::field::Network;
 use super::kinds::PayloadForm;
 use super::slot::{FieldShape, FormSlot};
 use super::strings::text;
 use super::{
-    Binary, Checked, Field, PAY_45, PAY_46, PAY_47, PAY_48, PAY_49, PAY_50, PAY_51, PAY_52, PAY_53,
-    PAY_98, Text, kind_info,
+    Checked, Field, PAY_45, PAY_46, PAY_47, PAY_48, PAY_49, PAY_50, PAY_51, PAY_52, PAY_53, PAY_98,
+    kind_info,
 };
 use crate::release::Releases;
 use crate::rule::{Findings, Kind, Rule, Violation};
@@ -208,23 +209,6 @@ pub(super) const MRVL_HW: &[PayloadForm] = &[PayloadForm::new(
         FormSlot::new("batches", FieldShape::Int, PAY_53),
     ],
 )];
-
-/// One compiled network of ethos-n.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Network<'a> {
-    /// The function that runs it.
-    pub name: Text<'a>,
-    /// The vendor's serialized network.
-    pub compiled: Binary<'a>,
-    /// Which buffer each input goes to.
-    pub inputs: Vec<u32>,
-    /// Bytes of each input; as many as inputs in form 0.10, none in form 0.7.
-    pub input_sizes: Vec<u32>,
-    /// Which buffer each output comes from.
-    pub outputs: Vec<u32>,
-    /// Bytes of each output; as many as outputs in form 0.10, none in form 0.7.
-    pub output_sizes: Vec<u32>,
-}
 
 /// PAY-48: a count, and the networks. Sizes have no count of their own.
 ///

@@ -1,0 +1,112 @@
+//! How what a slot holds is read and written.
+
+use super::field::Field;
+use super::slot::{FieldShape, FormSlot};
+use super::strings::{names, text, write_names};
+use super::{device, executor, function_info, host, relax_vm, relay_vm, stackvm, vendor};
+use crate::release::Layout;
+use crate::rule::{Findings, Kind, Violation};
+use crate::wire::{Cursor, Writer};
+use std::borrow::Cow;
+
+impl FormSlot {
+    /// Reads what the slot holds, as `layout` stores it. What is wrong with it is blamed on the field of the slot.
+    ///
+    /// # Errors
+    ///
+    /// The rules of the shape, of [`wire`](crate::wire) and of tensor records, at the byte of the field.
+    pub(super) fn read<'a>(
+        &self,
+        layout: Layout,
+        cursor: &mut Cursor<'a>,
+        findings: &mut Findings,
+    ) -> Result<Field<'a>, Violation> {
+        let (name, rule) = (self.name, self.rule);
+        Ok(match self.shape {
+            // PAY-98: held to base64 when all fields are there: it may then still be the kind of the next module.
+            FieldShape::Text | FieldShape::Base64 => Field::Text(text(cursor, name, rule)?),
+            FieldShape::Version => Field::Text(device::read_version(cursor, name, rule)?),
+            FieldShape::Format(known) => {
+                Field::Text(device::read_format(cursor, name, rule, known, findings)?)
+            }
+            // A string for its length (WIRE-04), but not text: code may be binary.
+            FieldShape::Code | FieldShape::Binary => {
+                Field::Bytes(Cow::Borrowed(cursor.bytes(name, rule)?))
+            }
+            // PAY-53: the only plain number that a payload has, an `int` of the writer.
+            FieldShape::Int => Field::Int(cursor.i32(name, rule)?),
+            FieldShape::Names => Field::Names(names(cursor, name, rule)?),
+            FieldShape::Functions => {
+                Field::Functions(function_info::read(layout, cursor, findings)?)
+            }
+            FieldShape::SilentFunctions => {
+                Field::Functions(function_info::read_silent(layout, cursor, findings)?)
+            }
+            FieldShape::Kernels => Field::Kernels(device::read_kernels(cursor, name, rule)?),
+            FieldShape::Shaders { framed } => {
+                Field::Shaders(device::read_shaders(cursor, name, rule, framed, findings)?)
+            }
+            FieldShape::Variables => Field::Tensors(host::read_variables(cursor, rule, findings)?),
+            FieldShape::Symbols => Field::Symbols(host::read_symbols(cursor, rule, findings)?),
+            FieldShape::Params => Field::Tensors(executor::read_params(cursor, rule, findings)?),
+            FieldShape::Networks { sizes } => {
+                Field::Networks(vendor::read_networks(cursor, rule, sizes)?)
+            }
+            FieldShape::Relay => {
+                Field::Relay(Box::new(relay_vm::RelayExecutable::read(cursor, findings)?))
+            }
+            FieldShape::Relax => Field::Relax(Box::new(relax_vm::RelaxExecutable::read(
+                layout, cursor, findings,
+            )?)),
+            FieldShape::StackVms => Field::StackVms(stackvm::read_functions(cursor)?),
+            FieldShape::Imports => Field::Imports(stackvm::read_imports(layout, cursor, findings)?),
+        })
+    }
+
+    /// Writes `field` as `layout` stores it: the inverse of [`FormSlot::read`].
+    ///
+    /// # Errors
+    ///
+    /// The rule of the slot, kind type, where `field` is of another shape; else those of the shape: PAY-03, PAY-48, PAY-62, PAY-85.
+    pub(super) fn write(
+        &self,
+        field: &Field<'_>,
+        layout: Layout,
+        out: &mut Writer,
+    ) -> Result<(), Violation> {
+        match (self.shape, field) {
+            (
+                FieldShape::Text | FieldShape::Version | FieldShape::Base64 | FieldShape::Format(_),
+                Field::Text(text),
+            ) => out.str(text),
+            (FieldShape::Code | FieldShape::Binary, Field::Bytes(bytes)) => out.bytes(bytes),
+            (FieldShape::Int, Field::Int(value)) => out.i32(*value),
+            (FieldShape::Names, Field::Names(names)) => write_names(names, out),
+            // PAY-09: whether names may repeat is for readers, who have to tell forms apart: both are written alike.
+            (FieldShape::Functions | FieldShape::SilentFunctions, Field::Functions(list)) => {
+                return function_info::write(list, layout, out);
+            }
+            (FieldShape::Kernels, Field::Kernels(list)) => device::write_kernels(list, out),
+            (FieldShape::Shaders { framed }, Field::Shaders(list)) => {
+                device::write_shaders(list, framed, out);
+            }
+            (FieldShape::Variables, Field::Tensors(list)) => host::write_variables(list, out),
+            (FieldShape::Symbols, Field::Symbols(list)) => host::write_symbols(list, out),
+            (FieldShape::Params, Field::Tensors(list)) => executor::write_params(list, out),
+            (FieldShape::Networks { sizes }, Field::Networks(list)) => {
+                return vendor::write_networks(list, sizes, out);
+            }
+            (FieldShape::Relay, Field::Relay(executable)) => return executable.write(out),
+            (FieldShape::Relax, Field::Relax(executable)) => return executable.write(layout, out),
+            (FieldShape::StackVms, Field::StackVms(list)) => stackvm::write_functions(list, out),
+            (FieldShape::Imports, Field::Imports(list)) => {
+                return stackvm::write_imports(list, layout, out);
+            }
+            _ => {
+                let message = format!("`{}` holds a value of another shape", self.name);
+                return Err(self.rule.rejected(Kind::Type, message));
+            }
+        }
+        Ok(())
+    }
+}
