@@ -2,8 +2,8 @@
 
 pub(super) mod entry;
 
-use super::adapter::Oddity;
-use super::adapter::protocol::oddity_to_json;
+pub use super::golden::golden;
+use super::reply::Oddity;
 use super::truncated::{self, Cut};
 use crate::conformance::op;
 use crate::release::Releases;
@@ -122,7 +122,7 @@ impl Case {
         match &self.expect {
             Expect::Accept(value) if self.findings.is_empty() => json!({"accept": value}),
             Expect::Accept(value) => {
-                let findings = self.findings.iter().map(oddity_to_json);
+                let findings = self.findings.iter().map(Oddity::to_json);
                 json!({"accept": value, "findings": findings.collect::<Vec<_>>()})
             }
             Expect::Reject(breach) => json!({"reject": breach.to_json()}),
@@ -169,14 +169,6 @@ impl Case {
             ..self.clone()
         })
     }
-}
-
-/// The bytes of a file below `golden/`, by its name with forward slashes.
-pub fn golden(name: &str) -> Option<&'static [u8]> {
-    let index = spec::GOLDEN
-        .binary_search_by_key(&name, |(file, _)| file)
-        .ok()?;
-    spec::GOLDEN.get(index).map(|(_, bytes)| *bytes)
 }
 
 /// Every case, derived ones included, and the hash that names them.

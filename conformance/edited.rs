@@ -1,8 +1,10 @@
 //! Inputs that are a golden file with an edit.
 
-use super::case::entry::{INPUTS, hex_bytes};
-use super::case::golden;
+use super::golden::{golden, hex_bytes};
 use serde_json::{Map, Value};
+
+pub(in crate::conformance) const INPUTS: &str =
+    "`input` is not one of file, hex, value, value_file; beside `file` may be `put` and `cut`";
 
 /// `{"file": .., "put": [[offset, hex], ..], "cut": length}`: a golden file with some bytes replaced, or its beginning. One file
 /// serves many cases, each of which breaks one thing in it.

@@ -1,6 +1,6 @@
 //! Operations: what a case requests of an implementation, and what comes back.
 
-use super::adapter::Reply;
+use super::reply::Reply;
 use super::runtime::ffi::api::FfiApi;
 use super::runtime::legacy;
 use crate::release::ParseError;

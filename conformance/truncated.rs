@@ -4,7 +4,8 @@
 //! `conformance/truncated.py`; the testee in Python, which shares no code with ours, answers the same kind, offset
 //! and field throughout, those of the formats by the productions of spec/.
 
-use super::case::{Breach, Case, CaseInput, Expect, golden};
+use super::case::{Breach, Case, CaseInput, Expect};
+use super::golden::golden;
 use crate::release::Releases;
 use crate::rule::Kind;
 use crate::spec;

@@ -134,7 +134,7 @@ fn reply_to_line(id: Value, reply: Reply) -> String {
         Reply::Ok { value, findings } => {
             line.insert("ok".to_owned(), value);
             if let Some(findings) = findings {
-                let findings = findings.iter().map(oddity_to_json).collect();
+                let findings = findings.iter().map(Oddity::to_json).collect();
                 line.insert("findings".to_owned(), Value::Array(findings));
             }
         }
@@ -237,18 +237,6 @@ fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
     Ok(Reply::Unsupported(
         why.unwrap_or("no reason stated").to_owned(),
     ))
-}
-
-/// A finding as an answer lists it: rule, kind, byte and message.
-pub(crate) fn oddity_to_json(oddity: &Oddity) -> Value {
-    let mut finding = json!({"rule": oddity.rule});
-    if let Some(kind) = &oddity.kind {
-        finding["kind"] = kind.as_str().into();
-    }
-    if let Some(offset) = oddity.offset {
-        finding["offset"] = offset.into();
-    }
-    finding
 }
 
 /// Each `{"rule", "kind"?, "offset"?}`, or the id of a rule alone.

@@ -1,7 +1,9 @@
 //! An entry of a case file, read and held to what makes a case one.
 
-use super::{Breach, Case, CaseInput, Expect, golden};
-use crate::conformance::adapter::Oddity;
+use super::{Breach, Case, CaseInput, Expect};
+use crate::conformance::edited::{self, INPUTS};
+use crate::conformance::golden::{golden, hex_bytes};
+use crate::conformance::reply::Oddity;
 use crate::rule::Kind;
 use crate::spec;
 use serde_json::{Map, Value};
@@ -139,12 +141,9 @@ fn id_of(chapter: &str, id: String) -> Result<String, String> {
     }
 }
 
-pub(in crate::conformance) const INPUTS: &str =
-    "`input` is not one of file, hex, value, value_file; beside `file` may be `put` and `cut`";
-
 fn input_of(input: Option<&Value>) -> Result<CaseInput, String> {
     if let Some(edited) = input.and_then(Value::as_object).filter(|all| all.len() > 1) {
-        return crate::conformance::edited::bytes(edited).map(CaseInput::Hex);
+        return edited::bytes(edited).map(CaseInput::Hex);
     }
     let (key, value) = only_entry(input).ok_or(INPUTS)?;
     match (key, value) {
@@ -157,27 +156,6 @@ fn input_of(input: Option<&Value>) -> Result<CaseInput, String> {
         ("value_file", Value::String(name)) => json_of(name).map(CaseInput::Value),
         _ => Err(INPUTS.to_owned()),
     }
-}
-
-/// The bytes of pairs of hex digits; blanks between them are skipped.
-pub(in crate::conformance) fn hex_bytes(hex: &str) -> Result<Vec<u8>, String> {
-    let digits: Vec<u8> = hex
-        .chars()
-        .filter(|letter| !letter.is_whitespace())
-        .map(|letter| {
-            letter
-                .to_digit(16)
-                .and_then(|digit| u8::try_from(digit).ok())
-        })
-        .collect::<Option<_>>()
-        .ok_or("`hex` has a letter that is not a hex digit")?;
-    if !digits.len().is_multiple_of(2) {
-        return Err("`hex` has half a byte".to_owned());
-    }
-    Ok(digits
-        .chunks_exact(2)
-        .map(|pair| pair[0] * 16 + pair[1])
-        .collect())
 }
 
 fn expect_of(expect: Option<&Value>) -> Result<Expect, String> {

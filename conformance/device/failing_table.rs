@@ -96,3 +96,10 @@ pub(super) fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failu
     let api = unsafe { c_table::to_api(Box::leak(Box::new(table))) };
     api.ok_or_else(|| Failure::Broken("a whole table is no device".into()))
 }
+
+/// `device` as C hands it over: a table at an address that is not known as ours.
+pub(super) fn as_a_table(device: &'static dyn DeviceApi) -> &'static dyn DeviceApi {
+    let copied: &'static mut DeviceTable = Box::leak(Box::new(*c_table::of_api(device)));
+    // SAFETY: a whole table that lives for ever.
+    unsafe { c_table::to_api(copied) }.unwrap_or(device)
+}

@@ -9,9 +9,11 @@
 //! ```
 
 pub mod behaviour;
+pub mod c_contract;
 pub(in crate::conformance) mod counted;
 mod evaluator;
 mod failing_table;
+mod forms;
 pub(crate) mod ops;
 pub mod own;
 pub(in crate::conformance) mod own_numbers;

@@ -1,6 +1,6 @@
 //! `device.launch` and `device.pack`: what a kernel call means, as data.
 
-use super::ops::{integers, rejected_or, value};
+use super::forms::{integers, rejected_or, value};
 use crate::conformance::op::{Answer, OpError};
 use crate::device::launch::{Arg, ArgType, LaunchTags, Packed, WorkSizes};
 use crate::device::{Dtype, Result as DeviceResult};

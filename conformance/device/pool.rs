@@ -1,6 +1,6 @@
 //! `device.pool`: a workspace pool as a script and a log.
 
-use super::ops::{rejected_or, value};
+use super::forms::{rejected_or, value};
 use crate::conformance::op::{Answer, OpError};
 use crate::device::pool::{SpaceSource, WorkspacePool};
 use crate::device::{Device, Dtype, Result as DeviceResult, Space};

@@ -1,5 +1,6 @@
 //! What a process registers for devices: numbers and names of its own, functions under their names, tables of C.
 
+use super::failing_table::as_a_table;
 use super::own_numbers::SIMULATED as NUMBER;
 use super::tables::rejected;
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
@@ -121,13 +122,6 @@ pub(super) fn behind_a_table() -> &'static dyn DeviceApi {
         let device: &'static Simulated = Box::leak(Box::new(Simulated::new(5)));
         as_a_table(device)
     })
-}
-
-/// `device` as C hands it over: a table at an address that is not known as ours.
-pub(super) fn as_a_table(device: &'static dyn DeviceApi) -> &'static dyn DeviceApi {
-    let copied: &'static mut DeviceTable = Box::leak(Box::new(*c_table::of_api(device)));
-    // SAFETY: a whole table that lives for ever.
-    unsafe { c_table::to_api(copied) }.unwrap_or(device)
 }
 
 /// `device/a-number-of-its-own` (DEV-01, DEV-06). Where it does not hold: a device whose number or name means another one in every file

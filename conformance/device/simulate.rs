@@ -1,8 +1,9 @@
 //! `device.simulate`: the simulated device as a script, with what it notes of careless callers and what is alive behind it.
 
-use super::ops::value;
+use super::Defect;
+use super::failing_table::as_a_table;
+use super::forms::value;
 use super::probe::Staging;
-use super::{Defect, registered};
 use crate::conformance::op::{Answer, OpError};
 use crate::device::simulated::{Hazard, Simulated, SimulatedCall};
 use crate::device::stream::set_current_device;
@@ -39,7 +40,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
         None => (&simulated, &simulated),
         Some("table") => {
             kept = Box::leak(Box::new(simulated));
-            (kept, registered::as_a_table(kept))
+            (kept, as_a_table(kept))
         }
         Some(_) => return Err(wrong(of)),
     };

@@ -1,8 +1,7 @@
 //! A device behind a table of C functions, in both directions.
 
-use super::failing_table::{FAILED, behind, returning, wordless};
+use super::failing_table::{FAILED, as_a_table, behind, returning, wordless};
 use super::recorder::Recorder;
-use super::registered::as_a_table;
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
 use crate::device::c_table::{self, CopyBytes, DeviceTable};
 use crate::device::{

@@ -1,7 +1,7 @@
 //! The tensors of a script: arrays of the runtime, and views of them that are passed.
 
 use super::forms::{bytes_of, elements, extents};
-use crate::conformance::adapter::Reply;
+use crate::conformance::reply::Reply;
 use crate::conformance::runtime::ffi::unsupported;
 use crate::conformance::runtime::legacy::{LegacyApi, LegacyArg, LegacyValue};
 use crate::conformance::runtime::number::{NoNumber, numbers_in};

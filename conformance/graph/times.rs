@@ -1,6 +1,6 @@
 //! What functions that measure say, as far as a case can state it: no two runs take the same time.
 
-use crate::conformance::adapter::Reply;
+use crate::conformance::reply::Reply;
 use crate::conformance::runtime::ffi::unsupported;
 use crate::conformance::runtime::legacy::LegacyValue;
 use crate::conformance::runtime::number::number_of;

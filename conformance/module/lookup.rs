@@ -1,7 +1,7 @@
 //! Imports, lookup and properties of modules of a runtime, on system libraries that no other code uses.
 
 use super::loading::{imports, stored};
-use crate::conformance::case::golden;
+use crate::conformance::golden::golden;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::held::{OwnedValue, Raised, bool_arg, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{

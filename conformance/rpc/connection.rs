@@ -1,6 +1,6 @@
 //! `rpc.connection`: both sides of a connection, and which releases speak like that.
 
-use crate::conformance::case::entry::hex_bytes;
+use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::{Answer, OpError};
 use crate::release::Release;
 use crate::rpc::Connection;

@@ -1,7 +1,7 @@
 //! A peer that a script plays: it writes bytes, and shows what it reads. It is what a server goes on to, or one end of a tunnel.
 
 use super::session::patience;
-use crate::conformance::case::entry::hex_bytes;
+use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::OpError;
 use crate::release::Release;
 use crate::rpc::json::{from_packet, to_packet};

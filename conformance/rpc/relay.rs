@@ -6,7 +6,7 @@
 use super::relay_events::{Event, Events};
 use super::relay_peer::{RelayPeer, hex};
 use super::session::is_late;
-use crate::conformance::case::entry::hex_bytes;
+use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::{Answer, OpError};
 use crate::release::Release;
 use crate::rpc::proxy::{ProxyHandle, ProxyOptions, ProxyServer};

@@ -1,7 +1,7 @@
 //! The peers of a client that answer by a script: servers, and a tracker.
 
 use super::session::patience;
-use crate::conformance::case::entry::hex_bytes;
+use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::OpError;
 use crate::function::Error;
 use crate::release::Release;

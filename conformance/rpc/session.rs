@@ -8,8 +8,8 @@ use super::hop::{HopStart, NextServers};
 use super::pipe::{self, PipeEnd, PipeWriter};
 use super::server_start;
 use super::session_script::SessionScript;
-use crate::conformance::adapter::Reply;
 use crate::conformance::op::{Answer, OpError};
+use crate::conformance::reply::Reply;
 use crate::rpc::server::{
     ServerOptions, SessionEnd, SessionReport, await_pair, serve, serve_paired,
 };

@@ -7,7 +7,7 @@ use super::functions;
 use super::peer::{PeerStream, shown, up_to, word};
 use super::session::{found, texts};
 use super::tunnel_side::{CertificateFolder, TunnelEnd, TunnelSide};
-use crate::conformance::case::entry::hex_bytes;
+use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::{Answer, OpError};
 use crate::function::Error;
 use crate::rpc::server::{ServerOptions, SessionReport, serve};

@@ -3,7 +3,7 @@
 use super::peer::{self, PeerStream};
 use super::session::patience;
 use super::tunnel::{no_socket, wrong};
-use crate::conformance::case::golden;
+use crate::conformance::golden::golden;
 use crate::conformance::op::OpError;
 use crate::function::Error;
 use crate::release::Release;

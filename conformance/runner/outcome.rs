@@ -1,10 +1,10 @@
 //! What came of a run: of each case, and in numbers.
 
 use super::Selection;
-use crate::conformance::adapter::Identity;
 use crate::conformance::case::Case;
 use crate::conformance::known::KnownFailure;
 use crate::conformance::parts::Parts;
+use crate::conformance::reply::Identity;
 use crate::conformance::verdict::Verdict;
 use serde_json::Value;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The whole numbers that a case states.
 
-use crate::conformance::adapter::Reply;
 use crate::conformance::op::OpError;
+use crate::conformance::reply::Reply;
 use serde_json::Value;
 
 /// A case states something else where a number must be.

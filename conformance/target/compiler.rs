@@ -1,6 +1,6 @@
 //! What libraries with a compiler can be asked, over either C interface: by functions of their registry, on handles that nobody looks into.
 
-use crate::conformance::adapter::Reply;
+use crate::conformance::reply::Reply;
 use crate::conformance::runtime::Runtime;
 use crate::release::Layout;
 

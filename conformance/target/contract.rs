@@ -2,8 +2,8 @@
 //! a name, what frontends read of a kind.
 
 use super::ops::{compiled_for, object, rejection, release};
-use crate::conformance::adapter::Reply;
 use crate::conformance::op::{Answer, OpError, data};
+use crate::conformance::reply::Reply;
 use crate::conformance::runtime::ffi::accepted;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::show;

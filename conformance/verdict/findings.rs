@@ -1,9 +1,9 @@
 //! Findings, by as much of them as an answer states.
 
 use super::{Judgement, Verdict, fail};
-use crate::conformance::adapter::Oddity;
 use crate::conformance::case::Case;
 use crate::conformance::parts::Parts;
+use crate::conformance::reply::Oddity;
 use std::collections::BTreeSet;
 
 /// Findings are compared by as much of each as the testee states of all of them: rules alone, each once, or every one in full.
@@ -81,8 +81,8 @@ const MOST_FINDINGS: usize = 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::adapter::Reply;
     use crate::conformance::case::Expect;
+    use crate::conformance::reply::Reply;
     use crate::conformance::verdict::{judge, tests::case};
     use serde_json::json;
 

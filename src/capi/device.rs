@@ -1,7 +1,5 @@
 //! What C needs to bring a device of its own, beside the registry: `include/tvmspec_device.h`.
 
-#[cfg(feature = "suite")]
-use std::ffi::c_char;
 use std::ffi::c_int;
 
 /// Registers the devices of this library as `device_api.<name>`, for C that wants to call their tables. Names that
@@ -10,40 +8,4 @@ use std::ffi::c_int;
 pub extern "C" fn tvmspec_install_devices() -> c_int {
     crate::device::install();
     0
-}
-
-/// Drives device `id` of type `kind` through the contract, and writes what came of it to `report`, at most `size` bytes
-/// with the zero at the end. Returns the number of rules' programs that the device broke, or -1 if there is no such device.
-///
-/// # Safety
-///
-/// `report` is null or holds `size` bytes.
-#[cfg(feature = "suite")]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tvmspec_device_contract(
-    kind: c_int,
-    id: c_int,
-    report: *mut c_char,
-    size: usize,
-) -> c_int {
-    use crate::conformance::device::contract_on;
-    use crate::device::{Device, Manager};
-    let (text, broken) = match Manager::global().api(kind) {
-        Err(why) => (why.to_string(), -1),
-        Ok(api) => {
-            let came = contract_on(api, Device::new(kind, id));
-            let broken = c_int::try_from(came.broken().count()).unwrap_or(c_int::MAX);
-            (came.to_string(), broken)
-        }
-    };
-    if !report.is_null() && size > 0 {
-        let length = text.len().min(size - 1);
-        // SAFETY: `report` holds `size` bytes, by this contract, and `length` is less.
-        unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), report.cast(), length) };
-        // SAFETY: `length` is less than the `size` bytes that `report` holds.
-        let end = unsafe { report.add(length) };
-        // SAFETY: one of the `size` bytes that `report` holds.
-        unsafe { end.write(0) };
-    }
-    broken
 }

@@ -4,7 +4,7 @@ use super::super::recorder::Recorder;
 use super::super::tables::rejected;
 use super::DEVICE;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
-use crate::conformance::case::golden;
+use crate::conformance::golden::golden;
 use crate::device::{
     Attribute, AttributeValue, DEV_12, DEV_54, Device, DeviceApi, Dtype, Stream, cpu, load,
     simulated::Simulated,

@@ -4,7 +4,7 @@ use super::super::constants::symbols_of;
 use super::super::library_file::LibraryFile;
 use super::{CONTEXT, CompiledFunction, NUMBERS, jump, load, number};
 use crate::conformance::adapter::legacy::modules;
-use crate::conformance::case::golden;
+use crate::conformance::golden::golden;
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::{Reply, accepted, bytes, unsupported};
 use crate::conformance::runtime::legacy::{LegacyApi, LegacyArg, int_arg};

@@ -8,9 +8,9 @@ pub(in crate::conformance) mod held;
 pub(in crate::conformance) mod tensors;
 mod types;
 
-use crate::conformance::adapter::Rejection;
-pub(in crate::conformance) use crate::conformance::adapter::Reply;
 use crate::conformance::op::{OpError, data};
+use crate::conformance::reply::Rejection;
+pub(in crate::conformance) use crate::conformance::reply::Reply;
 use crate::value::{AnyPayload, RawAny, index};
 use api::{FfiApi, FfiCallback};
 use held::{OwnedValue, Raised, text_arg};

@@ -1,8 +1,8 @@
 //! A compiler behind the C interface of 0.20 and before.
 
 use super::{LegacyApi, LegacyValue, c_text, int_arg, null_arg, text_arg};
-use crate::conformance::adapter::Reply;
 use crate::conformance::adapter::legacy::{modules, tensors};
+use crate::conformance::reply::Reply;
 use crate::conformance::runtime::Runtime;
 use crate::conformance::runtime::ffi::compiler::stored_bytes;
 use crate::conformance::target::compiler::{Compiler, CompilerNames, Given};

@@ -1,7 +1,7 @@
 //! Values of the C interface of 0.7 to 0.20: what a driver owns, and what it passes.
 
 use super::LegacyApi;
-use crate::conformance::adapter::Reply;
+use crate::conformance::reply::Reply;
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::unsupported;
 use crate::value::legacy::{TVMValue, code};

@@ -1,0 +1,38 @@
+//! The contract for devices of C, as `include/tvmspec_device.h` declares it.
+
+use super::contract_on;
+use crate::device::{Device, Manager};
+use std::ffi::{c_char, c_int};
+
+/// Drives device `id` of type `kind` through the contract, and writes what came of it to `report`, at most `size` bytes
+/// with the zero at the end. Returns the number of rules' programs that the device broke, or -1 if there is no such device.
+///
+/// # Safety
+///
+/// `report` is null or holds `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tvmspec_device_contract(
+    kind: c_int,
+    id: c_int,
+    report: *mut c_char,
+    size: usize,
+) -> c_int {
+    let (text, broken) = match Manager::global().api(kind) {
+        Err(why) => (why.to_string(), -1),
+        Ok(api) => {
+            let came = contract_on(api, Device::new(kind, id));
+            let broken = c_int::try_from(came.broken().count()).unwrap_or(c_int::MAX);
+            (came.to_string(), broken)
+        }
+    };
+    if !report.is_null() && size > 0 {
+        let length = text.len().min(size - 1);
+        // SAFETY: `report` holds `size` bytes, by this contract, and `length` is less.
+        unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), report.cast(), length) };
+        // SAFETY: `length` is less than the `size` bytes that `report` holds.
+        let end = unsafe { report.add(length) };
+        // SAFETY: one of the `size` bytes that `report` holds.
+        unsafe { end.write(0) };
+    }
+    broken
+}

@@ -1,0 +1,32 @@
+//! The golden files that are built in, and bytes in hex.
+
+use crate::spec;
+
+/// The bytes of a file below `golden/`, by its name with forward slashes.
+pub fn golden(name: &str) -> Option<&'static [u8]> {
+    let index = spec::GOLDEN
+        .binary_search_by_key(&name, |(file, _)| file)
+        .ok()?;
+    spec::GOLDEN.get(index).map(|(_, bytes)| *bytes)
+}
+
+/// The bytes of pairs of hex digits; blanks between them are skipped.
+pub(in crate::conformance) fn hex_bytes(hex: &str) -> Result<Vec<u8>, String> {
+    let digits: Vec<u8> = hex
+        .chars()
+        .filter(|letter| !letter.is_whitespace())
+        .map(|letter| {
+            letter
+                .to_digit(16)
+                .and_then(|digit| u8::try_from(digit).ok())
+        })
+        .collect::<Option<_>>()
+        .ok_or("`hex` has a letter that is not a hex digit")?;
+    if !digits.len().is_multiple_of(2) {
+        return Err("`hex` has half a byte".to_owned());
+    }
+    Ok(digits
+        .chunks_exact(2)
+        .map(|pair| pair[0] * 16 + pair[1])
+        .collect())
+}
