@@ -253,7 +253,7 @@ TAKEN += ["kernel", "local", "constant", "private", "half", "uint", "ulong", "us
 TAKEN += ["TVMValue", "TVMFFIAny", "TVMx", "DLTensor", "DLx", "get_global_id", "get_x", "CLK_LOCAL_MEM_FENCE", "tvmspec_x", "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "signgam", "isnan", "isinf", "isfinite", "exp10", "rsqrt", "select", "clamp", "mix", "step", "sign"]
 TAKEN += ["sin", "cos", "tan", "expf", "sqrt", "sqrtf", "fabs", "powf", "memcpy", "strlen", "abs", "malloc", "free", "printf", "exit", "log", "floor", "round", "tanhf", "fmodf", "fmod", "erf", "nearbyintf"]
 TAKEN += ["alignas", "asm", "catch", "const_cast", "constexpr", "decltype", "delete", "dynamic_cast", "explicit", "export", "friend", "mutable", "namespace", "new", "noexcept", "nullptr", "operator", "protected", "public", "reinterpret_cast", "requires", "static_assert", "static_cast", "template", "this", "thread_local", "throw", "typeid", "typename", "using", "virtual", "xor", "bitand", "compl", "not_eq", "consteval", "constinit", "co_await", "co_return", "co_yield", "concept", "alignof", "and_eq", "or_eq", "xor_eq", "bitor"]
-TAKEN += ["linux", "unix", "true", "false", "printf", "M_PI", "HUGE_VAL", "INT_MAX", "MAXFLOAT", "float4", "read_only", "pipe", "__global"]
+TAKEN += ["linux", "unix", "true", "false", "M_PI", "HUGE_VAL", "INT_MAX", "MAXFLOAT", "float4", "read_only", "pipe", "__global"]
 
 
 def taken():

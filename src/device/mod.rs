@@ -49,8 +49,8 @@ pub mod cpu;
 pub mod cuda;
 pub mod device_type;
 pub(crate) mod error;
-#[cfg(feature = "hip")]
 mod handle;
+#[cfg(feature = "hip")]
 pub mod hip;
 mod install;
 pub mod launch;

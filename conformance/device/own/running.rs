@@ -3,7 +3,6 @@
 use super::super::recorder::Recorder;
 use super::DEVICE;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
-use crate::device::Device;
 use crate::device::timer;
 use crate::device::timer::{DefaultTimer, Evaluator, Timer, to_bytes};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,7 +68,7 @@ pub(super) fn best_timer() -> Outcome {
 #[cfg(feature = "cuda")]
 fn own_clock(recorder: &'static Recorder) -> Outcome {
     use crate::device::{Attribute, AttributeValue, cuda};
-    let device = Device::cuda(0);
+    let device = crate::device::Device::cuda(0);
     let exists = cuda::cuda().attribute(device, Attribute::Exist)?;
     let own = timer(recorder, device);
     expect(
