@@ -1,7 +1,9 @@
 //! Our client and the servers of real TVM.
 
 use super::{Peer, ServerProcess, golden, our_server};
+#[cfg(feature = "cli")]
 use std::path::Path;
+#[cfg(feature = "cli")]
 use std::process::Command;
 use std::time::Duration;
 use tvmspec::device::{Attribute, AttributeValue, Device, Manager};
