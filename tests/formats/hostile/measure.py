@@ -12,9 +12,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import classes
-import executables
-import make  # It registers all classes.
+# It registers all classes, in their order.
+from make import classes, executables
 
 MB = 1 << 20
 SECONDS = 120
