@@ -2,20 +2,20 @@
 //! release, and runs where it runs. `BLESS=1 cargo test --test eras` writes conformance/reports/eras.md and golden/eras/rules.json anew.
 #![cfg(feature = "cli")]
 
+#[path = "eras/report.rs"]
+mod report;
+#[path = "eras/runs.rs"]
+mod runs;
 #[path = "../support/skip.rs"]
 mod skip;
 
 use serde_json::Value;
-use skip::skipped;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
 use tvmspec::blob::container::{self, FileForm};
 use tvmspec::blob::{Blob, detect::detect};
-use tvmspec::device::{Attribute, AttributeValue as Attr, Device, Manager};
 use tvmspec::examine::document;
 use tvmspec::graph::Graph;
 use tvmspec::payload;
@@ -24,9 +24,6 @@ use tvmspec::rule::Findings;
 use tvmspec::tensor::Params;
 use tvmspec::wire::{Cursor, Writer};
 
-/// Where each rule was read: what `tvmspec rule` prints.
-const RULES: &str = "golden/eras/rules.json";
-
 /// Files that their own release does not load as they are: the eras, the file, how it ends, and why.
 const NOT_LOADED: [(&[&str], &str, &str, &str); 4] = [
     (WITHOUT_METAL, "metal.so", "fails", METAL),
@@ -34,13 +31,19 @@ const NOT_LOADED: [(&[&str], &str, &str, &str); 4] = [
     (ALL, "system-library.so", "silent", SYSTEM),
     (ALL, "system-library.tar", "silent", SYSTEM),
 ];
+
 /// Artifacts that ran in their own release and are rejected here.
 const NOT_RUN: (&[&str], &str, &str) = (&["0.13", "0.16"], "const-loader", CONSTANTS);
+
 const CONSTANTS: &str =
     "its initialiser takes an array of the old object world, which is unsupported here (VAL-19)";
+
 const ALL: &[&str] = &["0.13", "0.16", "0.22", "0.25", "0.26", "0.27"];
+
 const WITHOUT_METAL: &[&str] = &["0.13", "0.16", "0.22"];
+
 const METAL: &str = "a compiler without Metal writes an order of fields that the loader of its own release does not take";
+
 const SYSTEM: &str = "a system library registers itself; its symbols have a prefix that the loader of files does not look for";
 
 /// What an era made of one artifact: a row of its `made.json`.
@@ -297,293 +300,7 @@ fn an_era_loads_what_it_wrote() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-#[test]
-fn what_an_era_compiled_returns_the_recorded_outputs() {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return skipped("the goldens are libraries for x86-64 Linux");
-    }
-    let mut ran: BTreeMap<String, usize> = BTreeMap::new();
-    for artifact in artifacts() {
-        let Some(run) = artifact.run() else { continue };
-        let text = |key: &str| {
-            run[key]
-                .as_str()
-                .unwrap_or_else(|| panic!("no {key} in {run}"))
-        };
-        let (library, io) = (
-            artifact.path(text("library")),
-            arrays(&artifact.path(text("io"))),
-        );
-        if is_not_run(&artifact) {
-            let rejected = tvmspec()
-                .arg("run")
-                .arg(&library)
-                .arg("--inputs")
-                .arg(artifact.path(text("io")))
-                .output()
-                .unwrap();
-            let reply = String::from_utf8_lossy(&rejected.stderr);
-            assert_eq!(rejected.status.code(), Some(2), "{reply}");
-            assert!(reply.contains("takes an array object"), "{reply}");
-            continue;
-        }
-        if run["how"] == "run" {
-            model(
-                tvmspec().arg("run").arg(&library),
-                &artifact.path(text("io")),
-                &io,
-            );
-            if artifact.name == "graph" {
-                let mut parts = tvmspec();
-                parts
-                    .arg("run")
-                    .arg("--graph")
-                    .arg(artifact.path("graph.json"));
-                parts.arg("--params").arg(artifact.path("graph.params"));
-                parts.arg("--lib").arg(artifact.path("graph-kernels.so"));
-                model(&mut parts, &artifact.path(text("io")), &io);
-            }
-            *ran.entry(artifact.era).or_default() += 1;
-            continue;
-        }
-        let device = text("device");
-        if device == "cpu" || is_here(device) {
-            call(&library, text("function"), device, &io);
-            *ran.entry(artifact.era).or_default() += 1;
-        }
-    }
-    println!("{ran:?}");
-    for era in ALL {
-        assert!(
-            ran.get(*era).is_some_and(|count| *count >= 6),
-            "{era}: {ran:?}"
-        );
-    }
-}
-
 fn is_not_run(artifact: &Artifact) -> bool {
     let (eras, name, _) = NOT_RUN;
     eras.contains(&artifact.era.as_str()) && artifact.name == name
-}
-
-fn is_here(name: &str) -> bool {
-    let device = match name {
-        "opencl:0" => Device::new(4, 0),
-        "vulkan:0" => Device::new(7, 0),
-        other => panic!("no device `{other}` in the test"),
-    };
-    let exists = Manager::global()
-        .api(device.kind)
-        .is_ok_and(|api| api.attribute(device, Attribute::Exist) == Ok(Attr::Int(1)));
-    if !exists {
-        skipped(format!("there is no device {name}"));
-    }
-    exists
-}
-
-/// The arrays of an `.npz`, each as an `.npy` file.
-fn arrays(path: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut archive = zip::ZipArchive::new(fs::File::open(path).unwrap()).unwrap();
-    let mut arrays = BTreeMap::new();
-    for index in 0..archive.len() {
-        let mut member = archive.by_index(index).unwrap();
-        let name = member.name().unwrap().trim_end_matches(".npy").to_owned();
-        let mut bytes = Vec::new();
-        member.read_to_end(&mut bytes).unwrap();
-        arrays.insert(name, bytes);
-    }
-    arrays
-}
-
-/// What comes behind the header of an `.npy` file of version 1.
-fn data(npy: &[u8]) -> &[u8] {
-    assert_eq!(&npy[..8], b"\x93NUMPY\x01\0");
-    &npy[10 + usize::from(u16::from_le_bytes([npy[8], npy[9]]))..]
-}
-
-/// Calls a function of two tensors: one in, one out.
-fn call(library: &Path, function: &str, device: &str, io: &BTreeMap<String, Vec<u8>>) {
-    let folder = tempfile::tempdir().unwrap();
-    let (input, expected) = (folder.path().join("in.npy"), data(&io["out_B"]));
-    fs::write(&input, &io["in_A"]).unwrap();
-    let output = tvmspec()
-        .args(["call", "--device", device, "--save"])
-        .arg(folder.path())
-        .arg(library)
-        .arg(function)
-        .arg(format!("@{}", input.display()))
-        .arg(format!("out:float32[{}]", expected.len() / 4))
-        .output()
-        .unwrap();
-    let reply = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {reply}", library.display());
-    let answer = fs::read(folder.path().join("out_0.npy")).unwrap();
-    assert!(
-        data(&answer) == expected,
-        "{} on {device}: another answer",
-        library.display()
-    );
-}
-
-/// Runs a model; its outputs are those of the release to the last bit.
-fn model(command: &mut Command, inputs: &Path, io: &BTreeMap<String, Vec<u8>>) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("out.npz");
-    let output = command
-        .arg("--inputs")
-        .arg(inputs)
-        .arg("-o")
-        .arg(&file)
-        .output()
-        .unwrap();
-    let reply = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {reply}", inputs.display());
-    let answers = arrays(&file);
-    let expected: Vec<_> = io
-        .iter()
-        .filter(|(name, _)| name.starts_with("out_"))
-        .collect();
-    assert_eq!(answers.len(), expected.len(), "{}", inputs.display());
-    for (index, (name, expected)) in expected.into_iter().enumerate() {
-        let answer = &answers[&format!("out_{index}")];
-        assert!(
-            data(answer) == data(expected),
-            "{}: {name} differs",
-            inputs.display()
-        );
-    }
-}
-
-#[test]
-fn the_report_is_what_the_goldens_say() {
-    let eras_of = eras_of_rules();
-    let rows: Vec<String> = eras_of
-        .iter()
-        .map(|(rule, eras)| format!(" {rule:?}: {}", serde_json::json!(eras)))
-        .collect();
-    for (name, text) in [
-        ("conformance/reports/eras.md", report(&eras_of)),
-        (RULES, format!("{{\n{}\n}}\n", rows.join(",\n"))),
-    ] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-        if env::var_os("BLESS").is_some() {
-            fs::write(&path, &text).unwrap();
-        }
-        let there = fs::read_to_string(&path).unwrap_or_default();
-        assert!(there == text, "{name} differs: BLESS=1 rewrites it");
-    }
-}
-
-fn report(eras_of: &BTreeMap<String, Vec<String>>) -> String {
-    let (eras, artifacts) = (eras(), artifacts());
-    let mut page = String::from(
-        "# The same twenty artifacts by compilers of six releases\n\n\
-         Written by `BLESS=1 cargo test --test eras` from golden/eras, whose README says where each release came from and how to repeat it.\n\
-         The test holds every cell: `read` is no violation and no finding, decoded and encoded to the same bytes (JSON of objects is read\n\
-         only, a graph keeps its meaning), and `explain` says that the release itself loads it; `ran` is all that, and outputs equal to the\n\
-         recorded ones to the last bit. A number says why not.\n\n",
-    );
-    let mut reasons: Vec<String> = Vec::new();
-    let _ = writeln!(page, "| artifact | {} |", eras.join(" | "));
-    let _ = writeln!(page, "|---|{}", "---|".repeat(eras.len()));
-    let names: Vec<&Artifact> = artifacts
-        .iter()
-        .filter(|artifact| artifact.era == eras[0])
-        .collect();
-    for first in names {
-        let _ = write!(
-            page,
-            "| `{}`: {} |",
-            first.name,
-            first.entry["what"].as_str().unwrap()
-        );
-        for era in &eras {
-            let artifact = artifacts
-                .iter()
-                .find(|artifact| artifact.era == *era && artifact.name == first.name)
-                .unwrap();
-            let _ = write!(page, " {} |", cell(artifact, &mut reasons));
-        }
-        page.push('\n');
-    }
-    page.push('\n');
-    for (index, reason) in reasons.iter().enumerate() {
-        let _ = writeln!(page, "{}. {reason}", index + 1);
-    }
-    page.push_str(
-        "\n## Rules by the eras whose files they were read in\n\n\
-         A rule is listed where `dump` shows it for a byte of an era's file. The others are shown by cases alone.\n\n\
-         | rules | eras |\n|---|---|\n",
-    );
-    for (eras, rules) in by_eras(eras_of) {
-        let _ = writeln!(page, "| {} | {} |", rules.join(", "), eras.join(", "));
-    }
-    page
-}
-
-fn cell(artifact: &Artifact, reasons: &mut Vec<String>) -> String {
-    let mut number = |why: &str| {
-        let at = reasons.iter().position(|reason| reason == why);
-        let at = at.unwrap_or_else(|| {
-            reasons.push(why.to_owned());
-            reasons.len() - 1
-        });
-        at + 1
-    };
-    if let Some(why) = artifact.entry["why"].as_str() {
-        return format!("no ({})", number(why));
-    }
-    if is_not_run(artifact) {
-        return format!("read ({})", number(NOT_RUN.2));
-    }
-    let ran = artifact.run().map(|run| match run["device"].as_str() {
-        None | Some("cpu") => "ran".to_owned(),
-        Some(device) => format!("ran on {}", device.trim_end_matches(":0")),
-    });
-    let done = ran.unwrap_or_else(|| "read".to_owned());
-    let rejected = artifact
-        .files()
-        .iter()
-        .find_map(|file| not_loaded(&artifact.era, file));
-    match rejected {
-        Some((_, why)) => format!("{done} ({})", number(why)),
-        None => done,
-    }
-}
-
-/// The eras in whose files a rule says what a byte is.
-fn eras_of_rules() -> BTreeMap<String, Vec<String>> {
-    let mut eras_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    each_file(|artifact, _, path| {
-        let output = tvmspec()
-            .args(["dump", "--json"])
-            .arg(path)
-            .output()
-            .unwrap();
-        // JSON has no fields to dump.
-        let Ok(Value::Array(units)) = serde_json::from_slice(&output.stdout) else {
-            return;
-        };
-        let fields = units
-            .iter()
-            .flat_map(|unit| unit["fields"].as_array().into_iter().flatten());
-        for rule in fields.filter_map(|field| field["rule"].as_str()) {
-            let eras = eras_of.entry(rule.to_owned()).or_default();
-            if !eras.contains(&artifact.era) {
-                eras.push(artifact.era.clone());
-            }
-        }
-    });
-    eras_of
-}
-
-/// The same, a row for each set of eras: the largest sets first.
-fn by_eras(eras_of: &BTreeMap<String, Vec<String>>) -> Vec<(Vec<String>, Vec<String>)> {
-    let mut rows: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
-    for (rule, eras) in eras_of {
-        rows.entry(eras.clone()).or_default().push(rule.clone());
-    }
-    let mut rows: Vec<_> = rows.into_iter().collect();
-    rows.sort_by_key(|(eras, rules)| (usize::MAX - eras.len(), rules[0].clone()));
-    rows
 }

@@ -4,19 +4,25 @@
 //! "Operations" of `spec/<chapter>.md` is made of it: `BLESS=1 cargo test --test operations` writes it anew.
 #![cfg(feature = "suite")]
 
+#[path = "operations/devices.rs"]
+mod devices;
+#[path = "operations/text.rs"]
+mod text;
+
 use jsonschema::Validator;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
+use text::{explained, operations};
 use tvmspec::conformance::CHAPTERS;
-use tvmspec::conformance::case::{Case, Expect, Suite};
-use tvmspec::conformance::device::{DEFECTS, Defect, Program, programs};
+use tvmspec::conformance::case::{Expect, Suite};
 use tvmspec::payload;
 use tvmspec::release::Release;
 
 const BEGIN: &str = "<!-- operations: written by BLESS=1 cargo test --test operations -->\n";
+
 const END: &str = "<!-- end of operations -->\n";
 
 fn described() -> impl Iterator<Item = &'static str> {
@@ -191,118 +197,6 @@ fn section(file: &str, expected: &str) {
     }
 }
 
-/// What `device.behaviour` names is no data: each program is spelled out, in the words that are beside its code.
-#[test]
-fn every_program_of_a_device_is_spelled_out() {
-    let programs: BTreeMap<&str, Program> =
-        programs().map(|program| (program.id, program)).collect();
-    let mut text = String::new();
-    let cases = Suite::embedded().cases.iter();
-    let mut count = 0;
-    for case in cases.filter(|case| case.op == "device.behaviour") {
-        if case.args.contains_key("defect") {
-            continue;
-        }
-        count += 1;
-        let Program {
-            id,
-            rules,
-            why,
-            steps,
-            ..
-        } = programs.get(&*case.id).unwrap_or_else(|| {
-            panic!("{} names no program", case.id);
-        });
-        assert_eq!(case.request(), json!({ "value": id }), "{id}");
-        assert_eq!(&case.rules, rules, "{id}");
-        assert!(!steps.is_empty(), "{id}");
-        write!(text, "\n### `{id}`\n\n{}: {why}.\n\n", rules.join(", ")).unwrap();
-        for (step, number) in steps.iter().zip(1..) {
-            writeln!(text, "{number}. {step}").unwrap();
-        }
-    }
-    assert_eq!(count, programs.len(), "a program without a case");
-    text.push_str("\n## Defects\n\nWith `defect` in the arguments the device is a simulated one that has it, and the program must not hold.\n\n| `defect` | program | the device |\n|---|---|---|\n");
-    for defect in DEFECTS {
-        let Defect {
-            name,
-            program,
-            words,
-            ..
-        } = defect;
-        writeln!(text, "| `{name}` | `{program}` | {words} |").unwrap();
-    }
-    section("spec/device-programs.md", &text);
-}
-
-/// The cases of `device.behaviour` are the programs, and the defects that they must notice: written once, beside the code.
-#[test]
-fn the_cases_of_devices_are_those_of_their_programs() {
-    let programs: BTreeMap<&str, Program> =
-        programs().map(|program| (program.id, program)).collect();
-    let case = |id: &str, program: &Program, defect: Option<&str>, why: &str, origin: &str| {
-        let line = |key: &str, value: Value| format!("  \"{key}\": {}", spaced(&value));
-        let mut lines = vec![
-            line("id", json!(id)),
-            line("rules", json!(program.rules)),
-            line("releases", json!(program.releases)),
-            line("op", json!("device.behaviour")),
-            line("input", json!({ "value": program.id })),
-        ];
-        lines.extend(defect.map(|defect| line("args", json!({ "defect": defect }))));
-        lines.push(line(
-            "expect",
-            json!({"accept": {"holds": defect.is_none()}}),
-        ));
-        lines.push(line("why", json!(why)));
-        lines.push(line("origin", json!({ "hand": origin })));
-        format!("{{\n{}\n}}", lines.join(",\n"))
-    };
-    let order = tvmspec::conformance::device::programs();
-    let mut cases: Vec<String> = order
-        .map(|program| {
-            let origin = "drives the interface; nothing is stored";
-            case(program.id, &program, None, program.why, origin)
-        })
-        .collect();
-    cases.extend(DEFECTS.iter().map(|defect| {
-        let program = &programs[defect.program];
-        let why = "a testee that answers without a look at its device answers the same here";
-        let id = format!("device/defect-{}", defect.name);
-        case(&id, program, Some(defect.name), why, defect.words)
-    }));
-    let expected = format!("[\n{}\n]\n", cases.join(",\n"));
-    let path = root("conformance/device/cases/behaviour.json");
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(&path, expected).unwrap();
-    } else {
-        let written = fs::read_to_string(&path).unwrap();
-        assert!(
-            written == expected,
-            "BLESS=1 cargo test --test operations writes {} anew",
-            path.display()
-        );
-    }
-}
-
-/// JSON on one line with a space behind each comma and colon, as all case files have it.
-fn spaced(value: &Value) -> String {
-    match value {
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(spaced).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Object(members) => {
-            let members = members.iter();
-            let members: Vec<String> = members
-                .map(|(key, value)| format!("{}: {}", json!(key), spaced(value)))
-                .collect();
-            format!("{{{}}}", members.join(", "))
-        }
-        plain => plain.to_string(),
-    }
-}
-
 /// What `payload.kind` answers for every kind in every release; equal neighbours share a row.
 #[test]
 fn every_kind_stands_in_the_table_of_kinds() {
@@ -338,71 +232,6 @@ fn every_kind_stands_in_the_table_of_kinds() {
     section("spec/kinds.md", &text);
 }
 
-/// The section: each operation with its arguments, its result and an example.
-fn operations(chapter: &str) -> String {
-    let schema = schema(chapter);
-    let definitions = schema["$defs"].as_object().unwrap();
-    let entry = CHAPTERS.iter().find(|entry| entry.name == chapter).unwrap();
-    let ops: Vec<&str> = entry.ops().map(|op| op.name).collect();
-    for name in definitions.keys().filter(|name| name.contains('.')) {
-        assert!(ops.contains(&name.as_str()), "there is no operation {name}");
-    }
-    let mut text = format!(
-        "\nThe schema is `schema/{chapter}.json`; bytes are base64. An example is a request's `args` and its answer, of the case that is named.\n"
-    );
-    let mut forms: Vec<&str> = Vec::new();
-    for op in ops {
-        let definition = definitions
-            .get(op)
-            .unwrap_or_else(|| panic!("spec/schema/{chapter}.json does not describe {op}"));
-        write!(text, "\n### `{op}`\n\n{}\n\n", sentence(definition, op)).unwrap();
-        text.push_str("| argument | form | |\n|---|---|---|\n");
-        text.push_str(&rows(&definition["properties"]["args"], &mut forms));
-        let result = &definition["properties"]["result"];
-        text.push_str(&row("result", result, "", &mut forms));
-        if let Some((case, value)) = example(op) {
-            write!(
-                text,
-                "\n`{}`\n\n```json\n{}\n{}\n```\n",
-                case.id,
-                shortened(&case.request()),
-                shortened(value)
-            )
-            .unwrap();
-        }
-    }
-    // Forms that the operations name, and those that these name.
-    let mut at = 0;
-    while let Some(name) = forms.get(at).copied() {
-        at += 1;
-        let form = &definitions[name];
-        if at == 1 {
-            text.push_str("\n### Forms\n");
-        }
-        write!(text, "\n**{name}**: ").unwrap();
-        text.push_str(&explained(form, name, &mut forms));
-    }
-    text
-}
-
-/// What a form with a name is: a sentence, and its members, its choices or its shape.
-fn explained<'a>(form: &'a Value, name: &str, forms: &mut Vec<&'a str>) -> String {
-    let mut text = format!("{}\n", sentence(form, name));
-    if form["properties"].is_object() {
-        text.push_str("\n| member | form | |\n|---|---|---|\n");
-        text.push_str(&rows(form, forms));
-    } else if let Some(choices) = choices(form) {
-        text.push_str("\n| form | |\n|---|---|\n");
-        for choice in choices {
-            let about = sentence(choice, name);
-            writeln!(text, "| {} | {about} |", shape(choice, forms)).unwrap();
-        }
-    } else {
-        writeln!(text, "\n{}", shape(form, forms)).unwrap();
-    }
-    text
-}
-
 /// Each form that several chapters use has a heading of its own, to which they refer.
 #[test]
 fn shared_forms_are_explained() {
@@ -413,175 +242,4 @@ fn shared_forms_are_explained() {
         text.push_str(&explained(form, name, &mut Vec::new()));
     }
     section("spec/values.md", &text);
-}
-
-/// The members of an object as rows of a table: name, form, and what it is.
-fn rows<'a>(object: &'a Value, forms: &mut Vec<&'a str>) -> String {
-    let required = object["required"].as_array().cloned().unwrap_or_default();
-    let mut text = String::new();
-    for (name, form) in object["properties"].as_object().unwrap() {
-        let need = match required.contains(&json!(name)) {
-            true => "",
-            false => "optional; ",
-        };
-        text.push_str(&row(&format!("`{name}`"), form, need, forms));
-    }
-    text
-}
-
-/// One row, and where the form is an object without a name, a row for each of its members.
-fn row<'a>(name: &str, form: &'a Value, need: &str, forms: &mut Vec<&'a str>) -> String {
-    let about = form["description"].as_str().unwrap_or_default();
-    if !form["properties"].is_object() {
-        return format!("| {name} | {} | {need}{about} |\n", shape(form, forms));
-    }
-    let members = rows(form, forms);
-    let members = members.lines().map(|member| {
-        let member = member.strip_prefix("| ").unwrap_or(member);
-        format!("| {name}.{member}\n")
-    });
-    let members: String = members.collect();
-    format!("| {name} | object | {need}{about} |\n{members}")
-}
-
-/// The members of a choice that each say what they are: the steps of a script.
-fn choices(form: &Value) -> Option<&Vec<Value>> {
-    let choices = form["anyOf"].as_array()?;
-    let described = |choice: &Value| choice["description"].is_string() && choice["$ref"].is_null();
-    choices.iter().all(described).then_some(choices)
-}
-
-/// JSON on one line, with the middle of long texts left out: whole libraries are arguments.
-fn shortened(value: &Value) -> String {
-    fn cut(value: &mut Value) {
-        match value {
-            Value::String(text) if text.len() > 300 && text.is_ascii() => {
-                *text = format!(
-                    "{}... {} more ...{}",
-                    &text[..40],
-                    text.len() - 60,
-                    &text[text.len() - 20..]
-                );
-            }
-            Value::Array(list) => list.iter_mut().for_each(cut),
-            Value::Object(members) => members.values_mut().for_each(cut),
-            _ => {}
-        }
-    }
-    let mut value = value.clone();
-    cut(&mut value);
-    value.to_string()
-}
-
-fn sentence<'a>(form: &'a Value, name: &str) -> &'a str {
-    form["description"]
-        .as_str()
-        .unwrap_or_else(|| panic!("{name} has no description"))
-}
-
-/// A schema in a few words. Forms that it names are added to `forms`.
-fn shape<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
-    if let Some(reference) = form["$ref"].as_str() {
-        if let Some(name) = reference.strip_prefix("#/$defs/") {
-            if !forms.contains(&name) {
-                forms.push(name);
-            }
-            return name.to_owned();
-        }
-        let name = reference.rsplit('/').next().unwrap_or_default();
-        return format!("[{name}](values.md#{name})");
-    }
-    if let Some(one) = form.get("const") {
-        return format!("`{one}`");
-    }
-    if let Some(words) = form["enum"].as_array() {
-        let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-        return words.join(", ");
-    }
-    for key in ["anyOf", "oneOf"] {
-        if let Some(list) = form[key].as_array() {
-            let list: Vec<String> = list.iter().map(|form| shape(form, forms)).collect();
-            return list.join(" or ");
-        }
-    }
-    match &form["type"] {
-        Value::Array(types) => {
-            let names: Vec<&str> = types.iter().filter_map(Value::as_str).collect();
-            names.join(" or ")
-        }
-        Value::String(name) if name == "array" => match form["prefixItems"].as_array() {
-            Some(items) => {
-                let least = form["minItems"].as_u64().unwrap_or(items.len() as u64);
-                let items = items.iter().zip(1..);
-                let items = items.map(|(form, count)| {
-                    let mark = if count > least { "?" } else { "" };
-                    format!("{}{mark}", element(form, forms))
-                });
-                let mut items: Vec<String> = items.collect();
-                if form["items"].is_object() {
-                    items.push(format!("{}, ..", shape(&form["items"], forms)));
-                }
-                format!("[{}]", items.join(", "))
-            }
-            None if form["items"].is_object() => {
-                format!("list of {}", shape(&form["items"], forms))
-            }
-            None => "list".to_owned(),
-        },
-        Value::String(name) if name == "object" => match form["properties"].as_object() {
-            Some(members) => {
-                let required = form["required"].as_array().cloned().unwrap_or_default();
-                let members: Vec<String> = members
-                    .iter()
-                    .map(|(name, form)| {
-                        let mark = if required.contains(&json!(name)) {
-                            ""
-                        } else {
-                            "?"
-                        };
-                        format!("`{name}`{mark}: {}", shape(form, forms))
-                    })
-                    .collect();
-                format!("{{{}}}", members.join(", "))
-            }
-            None if form["additionalProperties"].is_object() => {
-                format!("object of {}", shape(&form["additionalProperties"], forms))
-            }
-            None => "object".to_owned(),
-        },
-        Value::String(name) => name.clone(),
-        _ => "any".to_owned(),
-    }
-}
-
-/// An element of a list of fixed length: its shape, and its description where there is one.
-fn element<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
-    let shape = shape(form, forms).replace("`, `", "` or `");
-    match form["description"].as_str() {
-        Some(about) => format!("{shape} ({about})"),
-        None => shape,
-    }
-}
-
-/// The shortest accepted case of an operation that shows more than one argument where there are several.
-fn example(op: &str) -> Option<(&'static Case, &'static Value)> {
-    Suite::embedded()
-        .cases
-        .iter()
-        .filter(|case| case.op == op)
-        .filter_map(|case| match &case.expect {
-            Expect::Accept(value) => Some((case, value)),
-            Expect::Reject(..) | Expect::Either => None,
-        })
-        .min_by_key(|(case, value)| {
-            let failed = **value == json!([{"error": true}]);
-            let empty = failed
-                || value.is_null()
-                || value.as_array().is_some_and(Vec::is_empty)
-                || case.request()["value"] == "";
-            (
-                empty,
-                case.request().to_string().len() + value.to_string().len(),
-            )
-        })
 }

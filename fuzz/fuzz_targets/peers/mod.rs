@@ -1,6 +1,7 @@
 //! Peers in memory: both ends of a session are in one thread, and what one of them reads is made when it reads it.
 
 pub mod client;
+mod requests;
 pub mod server;
 
 use std::collections::VecDeque;

@@ -1,6 +1,11 @@
 //! Reads bytes by the productions alone. It knows the notation and none of the formats.
 
-use super::text::{At, Atom, Item, Kind, Literal, Production, Relation, Sum};
+#[path = "read/expressions.rs"]
+mod expressions;
+#[path = "read/scalars.rs"]
+mod scalars;
+
+use super::text::{At, Item, Kind, Literal, Production, Relation};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -351,92 +356,6 @@ impl<'g, 'b> Reader<'g, 'b> {
         Err(furthest.expect("a production has an alternative"))
     }
 
-    fn plain(&mut self, name: &str, is: Option<&Literal>) -> Read {
-        let start = self.at;
-        let (width, signed) = match name {
-            "u8" | "bool" => (1, false),
-            "u16" => (2, false),
-            "u32" => (4, false),
-            "u64" => (8, false),
-            "i32" => (4, true),
-            "i64" => (8, true),
-            "f64" => {
-                let bits = self.number(8, false)? as u64;
-                self.leaf(start, Value::Float(f64::from_bits(bits)));
-                return Ok(());
-            }
-            _ => return self.text(name, is),
-        };
-        let number = self.number(width, signed)?;
-        if name == "bool" && number > 1 {
-            return self.fault("a bool is 0 or 1");
-        }
-        if let Some(Literal::Number(wanted)) = is
-            && *wanted != number
-        {
-            self.at = start;
-            return self.fault(format!("{number:#x} is not {wanted:#x}"));
-        }
-        self.known.insert(self.path.clone(), number);
-        self.leaf(start, Value::Number(number));
-        Ok(())
-    }
-
-    /// A length and that many bytes.
-    fn text(&mut self, name: &str, is: Option<&Literal>) -> Read {
-        let start = self.at;
-        let length = self.number(8, false)?;
-        let length = self.fitting(length, start)?;
-        self.leaf(start, Value::Count(length, "bytes"));
-        let content = self.at..self.at + length;
-        self.at = content.end;
-        let bytes = &self.bytes[content.clone()];
-        let text = std::str::from_utf8(bytes);
-        let all =
-            |wanted: fn(u8) -> bool| !bytes.is_empty() && bytes.iter().all(|byte| wanted(*byte));
-        let holds = match name {
-            "bytes" => true,
-            "string" => text.is_ok(),
-            "word" => all(|byte| byte.is_ascii_graphic()),
-            "digits" => all(|byte| byte.is_ascii_digit() || byte == b'.'),
-            "base64" => {
-                let body = text.unwrap_or("!").trim_end_matches('=').as_bytes();
-                let digits = body
-                    .iter()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(byte));
-                digits && bytes.len().is_multiple_of(4) && bytes.len() - body.len() <= 2
-            }
-            "decimal" | "release" => {
-                let number = match name {
-                    "decimal" => text.ok().and_then(decimal),
-                    _ => text.ok().and_then(release),
-                };
-                if let Some(number) = number {
-                    self.known.insert(self.path.clone(), number);
-                }
-                number.is_some()
-            }
-            other => panic!("no type `{other}`"),
-        };
-        let is_it = match is {
-            Some(Literal::Text(wanted)) => bytes == wanted.as_bytes(),
-            Some(Literal::Number(_)) => panic!("a text is no number"),
-            None => true,
-        };
-        if !holds || !is_it {
-            self.at = content.start;
-            return self.fault(format!(
-                "`{}` is no {name}, or another than wanted",
-                bytes.escape_ascii()
-            ));
-        }
-        self.texts.insert(self.path.clone(), content.clone());
-        if !content.is_empty() {
-            self.leaf(content.start, Value::Run);
-        }
-        Ok(())
-    }
-
     /// The little-endian integer that comes next.
     fn number(&mut self, width: i128, signed: bool) -> Read<i128> {
         let start = self.at;
@@ -486,86 +405,4 @@ impl<'g, 'b> Reader<'g, 'b> {
             });
         }
     }
-
-    fn sum(&self, sum: &Sum) -> Read<i128> {
-        let mut total = 0_i128;
-        for (plus, term) in &sum.0 {
-            let mut product = 1_i128;
-            for (times, atom) in term {
-                let value = match atom {
-                    Atom::Number(number) => *number,
-                    Atom::Field(field) | Atom::Count(field) => self.value_of(field)?,
-                    Atom::Product(field) => self.product(field)?,
-                    Atom::Inner(inner) => self.sum(inner)?,
-                };
-                product = match times {
-                    true => product.saturating_mul(value),
-                    false => product.div_euclid(value),
-                };
-            }
-            total = if *plus {
-                total + product
-            } else {
-                total - product
-            };
-        }
-        Ok(total)
-    }
-
-    fn product(&self, field: &str) -> Read<i128> {
-        let (place, count) = self.search(field, |place| {
-            let count = self.known.get(place)?;
-            Some((place.to_owned(), *count))
-        })?;
-        let mut product = 1_i128;
-        for index in 0..count {
-            match self.known.get(&format!("{place}[{index}]")) {
-                // Whatever the others are, also where they saturate.
-                Some(0) => return Ok(0),
-                Some(number) => product = product.saturating_mul(*number),
-                None => return self.fault(format!("`{field}` is not of numbers")),
-            }
-        }
-        Ok(product)
-    }
-
-    /// A field of this sequence, or of one around it.
-    fn search<T>(&self, field: &str, wanted: impl Fn(&str) -> Option<T>) -> Read<T> {
-        let mut around = self.path.as_str();
-        loop {
-            let place = match around {
-                "" => field.to_owned(),
-                around => format!("{around}.{field}"),
-            };
-            if let Some(found) = wanted(&place) {
-                return Ok(found);
-            }
-            if around.is_empty() {
-                return self.fault(format!("nothing is known of `{field}`"));
-            }
-            around = &around[..around.rfind('.').unwrap_or(0)];
-        }
-    }
-
-    fn value_of(&self, field: &str) -> Read<i128> {
-        self.search(field, |place| self.known.get(place).copied())
-    }
-
-    fn text_at(&self, field: &str) -> Read<String> {
-        let content = self.search(field, |place| self.texts.get(place).cloned())?;
-        let text = String::from_utf8_lossy(&self.bytes[content]);
-        Ok(text.into_owned())
-    }
-}
-
-/// A number in the only decimal form that is written.
-fn decimal(text: &str) -> Option<i128> {
-    let number: u64 = text.parse().ok()?;
-    (number.to_string() == text).then_some(i128::from(number))
-}
-
-/// What comes behind `0.`, up to the next dot.
-fn release(text: &str) -> Option<i128> {
-    let minor = text.strip_prefix("0.")?.split('.').next()?;
-    minor.parse::<u8>().ok().map(i128::from)
 }

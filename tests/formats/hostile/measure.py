@@ -12,7 +12,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import make
+# It registers all classes, in their order.
+from make import classes, executables
 
 MB = 1 << 20
 SECONDS = 120
@@ -29,7 +30,7 @@ def line(program, folder, name, command):
         "inspect-code": [program, "inspect", "--code", path],
         "run": [program, "run", model, "--inputs", path],
         "run-npy": [program, "run", model, "--input", "x=" + path],
-        "run-vm": [program, "run", path, "--input", "x=" + os.path.join(folder, make.VM_INPUT)],
+        "run-vm": [program, "run", path, "--input", "x=" + os.path.join(folder, executables.VM_INPUT)],
         "run-graph": [program, "run", "--graph", path, "--lib", library],
         "run-params": [program, "run", "--graph", graph, "--lib", library, "--params", path],
         "call": [program, "call", library, function, "@" + path],
@@ -57,7 +58,7 @@ def main():
     bad = 0
     print("| file | what is wrong with it | size | " + " | ".join(COLUMNS) + " |")
     print("|---|---|---|" + "---|" * len(COLUMNS))
-    for name, (how, commands) in make.CLASSES.items():
+    for name, (how, commands) in classes.CLASSES.items():
         path = os.path.join(folder, name)
         if wanted and name not in wanted or not os.path.exists(path):
             continue

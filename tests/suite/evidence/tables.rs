@@ -1,12 +1,14 @@
 //! What `spec/evidence/tables` read from upstream's source, against what this crate says of the same release.
 
+#[path = "tables/payloads.rs"]
+mod payloads;
+
 use crate::root;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use tvmspec::conformance::adapter::builtin::BuiltinTestee;
 use tvmspec::conformance::adapter::{Reply, Testee as _};
-use tvmspec::payload::kinds;
 use tvmspec::release::{Release, Releases};
 use tvmspec::value::{index, legacy};
 
@@ -233,182 +235,6 @@ fn the_table_of_releases_is_true() {
             "BLESS=1 cargo test --test evidence writes it"
         );
     }
-}
-
-/// Kinds of upstream that no library binary holds: modules of a running process, of a compiler, or a base of others.
-const NEVER_STORED: [&str; 21] = [
-    "AotExecutor",
-    "EdgeTPURuntime",
-    "GraphExecutor",
-    "PipelineExecutor",
-    "RelayBuildModule",
-    "RelayGraphExecutorCodegenModule",
-    "RelayGraphRuntimeCodegenModule",
-    "TFLiteRuntime",
-    "VMCompiler",
-    "VirtualMachine",
-    "frontend_test",
-    "h",
-    "json",
-    "library",
-    "llvm",
-    "model_library_format_printer",
-    "onnx",
-    "param_module",
-    "relax.VirtualMachine",
-    "rpc",
-    "source",
-];
-
-/// Kinds of which the source that stores them does not say it where the script looks.
-const STORED_ELSEWHERE: [(&str, &str); 2] = [
-    (
-        "webgpu",
-        "its source module of 0.12 has no runtime beside it",
-    ),
-    ("stackvm", "a file of its own, by another function"),
-];
-
-#[test]
-fn kinds_and_their_loaders() {
-    let table = table("kinds");
-    let mut problems = Vec::new();
-    for kind in table.keys() {
-        let known = kinds().iter().any(|info| info.kind == kind);
-        if known == NEVER_STORED.contains(&kind.as_str()) {
-            problems.push(format!(
-                "{kind}: upstream has it; we {}",
-                if known { "too" } else { "not" }
-            ));
-        }
-    }
-    for info in kinds() {
-        let facts = table.get(info.kind).unwrap_or(&Value::Null);
-        let range = |name: &str| facts.get(name).map(releases).unwrap_or_default();
-        let loaded: BTreeSet<Release> = match info.kind {
-            "webgpu" => range("loaded in the browser"),
-            _ => range("loaded"),
-        };
-        for release in Release::all() {
-            let ours = info.loader(release).is_some();
-            if ours != loaded.contains(&release) {
-                problems.push(format!("{} {release}: loaded here: {ours}", info.kind));
-            }
-        }
-        problems.extend(stored(info, facts));
-        problems.extend(masks(info, facts));
-    }
-    assert!(problems.is_empty(), "{}", problems.join("\n"));
-}
-
-/// Whether the kind is stored in the releases of its forms.
-fn stored(info: &tvmspec::payload::KindInfo, facts: &Value) -> Vec<String> {
-    if STORED_ELSEWHERE.iter().any(|(kind, _)| *kind == info.kind) {
-        return Vec::new();
-    }
-    let mut upstream: BTreeSet<Release> =
-        facts.get("source module").map(releases).unwrap_or_default();
-    for range in facts
-        .get("writes")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
-        upstream.extend(releases(range.1));
-    }
-    let ours = |release| {
-        info.forms
-            .iter()
-            .any(|form| form.releases.contains(release))
-    };
-    let wrong = Release::all().filter(|release| ours(*release) != upstream.contains(release));
-    wrong
-        .map(|release| format!("{} {release}: stored here: {}", info.kind, ours(release)))
-        .collect()
-}
-
-/// A class that cannot run what it stores may be beside one that can; ours is that of the runtime.
-fn masks(info: &tvmspec::payload::KindInfo, facts: &Value) -> Vec<String> {
-    let mut upstream: BTreeMap<Release, BTreeSet<u8>> = BTreeMap::new();
-    for (mask, range) in facts
-        .get("mask")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
-        for release in releases(range) {
-            let mask = mask.parse().expect("a number");
-            upstream.entry(release).or_default().insert(mask);
-        }
-    }
-    if let Some(range) = facts.get("source module") {
-        // The property is that of every source module: stored, and no more.
-        for release in releases(range)
-            .into_iter()
-            .filter(|release| release.minor() >= 12)
-        {
-            upstream.entry(release).or_default().insert(1);
-        }
-    }
-    let mut problems = Vec::new();
-    for release in Release::all() {
-        let own = info.masks.iter().find(|(range, _)| range.contains(release));
-        let theirs = upstream.get(&release);
-        let agree = match (own, theirs) {
-            (Some((_, own)), Some(theirs)) => theirs.contains(own),
-            (None, None) => true,
-            _ => false,
-        };
-        if !agree {
-            let own = own.map(|(_, own)| own);
-            problems.push(format!(
-                "{} {release}: mask {own:?} here, {theirs:?} upstream",
-                info.kind
-            ));
-        }
-    }
-    problems
-}
-
-/// Where the fields that are written change, so does the form. What is written in loops says nothing by its number.
-#[test]
-fn forms_have_as_many_fields_as_are_written() {
-    const LOOPS: [&str; 10] = [
-        "AotExecutorFactory",
-        "GraphExecutorFactory",
-        "GraphRuntimeFactory",
-        "VMExecutable",
-        "const_loader",
-        "coreml",
-        "ethos-n",
-        "metadata",
-        "relax.Executable",
-        "relax.VMExecutable",
-    ];
-    let mut compared = 0;
-    for (kind, facts) in table("kinds") {
-        let info = kinds().iter().find(|info| info.kind == kind);
-        let (Some(info), Some(writes)) = (info, facts.get("writes").and_then(Value::as_object))
-        else {
-            continue;
-        };
-        for (fields, range) in writes.iter().filter(|_| !LOOPS.contains(&&*kind)) {
-            for release in releases(range) {
-                let forms = info
-                    .forms
-                    .iter()
-                    .filter(|form| form.releases.contains(release));
-                let counts: Vec<usize> = forms.map(|form| form.slots.len()).collect();
-                let wanted = fields.split_whitespace().count();
-                assert!(
-                    counts.contains(&wanted),
-                    "{kind} {release}: upstream writes `{fields}`, our forms have {counts:?} fields"
-                );
-                compared += 1;
-            }
-        }
-    }
-    assert!(compared > 200, "{compared}");
 }
 
 /// Functions for language models, of which no rule speaks: caches of attention, sampling, parameters from files, Python.

@@ -1,0 +1,29 @@
+"""The classes of files, and the numbers and texts that they are made of."""
+
+import struct
+
+CLASSES = {}
+SCALE = 1
+
+
+CODE = "verify inspect inspect-code explain dump"
+
+
+def of(name, commands="verify inspect explain dump"):
+    def keep(make):
+        CLASSES[name] = (make, commands.split())
+        return make
+    return keep
+
+
+def n(count):
+    return max(1, count // SCALE)
+
+
+def q(*words):
+    return struct.pack(f"<{len(words)}Q", *words)
+
+
+def s(text):
+    data = text if isinstance(text, bytes) else text.encode()
+    return q(len(data)) + data

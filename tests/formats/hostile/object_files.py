@@ -1,0 +1,223 @@
+"""Object files and shared libraries: ELF, COFF, Mach-O and PE."""
+
+import struct
+
+from classes import n, of, q
+
+
+def elf(strings, symbols, size=64, extra_sections=0, relocations=0):
+    """An ELF object: a section of `size` bytes with a blob header, a string table, symbols of (name offset, value, size)."""
+    blob = q(size - 8) + bytes(size - 8)
+    table = bytes(24) + b"".join(struct.pack("<IBBHQQ", name, info, 0, 1, value, length)
+                                 for name, info, value, length in symbols)
+    names = b"\0.data\0.symtab\0.strtab\0"
+    rela = bytes(24 * relocations)
+    at = 64
+    parts, rows = [], [bytes(64)]
+    for kind, data, link, info, entry in [(1, blob, 0, 0, 0), (2, table, 3, 1, 24), (3, strings, 0, 0, 0),
+                                          (3, names, 0, 0, 0), (4, rela, 2, 1, 24)]:
+        rows.append(struct.pack("<IIQQQQIIQQ", 1, kind, 2, 0, at, len(data), link, info, 1, entry))
+        parts.append(data)
+        at += len(data)
+    rows += [rows[1]] * extra_sections
+    head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 1, 62, 1, 0, 0, at, 0, 64, 0, 0, 64, len(rows), 4)
+    return head + b"".join(parts) + b"".join(rows)
+
+
+def suffixes(length, count):
+    step = max(1, length // count)
+    return b"\0" + b"f" * length + b"\0", [1 + at * step for at in range(count)]
+
+
+@of("elf-suffixes.o")
+def elf_suffixes():
+    "20,000 symbols, each a suffix of one name of 100 KB"
+    strings, at = suffixes(100_000, n(20_000))
+    return elf(strings, [(name, 0x12, 0, 0) for name in at])
+
+
+@of("elf-suffixes-long.o")
+def elf_suffixes_long():
+    "50,000 symbols, each a suffix of one name of 300 KB"
+    strings, at = suffixes(300_000, n(50_000))
+    return elf(strings, [(name, 0x12, 0, 0) for name in at])
+
+
+@of("elf-needs.o")
+def elf_needs():
+    "20,000 undefined symbols `TVM...`, each the same long name with another end"
+    names = [b"TVM" + b"x" * 20 + str(index).encode() for index in range(n(60_000))]
+    strings, at = b"\0", []
+    for name in names:
+        at.append(len(strings))
+        strings += name + b"\0"
+    return elf(strings, [(name, 0x12, 0, 0) for name in at])
+
+
+@of("elf-endless-names.o")
+def elf_endless():
+    "names without an end in a string table of 1 MB"
+    return elf(b"f" * 1_000_000, [(at, 0x12, 0, 0) for at in range(n(20_000))])
+
+
+@of("elf-blobs.o")
+def elf_blobs():
+    "20,000 prefixed symbols that all name one library binary"
+    strings, symbols = b"\0", []
+    for index in range(n(20_000)):
+        symbols.append((len(strings), 0x11, 0, 4096))
+        strings += b"a%d__tvm_ffi__library_bin\0" % index
+    return elf(strings, symbols, 4096)
+
+
+@of("elf-sections.o")
+def elf_sections():
+    "60,000 sections and 100,000 relocations"
+    return elf(b"\0", [], extra_sections=n(60_000), relocations=n(100_000))
+
+
+def elf_library(strings=b"\0", symbols=(), entries=(), tables=b"", gnu_hash=None, segments=1):
+    """An ELF library without section headers, mapped as it is in the file: what only a dynamic loader reads. Symbols are
+    (name offset, info, section, value); `entries` are added to the dynamic section, an address in them may be a function of the
+    address of `tables`; `segments` map the whole file again, at other addresses."""
+    heads = segments + 2
+    at = 64 + 56 * heads
+    parts = []
+
+    def put(data):
+        nonlocal at
+        data += bytes(-len(data) % 16)
+        parts.append(data)
+        at += len(data)
+        return at - len(data)
+
+    table = put(bytes(24) + b"".join(struct.pack("<IBBHQQ", name, info, 0, section, value, 0)
+                                     for name, info, section, value in symbols))
+    names = put(strings)
+    # One bucket, and a chain that ends with the last symbol.
+    chains = b""
+    for index, (name, *_) in enumerate(symbols, 1):
+        hashed = 5381
+        for byte in strings[name:name + 16].split(b"\0", 1)[0]:
+            hashed = (hashed * 33 + byte) & 0xffffffff
+        chains += struct.pack("<I", hashed & ~1 | (index == len(symbols)))
+    gnu = put(gnu_hash or struct.pack("<IIIIQI", 1, 1, 1, 6, 2**64 - 1, 1 if symbols else 0) + chains)
+    own = put(tables)
+    rows = [(5, names), (10, len(strings)), (6, table), (11, 24), (0x6ffffef5, gnu)]
+    rows += [(tag, value(own) if callable(value) else value) for tag, value in entries] + [(0, 0)]
+    dynamic = put(b"".join(q(*row) for row in rows))
+    loads = [struct.pack("<IIQQQQQQ", 1, 6, 0, index << 28, index << 28, at, at, 4096) for index in range(segments)]
+    loads.append(struct.pack("<IIQQQQQQ", 2, 6, dynamic, dynamic, dynamic, 16 * len(rows), 16 * len(rows), 8))
+    loads.append(struct.pack("<IIQQQQQQ", 0x6474e551, 6, 0, 0, 0, 0, 0, 16))
+    head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, heads, 64, 0, 0)
+    return head + b"".join(loads) + b"".join(parts)
+
+
+@of("elf-beyond.so")
+def elf_beyond():
+    "2^32 relocations, symbols behind the file, names without an end"
+    strings = b"\0" + b"f" * 1_000_000
+    return elf_library(strings, [(1, 0x12, 0, 0)] * n(20_000), [(7, 64), (8, 24 << 32), (9, 24), (1, 1)],
+                       gnu_hash=struct.pack("<IIIIQI", 1, 1, 1, 6, 2**64 - 1, 2**32 - 1))
+
+
+@of("elf-buckets.so")
+def elf_buckets():
+    "a hash table of 2^32 - 1 buckets"
+    return elf_library(gnu_hash=struct.pack("<IIIIQ", 2**32 - 1, 1, 2**31, 6, 2**64 - 1) + bytes(n(1_000_000)))
+
+
+@of("elf-chain.so")
+def elf_chain():
+    "40,000 symbols of different names in one bucket of the hash table"
+    strings, at = b"\0", []
+    for index in range(n(40_000)):
+        at.append(len(strings))
+        strings += b"f%x\0" % index
+    return elf_library(strings, [(name, 0x11, 1, 0) for name in at])
+
+
+@of("elf-tails.so")
+def elf_tails():
+    "20,000 functions of others, each the tail of one name of 60 KB that is no text"
+    return elf_library(b"\0" + b"\xff" * 60_000 + b"\0", [(1 + index, 0x12, 0, 0) for index in range(n(20_000))])
+
+
+@of("elf-needed.so")
+def elf_needed():
+    "60,000 libraries that are needed, each name the tail of one of 60 KB, itself among them"
+    names = b"\0" + b"elf-needed.so\0" + b"n" * 60_000 + b"\0"
+    count = n(60_000)
+    return elf_library(names, entries=[(1, 1)] + [(1, 15 + index) for index in range(count)])
+
+
+@of("elf-versions.so")
+def elf_versions():
+    "30,000 entries of versions, which all share one list of 60,000"
+    count, shared = n(30_000), n(60_000)
+    aux = b"".join(struct.pack("<IHHII", 0, 0, 2, 0, 16 if index + 1 < shared else 0) for index in range(shared))
+    own = b"".join(struct.pack("<HHIII", 1, shared, 1, 16 * (count - index), 16 if index + 1 < count else 0)
+                   for index in range(count))
+    return elf_library(b"\0l.so\0", [], [(1, 1), (0x6ffffffe, lambda at: at), (0x6fffffff, count), (0x6ffffff0, lambda at: at)],
+                       own + aux)
+
+
+@of("elf-segments.so")
+def elf_segments():
+    "60 segments that are the same megabyte of the file, and relocations for each word of them"
+    words = n(2_000)
+    zeros = 8 + 63 * 8 * words
+    length = 60 * 8 * (1 + words)
+    relr = b"".join(q(*[(index << 28) + 8192 + length] + [2**64 - 1] * words) for index in range(60))
+    return elf_library(entries=[(36, lambda at: at), (35, length), (37, 8)], tables=relr + bytes(8192 + zeros), segments=60)
+
+
+@of("elf-folders.so")
+def elf_folders():
+    "1,000 search paths, each of 100,000 folders beside the file"
+    names = b"\0libc.so.6\0" + b"$ORIGIN:" * n(100_000) + b"\0"
+    return elf_library(names, entries=[(1, 1)] + [(29, 11)] * n(1_000))
+
+
+@of("coff-suffixes.obj")
+def coff_suffixes():
+    "20,000 COFF symbols, each a suffix of one name of 100 KB"
+    strings, at = suffixes(100_000, n(20_000))
+    strings = strings[1:]
+    head = struct.pack("<HHIIIHH", 0x8664, 1, 0, 60, len(at), 0, 0)
+    section = b".text\0\0\0" + struct.pack("<IIIIIIHHI", 0, 0, 0, 0, 0, 0, 0, 0, 0x60000020)
+    table = b"".join(struct.pack("<IIIhHBB", 0, name + 3, 0, 1, 0x20, 2, 0) for name in at)
+    return head + section + table + struct.pack("<I", len(strings) + 4) + strings
+
+
+@of("macho-suffixes.o")
+def macho_suffixes():
+    "20,000 Mach-O symbols, each a suffix of one name of 100 KB"
+    strings, at = suffixes(100_000, n(20_000))
+    start = 32 + 152 + 24
+    table = b"".join(struct.pack("<IBBHQ", name, 0x0f, 1, 0, 0) for name in at)
+    segment = struct.pack("<II16sQQQQiiII", 0x19, 152, b"", 0, 0, 0, 0, 7, 7, 1, 0)
+    section = struct.pack("<16s16sQQIIIIIIII", b"__text", b"__TEXT", 0, 0, 0, 0, 0, 0, 0x80000400, 0, 0, 0)
+    symtab = struct.pack("<IIIIII", 2, 24, start, len(at), start + len(table), len(strings))
+    head = struct.pack("<IiiIIIII", 0xfeedfacf, 0x0100000c, 0, 1, 2, 176, 0, 0)
+    return head + segment + section + symtab + table + strings
+
+
+@of("pe-suffixes.dll")
+def pe_suffixes():
+    "20,000 exports of a DLL, each a suffix of one name of 100 KB"
+    strings, at = suffixes(100_000, n(20_000))
+    count, base = len(at), 0x1000
+    names, ordinals = 40 + 4 * count, 40 + 8 * count
+    text = 40 + 10 * count
+    data = struct.pack("<IIHHIIIIIII", 0, 0, 0, 0, base, 1, count, count, base + 40, base + names, base + ordinals)
+    data += struct.pack("<I", 0x400000) * count
+    data += b"".join(struct.pack("<I", base + text + name) for name in at)
+    data += b"".join(struct.pack("<H", index & 0xffff) for index in range(count)) + strings
+    optional = struct.pack("<HBBIIIIIQIIHHHHHHIIIIHHQQQQII", 0x20b, 0, 0, 0, 0, 0, 0, 0, 0x180000000, 0x1000, 0x200,
+                           6, 0, 0, 0, 6, 0, 0, 0x800000, 0x400, 0, 3, 0, 0, 0, 0, 0, 0, 16)
+    optional += struct.pack("<II", base, len(data)) + bytes(8 * 15)
+    coff = b"PE\0\0" + struct.pack("<HHIIIHH", 0x8664, 1, 0, 0, 0, len(optional), 0x2022)
+    section = b".edata\0\0" + struct.pack("<IIIIIIHHI", len(data), base, len(data), 0x400, 0, 0, 0, 0, 0x40000040)
+    head = b"MZ" + bytes(58) + struct.pack("<I", 64) + coff + optional + section
+    return head.ljust(0x400, b"\0") + data

@@ -1,0 +1,217 @@
+//! Payloads that are edited.
+
+use super::{Accepted, accepted, golden, read};
+use serde_json::json;
+use std::borrow::Cow;
+use tvmspec::blob::{LIBRARY, StoredModule};
+use tvmspec::payload::{Field, Payload};
+use tvmspec::release::Layout;
+use tvmspec::rule::{Findings, Kind, Strictness};
+use tvmspec::tensor::{Sizing, TensorRecord};
+
+/// The module of an accepted case.
+fn module(case: &Accepted) -> StoredModule<'_> {
+    StoredModule {
+        kind: Cow::from(&case.kind),
+        payload: Some(Cow::from(&case.bytes)),
+        offset: 7,
+    }
+}
+
+#[test]
+fn a_payload_that_is_edited_back_and_forth_is_as_it_was() {
+    let mut edited = [0; 4];
+    for case in accepted() {
+        let mut module = module(&case);
+        let mut edit = |change: &mut dyn FnMut(&mut Payload<'_>)| {
+            let changed = module.edit(case.layout, &mut Findings::default(), |payload| {
+                change(payload)
+            });
+            changed.unwrap_or_else(|broken| panic!("{}: {broken}", case.id));
+            module.payload.clone().unwrap()
+        };
+        assert_eq!(edit(&mut |_| ()), case.bytes, "{}", case.id);
+        edited[0] += 1;
+        // One more argument of every function, and away with it.
+        let mut seen = 0;
+        let longer = edit(&mut |payload| {
+            for function in payload.functions_mut().into_iter().flatten() {
+                function.info.arg_types.push("float64".parse().unwrap());
+                seen += 1;
+            }
+        });
+        if seen > 0 {
+            assert_eq!(longer.len(), case.bytes.len() + 4 * seen, "{}", case.id);
+            edited[1] += 1;
+        }
+        let shorter = edit(&mut |payload| {
+            for function in payload.functions_mut().into_iter().flatten() {
+                function.info.arg_types.pop();
+            }
+        });
+        assert_eq!(shorter, case.bytes, "{}", case.id);
+        // Parameters upside down, and back.
+        let mut upside_down = |payload: &mut Payload<'_>| {
+            for slot in ["params", "variables"] {
+                if let Some(Field::Tensors(list)) = payload.field_mut(slot) {
+                    for (_, tensor) in list.iter_mut() {
+                        let bytes: Vec<u8> = tensor.data().iter().map(|byte| !byte).collect();
+                        let (reserved, device) = (tensor.reserved(), tensor.device());
+                        let other =
+                            TensorRecord::new(tensor.dtype(), tensor.shape(), bytes, Sizing::V0_7);
+                        *tensor = other.unwrap().with_reserved(reserved).with_device(device);
+                        edited[2] += 1;
+                    }
+                }
+            }
+        };
+        edit(&mut upside_down);
+        assert_eq!(edit(&mut upside_down), case.bytes, "{}", case.id);
+        let mut code = Vec::new();
+        edit(&mut |payload| {
+            if let Some(data) = payload.data_mut().filter(|data| data.len() > 1) {
+                code = data.to_vec();
+                // What cuts OpenCL into kernels stays (PAY-22).
+                data.to_mut().extend_from_slice(b"\n");
+            }
+        });
+        let back = edit(&mut |payload| {
+            if let Some(data) = payload.data_mut().filter(|_| !code.is_empty()) {
+                assert_eq!(data.len(), code.len() + 1);
+                *data = Cow::Owned(code.clone());
+                edited[3] += 1;
+            }
+        });
+        assert_eq!(back, case.bytes, "{}", case.id);
+    }
+    println!("{edited:?} payloads, with functions, tensors, with one code");
+    assert!(edited.iter().all(|count| *count > 10), "{edited:?}");
+}
+
+#[test]
+fn an_edit_that_no_reader_accepts_leaves_the_module_as_it_was() {
+    let cases = accepted();
+    let device = |form| {
+        let mut found = cases
+            .iter()
+            .filter(|case| case.layout == Layout::V0_22 && case.kind == "metal");
+        found.find(|case| read(&case.kind, case.layout, &case.bytes).0.form() == Some(form))
+    };
+    let (new, old) = (device("0.24").unwrap(), device("0.2").unwrap());
+    let rejected = |case: &Accepted, change: &dyn Fn(&mut Payload<'_>)| {
+        let mut module = module(case);
+        let before = module.clone();
+        let edited = module.edit(case.layout, &mut Findings::default(), change);
+        assert_eq!(module, before);
+        let broken = edited.unwrap_err();
+        (broken.rule().id(), broken.kind())
+    };
+    // A field of another shape, and a format that is no word.
+    assert_eq!(
+        rejected(new, &|payload| *payload.field_mut("format").unwrap() =
+            Field::Int(1)),
+        ("PAY-18", Kind::Type)
+    );
+    let spaced = |payload: &mut Payload<'_>| {
+        *payload.field_mut("format").unwrap() = Field::Text("two words".into());
+    };
+    assert_eq!(rejected(new, &spaced), ("PAY-11", Kind::Malformed));
+    // Without code it is a payload of 0.24 without kernels.
+    let emptied = |payload: &mut Payload<'_>| {
+        *payload.field_mut("data").unwrap() = Field::Bytes(Cow::Borrowed(b""));
+    };
+    assert_eq!(rejected(old, &emptied), ("PAY-09", Kind::Malformed));
+    let mut library = StoredModule {
+        kind: LIBRARY.into(),
+        payload: None,
+        offset: 0,
+    };
+    let nothing = library.edit(Layout::V0_22, &mut Findings::default(), |_| ());
+    assert_eq!(nothing.unwrap_err().rule().id(), "BLOB-17");
+    assert_eq!(
+        module(new).edit(new.layout, &mut Findings::default(), |payload| payload
+            .data_mut()
+            .is_none()),
+        Ok(true)
+    );
+}
+
+/// PAY-01: the message names the place in the value, which is all that says where it is wrong.
+#[test]
+fn a_value_of_another_form_is_rejected_at_its_place() {
+    let metal = json!({"kind": "metal", "format": "metal", "functions": [], "sources": []});
+    for (value, part) in [
+        (json!({}), "payload has no `kind`"),
+        (json!({"kind": 1}), "payload.kind"),
+        (json!({"kind": "x", "opaque": 1}), "opaque is"),
+        (json!({"kind": "x", "opaque": "?"}), "opaque is"),
+        (json!({"kind": "x"}), "`x`"),
+        (metal, "payload has no `"),
+    ] {
+        let broken = Payload::from_json(&value).unwrap_err();
+        assert_eq!(
+            (broken.rule().id(), broken.kind()),
+            ("PAY-01", Kind::Type),
+            "{value}"
+        );
+        assert!(broken.message().contains(part), "{part}: {broken}");
+    }
+}
+
+#[test]
+fn a_name_that_is_there_twice_is_shown_with_what_it_names() {
+    let bytes = golden("payload/relax-vm-function-twice.bin");
+    let (_, findings) = read("relax.VMExecutable", Layout::V0_22, &bytes);
+    let said: Vec<String> = findings
+        .into_iter()
+        .map(|finding| finding.message.to_string())
+        .collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("function `"), "{said:?}");
+}
+
+/// What a strict user does not accept is no change; a lenient one gets the finding.
+#[test]
+fn an_edit_shows_what_is_odd_in_what_it_made() {
+    let cases = accepted();
+    let case = cases
+        .iter()
+        .find(|case| case.id == "payload/opencl-minimal");
+    let case = case.unwrap();
+    // PAY-22: no delimiter line for the one function.
+    let change = |payload: &mut Payload<'_>| {
+        *payload.data_mut().unwrap() = Cow::Borrowed(b"__kernel void k() {}\n");
+    };
+    let mut strict = module(case);
+    let before = strict.clone();
+    let mut findings = Findings::new(Strictness::Strict);
+    let broken = strict.edit(case.layout, &mut findings, change).unwrap_err();
+    assert_eq!(broken.rule().id(), "PAY-22");
+    assert_eq!(strict, before);
+    let mut lenient = module(case);
+    let mut findings = Findings::default();
+    lenient.edit(case.layout, &mut findings, change).unwrap();
+    let found: Vec<&str> = findings
+        .into_iter()
+        .map(|finding| finding.rule.id())
+        .collect();
+    assert_eq!(found, ["PAY-22"]);
+    assert_ne!(lenient.payload, before.payload);
+    // BLOB-04: a kind that no reader of a library takes.
+    for kind in ["", "a\0b"] {
+        let mut module = StoredModule {
+            kind: kind.into(),
+            payload: Some(Cow::Borrowed(b"x")),
+            offset: 7,
+        };
+        let before = module.clone();
+        let edited = module.edit(Layout::V0_22, &mut Findings::default(), |_| ());
+        let broken = edited.unwrap_err();
+        assert_eq!(
+            (broken.rule().id(), broken.offset()),
+            ("BLOB-04", None),
+            "{kind:?}"
+        );
+        assert_eq!(module, before);
+    }
+}

@@ -1,0 +1,93 @@
+//! What goes through containers that nest or hold themselves.
+
+use tvmspec::function::registry;
+use tvmspec::object::{Array, List, Tensor, sequence_of};
+use tvmspec::value::dlpack::DLTensor;
+use tvmspec::value::{Any, DLDataType, DLDevice, cast};
+
+#[test]
+fn a_search_for_devices_ends_in_what_nests_and_in_what_is_in_itself() {
+    tvmspec::object::init();
+    let first = registry::require("ffi.ContainerFindFirstNonCPUDevice").unwrap();
+    let device = |value: &Any| {
+        let found = first.call(&[value.view()]).unwrap();
+        cast::<DLDevice>(found.view()).unwrap()
+    };
+    let own = List::new(vec![]);
+    own.push(own.clone().into());
+    assert_eq!(device(&own.clone().into()), DLDevice::CPU);
+    own.clear();
+    // Each holds the one before twice: as many ways as there are atoms, and 100 lists.
+    let mut twice = Any::from(List::new(vec![]));
+    for _ in 0..100 {
+        twice = Any::from(List::new(vec![twice.clone(), twice]));
+    }
+    assert_eq!(device(&twice), DLDevice::CPU);
+
+    let elsewhere = |device_id| {
+        let dl = DLTensor {
+            data: std::ptr::null_mut(),
+            device: DLDevice {
+                device_type: 2,
+                device_id,
+            },
+            ndim: 0,
+            dtype: DLDataType::scalar(2, 32),
+            shape: std::ptr::null_mut(),
+            strides: std::ptr::null_mut(),
+            byte_offset: 0,
+        };
+        // SAFETY: a tensor of no memory is not read.
+        Any::from(unsafe { Tensor::over(dl, Box::new(|| ())) })
+    };
+    let mut links = vec![List::new(vec![elsewhere(0)])];
+    for at in 0..200_000 {
+        links.push(List::new(vec![links[at].clone().into(), elsewhere(1)]));
+    }
+    let all = Any::from(links[200_000].clone());
+    assert_eq!(device(&all).device_id, 0, "depth first");
+    // From the inside out: the end of a chain of values recurses, here as in the reference.
+    for link in links {
+        link.clear();
+    }
+}
+
+/// `value` at `steps`, each an index of a sequence.
+pub(crate) fn at(value: &Any, steps: usize) -> Any {
+    (0..steps).fold(value.clone(), |value, _| {
+        sequence_of(value.view()).unwrap()[0].clone()
+    })
+}
+
+#[test]
+fn a_deep_copy_has_no_original_of_a_container_in_itself() {
+    tvmspec::object::init();
+    let copy = registry::lookup("ffi.DeepCopy").unwrap();
+    let place = |value: &Any| value.as_object().unwrap().as_ptr();
+    // [[[..]]]: an array, a list and an array, and then the first one again.
+    let list = List::new(Vec::new());
+    let first = Any::from(Array::new(vec![list.clone().into()]));
+    let inner = Any::from(Array::new(vec![first.clone()]));
+    list.push(inner.clone());
+    // From each of the three, and from a fourth outside that reaches the last array by two ways.
+    let outside = Array::new(vec![first.clone(), inner.clone()]).into();
+    let originals = [&first, &inner, &list.clone().into()].map(place);
+    for from in [&first, &inner, &list.clone().into(), &outside] {
+        let copied = copy.call(&[from.view()]).unwrap();
+        for steps in 0..7 {
+            let met = at(&copied, steps);
+            assert!(!originals.contains(&place(&met)), "{steps}");
+        }
+        // Three steps lead to where they began; from outside, to the array that is the second element.
+        let again = match place(from) == place(&outside) {
+            true => sequence_of(copied.view()).unwrap()[1].clone(),
+            false => copied.clone(),
+        };
+        assert_eq!(place(&at(&copied, 3)), place(&again));
+        // What contains itself would never end.
+        let lists = (0..3).filter_map(|steps| cast::<List>(at(&copied, steps).view()).ok());
+        let lists: Vec<List> = lists.collect();
+        lists.iter().for_each(List::clear);
+    }
+    list.clear();
+}

@@ -1,0 +1,142 @@
+//! Calls and sessions that end before they are done, or do not end by themselves.
+
+use super::{Peer, PeerAnswer, Server, handle, init, text};
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tvmspec::rpc::{PackedValue, Packet};
+
+#[test]
+fn a_silent_client_holds_no_other_back() {
+    let server = Server::start(&["--sessions", "2"]);
+    let _silent = server.connect();
+    server.is_alive(27);
+    server.is_alive(8);
+}
+
+#[test]
+fn rpc_83_a_call_that_takes_too_long_is_ended() {
+    // The pause of a time evaluator is a call that no client can end.
+    let mut server = Server::start(&["--timeout", "0.5"]);
+    let mut peer = Peer::of(&server, 27);
+    let evaluator = evaluator(&mut peer, 10, 60_000);
+    match peer.ask(&Packet::CallFunc(evaluator, vec![PackedValue::Int(1)])) {
+        PeerAnswer::Raised(text) => assert!(text.starts_with("RPCSessionTimeoutError: "), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(peer.read(), PeerAnswer::Gone);
+    let line = server.line();
+    assert!(line.contains("its time was over during a call"), "{line}");
+    server.is_alive(27);
+}
+
+/// A time evaluator that pauses `times` - 1 times or more, each `pause` ms: a call that no client can end. What it times is a function of
+/// the server itself.
+fn evaluator(peer: &mut Peer, times: i64, pause: i64) -> u64 {
+    let mut args = vec![PackedValue::None, text("rpc.test.addone")];
+    args.extend([1, 0, 1, times, 0, 1, pause, 1, 0].map(PackedValue::Int));
+    args.push(text(""));
+    handle(peer.call("runtime.RPCTimeEvaluator", args))
+}
+
+#[test]
+fn a_call_whose_client_has_left_is_ended() {
+    let mut server = Server::start(&["--sessions", "1"]);
+    for with_shutdown in [false, true] {
+        let mut peer = Peer::of(&server, 27);
+        let evaluator = evaluator(&mut peer, 10, 60_000);
+        let call = Packet::CallFunc(evaluator, vec![PackedValue::Int(1)]);
+        peer.transport
+            .write_packet(&call, &peer.own)
+            .expect("written");
+        // What is not read hides the end of the connection from a reader.
+        if with_shutdown {
+            peer.transport
+                .write_packet(&Packet::Shutdown, &peer.own)
+                .expect("written");
+        }
+        drop(peer);
+        let line = server.line();
+        assert!(line.contains("the client left during a call"), "{line}");
+        server.is_alive(27);
+        let line = server.line();
+        assert!(line.contains("ended by the client"), "{line}");
+    }
+}
+
+#[test]
+fn a_client_that_asks_nothing_is_not_waited_for() {
+    let mut server = Server::start(&["--sessions", "1", "--idle", "3"]);
+    let mut peer = Peer::of(&server, 27);
+    // It asks, for longer than that.
+    let evaluator = evaluator(&mut peer, 3, 2500);
+    let call = Packet::CallFunc(evaluator, vec![PackedValue::Int(1)]);
+    assert!(matches!(peer.ask(&call), PeerAnswer::Value(_)));
+    match peer.read() {
+        PeerAnswer::Raised(text) => assert!(text.contains("client did nothing for 3 s"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(peer.read(), PeerAnswer::Gone);
+    let line = server.line();
+    assert!(line.contains("its client did nothing for 3 s"), "{line}");
+    server.is_alive(8);
+}
+
+/// Whether the system asks the other end of this machine's connection whether it is there, by the ports of both ends.
+#[cfg(target_os = "linux")]
+fn is_kept_alive(own: u16, other: u16) -> bool {
+    let stated = std::fs::read_to_string("/proc/net/tcp").expect("the connections");
+    stated.lines().any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, near, far, _, _, timer, ..] = fields[..] else {
+            return false;
+        };
+        let is_of = |end: &str, port: u16| end.ends_with(&format!(":{port:04X}"));
+        is_of(near, own) && is_of(far, other) && timer.starts_with("02:")
+    })
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_peer_that_vanished_is_found_out() {
+    let until = Instant::now() + Duration::from_secs(20);
+    let server = Server::start(&[]);
+    let client = server.greet("client:");
+    let port = client.local_addr().expect("an address").port();
+    while !is_kept_alive(server.address.port(), port) {
+        assert!(Instant::now() < until, "a client");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = proxy.local_addr().expect("an address");
+    let mut server = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["serve", "--key", "k", "--proxy", &at.to_string()])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("a server");
+    let (_stream, from) = proxy.accept().expect("a server");
+    while !is_kept_alive(from.port(), at.port()) {
+        assert!(Instant::now() < until, "a proxy");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server.kill().expect("killed");
+    server.wait().expect("an end");
+}
+
+#[test]
+fn a_signal_waits_for_the_sessions_and_a_second_one_ends_them() {
+    let mut server = Server::start(&[]);
+    let mut stream = server.greet("client:");
+    let pid = rustix::process::Pid::from_child(&server.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+    let line = server.line();
+    assert!(line.starts_with("waiting for 1 sessions"), "{line}");
+    // The session is served to its end.
+    stream.write_all(&init()).expect("written");
+    let mut begun = [0; 16];
+    stream.read_exact(&mut begun).expect("a session");
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest);
+    assert!(server.child.wait().expect("an end").success());
+}

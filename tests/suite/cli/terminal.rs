@@ -1,0 +1,212 @@
+//! What the program writes to a terminal, a pipe and a full disk.
+
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Stdio};
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_one_of_stdout() {
+    for args in [&["completions", "bash"][..], &["target", "llvm", "--json"]] {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let ended = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+            .args(args)
+            .stdout(full)
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(
+            message.starts_with("error: stdout: No space"),
+            "{args:?}: {message}"
+        );
+        assert_eq!(ended.status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_quiet() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("tvmspec runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("tvmspec ends");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+/// What a run of `tvmspec` prints, whatever its exit code.
+fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env_remove("NO_COLOR")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("tvmspec runs");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Without what starts and ends a colour.
+fn without_color(text: &str) -> String {
+    ["\x1b[1;31m", "\x1b[33m", "\x1b[32m", "\x1b[0m"]
+        .iter()
+        .fold(text.to_owned(), |text, escape| text.replace(escape, ""))
+}
+
+/// Each finds something that is bad.
+const PAINTED: [&[&str]; 4] = [
+    &[
+        "verify",
+        "golden/blob/two-libraries.bin",
+        "golden/blob/payload-empty.bin",
+    ],
+    &["inspect", "golden/blob/two-libraries.bin"],
+    &["explain", "golden/blob/containers/tree3-0.8.so"],
+    // A failure that is known and does not happen.
+    &[
+        "check",
+        "--case",
+        "tensor/empty",
+        "--known",
+        "conformance/known/apache-tvm-ffi-0.1.toml",
+    ],
+];
+
+#[test]
+fn colour_is_for_terminals_and_those_who_ask() {
+    for arguments in PAINTED {
+        let plain = printed(arguments, &[]);
+        assert!(
+            !plain.contains('\x1b') && !plain.is_empty(),
+            "{arguments:?}"
+        );
+        let asked = |choice| [arguments, &["--color", choice]].concat();
+        // A pipe is no terminal.
+        assert_eq!(printed(&asked("auto"), &[]), plain);
+        assert_eq!(printed(&asked("never"), &[]), plain);
+        // With the option the output has colours, and the same words.
+        for variables in [&[][..], &[("NO_COLOR", "1")]] {
+            let painted = printed(&asked("always"), variables);
+            assert!(painted.contains("\x1b[1;31m"), "{arguments:?}: {painted}");
+            assert_eq!(without_color(&painted), plain);
+        }
+    }
+    // Programs get no colour, with the option or without.
+    for json in [
+        &[
+            "verify",
+            "golden/blob/two-libraries.bin",
+            "golden/blob/cuda.bin",
+            "--json",
+            "--color",
+            "always",
+        ][..],
+        &[
+            "verify",
+            "golden/blob/two-libraries.bin",
+            "--json",
+            "--color",
+            "always",
+        ][..],
+        &[
+            "check",
+            "--case",
+            "blob/opencl-root",
+            "--report",
+            "json",
+            "--color",
+            "always",
+        ],
+    ] {
+        let text = printed(json, &[]);
+        assert!(
+            serde_json::from_str::<Value>(&text).is_ok() && !text.contains('\x1b'),
+            "{json:?}"
+        );
+    }
+}
+
+/// `script` runs a command with a terminal of its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_is_painted_unless_no_color_is_set() {
+    let command = format!(
+        "{} verify golden/blob/two-libraries.bin",
+        env!("CARGO_BIN_EXE_tvmspec")
+    );
+    let on_terminal = |variables: &[(&str, &str)]| {
+        Command::new("script")
+            .args(["-qec", &command, "/dev/null"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env_remove("NO_COLOR")
+            .env("TERM", "xterm")
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .output()
+            .map(|output| String::from_utf8_lossy(&output.stdout).replace('\r', ""))
+    };
+    let Ok(painted) = on_terminal(&[]) else {
+        println!("skipped, because there is no `script` that makes a terminal");
+        return;
+    };
+    let plain = printed(&["verify", "golden/blob/two-libraries.bin"], &[]);
+    assert!(
+        painted.contains("\x1b[1;31merror BLOB-12\x1b[0m: "),
+        "{painted:?}"
+    );
+    assert_eq!(without_color(&painted), plain);
+    for variables in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        assert_eq!(on_terminal(&[variables]).expect("it ran before"), plain);
+    }
+    assert_eq!(
+        without_color(&on_terminal(&[("NO_COLOR", "")]).expect("it ran before")),
+        plain
+    );
+}
+
+/// Names of a file may hold what a terminal obeys: DEL, and CSI as one character of UTF-8.
+#[test]
+fn no_control_character_of_a_file_reaches_the_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let object = folder.path().join("object.json");
+    let text = r#"{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "aCSI2JbDEL"}], "b64ndarrays": [], "attrs": {"tvm_version": "0.8CSI"}}"#;
+    let text = text.replace("CSI", "\u{9b}").replace("DEL", "\u{7f}");
+    fs::write(&object, text).expect("a writable folder");
+    let broken = folder.path().join("broken.json");
+    let text = r#"{"root": 9, "nodes": [{"type_key": ""}], "b64ndarrays": [], "aCSIDEL": {}}"#;
+    let text = text.replace("CSI", "\u{9b}").replace("DEL", "\u{7f}");
+    fs::write(&broken, text).expect("a writable folder");
+    for words in [
+        &["inspect"][..],
+        &["inspect", "--json"],
+        &["explain"],
+        &["explain", "--json"],
+        &["verify"],
+        &["verify", "--json"],
+    ] {
+        for file in [&object, &broken] {
+            let reply = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+                .args(words)
+                .arg(file)
+                .output()
+                .expect("the program runs");
+            for text in [reply.stdout, reply.stderr] {
+                let text = String::from_utf8(text).expect("UTF-8");
+                let bad = text.chars().find(|one| one.is_control() && *one != '\n');
+                assert_eq!(bad, None, "{words:?}: {text:?}");
+            }
+        }
+    }
+    let reply = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["inspect", "--json"])
+        .arg(&object)
+        .output()
+        .expect("the program runs");
+    let form: Value = serde_json::from_slice(&reply.stdout).expect("JSON");
+    assert!(form.to_string().contains("a\u{9b}2Jb\u{7f}"), "{form}");
+}

@@ -1,0 +1,85 @@
+//! Our own implementation passes, and no liar does.
+
+use super::{PROGRAM, check, json, verdicts};
+use tvmspec::conformance::adapter::liar::Liar;
+use tvmspec::conformance::case::Expect;
+use tvmspec::rule::{Kind, Level};
+use tvmspec::spec;
+
+#[test]
+fn our_own_implementation_passes_in_process_and_over_the_protocol() {
+    let inside = check(&["--complete"]);
+    assert_eq!(
+        inside.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&inside.stdout)
+    );
+    let spec = format!("exec:'{PROGRAM}' testee");
+    let outside = json(&["--complete", "--impl", &spec, "--timeout", "60"]);
+    assert_eq!(outside["good"], true, "{}", outside["totals"]);
+    assert_eq!(outside["totals"], json(&[])["totals"]);
+}
+
+#[test]
+fn every_liar_fails_as_built_in_and_as_command() {
+    for liar in Liar::ALL {
+        // A hang costs its timeout each time; the chapter wire is enough to see it.
+        let rest = ["--chapter", "wire", "--timeout", "2", "--max-hangs", "1"];
+        let spec = format!("liar:{}", liar.name());
+        let command = format!("exec:'{PROGRAM}' testee --liar {}", liar.name());
+        for spec in [spec, command] {
+            let out = check(&[&["--impl", &spec], &rest[..]].concat());
+            assert_eq!(
+                out.status.code(),
+                Some(1),
+                "{spec}: {}",
+                String::from_utf8_lossy(&out.stdout)
+            );
+        }
+    }
+}
+
+#[test]
+fn each_liar_fails_where_it_lies() {
+    for (case, verdict) in verdicts(&json(&["--impl", "liar:accept-all"])) {
+        if matches!(case.expect, Expect::Reject(..)) {
+            let is_bound = |id: &String| spec::rule(id).unwrap().level == Level::Limit;
+            let expected = match case.rules.iter().all(is_bound) {
+                true => "unsupported",
+                false => "fail",
+            };
+            assert_eq!(verdict, expected, "accept-all, {}", case.id);
+        }
+    }
+    for (case, verdict) in verdicts(&json(&["--impl", "liar:reject-all"])) {
+        if matches!(case.expect, Expect::Accept(_)) {
+            assert_eq!(verdict, "fail", "reject-all, {}", case.id);
+        }
+    }
+    for (case, verdict) in verdicts(&json(&["--impl", "liar:misplace"])) {
+        let placed = match &case.expect {
+            Expect::Reject(breach) => breach.offset.is_some(),
+            _ => !case.findings.is_empty(),
+        };
+        let expected = if placed { "fail" } else { "pass" };
+        assert_eq!(verdict, expected, "misplace, {}", case.id);
+    }
+    for (case, verdict) in verdicts(&json(&["--impl", "liar:vague"])) {
+        let expected = match &case.expect {
+            Expect::Reject(breach) if breach.kind != Kind::Truncated => "fail",
+            _ => "pass",
+        };
+        assert_eq!(verdict, expected, "vague, {}", case.id);
+    }
+    let wire = |liar: &str| json(&["--impl", liar, "--chapter", "wire", "--timeout", "1"]);
+    for (liar, expected) in [
+        ("liar:crash", "crash"),
+        ("liar:hang", "hang"),
+        ("liar:garbage", "protocol-error"),
+    ] {
+        for (case, verdict) in verdicts(&wire(liar)) {
+            assert_eq!(verdict, expected, "{liar}, {}", case.id);
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Implementations that crash, answer in part or not at all.
+
+use super::schema::{conforms, schema};
+use serde_json::Value;
+use tvmspec::conformance::adapter::builtin::BuiltinTestee;
+use tvmspec::conformance::adapter::{Adapter, Identity, InProcess, Rejection, Reply, Testee};
+use tvmspec::conformance::case::{Breach, Case, Expect, Suite};
+use tvmspec::conformance::known::KnownFailures;
+use tvmspec::conformance::parts::Parts;
+use tvmspec::conformance::report::{ReportFormat, render};
+use tvmspec::conformance::runner::{Run, Selection, run};
+use tvmspec::conformance::truncated::Cut;
+use tvmspec::conformance::verdict::{Judgement, Verdict, judge};
+use tvmspec::rule::Kind;
+
+/// Answers nothing, and says so.
+struct Modest;
+
+impl Testee for Modest {
+    fn identity(&self) -> Identity {
+        Identity::default()
+    }
+
+    fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        match args["type"] == "u32" {
+            true => Reply::Unsupported("no words of 32 bits".into()),
+            false => BuiltinTestee.answer(op, args),
+        }
+    }
+}
+
+#[test]
+fn a_complete_run_has_an_answer_to_every_case() {
+    let judged = |complete: bool, known: &str| {
+        let order = Run {
+            selection: Selection {
+                chapters: vec!["wire".into()],
+                ..Selection::default()
+            },
+            known: KnownFailures::parse(known).unwrap(),
+            complete,
+            ..Run::default()
+        };
+        run(Suite::embedded(), &mut InProcess(Modest), &order).unwrap()
+    };
+    let entry = |case: &str| {
+        format!("[[known]]\ncase = \"{case}\"\nverdict = \"unsupported\"\nreason = \"16 bits\"\n")
+    };
+    assert!(judged(false, "").is_good());
+    let report = judged(true, "");
+    assert!(!report.is_good());
+    let failures: Vec<&str> = report.failures().map(|one| one.case.id.as_str()).collect();
+    assert!(failures.contains(&"wire/u32#encode"));
+    assert!(
+        failures
+            .iter()
+            .all(|id| id.starts_with("wire/u32") || id.starts_with("wire/trailing"))
+    );
+    for (_, form) in ReportFormat::ALL {
+        assert!(render(form, &report).contains("no words of 32 bits"));
+    }
+    let all: String = failures.iter().map(|id| entry(id)).collect();
+    assert!(judged(true, &all).is_good());
+    assert!(!judged(true, &entry("wire/u32")).is_good());
+    // An excuse that is not needed is untrue, as any other.
+    let useless = judged(true, &(all + &entry("wire/u16")));
+    assert!(!useless.is_good() && useless.problems.len() == 1);
+}
+
+/// Crashes on one case, and poisons itself so that it fails the next one too; alone every case but the first is right.
+struct Poisoned {
+    bad: &'static str,
+    starts: u32,
+    requests: Option<u64>,
+    poisoned: bool,
+    asked: Vec<String>,
+}
+
+impl Adapter for Poisoned {
+    fn hello(&mut self, _suite: &str) -> Result<Identity, String> {
+        self.start();
+        Ok(Identity::default())
+    }
+
+    fn call(&mut self, op: &str, args: &Value) -> Reply {
+        if self.requests.is_none() {
+            self.start();
+        }
+        self.requests = self.requests.map(|requests| requests + 1);
+        self.asked.push(args.to_string());
+        if args["data"] == self.bad {
+            self.requests = None;
+            return Reply::Crash("SIGSEGV".into());
+        }
+        if self.poisoned && self.requests == Some(2) {
+            return Reply::Ok {
+                value: Value::Null,
+                findings: None,
+            };
+        }
+        InProcess(tvmspec::conformance::adapter::builtin::BuiltinTestee).call(op, args)
+    }
+
+    fn since_restart(&self) -> Option<u64> {
+        (self.starts > 1).then(|| self.requests.unwrap_or_default())
+    }
+
+    fn restart(&mut self) {
+        self.requests = None;
+        self.poisoned = false;
+    }
+}
+
+impl Poisoned {
+    fn start(&mut self) {
+        self.poisoned = self.starts == 1;
+        self.starts += 1;
+        self.requests = Some(0);
+    }
+}
+
+#[test]
+fn a_crash_costs_one_case_and_the_first_failure_after_it_is_run_again_alone() {
+    let mut adapter = Poisoned {
+        bad: "NBI=",
+        starts: 0,
+        requests: None,
+        poisoned: false,
+        asked: Vec::new(),
+    };
+    let selection = Selection {
+        chapters: vec!["wire".into()],
+        ..Selection::default()
+    };
+    let run_of = Run {
+        selection,
+        ..Run::default()
+    };
+    let report = run(Suite::embedded(), &mut adapter, &run_of).unwrap();
+    let failures: Vec<_> = report
+        .failures()
+        .map(|outcome| outcome.case.id.as_str())
+        .collect();
+    assert_eq!(failures, ["wire/u16"]);
+    let noted: Vec<_> = report
+        .results
+        .iter()
+        .filter(|outcome| outcome.note.is_some())
+        .collect();
+    assert_eq!(noted.len(), 1, "one case was run again");
+    let steps = report.results.iter().map(|one| one.case.steps().count());
+    assert_eq!(adapter.asked.len(), steps.sum::<usize>() + 1);
+}
+
+/// Panics like a library that was not written for hostile input.
+struct Panics;
+
+impl Testee for Panics {
+    fn identity(&self) -> Identity {
+        Identity::default()
+    }
+
+    fn answer(&mut self, _op: &str, _args: &Value) -> Reply {
+        panic!("index out of bounds")
+    }
+}
+
+#[test]
+fn a_panic_is_a_crash_and_not_a_rejection() {
+    let report = run(Suite::embedded(), &mut InProcess(Panics), &Run::default()).unwrap();
+    assert_eq!(report.totals().count("crash"), report.results.len());
+}
+
+/// Knows nothing of a rejection but its kind.
+struct Brief;
+
+impl Testee for Brief {
+    fn identity(&self) -> Identity {
+        Identity::default()
+    }
+
+    fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        match BuiltinTestee.answer(op, args) {
+            Reply::Reject(rejection) => Reply::Reject(Rejection {
+                kind: rejection.kind,
+                ..Rejection::default()
+            }),
+            Reply::Ok { value, .. } => Reply::Ok {
+                value,
+                findings: None,
+            },
+            reply => reply,
+        }
+    }
+}
+
+#[test]
+fn what_was_not_compared_is_counted_and_shown() {
+    let suite = Suite::embedded();
+    let order = Run {
+        selection: Selection {
+            chapters: ["tensor", "payload", "blob"].map(str::to_owned).into(),
+            ..Selection::default()
+        },
+        ..Run::default()
+    };
+    let report = run(suite, &mut InProcess(Brief), &order).unwrap();
+    let failed = report
+        .failures()
+        .map(|one| (&one.case.id, one.verdict.reason()));
+    assert_eq!(failed.collect::<Vec<_>>(), []);
+    let count = |has: fn(&Case) -> bool| {
+        let cases = report.results.iter().map(|one| one.case);
+        cases.filter(|case| has(case)).count()
+    };
+    let expected = [
+        (
+            "rule",
+            count(|case| matches!(case.expect, Expect::Reject(_))),
+        ),
+        (
+            "offset",
+            count(|case| matches!(&case.expect, Expect::Reject(breach) if breach.offset.is_some())),
+        ),
+        (
+            "field",
+            count(|case| matches!(&case.expect, Expect::Reject(breach) if breach.field.is_some())),
+        ),
+        (
+            "findings",
+            count(|case| matches!(case.expect, Expect::Accept(_)) && !case.op.ends_with(".encode")),
+        ),
+    ];
+    assert_eq!(report.unstated(), expected);
+    let shown = format!(
+        "rejections judged without rule: {}, offset: ",
+        expected[0].1
+    );
+    for (name, form) in ReportFormat::ALL {
+        let text = render(form, &report);
+        match form {
+            ReportFormat::Json => conforms(
+                &schema(include_str!("../../../spec/schema/report.json")),
+                &serde_json::from_str(&text).unwrap(),
+                "$",
+            ),
+            _ => assert!(text.contains(&shown), "{name}"),
+        }
+    }
+    let full = run(suite, &mut InProcess(BuiltinTestee), &order).unwrap();
+    assert!(full.unstated().is_empty());
+}
+
+/// Our own implementation, which leaves one part out of all its answers.
+struct Without {
+    part: Parts,
+    in_full: bool,
+}
+
+impl Testee for Without {
+    fn identity(&self) -> Identity {
+        BuiltinTestee.identity()
+    }
+
+    fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        let mut reply = BuiltinTestee.answer(op, args);
+        match &mut reply {
+            Reply::Reject(rejection) => match self.part {
+                Parts::KIND => rejection.kind = None,
+                Parts::RULE => rejection.rule = None,
+                Parts::OFFSET => rejection.offset = None,
+                Parts::FIELD => rejection.field = None,
+                _ => {}
+            },
+            Reply::Ok { findings, .. } => match (self.part, findings) {
+                (Parts::FINDINGS, findings) => *findings = None,
+                (part, Some(findings)) => {
+                    for finding in findings {
+                        match part {
+                            Parts::FINDING_KINDS => finding.kind = None,
+                            Parts::FINDING_OFFSETS => finding.offset = None,
+                            _ => {}
+                        }
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        reply
+    }
+
+    fn answers_in_full(&self) -> bool {
+        self.in_full
+    }
+}
+
+#[test]
+fn who_answers_in_full_is_held_to_every_part() {
+    let chapters = ["wire", "tensor", "payload"].map(str::to_owned).to_vec();
+    let selection = Selection {
+        chapters,
+        ..Selection::default()
+    };
+    let selected = Run {
+        selection,
+        ..Run::default()
+    };
+    for (name, part) in Parts::NAMES {
+        for in_full in [true, false] {
+            let mut testee = InProcess(Without { part, in_full });
+            let report = run(Suite::embedded(), &mut testee, &selected).unwrap();
+            assert_eq!(report.is_good(), !in_full, "without {name}");
+            if !in_full {
+                let unstated = report.unstated();
+                let left_out = unstated.iter().find(|(left, _)| *left == name);
+                assert!(
+                    left_out.is_some_and(|(_, count)| *count > 0),
+                    "{name}: {unstated:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cut_is_judged_by_what_it_states() {
+    let suite = Suite::embedded();
+    let case = suite.case("wire/u32#truncated").unwrap();
+    let Cut { length, breach } = &case.cuts[0];
+    let Breach {
+        kind, rule, offset, ..
+    } = breach;
+    assert_eq!(
+        (*length, *kind, rule.as_str(), *offset),
+        (0, Kind::Truncated, "WIRE-01", Some(0))
+    );
+    let wrong = Reply::Reject(Rejection {
+        kind: Some(kind.name().to_owned()),
+        offset: offset.map(|offset| offset + 1),
+        ..Rejection::default()
+    });
+    let judgement: Judgement = judge(case, &wrong);
+    assert!(matches!(judgement.verdict, Verdict::Fail(_)));
+    let vague = Reply::Reject(Rejection::default());
+    let judgement = judge(case, &vague);
+    assert_eq!(judgement.verdict, Verdict::Pass);
+    assert!(judgement.unstated.has(Parts::OFFSET) && judgement.surplus.is_empty());
+    assert_eq!(
+        judgement.clone().held_to(case, Parts::default()).verdict,
+        Verdict::Pass
+    );
+    for strict in [
+        judgement.clone().held_to(case, Parts::RULE),
+        judgement.in_full(case),
+    ] {
+        assert!(matches!(strict.verdict, Verdict::Fail(_)));
+    }
+}
