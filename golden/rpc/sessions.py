@@ -21,6 +21,10 @@ from session_steps import (
 )
 from session_values import calls, handles, tensors
 
+# The question whether there is a CPU, and the answer: what comes behind shows no encoding (RPC-84).
+EXISTS = [system("DevGetAttr", {"device": CPU}, {"int": 0}), values({"int": 1})]
+FIRST = "whether there is a CPU comes first, since a device alone shows no encoding (RPC-84)"
+
 
 def memory():
     for release in ERAS:
@@ -103,15 +107,16 @@ def devices():
               kind(CPU, 0), values({"int": 1})],
              "a number of the client is a place in a table", "numbers of no device: they are not there, and state nothing")
         case("set-device", release, ["RPC-28", "RPC-86"],
-             [system("DevSetDevice", {"device": CPU}), VOID, look("rpc.test.addone"), FOUND], "clients set the device that they use", "the CPU")
+             [*EXISTS, system("DevSetDevice", {"device": CPU}), VOID, look("rpc.test.addone"), FOUND], "clients set the device that they use",
+             f"the CPU; {FIRST}")
         case("set-device-unknown", release, ["RPC-28", "RPC-86"],
-             [system("DevSetDevice", {"device": [99, 0]}), RAISED,
+             [*EXISTS, system("DevSetDevice", {"device": [99, 0]}), RAISED,
               system("DevSetDevice", {"device": [-1, 0]}), RAISED, system("DevSetDevice", {"device": [129, 0]}), RAISED, system("DevSetDevice", {"device": CPU}), VOID],
-             "a number of the client is a place in a table", "devices that are none of the server's")
+             "a number of the client is a place in a table", f"devices that are none of the server's; {FIRST}")
         on = lambda code, handle, device=CPU: system(code, {"device": device}, {"handle": handle})
         case("streams", release, ["RPC-28", "RPC-85"],
-             [system("DevCreateStream", {"device": CPU}), NONE, on("DevSetStream", 0), VOID, on("DevStreamSync", 0), VOID, on("DevFreeStream", 0), VOID],
-             "every copy of a client is followed by a wait", "a CPU has no streams, and 0 is that")
+             [*EXISTS, system("DevCreateStream", {"device": CPU}), NONE, on("DevSetStream", 0), VOID, on("DevStreamSync", 0), VOID, on("DevFreeStream", 0), VOID],
+             "every copy of a client is followed by a wait", f"a CPU has no streams, and 0 is that; {FIRST}")
         case("streams-unknown", release, ["RPC-28", "RPC-85"],
              [look("rpc.test.addone"), FOUND, on("DevSetStream", 64), RAISED, on("DevStreamSync", 64), RAISED, on("DevFreeStream", 64), RAISED,
               on("DevStreamSync", of(0)), RAISED, on("DevSetStream", of(0)), RAISED, on("DevFreeStream", of(0)), RAISED,
@@ -119,8 +124,8 @@ def devices():
               system("DevCreateStream", {"device": [99, 0]}), RAISED, call(0, {"int": 1}), result(release, "int", {"int": 2})],
              "a number of the client is followed as a stream", "numbers that are none, a function, and devices that are none")
     for release, releases in [("0.16", "0.16..0.20"), ("0.27", "0.21..")]:
-        case("current-stream", release, ["RPC-20", "RPC-28"], [system("DevGetCurrentStream", {"device": CPU}), NONE],
-             "clients since 0.16 ask for it", "a CPU has none", releases=releases)
+        case("current-stream", release, ["RPC-20", "RPC-28"], [*EXISTS, system("DevGetCurrentStream", {"device": CPU}), NONE],
+             "clients since 0.16 ask for it", f"a CPU has none; {FIRST}", releases=releases)
 
 
 def errors():
@@ -143,8 +148,8 @@ def errors():
         for code, count in broken:
             body = bytes.fromhex(count) + (bytes.fromhex(void) if count[:2] == "01" else b"")
             steps += [{"hex": packet(code, body)}, RAISED]
-        case("arguments-missing", release, ["RPC-28", "RPC-82"], steps + [look("rpc.test.addone"), FOUND],
-             "an argument that is not there is read", "system calls with none of their arguments, or one of another type")
+        case("arguments-missing", release, ["RPC-28", "RPC-82"], EXISTS + steps + [look("rpc.test.addone"), FOUND],
+             "an argument that is not there is read", "system calls with none of their arguments, or one of another type; whether there is a CPU comes first, since no arguments show no encoding (RPC-84)")
     for release in ERAS:
         init = lambda version, *args: {"code": "InitServer", "version": version, "args": list(args)}
         case("not-begun", release, ["RPC-81"],
@@ -152,13 +157,14 @@ def errors():
               call(3, {"int": 1}), result(release, "int", {"int": 2})],
              "a client that is too early is lost", "a system call, and then the first request", begins=False)
         case("not-begun-calls", release, ["RPC-81"],
-             [{"code": "CallFunc", "function": 1, "args": []}, RAISED, read(1, [1], 0, 4), RAISED,
+             [{"code": "CallFunc", "function": 1, "args": [{"int": 1}]}, RAISED, read(1, [1], 0, 4), RAISED,
               write(1, [1], 0, bytes(4)), RAISED, init("0.8.0"), VOID, look("rpc.test.addone"), FOUND],
              "a request in front of the first one ends a server", "a call and two copies, and then the first request", begins=False)
         case("begun-twice", release, ["RPC-81"],
-             [init("0.8.0"), VOID, look("rpc.test.addone"), FOUND, init("0.8.0"), RAISED, init("0.8.0", text("rpc.LocalSession")), RAISED,
+             [init("0.8.0", text("rpc.LocalSession")), VOID, look("rpc.test.addone"), FOUND, init("0.8.0"), RAISED,
+              init("0.8.0", text("rpc.LocalSession")), RAISED,
               call(1, {"int": 1}), result(release, "int", {"int": 2})],
-             "a second session takes the place of the first", "InitServer three times", begins=False)
+             "a second session takes the place of the first", "InitServer three times; by name at first, since without an argument it shows no encoding (RPC-84)", begins=False)
         case("begun-by-name", release, ["RPC-80"],
              [init("0.8.0", text("tvmspec.rpc.no such function")), RAISED, look("rpc.test.addone"), RAISED, init("0.8.0", text("rpc.LocalSession")), VOID,
               look("rpc.test.addone"), FOUND],
@@ -167,8 +173,9 @@ def errors():
         case("begun-by-another-type", release, ["RPC-80"], [init("0.8.0", {"int": 1}), RAISED, init("0.8.0"), VOID],
              "what makes a session is a name", "an integer in its place", begins=False)
         case("another-version", release, ["RPC-23", "RPC-82"],
-             [{"hex": packet(2, struct.pack("<Q", 5) + b"0.8.1" + bytes(4))}, RAISED, init("0.8.0"), VOID, look("rpc.test.addone"), FOUND],
-             "a client of another protocol gets an error that names it", "a version that no release has; the session may begin all the same", begins=False)
+             [look("rpc.test.addone"), RAISED, {"hex": packet(2, struct.pack("<Q", 5) + b"0.8.1" + bytes(4))}, RAISED, init("0.8.0"), VOID, look("rpc.test.addone"), FOUND],
+             "a client of another protocol gets an error that names it", "a version that no release has; the session may begin all the same; a name comes first, which shows the encoding (RPC-84) "
+             "and is answered with an exception (RPC-81)", begins=False)
         case("begun-by-a-program", release, ["RPC-80"],
              [init("0.8.0", text("rpc.CreatePipeClient"), text("/bin/true")), raised("RPC-80"), init("0.8.0"), VOID],
              "a client starts programs on the server", "the function that connects to a program", begins=False, texts=["RPC-80"],
