@@ -184,11 +184,11 @@ def main(samples):
     for id, value in (("rows-2-61", 2 ** 61), ("rows-2-28", 2 ** 28), ("rows-all-ones", 2 ** 64 - 1)):
         broken(id, "0.22", "opencl", patch(opencl, 8, u64(value)), "truncated", "WIRE-06",
                f"opencl.bin whose `indptr` counts {value:#x} words",
-               "a reader that reserves before it looks asks for gigabytes")
+               "a reader that reserves before it looks takes gigabytes")
     for id, value in (("children-2-61", 2 ** 61), ("children-all-ones", 2 ** 64 - 1)):
         broken(id, "0.22", "opencl", patch(opencl, 0x28, u64(value)), "truncated", "WIRE-06",
                f"opencl.bin whose `indices` count {value:#x} words",
-               "a reader that reserves before it looks asks for gigabytes")
+               "a reader that reserves before it looks takes gigabytes")
     for id, value in (("kind-all-ones", 2 ** 64 - 1), ("kind-2-63", 2 ** 63), ("kind-2-31", 2 ** 31),
                       ("kind-one-too-long", len(opencl) - 0x40 + 1)):
         broken(id, "0.22", "opencl", patch(opencl, 0x38, u64(value)), "truncated", "WIRE-01",
