@@ -69,6 +69,7 @@ pub(super) fn read_params<'a>(
         "the last one counts",
         findings,
     )?;
+    // PAY-43: both of a repeated name are kept here, so that the file is written back as it was. In releases the last counts.
     let mut list = Vec::with_capacity(names.len());
     for (index, name) in names.into_iter().enumerate() {
         // PAY-40: the records have no count of their own.

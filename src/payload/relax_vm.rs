@@ -125,6 +125,7 @@ impl<'a> RelaxExecutable<'a> {
             starts.push(cursor.offset());
             RelaxFunction::read(cursor)
         })?;
+        // PAY-95: releases read two functions of one name, and the last one counts; the file stays readable.
         let once = functions.iter().map(|function| &*function.name);
         let effect = "the last one counts";
         note_repeats(

@@ -308,7 +308,7 @@ fn check_field(
     index: u64,
     at: u64,
 ) -> Result<(), Violation> {
-    // A negative field is below no limit: upstream it becomes a large index.
+    // PAY-75, PAY-77: a negative field is below no limit: upstream it becomes a large index.
     let below = |rule: Rule, limit: u64, what: &str| {
         let kept = u64::try_from(field).is_ok_and(|field| field < limit);
         rule.require(kept, at, || {

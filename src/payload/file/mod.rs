@@ -72,6 +72,7 @@ impl<'a> ModuleFile<'a> {
                 "`{name}` has no side file `{}`, so that none of its functions can be launched",
                 side_file_name(name)
             );
+            // PAY-23: the code alone does not state which functions it has, nor with what arguments they are launched.
             return Err(PAY_23.rejected(Kind::Missing, message));
         };
         let side = SideFile::read(side, findings)?;
@@ -200,6 +201,7 @@ pub fn is_side_file(name: &str) -> bool {
 
 /// The name of the side file of the file called `name` (PAY-23).
 pub fn side_file_name(name: &str) -> String {
+    // PAY-23: any dot, that of a folder among them, as releases look for it: a file that they wrote is found again.
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     format!("{stem}.tvm_meta.json")
 }
