@@ -68,7 +68,7 @@ impl Targets {
                 Source::Cpu => self.machine().cpu.clone().into(),
             };
             let of = declared.as_ref().and_then(|kind| kind.find(option));
-            // Here: upstream states None for what the device does not answer, which no option accepts.
+            // TGT-59: upstream states None for what the device does not answer, which no option accepts; here it is not stated.
             if let (false, Some(of)) = (value.is_null(), of) {
                 let value = typed(minor, &of.option_type, value);
                 config.insert(option.into(), value);
@@ -113,7 +113,7 @@ fn detected(minor: u8, name: &str) -> Option<Vec<(&'static str, Source)>> {
             .into_iter()
             .flatten()
             .collect(),
-        // The attribute is of threads on the device, which Metal states per pipeline: upstream writes what all its devices have.
+        // TGT-59: Metal states the attribute for a pipeline and not for a device: upstream writes what all its devices have.
         ("metal", _) => limits(Source::Number(32768)),
         ("rocm", _) => {
             // TGT-59: a slip of 0.14, which its own parser rejects (TGT-52).
@@ -156,7 +156,7 @@ pub(super) fn fill(
     id: i64,
     attrs: &mut TargetConfig,
 ) -> Result<(), Violation> {
-    // A machine without the driver builds with the defaults: upstream logs that, and goes on.
+    // TGT-58: a machine without the driver builds with the defaults: upstream logs that, and goes on.
     let Some(devices) = targets.machine().devices.get(&kind.device_type) else {
         return Ok(());
     };

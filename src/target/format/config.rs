@@ -77,6 +77,7 @@ impl ConfigReader<'_> {
             answers::fill(self.targets, &kind, id, &mut attrs)?;
         }
         for option in &kind.options {
+            // TGT-06: a stated value stays. What `trn` declares as numbers is no default, as its builder ignores it.
             if let (Some(default), false) = (&option.default, attrs.contains_key(&option.name)) {
                 attrs.insert(option.name.clone(), self.default_of(default));
             }
@@ -148,6 +149,7 @@ impl ConfigReader<'_> {
         let name = tag
             .as_str()
             .ok_or_else(|| self.wrong_field("tag", "String", tag))?;
+        // TGT-42: up to 0.23 the object is rejected before this, as one without a kind (TGT-02).
         let unknown = || TGT_42.rejected(Kind::Missing, format!("Unknown target tag: {name}"));
         let mut merged = self.targets.tag(name).ok_or_else(unknown)?;
         // Whole members are replaced: a stated list is not added to that of the tag.
@@ -321,7 +323,7 @@ impl ConfigReader<'_> {
                     .iter()
                     .map(|value| self.converted(value, name, item))
                     .collect();
-                // The message is that of the whole list: upstream does not say which item is wrong.
+                // TGT-04: the message is that of the whole list: upstream does not say which item is wrong.
                 items.ok().map(Value::Array)
             }
             (OptionType::Target, value) => Some(Value::Object(self.host(value)?.export())),

@@ -119,6 +119,7 @@ fn behind<'t>(first: &[&'t str], words: &[&'t str]) -> Vec<&'t str> {
 fn keys(minor: u8, kind: &EarlyKind, words: &[&str]) -> Vec<String> {
     let mut keys = Vec::new();
     // 0.6 has a word for keys, and adds devices where they are met and the last of them once more.
+    // TGT-12: so in 0.6 `-device=mali` is a key twice.
     if minor == 6 {
         for word in words {
             if let Some(list) = word.strip_prefix("-keys=") {

@@ -130,6 +130,7 @@ impl TargetKind {
     /// TGT-15: missing where there is no name or no device type, type where a member is of another type, unsupported for a member or a
     /// type of an option that there is not.
     pub fn from_json(form: &Value) -> Result<TargetKind, Violation> {
+        // TGT-15: in releases a kind is declared in C++ when they are compiled. This form, and what it is rejected for, are ours.
         let wrong = |kind: Kind, message: String| TGT_15.rejected(kind, message);
         let typed = |what: &str| wrong(Kind::Type, format!("{what} of a kind has another type"));
         let known = |object: &TargetConfig, names: &[&str]| {

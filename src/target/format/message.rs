@@ -8,6 +8,8 @@ use serde_json::Value;
 
 /// The rejection of an empty command line.
 pub(super) fn empty() -> Violation {
+    // TGT-22: a text of blanks alone is rejected in the same words. Upstream it passes the check, which asks whether there is any text,
+    // and the reader takes the first of no words.
     TGT_22.rejected(Kind::Missing, "Cannot parse empty target string")
 }
 

@@ -136,6 +136,7 @@ fn atom(value: &Value) -> Result<String, Violation> {
     match (value, plain(value)) {
         (Value::String(text), _) => Ok(quoted(text, ' ')),
         (_, Some(text)) => Ok(text),
+        // TGT-63: a target inside of an option. Upstream the printing of a composite target with devices ends here.
         _ => Err(TGT_63.rejected(
             Kind::Unsupported,
             format!("Cannot stringify this object: {value}"),

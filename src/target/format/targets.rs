@@ -144,6 +144,7 @@ impl Targets {
         if self.release.minor() < 24 {
             return self.read_config_at(words::read(self, text, depth)?, depth);
         }
+        // TGT-30: by the blank alone, in the words of the release, whose users have to know what to write instead.
         TGT_30.demand(Kind::Unsupported, !text.contains(' '), || {
             format!(
                 "Cannot parse target string \"{text}\". CLI target string form (e.g. \"llvm -mcpu=xxx\") is no longer supported. \
@@ -177,6 +178,7 @@ impl Targets {
                 ..24 => "Cannot load config dict with python JSON loader".into(),
                 _ => format!("Failed to parse target JSON config: {error}"),
             };
+            // TGT-40: up to 0.23 Python reads it, and accepts `NaN`. Here a number that is no JSON is rejected in every release.
             TGT_40.rejected(Kind::Malformed, message)
         })
     }
@@ -184,6 +186,7 @@ impl Targets {
 
 /// TGT-09: before anything else, since a tag whose host is itself would never come to another check.
 fn hold_depth(depth: usize) -> Result<(), Violation> {
+    // TGT-09: a tag whose host is the tag itself has no end. In releases the stack has, and the process with it.
     TGT_09.demand(Kind::Limit, depth <= Targets::DEEPEST, || {
         format!(
             "a target is {depth} deep in others, {} is the limit",

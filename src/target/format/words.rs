@@ -106,7 +106,7 @@ impl Reader<'_> {
             }
             OptionType::Str => {
                 let trimmed = text.trim_matches(' ');
-                // Up to 0.9 a value of blanks ends the process of upstream or throws: it is no text.
+                // TGT-28: up to 0.9 a value of blanks ends the process of upstream or throws: it is no text.
                 TGT_28.demand(
                     Kind::Type,
                     !trimmed.is_empty() || release.minor() >= 10,

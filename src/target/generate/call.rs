@@ -14,6 +14,7 @@ impl CWriter<'_> {
     pub(super) fn call(&mut self, at: usize, dtype: ScalarType) -> Result<CValue, Violation> {
         let name = self.operator(at)?;
         let args = self.required_list(at, "args")?;
+        // Operators of numbers first: what is written for them depends on types, and the same serves functions by name below.
         if let Some(text) = self.operator_of_numbers(at, &name, (args, 0), dtype)? {
             return self.value(text, dtype);
         }
@@ -25,7 +26,9 @@ impl CWriter<'_> {
                 format!("({condition} ? {yes} : {no})")
             }
             ("isnullptr", [address]) => format!("({} == NULL)", self.argument(0, *address)?.text),
+            // Hints for an optimiser: the value is that of the argument.
             ("likely" | "tvm_thread_invariant", [value]) => self.argument(0, *value)?.text,
+            // An address as another address: C converts it by itself, and there are no bits to move.
             ("reinterpret", [address]) if dtype == ScalarType::Handle => {
                 self.argument(0, *address)?.text
             }
@@ -58,6 +61,7 @@ impl CWriter<'_> {
                 })?
             }
             ("call_pure_extern" | "call_extern", [function, rest @ ..]) => {
+                // TGT-88: a function called by name may be an operator after all (`call_pure_extern("exp", ..)`), and is written as that.
                 let name = self.within("args[0]", |writer| writer.literal(*function))?;
                 match self.operator_of_numbers(at, name, (rest, 1), dtype)? {
                     Some(text) => text,
@@ -68,6 +72,7 @@ impl CWriter<'_> {
                 }
             }
             ("TVMBackendAllocWorkspace" | "TVMBackendFreeWorkspace", rest)
+                // TGT-88: a kernel has no runtime to take workspace from.
                 if self.place != CodePlace::Kernel =>
             {
                 let arguments = self.arguments(0, rest)?;

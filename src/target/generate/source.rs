@@ -37,6 +37,8 @@ pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, 
     let mut entry = None;
     let mut labelled = Vec::new();
     for (symbol, function) in &module.functions {
+        // TGT-84: before any text. Generators for hosts of releases go on up to the first number of a thread, and end with
+        // `not implemented`.
         TGT_84.demand(Kind::Type, !function.is_kernel(&module.graph), || {
             format!("`{symbol}` is a kernel, and this is a generator of host code")
         })?;
@@ -105,6 +107,7 @@ pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, 
 pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, Violation> {
     let mut writer = CWriter::new(&module.graph, CodePlace::Kernel);
     for (symbol, function) in &module.functions {
+        // TGT-84: by `calling_conv` 2, which lowering states; a body without numbers of threads may be a kernel too.
         TGT_84.demand(Kind::Type, function.is_kernel(&module.graph), || {
             format!("`{symbol}` is no kernel, and this is a generator of device code")
         })?;

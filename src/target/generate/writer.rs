@@ -120,6 +120,7 @@ impl<'a> CWriter<'a> {
     /// TGT-89; TGT-88 of kind malformed.
     pub(super) fn visit(&mut self, at: usize) -> Result<(), Violation> {
         self.nodes = self.nodes.saturating_add(1);
+        // TGT-89: a node is counted each time it is met, since the text grows by what is met and not by what is stored.
         if self.nodes > NODES || self.path.len() > DEPTH {
             return Err(too_much(format!(
                 "node {at} is one too many, or too deep: {NODES} nodes, {DEPTH} deep are read"
@@ -276,5 +277,6 @@ impl<'a> CWriter<'a> {
 
 /// TGT-89: not by a check that can be switched off, since without it the text of a small graph has no end.
 fn too_much(message: String) -> Violation {
+    // TGT-89: nothing bounds it upstream. Expressions share nodes, so that their text doubles with each level.
     TGT_89.rejected(Kind::Limit, message)
 }

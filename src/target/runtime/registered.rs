@@ -36,6 +36,7 @@ static GENERATORS: RwLock<BTreeMap<String, Arc<Generator>>> = RwLock::new(BTreeM
 /// ```
 pub fn register_kind(kind: TargetKind) {
     let mut all = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    // TGT-15: replaced as a whole. In C++ a kind of that name is extended, so that options of both would be declared.
     all.kinds.retain(|old| old.name != kind.name);
     all.kinds.push(kind);
 }
@@ -81,6 +82,7 @@ pub fn registered_targets(release: Release, ask_devices: bool) -> Targets {
 /// ```
 pub fn register_generator(kind: &str, generator: Generator) {
     let mut all = GENERATORS.write().unwrap_or_else(PoisonError::into_inner);
+    // TGT-80: up to 0.6 the name in the registry is `codegen.build_<name>`; here it is the kind in every release.
     all.insert(kind.to_owned(), Arc::new(generator));
 }
 

@@ -61,6 +61,7 @@ impl Drop for TargetScope {
 ///
 /// TGT-72 (missing) where the thread is in none.
 pub fn current() -> Result<Arc<Target>, Violation> {
+    // TGT-72: of this thread alone. In 0.2 one variable of Python is the current target of all threads.
     let target = SCOPES.with_borrow(|scopes| scopes.last().cloned());
     let message = "Target context required. Please set it by constructing a TargetContext";
     target.ok_or_else(|| TGT_72.rejected(Kind::Missing, message))
