@@ -111,6 +111,7 @@ pub(super) fn clear(_: &[AnyView<'_>]) -> VmResult {
 ///
 /// VM-51 of kind type, for anything but a tensor.
 pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
+    // VM-51: up to 0.23 a borrowed tensor is rejected; here it has a shape in every release.
     match tensor(arg(args, 0)) {
         Some(dl) => Ok(Shape::new(extents(dl)).into()),
         _ => wrong_type(
