@@ -25,6 +25,7 @@ pub fn tar(files: &[(String, Vec<u8>)]) -> Result<Vec<u8>, Violation> {
         BLOB_74.demand(Kind::Duplicate, seen.insert(name), || {
             format!("two files are called `{name}`")
         })?;
+        // BLOB-74: `load_module` of releases unpacks it beside itself, and links what is in it by names without folders.
         let plain = !name.is_empty() && name.len() <= 100 && !name.contains(['/', '\0']);
         BLOB_74.demand(Kind::Type, plain, || {
             format!("`{name}` is no name of a file in an archive")
@@ -51,6 +52,7 @@ fn header(name: &str, size: usize) -> [u8; BLOCK] {
     put(108, b"0000000\0");
     put(116, b"0000000\0");
     put(124, format!("{size:011o}\0").as_bytes());
+    // BLOB-74: a time of 0, where `tar -czf` writes the present: the same files are the same bytes.
     put(136, b"00000000000\0");
     put(156, b"0");
     put(257, b"ustar\x0000");
