@@ -32,7 +32,7 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     for word in words.by_ref() {
         let mut eight = [0; 8];
         eight.copy_from_slice(word);
-        // The product wraps in 64 bits before the remainder is taken, as upstream's.
+        // OBJ-01: the product wraps in 64 bits before the remainder is taken, as upstream's.
         hash = hash
             .wrapping_mul(BASE)
             .wrapping_add(u64::from_le_bytes(eight))

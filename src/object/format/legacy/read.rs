@@ -87,6 +87,7 @@ impl LegacyGraph {
         let ((nodes, starts), nodes_at) = nodes.ok_or_else(|| missing("nodes"))?;
         let rest_at = reader.here();
         if !reader.rest().is_empty() {
+            // OBJ-29: a finding: C++ does not look behind the graph, and Python from 0.16 on rejects it.
             let message = "bytes follow the graph";
             findings.note(OBJ_29, Kind::Trailing, rest_at, message)?;
         }
@@ -339,6 +340,8 @@ fn read_node(
     OBJ_25.require(text.iter().all(|byte| is_plain(*byte)), start, || {
         "`repr_str` holds a byte that is not from space to `~`".to_owned()
     })?;
+    // OBJ-42: the names of the attributes are those that a frontend reads of a live node. This library is a runtime, which has no
+    // functions for that: nodes of these releases are read from their JSON alone.
     // OBJ-25: releases drop these attributes silently, and the graph would be written back without them.
     let alone = node.attrs.is_empty() || text.is_empty() && bytes.is_empty();
     OBJ_25.require(alone, start, || {
@@ -386,6 +389,7 @@ fn read_bytes(
             "{} bytes follow those that `repr_b64` counts",
             cursor.remaining()
         );
+        // OBJ-29: no release looks behind the bytes that are counted.
         findings.note(OBJ_29, Kind::Trailing, at, message)?;
     }
     let plain = bytes.iter().all(|byte| is_plain(*byte));

@@ -62,7 +62,7 @@ pub(crate) unsafe fn set_allocator(
     allocator: Option<TensorAllocator>,
     for_all: bool,
 ) -> Option<TensorAllocator> {
-    // The result is the thread's own in either case, as upstream: who restores it does not restore that of all threads.
+    // As for streams (DEV-23), the result is the thread's own in either case: who restores it does not restore that of all threads.
     if for_all {
         let mut global = GLOBAL_ALLOCATOR
             .write()

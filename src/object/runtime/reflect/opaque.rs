@@ -55,7 +55,7 @@ pub(crate) unsafe fn wrap(
     type_index: i32,
     finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 ) -> Result<ObjectRef> {
-    // The text is upstream's.
+    // VAL-14: one index for values of any frontend is reserved, that of Python. The text is upstream's.
     if type_index != index::OPAQUE_PY {
         return Err(Error::new(
             ErrorKind::Runtime,

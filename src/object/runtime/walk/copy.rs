@@ -203,7 +203,7 @@ impl Copier {
                         let new_key = self.patched(&key, &mut remade, 0)?;
                         let new_value = self.patched(&value, &mut remade, 0)?;
                         if new_key.is_some() || new_value.is_some() {
-                            // The pair goes to the end, as upstream.
+                            // OBJ-14, OBJ-08: the pair goes to the end, as upstream.
                             dict.remove(key.view())?;
                             dict.set(new_key.unwrap_or(key), new_value.unwrap_or(value))?;
                         }

@@ -139,7 +139,7 @@ pub(super) static JUMPS: [u64; 126] = jumps();
 
 /// Makes [`JUMPS`] when the crate is compiled.
 const fn jumps() -> [u64; 126] {
-    // Triangular numbers as well, but each about 1.5 times the root of the one before: upstream's choice, so a list.
+    // OBJ-07: triangular numbers as well, but each about 1.5 times the root of the one before: upstream's choice, so a list.
     const FAR: [u64; 43] = [
         8515,
         19110,

@@ -227,7 +227,7 @@ impl Map {
     /// [`Map::from_pairs`] with at most `longest` keys in a chain (OBJ-39).
     fn within(longest: u64, pairs: Vec<(Any, Any)>) -> Result<Map> {
         let count = pairs.len() as u64;
-        // As many slots as pairs, and at least two, as upstream makes it: three pairs take three slots.
+        // OBJ-05, OBJ-06: as many slots as pairs, and at least two, as upstream makes it: three pairs take three slots.
         let table = if count < SMALL_MAX {
             MapTable::small(index::MAP, count)
         } else {

@@ -261,7 +261,7 @@ impl MapTable {
     pub(super) fn wrapping(self) -> impl Fn(u64) -> u64 {
         let slots = self.slots();
         let mask = slots.wrapping_sub(1);
-        // Another library may have made a table of any size: upstream takes the remainder. A mask costs a fraction of a division.
+        // OBJ-07: another library may have made a table of any size: upstream takes the remainder. A mask costs a fraction of that.
         let is_power = slots & mask == 0;
         move |slot| match is_power {
             true => slot & mask,

@@ -174,7 +174,7 @@ impl GraphDecoder {
                 let text = cast::<String>(data)?;
                 let bytes = BASE64_STANDARD
                     .decode(text.as_bytes())
-                    // Kind and message are those of upstream.
+                    // OBJ-18: kind and message are those of upstream.
                     .map_err(|_| Error::new(ErrorKind::Internal, "invalid base64 encoding"))?;
                 Bytes::new(&bytes).into()
             }
@@ -227,7 +227,7 @@ impl GraphDecoder {
                 "Invalid JSON Object Graph: Map/Dict data must contain an even number of [key, value] entries, got {count}"
             )
         });
-        // A ValueError, as upstream raises it: a violation by itself would be of another kind.
+        // OBJ-18: a ValueError, as upstream raises it: a violation by itself would be of another kind.
         paired.map_err(|broken| Error::of_violation(ErrorKind::Value, broken))?;
         let mut items = self.list(data)?.into_iter();
         let mut pairs = Vec::with_capacity(count / 2);

@@ -24,7 +24,7 @@ pub(super) fn register() {
             .map(|(at, &arg)| {
                 cast::<i64>(arg).map_err(|_| {
                     Error::new(
-                        // A ValueError, where a typed parameter of another type is a TypeError: upstream checks these by hand as well.
+                        // OBJ-09: a ValueError, where a typed parameter is a TypeError: upstream checks these by hand as well.
                         ErrorKind::Value,
                         format!(
                             "Expect shape to take list of int arguments: argument {at} is `{}`",
@@ -151,14 +151,14 @@ fn sequences() {
     def(
         "ffi.ListReplaceSlice",
         |list: &List, start: i64, stop: i64, by: List| {
-            // A copy first, so that a list may replace a slice of itself, as upstream allows.
+            // OBJ-03: a copy first, so that a list may replace a slice of itself, as upstream allows.
             list.replace_slice(start, stop, by.to_vec()).map(drop)
         },
     );
     def("ffi.ListReverse", |list: &List| list.reverse());
     def("ffi.ListClear", |list: &List| list.clear());
     def("ffi.ListReserve", |list: &List, count: i64| {
-        // A negative number is no room, as upstream.
+        // OBJ-03: a negative number is no room, as upstream.
         list.try_reserve(usize::try_from(count).unwrap_or(0))
     });
 }

@@ -269,7 +269,7 @@ pub(crate) fn enum_number(member: &ObjectRef) -> Option<i64> {
 fn enumerations() {
     const INT: &str = "{\"type\":\"int\"}";
     const STR: &str = "{\"type\":\"ffi.String\"}";
-    // Fields that no constructor takes, as upstream marks them.
+    // OBJ-15: fields that no constructor takes, as upstream marks them.
     const HIDDEN: i64 = flag::INIT_OFF;
     let state = Describe::<EnumState>::whole(0);
     field!(state, EnumState, entries: List,

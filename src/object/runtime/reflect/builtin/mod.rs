@@ -49,7 +49,7 @@ pub fn init() {
 #[cold]
 fn start() {
     INIT.call_once(|| {
-        // In upstream's order, before all else: the indices of these types, from 128 on, come out as those of upstream's library.
+        // VAL-14: in upstream's order, before all else: the indices of these types, from 128 on, are then those of upstream's library.
         for key in ["ffi.EnumState", "ffi.Enum"] {
             let _ = types::register(key, index::OBJECT);
         }

@@ -215,7 +215,7 @@ fn step_text(step: &AccessStepObj, repr: &Function) -> Result<String> {
         1 => format!("[{}]", plain()?),
         2 => format!("[{}]", shown()?),
         4 => format!("[<missing:{}>]", plain()?),
-        // Any other number, which reflection may write, prints as well: upstream does not expect one.
+        // OBJ-13: any other number, which reflection may write, prints as well: upstream does not expect one.
         // A missing attribute, too, whose name prints in quotes here.
         _ => format!("[<missing:{}>]", shown()?),
     })

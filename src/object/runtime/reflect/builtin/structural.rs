@@ -63,7 +63,7 @@ impl Clone for Key {
 ///
 /// What the structural hash raises.
 fn key_of(value: Any) -> Result<Ref<Key>> {
-    // As upstream: free variables are not mapped, and the contents of tensors count.
+    // OBJ-14: as upstream, free variables are not mapped, and the contents of tensors count.
     let hash = structural::hash(value.view(), false, false)? as i64;
     Ok(Ref::new(Key {
         header: blank(),
