@@ -112,6 +112,7 @@ impl TreeWalk<'_, '_> {
             match self.below.get(child).copied().unwrap_or(0) {
                 UNSEEN => self.open(child, self.tree.row(child)),
                 OPEN => {
+                    // TREE-09: loaders accept a longer cycle as well: a lookup through imports exhausts the stack.
                     let at = self.tree.indices().offset_of(position);
                     // TREE-08 has rejected a module that imports itself; this one is about longer ways around.
                     TREE_09.require_as(Kind::Cycle, child == module, at, || {
