@@ -322,6 +322,8 @@ fn replaced(
         if claim != Claim::Override && !ledger.listed[place].default {
             return Err(already_registered(name));
         }
+        // FUN-22: the new function takes the place in the entry, and who found the old one keeps it. Up to 0.6 the address that
+        // `Registry::Get` returned calls the new body from then on.
         // FUN-12: an overridden name moves to the end.
         ledger.listed.remove(place);
     }
@@ -402,6 +404,7 @@ fn removed(name: &[u8]) -> Option<Vec<ObjectRef>> {
     let mut ledger = ledger();
     let place = ledger.place(name)?;
     // A default that is removed is none any more: what takes the name next keeps it.
+    // FUN-12, FUN-23: the entry stays in its bucket, without a function: a reader may be at it, and handles that were found keep theirs.
     let ListedName { entry, .. } = ledger.listed.remove(place);
     Some(ledger.replace(entry, std::ptr::null_mut()))
 }
