@@ -167,6 +167,7 @@ pub(in crate::graph) fn dtype_text(dtype: Dtype) -> String {
 fn read_shape(item: &JsonText<'_>) -> Result<Vec<i64>, Violation> {
     let mut shape = Vec::new();
     for extent in item.elements(GRF_18, "attrs.shape")? {
+        // GRF-18: upstream a negative extent is read as a huge unsigned one, and the product of the extents wraps to any size.
         let value = extent.integer(GRF_18, "attrs.shape")?;
         GRF_18
             .require(value >= 0, extent.offset(), || {
