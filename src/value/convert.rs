@@ -352,6 +352,7 @@ impl Argument for ObjectRef {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<ObjectRef> {
+        // VAL-10: None is rejected. A reference of C++ that may be null takes it; here that is `Option<ObjectRef>` (VAL-11).
         // An r-value reference is no object here, as in the releases: what takes any value empties its slot (VAL-09).
         view.as_object().cloned()
     }
@@ -366,6 +367,7 @@ impl<T: Object> Argument for Ref<T> {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Ref<T>> {
+        // VAL-10: by the ancestors of its type, and without None, which the nullable references of C++ take as null (VAL-11 here).
         Ref::of(view.as_object()?)
     }
 }

@@ -173,6 +173,7 @@ impl DLTensor {
     pub unsafe fn elements(&self) -> u64 {
         // SAFETY: the contract of `shape` is this one.
         let shape = unsafe { self.shape() };
+        // OBJ-12: a producer may state anything: nothing wraps, and what is too large stays too large for every limit.
         shape.iter().fold(1u64, |product, &extent| {
             product.saturating_mul(u64::try_from(extent).unwrap_or(0))
         })
@@ -198,6 +199,7 @@ impl DLTensor {
         // SAFETY: the contract of `strides` is part of this one.
         let strides = unsafe { self.strides() };
         let Some(strides) = strides else { return true };
+        // OBJ-12: a tensor without elements has no two of them to be apart, so that any strides are compact.
         if shape.contains(&0) {
             return true;
         }
@@ -209,6 +211,7 @@ impl DLTensor {
             if stride != expected {
                 return false;
             }
+            // Wraps for a shape that no memory holds; such a tensor is rejected by its size, and not here.
             expected = expected.wrapping_mul(extent);
         }
         true
@@ -227,6 +230,7 @@ impl DLDataType {
 
     /// Bytes that `elements` of this type fill, packed: sub-byte types share bytes.
     pub fn bytes_of(self, elements: u64) -> u64 {
+        // DEV-15: elements below a byte are packed, as from 0.21 on; 128 bits, so that no product wraps.
         let bits = u128::from(self.bits) * u128::from(self.lanes);
         let bytes = (u128::from(elements) * bits).div_ceil(8);
         u64::try_from(bytes).unwrap_or(u64::MAX)

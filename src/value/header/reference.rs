@@ -82,6 +82,7 @@ impl ObjectRef {
     /// Whether this is the only strong reference, so that the holder may change the object in place.
     #[inline]
     pub fn is_unique(&self) -> bool {
+        // The lower half counts strong references. Acquire: who changes it now sees what others wrote before they dropped theirs.
         self.header().combined.load(Ordering::Acquire) as u32 == 1
     }
 
@@ -156,6 +157,7 @@ impl<T: Object> Ref<T> {
 
     /// Puts `value` on the heap. Its header is overwritten with that of a fresh `T`.
     pub fn new(value: T) -> Ref<T> {
+        // VAL-04: the header comes last, so that whatever `value` has in its place counts for nothing.
         let object = Box::into_raw(Box::new(value)).cast::<Header>();
         // SAFETY: `T` starts with a header (the contract of `Object`).
         unsafe { object.write(Header::new(T::type_index(), Self::DELETER)) };
@@ -184,6 +186,7 @@ impl<T: Object> Ref<T> {
     /// one that another copy of this function made.
     pub(crate) fn made(object: &ObjectRef) -> Option<&T> {
         let deleter = object.header().deleter?;
+        // By the deleter: a type index alone may be that of an object of another library, which lies otherwise.
         let own = std::ptr::fn_addr_eq(deleter, Self::DELETER);
         // SAFETY: `Ref::new` alone makes objects with this deleter, of a `T`; the index excludes another type whose
         // deleter the linker found to be the same code.
@@ -221,6 +224,7 @@ unsafe extern "C-unwind" fn delete_boxed<T: Object>(object: *mut Header, flags: 
 /// # Safety
 /// As a deleter is called (VAL-05), for an object of [`Ref::new`].
 unsafe extern "C-unwind" fn end_boxed<T: Object>(object: *mut Header, flags: i32) {
+    // VAL-05: one call with both flags, or two with one each.
     match flags & DELETE_BOTH {
         // SAFETY: called once when the last strong reference went, and there is no weak one.
         DELETE_BOTH => unsafe {
@@ -243,6 +247,7 @@ unsafe extern "C-unwind" fn end_boxed<T: Object>(object: *mut Header, flags: i32
 /// No strong reference is left, and the contents are not used again.
 #[cold]
 unsafe fn drop_copy<T: Object>(object: *mut T) {
+    // VAL-05: weak references read the counts of the original meanwhile, also from other threads.
     let mut copy = MaybeUninit::<T>::uninit();
     let head = size_of::<Header>();
     // SAFETY: an object starts with its header, whose type index never changes.

@@ -89,6 +89,7 @@ pub struct TypeInfo {
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     use std::mem::offset_of;
+    // C and C++ index arrays of these by their size: one field more is another ABI, whichever end it is at.
     assert!(size_of::<FieldInfo>() == 120 && offset_of!(FieldInfo, default) == 96);
     assert!(size_of::<MethodInfo>() == 72 && offset_of!(MethodInfo, method) == 56);
     assert!(size_of::<TypeMetadata>() == 32 && offset_of!(TypeMetadata, total_size) == 24);
@@ -138,11 +139,13 @@ unsafe impl Sync for FieldInfo {}
 fn text(bytes: &ByteArray) -> &'static str {
     // SAFETY: `super` shows only entries whose strings it has copied to memory that is never freed.
     let bytes: &'static [u8] = unsafe { bytes.as_slice() };
+    // A library of C may register any bytes; who lists the types sees that, and no error.
     std::str::from_utf8(bytes).unwrap_or("(not UTF-8)")
 }
 
 /// A published list.
 fn list<T>(first: &AtomicPtr<T>, count: &AtomicI32) -> &'static [T] {
+    // The count first: a list that grew is published before its count, so that an old count goes with any list.
     let count = count.load(Ordering::Acquire) as usize;
     match NonNull::new(first.load(Ordering::Acquire)) {
         // SAFETY: `super` publishes a list before its count, with at least that many elements, and never frees it.
