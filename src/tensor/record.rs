@@ -308,6 +308,7 @@ fn read_device(
         TEN_24,
         Kind::Malformed,
         device.id == 0,
+        // TEN-24: a finding, since no reader of a release looks at the id.
         // The id is the second of two i32 (TEN-10).
         at.saturating_add(4),
         || format!("a stored tensor is on device 0, this one has {}", device.id),
