@@ -212,6 +212,8 @@ pub unsafe fn load_symbols(
 }
 
 fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibrary, LoadFailure> {
+    // MOD-26: before a slot is filled or a loader runs. Releases bind on first use, and the process ends at the first call of what is
+    // missing, which for a failed check is the function that reports errors.
     let unmet = symbols.unmet();
     MOD_26.demand(Kind::Missing, unmet.is_empty(), || {
         names::not_met(&symbols.describe(), &unmet)

@@ -76,7 +76,9 @@ impl Module {
             table: virtuals::table(),
             public: ModuleObj {
                 header: Header::new(index::MODULE, delete),
+                // An array even where nothing is imported, as in a module that C++ makes: reflection shows the field as one.
                 imports: AtomicPtr::new(no_imports().into_raw()),
+                // Made by C++ where it looks up in a module of its own; ours keep what they find in `found` (MOD-14).
                 lookup_cache: AtomicPtr::new(std::ptr::null_mut()),
             },
             body: ManuallyDrop::new(ModuleBody {
@@ -164,6 +166,7 @@ impl Module {
         let table = cell.cast::<*const virtuals::ModuleVirtuals>();
         // SAFETY: every module has a pointer to its table in front of its header.
         let table = unsafe { table.read() };
+        // By the table and not by the type index, which modules of C++ have as well.
         if !std::ptr::eq(table, virtuals::table()) {
             return None;
         }
@@ -185,6 +188,7 @@ impl Module {
                 .read()
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
+            // The array of C++ has no lock of its own: another thread may replace it between the read and the count.
             None => foreign::alone(|| self.foreign_imports()),
         }
     }
@@ -214,6 +218,7 @@ impl Module {
         if self.body().is_none() {
             return foreign::import(self, &other);
         }
+        // MOD-10: in front of the lock of the imports, which the search takes for each module on its way.
         other.reject_if_reaches(self)?;
         self.add_imports(vec![other])
     }
@@ -283,6 +288,7 @@ impl Module {
 
     fn reject_if_reaches(&self, importer: &Module) -> Result<(), Error> {
         let text = || "Cyclic dependency detected during import".to_owned();
+        // MOD-10: loaders of releases do not check the imports of a library; those are held to TREE-08 and TREE-09 when the blob is read.
         MOD_10
             .demand(rule::Kind::Cycle, !self.reaches(importer)?, text)
             .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))

@@ -51,6 +51,7 @@ pub(in crate::module) fn implements(module: &Module, name: &str) -> Result<bool,
     let name = std::ptr::from_ref(name.as_raw()).cast_mut().cast();
     // SAFETY: the function in this slot takes a text by its address.
     let answer = unsafe { call(module, offset_of!(ModuleVirtuals, implements), [name]) }?;
+    // A C++ bool is the lowest byte of the register; what is above is not defined.
     Ok(answer.addr() as u8 != 0)
 }
 
@@ -136,6 +137,7 @@ pub(in crate::module) fn alone<T>(body: impl FnOnce() -> T) -> T {
             HELD.set(false);
         }
     }
+    // MOD-10: an import looks for cycles, which reads the imports of this and other modules of C++ on the same thread.
     if HELD.get() {
         return body();
     }
@@ -152,6 +154,7 @@ fn text_of(value: &Any) -> Option<String> {
 
 /// A function of at most one text that returns a value.
 fn value(module: &Module, slot: VirtualOffset, text: Option<&str>) -> Result<Any, Error> {
+    // None before the call: a function that throws leaves the place as it is, and it is read all the same.
     let mut place = RawAny::NONE;
     place_result(module, slot, (&raw mut place).cast(), text)?;
     // SAFETY: the function wrote an owned value there, or nothing, and then None is there.
@@ -216,6 +219,7 @@ unsafe fn invoke(
 ) -> Result<*mut c_void, Error> {
     // SAFETY: a module has a pointer to its table in front of its header.
     let table = unsafe { module.context().cast::<*const u8>().read() };
+    // By the place in the table and not by name: the functions of a derived class have no symbols that are known here.
     let entry = table.wrapping_add(slot).cast::<*const c_void>();
     // SAFETY: the table has a function in every slot.
     let function = unsafe { entry.read() };

@@ -64,6 +64,7 @@ static WHOLE: Whole = Whole {
 
 /// The table of every module of this crate.
 pub(in crate::module) fn table() -> &'static ModuleVirtuals {
+    // No type information: runtimes of TVM know classes by their type index, and use no `dynamic_cast`, which would read it.
     debug_assert!(WHOLE.offset_to_top == 0 && WHOLE.type_information == 0);
     &WHOLE.table
 }
@@ -84,6 +85,7 @@ fn text_of(cell: *const RawAny) -> String {
 /// What a function of the module answers, thrown when it fails. No frame of Rust that catches is above: an exception must
 /// not pass one.
 fn answer<T: Default>(this: This, body: impl FnOnce(&Module) -> Result<T, Error>) -> T {
+    // FUN-07: a panic ends here, before C++ is above.
     let answered =
         caught(|| module_of(this).map_or_else(|| Ok(T::default()), |module| body(&module)));
     let error = match answered {
@@ -92,6 +94,7 @@ fn answer<T: Default>(this: This, body: impl FnOnce(&Module) -> Result<T, Error>
     };
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     let error = super::throwing::throw(error);
+    // Where nothing can be thrown: C++ gets an empty result and goes on; who asks for the error of the thread finds it.
     set_raised(error);
     T::default()
 }
@@ -110,6 +113,7 @@ unsafe extern "C-unwind" fn kind_of(this: This) -> *const c_char {
 fn intern(text: &str) -> *const c_char {
     use std::sync::{Mutex, PoisonError};
     static KNOWN: Mutex<Vec<CString>> = Mutex::new(Vec::new());
+    // C++ keeps the address as long as it likes, and the module may end before: so it is never freed.
     let text = CString::new(text).unwrap_or_default();
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known.iter().find(|known| **known == text) {
@@ -202,6 +206,7 @@ unsafe extern "C-unwind" fn import_module(this: This, other: *const *mut Header)
         // SAFETY: of a live object.
         let other = unsafe { ObjectRef::retain(other) };
         let no_module = |_| Error::new(ErrorKind::Type, "only a module can be imported");
+        // MOD-10: by our own import, so that a cycle through a module of C++ is found as well.
         module.import(Module::from_object(other).map_err(no_module)?)
     });
 }

@@ -281,6 +281,7 @@ fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
         && let Some(missing) = words().find(|word| names::is_of_runtime(word.as_bytes()))
     {
         let text = names::not_met(&path, &[missing.to_owned()]);
+        // MOD-26: a library that is bound at once comes here, rejected by the dynamic linker, as in releases.
         return MOD_26.rejected(Kind::Missing, text);
     }
     let colon = if source.is_empty() { "" } else { ": " };

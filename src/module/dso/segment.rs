@@ -108,12 +108,15 @@ pub(super) fn segment(address: usize) -> Option<MappedSegment> {
         let object = unsafe { &*object };
         // SAFETY: `data` is the `Search` below, which only this call uses.
         let search = unsafe { &mut *data.cast::<Search>() };
+        // A slice does not begin at null, not even an empty one.
         if object.headers.is_null() {
             return 0;
         }
         // SAFETY: an object of the dynamic linker has `count` headers at `headers`, not null as just seen.
         let headers = unsafe { std::slice::from_raw_parts(object.headers, object.count.into()) };
+        // MOD-18: from what is mapped, since the file may have been replaced since, and the symbol alone does not say where its bytes end.
         search.found = ProgramHeader::holding(headers, object.base, search.address);
+        // Any other number than 0 ends the walk.
         search.found.is_some().into()
     }
 

@@ -120,7 +120,9 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     let count = 1 + data.len() + code.len();
     let symbols_at = (HASH + 4 * (3 + count)).next_multiple_of(8);
     let names_at = symbols_at + count * SYMBOL;
+    // One byte more than the names: a table of strings begins with the empty one.
     let dynamic_at = (names_at + 1 + names).next_multiple_of(16);
+    // Code is behind all data: its segment is executed and never written, the other one the other way round.
     let data_end = data.iter().fold(dynamic_at + TAGS, behind);
     let code_at = data_end.next_multiple_of(16);
     let code_end = code.iter().fold(code_at, behind);
@@ -143,6 +145,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     out.program_header(DYNAMIC, READ_WRITE, (dynamic_at, dynamic_at), TAGS, WORD);
     out.program_header(STACK, READ_WRITE, START, NOTHING, NOTHING);
     // One bucket: symbol 1, then 2 and so on, then none.
+    // No GNU hash: with one bucket the old table is four words and a chain, and every dynamic linker still reads it.
     for word in [1, count as u32, u32::from(count > 1), 0] {
         out.u32(word);
     }
@@ -170,6 +173,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     out.pad_to(dynamic_at);
     out.words(&[DT_HASH, HASH, DT_STRTAB, names_at, DT_SYMTAB, symbols_at]);
     out.words(&[DT_STRSZ, 1 + names, DT_SYMENT, SYMBOL]);
+    // No relocations and no name: the bytes hold absolute addresses of this process, and are mapped here alone.
     out.words(&DT_NULL);
     for (_, bytes) in all() {
         out.pad_to(out.0.len().next_multiple_of(16));
