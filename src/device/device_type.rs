@@ -52,6 +52,8 @@ const NAMES: &[DeviceTypeName] = &[
 pub(crate) fn name_in(kind: i32, release: Release) -> Result<&'static str> {
     match named(kind, release).or_else(|| added(kind, release)) {
         Some(name) => Ok(name),
+        // DEV-06: releases index a table of 32 entries (36 since 0.12) first. A number from its end on reads behind it, and 127 is a
+        // segmentation fault in 0.27.
         None => reject(
             DEV_06,
             Kind::UnknownKind,
@@ -155,7 +157,7 @@ impl Device {
 
     /// Whether this is memory of the host, pinned or not, that any device may copy with (DEV-20).
     pub(crate) fn is_host(self) -> bool {
-        // `cpu`, `cuda_host`, `rocm_host`. `cuda_managed` (13) is not among those that upstream names.
+        // DEV-20: `cpu`, `cuda_host`, `rocm_host`. `cuda_managed` (13) is not among those that upstream names.
         matches!(self.kind, 1 | 3 | 11)
     }
 

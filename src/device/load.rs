@@ -145,7 +145,7 @@ impl module::ModuleKind for DeviceKind {
         };
         let keep = module.clone();
         Ok(Some(Function::from_packed(move |args| {
-            // A function that a caller still has keeps its module loaded, as upstream.
+            // MOD-12: a function that a caller still has keeps its module loaded, as upstream.
             let _module_stays = &keep;
             let types = &kernel.info().arg_types;
             let args: Vec<Arg> = args.iter().map(argument).collect::<Result<_>>()?;

@@ -14,6 +14,7 @@ thread_local! {
 
 /// The stream that this thread set for `device`; the default stream if it never set one (DEV-22).
 pub fn current(device: Device) -> Stream {
+    // DEV-22: up to 0.21 each backend kept the current stream itself, and CUDA one for all its devices.
     CURRENT.with_borrow(|table| table.find(&key(device)).copied().unwrap_or_default())
 }
 

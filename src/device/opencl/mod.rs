@@ -179,7 +179,7 @@ impl Driver for OpenCl {
             }
             Attribute::MultiProcessorCount => number(CL_DEVICE_MAX_COMPUTE_UNITS),
             Attribute::MaxThreadDimensions => on.dimensions(),
-            // `CL_TARGET_OPENCL_VERSION` of the headers that upstream is built with.
+            // DEV-08: `CL_TARGET_OPENCL_VERSION` of the headers that upstream is built with.
             Attribute::ApiVersion => AttributeValue::Int(120),
             Attribute::DriverVersion => text(on.text(CL_DRIVER_VERSION)),
             Attribute::L2CacheSizeBytes => number(CL_DEVICE_GLOBAL_MEM_CACHE_SIZE),
