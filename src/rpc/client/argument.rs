@@ -67,7 +67,7 @@ impl<'a> CallArguments<'a> {
             index::DEVICE => PackedValue::Device(link.unmasked(raw.device().into())?),
             index::DLTENSOR_PTR | index::TENSOR => self.tensor(link, view)?,
             index::RAW_STR | index::SMALL_STR | index::STR => {
-                // As upstream writes it, a C string in both eras.
+                // RPC-43: as upstream writes it, a C string in both eras, which has no place for a NUL (RPC-44).
                 let text = str_bytes(view).unwrap_or_default();
                 PackedValue::Str(Cow::Borrowed(text))
             }
@@ -104,6 +104,7 @@ impl<'a> CallArguments<'a> {
             block.data = data_of(link, Space(dl.data))?;
             return Ok(PackedValue::Tensor(block));
         }
+        // RPC-102: clients of TVM reject every tensor that is not of their session, one of the host too.
         if device.kind != Device::CPU.kind {
             let text = format!(
                 "a tensor of device type {} of this process: a server is passed tensors of its own, and copies of the host's",

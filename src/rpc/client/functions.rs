@@ -11,6 +11,7 @@ use crate::value::{Any, AnyView, cast};
 
 /// Registers them where no runtime has: `libtvm_runtime.so` in the same process has its own.
 pub(crate) fn provide() {
+    // RPC-103: from 0.7 on by these names: `rpc._Connect` and so on from 0.4 to 0.6, `contrib.rpc._Connect` before, have no place here.
     registry::provide("rpc.Connect", Function::from_packed(connect));
     registry::provide("rpc.LoadRemoteModule", Function::named(None, load));
     registry::provide("rpc.ImportRemoteModule", Function::named(None, import));

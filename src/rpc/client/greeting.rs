@@ -158,6 +158,7 @@ pub(in crate::rpc) fn server_era(
     let own = release.minor() >= 21;
     let theirs = ffi.unwrap_or(own);
     if stated {
+        // RPC-100: a client of TVM takes the first answer for one in its own encoding, and fails with a check of the bytes that are left.
         RPC_100.demand(Kind::Unsupported, theirs == own, || {
             let era = |ffi| match ffi {
                 true => "0.21 and later",

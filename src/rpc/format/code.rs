@@ -146,7 +146,7 @@ impl RpcCode {
     /// It holds from 0.7 on: before, a peer that called back was answered.
     pub const fn speaker(self) -> Option<Speaker> {
         match self {
-            // Either side ends a session; an endpoint of upstream also writes it when it ends with an error.
+            // RPC-20: either side ends a session; an endpoint of upstream also writes it when it ends with an error.
             RpcCode::Shutdown => None,
             RpcCode::Return | RpcCode::Exception | RpcCode::CopyAck => Some(Speaker::Server),
             _ => Some(Speaker::Client),

@@ -284,6 +284,7 @@ impl<'a> Packet<'a> {
         match self {
             Packet::KeepAlive | Packet::Shutdown => Ok(()),
             Packet::InitServer(version, args) => {
+                // RPC-22: held to its rule here as when it is read, so that nothing is written that a server of this crate rejects.
                 check_version(version, spoken.release, 0)?;
                 out.bytes(version);
                 PackedValue::write_all(args, spoken, out)
@@ -344,6 +345,7 @@ impl CopyTarget {
     /// RPC-25 of kind unsupported for the form of another release, and those of [`TensorBlock::write`].
     fn write(&self, bytes: u64, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match (self, spoken.release.minor()) {
+            // RPC-25: nothing is converted: a flat copy has no shape, and a tensor of 0.8 may have more than one extent.
             (CopyTarget::Block(block), 8..) => {
                 block.write(spoken, out)?;
                 out.u64(bytes);

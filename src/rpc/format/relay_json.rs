@@ -13,6 +13,7 @@ pub fn from_tracker_request(request: &TrackerRequest) -> Value {
         TrackerRequest::Ping => json!({ "code": "ping" }),
         TrackerRequest::Stop(key) => json!({ "code": "stop", "stop_key": key }),
         TrackerRequest::Put(offer) => {
+            // RPC-56: null where the host is that of the connection, as on the wire.
             json!({ "code": "put", "key": offer.key, "port": offer.port, "match": offer.match_key, "host": offer.host })
         }
         TrackerRequest::Request {
@@ -41,6 +42,7 @@ pub fn to_tracker_request(form: &Value) -> Result<TrackerRequest, String> {
             key: text(form, "key")?,
             port: port(form)?,
             match_key: text(form, "match")?,
+            // RPC-56: null and a missing host are one: that of the connection.
             host: text(form, "host").ok(),
         }),
         "request" => TrackerRequest::Request {
@@ -49,6 +51,7 @@ pub fn to_tracker_request(form: &Value) -> Result<TrackerRequest, String> {
             priority: form
                 .get("priority")
                 .and_then(Value::as_i64)
+                // RPC-61: no default, though clients of Python state 1: a form is what is on the wire.
                 .ok_or("there is no priority")?,
         },
         "update-info" => {
@@ -73,6 +76,7 @@ pub fn from_tracker_reply(reply: &TrackerReply) -> Value {
         TrackerReply::Summary(summary) => {
             let queues = summary.queues.iter().map(|count| {
                 let counts = json!({ "free": count.free, "pending": count.pending });
+                // RPC-64: by key; a tracker writes each key once, so that an object holds them all.
                 (count.key.clone(), counts)
             });
             let servers: Vec<_> = summary.servers.iter().map(from_peer).collect();
@@ -145,6 +149,7 @@ pub fn to_frame(form: &Value) -> Result<WebSocketFrame<'static>, String> {
         .into_iter()
         .find(|kind| kind.name() == name);
     let mask = match form.get("mask") {
+        // RPC-77: frames of a proxy have no mask, and a form states null for that.
         None | Some(Value::Null) => None,
         Some(_) => Some(
             bytes("mask")?

@@ -107,6 +107,7 @@ impl<'a> WebSocketFrame<'a> {
             Speaker::Client => cursor.take(4, "mask", RPC_77)?.first_chunk().copied(),
             Speaker::Server => None,
         };
+        // RPC-76: proxies of releases write one frame for each piece that came in, so that no packet of the session is known to end here.
         let data = cursor.take(head.length, "data", RPC_76)?;
         Ok(Progress::Whole(WebSocketFrame {
             kind: head.kind,

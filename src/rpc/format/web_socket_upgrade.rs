@@ -42,6 +42,7 @@ impl WebSocketRequest {
             Progress::Whole(head) => head,
         };
         let read = || {
+            // RPC-74: the path is read and not compared here: which one is served is up to the proxy, who answers another with 404.
             let path = head
                 .first
                 .strip_prefix("GET ")
@@ -52,8 +53,10 @@ impl WebSocketRequest {
                 RPC_74.broken(Kind::Malformed, start, message)
             })?;
             head.has_word("upgrade", "websocket")?;
+            // RPC-74: as one word of several: browsers write `keep-alive, Upgrade`.
             head.has_word("connection", "upgrade")?;
             let version = head.header("sec-websocket-version")?;
+            // RPC-74: the versions before 13 are drafts of RFC 6455, whose frames are laid out otherwise.
             RPC_74.require_as(Kind::Unsupported, version == "13", start, || {
                 format!("version {version} of WebSocket")
             })?;
@@ -112,6 +115,7 @@ impl WebSocketAnswer {
             Progress::Whole(head) => head,
         };
         let read = || {
+            // RPC-75: what stands behind the number is for people, and may be missing.
             let status = head.first.strip_prefix("HTTP/1.1 101");
             let switched = status.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
             RPC_75.require(switched, start, || {
@@ -166,6 +170,7 @@ impl<'a> Head<'a> {
         const END: &[u8] = b"\r\n\r\n";
         let start = cursor.offset();
         let ahead = cursor.rest();
+        // RPC-74, RPC-75: only so many bytes are searched for the end, so that a peer that never ends its head costs no more.
         let ahead = ahead.get(..LONGEST).unwrap_or(ahead);
         let Some(end) = ahead.windows(END.len()).position(|four| four == END) else {
             rule.require_as(Kind::Limit, ahead.len() < LONGEST, start, || {
@@ -186,6 +191,7 @@ impl<'a> Head<'a> {
             let message = format!("`{}` is no line of a head", show(what));
             cursor.blame("head", rule.broken(Kind::Malformed, start, message))
         };
+        // RFC 9110 has no other bytes in a head, and messages show parts of it as they are.
         let plain = |byte: &u8| (b' '..=b'~').contains(byte) || b"\t\r\n".contains(byte);
         let text = std::str::from_utf8(lines).ok();
         let Some(text) = text.filter(|text| text.as_bytes().iter().all(plain)) else {

@@ -46,6 +46,7 @@ pub(super) fn upgrade(mut stream: &TcpStream, patience: Duration) -> Result<(), 
         let why = format!("there is no `{}`", request.path.escape_debug());
         return reject(stream, "404 Not Found", why);
     }
+    // RPC-74: as proxies of releases do. A peer without `Origin` is no page, and passes.
     if let Some(origin) = foreign_origin(&input, &request.host) {
         let why = format!("a page of `{}`", origin.escape_debug());
         return reject(stream, "403 Forbidden", why);

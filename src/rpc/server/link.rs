@@ -39,7 +39,7 @@ pub(super) fn library_of(
         RPC_90.rejected(Kind::Unsupported, message)
     })?;
     let path = directory.path_of(name)?;
-    // As upstream names it, so that it is a file of the session as the others are.
+    // RPC-92: as upstream names it, so that it is a file of the session as the others are.
     let linked = format!("{name}.so");
     let output = directory.path_of(&linked)?;
     let (files, inputs) = match form {

@@ -240,7 +240,7 @@ impl Memory {
                 offset: 0,
             });
         }
-        // A token may be moved on: clients of upstream compute with what they take for an address.
+        // RPC-86: a token may be moved on: clients of releases compute with what they take for an address.
         let found = self.regions.range(..=data).next_back();
         let within = found.filter(|(token, region)| data - **token <= region.size);
         let Some((token, region)) = within else {
@@ -255,6 +255,7 @@ impl Memory {
         })?;
         let start = (data - token).checked_add(offset);
         let end = start.and_then(|start| start.checked_add(nbytes));
+        // RPC-87: releases compare the number of bytes with nothing for memory of the host: a client reads and writes beyond it.
         RPC_87.demand(
             Kind::Malformed,
             end.is_some_and(|end| end <= region.size),

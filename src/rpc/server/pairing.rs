@@ -26,6 +26,7 @@ pub fn await_pair(proxy: &mut (impl Read + Write), key: &str) -> Result<String> 
             Progress::Short(missing) => usize::try_from(missing).unwrap_or(usize::MAX),
             Progress::Whole(HelloAnswer::Success(client)) => return Ok(client.into_owned()),
             Progress::Whole(HelloAnswer::Duplicate) => {
+                // RPC-94: servers of releases try it five times, five seconds apart, and give up. Here how often is up to who calls.
                 return Err(Error::new(CLOSED, "another server waits under this key"));
             }
             Progress::Whole(HelloAnswer::Mismatch) => {

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 pub(super) fn add(own: &mut BTreeMap<&'static str, Function>) {
     own.insert(
         "rpc.test.addone",
+        // As C++ computes it; a client must not end the session by a number.
         Function::from_typed(|value: i64| value.wrapping_add(1)),
     );
     own.insert(
@@ -68,6 +69,7 @@ fn tensors(own: &mut BTreeMap<&'static str, Function>) {
             let tensor = Tensor::from_slice(&[0.0_f32; 10], &[10])?;
             Ok(match name.as_bytes() {
                 b"get_arr" => Function::from_typed(move || tensor.clone()),
+                // A test of TVM frees the tensor on its side and asks whether the server has let go of it (RPC-85).
                 b"ref_count" => Function::from_typed(move || {
                     i64::from(tensor.as_object().header().strong_count())
                 }),
@@ -126,6 +128,7 @@ fn on_host(args: &[AnyView<'_>], dtype: &str) -> Result<(Vec<i64>, Vec<u8>)> {
 /// An object that stays on the server, under the names of either era.
 fn shapes(own: &mut BTreeMap<&'static str, Function>) {
     let make = Function::from_packed(|args| {
+        // RPC-88: a shape stays on the server, and a client has a handle of it.
         let extents: Result<Vec<i64>> = args.iter().map(|arg| Ok(i64::try_from(*arg)?)).collect();
         Ok(Shape::new(&extents?).into())
     });
@@ -152,6 +155,7 @@ fn errors(own: &mut BTreeMap<&'static str, Function>) {
     let failed = |kind: &Str, message: &Str| -> Result<Any> {
         let kind = kind.to_text();
         Err(Error::new(
+            // RPC-26: the kind is the client's, so any text: the test asks whether it comes back in the message.
             ErrorKind::Other(&kind),
             message.to_text().as_bytes(),
         ))

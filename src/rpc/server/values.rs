@@ -211,6 +211,7 @@ pub(super) fn encode(
         index::NONE => PackedValue::None,
         index::INT => PackedValue::Int(raw.int()),
         index::BOOL if era.has_bool() => PackedValue::Bool(raw.int()),
+        // RPC-43: up to 0.17 there is no code for a bool: it travels as an integer, and states that type.
         index::BOOL => {
             number = tag(index::INT, era);
             PackedValue::Int(raw.int())
@@ -220,6 +221,7 @@ pub(super) fn encode(
         index::DEVICE => PackedValue::Device(Device::from(raw.device())),
         index::OPAQUE => PackedValue::Handle(match raw.ptr() {
             pointer if pointer.is_null() => 0,
+            // RPC-85: an address of this process is no business of the client; releases write it as it is.
             pointer => handles.insert(HandleContent::Opaque(pointer))?,
         }),
         index::STR | index::SMALL_STR => text(str_bytes(&view).unwrap_or_default()),
@@ -243,6 +245,7 @@ fn encode_object(
     let object = value
         .into_object()
         .map_err(|value| unsupported(value.type_index()))?;
+    // RPC-88: a tensor is the one object that the client gets the data of, so it is looked for first.
     let object = match Tensor::try_from(&Any::from(object.clone())) {
         Ok(tensor) => return encode_tensor(tensor, number, handles, memory),
         Err(_) => object,

@@ -34,6 +34,7 @@ impl ClientEnd<'_> {
                 let text = format!("TLS with {host}:{port}: the server took too long");
                 return Error::new(TIMEOUT, text);
             }
+            // RPC-110: servers of TVM take the first bytes of TLS for a wrong magic and close, without an answer in TLS.
             TlsFailure::Socket(error) => format!(
                 "the server ends the connection ({error}), as one that speaks no TLS does: its name begins with rpc:// then"
             ),
@@ -49,6 +50,7 @@ impl ClientEnd<'_> {
                 let why = certificate(wrong, &options.authorities.name());
                 format!("the certificate of the server is not accepted: {why}")
             }
+            // RPC-110: the server has answered, but not in TLS: a tracker, a proxy, or a service of another kind.
             rustls::Error::InvalidMessage(_) => {
                 "the server speaks no TLS: its name begins with rpc:// then".to_owned()
             }
@@ -56,6 +58,7 @@ impl ClientEnd<'_> {
                 (Alert::CertificateRequired, _) => {
                     "the server wants a certificate of its clients: tls-cert and tls-key".to_owned()
                 }
+                // RPC-111: a server with a token has a protocol of its own, which a client without one does not offer.
                 (Alert::NoApplicationProtocol, _) => match options.token {
                     None => "the server wants a token of its clients: token-file".to_owned(),
                     Some(_) => "the server is for another protocol than RPC".to_owned(),
@@ -81,6 +84,7 @@ impl ServerEnd<'_> {
                 let text = format!("TLS: the client ends the connection: {error}");
                 return Error::new(CLOSED, text);
             }
+            // RPC-110: a client without a tunnel begins with the magic of its hello, which is no record of TLS.
             TlsFailure::Tls(_, first) if first == Hello::MAGIC.to_le_bytes() => {
                 let text = "the client speaks no TLS, and this server nothing else";
                 return RPC_110.broken(Kind::Malformed, 0, text).into();
@@ -99,6 +103,7 @@ impl ServerEnd<'_> {
                 let why = certificate(wrong, &authorities);
                 format!("the certificate of the client is not accepted: {why}")
             }
+            // RPC-111: the same seen from here: the client offers no protocol with a token, so it has none.
             rustls::Error::NoApplicationProtocol if self.options.token.is_some() => {
                 "the client has no token".to_owned()
             }

@@ -133,11 +133,13 @@ impl TrackerSchedule {
         let Some(peer) = self.peers.remove(&connection) else {
             return;
         };
+        // RPC-63: up to 0.4 offers stay, and later those of a peer that has sent no UpdateInfo, or whose match key has no colon.
         for (arrival, queue) in &peer.offers {
             if let Some(queue) = self.queues.get_mut(queue) {
                 queue.free.remove(arrival);
             }
         }
+        // RPC-63: in every release requests stay: the next server goes to a client that is gone.
         for (queue, place) in &peer.requests {
             if let Some(queue) = self.queues.get_mut(queue) {
                 queue.pending.remove(place);
@@ -193,6 +195,7 @@ impl TrackerSchedule {
             pending: queue.pending.len() as u64,
         });
         let servers = self.peers.values().filter_map(|peer| {
+            // RPC-64: by `server` alone, without the colon that RPC-55 has behind it, as releases look at it.
             // RPC-64: what is no server's key is not listed.
             let info = peer.info.as_ref()?;
             let address = info.address.as_ref()?;
@@ -272,6 +275,7 @@ impl TrackerSchedule {
         if self.queues.len() >= self.limits.keys {
             return None;
         }
+        // RPC-61: arrivals are counted. Up to 0.7 the clock of the tracker decides which is the oldest, and may be set back.
         let number = self.arrival();
         self.by_key.insert(key.to_owned(), number);
         let queue = Queue {
@@ -326,6 +330,7 @@ impl TrackerSchedule {
         if free.is_empty() {
             return None;
         }
+        // RPC-61: the highest priority is first in the map, as its numbers are reversed there; of equal ones the lowest arrival.
         let (place, client) = pending.pop_first()?;
         let (arrival, (server, offer)) = free.pop_first()?;
         let host = self.peers.get_mut(&server).map(|peer| {

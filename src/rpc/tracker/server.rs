@@ -243,6 +243,8 @@ impl TrackerConnection {
             .set_write_timeout(Some(PATIENCE))
             .map_err(gone)?;
         self.stream.set_read_timeout(Some(PATIENCE)).map_err(gone)?;
+        // RPC-66: what is wrong ends this thread and its connection. Before 0.25 an exception goes through the loop of the tracker, which
+        // serves all of them.
         let (mut input, mut is_open) = (Vec::new(), false);
         let mut piece = vec![0; 16 << 10];
         loop {

@@ -156,12 +156,14 @@ impl ServedSession<'_> {
         let (PackedValue::Device(from_device), PackedValue::Device(to_device)) =
             (from_device, to_device)
         else {
+            // RPC-28 has held the arguments to their types before this.
             return Ok(Answer::Void);
         };
         let block =
             |data: &PackedValue<'_>, offset: &PackedValue<'_>, device: &Device| TensorBlock {
                 data: number(data),
                 device: *device,
+                // RPC-25: 0.7 states a number of bytes and no shape: as many elements of one byte, whatever type it states.
                 dtype: crate::tensor::Dtype::UINT8,
                 shape: vec![int(nbytes)],
                 byte_offset: u64::try_from(int(offset)).unwrap_or(u64::MAX),
