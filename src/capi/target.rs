@@ -49,6 +49,7 @@ pub unsafe extern "C" fn tvmspec_target_register_kind(
     // SAFETY: null or a C string, by this contract.
     let form = unsafe { text_of(form) };
     let registered = || {
+        // TGT-15: what is no JSON breaks no rule of targets: the call returns 2 and not 1.
         let form = serde_json::from_str(&form).map_err(invalid)?;
         let mut kind = TargetKind::from_json(&form)?;
         if let Some(call) = parse {
@@ -109,6 +110,7 @@ pub unsafe extern "C" fn tvmspec_target_read(
     // SAFETY: null or a C string, by this contract.
     let named = unsafe { text_of(named) };
     let read = || {
+        // TGT-58: drivers are loaded for who asks for a device alone. A text with the word in another place costs the loading, and no more.
         let asks_devices = named.contains("from_device");
         form(&release, |release| {
             registered_targets(release, asks_devices).read(&named)
@@ -136,6 +138,7 @@ pub unsafe extern "C" fn tvmspec_target_from_device(
     let detected = || {
         let on = Device::parse(&device).ok_or_else(|| invalid(format!("{device} is no device")))?;
         form(&release, |release| {
+            // TGT-59: the device is asked here and now, so that the targets need no machine of their own.
             device_target(&registered_targets(release, false), on)
         })
     };
@@ -225,6 +228,7 @@ impl CHook<ParseTarget> {
         // SAFETY: what it leaves is null or a C string, by this contract.
         let left = unsafe { text_of(left) };
         match code {
+            // A parser that leaves null or nothing has no change to make: the members stay.
             0 if left.is_empty() => Ok(config.clone()),
             0 => serde_json::from_str(&left).map_err(|why| {
                 TGT_15.rejected(
@@ -260,6 +264,7 @@ impl CHook<GenerateCode> {
         };
         // SAFETY: what it leaves is null or a C string, by this contract.
         let left = unsafe { text_of(left) };
+        // TGT-81: the reason of the generator, in its words; which rule it means is not known here.
         if code != 0 {
             return Err(TGT_81.rejected(Kind::Unsupported, left));
         }

@@ -39,6 +39,7 @@ pub unsafe extern "C" fn TVMArrayAlloc(
             )
         };
         let dtype = DLDataType {
+            // TEN-01: the interface has ints where a data type has 8 and 16 bits. Releases cut them off, and make an array of another type.
             code: u8::try_from(dtype_code).map_err(|_| part(dtype_code))?,
             bits: u8::try_from(dtype_bits).map_err(|_| part(dtype_bits))?,
             lanes: u16::try_from(dtype_lanes).map_err(|_| part(dtype_lanes))?,
@@ -134,6 +135,8 @@ pub unsafe extern "C" fn TVMArrayFromDLPack(
 ) -> c_int {
     guard(|| {
         // SAFETY: `from` is a live tensor that belongs to the caller, by this contract.
+        // OBJ-12: no alignment is asked for, and strides may be any, as up to 0.8; from 0.9 on releases reject both. What is rejected
+        // stays with the caller.
         let tensor = unsafe { Tensor::from_dlpack(from, 0, false) }?;
         // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, handle_of(tensor)) }
@@ -189,6 +192,7 @@ fn object_of(handle: *mut DLTensor) -> Result<*mut Header, Error> {
     if handle.is_null() {
         return Err(Error::new(ErrorKind::Value, "a null array handle"));
     }
+    // Wrapping, since the address is not known to be one of ours until the type of the object is looked at.
     Ok(handle.cast::<u8>().wrapping_sub(size_of::<Header>()).cast())
 }
 

@@ -40,6 +40,7 @@ pub unsafe extern "C" fn TVMStreamFree(
 ) -> c_int {
     let device = Device::new(device_type, device_id);
     // SAFETY: `stream` comes from `TVMStreamCreate` for this device, by this contract.
+    // DEV-38: the handle says nothing of its device. The one that the caller states goes with it, and is held against the API below.
     let stream = unsafe { Stream::from_handle(device, stream) };
     // SAFETY: `stream` is freed once and not in use, by this contract.
     on(device, |api| unsafe { api.free_stream(device, stream) })
@@ -59,6 +60,7 @@ pub unsafe extern "C" fn TVMSetStream(
     let device = Device::new(device_type, device_id);
     // SAFETY: `stream` is null or a stream of that device that is not freed, by this contract.
     let stream = unsafe { Stream::from_handle(device, stream) };
+    // DEV-22: the table of the thread, for releases too whose backends kept a stream of their own.
     on(device, |api| api.set_stream(device, stream))
 }
 
@@ -138,6 +140,7 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
         // SAFETY: `shape` holds `ndim` extents, by this contract.
         let shape = unsafe { extents(shape, ndim) }?;
         let scope = match scope.is_null() {
+            // DEV-13: null and "global" are flat memory; another scope is for the device to know.
             true => None,
             // SAFETY: `scope` is not null, so a C string, by this contract.
             false => Some(unsafe { text(scope, "the scope") }?),
@@ -178,6 +181,7 @@ pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
         let from = unsafe { reference(from) }?;
         // SAFETY: `to` is null or describes a tensor, by this contract.
         let to = unsafe { reference(to) }?;
+        // DEV-38: the stream is of the side that is not the host, since that one makes the copy (DEV-19).
         let device = of_stream(from.device, to.device);
         // SAFETY: `stream` is null or one of the device that is not the host, and not freed, by this contract.
         let stream = unsafe { Stream::from_handle(device, stream) };

@@ -18,7 +18,7 @@ use std::ptr;
 pub unsafe extern "C-unwind" fn TVMExtTypeFree(handle: Handle, type_code: c_int) -> c_int {
     guard(|| {
         let pair = extension::pair(type_code).map_err(Error::from)?;
-        // Null has no end, as upstream's `delete` has none for it.
+        // VAL-22: null has no end, as `delete` in C++ has none for it.
         if !handle.is_null() {
             // SAFETY: a handle of the pair, which the caller owns, by this contract.
             unsafe { (pair.destroy)(handle) };

@@ -117,6 +117,8 @@ pub unsafe extern "C" fn TVMFuncRegisterGlobal(
         let name = unsafe { text(name, "the name") }?;
         // SAFETY: `function` is the handle of a function, by this contract.
         let function = unsafe { legacy::function(function) }?;
+        // FUN-22: a handle that was found before keeps its old body. Up to 0.6 C++ code that holds the address that
+        // `Registry::Get` returned calls the new one; no such address is handed out here.
         registry::register(name, function, override_existing != 0)
     })
 }
@@ -170,6 +172,7 @@ pub unsafe extern "C" fn TVMFuncRemoveGlobal(name: *const c_char) -> c_int {
     guard(|| {
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name, "the name") }?;
+        // FUN-23: up to 0.7 the C interface has no such function, so that only frontends from 0.8 on come here.
         // FUN-23: whether it was there is no part of the answer.
         registry::remove(name);
         Ok(())

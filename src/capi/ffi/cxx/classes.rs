@@ -79,10 +79,12 @@ static OBJECT_INFO: [Word; 2] = [
 /// Type information of `tvm::ffi::Error`: an `ObjectRef` at 8 and a `std::exception` at 0.
 #[unsafe(export_name = "_ZTIN3tvm3ffi5ErrorE")]
 pub(crate) static ERROR_INFO: [Word; 7] = [
+    // Two bases, one of them not at the start: the class with multiple bases of the ABI, although neither is virtual.
     body(&raw const VMI_TABLE),
     Word::of(&raw const ERROR_NAME),
     flags_and_bases(0, 2),
     Word::of(&raw const OBJECT_REF_INFO),
+    // At 8, behind the table: `std::exception` has virtual functions and takes the start, wherever it stands in the list of bases.
     public_base_at(8),
     Word::of(&raw const STD_EXCEPTION),
     public_base_at(0),
@@ -103,6 +105,7 @@ pub(crate) static ERROR_TABLE: [Word; 5] = [
 pub(crate) static MODULE_INFO: [Word; 5] = [
     body(&raw const VMI_TABLE),
     Word::of(&raw const MODULE_NAME),
+    // One base, yet the class of tables for several: that for one base has no room for where it lies, which is not 0.
     flags_and_bases(0, 1),
     Word::of(&raw const OBJECT_INFO),
     public_base_at(8),
@@ -115,7 +118,9 @@ pub(crate) static MODULE_TABLE: [Word; 14] = [
     Word::number(0),
     Word::of(&raw const MODULE_INFO),
     Word::code(__cxa_pure_virtual as *const ()),
+    // MOD-15: 0, as for a kind that is in no row.
     Word::code(base_property_mask as *const ()),
+    // What each class has to bring; the same function as in C++, which ends the process with a message.
     Word::code(__cxa_pure_virtual as *const ()),
     Word::code(__cxa_pure_virtual as *const ()),
     Word::code(base_no_text as *const ()),

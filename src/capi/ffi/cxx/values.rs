@@ -23,6 +23,8 @@ pub(crate) unsafe extern "C-unwind" fn json_parse(
     // SAFETY: `source` is a reference to a cell, as C++ calls it.
     let source: AnyView<'_> = unsafe { view(source) };
     let parsed = json::parse(str_bytes(&source).unwrap_or_default());
+    // The caller of C++ passes a place for the message to get no exception, so nothing is thrown then; the place holds a live string, which
+    // is replaced and dropped.
     let value = if message.is_null() {
         or_throw(parsed)
     } else {
@@ -81,6 +83,7 @@ pub(crate) unsafe extern "C-unwind" fn json_stringify_by_value(
     let indent = indent.engaged.then_some(indent.value);
     // SAFETY: `value` is a reference to a cell, as C++ calls it.
     let value: AnyView<'_> = unsafe { view(value) };
+    // OBJ-17: without a number of spaces the text is compact, as with 0.
     let text = or_throw(json::stringify(value, indent.map_or(0, i64::from)));
     // SAFETY: `out` is the place of the result, as C++ calls it.
     unsafe { returned(out, Any::from(text).into_raw()) }
@@ -198,6 +201,7 @@ pub(crate) unsafe extern "C-unwind" fn find_access_paths(
     let context = unsafe { context.read() };
     // SAFETY: a `VisitErrorContext` is the handle of an object, as C++ calls it; its type is checked all the same.
     let context = unsafe { ObjectRef::retain(context) }.downcast();
+    // A null root has no parts, and a context of another type no paths: an empty array for both, and no exception.
     let found = match (&root, &context) {
         (Some(root), Ok(context)) => find_paths(root, context, allow_prefix),
         _ => Ok(Array::new(Vec::new())),
@@ -247,6 +251,7 @@ pub(crate) unsafe extern "C-unwind" fn repr_print(
 pub(crate) unsafe extern "C-unwind" fn recursive_hash(value: *const RawAny) -> i64 {
     // SAFETY: `value` is a reference to a cell, as C++ calls it.
     let value = unsafe { view(value) };
+    // The same 64 bits: C++ of this function has a signed result, unlike the structural hash above.
     or_throw(recursive::hash(value)) as i64
 }
 
