@@ -74,6 +74,8 @@ impl Exec {
     }
 
     /// Starts the process and says hello. A process that does not answer as it should is ended again.
+    ///
+    /// Requests are counted from here: a verdict that depends on what ran before is told apart by that.
     fn start(&mut self) -> Result<Identity, String> {
         let process = Process::spawn(&self.words, self.limits.memory)?;
         self.starts += 1;

@@ -29,11 +29,13 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// `blob.form` (BLOB-69): by the first bytes, as a file that is still arriving.
 fn form(args: &Value) -> Result<Answer, OpError> {
     let name = FileForm::of(&data(args)?).name();
     Ok(Answer::new(name.into(), Findings::default()))
 }
 
+/// `blob.find` (BLOB-50 to BLOB-57): every blob of the file, in the order in which its parts lie.
 fn find(args: &Value) -> Result<Answer, OpError> {
     let data = data(args)?;
     let file = container::open(&data)?;
@@ -44,6 +46,7 @@ fn find(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(Value::Array(found), file.findings))
 }
 
+/// Where a blob is, for whom, and how much room its symbol has (BLOB-53, BLOB-54).
 fn describe(part: &Part<'_>, blob: &Embedded<'_>) -> Value {
     let machine = part.machine.as_ref();
     json!({
@@ -63,6 +66,7 @@ fn describe(part: &Part<'_>, blob: &Embedded<'_>) -> Value {
     })
 }
 
+/// `blob.symbols` (BLOB-62 to BLOB-65): of the parts that have any; archives have many that have none.
 fn symbols(args: &Value) -> Result<Answer, OpError> {
     let data = data(args)?;
     let file = container::open(&data)?;
@@ -71,6 +75,7 @@ fn symbols(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(Value::Array(described), file.findings))
 }
 
+/// The symbols of one part by what they are to a loader, sorted: the order of a table is the linker's.
 fn roles(part: &Part<'_>) -> Value {
     let of = |choose: fn(&Role, &str) -> Option<String>| {
         let mut names: Vec<String> = part
@@ -93,6 +98,7 @@ fn roles(part: &Part<'_>) -> Value {
     })
 }
 
+/// `blob.linkage`: what the dynamic linker needs, and which functions of a runtime the file calls and has.
 fn linked(args: &Value) -> Result<Answer, OpError> {
     let data = data(args)?;
     let made = made_for(&data);

@@ -37,6 +37,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// `blob.decode`: the whole blob in its JSON form. Layout and symbol may be missing: then the bytes tell (BLOB-18).
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let mut findings = Findings::default();
@@ -44,12 +45,14 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(blob.to_json(), findings))
 }
 
+/// `blob.encode`: the bytes. What the layout cannot express is rejected by the rule that says so (BLOB-17).
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let blob = Blob::from_json(args.get("value").unwrap_or(&Value::Null)).map_err(op::of_value)?;
     let bytes = blob.write().map_err(op::of_value)?;
     Ok(Answer::new(op::base64(&bytes), Findings::default()))
 }
 
+/// `blob.detect` (BLOB-18): by the symbol, where it is known, else by the bytes.
 fn detect_layout(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let symbol = args.get("symbol").and_then(Value::as_str);
@@ -59,6 +62,7 @@ fn detect_layout(args: &Value) -> Result<Answer, OpError> {
     ))
 }
 
+/// `blob.convert`: the same modules in another layout, or the rule by which that one has no place for them (BLOB-17).
 fn convert(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let to = named_layout(args, "to")?
@@ -68,6 +72,7 @@ fn convert(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(blob.convert(to)?.to_json(), findings))
 }
 
+/// `blob.fields`: where each field lies, those inside payloads included.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     layout(args, &data)?;
@@ -86,11 +91,13 @@ pub(crate) fn trace(op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
+/// The layout that the request names, or else what the symbol or the bytes tell.
 fn layout(args: &Value, data: &[u8]) -> Result<Layout, OpError> {
     let symbol = args.get("symbol").and_then(Value::as_str);
     Ok(named_layout(args, "layout")?.unwrap_or_else(|| detect(data, symbol)))
 }
 
+/// A layout by its name, `None` where the request has none.
 fn named_layout(args: &Value, field: &str) -> Result<Option<Layout>, OpError> {
     let name = args.get(field).and_then(Value::as_str);
     name.map(str::parse).transpose().map_err(OpError::from)

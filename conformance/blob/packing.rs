@@ -1,4 +1,7 @@
 //! Operations that put a library binary into what a linker or a loader takes.
+//!
+//! What they make is read again by another reader than that of the chapter: the crate `object`, or `container` where a file with library
+//! binaries is expected. Bytes are compared where the release fixes them (`blob.pack_c`), and facts where linkers have a choice.
 
 use crate::blob::container;
 use crate::blob::pack::{
@@ -50,10 +53,12 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// A member that is text; empty where it is missing, which means the default in every operation here.
 fn text<'a>(args: &'a Value, key: &str) -> &'a str {
     args.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// By which names the symbols go: those of the release, of a system library or not, with a prefix (MOD-01, MOD-16).
 fn naming(args: &Value) -> Result<SymbolNaming, OpError> {
     let release: Release = text(args, "release").parse()?;
     let system_lib = args
@@ -63,11 +68,13 @@ fn naming(args: &Value) -> Result<SymbolNaming, OpError> {
     Ok(SymbolNaming::of(release, system_lib, text(args, "prefix"))?)
 }
 
+/// `blob.pack_c` (BLOB-58 to BLOB-60): the text itself, byte by byte, since releases write one for each input.
 fn pack_c(args: &Value) -> Result<Answer, OpError> {
     let packed = pack::c_text(&data(args)?, &naming(args)?);
     Ok(Answer::new(base64(packed.as_bytes()), Findings::default()))
 }
 
+/// `blob.pack_object` (BLOB-66, BLOB-67): the facts of the object file, since bytes differ from one writer of such files to the next.
 fn pack_object(args: &Value) -> Result<Answer, OpError> {
     let (blob, naming) = (data(args)?, naming(args)?);
     let target = ObjectTarget::from_triple(text(args, "target"))?;
@@ -79,6 +86,9 @@ fn pack_object(args: &Value) -> Result<Answer, OpError> {
 }
 
 /// What an object file says, read by the crate `object` and not by the chapter.
+///
+/// Format, machine and flags decide whether a linker takes it for the target; `needs` what a system library has to find; `stack` whether it
+/// makes stacks executable; `linker` what it has for a linker of Windows to export.
 fn object_facts(file: &File<'_>, blob: &[u8]) -> Value {
     let defined = |symbol: &Symbol<'_, '_>| symbol.is_global() && !symbol.is_undefined();
     let symbols: Vec<Value> = file
@@ -113,6 +123,8 @@ fn object_facts(file: &File<'_>, blob: &[u8]) -> Value {
     })
 }
 
+/// What a linker and a loader see of one symbol: where it is, whether it may be written, how it is aligned, and whether the library binary is
+/// there in whole.
 fn symbol_facts(file: &File<'_>, symbol: &Symbol<'_, '_>, blob: &[u8]) -> Value {
     let section = symbol
         .section_index()
@@ -136,6 +148,7 @@ fn symbol_facts(file: &File<'_>, symbol: &Symbol<'_, '_>, blob: &[u8]) -> Value 
     })
 }
 
+/// A writable copy for each process is memory for nothing: binaries have gigabytes of parameters.
 fn is_read_only(section: &Section<'_, '_>) -> bool {
     matches!(
         section.kind(),
@@ -144,6 +157,8 @@ fn is_read_only(section: &Section<'_, '_>) -> bool {
 }
 
 /// What is in `.init_array`: the text, the data and the function that the code which it points to refers to.
+///
+/// A system library registers its symbol before `main` (BLOB-67): whether the object does is seen without running it, for any machine.
 fn constructor(file: &File<'_>) -> Option<Value> {
     let init = file.section_by_name(".init_array")?;
     let SectionFlags::Elf { sh_type, sh_flags } = init.flags() else {
@@ -221,6 +236,11 @@ fn export(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(files.into(), Findings::default()))
 }
 
+/// A module of a case: host code in one of its formats, or a kind with its payload, and the positions of what it imports.
+///
+/// # Errors
+///
+/// Unsupported for a format that no host code has, and for imports that are no positions.
 fn export_module(value: &Value) -> Result<ExportModule, OpError> {
     let wrong = |what: &str| OpError::Unsupported(format!("a module has no {what}"));
     let content = match value.get("code") {
@@ -243,6 +263,7 @@ fn export_module(value: &Value) -> Result<ExportModule, OpError> {
     })
 }
 
+/// `blob.archive` (BLOB-74): what `container` finds in the `.tar`. That the bytes are the same each time is seen by the golden alone.
 fn archive(args: &Value) -> Result<Answer, OpError> {
     let files = args.get("value").and_then(Value::as_array);
     let files: Result<Vec<(String, Vec<u8>)>, OpError> = files
@@ -256,6 +277,7 @@ fn archive(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(names.into(), file.findings.clone()))
 }
 
+/// `blob.replace` (BLOB-75): the binaries of the new file, its functions, and whether everything else of an object file or a library is as it was.
 fn replace(args: &Value) -> Result<Answer, OpError> {
     let old = data(args)?;
     let blob = data(&json!({"data": args.get("blob")}))?;

@@ -8,6 +8,7 @@ use crate::rule::Kind;
 use crate::spec;
 use serde_json::{Map, Value};
 
+/// What an entry may have. A misspelt `findings` would otherwise be a case that looks at none.
 const KEYS: [&str; 12] = [
     "id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode",
     "why", "origin",
@@ -141,6 +142,7 @@ fn id_of(chapter: &str, id: String) -> Result<String, String> {
     }
 }
 
+/// What the case is about: bytes in hex or of a file, bytes with edits, or a value.
 fn input_of(input: Option<&Value>) -> Result<CaseInput, String> {
     if let Some(edited) = input.and_then(Value::as_object).filter(|all| all.len() > 1) {
         return edited::bytes(edited).map(CaseInput::Hex);
@@ -158,6 +160,7 @@ fn input_of(input: Option<&Value>) -> Result<CaseInput, String> {
     }
 }
 
+/// What an implementation has to answer. `either` is for what a rule leaves open, where only a crash is wrong.
 fn expect_of(expect: Option<&Value>) -> Result<Expect, String> {
     let wrong = "`expect` is not one of accept, accept_file, reject, either";
     let (key, value) = only_entry(expect).ok_or(wrong)?;
@@ -170,6 +173,7 @@ fn expect_of(expect: Option<&Value>) -> Result<Expect, String> {
     }
 }
 
+/// The rule that is broken, by which kind, and where. Offset and field may be missing: then a reader may blame any place.
 fn breach_of(breach: &Value) -> Result<Breach, String> {
     let wrong = "`reject` is not {\"kind\", \"rule\", \"offset\"?, \"field\"?}";
     let members = members_of(breach, &["kind", "rule", "offset", "field"]).ok_or(wrong)?;
@@ -219,6 +223,7 @@ fn members_of<'a>(value: &'a Value, names: &[&str]) -> Option<&'a Map<String, Va
     named.then_some(members)
 }
 
+/// A kind of violation by its name.
 fn kind_of(name: &str) -> Result<Kind, String> {
     let known = Kind::ALL.iter().find(|known| known.name() == name);
     known
@@ -226,6 +231,7 @@ fn kind_of(name: &str) -> Result<Kind, String> {
         .ok_or_else(|| format!("there is no kind `{name}`"))
 }
 
+/// A place in the bytes, counted from the first.
 fn offset_of(members: &Map<String, Value>) -> Result<Option<u64>, String> {
     let offset = members.get("offset").map(Value::as_u64);
     match offset {
@@ -241,6 +247,7 @@ fn json_of(name: &str) -> Result<Value, String> {
     serde_json::from_slice(bytes).map_err(|error| format!("golden/{name}: {error}"))
 }
 
+/// Where the input comes from: written by a release, which is evidence of what it writes, or put together by hand.
 fn origin_of(origin: Option<&Value>) -> Result<String, String> {
     let wrong = "`origin` is not {\"release\": ..} or {\"hand\": ..}";
     let origin = origin.and_then(Value::as_object).ok_or(wrong)?;
@@ -257,6 +264,7 @@ fn origin_of(origin: Option<&Value>) -> Result<String, String> {
     }
 }
 
+/// The one member of an object. Two would be two inputs, of which a reader of the case sees the first.
 fn only_entry(value: Option<&Value>) -> Option<(&str, &Value)> {
     let mut entries = value?.as_object()?.iter();
     let (key, value) = entries.next()?;

@@ -81,6 +81,10 @@ pub(crate) const OPS: &[Op] = &[
 ];
 
 /// Finds a behaviour and runs it on every built-in device that it is for.
+///
+///
+/// It holds where each device keeps to it; a device that it is not for is passed over, and where it is for none it is unsupported. With a
+/// defect it has to show: then "does not hold" is what the case expects.
 fn run_behaviour(args: &Value) -> Result<Answer, OpError> {
     let id = args
         .get("value")
@@ -158,15 +162,18 @@ pub(crate) fn answer(outcome: Outcome) -> Result<Answer, OpError> {
     })
 }
 
+/// `device.name` (DEV-01, DEV-06).
 fn name(args: &Value) -> Result<Answer, OpError> {
     let number = integer(args.get("value"))?;
     rejected_or(device_type::name_in(number as i32, release(args)?))
 }
 
+/// `device.text` (DEV-58): a device as an error or a printed tensor names it, of a session too.
 fn text(args: &Value) -> Result<Answer, OpError> {
     rejected_or(pair(args)?.text_in(release(args)?))
 }
 
+/// `device.session` (DEV-57): the type alone, since the number stays what it was.
 fn session(args: &Value) -> Result<Answer, OpError> {
     let Device { kind, id } = pair(args)?;
     rejected_or(
@@ -176,6 +183,7 @@ fn session(args: &Value) -> Result<Answer, OpError> {
     )
 }
 
+/// `device.attribute` (DEV-09): null where the release has no number for it.
 fn attribute(args: &Value) -> Result<Answer, OpError> {
     let wanted = args
         .get("value")
@@ -189,6 +197,7 @@ fn attribute(args: &Value) -> Result<Answer, OpError> {
     Ok(value(json!(attribute.number_in(release(args)?))))
 }
 
+/// `device.size` (DEV-15): in bytes; null for a shape that has no size.
 fn size(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let dtype = integers(of.get("dtype"))?;
@@ -209,6 +218,7 @@ fn size(args: &Value) -> Result<Answer, OpError> {
     ))))
 }
 
+/// `device.contiguous` (DEV-17): strides count elements, and null is compact.
 fn contiguous(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let shape = integers(of.get("shape"))?;
@@ -223,11 +233,13 @@ fn contiguous(args: &Value) -> Result<Answer, OpError> {
     ))))
 }
 
+/// `device.timer-name` (DEV-44).
 fn timer_name(args: &Value) -> Result<Answer, OpError> {
     let number = integer(args.get("value"))?;
     rejected_or(timer::timer_name(number as i32, release(args)?))
 }
 
+/// `device.needs-set-device` (DEV-43).
 fn needs_set_device(args: &Value) -> Result<Answer, OpError> {
     let number = integer(args.get("value"))?;
     Ok(value(json!(manager::needs_set_device(
@@ -236,6 +248,7 @@ fn needs_set_device(args: &Value) -> Result<Answer, OpError> {
     ))))
 }
 
+/// Type and number of the device under `value`.
 fn pair(args: &Value) -> Result<Device, OpError> {
     match integers(args.get("value"))?.as_slice() {
         &[kind, id] => Ok(Device::new(kind as i32, id as i32)),

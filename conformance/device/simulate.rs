@@ -206,11 +206,13 @@ impl Simulation<'_> {
         self.spaces.get(name).copied().unwrap_or_else(stranger)
     }
 
+    /// A stream of the script; the default one without a name.
     fn stream(&self, name: Option<&str>) -> Stream {
         name.and_then(|name| self.streams.get(name).copied())
             .unwrap_or_default()
     }
 
+    /// The answer: results, what callers did wrong until here, what `finish` finds besides (`left`), what is alive, and the calls.
     fn end(self, results: Vec<Value>) -> Value {
         let noted = self.simulated.hazards();
         let all = self.simulated.finish();
@@ -234,6 +236,8 @@ impl Simulation<'_> {
         })
     }
 
+    /// A mistake of the caller by its name and the names that the script has for the space. Two names with an equals sign between them are of
+    /// one space: freed, and handed out again.
     fn hazard(&self, hazard: &Hazard) -> Value {
         let space = |what: &str, space: &Space| {
             let mut names: Vec<&str> = self
@@ -279,6 +283,7 @@ fn called(call: &SimulatedCall) -> Value {
     }
 }
 
+/// Bytes from a list of numbers.
 fn bytes_of(list: &Value) -> Option<Vec<u8>> {
     let numbers = list.as_array()?.iter();
     numbers

@@ -131,6 +131,7 @@ pub(super) fn rejected_or_failed<T: std::fmt::Debug>(
     }
 }
 
+/// A copy of no bytes: whatever device gets it may follow no pointer.
 const NOTHING: CopyRequest = CopyRequest {
     from: Space::NULL,
     from_offset: 0,
@@ -269,6 +270,7 @@ fn hands_on() -> Outcome {
 /// A device that panics, without a word to the terminal.
 struct Panics;
 
+/// Unwinds without the hook that prints a message: dozens of these in a run of the suite look like a broken suite.
 fn panic<T>() -> T {
     std::panic::resume_unwind(Box::new(()))
 }
@@ -296,6 +298,8 @@ impl DeviceApi for Panics {
 }
 
 /// What `last_error` of a table returns now.
+///
+/// Without the function it is empty: it is the one behind the others that a table may leave out.
 fn last_error(table: &DeviceTable) -> String {
     let Some(last_error) = table.last_error else {
         return String::new();

@@ -35,6 +35,8 @@ fn script(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
 }
 
 /// Runs the steps. `Err` says which step the interface or this driver has no answer for.
+///
+/// Globals of a script have a prefix of their own, and what it registers is removed behind it, where the release can (FUN-23).
 fn run(interface: Interface, steps: &Value) -> Result<Value, String> {
     static RUN: AtomicU32 = AtomicU32::new(0);
     let mut script = LegacyScript {
@@ -49,6 +51,7 @@ fn run(interface: Interface, steps: &Value) -> Result<Value, String> {
     steps.map(|step| script.step(step)).collect()
 }
 
+/// One script: the functions that it holds, by its names for them, and the frontend that it plays.
 struct LegacyScript {
     interface: Interface,
     prefix: String,
@@ -61,6 +64,7 @@ struct LegacyScript {
 }
 
 impl LegacyScript {
+    /// One step, by the table in `spec/function.md`. The return code of the C function is the answer of most.
     fn step(&mut self, step: &Value) -> Result<Value, String> {
         let text = |at: usize| step.get(at).and_then(Value::as_str).unwrap_or_default();
         let api = self.interface;
@@ -89,6 +93,7 @@ impl LegacyScript {
                 json!(unsafe { remove(self.global(text(1)).as_ptr()) })
             }
             "names" => self.names()?,
+            // FUN-15: part of the text, as releases put lines of their own around it.
             "error" => {
                 // SAFETY: takes nothing.
                 let last = unsafe { (api.last_error)() };
@@ -132,21 +137,25 @@ impl LegacyScript {
         })
     }
 
+    /// The functions for the error object of a frontend (FUN-25), from 0.14 on.
     fn frontend(&self) -> Result<Frontend, String> {
         let frontend = self.interface.frontend;
         frontend.ok_or_else(|| "this release keeps no error of a frontend".into())
     }
 
+    /// The name of a global of this script: two scripts at once, or one twice, do not meet.
     fn global(&self, name: &str) -> CString {
         c_text(&format!("{}{name}", self.prefix))
     }
 
+    /// A function that the script holds.
     fn handle(&self, name: &str) -> Result<RawHandle, String> {
         let held = self.held.get(name);
         held.copied()
             .ok_or_else(|| format!("the script has no function {name}"))
     }
 
+    /// Takes a handle over; the one that the name had before is freed.
     fn hold(&mut self, name: &str, handle: RawHandle) {
         if let Some(before) = self.held.insert(name.to_owned(), handle) {
             // SAFETY: a handle that this script owns.
@@ -154,6 +163,7 @@ impl LegacyScript {
         }
     }
 
+    /// Makes a function of a callback that does `what` (FUN-17 to FUN-20). The resource goes with it: whether it is finished once is counted.
     fn callback(&mut self, name: &str, what: &str, text: &str) -> c_int {
         let made = Box::new(CallbackState {
             interface: self.interface,
@@ -173,6 +183,7 @@ impl LegacyScript {
         code
     }
 
+    /// Calls a function: its result, or the code and whether both places of the result are as they were (FUN-14).
     fn call(&mut self, name: &str, args: &Value) -> Result<Value, String> {
         let function = self.handle(name)?;
         let mut kept = ArgumentStorage::default();
@@ -200,6 +211,7 @@ impl LegacyScript {
         Ok(unsafe { self.result(result, result_code) })
     }
 
+    /// A value with its code, and where it points to something, that thing in `kept` for the call.
     fn argument(
         &self,
         arg: &Value,
@@ -261,6 +273,10 @@ impl LegacyScript {
         Err(format!("no argument is written {arg}"))
     }
 
+    /// A result as the case states it: its code (FUN-13), and what the code says of the eight bytes. Text and bytes are borrowed from the thread
+    /// (FUN-16), so they are copied before anything else is called.
+    ///
+    ///
     /// # Safety
     ///
     /// `value` is what `code` says, and handles in it are the caller's.
@@ -298,6 +314,7 @@ impl LegacyScript {
             code::FUNCTION => {
                 // SAFETY: the code says so, by this contract.
                 let function = unsafe { value.v_handle };
+                // FUN-13: a code of its own; which function it is cannot be seen from here.
                 // SAFETY: a function that is a result belongs to the caller, who is done with it.
                 unsafe { (self.interface.free)(function) };
                 json!("function")
@@ -356,6 +373,7 @@ struct ArgumentStorage {
     arrays: Vec<Box<ByteArray>>,
 }
 
+/// Code, bits and lanes of a data type, each at most 16 bits.
 fn triple(value: &Value) -> Option<[u16; 3]> {
     let one = |at: usize| value.get(at)?.as_u64()?.try_into().ok();
     Some([one(0)?, one(1)?, one(2)?])

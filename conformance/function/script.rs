@@ -21,6 +21,9 @@ pub(in crate::conformance) fn script(api: &'static FfiApi, args: &Value) -> Resu
 }
 
 /// With the data of the request in a file, the library of the script.
+///
+/// The file is there under several endings, since a loader may choose by them (MOD-01). It is removed behind the script: a library that is
+/// still mapped stays whole.
 pub(in crate::conformance) fn script_of_library(
     api: &'static FfiApi,
     args: &Value,
@@ -59,6 +62,7 @@ fn runs_here(library: &[u8]) -> Result<(), Reply> {
     Ok(())
 }
 
+/// The calls on their way, and what they returned. A result is kept until the end, or until a step forgets it.
 struct CallScript {
     api: &'static FfiApi,
     folder: Option<PathBuf>,
@@ -84,6 +88,7 @@ struct ScriptArgument {
     slot: Option<Box<*mut std::ffi::c_void>>,
 }
 
+/// Plays the steps alone: they register functions and load libraries, which are the process's.
 fn run(api: &'static FfiApi, args: &Value, folder: Option<PathBuf>) -> Result<Reply, Reply> {
     let steps = value_of(args).as_array();
     let steps = steps.ok_or_else(|| unsupported("`value` is no list of steps"))?;
@@ -147,6 +152,7 @@ impl CallScript {
         })
     }
 
+    /// One more reference of an earlier result.
     fn earlier(&self, form: &Value) -> Result<OwnedValue, Reply> {
         let at = form.get("of").and_then(Value::as_u64);
         let at = at.and_then(|at| usize::try_from(at).ok());
@@ -156,6 +162,7 @@ impl CallScript {
         Ok(self.api.share(result.raw))
     }
 
+    /// An earlier result, or a value of the chapters.
     fn value(&self, form: &Value) -> Result<OwnedValue, Reply> {
         match form.get("of").is_some() {
             true => self.earlier(form),
@@ -163,6 +170,8 @@ impl CallScript {
         }
     }
 
+    /// An argument as a caller in C has it: `raw` a C string, `view` a byte array that is borrowed, `moved` an r-value reference (VAL-09),
+    /// `path` a file of the script, `callback` and `fresh` a function and a name of the suite.
     fn argument(&self, form: &Value) -> Result<ScriptArgument, Reply> {
         let text = |name: &str| form.get(name).and_then(Value::as_str);
         if let Some(raw) = form.get("raw") {

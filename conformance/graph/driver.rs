@@ -53,6 +53,9 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Instant;
 
+/// The steps on their way: one executor, perhaps a second one of the same graph, and what the steps refer to by name.
+///
+/// Fields are in the order in which they may end: executors borrow tensors that were set without a copy.
 struct ExecutorScript<'a> {
     api: &'static LegacyApi,
     value: &'a Value,
@@ -158,6 +161,8 @@ pub(in crate::conformance) fn script(
 }
 
 /// Whether the runtime is this crate.
+///
+/// Only ours says which rule is broken; of releases it counts that there is an error, since no two have the same words.
 fn ours(api: &'static LegacyApi) -> bool {
     api.brought("graph.show").is_some()
 }
@@ -173,11 +178,13 @@ pub(super) fn blob(form: &Value) -> Result<Option<Vec<u8>>, Error> {
     bytes.map(Some).map_err(wrong)
 }
 
+/// What the kernels' library has besides functions: a library binary, and parameters that are linked into it.
 fn extras<'a>(value: &Value, blob: Option<&'a [u8]>) -> kernels::Extras<'a> {
     let linked = value["linked"].is_object();
     kernels::Extras { blob, linked }
 }
 
+/// An answer without findings: executors of releases have none.
 fn answer(value: Value) -> Reply {
     Reply::Ok {
         value,
@@ -186,6 +193,10 @@ fn answer(value: Value) -> Reply {
 }
 
 impl ExecutorScript<'_> {
+    /// A new executor of the graph on the devices of the case, made as frontends make it (GRF-43): the graph as text, the module, then
+    /// type and number of each device.
+    ///
+    /// A device that is simulated is one of this crate, which the C interface of a release cannot be shown: such a case is unsupported there.
     fn executor(&self) -> Result<LegacyValue, Reply> {
         let devices = self.value["devices"].as_array().cloned();
         let devices = devices.unwrap_or_else(|| vec![json!([1, 0])]);
@@ -216,6 +227,9 @@ impl ExecutorScript<'_> {
         self.api.call_global(if old { of_0_7 } else { name }, &args)
     }
 
+    /// One step. What begins with `@` is of the driver, anything else a function of the module that is current.
+    ///
+    /// `@make` and `@kernels` change which module that is: a factory (GRF-49) makes an executor and is none itself.
     fn step(&mut self, step: &Value) -> Result<Value, Reply> {
         let words = step.as_array().map(Vec::as_slice).unwrap_or_default();
         let [what, rest @ ..] = words else {
@@ -235,6 +249,7 @@ impl ExecutorScript<'_> {
             ("@other", [name, args @ ..]) => {
                 self.second()?;
                 let other = self.other.take();
+                // The second is current for this call alone, also when the call fails.
                 let before = std::mem::replace(&mut self.current, other);
                 let result = self.call(name, args);
                 self.other = std::mem::replace(&mut self.current, before);
@@ -303,11 +318,13 @@ impl ExecutorScript<'_> {
         }
     }
 
+    /// The module that steps call, the last one that was made.
     fn now(&self) -> Result<&LegacyValue, Reply> {
         let none = || unsupported("there is no module yet");
         self.current.as_ref().ok_or_else(none)
     }
 
+    /// The second executor, made when a step first needs it: most cases have none, and it plans memory of its own.
     fn second(&mut self) -> Result<&LegacyValue, Reply> {
         if self.other.is_none() {
             self.other = Some(self.executor()?);
@@ -317,18 +334,21 @@ impl ExecutorScript<'_> {
             .ok_or_else(|| unsupported("there is no second executor"))
     }
 
+    /// Takes a module for the current one, and shows it. The one before ends here, unless something else holds it.
     fn become_current(&mut self, made: LegacyValue) -> Result<Value, Reply> {
         let result = shown(self.api, &made)?;
         self.current = Some(made);
         Ok(result)
     }
 
+    /// A tensor of the case. It keeps its memory through all steps, so that a case sees what an executor writes into it later.
     fn named(&self, name: &Value) -> Result<&ViewedTensor, Reply> {
         let name = name.as_str().unwrap_or_default();
         let none = || unsupported(format!("there is no tensor `{name}`"));
         self.tensors.get(name).ok_or_else(none)
     }
 
+    /// Calls a global function, such as one that makes an executor or loads parameters.
     fn global(&mut self, name: &Value, args: &[Value]) -> Result<LegacyValue, Reply> {
         let name = name.as_str().unwrap_or_default();
         let made = self.arguments(args)?;
@@ -352,10 +372,13 @@ impl ExecutorScript<'_> {
         self.api.call(&function, &args)
     }
 
+    /// Each argument with what it points to, which lives until the call returns.
     fn arguments(&mut self, args: &[Value]) -> Result<Vec<PreparedArg>, Reply> {
         args.iter().map(|arg| self.argument(arg)).collect()
     }
 
+    /// A number, a text, null, a tensor that is made here, or an object with one member: `tensor` by its name, `params` the file of these
+    /// parameters (TEN-40), `device`, `lookup` a function that finds only these names, `graph`, `kernels`, `self`, `other`.
     fn argument(&mut self, arg: &Value) -> Result<PreparedArg, Reply> {
         let members = match arg {
             Value::Number(_) => return Ok(PreparedArg::Plain(int_arg(number_of(arg)?))),
@@ -406,10 +429,12 @@ enum PreparedArg {
 }
 
 impl PreparedArg {
+    /// A byte array, boxed: the address of the description is what is passed.
     fn bytes(bytes: Vec<u8>) -> PreparedArg {
         PreparedArg::Bytes(Box::new(ByteArray::of(&bytes)), bytes)
     }
 
+    /// The value and its code (VAL-19), which borrow from `self`.
     fn arg(&self) -> LegacyArg {
         match self {
             PreparedArg::Plain(arg) => *arg,

@@ -45,10 +45,12 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     })
 }
 
+/// JSON that the driver wrote.
 fn parsed(text: &str) -> Result<Value, Error> {
     serde_json::from_str(text).map_err(|wrong| Error::new("ValueError", wrong.to_string()))
 }
 
+/// What the system says of a file of the case.
 fn failed(error: std::io::Error) -> Error {
     Error::new("RuntimeError", error.to_string())
 }
@@ -61,6 +63,7 @@ fn tensor(form: &Value) -> Result<Tensor, Error> {
     Ok(tensor)
 }
 
+/// Names and forms of an object; none for anything else.
 fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
@@ -90,6 +93,7 @@ fn lookup(text: &str) -> Result<Function, Error> {
         // SAFETY: the description lives for the call.
         let template = unsafe { &*template };
         let empty = template.data.is_null() && template.byte_offset == 0;
+        // What an executor passes is part of the contract of linked parameters: a library that gets another template returns another tensor.
         // The first device of every case that makes one of these, and where a template is.
         let on_cpu = device == DLDevice::CPU && template.device == DLDevice::CPU;
         // SAFETY: its extents are readable for the call.
@@ -254,6 +258,7 @@ fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
     }))
 }
 
+/// An executor on devices that the C interface does not name (GRF-30, GRF-43).
 fn create(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [graph, module, debug, devices @ ..] = args else {
         return Err(Error::new(

@@ -31,6 +31,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// `import_tree.fields`: where each number of both vectors lies.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     let spans = trace("import_tree.fields", &data(args)?, args);
     Ok(Answer::new(listed(&spans), Findings::default()))
@@ -47,6 +48,7 @@ pub(crate) fn trace(_op: &str, data: &[u8], _args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
+/// `import_tree.decode` (TREE-01 to TREE-13): the rows. TREE-13 needs the number of modules, which is beside the tree in a blob.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let bytes = data(args)?;
     let mut findings = Findings::default();
@@ -59,6 +61,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(json::from_tree(&tree), findings))
 }
 
+/// `import_tree.encode`: both vectors. A tree that breaks a rule is rejected as its bytes would be.
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let mut findings = Findings::default();
     let value = args.get("value").unwrap_or(&Value::Null);
@@ -69,6 +72,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(base64(&out.into_bytes()), findings))
 }
 
+/// `import_tree.order` (TREE-20 to TREE-28): the modules of a graph in the order in which a release stores them, and their tree.
 fn ordered(args: &Value) -> Result<Answer, OpError> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let release = args.get("release").and_then(Value::as_str);

@@ -19,6 +19,9 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 
 /// `module.constants`: a payload of kind `const_loader`, and below it a module that notes what it is handed.
+///
+/// MOD-19: initialisers are called at the first lookup and not again, each with its own constants in their order; `times` says how often is
+/// looked up.
 pub(super) fn constants(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let payload = bytes(args)?;
     let root = stored(api, "const_loader", &payload)?;

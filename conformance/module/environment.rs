@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 use std::ffi::CStr;
 
 /// `module.environment`: what a library finds that looks for functions, as compiled code does.
+///
+/// MOD-13, MOD-14: a library is written to a file with the symbol of its context, the loader fills that, and lookups go through it, as
+/// those of compiled code. Names are new for each run, since what is found stays found.
 pub(super) fn environment(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let prefix = fresh_prefix();
     let mut registered = Vec::new();

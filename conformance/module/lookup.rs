@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use std::ffi::{CString, c_void};
 
 /// `value`: pairs of importer and imported.
+///
+/// MOD-10: the imports of each module behind the last pair, or the rejection of the pair that closes a cycle. System libraries with prefixes
+/// of their own are modules that every runtime makes without a file.
 pub(super) fn import(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let (pairs, count) =
         pairs(args).ok_or_else(|| unsupported("`value` is not a list of pairs"))?;
@@ -38,6 +41,8 @@ pub(super) fn import(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
 
 /// `value`: modules with functions and imports, the name to look for. Which modules were searched shows where the runtime
 /// brings modules that note it.
+///
+/// MOD-08, MOD-09: each module has functions that return its number, so that the result tells which one was found.
 pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let list = value.get("modules").and_then(Value::as_array);
@@ -112,6 +117,9 @@ fn numbers(api: &'static FfiApi, number: usize, names: &[&str]) -> Result<OwnedV
 }
 
 /// The mask of a library, and of the kinds that a runtime loads without a device, from a payload of theirs.
+///
+/// MOD-15. A kind whose loader needs a device, or another release, is looked up where the runtime has a table of its own, and unsupported
+/// elsewhere.
 pub(super) fn properties(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let text = |key: &str| {
         args.pointer(&format!("/value/{key}"))
@@ -166,6 +174,8 @@ const EXECUTABLE: &str = "payload/relax-vm-0.27.bin";
 
 /// `value`: symbols of the system library, the prefix of a module, a name. The symbols stay for the life of the process,
 /// so they get a name that no other case has. Where the table shows only through functions, all are symbols of functions.
+///
+/// MOD-16, MOD-17. A second registration of a symbol takes the place of the first, and only ours says that it did.
 pub(super) fn system(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let text = |name: &str| {
         let text = args.pointer(&format!("/value/{name}"));

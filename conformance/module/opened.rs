@@ -27,6 +27,9 @@ pub(in crate::conformance) fn why_not_here() -> Option<&'static str> {
 }
 
 /// `module.open` on our own loader, by the Rust interface: layout, slots and functions show here alone.
+///
+/// MOD-01 to MOD-07: which layout the symbol names, which slots were filled, what modules there are, and what calls return. Calls run machine
+/// code of the case, which is why the file is a golden and no input of a fuzzer.
 pub(super) fn open(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let value = value(args);
@@ -97,6 +100,8 @@ fn shown(error: &Error) -> Value {
 }
 
 /// `module.open` of another runtime, by its C functions.
+///
+/// It shows less: slots and layout are the loader's own. What is compared is then the part of the answer that this has.
 pub(super) fn drive(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     if let Some(why) = why_not_here() {
         return Err(unsupported(why));

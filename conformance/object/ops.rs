@@ -181,12 +181,14 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// The release that the request names, if it does.
 fn release(args: &Value) -> Result<Option<Release>, OpError> {
     let text = args.get("release").and_then(Value::as_str);
     let release = text.map(str::parse).transpose();
     release.map_err(OpError::from)
 }
 
+/// What the request is about.
 fn value_of(args: &Value) -> Result<&Value, OpError> {
     args.get("value")
         .ok_or_else(|| OpError::Unsupported("the request has no value".into()))
@@ -234,6 +236,7 @@ fn finish(result: Result<Value, Error>) -> Result<Answer, OpError> {
     }
 }
 
+/// Answers about the value of the request. The rule of an earlier failure on this thread is dropped first: it would be blamed for this one.
 fn one(
     args: &Value,
     body: impl FnOnce(AnyView<'_>) -> Result<Value, Error>,

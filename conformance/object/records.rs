@@ -14,6 +14,7 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// What writes a field without the flag [`flag::SETTER_IS_FUNCTION`], as C++ registers it.
 type Setter = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny) -> i32;
 
 /// A C function of the interface for types, which some releases may lack.
@@ -42,6 +43,7 @@ fn declared(name: &str) -> Result<(i32, usize), Reply> {
     })
 }
 
+/// The flags of a field by their names. Setters are function objects, as Python makes them, so that every release writes the field.
 fn flags(field: &Value) -> Result<i64, Reply> {
     let names = field.get("flags").and_then(Value::as_array);
     let mut flags = flag::WRITABLE | flag::SETTER_IS_FUNCTION;
@@ -64,6 +66,10 @@ fn flags(field: &Value) -> Result<i64, Reply> {
 
 /// Defines a type `{key, kind, fields: [{name, type, flags, default}], size, record}`; its index. Texts and hashes have the key in
 /// them, so it stays, and a second definition finds the one that is there; a definition that is rejected has a `fresh` one.
+///
+///
+/// It takes the way of `py_class`: the index, each field with its getter and setter, the metadata, and then the function that makes the
+/// constructor and the comparisons (OBJ-15). `"record": false` leaves the last step out.
 pub(super) fn define(
     api: &'static FfiApi,
     form: &Value,
@@ -86,6 +92,7 @@ pub(super) fn define(
         return Ok(known);
     }
     let type_index = api.new_type(&key, [-1, above.type_depth + 1, 0, 1, parent])?;
+    // OBJ-15: behind the fields of the parent, so that an object of the type is one of the parent's.
     let mut end = size_of_type(above).max(size_of::<Header>());
     let fields = form.get("fields").and_then(Value::as_array);
     for field in fields.into_iter().flatten() {
@@ -148,6 +155,7 @@ pub(super) fn key(api: &'static FfiApi, type_index: i32) -> Result<String, Reply
     Ok(String::from_utf8_lossy(key).into_owned())
 }
 
+/// Bytes of an object; 0 for a type without metadata or of no fixed size.
 fn size_of_type(info: &TypeInfo) -> usize {
     // SAFETY: null, or metadata that lives as long as the type.
     let metadata = unsafe { info.metadata.load(Ordering::Acquire).as_ref() };
@@ -156,6 +164,9 @@ fn size_of_type(info: &TypeInfo) -> usize {
     })
 }
 
+/// Registers one field: of this type, so many bytes at this offset from the header.
+///
+/// Getter and setter are made by the runtime from the number of the type. Both stay for ever, as a type does.
 fn add(
     api: &'static FfiApi,
     type_index: i32,
@@ -207,6 +218,9 @@ struct Converter {
     field_type: i32,
 }
 
+/// Checks a value before it is written: the type itself, an object or None where any object fits, everything where any value does.
+///
+/// The runtime is passed this function by its address, as Python passes its converter. None of the conversions of VAL-07 is made.
 unsafe extern "C-unwind" fn convert(
     this: *mut c_void,
     value: *const RawAny,
@@ -250,23 +264,27 @@ unsafe fn list<T>(first: *const T, count: i32) -> &'static [T] {
     }
 }
 
+/// The fields of this type alone, without those of its ancestors.
 fn fields(info: &TypeInfo) -> &'static [FieldInfo] {
     let first = info.fields.load(Ordering::Acquire);
     // SAFETY: a type has so many fields at that address, which live as long as it does.
     unsafe { list(first.cast_const(), info.num_fields.load(Ordering::Acquire)) }
 }
 
+/// The methods of this type alone.
 fn methods(info: &TypeInfo) -> &'static [MethodInfo] {
     let first = info.methods.load(Ordering::Acquire);
     // SAFETY: a type has so many methods at that address, which live as long as it does.
     unsafe { list(first.cast_const(), info.num_methods.load(Ordering::Acquire)) }
 }
 
+/// The ancestors, the root first.
 fn ancestors(info: &TypeInfo) -> &'static [&'static TypeInfo] {
     // SAFETY: a type has as many ancestors as it is deep, and types stay.
     unsafe { list(info.ancestors.cast(), info.type_depth) }
 }
 
+/// A text of reflection, which need not be UTF-8.
 fn text(bytes: &ByteArray) -> String {
     // SAFETY: texts of types live as long as they do.
     String::from_utf8_lossy(unsafe { bytes.as_slice() }).into_owned()
@@ -284,6 +302,7 @@ pub(super) fn field(
     all.find(|field| text(&field.name) == name)
 }
 
+/// Where the field is in the object: reflection counts from the header.
 fn place(field: &FieldInfo, object: &OwnedValue) -> RawHandle {
     object.pointer().wrapping_byte_offset(field.offset as isize)
 }
@@ -329,11 +348,14 @@ pub(super) fn write(
 /// A method of a type.
 pub(super) fn method(api: &'static FfiApi, type_index: i32, name: &str) -> Option<OwnedValue> {
     let methods = methods(api.type_info(type_index)?);
+    // Of two with one name the last registered counts.
     let found = methods.iter().rfind(|method| text(&method.name) == name)?;
     Some(api.share(found.method))
 }
 
 /// An attribute of a type, if it has it.
+///
+/// From its column, by the index of the type less the first one that the column has: C++ reads it so, and no function does.
 pub(super) fn attribute(api: &'static FfiApi, type_index: i32, name: &str) -> Option<OwnedValue> {
     let column: unsafe extern "C" fn(*const ByteArray) -> *const Column =
         symbol(api.runtime, "TVMFFIGetTypeAttrColumn").ok()?;

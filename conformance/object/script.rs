@@ -78,16 +78,24 @@ pub(super) fn script(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
 /// What the functions of a case have noted.
 type Notes = Arc<Mutex<Vec<Value>>>;
 
+/// The notes, also behind a panic of a function of a case: what was noted before it still counts.
 fn lock(notes: &Notes) -> std::sync::MutexGuard<'_, Vec<Value>> {
     notes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The function of a step, which may be a name or a value, and the forms of its arguments.
+///
+/// # Errors
+///
+/// Unsupported for what is no list, or an empty one.
 fn parts_of(step: &Value) -> Result<(&Value, &[Value]), Reply> {
     let parts = step.as_array().and_then(|parts| parts.split_first());
     parts.ok_or_else(|| unsupported(format!("{step} names no function")))
 }
 
 /// Why a step has no result.
+///
+/// A step that fails is an answer like any other: the steps behind it are played, so that a case sees what a failed call leaves.
 enum NoResult {
     Raised(Raised),
     /// This is what it is about.
@@ -137,8 +145,12 @@ enum Direction {
     Out,
 }
 
+// Results are shared with the runtime by their counts: an argument is one more reference, which ends with the call.
 impl Play<'_> {
     /// A form whose texts have the fresh keys themselves, or those that the case states.
+    ///
+    ///
+    /// A process keeps a type for ever, and another case may have defined one of that key; texts, errors and hashes have the key in them.
     fn renamed(&self, form: &Value, direction: Direction) -> Value {
         if self.fresh.is_empty() {
             return form.clone();
@@ -165,6 +177,11 @@ impl Play<'_> {
         }
     }
 
+    /// One step: a word of the driver, or else what [`Play::look_up`] finds in the runtime. `what` that is no text is a function that an
+    /// earlier step returned.
+    ///
+    /// The words are what no registered function does: references (`drop`, `weak`, `strong`; VAL-05), the memory of a container (`layout`;
+    /// OBJ-03 to OBJ-08), types and their attributes (`type`, `attribute`; OBJ-15), and values that count how many of them are alive.
     fn step(&mut self, what: &Value, arguments: &[Value]) -> Result<OwnedValue, NoResult> {
         let api = self.api;
         let Some(word) = what.as_str() else {
@@ -190,6 +207,7 @@ impl Play<'_> {
             })),
             "drop" => {
                 let at = plain(0).as_u64().and_then(|at| usize::try_from(at).ok());
+                // The reference goes now, and not with the last step: what a destructor does shows in the notes of this step.
                 let slot = at.and_then(|at| self.results.get_mut(at));
                 let slot =
                     slot.ok_or_else(|| unsupported("there is no result of that step to drop"))?;
@@ -213,6 +231,7 @@ impl Play<'_> {
                 }
                 Ok(api.share(int_arg(i64::from(self.weak[found].1.strong()))))
             }
+            // VAL-14: an index other than that of objects of Python is for the runtime to reject.
             "opaque" => {
                 let type_index = number_at(0, index::OPAQUE_PY)?;
                 Ok(weak::opaque(api, type_index, &self.alive)?)
@@ -237,6 +256,7 @@ impl Play<'_> {
             )?)),
             "same" => {
                 let (left, right) = (self.argument(plain(0))?, self.argument(plain(1))?);
+                // By the type as well: the payload of a number may be the address of an object.
                 let same = left.raw.type_index == right.raw.type_index
                     && left.pointer() == right.pointer();
                 Ok(api.share(bool_arg(same)))
@@ -253,6 +273,7 @@ impl Play<'_> {
                         .transpose()
                 };
                 let type_index = records::define(api, plain(0), parent, default)?;
+                // The index of a new type depends on the cases before, so that its key alone is known to the case.
                 if plain(0)["fresh"] == true {
                     let stated = plain(0)["key"].as_str().unwrap_or("Own");
                     let key = records::key(api, type_index)?;
@@ -276,6 +297,9 @@ impl Play<'_> {
     }
 
     /// A field, a method, an attribute or a global function.
+    ///
+    /// `.name` reads a field and `.name=` writes it, `@name` calls an attribute, `Type::name` a method. What this runtime does not have is
+    /// unsupported, except for an attribute: whether a type has one is what some cases ask.
     fn look_up(&self, word: &str, arguments: &[Value]) -> Result<OwnedValue, NoResult> {
         let api = self.api;
         if let Some(name) = word.strip_prefix('.') {
@@ -317,6 +341,7 @@ impl Play<'_> {
         self.call(&function.ok_or_else(missing)?, arguments)
     }
 
+    /// Calls a function of the runtime with what the forms stand for, which is held until the call returns.
     fn call(&self, function: &OwnedValue, arguments: &[Value]) -> Result<OwnedValue, NoResult> {
         let parts = arguments.iter().map(|form| self.argument(form));
         let parts: Vec<OwnedValue> = parts.collect::<Result<_, _>>()?;
@@ -325,6 +350,8 @@ impl Play<'_> {
     }
 
     /// A type by its key, by its index, or as that of an object.
+    ///
+    /// A number is the index itself, as `type` returns it; a case about an index that names nothing states it so.
     fn type_index(&self, form: &Value) -> Result<i32, Reply> {
         if let Some(key) = form.as_str() {
             let missing = || unsupported(format!("this runtime has no type `{key}`"));
@@ -338,6 +365,8 @@ impl Play<'_> {
         }
     }
 
+    /// What a form stands for: `{"of": n}` the result of step n, `{"arg": n}` an argument of the function that the steps are,
+    /// `{"function": [...]}` a function of steps, `{"tensor": {...}}` a tensor, anything else a value of the chapters.
     fn argument(&self, form: &Value) -> Result<OwnedValue, Reply> {
         let missing = || unsupported(format!("{form} is no earlier result"));
         let at = |name: &str| form.get(name).and_then(Value::as_u64).map(|at| at as usize);
@@ -369,6 +398,7 @@ impl Play<'_> {
     }
 }
 
+/// The form of the object of a field or an attribute, and the forms behind it.
 fn object_and_rest(arguments: &[Value]) -> Result<(&Value, &[Value]), Reply> {
     arguments
         .split_first()

@@ -47,6 +47,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// `payload.decode`: the fields of one module (PAY-01), as JSON; what follows the last field is a finding (WIRE-08).
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let bytes = data(args)?;
     let layout = layout(args)?;
@@ -77,6 +78,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(base64(&bytes), findings))
 }
 
+/// `payload.kind` (PAY-09, MOD-11, MOD-15): in which form a release stores the kind, which function loads it, and its properties.
 fn kind(args: &Value) -> Result<Answer, OpError> {
     let (kind, release) = (text(args, "value")?, text(args, "release")?);
     let release: Release = release.parse()?;
@@ -92,6 +94,7 @@ fn kind(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(answer, Findings::default()))
 }
 
+/// `payload.file_read` (PAY-23 to PAY-29): code and side file together. The side file may be stated as lines, which a case reads better.
 fn file_read(args: &Value) -> Result<Answer, OpError> {
     let path = text(args, "path")?;
     let code = data(args)?;
@@ -119,6 +122,7 @@ fn file_read(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(answer, findings))
 }
 
+/// `payload.file_write` (PAY-23 to PAY-28): both files, of which the side file is compared as JSON.
 fn file_write(args: &Value) -> Result<Answer, OpError> {
     let path = text(args, "path")?;
     let release: Release = text(args, "release")?.parse()?;
@@ -134,6 +138,7 @@ fn file_write(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(answer, Findings::default()))
 }
 
+/// `payload.file_kind` (PAY-28): of a file for devices, or for hosts, which `load_module` links.
 fn file_kind(args: &Value) -> Result<Answer, OpError> {
     let (extension, release) = (text(args, "value")?, text(args, "release")?);
     let release: Release = release.parse()?;
@@ -156,12 +161,14 @@ fn text<'v>(args: &'v Value, name: &str) -> Result<&'v str, OpError> {
     text.ok_or_else(|| OpError::Unsupported(format!("the request has no `{name}`")))
 }
 
+/// The layout that the request names: the bytes of a payload do not show it.
 fn layout(args: &Value) -> Result<Layout, OpError> {
     let name = args.get("layout").and_then(Value::as_str);
     let name = name.ok_or_else(|| OpError::Unsupported("the request has no `layout`".into()))?;
     name.parse().map_err(OpError::from)
 }
 
+/// `payload.fields`: where each field lies, as far as the payload reads.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     layout(args)?;
     let spans = trace("payload.fields", &data(args)?, args);

@@ -7,6 +7,7 @@ use crate::spec;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+/// The style: the page is one file, which is opened from a disk or from an artifact of CI.
 const STYLE: &str = "
 :root { color-scheme: light dark; }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
@@ -28,6 +29,7 @@ summary { overflow-wrap: anywhere; } a { color: inherit; } dl { margin: .5rem 0;
 /// Hides what does not have the text; without a script there is nothing to type into.
 const FILTER: &str = "<p><input id=\"filter\" type=\"search\" placeholder=\"filter by id, verdict or rule\" aria-label=\"filter\" hidden></p>";
 
+/// Filters as one types, and opens what an address names. The page is whole without it.
 const SCRIPT: &str = r#"<script>
 const box = document.getElementById("filter"), all = [...document.querySelectorAll("details.case, details.rule")];
 const texts = all.map(one => one.querySelector("summary").textContent.toLowerCase() + " " + [...one.querySelectorAll("dt")].map(t => t.textContent).join(" ").toLowerCase());
@@ -81,6 +83,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     out
 }
 
+/// The counts of each chapter by verdict, with the way to what failed.
 fn table(out: &mut String, report: &Report<'_>) {
     out.push_str("<div class=\"scroll\"><table>\n<tr><th>chapter</th><th>cases</th>");
     for verdict in Verdict::NAMES {
@@ -138,6 +141,7 @@ fn rules(out: &mut String, report: &Report<'_>) {
     }
 }
 
+/// One case, open where it failed: what it is about, what came, and how it is repeated.
 fn case(out: &mut String, report: &Report<'_>, outcome: &CaseOutcome<'_>) {
     let class = match &outcome.verdict {
         Verdict::Pass => "pass",
@@ -203,10 +207,12 @@ fn rows(table: &[&str]) -> String {
     }
 }
 
+/// One name with what it is.
 fn entry(out: &mut String, name: &str, text: &str) {
     let _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(text));
 }
 
+/// Text that no browser takes for markup: a testee writes what it likes.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

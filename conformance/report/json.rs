@@ -25,6 +25,7 @@ fn escaped(letter: char) -> String {
     units.iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
+/// The report as a value. A failure has its request and its expectation in it, so that a program can repeat it without the case files.
 fn value(report: &Report<'_>) -> Value {
     json!({
         "report": 1,
@@ -64,6 +65,7 @@ fn unstated(report: &Report<'_>) -> Value {
     Value::Object(parts.collect())
 }
 
+/// Counts by the names of verdicts, and how many of them are known failures.
 fn counts(counts: &VerdictCounts) -> Value {
     let mut object: Map<String, Value> = counts
         .iter()
@@ -73,6 +75,7 @@ fn counts(counts: &VerdictCounts) -> Value {
     Value::Object(object)
 }
 
+/// One case; with evidence only where it fails, since a run has thousands.
 fn result(report: &Report<'_>, outcome: &CaseOutcome<'_>) -> Value {
     let mut object = json!({
         "case": outcome.case.id,

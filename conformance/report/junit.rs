@@ -24,6 +24,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     text
 }
 
+/// The whole document. What is wrong with the list of known failures counts as errors, so that a CI system shows the run as failed.
 fn write(report: &Report<'_>, xml: &mut Xml) -> io::Result<()> {
     xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let mut total = ElementCounts::default();
@@ -48,6 +49,7 @@ fn write(report: &Report<'_>, xml: &mut Xml) -> io::Result<()> {
     Ok(())
 }
 
+/// One suite. Each verdict has a property with its count, since JUnit knows four and we have more.
 fn chapter(
     report: &Report<'_>,
     name: &str,
@@ -128,6 +130,7 @@ fn element_of(outcome: &CaseOutcome<'_>) -> Option<&'static str> {
     }
 }
 
+/// One test. The text of a failure has what is needed to understand it without the suite at hand.
 fn case(report: &Report<'_>, outcome: &CaseOutcome<'_>, xml: &mut Xml) -> io::Result<()> {
     let class = format!("tvmspec.{}", outcome.case.chapter);
     let took = seconds(outcome.took);
@@ -192,6 +195,7 @@ struct ElementCounts {
 }
 
 impl ElementCounts {
+    /// Counts one test by its element; without one it has passed.
     fn add(&mut self, element: Option<&str>) {
         self.tests += 1;
         match element {
@@ -202,6 +206,7 @@ impl ElementCounts {
         }
     }
 
+    /// The counts under the names that JUnit has for them.
     fn attributes(&self) -> Vec<(&'static str, String)> {
         vec![
             ("tests", self.tests.to_string()),
@@ -212,12 +217,14 @@ impl ElementCounts {
     }
 }
 
+/// Names and values as the writer takes them.
 fn pairs<'a>(attributes: &'a [(&'static str, String)]) -> impl Iterator<Item = (&'a str, &'a str)> {
     attributes
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
 }
 
+/// A time in seconds: CI systems add them up.
 fn seconds(took: Duration) -> String {
     format!("{:.3}", took.as_secs_f64())
 }

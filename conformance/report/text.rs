@@ -38,6 +38,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     out
 }
 
+/// One failure in full, the line that repeats it last: there it is copied from.
 fn failure(out: &mut String, outcome: &CaseOutcome<'_>, evidence: &FailureEvidence) {
     let _ = writeln!(
         out,
@@ -69,6 +70,7 @@ fn failure(out: &mut String, outcome: &CaseOutcome<'_>, evidence: &FailureEviden
     out.push('\n');
 }
 
+/// A name and its text; further lines below the first.
 fn line(out: &mut String, name: &str, text: &str) {
     for (index, text) in text.lines().enumerate() {
         let _ = writeln!(out, "  {:<9} {text}", if index == 0 { name } else { "" });
@@ -98,6 +100,7 @@ fn reasons(out: &mut String, report: &Report<'_>) {
     }
 }
 
+/// The counts by chapter and verdict.
 fn table(report: &Report<'_>) -> Table {
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN);

@@ -82,6 +82,7 @@ impl<'a> ActingClient<'a> {
         Ok(shown)
     }
 
+    /// The session becomes the current one. It shows the key of the server, and by whose rules both speak (RPC-100).
     fn enter(&mut self, session: Session) -> Done {
         let release = session.release().to_string();
         let shown = json!({"session": session.server(), "release": release});
@@ -91,6 +92,9 @@ impl<'a> ActingClient<'a> {
     }
 
     /// Does what `action` says. The outer error is that of the script.
+    ///
+    /// An action with a session that is closed, or with the result of one that failed, is played like any other: what a client does with it is
+    /// what many cases are about.
     fn act(&mut self, action: &Value) -> Result<Result<Done, Error>, OpError> {
         let wrong = || OpError::Unsupported(format!("{action} is no action"));
         let parts = action.as_array().and_then(|parts| parts.split_first());
@@ -134,6 +138,7 @@ impl<'a> ActingClient<'a> {
                     .collect::<Result<Vec<_>, _>>()?;
                 let views: Vec<_> = passed.iter().map(Any::view).collect();
                 let result = function.call(&views);
+                // RPC-102: copied back behind the call, also where the function returned something else.
                 // A function writes to tensors of this process, which show.
                 let written: Vec<Value> = passed.iter().filter_map(host_bytes).collect();
                 match (result, written.is_empty()) {
@@ -251,6 +256,8 @@ impl<'a> ActingClient<'a> {
     }
 
     /// Measures a function of the server: its name, the numbers of calls and of repetitions, and what else there is.
+    ///
+    /// RPC-91: the seconds are those that the script answers with; what the client asked for to get them is in what the server read.
     fn time(&self, session: &Session, args: &[Value]) -> Result<Result<Done, Error>, OpError> {
         let wrong = || OpError::Unsupported("`time` has another form".into());
         let [Value::String(name), number, repeat, rest @ ..] = args else {
@@ -350,6 +357,7 @@ impl<'a> ActingClient<'a> {
         }
     }
 
+    /// What an argument stands for: null, or an object with one member that says of what type it is, since JSON has fewer types than RPC-43.
     fn argument(&self, session: &Session, form: &Value) -> Result<Any, OpError> {
         let wrong = || OpError::Unsupported(format!("{form} is no argument"));
         let Some((name, value)) = form.as_object().and_then(|members| members.iter().next()) else {

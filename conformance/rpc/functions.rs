@@ -77,6 +77,7 @@ fn called_by_name() -> impl Iterator<Item = (&'static str, &'static str, Functio
         .map(|(name, function)| (CALLED, name, function))
 }
 
+/// Those of the table above.
 fn all() -> [(&'static str, Function); 14] {
     [
         (
@@ -119,11 +120,13 @@ fn all() -> [(&'static str, Function); 14] {
     ]
 }
 
+/// The one argument that a function takes.
 fn first<'a, 'v>(args: &'a [AnyView<'v>]) -> Result<&'a AnyView<'v>> {
     args.first()
         .ok_or_else(|| Error::new(ErrorKind::Type, "one argument is needed"))
 }
 
+/// Raises an error whose kind and message are the client's: how both come back is what a case looks at (RPC-26, RPC-82).
 fn raise(kind: Str, message: Str) -> Result<Any> {
     let (kind, message) = (kind.to_text(), message.to_text());
     Err(Error::new(ErrorKind::from(&*kind), message.as_bytes()))
@@ -137,6 +140,7 @@ thread_local! {
     static CALLS: Cell<i64> = const { Cell::new(0) };
 }
 
+/// Counts a call. A client that asks twice where it should once shows here.
 fn called() -> i64 {
     CALLS.set(CALLS.get() + 1);
     CALLS.get()
@@ -151,6 +155,7 @@ impl Drop for Counted {
     }
 }
 
+/// A function that counts as alive until the last handle of it is freed (RPC-85).
 fn adder(added: i64) -> Function {
     LIVING.set(LIVING.get() + 1);
     let counted = Counted;
@@ -160,6 +165,7 @@ fn adder(added: i64) -> Function {
     })
 }
 
+/// The module of `tvmspec.rpc.module`.
 struct Doubler;
 
 impl ModuleKind for Doubler {
@@ -172,6 +178,7 @@ impl ModuleKind for Doubler {
     }
 }
 
+/// A tensor on the server, of at most 65,535 elements: its content shows whether it was copied in whole and in order.
 fn counted(length: i64) -> Result<Any> {
     let length = u16::try_from(length).map_err(|_| Error::new(ErrorKind::Value, "too long"))?;
     let elements: Vec<f32> = (0..length).map(f32::from).collect();
@@ -181,6 +188,7 @@ fn counted(length: i64) -> Result<Any> {
 /// The element of the constant. It lies where a server that writes to it changes it, so that a case sees that.
 static CONSTANT: AtomicU32 = AtomicU32::new(1.5_f32.to_bits());
 
+/// A tensor that is read only (OBJ-12): RPC-87 has servers reject what writes to it.
 fn constant() -> Result<Any> {
     CONSTANT.store(1.5_f32.to_bits(), Ordering::Relaxed);
     let mut shape = [1];
@@ -217,6 +225,7 @@ fn memory(tensor: &DLTensor) -> Result<(*mut u8, usize)> {
     Ok((tensor.data.cast::<u8>().wrapping_add(offset), size))
 }
 
+/// What a function sees of its argument: a wrong offset, type or shape changes the text.
 fn fields(tensor: &DLTensor) -> Result<String> {
     let (start, size) = memory(tensor)?;
     let bytes = match size {
@@ -232,6 +241,7 @@ fn fields(tensor: &DLTensor) -> Result<String> {
     Ok(format!("{dtype} [{}] {bytes}", shape.join(", ")))
 }
 
+/// Doubles the elements in place: what a function writes has to be seen by the client (RPC-102).
 fn double(tensor: &DLTensor) -> Result<Any> {
     let (start, size) = memory(tensor)?;
     for at in (0..size / 4).map(|at| at * 4) {

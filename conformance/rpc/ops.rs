@@ -57,11 +57,13 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// `rpc.tunnel` (RPC-110, RPC-111).
 #[cfg(feature = "tls")]
 fn tunnel(args: &Value) -> Result<Answer, OpError> {
     super::tunnel::run(args)
 }
 
+/// A build without TLS says so, and is judged by the other operations alone.
 #[cfg(not(feature = "tls"))]
 fn tunnel(_: &Value) -> Result<Answer, OpError> {
     let why = "this build of tvmspec has no TLS: its feature `tls` is off";
@@ -79,6 +81,7 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
+/// `rpc.decode`: the message, with what is odd about it unless findings are errors.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let strict = args.get("strict").and_then(Value::as_bool) == Some(true);
     let mut findings = Findings::new(match strict {
@@ -90,6 +93,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, findings))
 }
 
+/// `rpc.fields`: as far as the message reads, which shows where a reader stopped.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     // Arguments that say nothing are no message without fields.
     Request::of(args)?;
@@ -97,6 +101,7 @@ fn fields(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(listed(&spans), Findings::default()))
 }
 
+/// `rpc.encode`: what a writer of this release and side makes of the form. A form that it has no bytes for is rejected by its rule.
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let request = Request::of(args)?;
     let value = args.get("value").unwrap_or(&Value::Null);
@@ -173,6 +178,11 @@ struct Request {
 }
 
 impl Request {
+    /// Release and side are stated always: no bytes of a session show them, and every rule of the formats depends on both.
+    ///
+    /// # Errors
+    ///
+    /// Unsupported for a form, a release or a side that there is not.
     fn of(args: &Value) -> Result<Request, OpError> {
         let name = text(args, "form")?;
         let form = FORMS.into_iter().find(|form| *form == name);
@@ -192,6 +202,7 @@ impl Request {
         Ok(Request { form, spoken })
     }
 
+    /// Reads a whole message: one that is cut off breaks WIRE-01 here, where a connection waits for more (RPC-16).
     fn read(&self, cursor: &mut Cursor<'_>, findings: &mut Findings) -> Result<Value, Violation> {
         let value = match self.form {
             "hello" => {
@@ -242,6 +253,7 @@ impl Request {
     }
 }
 
+/// A member that has to be text.
 fn text<'v>(form: &'v Value, name: &str) -> Result<&'v str, OpError> {
     let text = form.get(name).and_then(Value::as_str);
     text.ok_or_else(|| OpError::Unsupported(format!("there is no text under `{name}`")))

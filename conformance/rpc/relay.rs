@@ -65,11 +65,14 @@ pub(super) fn wrong(what: &str) -> OpError {
     OpError::Unsupported(format!("`{what}` has another form"))
 }
 
+/// Where this machine has no socket for the suite: that says nothing about the tracker or the proxy.
 fn no_socket(error: std::io::Error) -> OpError {
     OpError::Unsupported(error.to_string())
 }
 
 /// A tracker or a proxy on a thread, which ends with it.
+///
+/// What stands between the peers: it may end while they are connected, and then they read the end (RPC-66).
 enum Between {
     Tracker(TrackerHandle, Option<JoinHandle<()>>),
     Proxy(ProxyHandle, Option<JoinHandle<()>>),
@@ -114,6 +117,7 @@ impl Beside {
 const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 impl Between {
+    /// A tracker at a port that is free, whose events are noted.
     fn tracker(limits: TrackerLimits, events: Events) -> Result<Between, OpError> {
         let server = TrackerServer::bind(ANY, limits).map_err(no_socket)?;
         let handle = server.handle().map_err(no_socket)?;
@@ -123,6 +127,7 @@ impl Between {
         Ok(Between::Tracker(handle, Some(runs)))
     }
 
+    /// What `of` names, with the limits that the case states: RPC-66 has them so high that no case would reach them.
     fn start(args: &Value, beside: &Beside, events: &Events) -> Result<Between, OpError> {
         let events = events.clone();
         let limit = |name: &str| {
@@ -200,6 +205,7 @@ impl Drop for Between {
     }
 }
 
+/// The steps on their way: who is connected, and what replies had in them that no case can know.
 struct RelayPlay {
     /// Dropped behind the peers: a tracker ends when the last of them is gone.
     peers: BTreeMap<String, RelayPeer>,
@@ -214,6 +220,10 @@ struct RelayPlay {
 
 impl RelayPlay {
     /// What a step reads; `None` where nothing comes in time.
+    ///
+    /// `hello`, `send`, `ask` and `reply` speak with a tracker (RPC-50 and on), `key` and `read` with a proxy (RPC-70 and on), `upgrade`,
+    /// `frame` and `read_frame` by a WebSocket (RPC-74 and on); `hex`, `end` and `close` serve every peer. `{stop}` is the key to stop, which is
+    /// random, and `{match}` the match key of the last server that was handed out.
     fn step(&mut self, step: &Value) -> Result<Option<Value>, OpError> {
         let none = || OpError::Unsupported(format!("{step} is no step"));
         let name = step.get("peer").and_then(Value::as_str).ok_or_else(none)?;
@@ -234,6 +244,7 @@ impl RelayPlay {
             let count = usize::try_from(count).map_err(|_| none())?;
             return Ok(self.events.await_count(count).map(|()| Value::Null));
         }
+        // RPC-65: a new one for each tracker, so that a case writes `{stop}`.
         let stop_key = match &self.between {
             Between::Tracker(handle, _) => handle.stop_key().to_owned(),
             Between::Proxy(..) => String::new(),
@@ -335,6 +346,8 @@ impl RelayPlay {
     }
 
     /// A peer that connects, or that accepts the connection of a proxy to its one server.
+    ///
+    /// A proxy connects to its one server when a client comes, so that `accept` is a step behind the hello of a client.
     fn peer(&self, step: &Value) -> Result<RelayPeer, OpError> {
         let wants = |name: &str| step.get(name) == Some(&Value::Bool(true));
         if wants("accept") {
@@ -380,6 +393,8 @@ impl RelayPlay {
     }
 
     /// What a proxy has recorded of both sides of a session.
+    ///
+    /// Null for a side without a file: a proxy makes one when the first byte passes.
     fn recorded(&self, number: u64) -> Result<Value, OpError> {
         let folder = self
             .beside

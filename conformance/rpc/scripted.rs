@@ -71,6 +71,7 @@ impl ScriptedPeer {
         })
     }
 
+    /// Where it listens: a port that the system chose, so that several cases run at once.
     pub(super) fn port(&self) -> u16 {
         self.port
     }
@@ -87,6 +88,9 @@ impl ScriptedPeer {
 }
 
 /// How a server answers the hello.
+///
+/// Each of these is what some client of TVM meets: a proxy without the other side (RPC-72), a server of another protocol, one that is
+/// being restarted.
 pub(super) enum Greeting {
     Success,
     Mismatch,
@@ -100,6 +104,7 @@ pub(super) enum Greeting {
     Bytes(Vec<u8>),
 }
 
+/// What a server answers a request with. Bytes may be no packet at all.
 enum ScriptedAnswer {
     Packet(Packet<'static>),
     Bytes(Vec<u8>),
@@ -170,6 +175,10 @@ impl SessionOfScript {
     }
 
     /// Plays the session; `read` is what the client wrote.
+    ///
+    ///
+    /// Requests that free something are answered without the script: a client sends them when a value ends, which cases do not count. The
+    /// session ends where the script does.
     fn serve(
         mut self,
         stream: TcpStream,
@@ -237,6 +246,7 @@ impl SessionOfScript {
                     out.into_bytes()
                 }
             };
+            // RPC-26: by its code the client knows that the error is the server's, and shows it in full.
             // Of bytes the code is looked at, behind the length.
             if bytes.get(8) == Some(&5) {
                 self.is_far.store(true, Ordering::Relaxed);
@@ -265,6 +275,7 @@ pub(super) struct TrackerOfScript {
     port: u16,
 }
 
+/// What a tracker replies: a message of RPC-57, bytes that may be none, or the end.
 enum ScriptedReply {
     Reply(TrackerReply),
     Bytes(Vec<u8>),
@@ -368,6 +379,8 @@ impl Script for TrackerOfScript {
 }
 
 /// Reads until the client closes the connection.
+///
+/// Its connection would be reset otherwise, and the client would read that in the place of silence.
 fn drain(stream: &mut TcpStream) -> std::io::Result<()> {
     let mut piece = [0; 4096];
     while stream.read(&mut piece)? > 0 {}

@@ -38,6 +38,7 @@ pub(in crate::conformance) struct SessionScript<'a> {
     steps: &'a [Value],
 }
 
+/// What the client writes first: the hello of RPC-01 with this key, or bytes that are none.
 enum Greeting {
     Key(String),
     Bytes(Vec<u8>),
@@ -90,6 +91,7 @@ impl<'a> SessionScript<'a> {
         })
     }
 
+    /// The key that the server is started with, whatever the client writes in its hello.
     pub(super) fn key(&self) -> &str {
         self.server.key()
     }
@@ -139,6 +141,8 @@ struct ScriptClient<'s, 'a> {
 
 impl ScriptClient<'_, '_> {
     /// The hello and its answer.
+    ///
+    /// Null for an answer that does not come: a server closes what does not begin with the magic (RPC-01), and says nothing.
     fn greet(&mut self, own: &str) -> Result<Value, Reply> {
         if self.script.server.paired {
             return self.greet_as_proxy(own);
@@ -207,8 +211,11 @@ impl ScriptClient<'_, '_> {
     }
 
     /// The steps, whose answers are `shown`; whether the server ended the session.
+    ///
+    /// InitServer comes first unless a case is about a session without it (RPC-81). Its answer is shown only where it is no Return.
     fn run(&mut self, shown: &mut Vec<Value>) -> Result<bool, Reply> {
         if self.script.begins {
+            // RPC-23: the version of the protocol, which stays 0.8.0 in every later release.
             let version: &[u8] = if self.script.release.minor() == 7 {
                 b"0.7.0"
             } else {
@@ -241,6 +248,9 @@ impl ScriptClient<'_, '_> {
     }
 
     /// A step, and what came of it.
+    ///
+    /// A packet, bytes in hex, `close`, or `wait` for an answer more. A function that the suite needs and this server does not have makes the
+    /// case unsupported, and says nothing about the server.
     fn step(&mut self, step: &Value) -> Result<Came, Reply> {
         let none = || Reply::Unsupported(format!("{step} is no step"));
         let members = step.as_object().ok_or_else(none)?;
@@ -294,6 +304,9 @@ impl ScriptClient<'_, '_> {
     }
 
     /// A form with numbers in the place of what names answers.
+    ///
+    /// Handles and tokens differ from server to server (RPC-85), so a case names the answer that they came in: `{"handle_of": n}`, and
+    /// `{"data_of": n, "plus": bytes}` for memory (RPC-86).
     fn filled(&self, form: &Value) -> Result<Value, Reply> {
         Ok(match form {
             Value::Array(list) => Value::Array(
@@ -346,6 +359,7 @@ impl ScriptClient<'_, '_> {
         })
     }
 
+    /// Writes a packet by the rules of the client's release. One that these have no bytes for is unsupported.
     fn write(&mut self, packet: &Packet<'_>) -> Result<(), Reply> {
         let mut out = Writer::new();
         let spoken = Protocol::new(self.script.release, Speaker::Client);
@@ -358,6 +372,8 @@ impl ScriptClient<'_, '_> {
     }
 
     /// Waits for an answer; where the step ends the session, for its end, in front of which a server may say why.
+    ///
+    /// Releases differ in whether they write an exception before they end; a case that ends the session accepts either.
     fn read_on(&mut self, step: &Map<String, Value>) -> Result<Came, Reply> {
         let came = self.read(step)?;
         let is_exception =
@@ -371,6 +387,8 @@ impl ScriptClient<'_, '_> {
     }
 
     /// Waits for an answer.
+    ///
+    /// What does not read as a packet is an answer too, `{"breaks": rule}`: the server breaks a rule of the format, and the case fails.
     fn read(&mut self, step: &Map<String, Value>) -> Result<Came, Reply> {
         self.wait();
         let spoken = Protocol::new(self.script.release, Speaker::Server);
@@ -396,6 +414,8 @@ impl ScriptClient<'_, '_> {
     }
 
     /// Whether the server has ended the session: no answer comes to a question that every session answers.
+    ///
+    /// Asked and not looked at: a connection that its server has closed may take bytes for a while, and reads as open.
     fn is_over(&mut self) -> Result<bool, Reply> {
         self.write(&Packet::KeepAlive)?;
         let name = PackedValue::Str(Cow::Borrowed(UNKNOWN));
@@ -408,11 +428,13 @@ impl ScriptClient<'_, '_> {
         Ok(ended)
     }
 
+    /// Gives the next answer its time, counted from now: a case of many steps may be slow without a hang.
     fn wait(&mut self) {
         self.transport
             .set_deadline(Some(Instant::now() + self.patience));
     }
 
+    /// The verdict where the time is over. It is no answer: a case that expects an end is not satisfied by silence.
     fn hang(&self) -> Reply {
         Reply::Hang(format!("no answer in {:?}", self.patience))
     }

@@ -120,6 +120,9 @@ peer_stream!(ClientConnection);
 peer_stream!(ServerConnection);
 
 /// Bytes through a tunnel, step by step.
+///
+/// Ends are in one process and the socket between them is real: a deadline, a half-closed connection and a peer that writes too much happen
+/// as they do between machines.
 struct Through {
     client: TunnelEnd,
     server: TunnelEnd,

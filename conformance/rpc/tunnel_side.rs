@@ -65,6 +65,7 @@ impl CertificateFolder {
         Ok(CertificateFolder { folder })
     }
 
+    /// Where the files are.
     pub(super) fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -74,6 +75,7 @@ impl CertificateFolder {
         self.path().join(name.replace(['/', '\\'], "_"))
     }
 
+    /// A file for our own end, which reads it itself: what is wrong with it is the end's to say (RPC-110).
     fn source(&self, name: &str) -> TlsSource {
         TlsSource::File(self.file(name))
     }
@@ -107,6 +109,8 @@ pub(super) enum TunnelEnd {
 }
 
 impl TunnelSide {
+    /// The server of a case: our own with certificate, key, authority of its clients and token, or a peer that `plays` steps, in plain or with
+    /// the protocols of `alpn`. Our own is checked at its start, as the operator would see it.
     pub(super) fn server(form: &Value, place: &CertificateFolder) -> Result<TunnelSide, OpError> {
         let text = |name: &str| form.get(name).and_then(Value::as_str);
         if let Some(steps) = form.get("plays").and_then(Value::as_array) {
@@ -130,6 +134,7 @@ impl TunnelSide {
         })
     }
 
+    /// The client of a case: our own by its options, or by an `address` that has them (RPC-110), or a peer as for a server.
     pub(super) fn client(form: &Value, place: &CertificateFolder) -> Result<TunnelSide, OpError> {
         let text = |name: &str| form.get(name).and_then(Value::as_str);
         if let Some(steps) = form.get("plays").and_then(Value::as_array) {
@@ -203,6 +208,7 @@ impl TunnelSide {
 /// Certificates and the key of the first.
 type Credentials = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
+/// Certificates and key of an end by a script, whatever is wrong with them: TLS alone judges.
 fn credentials(
     certificate: &str,
     key: &str,
@@ -217,11 +223,13 @@ fn credentials(
     }
 }
 
+/// The protocols by ALPN; none for an empty list, as clients of other programs.
 fn protocols(alpn: &Value) -> Vec<Vec<u8>> {
     let list = alpn.as_array().into_iter().flatten();
     list.filter_map(Value::as_str).map(Into::into).collect()
 }
 
+/// TLS cannot be set up by what the case states: the case is wrong, and no end is.
 fn unusable(error: &dyn std::fmt::Display) -> OpError {
     OpError::Unsupported(error.to_string())
 }

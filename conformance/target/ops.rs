@@ -76,10 +76,12 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// `target.read` (TGT-01 to TGT-58): the target, with keys, options and host. The machine is stated, since what the suite runs on differs.
 fn read(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(form(&target(args)?), Findings::default()))
 }
 
+/// `target.render` (TGT-14, TGT-60 to TGT-64): the text that this release prints.
 fn render(args: &Value) -> Result<Answer, OpError> {
     let text = target(args)?.render()?;
     // From 0.24 on the text is JSON, whose members have no order: it is compared as what it says.
@@ -87,6 +89,7 @@ fn render(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, Findings::default()))
 }
 
+/// `target.tag` (TGT-71): a tag of the release, for this request alone.
 fn tag(args: &Value) -> Result<Answer, OpError> {
     let mut targets = targets(args)?;
     let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -95,6 +98,7 @@ fn tag(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(form(&target), Findings::default()))
 }
 
+/// `target.detect` (TGT-59): the target of a device whose answers the case states.
 fn detect(args: &Value) -> Result<Answer, OpError> {
     let answers = object(args.get("value"))?;
     let name = args
@@ -107,6 +111,8 @@ fn detect(args: &Value) -> Result<Answer, OpError> {
 }
 
 /// Each step on a thread of its own, which ends with the scopes that it left open.
+///
+/// TGT-72, TGT-73. `elsewhere` asks from another thread, which is in no scope.
 fn scopes(args: &Value) -> Result<Answer, OpError> {
     let targets = targets(args)?;
     let steps = args
@@ -158,11 +164,14 @@ fn scopes(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(results.into(), Findings::default()))
 }
 
+/// `target.generate` (TGT-80 to TGT-87): what every generator can be held to, whatever text it writes. The text itself is compared by no
+/// case: two generators that are right write different ones.
 fn generate(args: &Value) -> Result<Answer, OpError> {
     let module = LoweredModule::read(&crate::conformance::op::data(args)?)?;
     let target = compiled_for(args)?;
     let generators = Generators::new();
     let code = generators.generate(&module, &target)?;
+    // TGT-87: once more in the same process, where an address of memory in the text would differ.
     let again = generators.generate(&module, &target)?;
     let mut functions = code.symbols.clone();
     functions.sort();
@@ -269,6 +278,7 @@ fn devices(machine: &Value) -> Result<BTreeMap<i64, Vec<TargetConfig>>, OpError>
     Ok(devices)
 }
 
+/// An object that names a target, or what a tag is short for.
 pub(super) fn object(value: Option<&Value>) -> Result<TargetConfig, OpError> {
     let object = value.and_then(Value::as_object).cloned();
     object.ok_or_else(|| {
@@ -276,6 +286,7 @@ pub(super) fn object(value: Option<&Value>) -> Result<TargetConfig, OpError> {
     })
 }
 
+/// A target as cases state it, its host in the same form.
 fn form(target: &Target) -> Value {
     json!({
         "kind": target.kind,

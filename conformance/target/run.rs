@@ -60,6 +60,9 @@ fn results(source: &str, calls: &[Value]) -> Result<Vec<Value>, OpError> {
 }
 
 /// What C leaves open is counted, and does not happen to be right (TGT-91): compilers call these functions in front of it.
+///
+/// Linking the real runtime of UBSan would print and go on, and a case would see the right number by chance. These have the names that
+/// GCC and Clang call under `-fsanitize=undefined`, whatever version they are of.
 const HANDLERS: &[&str] = &[
     "add_overflow",
     "sub_overflow",
@@ -82,6 +85,8 @@ const HANDLERS: &[&str] = &[
 const COUNT: &str = "case_undefined";
 
 /// The functions that count, and the one that returns the count, in both conventions.
+///
+/// Both conventions, since the release of the module decides by which the loader calls (MOD-03), and this text is the same for all.
 fn counting() -> String {
     let mut text = String::from("static long case_count;\n");
     for handler in HANDLERS {
@@ -99,6 +104,13 @@ fn counting() -> String {
 }
 
 /// The library that a text of C is, in this folder.
+///
+/// Without optimisation and without contraction of products and sums, so that one number is right on every machine (TGT-91 to TGT-93);
+/// `char` is signed, as on x86-64. What counts is compiled apart, since the options of the text are not for it.
+///
+/// # Errors
+///
+/// Skipped where there is no `cc`; unsupported for a text that is no C.
 fn built(folder: &Path, source: &str) -> Result<PathBuf, OpError> {
     let library = folder.join("code.so");
     let mut objects = Vec::new();
@@ -136,6 +148,11 @@ fn built(folder: &Path, source: &str) -> Result<PathBuf, OpError> {
     Ok(library)
 }
 
+/// Runs the compiler, and shows the first line of what it has against the text.
+///
+/// # Errors
+///
+/// Skipped where there is no such program, unsupported where it fails.
 fn compile(compiler: &mut Command) -> Result<(), OpError> {
     let built = compiler.output();
     let built = built.map_err(|why| OpError::Skipped(format!("there is no `cc`: {why}")))?;
@@ -149,6 +166,8 @@ fn compile(compiler: &mut Command) -> Result<(), OpError> {
 }
 
 /// What one call returns and leaves in the tensors without data, or its error.
+///
+/// Kind and message of an error are compared too: the function checks its arguments as the module states it (TGT-88).
 fn answer(module: &Module, call: &Value) -> Result<Value, OpError> {
     let name = call.get("function").and_then(Value::as_str);
     let function: Function = module.require(name.unwrap_or_default())?;
@@ -173,6 +192,8 @@ fn answer(module: &Module, call: &Value) -> Result<Value, OpError> {
 }
 
 /// A result that is no tensor.
+///
+/// A fraction is under `float`, as JSON writes 1.0 and 1 as one number and the type is part of what is compared.
 fn returned_form(returned: &Any) -> Value {
     let raw = returned.as_raw();
     match raw.type_index {
@@ -203,6 +224,7 @@ struct RunTensor {
 }
 
 impl RunArgument {
+    /// Null, a truth value, a number, a text, `{"float": 1.5}` or `{"tensor": {...}}`.
     fn of(form: &Value) -> Result<RunArgument, OpError> {
         let fraction = form.get("float").and_then(Value::as_f64);
         Ok(match (form, form.get("tensor"), fraction) {
@@ -219,6 +241,8 @@ impl RunArgument {
     }
 
     /// The argument, as long as it stays where it is.
+    ///
+    /// The record of a tensor points into it: a view is made when all arguments of the call are where they stay.
     fn view(&mut self) -> AnyView<'_> {
         match self {
             RunArgument::Value(value) => value.view(),
@@ -242,6 +266,12 @@ impl RunArgument {
 }
 
 impl RunTensor {
+    /// `{"dtype", "shape", "strides", "device", "byte_offset", "shift", "values"}`: strides in elements, the others in bytes. Without `values`
+    /// the function writes it, and what is in it before shows where it does not; with null for them it has no memory.
+    ///
+    /// # Errors
+    ///
+    /// Unsupported for another form, for extents of more than a mebibyte, and for fewer elements than the extents have.
     fn of(form: &Value) -> Result<RunTensor, OpError> {
         let numbers = |name: &str| match form.get(name) {
             None => Ok(None),
@@ -327,6 +357,7 @@ impl RunTensor {
         })
     }
 
+    /// The record, which points to extents and steps where they are now: the tensor was moved since it was made.
     fn described(&mut self) -> &DLTensor {
         self.record.shape = self.shape.as_mut_ptr();
         self.record.strides = match &mut self.strides {
@@ -336,6 +367,7 @@ impl RunTensor {
         &self.record
     }
 
+    /// The bytes from the shift on, those in front of the first element among them: a function that writes there has the wrong offset.
     fn bytes(&self) -> &[u8] {
         let begin = self.memory.as_ptr().cast::<u8>().wrapping_add(self.shift);
         // SAFETY: the lines hold this many bytes behind the shift.
@@ -372,6 +404,8 @@ fn extent(shape: &[i64], strides: Option<&[i64]>) -> Option<usize> {
 }
 
 /// An element in memory: a number, a truth value, or the name of a fraction that JSON has not.
+///
+/// `None` for a type that the generators do not write (TGT-88), and for a form that is no such number.
 fn element(form: &Value, dtype: DLDataType) -> Option<Vec<u8>> {
     let fraction = match form.as_str() {
         Some("nan") => Some(f64::NAN),
@@ -399,6 +433,8 @@ fn element(form: &Value, dtype: DLDataType) -> Option<Vec<u8>> {
 }
 
 /// What is in memory as numbers: fractions with so many bits, of two nearest the even one.
+///
+/// Fewer bits where a case states them, for functions of C's library, whose last bits differ from system to system.
 fn numbers(bytes: &[u8], dtype: DLDataType, bits: Option<u64>) -> Value {
     let size = usize::from(dtype.bits).div_ceil(8);
     let fraction = |number: f64| match number {
@@ -425,6 +461,8 @@ fn numbers(bytes: &[u8], dtype: DLDataType, bits: Option<u64>) -> Value {
 }
 
 /// A number with so many bits.
+///
+/// A number with so many bits of its fraction, of 53; all of them without a number. It rounds half to even, as TGT-93 does.
 fn cut(number: f64, bits: Option<u64>) -> f64 {
     let Some(dropped) = bits.and_then(|bits| 53_u64.checked_sub(bits)) else {
         return number;

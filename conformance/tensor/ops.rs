@@ -37,6 +37,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// `tensor.decode`: a parameter file, a record, a data type or a device, in its JSON form.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let bytes = data(args)?;
     let mut findings = Findings::default();
@@ -44,6 +45,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, findings))
 }
 
+/// `tensor.fields`: where each field lies, as far as the bytes read.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     let spans = trace("tensor.fields", &data(args)?, args);
     Ok(Answer::new(listed(&spans), Findings::default()))
@@ -62,6 +64,8 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
+/// Reads the form that the request names. A file of unknown release is counted by the newest count that agrees (TEN-45); a record alone does
+/// not show where it ends, so that the newest count is taken.
 fn read(cursor: &mut Cursor<'_>, args: &Value, findings: &mut Findings) -> Result<Value, OpError> {
     let sizing = sizing(args)?;
     let value = match form(args)? {
@@ -83,6 +87,7 @@ fn read(cursor: &mut Cursor<'_>, args: &Value, findings: &mut Findings) -> Resul
     Ok(value)
 }
 
+/// `tensor.encode`: the bytes that the release writes, whose count of bytes for an element depends on it (TEN-29 to TEN-31).
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let value = value(args);
     let sizing = sizing(args)?;
@@ -107,18 +112,21 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(bytes, Findings::default()))
 }
 
+/// `tensor.dtype_text` (TEN-02 to TEN-07): by the names of the release.
 fn dtype_text(args: &Value) -> Result<Answer, OpError> {
     let dtype = json::to_dtype(value(args)).map_err(OpError::Unsupported)?;
     let text = dtype.text(release(args)?)?;
     Ok(Answer::new(text.into(), Findings::default()))
 }
 
+/// `tensor.dtype_parse` (TEN-03 to TEN-09): code, bits and lanes of a text.
 fn dtype_parse(args: &Value) -> Result<Answer, OpError> {
     let dtype = Dtype::parse(text(args)?, release(args)?)?;
     let three = object!([dtype.code, dtype.bits, dtype.lanes]);
     Ok(Answer::new(three, Findings::default()))
 }
 
+/// What the bytes are. They do not show it: a data type is four bytes, and a device eight.
 enum TensorForm {
     Params,
     Tensor,
@@ -126,6 +134,7 @@ enum TensorForm {
     Device,
 }
 
+/// The form that the request names; a parameter file unless it does.
 fn form(args: &Value) -> Result<TensorForm, OpError> {
     match args.get("form").and_then(Value::as_str) {
         None | Some("params") => Ok(TensorForm::Params),
@@ -138,15 +147,18 @@ fn form(args: &Value) -> Result<TensorForm, OpError> {
     }
 }
 
+/// What the request is about; null where it is missing, which every form rejects.
 fn value(args: &Value) -> &Value {
     args.get("value").unwrap_or(&Value::Null)
 }
 
+/// The text under `value`.
 fn text(args: &Value) -> Result<&str, OpError> {
     let text = value(args).as_str();
     text.ok_or_else(|| OpError::Unsupported("`value` is not a text".into()))
 }
 
+/// How the release counts the bytes of an element (TEN-29 to TEN-31); `None` where nothing says who wrote the file.
 fn sizing(args: &Value) -> Result<Option<Sizing>, OpError> {
     let named = args.get("release").and_then(Value::as_str);
     named
@@ -154,6 +166,7 @@ fn sizing(args: &Value) -> Result<Option<Sizing>, OpError> {
         .transpose()
 }
 
+/// By whose names a text is read or written; the newest release unless the request says.
 fn release(args: &Value) -> Result<Release, OpError> {
     match args.get("release").and_then(Value::as_str) {
         Some(release) => release.parse().map_err(OpError::from),

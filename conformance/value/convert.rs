@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 
 /// `value.convert`.
+///
+/// VAL-07 to VAL-13: what the value becomes, or the rule by which it does not.
 pub(in crate::conformance) fn convert(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let wanted = args.get("to").and_then(Value::as_str).unwrap_or_default();
     let value = make(api, args.get("value").unwrap_or(&Value::Null))?;

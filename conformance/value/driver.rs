@@ -18,6 +18,9 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `value.cell`: of a value that the runtime made itself, not one that it was handed.
+///
+/// A number or a device is made by way of a JSON graph (OBJ-18): handed over by C it would be the suite's own bytes that are looked at. All
+/// 16 bytes are compared (VAL-01, VAL-02), of an object its header (VAL-04), of a text where its bytes are (VAL-06).
 pub(in crate::conformance) fn cell(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let form = args.get("value").unwrap_or(&Value::Null);
     let held = match made_from(form) {
@@ -48,6 +51,7 @@ pub(in crate::conformance) fn cell(api: &'static FfiApi, args: &Value) -> Result
     if matches!(raw.type_index, index::STR | index::BYTES) {
         // SAFETY: the tag says that address and length come behind the header.
         let ByteArray { data, size } = unsafe { (*held.pointer().cast::<BytesObj>()).cell };
+        // VAL-06: read although the size does not count it: frontends pass the address on as a C string.
         // SAFETY: one more byte belongs to a string.
         let end = unsafe { *data.wrapping_add(size) };
         let offset = data as usize - held.pointer() as usize;
@@ -75,7 +79,10 @@ fn made_from(form: &Value) -> Option<Value> {
 }
 
 /// `value.dtype`: text and numbers of a data type, with the custom types that the case says.
+///
+/// The two functions of VAL-21 are registered where a case has such types, over whatever the process has under these names.
 pub(in crate::conformance) fn dtype(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
+    // Custom types are the process's: two cases at once would see each other's.
     let _alone = alone();
     let types = args.get("custom");
     custom::keep(types.unwrap_or(&Value::Null));
@@ -94,6 +101,7 @@ pub(in crate::conformance) fn dtype(api: &'static FfiApi, args: &Value) -> Resul
     }
 }
 
+/// What a runtime asks for the code of a custom type by its name (VAL-21), as a compiler in the process registers it.
 unsafe extern "C" fn custom_code(
     this: *mut c_void,
     args: *const RawAny,
@@ -117,6 +125,7 @@ unsafe extern "C" fn custom_code(
     0
 }
 
+/// The way back: the name of a code (VAL-21).
 unsafe extern "C" fn custom_name(
     this: *mut c_void,
     args: *const RawAny,
@@ -139,6 +148,8 @@ unsafe extern "C" fn custom_name(
 }
 
 /// `value.device`: text where a device is wanted.
+///
+/// VAL-13: a foreign runtime has no function that reads one, so that a conversion of an argument shows it.
 pub(in crate::conformance) fn device(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let text = args.get("value").and_then(Value::as_str);
     let text = api.text(text.ok_or_else(|| unsupported("`value` is not a text"))?)?;
@@ -150,6 +161,9 @@ pub(in crate::conformance) fn device(api: &'static FfiApi, args: &Value) -> Resu
 }
 
 /// `value.own`.
+///
+/// VAL-09: a C string and a byte array are copied, and an r-value reference gives up its object: the slot is empty then, and the count is
+/// what it was. `{"rvalue": null}` is a slot that is empty before.
 pub(in crate::conformance) fn own(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let text = |name: &str| value.get(name).and_then(Value::as_str);
@@ -204,12 +218,15 @@ thread_local! {
     static FLAGS: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The deleter of the object of `value.life`: it notes the flags of VAL-05 and frees nothing, as the object is on the stack.
 unsafe extern "C-unwind" fn note_flags(_: *mut Header, flags: i32) {
     FLAGS.with_borrow_mut(|noted| noted.push(flags));
 }
 
 /// `value.life`: what the runtime does as the last strong reference of an object of ours goes. Weak ones are counted by
 /// their holders, in the header, so only the flags of that one call show.
+///
+/// Ours is driven in whole, by functions that this crate brings: upgrading is inlined in C++, and no function of the interface does it.
 pub(in crate::conformance) fn life(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let weak: u64 = number_or(value_of(args), "weak", 0)?;
     let object = Header::new(index::OBJECT, note_flags);
@@ -262,6 +279,9 @@ pub(in crate::conformance) fn life(api: &'static FfiApi, args: &Value) -> Result
 }
 
 /// `value.types`.
+///
+/// New types with parents and reserved indices (VAL-14), whether one is another (VAL-16), and what reflection shows of them. Indices count
+/// from the first new one, as the process has others; each run has a prefix of its own, since a type stays.
 pub(in crate::conformance) fn types(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     static RUN: AtomicU64 = AtomicU64::new(0);
     let run = RUN.fetch_add(1, Ordering::Relaxed);
@@ -325,6 +345,8 @@ pub(in crate::conformance) fn types(api: &'static FfiApi, args: &Value) -> Resul
 }
 
 /// Whether the table of ancestors says that a type is one of another.
+///
+/// VAL-16: read as inlined C++ reads it, by the depth of the ancestor: a wrong depth shows here and in no call.
 fn is_one(api: &'static FfiApi, own: i32, ancestor: i32) -> bool {
     let (Some(own), Some(ancestor)) = (api.type_info(own), api.type_info(ancestor)) else {
         return false;

@@ -69,15 +69,18 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// An answer without findings: nothing in this chapter has bytes to be odd about.
 fn answer(value: Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, Findings::default()))
 }
 
+/// What the request is about.
 pub(super) fn value_of(args: &Value) -> Result<&Value, OpError> {
     args.get("value")
         .ok_or_else(|| OpError::Unsupported("the request has no value".into()))
 }
 
+/// The value of a form, or a pointer by its address, which nothing follows.
 fn any_of(args: &Value) -> Result<Any, OpError> {
     let form = value_of(args)?;
     if let Some(address) = form.get("pointer").and_then(Value::as_u64) {
@@ -88,6 +91,9 @@ fn any_of(args: &Value) -> Result<Any, OpError> {
 }
 
 /// A function that returns what it takes its argument for where a value of the type `to` is wanted.
+///
+/// One function for each row of VAL-07 to VAL-13: ours is asked directly, where a foreign runtime shows its conversions by functions that it
+/// has anyway.
 pub(in crate::conformance) fn converter(to: &str) -> Option<Function> {
     fn of<T: Argument>() -> Function
     where
@@ -158,12 +164,14 @@ pub(in crate::conformance) fn weak(step: &str) -> Option<Function> {
     })
 }
 
+/// The release that the request names, which it has to.
 fn release(args: &Value) -> Result<Release, OpError> {
     let text = args.get("release").and_then(Value::as_str);
     let text = text.ok_or_else(|| OpError::Unsupported("the request has no release".into()))?;
     text.parse().map_err(OpError::from)
 }
 
+/// `value.legacy` (VAL-19, VAL-20): hex is in the order of memory, so that padding behind a narrow value is part of the case.
 fn from_legacy(args: &Value) -> Result<Answer, OpError> {
     let value = value_of(args)?;
     let code = value.get("code").and_then(Value::as_i64);
@@ -182,6 +190,7 @@ fn from_legacy(args: &Value) -> Result<Answer, OpError> {
     answer(json!({"type": key, "value": to_json(view)}))
 }
 
+/// `value.legacy_code` (VAL-19): the code, its name in errors, and with `back` what a callee of that era reads.
 fn to_legacy(args: &Value) -> Result<Answer, OpError> {
     let release = release(args)?;
     let named = |code| json!({"code": code, "name": legacy::code_name(code, release)});

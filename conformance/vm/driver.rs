@@ -53,6 +53,8 @@ pub(in crate::conformance) fn run(api: &'static FfiApi, args: &Value) -> Result<
 }
 
 /// Devices that count are simulated, and none of a foreign runtime.
+///
+/// The C interface shows a device by its functions in the registry, which a foreign runtime has as objects of C++.
 fn counting(api: &'static FfiApi) -> Result<UsageCount, Reply> {
     match api.brought("vm.text") {
         Some(_) => UsageCount::begin().map_err(|error| Reply::Skipped(error.to_string())),
@@ -60,6 +62,10 @@ fn counting(api: &'static FfiApi) -> Result<UsageCount, Reply> {
     }
 }
 
+/// Loads the executable from a file, makes a machine on the devices, and plays the steps; what each returned, shown at the end.
+///
+/// At the end, since a step may write to what an earlier one returned. By a file, as `ffi.Module.load_from_file.*` is the one way in that
+/// every release since 0.22 has.
 fn steps(
     api: &'static FfiApi,
     args: &Value,
@@ -94,15 +100,18 @@ fn steps(
     shown.collect()
 }
 
+/// Where no file can be made here: that is this machine's, and says nothing about the runtime.
 fn skipped(error: std::io::Error) -> Reply {
     Reply::Skipped(error.to_string())
 }
 
+/// The items of a list that the case has to have.
 fn list(value: &Value) -> Result<&[Value], Reply> {
     let wrong = || Reply::ProtocolError(format!("case states no list \"{value}\""));
     Ok(value.as_array().ok_or_else(wrong)?)
 }
 
+/// The cells of values that are held elsewhere for the call.
 fn raw(values: &[OwnedValue]) -> Vec<RawAny> {
     values.iter().map(|value| value.raw).collect()
 }
@@ -113,6 +122,7 @@ enum StepValue {
     Shown(Value),
 }
 
+/// The steps on their way, with the machine and the executable that they call.
 struct MachineScript<'a> {
     api: &'static FfiApi,
     executable: OwnedValue,
@@ -124,6 +134,7 @@ struct MachineScript<'a> {
 }
 
 impl MachineScript<'_> {
+    /// One step, by the table at the top. An error ends the operation, unless the step is `@fails` or `@where`.
     fn step(&mut self, step: &Value) -> Result<StepValue, Reply> {
         let [Value::String(name), values @ ..] = list(step)? else {
             return Err(no_step(step));
@@ -158,6 +169,7 @@ impl MachineScript<'_> {
             ("@memory", [value]) => {
                 let held = argument(self.api, value, &self.results)?;
                 let address = held.dltensor().ok_or_else(|| no_step(step))?;
+                // VM-50: a view has the memory of its tensor, perhaps further behind. Addresses differ from run to run, so that they are numbered.
                 let address = address.data.addr() + address.byte_offset as usize;
                 let known = self.addresses.iter().position(|other| *other == address);
                 json!(known.unwrap_or_else(|| {
@@ -197,10 +209,12 @@ impl MachineScript<'_> {
         }))
     }
 
+    /// What the arguments of a step stand for.
     fn values(&self, values: &[Value]) -> Result<Vec<OwnedValue>, Reply> {
         each(self.api, values, &self.results)
     }
 
+    /// Calls a function of the machine, or a builtin as bytecode does: these are global functions, whose first argument may be the machine.
     fn call(&self, name: &str, values: &[OwnedValue]) -> Result<OwnedValue, Raised> {
         let called = match name.starts_with("vm.builtin.") {
             true => global(self.api, name)?,
@@ -210,6 +224,8 @@ impl MachineScript<'_> {
     }
 
     /// The lines behind the message of an error.
+    ///
+    /// Releases have a traceback of C++ there, or nothing.
     fn places(&self, name: &str, values: &[Value]) -> Result<Value, Reply> {
         if self.api.brought("vm.text").is_none() {
             return Err(unsupported("it does not say where"));
@@ -225,10 +241,12 @@ impl MachineScript<'_> {
     }
 }
 
+/// The case itself is wrong: that is an error of the protocol, and no verdict about the runtime.
 fn no_step(step: &Value) -> Reply {
     Reply::ProtocolError(format!("case states no step \"{step}\""))
 }
 
+/// A global function. One that this release does not have fails the step as a call of it would.
 fn global(api: &'static FfiApi, name: &str) -> Result<OwnedValue, Raised> {
     let missing = || Raised::missing(&format!("function `{name}`"));
     api.global(name).ok_or_else(missing)
@@ -250,6 +268,7 @@ fn function(api: &'static FfiApi, module: &OwnedValue, name: &str) -> Result<Own
     })
 }
 
+/// What each form stands for, in order.
 fn each(
     api: &'static FfiApi,
     values: &[Value],

@@ -25,6 +25,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// `wire.decode`: the value of a named type. With `strict` a finding is an error, so that WIRE-08 rejects.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let strict = args.get("strict").and_then(Value::as_bool) == Some(true);
     let mut findings = Findings::new(if strict {
@@ -37,6 +38,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, findings))
 }
 
+/// `wire.encode`: the bytes of a value, in the widths and the order of its type (WIRE-02 to WIRE-07).
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let mut out = Writer::new();
@@ -46,6 +48,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(base64(&out.into_bytes()), Findings::default()))
 }
 
+/// `wire.fields`: where each field lies, behind an offset and no more than so many: a file has millions.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     let number = |name: &str, otherwise: u64| match args.get(name) {
         Some(number) => number
@@ -74,12 +77,14 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
+/// Reads for the trace alone.
 fn record(data: &[u8], named: &WireType, trace: &Trace) {
     let mut cursor = Cursor::traced(data, trace);
     // A violation ends the reading; the fields before it are what is wanted.
     let _ = read(&mut cursor, named, &mut Findings::default());
 }
 
+/// Reads the whole input as one value; what follows it is a finding.
 fn read(
     cursor: &mut Cursor<'_>,
     named: &WireType,
@@ -90,6 +95,7 @@ fn read(
     Ok(value)
 }
 
+/// The type that the request names, such as `vector<tuple<string,u64>>`.
 fn type_of(args: &Value) -> Result<WireType, OpError> {
     let name = args.get("type").and_then(Value::as_str);
     let name = name.ok_or_else(|| OpError::Unsupported("the request has no `type`".into()))?;

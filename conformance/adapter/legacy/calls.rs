@@ -13,12 +13,16 @@ use serde_json::{Value, json};
 use std::ffi::c_int;
 
 /// Through a function that returns its argument.
+///
+/// A callback of ours returns what it gets, so that the value crosses the interface twice, and the code of the result is the runtime's.
 pub(super) fn echo(api: &'static LegacyApi, arg: LegacyArg) -> Result<LegacyValue, Reply> {
     let function = api.function(delete_exported, api)?;
     api.call(&function, &[arg])
 }
 
 /// `value.legacy`: what comes back of eight bytes under a code.
+///
+/// Codes of objects are never put: the runtime would follow the eight bytes of the case (VAL-20).
 pub(super) fn value(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let part = |key: &str| args.pointer(&format!("/value/{key}"));
     let type_code = part("code").and_then(Value::as_i64).unwrap_or(0);

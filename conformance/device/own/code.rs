@@ -16,6 +16,7 @@ struct Counting {
 }
 
 impl Counting {
+    /// Notes one call, from whichever thread.
     fn note(&self, what: String) {
         self.log
             .lock()
@@ -23,6 +24,7 @@ impl Counting {
             .push(what);
     }
 
+    /// The calls since the last time.
     fn take(&self) -> Vec<String> {
         std::mem::take(
             &mut *self
@@ -43,6 +45,7 @@ impl Counting {
             .collect()
     }
 
+    /// A module of two kernels, with two parameters and two launch tags, and with one of each (DEV-47).
     fn module(&self) -> Result<Arc<DeviceModule>, crate::device::Error> {
         let handle = Dtype::scalar(Dtype::HANDLE, 64);
         let kernels = vec![
@@ -77,6 +80,7 @@ impl ModuleCode for Counting {
     }
 }
 
+/// The module, loaded on the device of this number.
 struct CountingOn(Counting, i32);
 
 impl LoadedCode for CountingOn {
@@ -111,6 +115,7 @@ impl LoadedCode for CountingOn {
     }
 }
 
+/// A call of `add`: a handle, a number, and the sizes of grid and block.
 const KERNEL_ARGS: [Arg; 4] = [
     Arg::Handle(std::ptr::null_mut()),
     Arg::Int(7),
@@ -257,6 +262,7 @@ pub(super) fn barrier_of_a_kernel() -> Outcome {
     )
 }
 
+/// A call with a value too few, or of another type, is rejected before the code is loaded (DEV-47, DEV-53, DEV-54).
 pub(super) fn what_a_module_has() -> Outcome {
     let counting = Counting::default();
     let module = counting.module()?;

@@ -186,6 +186,8 @@ fn opencl_module() -> Result<(crate::module::Module, &'static [u8]), Failure> {
     Ok((module, bytes))
 }
 
+/// A device module of a library in memory: what it saves, that an unknown kernel is nothing (DEV-56), and what a call with other arguments is
+/// rejected for (DEV-53), where no driver has to be for any of it (DEV-54).
 #[cfg(feature = "opencl")]
 pub(super) fn module_of_a_library() -> Outcome {
     use crate::device::DEV_53;
@@ -243,11 +245,13 @@ pub(super) fn module_of_a_library() -> Outcome {
     })
 }
 
+/// Without OpenCL no module of the golden can be launched.
 #[cfg(not(feature = "opencl"))]
 pub(super) fn module_of_a_library() -> Outcome {
     Failure::skipped("this build launches no kernels of OpenCL")
 }
 
+/// Payloads of releases become modules with their kernels, before any driver is loaded; a kind that no build launches is rejected (DEV-54).
 pub(super) fn modules_of_payloads() -> Outcome {
     let read = |kind: &str, file: &str| {
         let bytes = golden(file).unwrap_or_default();

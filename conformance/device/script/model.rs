@@ -28,11 +28,13 @@ impl Slot<'_> {
         offset + nbytes <= self.bytes.len() && self.is_ordered(stream)
     }
 
+    /// Work on `stream` was queued here last; it was ordered behind all before, so that this one alone is left.
     fn touch(&mut self, stream: u8) {
         self.busy = BTreeMap::from([(stream, 0)]);
     }
 }
 
+/// A script on its way, with the model beside it. The model has no queue: it knows at once what the device owes later.
 struct Runner<'a> {
     probe: Probe<'a>,
     streams: Vec<Stream>,
@@ -60,6 +62,7 @@ pub fn differs(api: &dyn DeviceApi, device: Device, script: &[Step]) -> Option<S
 }
 
 impl<'a> Runner<'a> {
+    /// With as many streams as scripts use. On a device without streams they are all the default one (DEV-21), which orders more and not less.
     fn new(probe: Probe<'a>) -> Result<Runner<'a>, Error> {
         let mut streams = vec![Stream::DEFAULT];
         for _ in 1..STREAMS {
@@ -73,6 +76,7 @@ impl<'a> Runner<'a> {
         })
     }
 
+    /// Every step, then everything that is left: a device may be wrong and show it only in what nothing read.
     fn run(&mut self, script: &[Step]) -> Result<(), String> {
         for (index, step) in script.iter().enumerate() {
             self.step(index, step)
@@ -108,6 +112,7 @@ impl<'a> Runner<'a> {
         slot.admits(offset, nbytes, stream).then_some(slot)
     }
 
+    /// A stream by its number.
     fn stream(&self, index: u8) -> Stream {
         self.streams
             .get(usize::from(index))
@@ -115,6 +120,7 @@ impl<'a> Runner<'a> {
             .unwrap_or_default()
     }
 
+    /// One step on both. A step that the contract does not allow here is left out: a script is random, and shrinking takes steps away.
     fn step(&mut self, index: usize, step: &Step) -> Result<(), String> {
         let failed = |error: Error| error.to_string();
         match *step {
@@ -223,6 +229,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    /// A copy inside of the device (DEV-39, DEV-40), from a slot and an offset to another.
     fn copy(
         &mut self,
         from: (u8, usize),
@@ -258,6 +265,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    /// Waits for a stream (DEV-36), and looks at what reads on it have brought.
     fn sync(&mut self, stream: u8) -> Result<(), String> {
         self.probe
             .sync(self.stream(stream))
@@ -294,6 +302,7 @@ impl<'a> Runner<'a> {
     }
 }
 
+/// The first byte that differs; one that nothing has written may be anything.
 fn compare(actual: &[u8], expected: &[Option<u8>]) -> Result<(), String> {
     for (at, (actual, expected)) in actual.iter().zip(expected).enumerate() {
         if let Some(expected) = expected.filter(|expected| expected != actual) {
