@@ -159,6 +159,7 @@ impl ConfigReader<'_> {
         Ok(merged)
     }
 
+    /// TGT-01, TGT-02: the kind by its name in the release, or in the process.
     fn kind(&self, config: &TargetConfig) -> Result<TargetKind, Violation> {
         match config.get("kind") {
             Some(Value::String(name)) => self.targets.kind(name).ok_or_else(|| unknown_kind(name)),
@@ -390,6 +391,7 @@ impl ConfigReader<'_> {
         }
     }
 
+    /// TGT-07: the rejection of a member that every target may have, in the words of the releases.
     fn wrong_field(&self, name: &str, wanted: &str, value: &Value) -> Violation {
         let of = type_key(self.minor(), value);
         TGT_07.rejected(
@@ -398,6 +400,7 @@ impl ConfigReader<'_> {
         )
     }
 
+    /// The target that was read, with the release that it is of: keys and options mean nothing without it.
     fn target(
         &self,
         kind: &TargetKind,

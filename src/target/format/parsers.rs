@@ -1,4 +1,8 @@
 //! What the parsers of kinds add to a target and check of it.
+//!
+//! A parser sees a target between its reading and its end: up to 0.9 the options alone with their defaults, from 0.10 to 0.23 the whole object
+//! before any type is checked (TGT-04), and from 0.24 on the options that the schema has accepted. Each rule states since which release it
+//! holds, so that one function serves all.
 
 use super::TargetConfig;
 use super::kind::{KindParser, Targets, insert};
@@ -19,6 +23,7 @@ pub(super) fn built_in(name: &str) -> Option<KindParser> {
     })
 }
 
+/// TGT-50: the architecture of CUDA: the one that is stated, or that of the machine.
 fn cuda(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
     match text(&config, "arch")? {
         Some(arch) => TGT_50.demand(Kind::Malformed, is_cuda_arch(arch, targets), || {
@@ -40,6 +45,7 @@ fn cuda(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Vio
     Ok(config)
 }
 
+/// TGT-51: the triple of NVPTX, and the architecture, which is called `mcpu` here.
 fn nvptx(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
     hold_triple(&mut config, "nvptx64-nvidia-cuda", |message| {
         TGT_51.rejected(Kind::Malformed, message)
@@ -64,6 +70,7 @@ fn is_cuda_arch(arch: &str, targets: &Targets) -> bool {
     targets.release().minor() >= 16 || number.bytes().all(|digit| digit.is_ascii_digit())
 }
 
+/// TGT-50, TGT-51: the architecture of the machine's device, or the oldest that compilers of the time have.
 fn default_cuda_arch(targets: &Targets) -> String {
     // TGT-50: compilers of CUDA 9 and later have no `sm_20`.
     let unknown = if targets.release().minor() < 12 {
@@ -78,6 +85,7 @@ fn default_cuda_arch(targets: &Targets) -> String {
         .unwrap_or_else(|| unknown.into())
 }
 
+/// TGT-52: the triple of ROCm, and the name of the processor. `gfx900` where no device says which it is.
 fn rocm(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
     hold_triple(&mut config, "amdgcn-amd-amdhsa-hcc", |message| {
         TGT_52.rejected(Kind::Malformed, message)
@@ -120,6 +128,7 @@ fn hold_triple(
     Ok(())
 }
 
+/// TGT-53: warps of more than one thread need subgroups, and with these they have 32 threads, whatever is stated.
 fn webgpu(mut config: TargetConfig, _: &Targets) -> Result<TargetConfig, Violation> {
     // TGT-53: what is no truth value counts as none; the schema rejected it before.
     let subgroups = config.get("supports_subgroups").and_then(Value::as_bool) == Some(true);
@@ -136,6 +145,7 @@ fn webgpu(mut config: TargetConfig, _: &Targets) -> Result<TargetConfig, Violati
     Ok(config)
 }
 
+/// TGT-57: the kind for tests of parsers, which states one feature.
 fn test(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
     // TGT-57: before 0.24 features are beside the options, and in no exported form.
     if targets.release().minor() >= 24 {
@@ -156,6 +166,7 @@ const M_PROFILE: [(&str, bool, bool, u8); 8] = [
     ("cortex-m85", true, true, 12),
 ];
 
+/// TGT-54 to TGT-56: the triple of the machine, keys of Arm's processors, and features of their M profile.
 fn cpu(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
     let minor = targets.release().minor();
     let is_llvm = text(&config, "kind")? == Some("llvm");
@@ -194,6 +205,7 @@ fn cpu(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Viol
     Ok(config)
 }
 
+/// The flags of `mattr`, such as `+neon`; what is no text is none.
 fn flags(config: &TargetConfig) -> impl Iterator<Item = &str> {
     let flags = config.get("mattr").and_then(Value::as_array);
     flags.into_iter().flatten().filter_map(Value::as_str)

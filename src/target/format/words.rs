@@ -55,6 +55,11 @@ pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<Target
     Ok(config)
 }
 
+/// TGT-23: the name of an option without its dashes, of which there may be any number.
+///
+/// # Errors
+///
+/// TGT-23 for a word without a dash, and for one of dashes alone.
 fn undashed(word: &str) -> Result<&str, Violation> {
     let key = word.trim_start_matches('-');
     TGT_23.demand(Kind::Malformed, key.len() < word.len(), || {
@@ -67,6 +72,8 @@ fn undashed(word: &str) -> Result<&str, Violation> {
 }
 
 /// Reads the values of one option.
+///
+/// A list has items of a type, so that a reader goes into itself; a target in an option is read one deeper (TGT-09).
 struct Reader<'a> {
     targets: &'a Targets,
     kind: &'a TargetKind,

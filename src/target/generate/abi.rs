@@ -13,6 +13,7 @@ pub(super) enum Abi {
 }
 
 impl Abi {
+    /// By the release that wrote the module: its runtime loads the code (MOD-03).
     pub(super) fn of(release: Release) -> Abi {
         if release < Release::of(21) {
             Abi::Legacy
@@ -53,6 +54,8 @@ impl Abi {
     }
 
     /// How many arguments of `tvm_call_packed_lowered` are about the stack.
+    ///
+    /// Up to 0.20 values and codes lie apart, each with a place of its own.
     pub(super) fn stack_arguments(self) -> usize {
         match self {
             Abi::Legacy => 4,
@@ -118,6 +121,8 @@ impl Abi {
     }
 
     /// What calls packed functions by their names, where any is called.
+    ///
+    /// A function is looked up at its first call and kept: the lookup goes through all imports (MOD-13).
     pub(super) fn caller(self) -> &'static str {
         match self {
             Abi::Legacy => LEGACY_CALL,

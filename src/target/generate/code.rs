@@ -92,6 +92,7 @@ impl GeneratedCode {
         })
     }
 
+    /// Kernels in one order: results are compared (TGT-85, TGT-87), and generators state them in any.
     fn sorted(mut self) -> GeneratedCode {
         self.kernels.sort_by(|a, b| a.name.cmp(&b.name));
         self
@@ -129,6 +130,7 @@ impl KernelInfo {
     }
 }
 
+/// A member that is text.
 fn text<'a>(form: &'a Value, name: &str) -> Option<&'a str> {
     form.get(name).and_then(Value::as_str)
 }
@@ -140,6 +142,7 @@ fn texts(form: &Value, name: &str) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
+/// What a kind without a grammar stores: its bytes as they are (PAY-01).
 fn opaque(kind: &str, bytes: Vec<u8>) -> Payload<'static> {
     Payload::Opaque {
         kind: kind.to_owned().into(),

@@ -102,6 +102,11 @@ impl CWriter<'_> {
         self.within(name, |writer| writer.expression(operand))
     }
 
+    /// A literal of this type, with the suffix that C needs for its width.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 of kind malformed for a number that the type does not have.
     fn integer(&self, at: usize, dtype: ScalarType) -> Result<String, Violation> {
         let value = self.graph.number(at, "value");
         let value = value.ok_or_else(|| self.malformed(at, "has no `value`"))?;
@@ -114,11 +119,17 @@ impl CWriter<'_> {
         text.ok_or_else(|| self.malformed(at, "has a number that its type has not"))
     }
 
+    /// What a variable is in the text.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 of kind malformed where nothing in front defines it.
     fn variable(&self, at: usize) -> Result<CName, Violation> {
         let name = self.names.get(&at).cloned();
         name.ok_or_else(|| self.malformed(at, "is used where nothing defines it"))
     }
 
+    /// A comparison or a logical operator: the result is 0 or 1 in C, and a truth value here.
     fn binary(&mut self, at: usize, operator: &str) -> Result<String, Violation> {
         let a = self.operand(at, "a")?.text;
         let b = self.operand(at, "b")?.text;
@@ -152,18 +163,21 @@ impl CWriter<'_> {
         }
     }
 
+    /// A function of C's library in the place of an operator.
     fn function_of_two(&mut self, at: usize, name: &str) -> Result<String, Violation> {
         let a = self.operand(at, "a")?.text;
         let b = self.operand(at, "b")?.text;
         Ok(format!("{}({a}, {b})", self.of_library(name)))
     }
 
+    /// Each operand is written twice, so that the text of nested ones doubles with each level (TGT-89).
     fn extreme(&mut self, at: usize, operator: &str) -> Result<String, Violation> {
         let a = self.operand(at, "a")?.text;
         let b = self.operand(at, "b")?.text;
         Ok(format!("({a} {operator} {b} ? {a} : {b})"))
     }
 
+    /// One of two values by a condition. C computes only the one that is chosen, so that a load behind a check of bounds is safe.
     fn choice(&mut self, at: usize, names: [&str; 3]) -> Result<String, Violation> {
         let [condition, yes, no] = names;
         let condition = self.operand(at, condition)?.text;

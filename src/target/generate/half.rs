@@ -51,6 +51,7 @@ impl CWriter<'_> {
         })
     }
 
+    /// Calls a helper function, which is noted to be written in front of the text. A type that needs none stays as it is.
     fn convert(&mut self, what: &str, text: &str, dtype: ScalarType) -> String {
         let Some(converter) = dtype.converter() else {
             return text.to_owned();

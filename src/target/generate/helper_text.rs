@@ -1,4 +1,7 @@
 //! The texts of helper functions: bits of fractions, and what counts bits.
+//!
+//! They are in the text itself, since a kernel has no library to take them from, and compilers differ in their own names for them. Only those
+//! that the text calls are written.
 
 /// Functions between a fraction and its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -10,6 +13,7 @@ pub(super) enum Converter {
 }
 
 impl Converter {
+    /// What the names of its functions begin with, behind `tvmspec_`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Converter::F16 => "f16",
@@ -19,6 +23,7 @@ impl Converter {
         }
     }
 
+    /// Its functions: `value` of bits, `bits` of a value, and `round` for types of 16 bits.
     pub(super) fn text(self) -> &'static str {
         match self {
             Converter::F16 => F16,

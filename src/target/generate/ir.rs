@@ -38,6 +38,8 @@ enum IrData {
 }
 
 /// A key of a map.
+///
+/// Both in maps of one module: functions are named by nodes (`GlobalVar`), attributes by texts.
 #[derive(Clone, Debug)]
 enum IrKey {
     Text(String),
@@ -65,6 +67,11 @@ impl IrGraph {
         }
     }
 
+    /// A graph up to 0.21, whose members are all text (OBJ-22): a word is kept until it is known whether it is a number or an index.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 of kind malformed where it does not name its release.
     fn of_legacy(graph: LegacyGraph) -> Result<IrGraph, Violation> {
         let release = graph.release();
         let nodes = graph.nodes.into_iter().map(|node| {
@@ -100,6 +107,11 @@ impl IrGraph {
         })
     }
 
+    /// A graph from 0.22 on (OBJ-18), whose numbers are numbers.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 of kind malformed where its metadata does not name the release.
     fn of_ffi(form: IrJson) -> Result<IrGraph, Violation> {
         let release = form
             .member("metadata")
@@ -160,6 +172,7 @@ impl IrGraph {
         matches!(self.type_key(at), "" | "None")
     }
 
+    /// A member of a node as it is stored: a number, or the index of a node.
     fn field(&self, at: usize, name: &str) -> Option<&IrJson> {
         match &self.nodes.get(at)?.data {
             IrData::Fields(fields) => fields.get(name),
@@ -296,6 +309,7 @@ impl IrGraph {
 }
 
 impl IrNode {
+    /// A node from 0.22 on: `data` is an array for containers, a text for strings and operators, an object for all others.
     fn of_ffi(node: &IrJson) -> IrNode {
         let key = node.member("type").and_then(IrJson::text);
         let key = key.unwrap_or_default().to_owned();
@@ -369,6 +383,7 @@ fn members(key: &str, has_body: bool) -> &'static [&'static str] {
     }
 }
 
+/// The names of members, and what they mean, depend on the release: without it a module would be read as of another one.
 fn no_release() -> Violation {
     TGT_88.rejected(
         Kind::Malformed,

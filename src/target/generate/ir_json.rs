@@ -70,6 +70,7 @@ impl IrJson {
         }
     }
 
+    /// How deep values nest in this one; 0 for a plain one. Counted when a value is made, so that nothing is walked for it.
     fn depth(&self) -> u8 {
         match self {
             IrJson::Array(_, depth) | IrJson::Object(_, depth) => *depth,
@@ -78,6 +79,7 @@ impl IrJson {
     }
 }
 
+/// Makes values bottom up. What nests deeper than [`DEEPEST`] becomes null on the way, and is no member that a type has.
 struct Builder;
 
 /// One level more than the deepest of these; `None` for more than a graph has.
@@ -89,6 +91,7 @@ fn around<'a>(values: impl Iterator<Item = &'a IrJson>) -> Option<u8> {
 impl Build for Builder {
     type Value = IrJson;
 
+    /// Null is also what a missing node is.
     fn null(&mut self) -> IrJson {
         IrJson::Null
     }
@@ -97,6 +100,7 @@ impl Build for Builder {
         IrJson::Truth(value)
     }
 
+    /// Only whole numbers of 64 bits come here (OBJ-16).
     fn int(&mut self, value: i64, _: usize) -> IrJson {
         IrJson::Int(value)
     }
@@ -105,6 +109,7 @@ impl Build for Builder {
         IrJson::Float(value)
     }
 
+    /// A name of the compiler is UTF-8; what is not shows as such, and is no name that is looked for.
     fn text(&mut self, bytes: &[u8], _: usize) -> IrJson {
         IrJson::Text(String::from_utf8_lossy(bytes).into_owned())
     }
@@ -120,6 +125,7 @@ impl Build for Builder {
         IrJson::Object(BTreeMap::new(), 1)
     }
 
+    /// Names and their values; a name of a graph is text.
     fn object(&mut self, pairs: Vec<(IrJson, IrJson)>) -> Option<IrJson> {
         let Some(depth) = around(pairs.iter().map(|(_, value)| value)) else {
             return Some(IrJson::Null);

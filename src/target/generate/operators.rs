@@ -229,6 +229,7 @@ impl CWriter<'_> {
         })
     }
 
+    /// An operator between two arguments of a call: releases have bits as calls, as nodes, or both.
     fn infix(
         &mut self,
         (a, operator, b): (usize, &str, usize),

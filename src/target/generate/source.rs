@@ -194,6 +194,7 @@ impl CWriter<'_> {
         self.within(symbol, |writer| writer.whole_function(name, function))
     }
 
+    /// Parameters, then the body. Parameters are named before the body is written: names of the text are in one space.
     fn whole_function(
         &mut self,
         name: &str,

@@ -246,6 +246,11 @@ impl CWriter<'_> {
         scope.unwrap_or_default().to_owned()
     }
 
+    /// A loop that is serial, parallel or unrolled (TGT-88): one round after the other, in order.
+    ///
+    /// # Errors
+    ///
+    /// TGT-88 for a loop that is vectorised or bound to a thread: lowering has replaced these.
     fn repetition(&mut self, at: usize) -> Result<(), Violation> {
         // 0 serial, 1 parallel, 2 vectorised, 3 unrolled, 4 bound to a thread. One after the other is an order that parallel ones allow.
         if !matches!(self.graph.int(at, "kind"), Some(0 | 1 | 3)) {
@@ -292,6 +297,7 @@ impl CWriter<'_> {
         Ok(name)
     }
 
+    /// A condition, with or without another branch.
     fn branches(&mut self, at: usize) -> Result<(), Violation> {
         let condition = self.operand(at, "condition")?.text;
         let yes = self.required(at, "then_case")?;
@@ -312,6 +318,7 @@ impl CWriter<'_> {
         self.within("node", |writer| writer.axis(node))
     }
 
+    /// Declares the number of a block or of a thread in its block (TGT-85), as OpenCL C has it.
     fn axis(&mut self, node: usize) -> Result<(), Violation> {
         let tag = self.graph.text(node, "thread_tag");
         let tag = tag.ok_or_else(|| self.malformed(node, "has no `thread_tag`"))?;
