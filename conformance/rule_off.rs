@@ -16,12 +16,14 @@ use crate::rule::{Rule, off};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+/// Every MUST with a check, each off by itself.
 #[test]
 fn with_any_must_switched_off_a_case_fails() {
     // A case that fails for want of stack would notice every rule.
     with_the_stack_of_a_program(hold_every_must);
 }
 
+/// Prints which case notices each rule. A rule may be noticed by a case of its own chapter or of one built on it, and by none in front.
 fn hold_every_must() {
     let suite = Suite::embedded();
     let mutants = mutants::lists().expect("lists that parse");
@@ -69,6 +71,7 @@ fn hold_every_must() {
     );
 }
 
+/// Without this a case that fails anyway would notice every rule.
 #[test]
 fn with_all_rules_on_no_case_fails() {
     let failing: Vec<String> = with_the_stack_of_a_program(|| {
@@ -89,6 +92,7 @@ fn every_rejection_is_of_a_kind_that_its_rule_states() {
     assert!(unstated.is_empty(), "{}", unstated.join("\n"));
 }
 
+/// Rejections of our own that name no rule, or a kind that the rule's line in the specification does not list.
 fn unstated_rejections() -> Vec<String> {
     let mut unstated = Vec::new();
     for case in &Suite::embedded().cases {
@@ -126,6 +130,7 @@ pub(super) fn with_the_stack_of_a_program<T: Send>(work: impl FnOnce() -> T + Se
     })
 }
 
+/// The verdict of a case while one rule is off on this thread.
 fn verdict_without(rule: Rule, case: &Case) -> Verdict {
     let args = case.request();
     off::with(rule, || {

@@ -23,6 +23,7 @@ impl BuiltinTestee {
 }
 
 impl Testee for BuiltinTestee {
+    /// Every release: an operation takes it as an argument, and none is excluded beforehand.
     fn identity(&self) -> Identity {
         Identity {
             name: env!("CARGO_PKG_NAME").to_owned(),
@@ -36,6 +37,7 @@ impl Testee for BuiltinTestee {
         }
     }
 
+    /// By the handler of the operation, in this thread. Drivers see our own exports, as they see those of another runtime.
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         match BuiltinTestee::op(op) {
             Some(Op {
@@ -55,6 +57,7 @@ impl Testee for BuiltinTestee {
         }
     }
 
+    /// Ours knows the rule, the kind and the place of all that it rejects; leaving one out is a failure here.
     fn answers_in_full(&self) -> bool {
         true
     }
@@ -74,6 +77,7 @@ fn whole(reply: Result<Reply, Reply>) -> Reply {
     }
 }
 
+// A field is left out where there is none: a case with a field fails then, and one without passes.
 impl From<Violation> for Rejection {
     fn from(broken: Violation) -> Rejection {
         Rejection {

@@ -183,6 +183,7 @@ impl LiveServer {
         answer.map_err(|error| format!("rpc: {} serves no session: {error}", seat.place))
     }
 
+    /// Plays one session over this connection. The server's own key shows as `server:`, since a case cannot know it.
     fn play(&self, script: &SessionScript<'_>, reached: Reached) -> Result<Value, Reply> {
         let Reached { seat, stream } = reached;
         let gone = |error: std::io::Error| Reply::Crash(format!("{}: {error}", seat.place));
@@ -275,6 +276,7 @@ impl LiveServer {
     }
 }
 
+/// The answer of a session, which has no findings.
 fn reply(played: Result<Value, Reply>) -> Reply {
     match played {
         Ok(value) => Reply::Ok {
@@ -285,6 +287,7 @@ fn reply(played: Result<Value, Reply>) -> Reply {
     }
 }
 
+/// Connects to any address of the name, in the order of the system.
 fn connect(place: &str, patience: Duration) -> std::io::Result<TcpStream> {
     let mut last = std::io::ErrorKind::AddrNotAvailable.into();
     for address in place.to_socket_addrs()? {
@@ -301,6 +304,7 @@ fn connect(place: &str, patience: Duration) -> std::io::Result<TcpStream> {
 }
 
 impl Testee for LiveServer {
+    /// The release is the one that was stated, or else the newest: no server says which it is of.
     fn identity(&self) -> Identity {
         let ops = remote::OPS.iter().chain(&["rpc.session"]);
         Identity {
@@ -318,6 +322,7 @@ impl Testee for LiveServer {
         }
     }
 
+    /// One session for each case: a server that keeps something of one for the next would not be seen otherwise.
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         match op {
             "rpc.session" => self.session(args),
@@ -326,6 +331,7 @@ impl Testee for LiveServer {
     }
 }
 
+/// What a session came to, for the text of a crash behind it.
 fn shown(played: &Result<Value, Reply>) -> String {
     match played {
         Ok(value) => format!("the session: {value}"),

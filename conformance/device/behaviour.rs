@@ -1,4 +1,8 @@
 //! What every device must do.
+//!
+//! Each is put to the CPU, to a simulated device, to the same behind a table of C, and by `device:` to a real one, here or on a server. A device
+//! that lacks what a program needs (streams, addresses, a text as answer) is skipped, and says why; a wrong one is broken, with what was seen.
+//! The table of defects in `conformance/device/mod.rs` has the wrong devices that programs have to notice.
 
 mod attributes;
 mod copies;

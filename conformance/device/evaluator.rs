@@ -31,6 +31,7 @@ struct PerCall {
     taken: u64,
 }
 
+// By counting and not by a clock: how often the evaluator repeats must not depend on the machine (DEV-45).
 impl Timer for PerCall {
     fn start(&mut self) -> Result<()> {
         self.started = self.calls.get();

@@ -8,18 +8,22 @@ use std::ffi::{c_char, c_int, c_void};
 /// What a function returns that fails.
 pub(super) const FAILED: c_int = 7;
 
+/// A text for every failure.
 unsafe extern "C" fn luck(_: *mut c_void) -> *const c_char {
     c"out of luck".as_ptr()
 }
 
+/// `last_error` of a table that fails without a text.
 pub(super) unsafe extern "C" fn wordless(_: *mut c_void) -> *const c_char {
     std::ptr::null()
 }
 
+/// Succeeds or fails by the context, as all below.
 unsafe extern "C" fn set_device(code: *mut c_void, _: i32) -> c_int {
     context_code(code)
 }
 
+/// Answers by the number of the attribute with each tag that there is, a text that is null, and nothing at all (DEV-08).
 unsafe extern "C" fn attribute(
     code: *mut c_void,
     _: i32,
@@ -40,6 +44,7 @@ unsafe extern "C" fn attribute(
     context_code(code)
 }
 
+/// Leaves the place for the handle alone: a caller that reads it behind a failure reads what was there.
 unsafe extern "C" fn alloc(
     code: *mut c_void,
     _: i32,
@@ -50,18 +55,22 @@ unsafe extern "C" fn alloc(
     context_code(code)
 }
 
+/// For what takes a handle: freeing, syncing, setting.
 unsafe extern "C" fn handle(code: *mut c_void, _: i32, _: *mut c_void) -> c_int {
     context_code(code)
 }
 
+/// Copies nothing.
 unsafe extern "C" fn copy(code: *mut c_void, _: *const CopyBytes, _: *mut c_void) -> c_int {
     context_code(code)
 }
 
+/// Makes no stream, and leaves the place alone.
 unsafe extern "C" fn create(code: *mut c_void, _: i32, _: *mut *mut c_void) -> c_int {
     context_code(code)
 }
 
+/// Orders nothing.
 unsafe extern "C" fn order(code: *mut c_void, _: i32, _: *mut c_void, _: *mut c_void) -> c_int {
     context_code(code)
 }

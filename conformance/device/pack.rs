@@ -7,6 +7,8 @@ use crate::device::{Dtype, Result as DeviceResult};
 use serde_json::{Value, json};
 
 /// The launch of `{tags, args}`.
+///
+/// DEV-47 to DEV-49: the sizes of grid, block and cluster, shared memory, and how many values a call has behind those of the kernel.
 pub(super) fn launch(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let tags = strings(of.get("tags"))?;
@@ -32,6 +34,9 @@ pub(super) fn launch(args: &Value) -> Result<Answer, OpError> {
 }
 
 /// The packed arguments of `{form, types, args}`, in hex. A handle is written `{"handle": number}`.
+///
+/// DEV-50 to DEV-53: `void` is one value each, as CUDA and OpenCL take them; `slots4` and `slots8` buffers and scalars apart, for Vulkan and
+/// Metal up to 0.7 and since; `tight` and `aligned` one block, for ROCm.
 pub(super) fn pack(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let types = of
@@ -75,10 +80,12 @@ pub(super) fn pack(args: &Value) -> Result<Answer, OpError> {
     }
 }
 
+/// Bytes in hex: a case shows padding, and which end is first.
 fn hex(bytes: &[u8]) -> Value {
     Value::String(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+/// A list of texts, which may be missing.
 fn strings(list: Option<&Value>) -> Result<Vec<String>, OpError> {
     let list = list
         .and_then(Value::as_array)
@@ -91,12 +98,14 @@ fn strings(list: Option<&Value>) -> Result<Vec<String>, OpError> {
         .ok_or_else(|| OpError::Unsupported("a list of texts is missing".into()))
 }
 
+/// A data type by its name.
 fn dtype(text: &Value) -> Result<Dtype, OpError> {
     let parsed = crate::value::dtype_from_text(text.as_str().unwrap_or_default());
     let of = parsed.map_err(OpError::Rejected)?;
     Ok(Dtype::from(of))
 }
 
+/// A handle, a whole number, or one with a fraction.
 fn arg(value: &Value) -> Result<Arg, OpError> {
     if let Some(handle) = value.get("handle").and_then(Value::as_u64) {
         return Ok(Arg::Handle(std::ptr::without_provenance_mut(

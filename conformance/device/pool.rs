@@ -15,6 +15,7 @@ struct BlockCounter {
     next: Mutex<usize>,
 }
 
+// Handles count from 1: null is no block, and a script shows which was reused (DEV-26) by its number alone.
 impl SpaceSource for BlockCounter {
     fn alloc(&self, _: Device, nbytes: usize, alignment: usize, _: Dtype) -> DeviceResult<Space> {
         let mut next = lock(&self.next);
@@ -29,6 +30,7 @@ impl SpaceSource for BlockCounter {
     }
 }
 
+/// What it holds, also behind a thread that panicked.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
@@ -36,6 +38,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Runs the script; `{"calls":[...],"blocks":[...]}`.
+///
+/// DEV-24 to DEV-33: `calls` are those that reach the device behind the pool, `blocks` the block of each `alloc`.
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let wrong = || {
         OpError::Unsupported(

@@ -37,17 +37,20 @@ impl Recorder {
         self.lock().clone()
     }
 
+    /// The log, also behind a thread that panicked.
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
         self.log
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// Notes a call as one line.
     fn note(&self, call: String) {
         self.lock().push(call);
     }
 }
 
+// Memory is taken from the CPU: what a pool or a default does with an address is real, and only the calls are looked at.
 impl SpaceSource for Recorder {
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
         let Dtype { code, bits, lanes } = hint;
@@ -118,6 +121,8 @@ impl DeviceApi for Recorder {
 }
 
 /// Only the defaults.
+///
+/// The default of `copy` is what DEV-18 demands of a device that cannot; the recorder reaches it through this one, as its own method hides it.
 struct Bare;
 
 impl DeviceApi for Bare {

@@ -72,6 +72,7 @@ pub(super) unsafe extern "C-unwind" fn callback(
     }
 }
 
+/// FUN-20: ends the resource of a callback and counts it; twice would free it twice, and the process would end.
 pub(super) unsafe extern "C-unwind" fn finish(resource: RawHandle) {
     // SAFETY: the resource is what `LegacyScript::callback` made; the runtime finishes it once.
     let made = unsafe { Box::from_raw(resource.cast::<CallbackState>()) };
@@ -89,12 +90,15 @@ pub(super) const HOOKS: [Hook; 4] = [
     (c"Py_DecRef", || count_down as RawHandle),
 ];
 
+/// The lock of the interpreter that the script plays: nothing to lock, but it has to be taken around each count.
 unsafe extern "C" fn take_lock() -> usize {
     1
 }
 
+/// The other half of it.
 unsafe extern "C" fn release_lock(_: usize) {}
 
+/// FUN-25: one more holder of the error object of the frontend.
 unsafe extern "C" fn count_up(object: RawHandle) {
     // SAFETY: objects of these scripts are counters that are never freed.
     unsafe { &*object.cast::<AtomicI64>() }.fetch_add(1, Ordering::Relaxed);

@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `function.registry`: names of this case alone, which are removed at the end.
+///
+/// FUN-10 to FUN-12. A name is prefixed, so that nothing of the process has it; what a step registers returns the number that the case states,
+/// by which a lookup is told apart.
 pub(in crate::conformance) fn registry(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let _alone = alone();
     let prefix = fresh_prefix();
@@ -30,6 +33,7 @@ pub(in crate::conformance) fn registry(api: &'static FfiApi, args: &Value) -> Re
     accepted(results?)
 }
 
+/// The steps, whose results are in their order. What is registered stays on an error, for the caller to remove.
 fn registered(api: &'static FfiApi, prefix: &str, args: &Value) -> Result<Value, Reply> {
     let mut results = Vec::new();
     let mut replaced = BTreeMap::new();
@@ -170,6 +174,7 @@ fn settle(api: &'static FfiApi) -> Result<(), Raised> {
 /// After so many a runtime is one that does not end functions.
 const TRIES: u32 = 200;
 
+/// Returns the number that `this` is: no memory, so that the function may end whenever the runtime likes.
 unsafe extern "C" fn state_number(
     this: RawHandle,
     _: *const RawAny,

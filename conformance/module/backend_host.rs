@@ -47,6 +47,7 @@ impl BackendHost for FfiApi {
         self.runtime
     }
 
+    /// Ours by a function of Rust where there is one, since the pool of a process may run already (MOD-20).
     fn configure(&'static self, workers: i64) -> Result<(), Reply> {
         match self.brought("threads.configure") {
             Some(configure) => self.call(&configure, &[int_arg(workers)])?,
@@ -62,12 +63,14 @@ impl BackendHost for FfiApi {
         FfiApi::raise(self, c"RuntimeError", message);
     }
 
+    /// Takes the error: left on the thread it would be that of the next call (FUN-06).
     fn message(&'static self) -> Option<String> {
         let texts = self.take_raised()?.error_texts()?;
         let [_, message, _] = texts;
         Some(message)
     }
 
+    /// No function up to 0.20: code of these releases has the initialiser inline.
     fn once(
         &self,
         place: &mut RawHandle,

@@ -23,6 +23,7 @@ pub(super) struct Mutant {
     edits: Vec<Edit>,
 }
 
+/// A change of product code that the switch turns on.
 struct Edit {
     /// From the root of the project: `src/value/header.rs`.
     file: String,
@@ -60,6 +61,7 @@ pub(super) fn break_rule(lists: &BTreeMap<String, Vec<Mutant>>, rule: Rule) -> b
         .any(|mutant| mutant.rule == rule.id())
 }
 
+/// The root of the project, from the environment: a copy of the source runs the same tests where it lies.
 fn root() -> PathBuf {
     env::var_os("CARGO_MANIFEST_DIR")
         .expect("cargo sets it")
@@ -72,6 +74,7 @@ fn name_of_list(path: &Path) -> Option<String> {
     (name != "accepted").then(|| name.to_owned())
 }
 
+/// The mutants of one list.
 fn parse(chapter: &str, text: &str) -> Result<Vec<Mutant>, String> {
     let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
     let mutants = entries(&table, "mutant", &["mutant"])?;
@@ -83,6 +86,7 @@ fn parse(chapter: &str, text: &str) -> Result<Vec<Mutant>, String> {
 }
 
 impl Mutant {
+    /// One mutant, whose id begins with the chapter of its list.
     fn read(chapter: &str, entry: &toml::Table) -> Result<Mutant, String> {
         let edits = entries(entry, "edit", &["id", "rule", "wrong", "edit"])?;
         let id = text(entry, "id")?;
@@ -131,6 +135,7 @@ fn entries<'a>(
         .ok_or_else(|| format!("there is no [[{name}]]"))
 }
 
+/// A member that has to be there as text.
 fn text(table: &toml::Table, key: &str) -> Result<String, String> {
     let text = table.get(key).and_then(toml::Value::as_str);
     text.filter(|text| !text.trim().is_empty())
@@ -171,6 +176,7 @@ fn problems_of_edits(source: &str, edits: &[(&str, &Edit)]) -> Vec<String> {
     problems
 }
 
+/// A mutant whose text is gone would never be planted, and never missed.
 #[test]
 fn every_mutant_finds_its_text_and_breaks_a_rule_of_its_chapter() {
     let lists = lists().expect("lists that parse");

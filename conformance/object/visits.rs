@@ -51,6 +51,7 @@ pub(in crate::conformance) fn walk(api: &'static FfiApi, args: &Value) -> Result
     accepted(json!({"met": *met, "interrupt": interrupt}))
 }
 
+/// OBJ-34: notes the text form of what is met and returns what the case has for it; None, to go on, where it has nothing.
 unsafe extern "C" fn answer(
     this: *mut c_void,
     args: *const RawAny,
@@ -106,6 +107,7 @@ pub(in crate::conformance) fn rewrite(api: &'static FfiApi, args: &Value) -> Res
     }))
 }
 
+/// OBJ-35: the integer with the number of the case added.
 unsafe extern "C" fn increase(
     this: *mut c_void,
     args: *const RawAny,
@@ -134,6 +136,7 @@ fn callback(
     Ok(api.call_global("ffi.Array", &[entry.raw])?)
 }
 
+/// 0 before the parts of a value, 1 after them, as the runtime counts.
 fn order(args: &Value) -> i64 {
     i64::from(args.get("order").and_then(Value::as_str) != Some("pre"))
 }

@@ -38,6 +38,7 @@ impl Drop for WeakHeld {
     }
 }
 
+/// What the runtime calls at the end of an opaque object, on whichever thread: one fewer is alive.
 unsafe extern "C" fn finish(handle: *mut c_void) {
     // SAFETY: `opaque` made the handle, which is finished once.
     let alive = unsafe { Box::from_raw(handle.cast::<Alive>()) };

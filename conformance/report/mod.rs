@@ -77,6 +77,7 @@ struct Obligation {
 }
 
 impl Obligation {
+    /// Title and first paragraph of the rule as one line, and its table.
     fn of(rule: &'static RuleText) -> Obligation {
         let (gist, table) = rule.gist();
         Obligation {
@@ -214,6 +215,7 @@ fn bytes_around(case: &Case, offset: u64) -> Vec<String> {
     lines
 }
 
+/// One field: where it is, its first eight bytes, its name and value, its rule, and a mark where the failure is.
 fn span_line(bytes: &[u8], span: &Span, offset: u64) -> String {
     let hex = hex(
         bytes,
@@ -242,6 +244,7 @@ fn span_line(bytes: &[u8], span: &Span, offset: u64) -> String {
     )
 }
 
+/// Bytes that no field covers, eight a line.
 fn plain_lines(lines: &mut Vec<String>, bytes: &[u8], from: u64, to: u64, offset: u64) {
     let mut start = from;
     while start < to.min(bytes.len() as u64) {
@@ -261,6 +264,7 @@ fn plain_lines(lines: &mut Vec<String>, bytes: &[u8], from: u64, to: u64, offset
     }
 }
 
+/// As much of the range as the bytes have.
 fn slice(bytes: &[u8], from: u64, to: u64) -> &[u8] {
     let place = |offset: u64| {
         usize::try_from(offset)
@@ -270,6 +274,7 @@ fn slice(bytes: &[u8], from: u64, to: u64) -> &[u8] {
     bytes.get(place(from)..place(to)).unwrap_or_default()
 }
 
+/// Bytes as words of two figures.
 fn hex(bytes: &[u8], from: u64, to: u64) -> String {
     let words: Vec<String> = slice(bytes, from, to)
         .iter()
@@ -286,6 +291,7 @@ struct Tally {
 }
 
 impl Tally {
+    /// Counts a text once more.
     fn add(&mut self, text: String) {
         let place = *self.places.entry(text.clone()).or_insert(self.rows.len());
         match self.rows.get_mut(place) {
@@ -294,6 +300,7 @@ impl Tally {
         }
     }
 
+    /// Each text with its count.
     fn into_rows(self) -> Vec<(String, usize)> {
         self.rows
     }

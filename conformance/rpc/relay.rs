@@ -394,7 +394,7 @@ impl RelayPlay {
 
     /// What a proxy has recorded of both sides of a session.
     ///
-    /// Null for a side without a file: a proxy makes one when the first byte passes.
+    /// Null for a side without a file: the session was not recorded.
     fn recorded(&self, number: u64) -> Result<Value, OpError> {
         let folder = self
             .beside

@@ -2,6 +2,9 @@
 //!
 //! What a server hands out is its own: handles, and what it knows the memory of tensors by, show as `"some"`, and a request names
 //! them by the answer that they were in. The texts of exceptions are the server's own too; a case looks for parts of them.
+//!
+//! Each case is played by the same client over the same bytes, whether the server is ours in a thread, ours in a process or one of a release:
+//! how a server is reached is all that differs (`adapter/rpc.rs`).
 
 use super::functions;
 use super::hop::{HopStart, NextServers};

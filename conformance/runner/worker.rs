@@ -26,6 +26,7 @@ pub(super) struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
+    /// All cases, to be put by so many workers.
     pub(super) fn new(cases: Vec<&'a Case>, workers: usize) -> Queue<'a> {
         Queue {
             cases,
@@ -35,14 +36,17 @@ impl<'a> Queue<'a> {
         }
     }
 
+    /// Whether no case is left to be taken; some may still be with a worker.
     pub(super) fn is_empty(&self) -> bool {
         self.next.load(Ordering::SeqCst) >= self.cases.len()
     }
 
+    /// How many cases there are, those that were taken included.
     pub(super) fn len(&self) -> usize {
         self.cases.len()
     }
 
+    /// The next case and its place, by which results are put in order again.
     fn next(&self) -> Option<(usize, &'a Case)> {
         let place = self.next.fetch_add(1, Ordering::SeqCst);
         self.cases.get(place).map(|case| (place, *case))
@@ -307,6 +311,7 @@ pub(in crate::conformance) fn ask(
     (whole, last)
 }
 
+/// Whether the testee is gone, or cannot be relied on, behind this verdict: anything that is a failure and no wrong answer.
 fn is_loss(verdict: &Verdict) -> bool {
     verdict.is_failure() && !matches!(verdict, Verdict::Fail(_))
 }

@@ -105,10 +105,12 @@ impl Runtime for Ourselves {
         env!("CARGO_PKG_NAME")
     }
 
+    /// By our own table of exports, and not by the dynamic linker, which does not see them in every build (MOD-26).
     fn symbol(&self, name: &str) -> Option<*mut c_void> {
         exports::find(name).map(exports::Export::address)
     }
 
+    /// Ours brings a function for each step that C does not reach, so that cases look at all of an answer and not only at what shows.
     fn brought(&self, name: &str) -> Option<*mut Header> {
         let function: Function = match name.split_once('.')? {
             ("function", name) => function::ops::function(name)?,
@@ -153,10 +155,12 @@ impl Runtime for Ourselves {
         Some(function.into_object().into_raw())
     }
 
+    /// Every layout, where a release loads its own.
     fn loads(&self, _layout: Layout) -> bool {
         true
     }
 
+    /// The rule is on the thread beside the error; it is taken for this error only where the message begins with its own.
     fn broken(&self, message: &str) -> Option<Violation> {
         // A virtual machine adds lines about where it was.
         let own = |broken: &Violation| {
@@ -203,6 +207,7 @@ impl Runtime for Libraries {
         self.generator.as_deref()
     }
 
+    /// Of the first library that has it: `libtvm_ffi.so`, then the runtime, then what the suite adds.
     fn symbol(&self, name: &str) -> Option<*mut c_void> {
         let mut libraries = self.libraries.iter();
         libraries.find_map(|library| {

@@ -45,6 +45,7 @@ fn register<T>(api: &'static FfiApi, name: &str, type_index: i32, what: &T) -> R
     Ok(api.check(unsafe { function(type_index, what) })?)
 }
 
+/// A field of eight bytes behind the header, without a getter: what is looked at is what reflection shows of it.
 fn field(api: &'static FfiApi, type_index: i32, [name, doc]: [&[u8]; 2]) -> Result<(), Reply> {
     let info = FieldInfo {
         name: ByteArray::of(name),
@@ -62,6 +63,7 @@ fn field(api: &'static FfiApi, type_index: i32, [name, doc]: [&[u8]; 2]) -> Resu
     register(api, "TVMFFITypeRegisterField", type_index, &info)
 }
 
+/// A method that is None: nothing calls it.
 fn method(api: &'static FfiApi, type_index: i32, [name, doc]: [&[u8]; 2]) -> Result<(), Reply> {
     let info = MethodInfo {
         name: ByteArray::of(name),
@@ -73,6 +75,7 @@ fn method(api: &'static FfiApi, type_index: i32, [name, doc]: [&[u8]; 2]) -> Res
     register(api, "TVMFFITypeRegisterMethod", type_index, &info)
 }
 
+/// Metadata of a type without fields of its own.
 fn metadata(api: &'static FfiApi, type_index: i32, doc: &[u8]) -> Result<(), Reply> {
     let metadata = TypeMetadata {
         doc: ByteArray::of(doc),

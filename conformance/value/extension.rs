@@ -21,6 +21,7 @@ struct ExtensionCounts {
 /// A handle is a box of this.
 type CountedHandle = Arc<ExtensionCounts>;
 
+/// VAL-22: the copy of a value, counted: one for each owned value that a runtime makes.
 unsafe extern "C-unwind" fn clone_counted(handle: *mut c_void) -> *mut c_void {
     // SAFETY: a live handle of this type, by the contract of its registration.
     let counts = unsafe { &*handle.cast::<CountedHandle>() };
@@ -28,6 +29,7 @@ unsafe extern "C-unwind" fn clone_counted(handle: *mut c_void) -> *mut c_void {
     Box::into_raw(Box::new(Arc::clone(counts))).cast()
 }
 
+/// VAL-22: its end. An owned value that is not ended leaves this count below that of the copies.
 unsafe extern "C-unwind" fn destroy_counted(handle: *mut c_void) {
     // SAFETY: a handle of this type, destroyed once, by the contract of its registration.
     let counts = unsafe { Box::from_raw(handle.cast::<CountedHandle>()) };

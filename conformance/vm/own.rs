@@ -37,19 +37,23 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     }))
 }
 
+/// Too few arguments: the driver is wrong, and not the machine.
 fn short() -> Error {
     Error::new("TypeError", "an executable, and what the function takes")
 }
 
+/// A machine on the CPU alone.
 fn machine(executable: &Module) -> Result<VirtualMachine, Error> {
     VirtualMachine::of(executable, &[Device::CPU])
 }
 
+/// The text of the code, as `as_text` of releases prints it, by lines.
 fn text(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
     let text = executable.require("as_text")?.call(&[])?;
     Ok(cast::<String>(text.view())?.lines().collect())
 }
 
+/// Functions and builtins by name, and the devices of machines on one and on two (VM-13, VM-14).
 fn functions(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
     // The machine copies its constants to that device, which a case in another thread would count as its own.
     let _alone = UsageCount::begin()?;
@@ -71,6 +75,7 @@ fn functions(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
     ]))
 }
 
+/// Calls a function of the machine with owned arguments: the cells of the driver are borrowed.
 fn call(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [name, args @ ..] = args else {
         return Err(short());
@@ -79,6 +84,7 @@ fn call(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
     machine.call(&cast::<String>(*name)?, &args)
 }
 
+/// VM-25: whether a call ends within so many jumps and calls, and whether it does without the limit, on the same machine.
 fn limited(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     let [most, args @ ..] = args else {
         return Err(short());
@@ -91,6 +97,7 @@ fn limited(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     Ok(json!([ended, unlimited]))
 }
 
+/// Each call with the function and the instruction that makes it, and how many arguments it has. A second call shows that an observer is gone.
 fn observed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     let machine = machine(executable)?;
     let seen: Arc<Mutex<Vec<Value>>> = Arc::default();
@@ -125,6 +132,7 @@ fn alone(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     Ok(items.map(|item| cast::<i64>(item.view()).ok()).collect())
 }
 
+/// DEV-45 on a machine: how many results there are, and that none is below zero. How long a call takes is no case's.
 fn timed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     let [number, repeat, name, args @ ..] = args else {
         return Err(short());

@@ -24,8 +24,10 @@ fn least(measure: impl Fn() -> Result<u64, Failure>) -> Result<u64, Failure> {
     Ok(all?.into_iter().min().unwrap_or(u64::MAX))
 }
 
+/// Longer than the clock of any system is coarse.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// A duration in the unit of timers.
 fn nanoseconds(of: Duration) -> u64 {
     u64::try_from(of.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -65,6 +67,7 @@ pub(super) fn best_timer() -> Outcome {
     own_clock(recorder)
 }
 
+/// A device of CUDA measures with its own events, and calls no sync for it; without such a device there is no timer of CUDA.
 #[cfg(feature = "cuda")]
 fn own_clock(recorder: &'static Recorder) -> Outcome {
     use crate::device::{Attribute, AttributeValue, cuda};
@@ -84,6 +87,7 @@ fn own_clock(recorder: &'static Recorder) -> Outcome {
     Ok(())
 }
 
+/// Only CUDA has a clock of its own here.
 #[cfg(not(feature = "cuda"))]
 fn own_clock(_: &'static Recorder) -> Outcome {
     Failure::skipped("this build has no clock of CUDA")

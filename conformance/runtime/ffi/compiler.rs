@@ -12,6 +12,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::Value;
 use std::ffi::CString;
 
+// The names of 0.22 and later: `ffi.` for what tvm-ffi has, `runtime.` for what stayed with the compiler.
 impl Compiler for &'static FfiApi {
     type Held = OwnedValue;
 
@@ -28,10 +29,12 @@ impl Compiler for &'static FfiApi {
         self.runtime
     }
 
+    /// A compiler registers its functions when its library is loaded; a runtime alone has none of them.
     fn has(&self, name: &str) -> Result<bool, Reply> {
         Ok(self.global(name).is_some())
     }
 
+    /// Texts are passed as C strings, which the callee copies; the list keeps them for the call.
     fn call(&self, name: &str, args: &[Given<'_, OwnedValue>]) -> Result<OwnedValue, Reply> {
         let texts: Vec<CString> = args
             .iter()
@@ -54,6 +57,7 @@ impl Compiler for &'static FfiApi {
         Ok(())
     }
 
+    /// By the loader of the kind (MOD-11); `None` where this build has no such kind.
     fn load(&self, kind: &str, payload: &[u8]) -> Result<Option<OwnedValue>, Reply> {
         let Some(loader) = self.global(&format!("ffi.Module.load_from_bytes.{kind}")) else {
             return Ok(None);
@@ -71,6 +75,7 @@ impl Compiler for &'static FfiApi {
         value.raw.int()
     }
 
+    /// The bytes of a tensor, which is how a packed module is returned.
     fn tensor(&self, value: &OwnedValue) -> Result<Vec<u8>, Reply> {
         stored_bytes(&tensors::shown(value)?)
     }

@@ -1,4 +1,7 @@
 //! A compiler behind the C interface of 0.20 and before.
+//!
+//! The same operations as of `runtime/ffi/compiler.rs`, by the names of 0.7 to 0.20: nodes for objects, a type key for the kind, and bools that
+//! travel as integers (RPC-43 has the same).
 
 use super::{LegacyApi, LegacyValue, c_text, int_arg, null_arg, text_arg};
 use crate::conformance::adapter::legacy::{modules, tensors};
@@ -30,6 +33,7 @@ impl Compiler for &'static LegacyApi {
         Ok(self.global(name)?.is_some())
     }
 
+    /// A flag is an integer here: up to 0.17 there is no code for a bool, and all releases accept one.
     fn call(&self, name: &str, args: &[Given<'_, LegacyValue>]) -> Result<LegacyValue, Reply> {
         let texts: Vec<CString> = args
             .iter()
@@ -51,6 +55,7 @@ impl Compiler for &'static LegacyApi {
         LegacyApi::import(self, into, module)
     }
 
+    /// By the loader of the kind (MOD-11), whose argument is a stream that C cannot make: so a library with one payload is loaded.
     fn load(&self, kind: &str, payload: &[u8]) -> Result<Option<LegacyValue>, Reply> {
         match self.global(&modules::loader_of(kind))? {
             Some(_) => modules::stored(self, kind, payload).map(Some),
@@ -58,6 +63,7 @@ impl Compiler for &'static LegacyApi {
         }
     }
 
+    /// A text, which is an object where a function returns one of the compiler's (VAL-19).
     fn text(&self, value: &LegacyValue) -> Result<String, Reply> {
         if value.code == code::OBJECT {
             // A text that is an object: only this function looks into it.
