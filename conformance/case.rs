@@ -85,6 +85,7 @@ pub struct Breach {
 }
 
 impl Breach {
+    /// In the form of a case file, without what it does not state.
     fn to_json(&self) -> Value {
         let mut breach = json!({"kind": self.kind.name(), "rule": self.rule});
         if let Some(offset) = self.offset {
@@ -271,6 +272,8 @@ fn place(chapter: &str) -> usize {
     place.unwrap_or(known.len())
 }
 
+/// SHA-256 of the case files and of all goldens, each with its name and length in front: a report names the suite by it, and a testee that is
+/// asked by another suite can say so.
 fn hash(files: &[(&str, &str)]) -> String {
     let cases = files.iter().map(|(name, text)| (*name, text.as_bytes()));
     let golden = spec::GOLDEN.iter().map(|(name, bytes)| (*name, *bytes));

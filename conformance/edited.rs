@@ -3,6 +3,7 @@
 use super::golden::{golden, hex_bytes};
 use serde_json::{Map, Value};
 
+/// What an input may be, in the words of an error.
 pub(in crate::conformance) const INPUTS: &str =
     "`input` is not one of file, hex, value, value_file; beside `file` may be `put` and `cut`";
 

@@ -173,6 +173,7 @@ impl KnownFailures {
 }
 
 impl KnownFailure {
+    /// One entry: a case, a verdict and a reason. With a date it excuses up to that day, so that somebody looks at it again.
     fn read(entry: &toml::Value) -> Result<KnownFailure, String> {
         let entry = entry.as_table().ok_or("not a table")?;
         let keys = [
@@ -234,6 +235,7 @@ impl KnownFailure {
     }
 }
 
+/// Year, month and day, by which texts are in the order of time.
 fn is_date(text: &str) -> bool {
     text.len() == 10
         && text.bytes().enumerate().all(|(index, byte)| match index {

@@ -14,6 +14,7 @@ pub(super) fn line_of(text: &str) -> String {
     escaped(text, |_| false)
 }
 
+/// At most [`LONGEST`] letters, what is unseen as escapes, but for letters that may stand.
 fn escaped(text: &str, stands: impl Fn(char) -> bool) -> String {
     let mut out = String::new();
     for (count, letter) in text.chars().enumerate() {

@@ -75,6 +75,7 @@ impl CutRange {
         }
     }
 
+    /// Each length with what it breaks: the rule of the field that is cut, at its beginning or where the input ends.
     fn cuts(&self) -> impl Iterator<Item = Cut> {
         self.lengths().into_iter().map(|length| Cut {
             length,

@@ -231,6 +231,7 @@ fn is_encode(case: &Case) -> bool {
     case.op.ends_with(".encode")
 }
 
+/// A wrong answer. What the testee wrote is escaped before it is kept, as reports show it.
 fn fail(expected: String, actual: String, offset: Option<u64>) -> Verdict {
     Verdict::Fail(AnswerMismatch {
         expected,

@@ -141,6 +141,7 @@ fn version() -> String {
 }
 
 impl Testee for DeviceUnderTest {
+    /// It states no releases: what holds for a device of any release holds for this one.
     fn identity(&self) -> Identity {
         Identity {
             name: self.name.clone(),
@@ -150,6 +151,7 @@ impl Testee for DeviceUnderTest {
         }
     }
 
+    /// See [`answer`].
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         answer(op, args, self.api, self.device)
     }

@@ -77,6 +77,7 @@ impl UsageCount {
     }
 }
 
+/// How many spaces are alive.
 fn spaces(device: &Simulated) -> usize {
     let hazards = device.finish();
     let spaces = hazards

@@ -160,6 +160,7 @@ pub struct Program {
 }
 
 impl Program {
+    /// The words of a behaviour without its function, for who writes the same in another language.
     fn of<R>(behaviour: &Behaviour<R>) -> Program {
         Program {
             id: behaviour.id,

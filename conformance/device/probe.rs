@@ -158,6 +158,7 @@ impl ProbedMemory<'_> {
         held.delete_exported()
     }
 
+    /// Returns the memory to where it is from: workspace to the pool (DEV-32), anything else to the device.
     fn delete_exported(&self) -> Result<(), Error> {
         let Probe { api, device } = self.probe;
         match self.workspace {

@@ -251,6 +251,7 @@ pub fn walk_fresh<D: DeviceApi>(
     walk_with(&|script| differs(&make(), device, script), walk)
 }
 
+/// Scripts by seed, up to the first that differs, which is made as short as it goes: fifty steps say nothing to a person.
 fn walk_with(differs: &dyn Fn(&[Step]) -> Option<String>, walk: &Walk) -> Result<(), Minimal> {
     for index in 0..walk.scripts {
         let script = generate(walk.seed.wrapping_add(index as u64), walk.steps);

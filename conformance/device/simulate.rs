@@ -155,6 +155,7 @@ impl Simulation<'_> {
         }
     }
 
+    /// Allocates under a name. Whether a handle was there before is shown, as the number itself is random.
     fn take(&mut self, name: &str, nbytes: usize, alignment: usize) -> DeviceResult<Value> {
         let space = self
             .api

@@ -69,6 +69,8 @@ pub(super) enum CallbackResult {
     Code(i32),
 }
 
+/// The functions of `function.call`, which `spec/function.md` lists. One without `parameters` takes any arguments; the others check theirs, as
+/// typed functions do (FUN-08, FUN-09), unless the runtime brings typed ones of its own.
 const KNOWN: [SuiteFunction; 12] = [
     SuiteFunction {
         name: "add",
@@ -183,6 +185,7 @@ struct CallbackContext {
     body: fn(&'static FfiApi, &[RawAny]) -> CallbackResult,
 }
 
+/// The one callback of all of them: what it does is in its context.
 unsafe extern "C" fn run(
     this: RawHandle,
     args: *const RawAny,

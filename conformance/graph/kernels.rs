@@ -22,6 +22,7 @@ type KernelBody = fn(&[*mut DLTensor]) -> Result<(), Error>;
 /// The names of all kernels: `two` has two outputs, `touch` writes nothing, `fail` fails.
 const NAMES: [&str; 5] = ["add1", "add", "two", "touch", "fail"];
 
+/// A kernel by its name: small enough that a case states its results by hand.
 fn kernel(name: &str) -> Option<(&'static str, KernelBody)> {
     Some(match name {
         "add1" => ("add1", |args| {
@@ -165,6 +166,8 @@ unsafe extern "C" fn lookup(
     0
 }
 
+/// Kernel `N` in the convention of compiled code up to 0.20 (MOD-03): arguments are tensors, outputs behind inputs, and the return code says
+/// whether it worked. Each call is noted with the shapes of its arguments, which is how a case sees `flatten_data` (GRF-39).
 unsafe extern "C" fn run<const N: usize>(
     values: *const TVMValue,
     codes: *const c_int,

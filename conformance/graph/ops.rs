@@ -20,6 +20,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// `graph.decode`: the graph, how many entries it has, and the plan of its memory (GRF-22 to GRF-24), which a reader makes from it.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let mut findings = Findings::default();

@@ -12,6 +12,10 @@ use std::ffi::c_int;
 use std::ptr;
 
 /// A tensor in memory of the runtime, and a view of it that is passed. With a `skew` the view begins that many bytes later.
+///
+///
+/// Executors reject what is not aligned (GRF-34) and copy what is not theirs (GRF-33): both are shown by a view that begins elsewhere than
+/// its array, which is why an argument is never the array itself.
 pub(super) struct ViewedTensor {
     pub(super) array: LegacyValue,
     view: Box<DLTensor>,

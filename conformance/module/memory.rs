@@ -58,6 +58,7 @@ impl Memory {
 /// What no loader writes.
 const UNTOUCHED: usize = usize::MAX - 1;
 
+// What a dynamic linker would answer, from maps: `is_writable` is true of slots alone, so that a loader that writes elsewhere is seen (MOD-05).
 impl Symbols for Memory {
     fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
         let name = name.text();

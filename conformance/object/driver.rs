@@ -215,6 +215,7 @@ pub(super) fn hooked(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
     accepted(json!({"pairs": pairs, "found": found}))
 }
 
+/// OBJ-38, as a function object: the hash of a key is its last digit.
 unsafe extern "C" fn hash_of(_: RawHandle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
     // SAFETY: a hash has one argument, which is a key of `hooked`.
     let key = unsafe { &*args };
@@ -223,6 +224,7 @@ unsafe extern "C" fn hash_of(_: RawHandle, args: *const RawAny, _: i32, out: *mu
     0
 }
 
+/// OBJ-38, as a function object: two keys are equal when their last digits are.
 unsafe extern "C" fn are_equal(_: RawHandle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
     // SAFETY: an equality has two arguments, which are keys of `hooked`.
     let digit = |at: usize| hooks::number_of(unsafe { &*args.wrapping_add(at) }) % 10;

@@ -20,6 +20,7 @@ pub(crate) fn numbered(type_index: i32, number: i64) -> *mut Header {
     Box::into_raw(Box::new(Numbered { header, number })).cast()
 }
 
+/// Frees the object with its last reference (VAL-05): a number has no end of its own.
 unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
     if flags & DELETE_WEAK != 0 {
         // SAFETY: made by `numbered`; this is the last that happens to it.
@@ -33,11 +34,13 @@ pub(crate) fn number_of(key: &RawAny) -> i64 {
     unsafe { (*key.ptr().cast::<Numbered>()).number }
 }
 
+/// The form of tvm-ffi 0.1.9 to 0.1.14: the hash itself is returned.
 unsafe extern "C" fn number_hash(key: *const RawAny) -> i64 {
     // SAFETY: the address of a cell that holds a key.
     number_of(unsafe { &*key }) % 10
 }
 
+/// The same for equality.
 unsafe extern "C" fn number_equal(left: *const RawAny, right: *const RawAny) -> bool {
     // SAFETY: an equality gets the addresses of two cells that hold keys.
     let left = unsafe { number_hash(left) };
@@ -45,12 +48,14 @@ unsafe extern "C" fn number_equal(left: *const RawAny, right: *const RawAny) -> 
     left == unsafe { number_hash(right) }
 }
 
+/// The form from 0.1.15 on: a value is returned, in which an error has a place too.
 unsafe extern "C" fn cell_hash(key: *const RawAny) -> RawAny {
     // SAFETY: a hash gets the address of a cell that holds a key.
     let int = unsafe { number_hash(key) };
     RawAny::of(index::INT, AnyPayload { int })
 }
 
+/// The same for equality.
 unsafe extern "C" fn cell_equal(left: *const RawAny, right: *const RawAny) -> RawAny {
     // SAFETY: an equality gets the addresses of two cells that hold keys.
     let int = i64::from(unsafe { number_equal(left, right) });

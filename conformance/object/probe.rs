@@ -46,6 +46,7 @@ pub(super) fn make(api: &'static FfiApi, alive: &Alive) -> OwnedValue {
     }
 }
 
+/// VAL-05: with the last strong reference one fewer is alive, and with the last weak one the memory goes; both may come in one call.
 unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
     let probe = object.cast::<CountedObject>();
     if flags & DELETE_STRONG != 0 {

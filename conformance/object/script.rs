@@ -414,6 +414,7 @@ struct Body {
 }
 
 impl Body {
+    /// Plays the steps once more for each call, with results of their own; alive and noted is what all calls of a script have.
     fn run(&self, arguments: &[OwnedValue]) -> Result<OwnedValue, NoResult> {
         let mut play = Play {
             api: self.api,
@@ -434,6 +435,7 @@ impl Body {
     }
 }
 
+/// What the runtime calls. A step that raises becomes an error of the thread, as for any callee (FUN-06).
 unsafe extern "C" fn play(
     this: RawHandle,
     args: *const RawAny,

@@ -149,6 +149,7 @@ impl NextServers {
 }
 
 impl NextServer {
+    /// Starts one server, which serves one session and knows where the next one is. An absent one has a port where nothing listens.
     fn start(
         hop: &HopStart,
         next: Option<&HopPlace>,

@@ -43,6 +43,7 @@ impl OneWay {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Ends one direction: what was written is still read, and then the end.
     fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
@@ -77,6 +78,7 @@ impl PipeWriter {
     }
 }
 
+// As a socket: waits for the first byte and takes what is there; a limit ends the wait with an error, and no byte at all is the end.
 impl Read for PipeEnd {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let limit = *self.limit.lock().unwrap_or_else(PoisonError::into_inner);

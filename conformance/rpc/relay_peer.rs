@@ -22,6 +22,7 @@ pub(super) struct RelayPeer {
 }
 
 impl RelayPeer {
+    /// A peer over a connection, of which nothing was read yet. Small writes go out at once: a case waits for the answer to each.
     pub(super) fn over(stream: TcpStream) -> std::io::Result<RelayPeer> {
         stream.set_nodelay(true)?;
         Ok(RelayPeer {

@@ -139,6 +139,7 @@ type Played = (
     std::thread::Result<Option<SessionReport>>,
 );
 
+/// Client and server in this process, over a pipe: no port is taken, and nothing depends on the network of the machine.
 fn over_pipe(script: &SessionScript<'_>, options: ServerOptions) -> Played {
     let (near, far) = pipe::ends();
     let is_paired = script.server.paired;

@@ -63,6 +63,8 @@ pub(in crate::conformance) fn declines(op: &str, rejection: &Rejection) -> bool 
     op == "target.generate" && rejection.rule.is_none() && named()
 }
 
+/// Builds the module twice (TGT-87) with the generator of the case, or with that under judgement for the target of the case, and shows what
+/// every generator can be held to. A kind that this build has no generator for is unsupported.
 fn generated<C: Compiler>(compiler: &C, args: &Value) -> Result<Reply, Reply> {
     let data = bytes(args)?;
     let graph = std::str::from_utf8(&data).map_err(|_| unsupported("the graph is no text"))?;

@@ -57,6 +57,7 @@ pub(super) fn host_text(code: &GeneratedCode) -> String {
     text
 }
 
+/// A function of the host that plays the device: each block and thread in turn, and all once more for each barrier.
 fn launcher(kernel: &KernelInfo, passes: usize) -> String {
     let name = &kernel.name;
     let count = kernel.arg_types.len();

@@ -148,6 +148,7 @@ unsafe extern "C" fn note_this(this: RawHandle, _: *const RawAny, _: i32, _: *mu
     0
 }
 
+/// A deleter that has nothing to delete.
 unsafe extern "C" fn nothing(_: RawHandle) {}
 
 /// An opaque pointer is the first that a C callback is called with.

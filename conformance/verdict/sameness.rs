@@ -49,6 +49,7 @@ pub(super) fn difference(expected: &Value, actual: &Value, bytes: bool) -> Optio
     })
 }
 
+/// The first byte at which two texts in base64 differ; `None` where either is none.
 fn byte_difference(expected: &Value, actual: &Value) -> Option<AnswerMismatch> {
     use base64::prelude::{BASE64_STANDARD, Engine as _};
     let bytes = |value: &Value| BASE64_STANDARD.decode(value.as_str()?).ok();
@@ -69,6 +70,7 @@ fn byte_difference(expected: &Value, actual: &Value) -> Option<AnswerMismatch> {
     })
 }
 
+/// The first place at which two values differ, depth first: `path` leads there, and both sides are shown in short.
 fn first_difference(expected: &Value, actual: &Value, path: &mut String) -> (String, String) {
     match (expected, actual) {
         (Value::Array(one), Value::Array(other)) => {

@@ -25,6 +25,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
+/// `vm.decode`: the executable as functions, constants and instructions (VM-01 to VM-05 hold what they mean together).
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let layout = args.get("layout").and_then(Value::as_str).unwrap_or("0.22");

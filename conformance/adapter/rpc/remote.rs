@@ -89,6 +89,9 @@ impl LiveServer {
 }
 
 /// An error of the client that ends the case: the server is gone, or slow.
+///
+///
+/// Only these two are losses: an exception is an answer, and the server lives.
 fn lost(error: &Error) -> Option<Reply> {
     let kind = error.kind();
     match kind {
@@ -103,6 +106,7 @@ fn failed(error: Error) -> Reply {
     lost(&error).unwrap_or_else(|| Reply::Unsupported(format!("the server: {error}")))
 }
 
+/// Not judged, and why.
 fn unsupported(why: impl Into<String>) -> Reply {
     Reply::Unsupported(why.into())
 }
@@ -141,6 +145,7 @@ fn raised(error: &Error) -> Result<[String; 2], Reply> {
     }
 }
 
+/// An answer without findings: a session shows none.
 fn accepted(value: Value) -> Reply {
     Reply::Ok {
         value,
@@ -148,6 +153,7 @@ fn accepted(value: Value) -> Reply {
     }
 }
 
+/// A function of the server, without which the case is not judged: what a server registers is its operator's choice (RPC-89).
 fn function(session: &Session, name: &str) -> Result<Function, Reply> {
     let found = session.function(name).map_err(failed)?;
     found.ok_or_else(|| unsupported(format!("the server has no function `{name}`")))

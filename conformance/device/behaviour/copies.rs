@@ -7,6 +7,7 @@ use crate::conformance::behaviour::{Failure, Outcome, expect};
 use crate::device::{DEV_16, DEV_17, Dtype, Space, TensorRef};
 use crate::rule::Kind;
 
+/// A tensor of bytes in memory of the device under test: one byte an element, so that extents are sizes and strides are distances.
 pub(super) fn tensor<'a>(
     probe: &Probe<'_>,
     data: Space,
@@ -133,6 +134,7 @@ pub(super) fn copy_moves_exactly_its_bytes(probe: &Probe<'_>) -> Outcome {
     )
 }
 
+/// The byte that is there now: the one in front of what was written has to stay, whatever it is.
 fn from_pattern(space: &ProbedMemory<'_>, at: usize) -> Result<u8, Failure> {
     Ok(space
         .read(at, 1, STREAM)?

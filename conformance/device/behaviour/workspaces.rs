@@ -8,6 +8,7 @@ use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::{Attribute, AttributeValue, DEV_31, Device, Space};
 use crate::rule::Kind;
 
+/// Skips what only a pool can show (DEV-24): a device may serve workspace as plain memory.
 fn pooled(probe: &Probe<'_>) -> Outcome {
     if probe.api.pools_workspace() {
         return Ok(());
@@ -30,6 +31,7 @@ pub(super) fn workspace_is_reused(probe: &Probe<'_>) -> Outcome {
     on_fresh_thread(|| reused(probe))
 }
 
+/// Three cycles of one block: by its handle it is the same one.
 fn reused(probe: &Probe<'_>) -> Outcome {
     let first = probe.workspace(4096)?;
     let space = first.space;
@@ -57,6 +59,7 @@ pub(super) fn workspace_order(probe: &Probe<'_>) -> Outcome {
     Ok(())
 }
 
+/// Takes as many blocks as `back` has letters, returns them in the order of the letters, and takes them again: in which order they come.
 fn order_of_reuse(probe: &Probe<'_>, back: &str) -> Result<String, Failure> {
     let mut blocks: Vec<_> = (0..back.len())
         .map(|_| probe.workspace(4096).map(Some))
@@ -140,6 +143,7 @@ pub(super) fn workspaces_are_distinct(probe: &Probe<'_>) -> Outcome {
     distinct(sizes.into_iter().map(|nbytes| probe.workspace(nbytes)))
 }
 
+/// All spaces are written before any is read: two that overlap (DEV-41) show the pattern of the later one.
 pub(super) fn distinct<'a>(
     spaces: impl Iterator<Item = Result<ProbedMemory<'a>, crate::device::Error>>,
 ) -> Outcome {

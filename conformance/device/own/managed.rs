@@ -34,6 +34,7 @@ fn recorder_of(name: &'static str) -> &'static Recorder {
 }
 
 impl Registry {
+    /// A registry of these names. A look-up that finds nothing is recorded as `no NAME`.
     fn with(names: &[&'static str]) -> Registry {
         let names = Arc::new(Mutex::new(names.to_vec()));
         let lookups = Arc::new(Mutex::new(Vec::new()));
@@ -61,6 +62,7 @@ impl Registry {
         }
     }
 
+    /// The look-ups since the last time, in order.
     fn lookups(&self) -> Vec<String> {
         std::mem::take(
             &mut *self
@@ -199,6 +201,7 @@ pub(super) fn exist_of_missing() -> Outcome {
     )
 }
 
+/// Eight bytes of the host that count as memory of `device`: recorders copy host memory, and which of them does is what is looked at.
 fn bytes_on(device: Device, memory: *mut [u8; 8]) -> TensorRef<'static> {
     TensorRef {
         data: Space(memory.cast()),

@@ -169,6 +169,7 @@ struct Fixture {
 }
 
 impl Fixture {
+    /// Without blocks.
     fn new() -> Fixture {
         let recorder = Arc::new(Recorder::new());
         Fixture {
@@ -191,12 +192,14 @@ impl Fixture {
         Ok(fixture)
     }
 
+    /// The calls that one more block causes (DEV-26 to DEV-29).
     fn calls_of(&self, nbytes: usize) -> Result<Vec<String>, crate::device::Error> {
         self.pools.alloc(DEVICE, nbytes)?;
         Ok(self.recorder.take_log())
     }
 }
 
+/// The call for a new block of this size, as the recorder notes it.
 fn block(nbytes: usize) -> String {
     format!("alloc {nbytes} align 64 hint 1:8x1 on 0")
 }
