@@ -88,6 +88,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Runs the suite against what `--impl` names. What cannot be judged (a spelling, a testee that is not there) is an error and no verdict.
 pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     if args.help_exec {
         output::print(protocol::TEACH)?;

@@ -96,6 +96,7 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
     Ok(if shown.is_ok() { Exit::Good } else { Exit::Bad })
 }
 
+/// The target of the newest release that reads it, or of the one that was asked for, and below what the other releases make of the text.
 fn page(shown: &Read, asked: Option<Release>, account: &TargetAccount) -> String {
     let mut page = String::new();
     // Of several releases the one that was asked for comes first, rejected or not.

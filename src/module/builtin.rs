@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 /// Modules that live as long as the process.
 static PINNED: Mutex<Vec<Module>> = Mutex::new(Vec::new());
 
+/// Registers the functions by which frontends reach modules, those of tvm-ffi and, under their names, those of 0.20 and before.
 pub(crate) fn register() {
     register_old_names();
     def("ffi.ModuleLoadFromFile", load);

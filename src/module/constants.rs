@@ -15,6 +15,7 @@ use crate::value::{Any, VAL_19};
 use crate::wire::Cursor;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+/// A module of kind `const_loader`: constants, and which function needs which of them (MOD-19).
 struct Constants {
     kind: String,
     /// The function that returns all tensors by name: its name follows that of the class of tensors (MOD-19).
@@ -141,6 +142,11 @@ impl Constants {
         Ok(self.map.get_or_init(|| map).clone())
     }
 
+    /// Passes its constants to the initialiser of a function, which is in one of the imports; a function without one needs none.
+    ///
+    /// # Errors
+    ///
+    /// MOD-19 in words for a code other than 0; VAL-19 where compiled code would get an object of another world.
     fn initialise(&self, module: &Module, symbol: &str, needed: Any) -> Result<(), Error> {
         let name = format!("__init_{symbol}");
         for import in module.imports() {

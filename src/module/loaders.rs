@@ -107,6 +107,7 @@ impl LoaderSource {
     }
 }
 
+/// The module that a loader returned. Anything else is an error of that loader, which is named.
 fn into_module(made: crate::value::Any, entry: &LoaderEntry<'_>) -> Result<Module, Error> {
     let type_index = made.type_index();
     let module = made
@@ -124,6 +125,7 @@ fn into_module(made: crate::value::Any, entry: &LoaderEntry<'_>) -> Result<Modul
     })
 }
 
+/// The loader of a kind that this process has registered.
 fn known(table: &LoaderTable, kind: &str) -> Option<Loader> {
     let loaders = table.read().unwrap_or_else(PoisonError::into_inner);
     let mut found = loaders.iter().filter(|(known, _)| known == kind);
@@ -137,6 +139,7 @@ fn ours(kind: &str) -> Option<Loader> {
     }
 }
 
+/// A module without a loader, with the names of its functions where its payload has a grammar: a call says which loader is missing (MOD-11).
 fn opaque(entry: &LoaderEntry<'_>, loader: String) -> Module {
     let mut cursor = Cursor::new(entry.payload);
     let decoded = payload::read(

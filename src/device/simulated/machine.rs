@@ -100,6 +100,7 @@ pub(super) struct SimulatedMachine {
 }
 
 impl SimulatedMachine {
+    /// A machine without memory in use. The seed decides when queued work runs, so that a script that fails once fails again.
     pub(super) fn new(seed: u64, bug: Option<Bug>) -> SimulatedMachine {
         SimulatedMachine {
             memory: SimulatedMemory::default(),
@@ -121,6 +122,7 @@ impl SimulatedMachine {
         self.calls.push(call);
     }
 
+    /// Memory of its own, or the failure that a case has asked for (DEV-12, DEV-41).
     pub(super) fn alloc(
         &mut self,
         device: Device,
@@ -135,6 +137,7 @@ impl SimulatedMachine {
         Ok(self.memory.alloc(nbytes, alignment.max(1)))
     }
 
+    /// Frees a space; one that is not allocated is noted as a mistake of the caller, and rejected (DEV-31).
     pub(super) fn free(&mut self, device: Device, space: Space) -> Result<()> {
         self.log(SimulatedCall::Free(device.id, space));
         if self.memory.size(space).is_none() {

@@ -17,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 /// A place in the table of virtual functions.
 type VirtualOffset = usize;
 
+/// The kind; empty where its function throws, since every caller needs a name to go on with.
 pub(in crate::module) fn kind(module: &Module) -> String {
     // SAFETY: the function in this slot takes nothing behind the module.
     let Ok(text) = (unsafe { call(module, offset_of!(ModuleVirtuals, kind), []) }) else {
@@ -27,6 +28,7 @@ pub(in crate::module) fn kind(module: &Module) -> String {
     text.to_string_lossy().into_owned()
 }
 
+/// The mask (MOD-15); 0, as of a kind in no row, where its function throws.
 pub(in crate::module) fn property_mask(module: &Module) -> u32 {
     // SAFETY: the function in this slot takes nothing behind the module.
     let mask = unsafe { call(module, offset_of!(ModuleVirtuals, property_mask), []) };
@@ -46,6 +48,7 @@ pub(in crate::module) fn function(module: &Module, name: &str) -> Result<Option<
         .map_err(no_function)
 }
 
+/// Whether the module itself has a function of this name.
 pub(in crate::module) fn implements(module: &Module, name: &str) -> Result<bool, Error> {
     let name = Any::from(name);
     let name = std::ptr::from_ref(name.as_raw()).cast_mut().cast();
@@ -55,16 +58,19 @@ pub(in crate::module) fn implements(module: &Module, name: &str) -> Result<bool,
     Ok(answer.addr() as u8 != 0)
 }
 
+/// The documentation of a function, which few modules have.
 pub(in crate::module) fn doc(module: &Module, name: &str) -> Result<Option<String>, Error> {
     let doc = value(module, offset_of!(ModuleVirtuals, doc), Some(name))?;
     Ok(text_of(&doc))
 }
 
+/// The metadata of a function as JSON.
 pub(in crate::module) fn metadata(module: &Module, name: &str) -> Result<Option<String>, Error> {
     let metadata = value(module, offset_of!(ModuleVirtuals, metadata), Some(name))?;
     Ok(text_of(&metadata))
 }
 
+/// The source in a format; empty for what has none.
 pub(in crate::module) fn source(module: &Module, format: &str) -> Result<String, Error> {
     let source = value(
         module,
@@ -74,12 +80,14 @@ pub(in crate::module) fn source(module: &Module, format: &str) -> Result<String,
     Ok(text_of(&source).unwrap_or_default())
 }
 
+/// The payload as a library stores it.
 pub(in crate::module) fn save_to_bytes(module: &Module) -> Result<Vec<u8>, Error> {
     let bytes = value(module, offset_of!(ModuleVirtuals, save_to_bytes), None)?;
     let bytes = bytes_bytes(&bytes.view()).map(<[u8]>::to_vec);
     bytes.ok_or_else(|| Error::new(ErrorKind::Type, "a module saved something that is no bytes"))
 }
 
+/// Writes a file by the module's own function, which knows its formats.
 pub(in crate::module) fn write_to_file(
     module: &Module,
     path: &str,
@@ -100,6 +108,7 @@ pub(in crate::module) fn write_to_file(
     .map(drop)
 }
 
+/// The formats in which the module can be written to a file.
 pub(in crate::module) fn write_formats(module: &Module) -> Result<Vec<String>, Error> {
     let made = object(module, offset_of!(ModuleVirtuals, write_formats), None)?;
     let made = made.map(Any::from).unwrap_or_default();

@@ -34,6 +34,7 @@ pub(crate) unsafe extern "C-unwind" fn delete(exception: *mut c_void) {
     unsafe { crate::value::heap::release(exception.cast()) };
 }
 
+/// `std::exception::what`: the text of the error, which stays until the same thread looks at another one.
 pub(crate) unsafe extern "C-unwind" fn what(exception: *const c_void) -> *const c_char {
     thread_local! {
         static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -90,6 +91,7 @@ fn class() -> Option<&'static Class> {
 }
 
 impl Class {
+    /// Looks libstdc++ up where it is in the process already: loading it here would serve no frame that could catch.
     fn make() -> Option<Class> {
         const NOT_TO_BE_LOADED: c_int = 4;
         // SAFETY: a library that is already there, so nothing of it runs.

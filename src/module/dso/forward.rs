@@ -37,6 +37,7 @@ pub(crate) struct Jumps {
     shown: Mutex<usize>,
 }
 
+/// How libraries reach our C interface, found out once: a library is not opened before this is known (MOD-26).
 fn reach() -> &'static Reach {
     static REACH: OnceLock<Reach> = OnceLock::new();
     REACH.get_or_init(|| {

@@ -89,6 +89,7 @@ pub(super) fn size_in_file(path: &Path, name: &str) -> Option<usize> {
     usize::try_from(end.checked_sub(symbol.address())?).ok()
 }
 
+/// Names in the file, and whether the library needs them: where the dynamic linker does not show its own tables.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 pub(super) fn list_in_file(path: &Path) -> Option<Vec<(String, bool)>> {
     use object::{BinaryFormat, Object, ObjectSymbol};

@@ -206,6 +206,7 @@ impl SymbolTable {
         ProgramHeader::holding(headers, self.base as u64, address as u64)
     }
 
+    /// Whether a library that is needed is one of the system or tvm-ffi: these have no functions of a runtime that another library could miss.
     fn is_system(&self, name: usize) -> bool {
         const SYSTEM: [&[u8]; 9] = [
             b"libc.",

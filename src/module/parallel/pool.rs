@@ -62,6 +62,7 @@ impl Job {
         self.outcome()
     }
 
+    /// What the launch returns: nothing, or the failures of all tasks.
     fn outcome(&self) -> Result<(), String> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.is_empty() {
@@ -90,6 +91,7 @@ impl WorkerPool {
         }
     }
 
+    /// Runs all tasks of a launch, and returns when the last of them has ended (MOD-20).
     pub(super) fn run(&mut self, job: &Job) -> Result<(), String> {
         let count = job.counters.len();
         let caller_works = std::env::var("TVM_EXCLUDE_WORKER0").map_or(true, |text| text != "0");
@@ -190,6 +192,7 @@ impl WorkerQueue {
         self.bell.notify_one();
     }
 
+    /// The life of a worker: one task after the other, until its pool ends.
     fn serve(&self) {
         while let Some(job) = self.wait() {
             self.job.store(ptr::null_mut(), Ordering::Release);
@@ -204,6 +207,7 @@ impl WorkerQueue {
         }
     }
 
+    /// The next task; none at the end. It spins a while first, since operators of one model launch within microseconds.
     fn wait(&self) -> Option<*const Job> {
         for _ in 0..spin_count() {
             if let Some(answer) = self.peek() {

@@ -54,6 +54,11 @@ impl<'a> CallArguments<'a> {
         Ok(made)
     }
 
+    /// One argument in the encoding of the server. Text and bytes are borrowed: they are written before the call returns.
+    ///
+    /// # Errors
+    ///
+    /// RPC-102 for a tensor that cannot go; what a module or an object of another session is rejected for.
     fn value(&mut self, link: &Arc<Link>, view: &'a AnyView<'_>) -> Result<PackedValue<'a>> {
         let raw = view.as_raw();
         Ok(match view.type_index() {

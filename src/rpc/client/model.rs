@@ -59,6 +59,11 @@ fn plan(content: Vec<u8>) -> Result<Option<Module>> {
 struct StoredSymbols(Vec<(String, Vec<u8>)>);
 
 impl StoredSymbols {
+    /// The library binary of a file, which is read here and loaded by the server.
+    ///
+    /// # Errors
+    ///
+    /// A ValueError for a file with several; what a container is rejected for.
     fn of(content: &[u8]) -> Result<StoredSymbols> {
         let file = container::open(content)?;
         let blobs = file.parts.into_iter().flat_map(|part| part.blobs);

@@ -43,6 +43,7 @@ impl ClientEnd<'_> {
         self.says(&why)
     }
 
+    /// What the client's user can change, by what TLS reports: a certificate, the kind of server, a token, or nothing but its words.
     fn reason(&self, error: &rustls::Error) -> String {
         let options = self.options;
         match error {
@@ -94,6 +95,7 @@ impl ServerEnd<'_> {
         Error::new(CLOSED, format!("TLS: {}", self.reason(&error)))
     }
 
+    /// The same for the operator of the server, of whom the client's certificate and token are asked.
     fn reason(&self, error: &rustls::Error) -> String {
         match error {
             rustls::Error::NoCertificatesPresented => "the client has no certificate".to_owned(),

@@ -151,6 +151,7 @@ fn gone(error: io::Error) -> Error {
     Error::new(CLOSED, format!("the connection is gone: {error}"))
 }
 
+/// What a client is set up with. With a token it offers both protocols: which the server takes shows whether it wants one (RPC-111).
 fn client_config(options: &TlsClientOptions) -> Result<ClientConfig> {
     let roots = authorities(&options.authorities)?;
     // RPC-110: both ends are new, so that nothing speaks for an older version.
@@ -173,6 +174,7 @@ fn client_config(options: &TlsClientOptions) -> Result<ClientConfig> {
     Ok(config)
 }
 
+/// What a server is set up with. With a token it takes one protocol alone, so that a client without one ends in the handshake (RPC-111).
 fn server_config(options: &TlsServerOptions) -> Result<ServerConfig> {
     let builder = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])

@@ -76,6 +76,7 @@ impl TrackerClient {
         Err(Error::new(CLOSED, text))
     }
 
+    /// A client over a connection to what shows in the first four bytes to be a tracker (RPC-50).
     fn over(stream: TcpStream, patience: Duration) -> Result<TrackerClient> {
         // Of a connection that was reset there is no address any more.
         let place = stream.peer_addr().map_err(gone)?;

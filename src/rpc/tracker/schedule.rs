@@ -287,6 +287,7 @@ impl TrackerSchedule {
         Some(number)
     }
 
+    /// One more offer: it waits, unless a request of its key does (RPC-60). The server is answered first, then that client.
     fn put(&mut self, connection: u64, offer: TrackerOffer) -> TrackerOutcome {
         let arrival = self.arrival();
         if !is_short(&offer.match_key) || !offer.host.as_deref().is_none_or(is_short) {
@@ -308,6 +309,7 @@ impl TrackerSchedule {
         TrackerOutcome::Replies(replies)
     }
 
+    /// One more request: it waits without a reply until a server of its key is free (RPC-60).
     fn request(&mut self, connection: u64, key: String, priority: i64) -> TrackerOutcome {
         let place = (Reverse(priority), self.arrival());
         let queue = self.queue(connection, &key, |peer| peer.requests.len());

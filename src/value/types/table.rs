@@ -101,6 +101,7 @@ impl TypeWriter {
         None
     }
 
+    /// Enters a type, which stays for ever with all that it refers to: C and C++ keep its address (VAL-14, VAL-16).
     pub(super) fn enter(
         &mut self,
         key: &[u8],
