@@ -134,6 +134,7 @@ fn page(shown: &Read, asked: Option<Release>, account: &TargetAccount) -> String
     page
 }
 
+/// The same as JSON.
 fn form(shown: &Read, account: &TargetAccount) -> Value {
     let mut form = match shown {
         Ok(target) => target.to_json(),

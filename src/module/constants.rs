@@ -131,6 +131,11 @@ impl Constants {
         Ok(())
     }
 
+    /// All constants by name, made once.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-39: names are a file's, and may all share one chain.
     fn all(&self) -> Result<Map, Error> {
         if let Some(known) = self.map.get() {
             return Ok(known.clone());

@@ -179,6 +179,7 @@ struct Flat<'a> {
 }
 
 impl Flat<'_> {
+    /// The arguments with their byte arrays where they lie now.
     fn views(&self) -> Vec<AnyView<'_>> {
         let mut arrays = self.arrays.iter();
         let each = self.cells.iter().map(|cell| match cell.type_index() {

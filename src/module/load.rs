@@ -211,6 +211,8 @@ pub unsafe fn load_symbols(
     Ok(read(&symbols, strictness)?)
 }
 
+/// The order is that of the rules: what is missing (MOD-26), the layout (MOD-01), the slots (MOD-05), and then the blob with its modules
+/// (MOD-07, MOD-18), whose loaders may call what the slots lead to.
 fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibrary, LoadFailure> {
     // MOD-26: before a slot is filled or a loader runs. Releases bind on first use, and the process ends at the first call of what is
     // missing, which for a failed check is the function that reports errors.
@@ -266,6 +268,7 @@ fn declared(bytes: &[u8]) -> Result<&[u8], Violation> {
     Ok(end.and_then(|end| bytes.get(..end)).unwrap_or(bytes))
 }
 
+/// How many bytes follow the header (BLOB-01), where the symbol has no size.
 fn nbytes(bytes: &[u8]) -> Result<u64, Violation> {
     let header = bytes.first_chunk::<8>().ok_or_else(|| {
         MOD_18.broken(
@@ -277,6 +280,7 @@ fn nbytes(bytes: &[u8]) -> Result<u64, Violation> {
     Ok(u64::from_le_bytes(*header))
 }
 
+/// The module of the library itself, which is its own context from here on (MOD-06).
 fn library(symbols: &Arc<dyn Symbols>, names: Dialect) -> Module {
     let module = Module::new(Library::new(Arc::clone(symbols), names));
     let written = context::set(&**symbols, names.context, Some(&module));

@@ -85,6 +85,7 @@ impl<'a> Loaders<'a> {
         }
     }
 
+    /// Where the loader of a kind is, looked up once for all entries of a blob: a loader that registers another one changes nothing half way.
     fn source(&mut self, entry: &LoaderEntry<'a>) -> &LoaderSource {
         let known = self.known.iter().position(|(kind, _)| *kind == entry.kind);
         let at = known.unwrap_or_else(|| {
@@ -96,6 +97,7 @@ impl<'a> Loaders<'a> {
 }
 
 impl LoaderSource {
+    /// MOD-11: a loader of Rust, then the global function of the layout, and last what this crate loads itself.
     fn of(entry: &LoaderEntry<'_>) -> LoaderSource {
         if let Some(loader) = known(&REGISTERED, entry.kind) {
             return LoaderSource::Registered(loader);

@@ -71,6 +71,7 @@ impl Module {
         Module::from_box(Box::new(kind))
     }
 
+    /// The cell of a module: the table is in front, where C++ looks for it, and what only this crate knows behind all that it sees.
     fn from_box(kind: Box<dyn ModuleKind>) -> Module {
         let cell = Box::new(ModuleCell {
             table: virtuals::table(),

@@ -33,6 +33,7 @@ impl Opaque {
         }
     }
 
+    /// What a user needs to run the module: which runtime, and the name under which it would be found (MOD-11).
     fn reason(&self) -> String {
         let made_by = match self.kind.as_str() {
             "cuda" => "a runtime with CUDA",

@@ -111,6 +111,7 @@ fn layout(bytes: u64) -> Result<Layout, String> {
         .ok_or_else(|| format!("a workspace of {bytes} bytes cannot exist on this host"))
 }
 
+/// Without a device in the process memory of the host is all that there is (MOD-23).
 fn only_host(device_type: i32) -> Result<(), String> {
     if device_type == 1 {
         Ok(())

@@ -103,6 +103,7 @@ impl Simulated {
         Simulated::build(seed, Some(bug))
     }
 
+    /// Two devices of one machine, so that what goes to the wrong one shows.
     fn build(seed: u64, bug: Option<Bug>) -> Simulated {
         let shared = Arc::new(SimulatedState {
             machine: Mutex::new(SimulatedMachine::new(seed, bug)),

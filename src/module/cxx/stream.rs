@@ -43,6 +43,7 @@ static TABLE: StreamVirtuals = StreamVirtuals {
     deleting_destructor: nothing,
 };
 
+/// Fewer bytes than a loader asks for are the end of the payload, as of any stream of its.
 unsafe extern "C-unwind" fn read(this: *mut PayloadStream<'_>, to: *mut u8, count: usize) -> usize {
     // SAFETY: a loader calls this with the stream that it was passed, while it runs.
     let stream = unsafe { &mut *this };

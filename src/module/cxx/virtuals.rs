@@ -43,6 +43,7 @@ struct Whole {
     table: ModuleVirtuals,
 }
 
+/// One table for all modules of this crate; its address is also how they are told from those of C++.
 static WHOLE: Whole = Whole {
     offset_to_top: 0,
     type_information: 0,
@@ -128,6 +129,7 @@ unsafe extern "C-unwind" fn mask_of(this: This) -> c_int {
     answer(this, |module| Ok(module.property_mask() as c_int))
 }
 
+/// An absent function is a null handle, the absent optional of C++.
 unsafe extern "C-unwind" fn function_of(
     place: *mut *mut Header,
     this: This,
@@ -172,6 +174,7 @@ unsafe extern "C-unwind" fn write_to_file(this: This, path: *const RawAny, forma
     });
 }
 
+/// An array of texts, in the order of the kind.
 unsafe extern "C-unwind" fn write_formats(place: *mut *mut Header, this: This) -> *mut *mut Header {
     let formats = answer(this, |module| {
         let own = module.implementation();
@@ -199,6 +202,7 @@ unsafe extern "C-unwind" fn inspect_source(
     unsafe { write_result(place, Any::from(Str::new(text)).into_raw()) }
 }
 
+/// MOD-10, by a reference of C++ to a handle that stays the caller's.
 unsafe extern "C-unwind" fn import_module(this: This, other: *const *mut Header) {
     answer(this, |module| {
         // SAFETY: a `Module const&` is the address of a handle that is not null.

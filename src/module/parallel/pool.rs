@@ -23,6 +23,7 @@ pub(super) struct Job {
 unsafe impl Sync for Job {}
 
 impl Job {
+    /// A launch of so many tasks, owned by this thread: it is woken by the worker that ends last.
     pub(super) fn new(task: Task, data: *mut c_void, count: usize) -> Job {
         Job {
             task,
@@ -135,6 +136,7 @@ struct Worker {
 }
 
 impl Worker {
+    /// A thread that waits for its first task.
     fn start() -> Result<Worker, String> {
         let queue = Arc::new(WorkerQueue::default());
         let own = Arc::clone(&queue);
@@ -178,6 +180,7 @@ struct WorkerQueue {
 }
 
 impl WorkerQueue {
+    /// Hands over a task. The lock is taken for a worker that sleeps alone: a launch is shorter than it costs.
     fn assign(&self, order: TaskOrder<'_>) {
         self.index.store(order.index, Ordering::Relaxed);
         self.job

@@ -31,6 +31,7 @@ pub fn from_connection(connection: &Connection<'_>) -> Value {
     })
 }
 
+/// One side: its messages with where they lie, its fields, and the rule that ended the reading.
 fn from_side(side: &ConnectionSide<'_>) -> Value {
     let messages = side.messages.iter().map(
         |(start, end, message)| json!({ "start": start, "end": end, "message": from_message(message) }),

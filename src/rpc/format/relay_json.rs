@@ -173,6 +173,7 @@ fn from_peer(peer: &TrackerPeer) -> Value {
     }
 }
 
+/// The way back from [`from_peer`]: an address is there where a port is.
 fn to_peer(form: &Value) -> Result<TrackerPeer, String> {
     let address = match form.get("port") {
         None => None,

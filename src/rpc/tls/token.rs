@@ -34,6 +34,7 @@ impl Token {
         })
     }
 
+    /// A token of 1 to 4,096 bytes (RPC-111), padded to one length: a comparison then takes one time.
     fn new(bytes: &[u8]) -> Option<Token> {
         let mut padded = [0; LONGEST];
         padded.get_mut(..bytes.len())?.copy_from_slice(bytes);

@@ -353,6 +353,7 @@ impl TrackerSchedule {
         Some((client, reply))
     }
 
+    /// The match keys of the offers of a connection that wait: a server asks, and offers itself again where its own is not among them (RPC-65).
     fn match_keys(&self, connection: u64) -> Vec<String> {
         let offers = self.peers.get(&connection).map(|peer| &peer.offers);
         let offers = offers.into_iter().flatten();

@@ -19,6 +19,7 @@ struct EarlyKind {
     warp: u8,
 }
 
+/// A kind of 0.2 to 0.6 without limits of its own.
 const fn early(
     name: &'static str,
     since: u8,

@@ -85,6 +85,7 @@ fn behind_releases(line: &str, release: Release) -> Option<&str> {
     (since..=until).contains(&release.minor()).then_some(rest)
 }
 
+/// A line of the table: name, type, and a default in JSON where the release has one (TGT-06).
 fn option_of(line: &str) -> Option<KindOption> {
     let mut fields = line.split('\t');
     Some(KindOption {

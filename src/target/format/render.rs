@@ -121,6 +121,7 @@ impl Target {
     }
 }
 
+/// The text of a value that is one word; `None` for what has none.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -171,6 +171,7 @@ impl Targets {
         config::read(self, config, depth)
     }
 
+    /// TGT-40: the object that a text is.
     fn object(&self, text: &str) -> Result<TargetConfig, Violation> {
         serde_json::from_str(text).map_err(|error| {
             // The detail is ours: releases have that of their own reader, and up to 0.23 none.

@@ -70,6 +70,7 @@ pub(super) struct CWriter<'a> {
 }
 
 impl<'a> CWriter<'a> {
+    /// A writer without a text. One serves all functions of a module: names, limits (TGT-89) and helper functions are the module's.
     pub(super) fn new(graph: &'a IrGraph, place: CodePlace) -> CWriter<'a> {
         CWriter {
             graph,

@@ -99,6 +99,7 @@ pub fn registered_generators() -> Generators {
 }
 
 impl Registered {
+    /// The release's own, and then those of the process over them (TGT-15, TGT-71).
     fn targets(&self, release: Release, machine: HostMachine) -> Targets {
         let mut targets = Targets::on(release, machine);
         for kind in &self.kinds {
