@@ -1,4 +1,6 @@
 //! What no C function of 0.20 and before shows of an executor: ours, through the Rust interface.
+//!
+//! A runtime of 0.20 and before has these behind Python, or nowhere; what a case asks of them is unsupported there.
 
 use super::driver::blob;
 use super::forms::{bytes_of, extents, param_file, shown};

@@ -1,4 +1,6 @@
 //! `module.constants`: which constants a payload of kind `const_loader` hands to which initialiser.
+//!
+//! Initialisers are functions of this process under the names that compiled code would have: which constants they get is noted by number.
 
 use super::library_file::{PREFIX, lookup};
 use super::loading::stored;

@@ -1,4 +1,7 @@
 //! Types that a case defines by reflection, as Python does for its dataclasses, and what reflection shows of any type.
+//!
+//! The C functions for types are looked up by name where they are needed: releases of tvm-ffi differ in which they have, and a case about one
+//! that is missing is unsupported.
 
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;

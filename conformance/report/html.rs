@@ -1,4 +1,6 @@
 //! The report as one page: failures first, an anchor for every case and rule, and nothing that is loaded from elsewhere.
+//!
+//! Ids, texts and answers are a testee's: everything is escaped, and no script looks at anything but the text of the page.
 
 use super::{Obligation, evidence, headline, judged};
 use crate::conformance::runner::{CaseOutcome, Report};

@@ -1,4 +1,7 @@
 //! The client of `rpc.client`: its actions, and what came of it.
+//!
+//! A result is kept until a later action forgets it, as a program of a user keeps it: what is freed when shows in the requests that the server
+//! reads.
 
 use super::client_forms::{
     from_base64, host_bytes, host_tensor, memory, no, pieces, reference, shown,

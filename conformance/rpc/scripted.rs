@@ -1,4 +1,7 @@
 //! The peers of a client that answer by a script: servers, and a tracker.
+//!
+//! They speak the formats by the library's own writers, or write bytes that are none: the client under test is ours alone, since clients of TVM
+//! are driven from the other side, by `rpc.session`.
 
 use super::session::patience;
 use crate::conformance::golden::hex_bytes;

@@ -1,4 +1,7 @@
 //! Copies between spaces and tensors.
+//!
+//! Memory is written with patterns that differ from place to place, and read whole: a copy that is right in its own range and wrong beside it is
+//! the one that no model notices.
 
 use super::super::probe::{Probe, ProbedMemory, pattern};
 use super::super::tables::rejected_or_failed;

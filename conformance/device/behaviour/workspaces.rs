@@ -1,4 +1,6 @@
 //! Workspace: reused in order, by device and thread.
+//!
+//! Pools are a thread's (DEV-33): a program that depends on which blocks are free runs on a thread of its own.
 
 use super::super::probe::{Probe, ProbedMemory, pattern};
 use super::super::tables::rejected_or_failed;

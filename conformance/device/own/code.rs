@@ -1,4 +1,7 @@
 //! Modules of device code.
+//!
+//! The driver is one that launches nothing: when code is loaded, on which device and stream a kernel goes, and with how many bytes of arguments
+//! is decided in front of it.
 
 use super::super::tables::rejected;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};

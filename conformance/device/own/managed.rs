@@ -1,4 +1,6 @@
 //! The manager: which devices it finds, and where it sends its calls.
+//!
+//! The registry is a list of names here, so that no device of this machine, and none that another case has registered, is found.
 
 use super::super::recorder::Recorder;
 use super::super::tables::rejected;

@@ -1,4 +1,7 @@
 //! The defaults of a device, and the pools of workspaces.
+//!
+//! What is compared is the calls that reach a device, as texts of the recorder: sizes in bytes, alignment, the hint as code, bits and lanes, and
+//! the number of the device. A pool that does the right thing by other calls is another pool (DEV-25 to DEV-30).
 
 use super::super::recorder::Recorder;
 use super::super::tables::rejected;

@@ -1,4 +1,6 @@
 //! Timers and the evaluator.
+//!
+//! Nothing depends on how fast the machine is: what takes time is a clock of the test's own, or a pause that is compared with itself.
 
 use super::super::recorder::Recorder;
 use super::DEVICE;
