@@ -173,7 +173,7 @@ impl KnownFailures {
 }
 
 impl KnownFailure {
-    /// One entry: a case, a verdict and a reason. With a date it excuses up to that day, so that somebody looks at it again.
+    /// One entry: a case, a verdict and a reason. With a date it excuses up to that day, and is looked at again then.
     fn read(entry: &toml::Value) -> Result<KnownFailure, String> {
         let entry = entry.as_table().ok_or("not a table")?;
         let keys = [

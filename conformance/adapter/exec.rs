@@ -75,7 +75,7 @@ impl Exec {
 
     /// Starts the process and says hello. A process that does not answer as it should is ended again.
     ///
-    /// Requests are counted from here: a verdict that depends on what ran before is told apart by that.
+    /// Requests are counted from here: a verdict that depends on what ran before shows by that number.
     fn start(&mut self) -> Result<Identity, String> {
         let process = Process::spawn(&self.words, self.limits.memory)?;
         self.starts += 1;

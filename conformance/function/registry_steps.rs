@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// `function.registry`: names of this case alone, which are removed at the end.
 ///
 /// FUN-10 to FUN-12. A name is prefixed, so that nothing of the process has it; what a step registers returns the number that the case states,
-/// by which a lookup is told apart.
+/// by which a lookup shows which function it found.
 pub(in crate::conformance) fn registry(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let _alone = alone();
     let prefix = fresh_prefix();

@@ -43,7 +43,7 @@ struct Whole {
     table: ModuleVirtuals,
 }
 
-/// One table for all modules of this crate; its address is also how they are told from those of C++.
+/// One table for all modules of this crate; by its address they are distinguished from those of C++.
 static WHOLE: Whole = Whole {
     offset_to_top: 0,
     type_information: 0,
