@@ -39,7 +39,7 @@ impl Space {
 
 /// A queue of work on a device. Work of one stream runs in order; the default stream is null.
 ///
-/// One that is not the default is made by [`DeviceApi::create_stream`], or of a handle by code that answers for it: drivers
+/// One that is not the default is made by [`DeviceApi::create_stream`](super::DeviceApi::create_stream), or of a handle by code that answers for it: drivers
 /// follow the handle.
 ///
 /// ```compile_fail,E0423

@@ -44,35 +44,35 @@ pub struct Network<'a> {
 /// What stood in a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field<'a> {
-    /// [`FieldShape::Text`], [`FieldShape::Version`], [`FieldShape::Base64`], [`FieldShape::Format`].
+    /// [`FieldShape::Text`](super::FieldShape::Text), [`FieldShape::Version`](super::FieldShape::Version), [`FieldShape::Base64`](super::FieldShape::Base64), [`FieldShape::Format`](super::FieldShape::Format).
     Text(Text<'a>),
     // Two shapes of one value: whether JSON may show it as text is a matter of the slot.
-    /// [`FieldShape::Code`], [`FieldShape::Binary`].
+    /// [`FieldShape::Code`](super::FieldShape::Code), [`FieldShape::Binary`](super::FieldShape::Binary).
     Bytes(Binary<'a>),
-    /// [`FieldShape::Int`].
+    /// [`FieldShape::Int`](super::FieldShape::Int).
     Int(i32),
-    /// [`FieldShape::Names`].
+    /// [`FieldShape::Names`](super::FieldShape::Names).
     Names(Vec<Text<'a>>),
-    /// [`FieldShape::Functions`], [`FieldShape::SilentFunctions`].
+    /// [`FieldShape::Functions`](super::FieldShape::Functions), [`FieldShape::SilentFunctions`](super::FieldShape::SilentFunctions).
     Functions(Vec<DeviceFunction<'a>>),
-    /// [`FieldShape::Kernels`].
+    /// [`FieldShape::Kernels`](super::FieldShape::Kernels).
     Kernels(Vec<KernelCode<'a>>),
-    /// [`FieldShape::Shaders`].
+    /// [`FieldShape::Shaders`](super::FieldShape::Shaders).
     Shaders(Vec<Shader<'a>>),
     // PAY-34, PAY-40: the counts are at other places, and the value is the same.
-    /// [`FieldShape::Variables`], [`FieldShape::Params`].
+    /// [`FieldShape::Variables`](super::FieldShape::Variables), [`FieldShape::Params`](super::FieldShape::Params).
     Tensors(Vec<(Text<'a>, TensorRecord<'a>)>),
-    /// [`FieldShape::Symbols`].
+    /// [`FieldShape::Symbols`](super::FieldShape::Symbols).
     Symbols(Vec<(Text<'a>, Vec<Text<'a>>)>),
-    /// [`FieldShape::Networks`].
+    /// [`FieldShape::Networks`](super::FieldShape::Networks).
     Networks(Vec<Network<'a>>),
     // Boxed: an executable is many times as large as any other field, and every field would take as much.
-    /// [`FieldShape::Relay`].
+    /// [`FieldShape::Relay`](super::FieldShape::Relay).
     Relay(Box<relay_vm::RelayExecutable<'a>>),
-    /// [`FieldShape::Relax`].
+    /// [`FieldShape::Relax`](super::FieldShape::Relax).
     Relax(Box<relax_vm::RelaxExecutable<'a>>),
-    /// [`FieldShape::StackVms`].
+    /// [`FieldShape::StackVms`](super::FieldShape::StackVms).
     StackVms(Vec<(Text<'a>, StackVm<'a>)>),
-    /// [`FieldShape::Imports`].
+    /// [`FieldShape::Imports`](super::FieldShape::Imports).
     Imports(Vec<Payload<'a>>),
 }
