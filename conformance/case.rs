@@ -157,6 +157,7 @@ impl Case {
 
     /// The case backwards: the accepted value must be written as the same bytes.
     pub fn backwards(&self) -> Option<Case> {
+        // `encode` is false where the accepted bytes are not those that a writer makes, such as odd ones that are tolerated.
         let (Expect::Accept(value), Some(bytes), true) = (&self.expect, self.bytes(), self.encode)
         else {
             return None;
@@ -209,6 +210,7 @@ impl Suite {
     /// Every problem of every case, so that one edit corrects them all.
     pub fn load(files: &[(&str, &str)]) -> Result<Suite, Vec<String>> {
         let mut files = files.to_vec();
+        // In the order in which chapters are built on each other: the first failure of a report is then nearest to the cause.
         files.sort_by_key(|(file, _)| place(chapter_of(file)));
         Ok(Suite {
             cases: cases_of(&files)?,
@@ -250,6 +252,7 @@ pub(super) fn cases_of(files: &[(&str, &str)]) -> Result<Vec<Case>, Vec<String>>
             Err(error) => problems.push(format!("{file}: {error}")),
         }
     }
+    // Before any case is derived: a derived one has the relations of its origin.
     problems.extend(relations(&cases));
     if !problems.is_empty() {
         return Err(problems);
@@ -280,6 +283,7 @@ fn hash(files: &[(&str, &str)]) -> String {
     let mut hasher = Sha256::new();
     for (name, bytes) in cases.chain(golden) {
         for part in [name.as_bytes(), bytes] {
+            // With lengths, so that no byte of one file counts for the next.
             hasher.update((part.len() as u64).to_le_bytes());
             hasher.update(part);
         }

@@ -50,6 +50,7 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> ContractReport {
             outcome: guarded(case, &probe),
         })
         .collect();
+    // Behind the programs: what it finds in forty steps one of them most likely says in three.
     let walk = script::walk(api, device, &script::Walk::default());
     results.push(BehaviourResult {
         id: script::ID,
@@ -175,6 +176,7 @@ impl Program {
 /// Runs a behaviour; a panic of the device is the behaviour's failure alone.
 fn guarded(case: &Behaviour<behaviour::DeviceCheck>, probe: &Probe<'_>) -> Outcome {
     let run = std::panic::AssertUnwindSafe(|| (case.run)(probe));
+    // A device in C cannot come here: what it throws ends the process, which is why a foreign one has a worker of its own.
     std::panic::catch_unwind(run).unwrap_or_else(|_| Failure::broken("the device panicked"))
 }
 

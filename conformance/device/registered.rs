@@ -145,6 +145,7 @@ fn own_number() -> Outcome {
         (NUMBER, "suite_97"),
         (128, "suite_128"),
     ];
+    // DEV-06: by both functions that name a device, here the one without an API, below the one with it.
     for (number, name) in taken.into_iter().chain([(96, "cuda"), (96, NAME)]) {
         let what = format!("{number} as `{name}`");
         rejected(
@@ -172,6 +173,7 @@ fn own_number() -> Outcome {
     }
     // SAFETY: the simulated device keeps the contract, as its own cases show.
     unsafe { manager::register(NAME, simulated()?) }?;
+    // A name of the process is of its newest release: files and messages of an older one never have it.
     let before = device_type::name_in(NUMBER, Release::of(26));
     demand(before.is_err(), || "an earlier release has the name".into())
 }
@@ -382,6 +384,7 @@ fn freed() -> Outcome {
         unsafe { cpu::cpu().free(Device::CPU, space)? };
     }
     let grown = own_bytes().unwrap_or(before).saturating_sub(before);
+    // A quarter of what was taken: allocators keep some of it.
     demand(grown < 1 << 30, || {
         format!("the process has {grown} bytes more after 64 times 64 MiB")
     })

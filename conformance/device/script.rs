@@ -197,6 +197,7 @@ impl Minimal {
     /// The rules that the kinds of steps in the script lean on.
     pub fn rules(&self) -> Vec<&'static str> {
         let has = |wanted: fn(&Step) -> bool| self.script.iter().any(wanted);
+        // Every script reads behind a sync: these two are part of whatever differs.
         let mut rules = vec![DEV_36, DEV_39];
         if has(|step| matches!(step, Step::Order { .. })) {
             rules.push(DEV_38);
@@ -254,6 +255,7 @@ pub fn walk_fresh<D: DeviceApi>(
 /// Scripts by seed, up to the first that differs, which is made as short as it goes: fifty steps say nothing to a person.
 fn walk_with(differs: &dyn Fn(&[Step]) -> Option<String>, walk: &Walk) -> Result<(), Minimal> {
     for index in 0..walk.scripts {
+        // The seed of a script is its place in the walk, so that one that differs is made again without the ones before it.
         let script = generate(walk.seed.wrapping_add(index as u64), walk.steps);
         if let Some(difference) = differs(&script) {
             return Err(shrink(differs, script, difference));
@@ -262,6 +264,8 @@ fn walk_with(differs: &dyn Fn(&[Step]) -> Option<String>, walk: &Walk) -> Result
     Ok(())
 }
 
+// Few, so that random steps meet each other.
 const SLOTS: u8 = 5;
 const STREAMS: u8 = 3;
+// One byte, and one more than a page (DEV-25), are among them; two sizes are there twice, so that a block fits another request.
 const SIZES: [usize; 8] = [1, 4, 64, 64, 100, 256, 256, 4097];

@@ -45,6 +45,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
         Some(_) => return Err(wrong(of)),
     };
     // The thread may have another one from a script before.
+    // DEV-55: launches go to the device that the thread has made current.
     set_current_device(Device::ext_dev(0));
     let mut simulation = Simulation {
         simulated,
@@ -100,6 +101,7 @@ impl Simulation<'_> {
                 Some(Ok(Value::Null))
             }
             "change" => {
+                // A host that writes to its buffer while a copy reads it: that is no error of any call, and a hazard of the answer.
                 let host = self.hosts.get(name(1)?)?;
                 host.overwrite(&bytes_of(step.get(2)?)?);
                 Some(Ok(Value::Null))
@@ -116,6 +118,7 @@ impl Simulation<'_> {
             "fill" => {
                 let (space, byte) = (self.space(name(1)?), u8::try_from(number(2)?).ok()?);
                 let stream = self.stream(name(3));
+                // Past the table of C, which has no launch: kernels come by way of modules.
                 done(self.simulated.launch(stream, move |memory, _| {
                     if let Some(bytes) = memory.bytes(space) {
                         bytes.fill(byte);

@@ -170,6 +170,7 @@ fn fails() -> Outcome {
         let expected = format!("a device of C: {name} failed with 7 (out of luck)");
         expect(text, Some(expected), name)?;
     }
+    // The one function that a table may leave out, or that may have nothing to say.
     for last_error in [Some(wordless as _), None] {
         let table = DeviceTable {
             last_error,
@@ -221,6 +222,7 @@ fn answers() -> Outcome {
 /// `device/table-hands-on-what-it-gets` (DEV-02, DEV-18). Where it does not hold: two arguments that C mixes up are found when a model
 /// computes nonsense.
 fn hands_on() -> Outcome {
+    // Leaked: a table has the address of its device, and lives as long as the process (DEV-02).
     let recorder: &'static Recorder = Box::leak(Box::default());
     let api = as_a_table(recorder);
     api.set_device(Device::ext_dev(3))?;

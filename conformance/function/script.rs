@@ -35,6 +35,7 @@ pub(in crate::conformance) fn script_of_library(
     let library = folder.path().join("case.so");
     std::fs::write(&library, data).map_err(skipped)?;
     for other in ["case.dll", "case.dylib", "case.dso", "case.so.1.2"] {
+        // One file under all names: what differs is the ending alone.
         std::fs::hard_link(&library, folder.path().join(other)).map_err(skipped)?;
     }
     let reply = run(api, args, Some(folder.path().to_owned()));
@@ -138,6 +139,7 @@ impl CallScript {
                 let shown = show(self.api, &result)?;
                 (Some(result), shown)
             }
+            // Of errors whose words are the system's, such as those of the dynamic linker.
             Err(raised) if kind_alone => (None, json!({"raises": [raised.kind]})),
             Err(raised) => (None, json!({"raises": [raised.kind, raised.message]})),
         };
@@ -201,6 +203,7 @@ impl CallScript {
                 true => Box::new(held.pointer()),
                 false => return Err(unsupported(format!("{inner} is no object"))),
             };
+            // VAL-09: the slot owns the reference from here on; who does not take it leaves it there.
             std::mem::forget(held);
             let ptr = std::ptr::from_ref(&*slot).cast_mut().cast();
             return Ok(ScriptArgument {

@@ -32,6 +32,7 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     Some(match name {
         "numbers" => Function::from_packed(numbered),
         "asked" => Function::from_packed(|_| {
+            // MOD-09: each lookup begins with an empty list, which this leaves behind.
             let searched = SEARCHED.take();
             Ok(serde_json::json!(searched).to_string().into())
         }),
@@ -250,6 +251,7 @@ fn system_slot(in_segment: bool) -> Result<bool, Error> {
     static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    // Leaked, and in no segment: whether a loader takes it for a place to write to is what the case asks.
     let elsewhere = Box::leak(Box::new(AtomicPtr::new(std::ptr::null_mut())));
     let slot: &AtomicPtr<c_void> = if in_segment { &SLOT } else { elsewhere };
     let prefix = fresh_prefix();
@@ -318,6 +320,7 @@ unsafe fn through(stream: *mut c_void) -> Result<i64, Error> {
     let (read, write, complete, deleting) = unsafe { table.read() };
     let mut all = Vec::new();
     loop {
+        // A few at a time, so that most payloads end in a read that is short.
         let mut room = [0; 5];
         // SAFETY: the stream, and room for that many bytes.
         let count = unsafe { read(stream, room.as_mut_ptr(), room.len()) };
@@ -336,6 +339,7 @@ unsafe fn through(stream: *mut c_void) -> Result<i64, Error> {
         // SAFETY: the stream is not read any more; its maker keeps its memory.
         unsafe { end(stream) };
     }
+    // Bytes that are exchanged, or read twice, change it.
     let sum = |sum: i64, byte: &u8| (256 * sum + i64::from(*byte)) % 65521;
     Ok(1000 * all.iter().fold(0, sum) + length(&all))
 }

@@ -14,23 +14,24 @@ fn subject(api: &'static FfiApi, args: &Value) -> Result<OwnedValue, Reply> {
     make(api, value_of(args))
 }
 
-/// `object.repr`
+/// `object.repr`: the text form (OBJ-13).
 pub(super) fn repr(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     accepted(text(
         &api.call_global("ffi.ReprPrint", &[subject(api, args)?.raw])?,
     )?)
 }
 
-/// `object.recursive_hash`
+/// `object.recursive_hash`: in hexadecimal, as JSON has no numbers of 64 bits (OBJ-14).
 pub(super) fn recursive_hash(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     accepted(hash(
         &api.call_global("ffi.RecursiveHash", &[subject(api, args)?.raw])?,
     ))
 }
 
-/// `object.structural_hash`
+/// `object.structural_hash`: the same of structure (OBJ-14).
 pub(super) fn structural_hash(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = subject(api, args)?;
+    // OBJ-14: neither free variables are mapped nor the contents of tensors left out, as the defaults of Python.
     let args = [value.raw, bool_arg(false), bool_arg(false)];
     accepted(hash(&api.call_global("ffi.StructuralHash", &args)?))
 }
@@ -46,7 +47,7 @@ pub(super) fn structural_equal(api: &'static FfiApi, args: &Value) -> Result<Rep
     accepted(two(api, value_of(args), "ffi.StructuralEqual", &more)?)
 }
 
-/// `object.json_parse`
+/// `object.json_parse`: the value of a text, shown in the forms of `spec/values.md` (OBJ-16).
 pub(super) fn json_parse(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let source = value_of(args).as_str();
     let source = source.ok_or_else(|| unsupported("`value` is not a text"))?;
@@ -54,7 +55,7 @@ pub(super) fn json_parse(api: &'static FfiApi, args: &Value) -> Result<Reply, Re
     accepted(show(api, &parsed)?)
 }
 
-/// `object.json_print`
+/// `object.json_print`: the text of a value, compact or indented (OBJ-17).
 pub(super) fn json_print(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let indent = args.get("indent").unwrap_or(&Value::Null);
     let parts = [subject(api, args)?, make(api, indent)?];
@@ -76,6 +77,7 @@ fn two(api: &'static FfiApi, pair: &Value, name: &str, more: &[RawAny]) -> Resul
 /// `object.recursive_compare`
 pub(super) fn recursive_compare(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let is = |name: &str| two(api, value_of(args), name, &[]);
+    // Of two questions: no function of the registry returns -1, 0 or 1.
     accepted(match (is("ffi.RecursiveLt")?, is("ffi.RecursiveGt")?) {
         (Value::Bool(true), _) => json!(-1),
         (_, Value::Bool(true)) => json!(1),
@@ -83,7 +85,7 @@ pub(super) fn recursive_compare(api: &'static FfiApi, args: &Value) -> Result<Re
     })
 }
 
-/// `object.element`
+/// `object.element`: an array and a list have a function each; an index outside is the runtime's to reject (OBJ-04).
 pub(super) fn element(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let pair = value_of(args);
     let side = |at: usize| make(api, pair.get(at).unwrap_or(&Value::Null));
@@ -95,7 +97,7 @@ pub(super) fn element(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
     accepted(show(api, &api.call_global(name, &[list.raw, at.raw])?)?)
 }
 
-/// `object.to_graph`
+/// `object.to_graph`: the text itself is compared, since nodes have one order (OBJ-18); with `cycle` the list holds itself (OBJ-19).
 pub(super) fn to_graph(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = subject(api, args)?;
     let metadata = make(api, args.get("metadata").unwrap_or(&Value::Null))?;
@@ -105,12 +107,13 @@ pub(super) fn to_graph(api: &'static FfiApi, args: &Value) -> Result<Reply, Repl
     }
     let graph = api.call_global("ffi.ToJSONGraphString", &[value.raw, metadata.raw]);
     if cycle {
+        // A list that holds itself is never freed: counts alone end objects.
         api.call_global("ffi.ListClear", &[value.raw])?;
     }
     accepted(text(&graph?)?)
 }
 
-/// `object.from_graph`
+/// `object.from_graph`: of a text, of bytes that may be none, or of a value that is written as text first (OBJ-18 to OBJ-20, OBJ-41).
 pub(super) fn from_graph(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = value_of(args);
     let source = match (args.get("data"), value.as_str()) {
@@ -145,12 +148,13 @@ pub(super) fn equal(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> 
     let pair = value_of(args);
     let side = |at: usize| make(api, pair.get(at).unwrap_or(&Value::Null));
     let (left, right) = (side(0)?, side(1)?);
+    // OBJ-02 is about keys, and no function compares two of them: so one is put into a map, and the other looked up.
     let map = api.call_global("ffi.Map", &[left.raw, RawAny::NONE])?;
     let count = api.call_global("ffi.MapCount", &[map.raw, right.raw])?;
     accepted(json!(count.raw.int() != 0))
 }
 
-/// `object.dict`
+/// `object.dict`: pairs in their order behind all steps (OBJ-08).
 pub(super) fn dict(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let dict = api.call_global("ffi.Dict", &[])?;
     for step in value_of(args).as_array().into_iter().flatten() {
@@ -211,6 +215,7 @@ pub(super) fn hooked(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
             found.push(json!([digit, value.raw.int()]));
         }
     }
+    // OBJ-38: as many as there are last digits: a key with an equal one in front takes its place.
     let pairs = api.call_global("ffi.DictSize", &[dict.raw])?.raw.int();
     accepted(json!({"pairs": pairs, "found": found}))
 }

@@ -47,6 +47,7 @@ pub(crate) const OPS: &[Op] = &[
         name: "object.from_legacy_graph",
         help: "value, numbers (bool: every node is held to OBJ-36 where it is): the value of the JSON graph of 0.2 to 0.21",
         run: Handler::Here(|args| {
+            // The text forms and hooks of builtin types are registered before a graph may name one.
             crate::object::init();
             let source = value_of(args)?;
             let source = source

@@ -74,6 +74,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
         let _ = writeln!(out, "<h2 id=\"{name}\">{name}</h2>");
         let results = report.results.iter();
         for outcome in results.filter(|outcome| outcome.case.chapter == chapter) {
+            // Failures are above, once: an anchor has one place.
             if !outcome.is_failure() {
                 case(&mut out, report, outcome);
             }

@@ -70,11 +70,13 @@ impl ServerStart {
         };
         let all = [format!("{}*", functions::PREFIX)];
         let here = ["127.0.0.1".to_owned()];
+        // RPC-93: without a pattern of the case the next server is allowed where there is one, and no other ever.
         let connect = list(&self.connect, &here[..usize::from(next.is_some())]);
         let port = next.map_or_else(String::new, |next| next.port.to_string());
         ServerOptions {
             keys: vec![self.key().to_owned()],
             name: self.key().to_owned(),
+            // RPC-84: a case about a server that finds out starts it without a release, and one about a wrong one with that.
             release: (!self.finds_out).then_some(self.release.unwrap_or(release)),
             allow: list(&self.allow, &all),
             allow_load: self.allow_load,
@@ -129,6 +131,7 @@ impl ServerStart {
                 "gauge" => start.gauge = value.as_bool().ok_or_else(wrong)?,
                 "watch" => start.watch = value.as_bool().ok_or_else(wrong)?,
                 "paired" => start.paired = value.as_bool().ok_or_else(wrong)?,
+                // A misspelt option would start a server that a case is not about, and pass.
                 _ => return Err(wrong()),
             }
         }

@@ -53,6 +53,7 @@ impl CertificateFolder {
         let folder = tempfile::tempdir().map_err(no_socket)?;
         let named = args.to_string();
         for name in FILES {
+            // Files that no end names are left out: an error about one must not pass since another happens to be there.
             let is_default = ["authority.pem", "end.key", "server.pem"].contains(&name);
             let content = golden(&format!("rpc/tls/{name}"));
             if let Some(content) = content.filter(|_| is_default || named.contains(name)) {
@@ -196,6 +197,7 @@ impl TunnelSide {
         };
         Ok(match done {
             Ok(stream) => {
+                // RPC-110: the deadline of the handshake must not end the session behind it.
                 let is_limited = !matches!(below.read_timeout(), Ok(None));
                 stream.set_limit(Some(patience())).map_err(no_socket)?;
                 TunnelEnd::Open(Some(stream), below, is_limited)
@@ -244,6 +246,7 @@ fn scripted_client(
     for certificate in credentials("authority.pem", "end.key", place)?.0 {
         roots.add(certificate).map_err(|error| unusable(&error))?;
     }
+    // Stated here: a default of the process would be that of whoever set it first.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])

@@ -27,6 +27,7 @@ pub(super) fn refusal(args: &Value) -> Result<Answer, OpError> {
 /// The parts of `PATH: TYPE KEY (node NUMBER) ...`; no path in a message without one.
 fn place(broken: &Violation) -> Value {
     let mut value = rejection(broken);
+    // TGT-88: of the message only the place is looked at: its words are ours, and another implementer has others.
     let parts = broken.message().split_once(": ").and_then(|(path, rest)| {
         let (type_key, rest) = rest.split_once(" (node ")?;
         let (node, _) = rest.split_once(')')?;
@@ -46,10 +47,12 @@ pub(super) fn judge(args: &Value) -> Result<Answer, OpError> {
     let module = LoweredModule::read(&data(args)?)?;
     let code = GeneratedCode::from_json(args.get("code").unwrap_or(&Value::Null))?;
     let mut generators = Generators::new();
+    // As a generator that returns this code whatever it is called with: so it goes through the same checks as any other.
     generators.register(&target.kind, Box::new(move |_, _| Ok(code.clone())));
     let code = generators.generate(&module, &target)?;
     let mut value = code.to_json();
     if let Some(form) = value.as_object_mut() {
+        // Written in a form of its own by each release; what is in it is in the other members.
         form.remove("payload");
     }
     Ok(Answer::new(value, Findings::default()))
@@ -86,6 +89,7 @@ pub(super) fn options(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
     // What is no map is shown as it is: no options are another answer.
     let options = match types.get_mut("map").and_then(Value::as_array_mut) {
         Some(pairs) => {
+            // A map is in the order of insertion, and no rule orders the options of a kind.
             pairs.sort_by_key(ToString::to_string);
             types["map"].take()
         }
@@ -104,6 +108,7 @@ pub(super) fn registered(args: &Value) -> Result<Answer, OpError> {
         let word = |at: usize| part(at).as_str().unwrap_or_default();
         let done = match word(0) {
             "kind" => {
+                // TGT-15: for the process, and there is no way back: cases have names of their own for what they register.
                 register_kind(TargetKind::from_json(part(1))?);
                 Ok(Value::Null)
             }

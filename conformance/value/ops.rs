@@ -180,6 +180,7 @@ fn from_legacy(args: &Value) -> Result<Answer, OpError> {
     let hex = value.get("hex").and_then(Value::as_str).unwrap_or("0");
     let bits = u64::from_str_radix(hex, 16)
         .map_err(|wrong| OpError::Unsupported(wrong.to_string()))?
+        // The case has the bytes in the order of memory, which a number in hexadecimal has not.
         .swap_bytes();
     let value = TVMValue {
         v_int64: bits as i64,

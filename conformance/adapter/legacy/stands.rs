@@ -194,6 +194,7 @@ const SIGNS: [Sign; 13] = [
     Sign::since(15, What::Symbol("TVMThrowLastError")),
     Sign::since(16, What::Global("runtime.ModuleClearImports")),
     Sign::since(17, What::Global("runtime.disco.SessionGetNumWorkers")),
+    // RPC-43, VAL-19: a bool has a code of its own from here on.
     Sign::since(18, What::Truth),
     Sign::since(19, What::Global("vm.builtin.kv_cache_disagg_mark_send")),
     Sign::since(
@@ -248,6 +249,7 @@ impl Sign {
     /// Whether the runtime has it; `None` where that means nothing.
     fn is_shown(self, api: &'static LegacyApi) -> Option<bool> {
         match self.part {
+            // A part that is not built shows none of its signs, which would date the runtime too early.
             Some(part) if !part.is_there(api)? => None,
             _ => self.what.is_there(api),
         }

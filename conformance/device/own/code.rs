@@ -167,6 +167,7 @@ pub(super) fn current_device() -> Outcome {
         unsafe { mul.call(&[KERNEL_ARGS[0], Arg::Int(1)]) }?;
     }
     stream::set_current_device(Device::new(31, 0));
+    // A thread that has set nothing launches on device 0, whatever another one has set.
     let fresh = std::thread::scope(|scope| {
         // SAFETY: this driver launches nothing.
         let launched = scope.spawn(|| unsafe { mul.call(&[KERNEL_ARGS[0], Arg::Int(1)]) });

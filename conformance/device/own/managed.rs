@@ -121,6 +121,7 @@ pub(super) fn overtaken() -> Outcome {
 /// the sessions of the others.
 pub(super) fn remote_share() -> Outcome {
     let registry = Registry::with(&["device_api.rpc"]);
+    // DEV-57: sessions 0 and 1, and the last one.
     for kind in [128, 130, 257, 4096 + 4] {
         registry.manager.api(kind)?;
     }
@@ -168,6 +169,7 @@ pub(super) fn miss_forgotten() -> Outcome {
 /// fault.
 pub(super) fn unknown_number() -> Outcome {
     let registry = Registry::with(&["device_api.unknown"]);
+    // DEV-06: the ends of the tables of releases are among them, 32 and 36, and what lies behind.
     for kind in [-1, 0, 5, 6, 17, 31, 32, 36, 99, 127] {
         let found = registry.manager.api(kind).map(drop);
         rejected(found, DEV_06, Kind::UnknownKind, &format!("type {kind}"))?;

@@ -14,6 +14,7 @@ pub(super) fn shrink(
     let fails = |script: &[Step]| (0..3).find_map(|_| differs(script));
     loop {
         let size_before = weight(&best.0);
+        // Halves first: most steps of a random script have nothing to do with what differs.
         let mut chunk = best.0.len().div_ceil(2);
         while chunk > 0 {
             let mut at = 0;
@@ -38,6 +39,7 @@ pub(super) fn shrink(
                 }
             }
         }
+        // A number that became smaller may let a step go that was needed before, so all of it is tried again.
         if weight(&best.0) >= size_before {
             return Minimal {
                 script: best.0,
