@@ -58,7 +58,7 @@ impl Channel {
 /// How a session is spoken.
 ///
 /// RPC-23: a server does not say its release. Where none was stated, the first answer shows on which side of 0.21 it is, and no more:
-/// then `told` is false, and only what all releases of that side accept is written.
+/// then `stated` is false, and only what all releases of that side accept is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::rpc) struct SpokenEra {
     /// The release, or the newest one of the era.
