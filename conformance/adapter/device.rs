@@ -1,7 +1,7 @@
 //! `device:NAME[:ID]`: a device API of this process, driven through the contract; `device:rpc://HOST:PORT/KEY#NAME:ID` is one of a server,
 //! driven through a session.
 //!
-//! It answers `device.behaviour` and nothing else: names, sizes and packing are no business of a device.
+//! It answers `device.behaviour` and nothing else: names, sizes and packing are not part of the device API.
 
 use super::{Identity, Reply, Testee};
 use crate::conformance::behaviour::Failure;
