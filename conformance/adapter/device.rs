@@ -116,7 +116,7 @@ pub(crate) fn parse(name: &str) -> Result<(String, Device), String> {
     let (family, id) = name.split_once(':').unwrap_or((name, "0"));
     let id: i32 = id
         .parse()
-        .map_err(|_| format!("`{id}` is no number of a device"))?;
+        .map_err(|_| format!("`{id}` is not a number of a device"))?;
     if family == "simulated" {
         return Ok((family.to_owned(), Device::ext_dev(id)));
     }

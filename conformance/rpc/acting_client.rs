@@ -92,7 +92,7 @@ impl<'a> ActingClient<'a> {
 
     /// Does what `action` says. The outer error is that of the script.
     fn act(&mut self, action: &Value) -> Result<Result<Done, Error>, OpError> {
-        let wrong = || OpError::Unsupported(format!("{action} is no action"));
+        let wrong = || OpError::Unsupported(format!("{action} is not an action"));
         let parts = action.as_array().and_then(|parts| parts.split_first());
         let (name, args) = parts.ok_or_else(wrong)?;
         let text = |at: usize| args.get(at).and_then(Value::as_str).ok_or_else(wrong);
@@ -351,7 +351,7 @@ impl<'a> ActingClient<'a> {
     }
 
     fn argument(&self, session: &Session, form: &Value) -> Result<Any, OpError> {
-        let wrong = || OpError::Unsupported(format!("{form} is no argument"));
+        let wrong = || OpError::Unsupported(format!("{form} is not an argument"));
         let Some((name, value)) = form.as_object().and_then(|members| members.iter().next()) else {
             return if form.is_null() {
                 Ok(Any::none())

@@ -215,7 +215,7 @@ struct RelayPlay {
 impl RelayPlay {
     /// What a step reads; `None` where nothing comes in time.
     fn step(&mut self, step: &Value) -> Result<Option<Value>, OpError> {
-        let none = || OpError::Unsupported(format!("{step} is no step"));
+        let none = || OpError::Unsupported(format!("{step} is not a step"));
         let name = step.get("peer").and_then(Value::as_str).ok_or_else(none)?;
         if !self.peers.contains_key(name) {
             let peer = self.peer(step)?;

@@ -242,7 +242,7 @@ impl ScriptClient<'_, '_> {
 
     /// A step, and what came of it.
     fn step(&mut self, step: &Value) -> Result<Came, Reply> {
-        let none = || Reply::Unsupported(format!("{step} is no step"));
+        let none = || Reply::Unsupported(format!("{step} is not a step"));
         let members = step.as_object().ok_or_else(none)?;
         let silent = |client: &mut Self| {
             client.answers.push(Vec::new());

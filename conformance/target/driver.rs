@@ -65,7 +65,7 @@ pub(in crate::conformance) fn declines(op: &str, rejection: &Rejection) -> bool 
 
 fn generated<C: Compiler>(compiler: &C, args: &Value) -> Result<Reply, Reply> {
     let data = bytes(args)?;
-    let graph = std::str::from_utf8(&data).map_err(|_| unsupported("the graph is no text"))?;
+    let graph = std::str::from_utf8(&data).map_err(|_| unsupported("the graph is not text"))?;
     let named = match args.get("target") {
         Some(Value::String(text)) => text.clone(),
         other => other.cloned().unwrap_or_default().to_string(),

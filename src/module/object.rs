@@ -101,7 +101,7 @@ impl Module {
         object.downcast().map(Module)
     }
 
-    /// The object.
+    /// The object, with the reference that this handle held.
     pub fn into_object(self) -> ObjectRef {
         self.0.into_object()
     }

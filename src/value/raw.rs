@@ -38,7 +38,7 @@ pub struct RawAny {
     pub(crate) type_index: i32,
     /// Length of a small string; zero otherwise.
     pub(crate) aux: u32,
-    /// The value.
+    /// The value itself, or the address of the object.
     pub(crate) payload: AnyPayload,
 }
 

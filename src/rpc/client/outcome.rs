@@ -61,7 +61,7 @@ pub(super) fn call_of(link: &Link, function: u64) -> Result<i64> {
 fn outcome(link: &Arc<Link>, values: Vec<PackedValue<'_>>) -> Result {
     use PackedValue as V;
     let broken = |values: &[PackedValue<'_>]| -> Error {
-        let text = format!("the server returns {values:?}, which is no result of a call");
+        let text = format!("the server returns {values:?}, which is not a result of a call");
         RPC_101.rejected(Kind::Malformed, text).into()
     };
     let of = match values.first() {

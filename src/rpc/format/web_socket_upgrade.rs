@@ -183,7 +183,7 @@ impl<'a> Head<'a> {
         let bytes = cursor.take((end as u64).saturating_add(END.len() as u64), "head", rule)?;
         let lines = bytes.get(..end).unwrap_or_default();
         let bad = |what: &[u8]| {
-            let message = format!("`{}` is no line of a head", show(what));
+            let message = format!("`{}` is not a line of a head", show(what));
             cursor.blame("head", rule.broken(Kind::Malformed, start, message))
         };
         let plain = |byte: &u8| (b' '..=b'~').contains(byte) || b"\t\r\n".contains(byte);

@@ -59,7 +59,7 @@ impl Era {
         self.known
     }
 
-    /// The release.
+    /// The release by whose rules packets are read now.
     pub(super) fn release(&self) -> Release {
         self.release
     }

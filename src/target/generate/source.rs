@@ -106,7 +106,7 @@ pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode
     let mut writer = CWriter::new(&module.graph, CodePlace::Kernel);
     for (symbol, function) in &module.functions {
         TGT_84.demand(Kind::Type, function.is_kernel(&module.graph), || {
-            format!("`{symbol}` is no kernel, and this is a generator of device code")
+            format!("`{symbol}` is not a kernel, and this is a generator of device code")
         })?;
         // TGT-81: a kernel is found by its name in the text, which has no other for it.
         if is_word(symbol)
