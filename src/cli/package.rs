@@ -266,7 +266,7 @@ impl Packaging {
             "tar" => PackageForm::Tar,
             _ => {
                 return Err(CliError::new(format!(
-                    "the name {} does not tell the form to write: it ends in .bin, .c, .o, .so or .tar",
+                    "the name {} does not state the form to write: it ends in .bin, .c, .o, .so or .tar",
                     self.output.display()
                 )));
             }

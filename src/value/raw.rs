@@ -10,7 +10,7 @@ use super::dlpack::{DLDataType, DLDevice};
 use super::index;
 use std::ffi::c_void;
 
-/// The eight payload bytes; the type index tells which member they are.
+/// The eight payload bytes; the type index decides which member they are.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub union AnyPayload {

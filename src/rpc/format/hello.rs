@@ -186,7 +186,7 @@ impl<'a> HelloAnswer<'a> {
     }
 }
 
-/// What answers with these bytes in the place of a server or a tracker; nothing where they do not tell.
+/// What answers with these bytes in the place of a server or a tracker; nothing where they do not show it.
 pub(super) fn stranger(first: &[u8; 4]) -> &'static str {
     match first {
         b"HTTP" | b"<!DO" | b"<htm" => ": an HTTP server is at this port, and no RPC",

@@ -100,7 +100,7 @@ impl WebSocketRequest {
 }
 
 impl WebSocketAnswer {
-    /// Reads an answer; whether it is that to a request, [`WebSocketRequest::accept`] tells.
+    /// Reads an answer; whether it is that to a request, [`WebSocketRequest::accept`] decides.
     ///
     /// # Errors
     ///
