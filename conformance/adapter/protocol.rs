@@ -316,7 +316,9 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
     };
     let list = |key: &str| -> Result<Vec<String>, String> {
         let wrong = || {
-            format!("hello was answered with `{key}` that is not a list of up to {MOST_NAMES} names")
+            format!(
+                "hello was answered with `{key}` that is not a list of up to {MOST_NAMES} names"
+            )
         };
         let list = match value.get(key) {
             None | Some(Value::Null) => return Ok(Vec::new()),

@@ -152,7 +152,8 @@ impl CallScript {
         let at = at.and_then(|at| usize::try_from(at).ok());
         let result = at.and_then(|at| self.results.get(at));
         let result = result.and_then(Option::as_ref);
-        let result = result.ok_or_else(|| unsupported(format!("{form} is not an earlier result")))?;
+        let result =
+            result.ok_or_else(|| unsupported(format!("{form} is not an earlier result")))?;
         Ok(self.api.share(result.raw))
     }
 

@@ -199,8 +199,7 @@ pub(super) fn system(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
             known.len() - 1
         });
         let body = NUMBERS.get(number).copied();
-        let body =
-            body.ok_or_else(|| unsupported("more functions than can be distinguished"))?;
+        let body = body.ok_or_else(|| unsupported("more functions than can be distinguished"))?;
         let symbol = c_text(&format!("{lead}{behind}{fresh}{rest}"));
         match api.brought("module.register") {
             Some(register) => {

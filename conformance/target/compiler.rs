@@ -48,7 +48,11 @@ pub(in crate::conformance) trait Compiler {
     fn has(&self, name: &str) -> Result<bool, Reply>;
 
     /// Calls the global function with this name; unsupported where there is none.
-    fn call(&self, name: &str, args: &[CompilerArgument<'_, Self::Held>]) -> Result<Self::Held, Reply>;
+    fn call(
+        &self,
+        name: &str,
+        args: &[CompilerArgument<'_, Self::Held>],
+    ) -> Result<Self::Held, Reply>;
 
     /// Imports a module into another.
     fn import(&self, into: &Self::Held, module: &Self::Held) -> Result<(), Reply>;

@@ -113,7 +113,10 @@ impl<C: Compiler> Chosen<C> {
         let text = instead.unwrap_or(named);
         let target = compiler.call("target.Target", &[CompilerArgument::Text(text)]);
         let target = target.map_err(|reply| not_here(text, reply))?;
-        let device = compiler.call("target.TargetGetDeviceType", &[CompilerArgument::Held(&target)])?;
+        let device = compiler.call(
+            "target.TargetGetDeviceType",
+            &[CompilerArgument::Held(&target)],
+        )?;
         let is_host = compiler.int(&device) == CPU;
         if instead.is_some() && is_host != (named == "c") {
             let of = if is_host { "hosts" } else { "devices" };
@@ -137,7 +140,10 @@ impl<C: Compiler> Chosen<C> {
     /// The module that the generator makes of a graph.
     fn build(&self, compiler: &C, graph: &str) -> Result<C::Held, Reply> {
         let module = compiler.call(C::NAMES.graph, &[CompilerArgument::Text(graph)])?;
-        let args = [CompilerArgument::Held(&module), CompilerArgument::Held(&self.target)];
+        let args = [
+            CompilerArgument::Held(&module),
+            CompilerArgument::Held(&self.target),
+        ];
         // What looks for the generator says that there is none.
         let name = match compiler.has(&self.generator)? {
             true => &self.generator,
@@ -190,7 +196,11 @@ fn host<C: Compiler>(compiler: &C, graph: &[u8], made: [&C::Held; 2]) -> Result<
 }
 
 fn has_function<C: Compiler>(compiler: &C, module: &C::Held, name: &str) -> Result<bool, Reply> {
-    let args = [CompilerArgument::Held(module), CompilerArgument::Text(name), CompilerArgument::Flag(false)];
+    let args = [
+        CompilerArgument::Held(module),
+        CompilerArgument::Text(name),
+        CompilerArgument::Flag(false),
+    ];
     let found = compiler.call(C::NAMES.implements, &args)?;
     Ok(compiler.int(&found) != 0)
 }
@@ -241,7 +251,12 @@ fn stored<C: Compiler>(
     module: &C::Held,
 ) -> Result<Result<StoredKernels, String>, Reply> {
     let text = CompilerArgument::Text("");
-    let nothing = [text, CompilerArgument::Text("c"), CompilerArgument::Nothing, CompilerArgument::Nothing];
+    let nothing = [
+        text,
+        CompilerArgument::Text("c"),
+        CompilerArgument::Nothing,
+        CompilerArgument::Nothing,
+    ];
     let library = compiler.call("runtime.CSourceModuleCreate", &nothing)?;
     compiler.import(&library, module)?;
     let tensor = match compiler.call(C::NAMES.pack, &[CompilerArgument::Held(&library)]) {

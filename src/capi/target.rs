@@ -134,7 +134,8 @@ pub unsafe extern "C" fn tvmspec_target_from_device(
     // SAFETY: null or a C string, by this contract.
     let device = unsafe { text_of(device) };
     let detected = || {
-        let on = Device::parse(&device).ok_or_else(|| invalid(format!("{device} is not a device")))?;
+        let on =
+            Device::parse(&device).ok_or_else(|| invalid(format!("{device} is not a device")))?;
         form(&release, |release| {
             device_target(&registered_targets(release, false), on)
         })

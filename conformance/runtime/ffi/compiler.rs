@@ -5,7 +5,7 @@ use super::held::{OwnedValue, bool_arg, bytes_arg, text_arg};
 use super::tensors;
 use super::{Reply, c_text, unsupported};
 use crate::conformance::runtime::Runtime;
-use crate::conformance::target::compiler::{Compiler, CompilerNames, CompilerArgument};
+use crate::conformance::target::compiler::{Compiler, CompilerArgument, CompilerNames};
 use crate::release::Layout;
 use crate::value::{ByteArray, RawAny};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -32,7 +32,11 @@ impl Compiler for &'static FfiApi {
         Ok(self.global(name).is_some())
     }
 
-    fn call(&self, name: &str, args: &[CompilerArgument<'_, OwnedValue>]) -> Result<OwnedValue, Reply> {
+    fn call(
+        &self,
+        name: &str,
+        args: &[CompilerArgument<'_, OwnedValue>],
+    ) -> Result<OwnedValue, Reply> {
         let texts: Vec<CString> = args
             .iter()
             .map(|arg| match arg {

@@ -5,7 +5,7 @@ use crate::conformance::adapter::legacy::{modules, tensors};
 use crate::conformance::reply::Reply;
 use crate::conformance::runtime::Runtime;
 use crate::conformance::runtime::ffi::compiler::stored_bytes;
-use crate::conformance::target::compiler::{Compiler, CompilerNames, CompilerArgument};
+use crate::conformance::target::compiler::{Compiler, CompilerArgument, CompilerNames};
 use crate::release::Layout;
 use crate::value::legacy::code;
 use std::ffi::CString;
@@ -30,7 +30,11 @@ impl Compiler for &'static LegacyApi {
         Ok(self.global(name)?.is_some())
     }
 
-    fn call(&self, name: &str, args: &[CompilerArgument<'_, LegacyValue>]) -> Result<LegacyValue, Reply> {
+    fn call(
+        &self,
+        name: &str,
+        args: &[CompilerArgument<'_, LegacyValue>],
+    ) -> Result<LegacyValue, Reply> {
         let texts: Vec<CString> = args
             .iter()
             .map(|arg| match arg {

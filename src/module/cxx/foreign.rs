@@ -76,7 +76,12 @@ pub(in crate::module) fn source(module: &Module, format: &str) -> Result<String,
 pub(in crate::module) fn save_to_bytes(module: &Module) -> Result<Vec<u8>, Error> {
     let bytes = value(module, offset_of!(ModuleVirtuals, save_to_bytes), None)?;
     let bytes = bytes_bytes(&bytes.view()).map(<[u8]>::to_vec);
-    bytes.ok_or_else(|| Error::new(ErrorKind::Type, "a module saved something that is not bytes"))
+    bytes.ok_or_else(|| {
+        Error::new(
+            ErrorKind::Type,
+            "a module saved something that is not bytes",
+        )
+    })
 }
 
 pub(in crate::module) fn write_to_file(

@@ -72,7 +72,8 @@ pub(super) fn evaluator(
     let name = text(1)?;
     let function = match args.first() {
         Some(module) if !module.is_none() => {
-            let module = Module::try_from(*module).map_err(|_| wrong("argument 0 is not a module"))?;
+            let module =
+                Module::try_from(*module).map_err(|_| wrong("argument 0 is not a module"))?;
             module.require(&name)?
         }
         _ => global(&name)?,

@@ -321,7 +321,10 @@ unsafe impl Object for BareObject {
 
 impl BareObject {
     /// A bare object, useful as a sentinel that is only equal to itself.
-    #[allow(clippy::new_ret_no_self, reason = "callers need the counted object alone")]
+    #[allow(
+        clippy::new_ret_no_self,
+        reason = "callers need the counted object alone"
+    )]
     pub(crate) fn new() -> ObjectRef {
         let header = Header::new(index::OBJECT, Ref::<BareObject>::DELETER);
         Ref::new(BareObject(header)).into_object()
