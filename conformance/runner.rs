@@ -80,7 +80,7 @@ pub fn run<'a>(
     run_observed(suite, adapter, run, &mut |_| {})
 }
 
-/// [`run`], telling `observe` of every case as it is done.
+/// [`run`], which reports every case to `observe` as it is done.
 ///
 /// # Errors
 ///
@@ -108,7 +108,7 @@ pub fn run_observed<'a>(
     ))
 }
 
-/// What [`run_parallel`] has to tell while it runs.
+/// What [`run_parallel`] reports while it runs.
 #[derive(Debug)]
 pub enum RunEvent<'r, 'a> {
     /// A case is done.
@@ -134,7 +134,7 @@ pub fn run_parallel<'a>(
     let jobs = jobs.get().min(selected.len());
     let queue = Queue::new(selected, jobs);
     let observe = Mutex::new(observe);
-    let tell = |event: RunEvent<'_, 'a>| {
+    let notify = |event: RunEvent<'_, 'a>| {
         if let Ok(mut observe) = observe.lock() {
             observe(event);
         }
@@ -144,19 +144,19 @@ pub fn run_parallel<'a>(
         // In this thread: an adapter stays in the one that it was made in.
         let done = open().and_then(|mut adapter| {
             work(&queue, suite, &mut *adapter, run, &mut |place, outcome| {
-                tell(RunEvent::Done(&outcome));
+                notify(RunEvent::Done(&outcome));
                 settled.push((place, outcome));
             })
         });
         let done = done.inspect_err(|why| {
             queue.leave();
-            tell(RunEvent::Without(why));
+            notify(RunEvent::Without(why));
         });
         if let Ok(worker::Done {
             gave_up: Some(why), ..
         }) = &done
         {
-            tell(RunEvent::Without(why));
+            notify(RunEvent::Without(why));
         }
         (done, settled)
     };

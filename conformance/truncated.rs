@@ -148,7 +148,7 @@ fn parse(text: &[u8]) -> Result<HashMap<String, Vec<CutRange>>, String> {
             offset => Some(
                 offset
                     .as_u64()
-                    .ok_or_else(|| format!("{offset} is no offset"))?,
+                    .ok_or_else(|| format!("{offset} is not an offset"))?,
             ),
         };
         let field = Some(field).filter(|field| !field.is_empty());

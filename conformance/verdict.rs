@@ -167,7 +167,7 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
                 },
                 None => {
                     // Only a worker of this program sends views; a name that is unknown here is a fault of the two, not of the runtime.
-                    let wrong = format!("`{view}` is no view of what is expected");
+                    let wrong = format!("`{view}` is not a view of what is expected");
                     Verdict::ProtocolError(plain(&wrong))
                 }
             }

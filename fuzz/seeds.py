@@ -60,9 +60,9 @@ def seeds(target):
         table = re.sub(r"//.*", "", (ROOT / "src/payload/kind_table.rs").read_text())
         kinds = re.findall(r'\b(?:row|json_runtime)\(\s*"([^"]+)"', table)
         for case in conformance.load("payload"):
-            args, given = case.get("args", {}), case["input"]
-            if {"file", "hex"} & set(given) and args.get("kind") in kinds and args.get("layout") in LAYOUTS:
-                raw, front = conformance.data(given), bytes([kinds.index(args["kind"]), LAYOUTS.index(args["layout"])])
+            args, source = case.get("args", {}), case["input"]
+            if {"file", "hex"} & set(source) and args.get("kind") in kinds and args.get("layout") in LAYOUTS:
+                raw, front = conformance.data(source), bytes([kinds.index(args["kind"]), LAYOUTS.index(args["layout"])])
                 yield front + raw
                 if len(raw) <= 600 and set(case["expect"]) & {"accept", "accept_file"}:
                     yield from (front + edit for edit in [*counts(raw), *repeats(raw)])
@@ -158,11 +158,11 @@ def wire_type(text):
 def cases(target):
     """The inputs of the suite's cases that read: each rejected one breaks a rule alone."""
     for case in conformance.load(chapter_of(target)):
-        given, args = case["input"], case.get("args", {})
+        source, args = case["input"], case.get("args", {})
         ends = (".find", ".symbols") if target == "blob_container" else (".decode", ".run", ".detect", ".script")
-        if not case["op"].endswith(ends) or not {"hex", "file"} & set(given):
+        if not case["op"].endswith(ends) or not {"hex", "file"} & set(source):
             continue
-        raw = conformance.data(given)
+        raw = conformance.data(source)
         if target == "wire":
             front = [wire_type(args.get("type", ""))]
         elif target == "tensor":

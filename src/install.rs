@@ -7,8 +7,11 @@ use std::sync::Once;
 static INSTALLED: Once = Once::new();
 
 /// Puts what upper rooms bring into the tables of lower ones, once: the C interface into that of `module`, functions into the
-/// registry of `function`. These two chapters call this at the first lookup in them, and this is the only arrow of the
-/// library that points up: a program that calls nothing but `module::load` installs everything by it.
+/// registry of `function`.
+///
+/// A lookup of a name must find what upper rooms bring without a call of the user's, and Rust has no constructors. So the two
+/// lower rooms call this at the first lookup (`function::registry`, `module::exports`, `module::load`); everything else in the
+/// library points down.
 ///
 /// A lookup from within, such as one of the program's allocator, finds what is there so far: it would wait for itself. After a panic
 /// in here the next lookup begins anew, and finds the names that are taken.

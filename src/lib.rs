@@ -149,7 +149,7 @@ pub mod vm;
 pub mod rpc;
 
 #[cfg(feature = "runtime")]
-#[allow(non_snake_case)]
+#[allow(non_snake_case, reason = "functions of C have the names of TVM")]
 pub mod capi;
 
 #[cfg(feature = "suite")]

@@ -1,7 +1,7 @@
 //! `device:NAME[:ID]`: a device API of this process, driven through the contract; `device:rpc://HOST:PORT/KEY#NAME:ID` is one of a server,
 //! driven through a session.
 //!
-//! It answers `device.behaviour` and nothing else: names, sizes and packing are no business of a device.
+//! It answers `device.behaviour` and nothing else: names, sizes and packing are not part of the device API.
 
 use super::{Identity, Reply, Testee};
 use crate::conformance::behaviour::Failure;
@@ -116,7 +116,7 @@ pub(crate) fn parse(name: &str) -> Result<(String, Device), String> {
     let (family, id) = name.split_once(':').unwrap_or((name, "0"));
     let id: i32 = id
         .parse()
-        .map_err(|_| format!("`{id}` is no number of a device"))?;
+        .map_err(|_| format!("`{id}` is not a number of a device"))?;
     if family == "simulated" {
         return Ok((family.to_owned(), Device::ext_dev(id)));
     }

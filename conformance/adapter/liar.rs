@@ -1,4 +1,4 @@
-//! Testees that lie. The suite is worth something only if it fails each of them.
+//! Testees that answer wrongly. The suite is worth something only if it fails each of them.
 
 use super::builtin::BuiltinTestee;
 use super::{Identity, Rejection, Reply, Testee};

@@ -303,7 +303,7 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
     const KEYS: [&str; 4] = ["name", "version", "releases", "ops"];
     let members = value
         .as_object()
-        .ok_or("hello was answered with what is no object")?;
+        .ok_or("hello was answered with what is not an object")?;
     if let Some(key) = members.keys().find(|key| !KEYS.contains(&key.as_str())) {
         let near = near(key, KEYS);
         return Err(format!("hello was answered with a member `{key}`{near}"));
@@ -316,7 +316,9 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
     };
     let list = |key: &str| -> Result<Vec<String>, String> {
         let wrong = || {
-            format!("hello was answered with `{key}` that is no list of up to {MOST_NAMES} names")
+            format!(
+                "hello was answered with `{key}` that is not a list of up to {MOST_NAMES} names"
+            )
         };
         let list = match value.get(key) {
             None | Some(Value::Null) => return Ok(Vec::new()),
@@ -393,13 +395,13 @@ mod tests {
                 r#","releases":["0.8,0.9"]"#,
                 "the release `0.8,0.9`, which there is not",
             ),
-            (r#","releases":"0.8""#, "`releases` that is no list"),
+            (r#","releases":"0.8""#, "`releases` that is not a list"),
             (
                 r#","ops":["blob.decod"]"#,
                 "the operation `blob.decod`, which no chapter documents; near is `blob.decode`",
             ),
-            (r#","ops":["blob.decode",1]"#, "`ops` that is no list"),
-            (r#","ops":{"blob.decode":true}"#, "`ops` that is no list"),
+            (r#","ops":["blob.decode",1]"#, "`ops` that is not a list"),
+            (r#","ops":{"blob.decode":true}"#, "`ops` that is not a list"),
             (r#","ops":[]"#, "nothing in `ops`"),
             (r#","releases":[]"#, "nothing in `releases`"),
         ] {

@@ -1,6 +1,6 @@
 //! What shows of a value through an interface that does not show all of it.
 //!
-//! A foreign runtime loads a library binary but does not tell its bytes. An adapter then answers with a *view*: a smaller
+//! A foreign runtime loads a library binary but does not show its bytes. An adapter then answers with a *view*: a smaller
 //! value, made of what can be seen. The same view is taken of the expected value, and the two are compared. What a view
 //! leaves out is not compared, and reports say which view it was.
 //!

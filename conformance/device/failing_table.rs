@@ -103,7 +103,7 @@ pub(super) fn returning(code: c_int) -> DeviceTable {
 pub(super) fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failure> {
     // SAFETY: a whole table that lives for ever.
     let api = unsafe { c_table::to_api(Box::leak(Box::new(table))) };
-    api.ok_or_else(|| Failure::Broken("a whole table is no device".into()))
+    api.ok_or_else(|| Failure::Broken("a whole table is not a device".into()))
 }
 
 /// `device` as C hands it over: a table at an address that is not known as ours.

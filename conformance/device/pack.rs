@@ -115,6 +115,6 @@ fn arg(value: &Value) -> Result<Arg, OpError> {
     match (value.as_i64(), value.as_f64()) {
         (Some(number), _) => Ok(Arg::Int(number)),
         (None, Some(number)) => Ok(Arg::Float(number)),
-        _ => Err(OpError::Unsupported(format!("{value} is no argument"))),
+        _ => Err(OpError::Unsupported(format!("{value} is not an argument"))),
     }
 }

@@ -341,7 +341,7 @@ fn tables() -> Outcome {
         "a table that is too short is a device".into()
     })?;
     let Some(api) = read(whole) else {
-        return Failure::broken("a whole table is no device");
+        return Failure::broken("a whole table is not a device");
     };
     let space = api.alloc(Device::CPU, 100, 256, Dtype::UINT8)?;
     let aligned = space.address().is_multiple_of(256);

@@ -26,7 +26,7 @@ struct Simulation<'a> {
 /// Runs the script; `{"results":[...],"hazards":[...],"left":[...],"alive":{...},"calls":[...]}`.
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let wrong =
-        |step: &Value| OpError::Unsupported(format!("{step} is no step of device.simulate"));
+        |step: &Value| OpError::Unsupported(format!("{step} is not a step of device.simulate"));
     let of = args.get("value").unwrap_or(&Value::Null);
     let seed = of.get("seed").and_then(Value::as_u64).unwrap_or(1);
     let steps = of.get("steps").and_then(Value::as_array);

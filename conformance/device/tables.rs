@@ -421,7 +421,7 @@ fn own_table() -> Outcome {
     // SAFETY: a table of ours, which lives for ever.
     let api = unsafe { c_table::to_api(std::ptr::from_ref(own).cast_mut()) };
     let Some(api) = api else {
-        return Failure::broken("a table of ours is no device");
+        return Failure::broken("a table of ours is not a device");
     };
     // SAFETY: the recorder copies nothing.
     let result = unsafe { api.copy(&NOTHING, Stream::DEFAULT) };

@@ -92,7 +92,7 @@ struct ScriptArgument {
 /// Plays the steps alone: they register functions and load libraries, which are the process's.
 fn run(api: &'static FfiApi, args: &Value, folder: Option<PathBuf>) -> Result<Reply, Reply> {
     let steps = value_of(args).as_array();
-    let steps = steps.ok_or_else(|| unsupported("`value` is no list of steps"))?;
+    let steps = steps.ok_or_else(|| unsupported("`value` is not a list of steps"))?;
     let _alone = alone();
     let mut script = CallScript {
         api,
@@ -160,7 +160,8 @@ impl CallScript {
         let at = at.and_then(|at| usize::try_from(at).ok());
         let result = at.and_then(|at| self.results.get(at));
         let result = result.and_then(Option::as_ref);
-        let result = result.ok_or_else(|| unsupported(format!("{form} is no earlier result")))?;
+        let result =
+            result.ok_or_else(|| unsupported(format!("{form} is not an earlier result")))?;
         Ok(self.api.share(result.raw))
     }
 
@@ -201,7 +202,7 @@ impl CallScript {
             let held = self.value(inner)?;
             let slot = match held.raw.type_index >= index::OBJECT_BEGIN {
                 true => Box::new(held.pointer()),
-                false => return Err(unsupported(format!("{inner} is no object"))),
+                false => return Err(unsupported(format!("{inner} is not an object"))),
             };
             // VAL-09: the slot owns the reference from here on; who does not take it leaves it there.
             std::mem::forget(held);

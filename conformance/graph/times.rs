@@ -30,7 +30,7 @@ pub(super) fn shown(
         code::STR => {
             let text = returned.text()?;
             let pieces = text.split_terminator(',').map(str::parse);
-            let wrong = |wrong| unsupported(format!("a time is no number: {wrong}"));
+            let wrong = |wrong| unsupported(format!("a time is not a number: {wrong}"));
             pieces.collect::<Result<_, _>>().map_err(wrong)?
         }
         code::BYTES => {

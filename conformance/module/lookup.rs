@@ -49,7 +49,7 @@ pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let list = list.ok_or_else(|| unsupported("`value` has no list `modules`"))?;
     if list.len() > NUMBERS.len() {
         return Err(unsupported(
-            "more modules than there are functions to tell them apart",
+            "more modules than there are functions to distinguish them by",
         ));
     }
     let modules = (0..).zip(list).map(|(number, module)| {
@@ -209,8 +209,7 @@ pub(super) fn system(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
             known.len() - 1
         });
         let body = NUMBERS.get(number).copied();
-        let body =
-            body.ok_or_else(|| unsupported("more functions than there are to tell apart"))?;
+        let body = body.ok_or_else(|| unsupported("more functions than can be distinguished"))?;
         let symbol = c_text(&format!("{lead}{behind}{fresh}{rest}"));
         match api.brought("module.register") {
             Some(register) => {

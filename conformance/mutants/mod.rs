@@ -195,7 +195,7 @@ fn every_mutant_finds_its_text_and_breaks_a_rule_of_its_chapter() {
                 if (rule.level.binds() || rule.level == Level::Should)
                     && rule.chapter == *chapter => {}
             _ => problems.push(format!(
-                "{}: {} is no rule of {chapter} that can be broken",
+                "{}: {} is not a rule of {chapter} that can be broken",
                 mutant.id, mutant.rule
             )),
         }
@@ -211,7 +211,7 @@ fn every_mutant_finds_its_text_and_breaks_a_rule_of_its_chapter() {
             Ok(source) if file.starts_with("src/") => {
                 problems.extend(problems_of_edits(&source, &edits))
             }
-            _ => problems.push(format!("{file} is no file of the product")),
+            _ => problems.push(format!("{file} is not a file of the product")),
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Each step is `[what, argument, ...]`; `{"of": n}` is the result of step n. Behind the last one all results are dropped.
 pub(super) fn script(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let steps = value_of(args).as_array();
-    let steps = steps.ok_or_else(|| unsupported("`value` is no list of steps"))?;
+    let steps = steps.ok_or_else(|| unsupported("`value` is not a list of steps"))?;
     let alive = Alive::default();
     let notes = Notes::default();
     let mut play = Play {
@@ -368,7 +368,7 @@ impl Play<'_> {
     /// What a form stands for: `{"of": n}` the result of step n, `{"arg": n}` an argument of the function that the steps are,
     /// `{"function": [...]}` a function of steps, `{"tensor": {...}}` a tensor, anything else a value of the chapters.
     fn argument(&self, form: &Value) -> Result<OwnedValue, Reply> {
-        let missing = || unsupported(format!("{form} is no earlier result"));
+        let missing = || unsupported(format!("{form} is not an earlier result"));
         let at = |name: &str| form.get(name).and_then(Value::as_u64).map(|at| at as usize);
         if let Some(at) = at("of") {
             let result = self.results.get(at).and_then(Option::as_ref);

@@ -99,7 +99,7 @@ impl<'a> ActingClient<'a> {
     /// An action with a session that is closed, or with the result of one that failed, is played like any other: what a client does with it is
     /// what many cases are about.
     fn act(&mut self, action: &Value) -> Result<Result<Done, Error>, OpError> {
-        let wrong = || OpError::Unsupported(format!("{action} is no action"));
+        let wrong = || OpError::Unsupported(format!("{action} is not an action"));
         let parts = action.as_array().and_then(|parts| parts.split_first());
         let (name, args) = parts.ok_or_else(wrong)?;
         let text = |at: usize| args.get(at).and_then(Value::as_str).ok_or_else(wrong);
@@ -362,7 +362,7 @@ impl<'a> ActingClient<'a> {
 
     /// What an argument stands for: null, or an object with one member that says of what type it is, since JSON has fewer types than RPC-43.
     fn argument(&self, session: &Session, form: &Value) -> Result<Any, OpError> {
-        let wrong = || OpError::Unsupported(format!("{form} is no argument"));
+        let wrong = || OpError::Unsupported(format!("{form} is not an argument"));
         let Some((name, value)) = form.as_object().and_then(|members| members.iter().next()) else {
             return if form.is_null() {
                 Ok(Any::none())

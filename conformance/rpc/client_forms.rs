@@ -45,7 +45,7 @@ pub(super) fn memory(
 
 /// A result that is none of what an action needs: that of a client which is wrong, and not an action that is impossible.
 pub(super) fn no(what: &str) -> Error {
-    Error::new("TypeError", format!("the result is no {what}"))
+    Error::new("TypeError", format!("the result is not a {what}"))
 }
 
 /// Bytes, of pieces in base64.
@@ -62,7 +62,7 @@ pub(super) fn from_base64(text: &str) -> Option<Vec<u8>> {
 
 /// A tensor of this process, of a form `{"dtype", "shape", "data"}`.
 pub(super) fn host_tensor(form: &Value) -> Result<Tensor, OpError> {
-    let wrong = || OpError::Unsupported(format!("{form} is no tensor"));
+    let wrong = || OpError::Unsupported(format!("{form} is not a tensor"));
     let dtype =
         to_dtype(form.get("dtype").unwrap_or(&Value::Null)).map_err(OpError::Unsupported)?;
     let shape = form

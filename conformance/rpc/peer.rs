@@ -52,7 +52,7 @@ pub(super) fn play(
 
 /// What a step reads.
 fn played(step: &Value, stream: &mut dyn PeerStream, release: Release) -> Result<Value, OpError> {
-    let none = || OpError::Unsupported(format!("{step} is no step"));
+    let none = || OpError::Unsupported(format!("{step} is not a step"));
     let mut members = step.as_object().into_iter().flatten();
     let (Some((what, of)), None) = (members.next(), members.next()) else {
         return Err(none());

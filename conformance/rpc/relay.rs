@@ -225,7 +225,7 @@ impl RelayPlay {
     /// `frame` and `read_frame` by a WebSocket (RPC-74 and on); `hex`, `end` and `close` serve every peer. `{stop}` is the key to stop, which is
     /// random, and `{match}` the match key of the last server that was handed out.
     fn step(&mut self, step: &Value) -> Result<Option<Value>, OpError> {
-        let none = || OpError::Unsupported(format!("{step} is no step"));
+        let none = || OpError::Unsupported(format!("{step} is not a step"));
         let name = step.get("peer").and_then(Value::as_str).ok_or_else(none)?;
         if !self.peers.contains_key(name) {
             let peer = self.peer(step)?;

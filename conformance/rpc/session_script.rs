@@ -252,7 +252,7 @@ impl ScriptClient<'_, '_> {
     /// A packet, bytes in hex, `close`, or `wait` for an answer more. A function that the suite needs and this server does not have makes the
     /// case unsupported, and says nothing about the server.
     fn step(&mut self, step: &Value) -> Result<Came, Reply> {
-        let none = || Reply::Unsupported(format!("{step} is no step"));
+        let none = || Reply::Unsupported(format!("{step} is not a step"));
         let members = step.as_object().ok_or_else(none)?;
         let silent = |client: &mut Self| {
             client.answers.push(Vec::new());

@@ -136,7 +136,7 @@ struct Through {
 impl Through {
     /// What a step reads.
     fn step(&mut self, step: &Value) -> Result<Value, OpError> {
-        let none = || OpError::Unsupported(format!("{step} is no step"));
+        let none = || OpError::Unsupported(format!("{step} is not a step"));
         let members = step.as_object().ok_or_else(none)?;
         let end = match members.get("end").and_then(Value::as_str) {
             Some("client") => &mut self.client,

@@ -1,11 +1,11 @@
-//! What libraries with a compiler can be asked, over either C interface: by functions of their registry, on handles that nobody looks into.
+//! What libraries with a compiler can be asked, over either C interface: by functions of their registry, on opaque handles.
 
 use crate::conformance::reply::Reply;
 use crate::conformance::runtime::Runtime;
 use crate::release::Layout;
 
 /// An argument of a function.
-pub(in crate::conformance) enum Given<'a, V> {
+pub(in crate::conformance) enum CompilerArgument<'a, V> {
     /// A text.
     Text(&'a str),
     /// What another call returned.
@@ -48,7 +48,11 @@ pub(in crate::conformance) trait Compiler {
     fn has(&self, name: &str) -> Result<bool, Reply>;
 
     /// Calls the global function with this name; unsupported where there is none.
-    fn call(&self, name: &str, args: &[Given<'_, Self::Held>]) -> Result<Self::Held, Reply>;
+    fn call(
+        &self,
+        name: &str,
+        args: &[CompilerArgument<'_, Self::Held>],
+    ) -> Result<Self::Held, Reply>;
 
     /// Imports a module into another.
     fn import(&self, into: &Self::Held, module: &Self::Held) -> Result<(), Reply>;

@@ -9,7 +9,7 @@
 //! Kernels are stored as a library stores them, beside host code without functions. What is wrong with the payload (TGT-86) is a part `stored`,
 //! which no expected answer has.
 
-use super::compiler::{Compiler, Given};
+use super::compiler::{Compiler, CompilerArgument};
 use crate::blob::Blob;
 use crate::conformance::adapter::{Rejection, Reply};
 use crate::conformance::runtime::ffi::api::FfiApi;
@@ -67,7 +67,7 @@ pub(in crate::conformance) fn declines(op: &str, rejection: &Rejection) -> bool 
 /// every generator can be held to. A kind that this build has no generator for is unsupported.
 fn generated<C: Compiler>(compiler: &C, args: &Value) -> Result<Reply, Reply> {
     let data = bytes(args)?;
-    let graph = std::str::from_utf8(&data).map_err(|_| unsupported("the graph is no text"))?;
+    let graph = std::str::from_utf8(&data).map_err(|_| unsupported("the graph is not text"))?;
     let named = match args.get("target") {
         Some(Value::String(text)) => text.clone(),
         other => other.cloned().unwrap_or_default().to_string(),
@@ -88,7 +88,7 @@ fn generated<C: Compiler>(compiler: &C, args: &Value) -> Result<Reply, Reply> {
             value,
         });
     }
-    let kind = compiler.call(C::NAMES.kind, &[Given::Held(&made)])?;
+    let kind = compiler.call(C::NAMES.kind, &[CompilerArgument::Held(&made)])?;
     value["kind"] = compiler.text(&kind)?.into();
     Ok(Reply::Ok {
         value,
@@ -113,9 +113,12 @@ impl<C: Compiler> Chosen<C> {
         // A case about a kind without a generator is about that kind.
         let instead = instead.filter(|_| !WITHOUT.contains(&named));
         let text = instead.unwrap_or(named);
-        let target = compiler.call("target.Target", &[Given::Text(text)]);
+        let target = compiler.call("target.Target", &[CompilerArgument::Text(text)]);
         let target = target.map_err(|reply| not_here(text, reply))?;
-        let device = compiler.call("target.TargetGetDeviceType", &[Given::Held(&target)])?;
+        let device = compiler.call(
+            "target.TargetGetDeviceType",
+            &[CompilerArgument::Held(&target)],
+        )?;
         let is_host = compiler.int(&device) == CPU;
         if instead.is_some() && is_host != (named == "c") {
             let of = if is_host { "hosts" } else { "devices" };
@@ -138,8 +141,11 @@ impl<C: Compiler> Chosen<C> {
 
     /// The module that the generator makes of a graph.
     fn build(&self, compiler: &C, graph: &str) -> Result<C::Held, Reply> {
-        let module = compiler.call(C::NAMES.graph, &[Given::Text(graph)])?;
-        let args = [Given::Held(&module), Given::Held(&self.target)];
+        let module = compiler.call(C::NAMES.graph, &[CompilerArgument::Text(graph)])?;
+        let args = [
+            CompilerArgument::Held(&module),
+            CompilerArgument::Held(&self.target),
+        ];
         // What looks for the generator says that there is none.
         let name = match compiler.has(&self.generator)? {
             true => &self.generator,
@@ -192,7 +198,11 @@ fn host<C: Compiler>(compiler: &C, graph: &[u8], made: [&C::Held; 2]) -> Result<
 }
 
 fn has_function<C: Compiler>(compiler: &C, module: &C::Held, name: &str) -> Result<bool, Reply> {
-    let args = [Given::Held(module), Given::Text(name), Given::Flag(false)];
+    let args = [
+        CompilerArgument::Held(module),
+        CompilerArgument::Text(name),
+        CompilerArgument::Flag(false),
+    ];
     let found = compiler.call(C::NAMES.implements, &args)?;
     Ok(compiler.int(&found) != 0)
 }
@@ -242,11 +252,16 @@ fn stored<C: Compiler>(
     compiler: &C,
     module: &C::Held,
 ) -> Result<Result<StoredKernels, String>, Reply> {
-    let text = Given::Text("");
-    let nothing = [text, Given::Text("c"), Given::Nothing, Given::Nothing];
+    let text = CompilerArgument::Text("");
+    let nothing = [
+        text,
+        CompilerArgument::Text("c"),
+        CompilerArgument::Nothing,
+        CompilerArgument::Nothing,
+    ];
     let library = compiler.call("runtime.CSourceModuleCreate", &nothing)?;
     compiler.import(&library, module)?;
-    let tensor = match compiler.call(C::NAMES.pack, &[Given::Held(&library)]) {
+    let tensor = match compiler.call(C::NAMES.pack, &[CompilerArgument::Held(&library)]) {
         Ok(tensor) => compiler.tensor(&tensor)?,
         Err(Reply::Reject(rejection)) => return Ok(Err(rejection.message)),
         Err(other) => return Err(other),
@@ -304,7 +319,7 @@ fn wrong_again<C: Compiler>(compiler: &C, stored: &StoredKernels) -> Result<Opti
 
 /// The text of a module; empty where it shows none.
 fn source<C: Compiler>(compiler: &C, module: &C::Held) -> Result<String, Reply> {
-    let args = [Given::Held(module), Given::Text("")];
+    let args = [CompilerArgument::Held(module), CompilerArgument::Text("")];
     match compiler.call(C::NAMES.source, &args) {
         Ok(text) => compiler.text(&text),
         Err(Reply::Reject(_)) => Ok(String::new()),

@@ -28,7 +28,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let target = compiled_for(args)?;
     let code = Generators::new().generate(&lowered, &target)?;
     let source = match (code.source(), code.kernels()) {
-        (None, _) => return Err(unsupported("the code is no text")),
+        (None, _) => return Err(unsupported("the code is not text")),
         (Some(source), []) => source.to_owned(),
         (Some(_), _) => kernel::host_text(&code),
     };
@@ -162,7 +162,7 @@ fn compile(compiler: &mut Command) -> Result<(), OpError> {
     let errors = String::from_utf8_lossy(&built.stderr);
     let first = errors.lines().find(|line| line.contains("error"));
     let first = first.unwrap_or("the compiler fails").to_owned();
-    Err(unsupported(format!("the code is no C: {first}")))
+    Err(unsupported(format!("the code is not C: {first}")))
 }
 
 /// What one call returns and leaves in the tensors without data, or its error.

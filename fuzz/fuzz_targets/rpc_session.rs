@@ -154,7 +154,7 @@ fn check_end(report: &SessionReport, answers: &[bool]) {
             let at = broken.offset().or((broken.rule().id() == "RPC-05").then_some(0));
             let at = at.unwrap_or_else(|| panic!("no offset: {error}"));
             assert!(at <= report.received + (1 << 20), "{at} is in nothing that the client wrote: {error}");
-            assert!(answers.is_empty() || answers.last() == Some(&true), "the last answer is no exception: {error}");
+            assert!(answers.is_empty() || answers.last() == Some(&true), "the last answer is not an exception: {error}");
         }
         SessionEnd::Expired => assert!(answers.last() == Some(&true)),
         SessionEnd::Mismatch => assert!(answers.is_empty()),

@@ -134,7 +134,7 @@ def main(samples):
     opencl21 = elf_symbol((v21 / "host_opencl.so").read_bytes(), "__tvm_ffi_library_bin")
     streamed_sample("opencl-0.21", "0.21", "0.21.0", opencl21, "v0.21/host_opencl.so, symbol __tvm_ffi_library_bin",
                     ["_lib", "opencl", "_import_tree"], "BLOB-05 BLOB-18",
-                    "the container of 0.7 with the function information of 0.22: the symbol is all that tells them apart")
+                    "the container of 0.7 with the function information of 0.22: only the symbol distinguishes them")
     opencl2 = c_array((v06 / "c_opencl.devc.c").read_text())
     streamed_sample("opencl-0.6", "0.2", "0.6.1", opencl2, "v0.6/c_opencl.devc.c", ["opencl"], "BLOB-03 BLOB-05 BLOB-14",
                     "no `_lib`, no tree: the library itself is the root")

@@ -58,9 +58,9 @@ failing("times-in-words", "GRF-42", SMALL, [(["run_individual", 0, 1, 0], times)
 text, kernels, make = {"graph": True}, {"kernels": True}, "tvm.graph_executor.create"
 failing("created-badly", "GRF-43", SMALL, [(["@global", make], ["GRF-43", "type"]), (["@global", make, text], ["GRF-43", "type"]), (["@global", make, text, kernels], ["GRF-43", "type"]), (["@global", make, text, kernels, 1], ["GRF-43", "type"]), (["@global", make, text, kernels, 1, 0, 1], ["GRF-43", "type"]), (["@global", make, text, 7, 1, 0], ["GRF-43", "type"]),
         (["@global", make, text, kernels, None], ["GRF-43", "type"]), (["@global", "tvm.graph_executor_factory.create", text, kernels], ["GRF-43", "type"]), (["@global", "tvm.graph_executor_factory.create", text, kernels, "default", "p"], ["GRF-43", "type"]), (["@global", "tvm.graph_executor_factory.create", text, 5, "default"], ["GRF-43", "type"])], "at least a graph, a library and a device", bare=True)
-nobody = copy.deepcopy(SMALL)
-nobody["nodes"][2]["attrs"]["func_name"] = "nobody"
-for id, rules, g, broken, more in (("no-device-in-words", "GRF-30", SMALL, ["GRF-43", "type"], {"devices": []}), ("missing-functions-in-words", "GRF-31", nobody, ["GRF-31", "missing"], {}),
+absent = copy.deepcopy(SMALL)
+absent["nodes"][2]["attrs"]["func_name"] = "nobody"
+for id, rules, g, broken, more in (("no-device-in-words", "GRF-30", SMALL, ["GRF-43", "type"], {"devices": []}), ("missing-functions-in-words", "GRF-31", absent, ["GRF-31", "missing"], {}),
                                    ("copy-of-two-in-words", "GRF-36", graph((None, "x", [], [(S, 0)]), (None, "p", [], [(S, 1)]), ("__copy", "y", [(0, 0), (1, 0)], [(S, 2)]), heads=[(2, 0)]), ["GRF-36", "malformed"], {}),
                                    ("copy-of-other-size-in-words", "GRF-36", graph((None, "x", [], [([2], 0)]), ("__copy", "y", [(0, 0)], [(S, 1)]), heads=[(1, 0)]), ["GRF-36", "malformed"], {})):
     script(id, rules + (" GRF-43" if id.startswith("no-device") else ""), {"graph": g, **more, "steps": [BROKEN]}, [ERROR, broken], "better reported when the model is made than in the middle of a run", "0.8..0.19", "ours alone: rule and kind from spec/graph.md")
@@ -74,7 +74,7 @@ script("model", "GRF-32 GRF-38", value({"runs": [{"x": X}, {"x": X, "p": P}, {"x
        [[lost, [Y], [{**P, "data": [2 * v + 1 for v in P["data"]]}], lost, other, [], 96, True, ones, 0]], "a model in three lines: inputs by name, outputs as copies", "0.8..0.19", OURS)
 script("model-with-params", "GRF-32 GRF-37", value({"params": {"p": P, "nobody": X}, "runs": [{"x": X}]}), [[[Y], [], 96, True, ones, 0, 1]], "weights that came with a file are set", "0.8..0.19", OURS)
 script("model-that-was-never-fed", "GRF-32", value({"runs": []}), [[["x", "p"], 96, True, ones, 0]], "what was never set holds whatever was there", "0.8..0.19", OURS)
-script("model-without-its-functions", "GRF-31", {"graph": nobody, "bare": True, "steps": [own("model", {})]}, [["GRF-31", "missing"]], "better reported when the model is made than in the middle of a run", "..0.19", OURS)
+script("model-without-its-functions", "GRF-31", {"graph": absent, "bare": True, "steps": [own("model", {})]}, [["GRF-31", "missing"]], "better reported when the model is made than in the middle of a run", "..0.19", OURS)
 
 # The dump of the debug executor.
 two = graph((None, "x", [], [(S, 0)]), ("two", "t", [(0, 0)], [(S, 1), (S, 2)]), ("add", "y", [(1, 1), (1, 0)], [(S, 0)]), heads=[(1, 0), (2, 0)])

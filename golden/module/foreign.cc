@@ -280,17 +280,17 @@ EXPORT int __tvm_ffi__metadata_make(void*, const Value*, int32_t, Cell* result) 
 EXPORT int __tvm_ffi__doc_alive(void*, const Value*, int32_t, Cell* result) { return give(result, 1); }
 
 // What was caught last.
-static std::string told;
+static std::string caught_text;
 
 
-// virtual(module, what, text): calls a virtual function of any module. The result, or the length of the text of what was
-// caught with `told`, which gives one character of it.
+// virtual(module, what, text): calls a virtual function of any module. The result, or whether something was caught, in whose
+// text `caught` searches.
 FUNCTION(virtual) {
   Module* module = reinterpret_cast<Module*>(static_cast<char*>(args[0].p) - 8);
   std::string what = text_of(args[1]);
   Value text;
   if (count > 2) text = args[2], text.type_index >= 64 ? retain(text.p) : void();
-  told.clear();
+  caught_text.clear();
   try {
     if (what == "kind") return give(result, small(std::string(module->kind()).substr(0, 7).c_str()));
     if (what == "mask") return give(result, module->property_mask());
@@ -321,9 +321,9 @@ FUNCTION(virtual) {
     return give(result, Value());
   } catch (const tvm::ffi::Error& error) {
     ErrorObject* object = static_cast<ErrorObject*>(error.data);
-    told = std::string(object->kind.data, object->kind.size) + ": " + std::string(object->message.data, object->message.size);
+    caught_text = std::string(object->kind.data, object->kind.size) + ": " + std::string(object->message.data, object->message.size);
   } catch (const std::exception& error) {
-    told = std::string("what: ") + error.what();
+    caught_text = std::string("what: ") + error.what();
   }
   return give(result, static_cast<int64_t>(-1));
 }
@@ -331,14 +331,14 @@ FUNCTION(virtual) {
 // The same, but what was caught is caught as what all exceptions are.
 FUNCTION(standard) {
   Module* module = reinterpret_cast<Module*>(static_cast<char*>(args[0].p) - 8);
-  told.clear();
+  caught_text.clear();
   try {
     module->save_to_bytes();
   } catch (const std::exception& error) {
-    told = error.what();
+    caught_text = error.what();
   }
-  return give(result, static_cast<int64_t>(told.size() > 0));
+  return give(result, static_cast<int64_t>(caught_text.size() > 0));
 }
 
 // Whether what was caught last holds this text.
-FUNCTION(caught) { return give(result, static_cast<int64_t>(told.find(text_of(args[0])) != std::string::npos)); }
+FUNCTION(caught) { return give(result, static_cast<int64_t>(caught_text.find(text_of(args[0])) != std::string::npos)); }

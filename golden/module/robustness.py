@@ -113,7 +113,7 @@ case("nbytes-all-ones-payload-2-30", "header", "reject", "nbytes 2^64-1 and a pa
 case("nbytes-all-ones-rows-2-27", "header", "reject", "nbytes 2^64-1 and an indptr of 2^27 words", u64(2**27), M64)
 case("two-libraries", "kind", "reject", "the library twice", tree([0, 1, 1], [1], LIB, LIB))
 case("no-library", "kind", "finding", "no library", tree([0, 0], [], ROB))
-case("unknown-kind", "kind", "opaque", "a kind that nobody loads", tree([0, 0], [], module("no_such_kind", b"x")))
+case("unknown-kind", "kind", "opaque", "a kind without a loader", tree([0, 0], [], module("no_such_kind", b"x")))
 case("unknown-kind-below", "kind", "opaque", "the same as an import", tree([0, 1, 1], [1], LIB, module("no_such_kind", b"x")))
 case("kind-with-nul", "kind", "reject", "a kind with a NUL in it", tree([0, 0], [], module(b"ro\0b\n", b"x")))
 case("kind-not-utf8", "kind", "reject", "a kind that is not UTF-8", tree([0, 0], [], module(b"\xff\xfe", b"x")))

@@ -155,9 +155,9 @@ def tracked(raw, speaker):
     if len(raw) == 4:
         assert raw == b"\x71\xf2\x02\x00"
         return "tracker-hello", {"code": "tracker"}, ["RPC-50"]
-    said = json.loads(raw[4:])
+    reply = json.loads(raw[4:])
     if speaker == "client":
-        code, *rest = said
+        code, *rest = reply
         form = {
             3: lambda: {"code": "put", "key": rest[0], "port": rest[1][0], "match": rest[1][1], "host": rest[2]},
             4: lambda: {"code": "request", "key": rest[0], "user": rest[1], "priority": rest[2]},
@@ -166,15 +166,15 @@ def tracked(raw, speaker):
             7: lambda: {"code": "pending-match-keys"},
         }[code]()
         return "tracker-request", form, ["RPC-51", "RPC-53", "RPC-54", *(["RPC-55"] if rest else []), *(["RPC-56"] if code == 5 else [])]
-    if said == 0:
+    if reply == 0:
         form = {"code": "success"}
-    elif isinstance(said[0], str):
-        form = {"code": "match-keys", "keys": said}
-    elif isinstance(said[1], list):
-        form = {"code": "server", "host": said[1][0], "port": said[1][1], "match": said[1][2]}
+    elif isinstance(reply[0], str):
+        form = {"code": "match-keys", "keys": reply}
+    elif isinstance(reply[1], list):
+        form = {"code": "server", "host": reply[1][0], "port": reply[1][1], "match": reply[1][2]}
     else:
-        form = {"code": "summary", "queues": said[1]["queue_info"], "servers": [peer(each) for each in said[1]["server_info"]]}
-    return "tracker-reply", form, ["RPC-51", "RPC-53", "RPC-57", *(["RPC-58"] if said != 0 else [])]
+        form = {"code": "summary", "queues": reply[1]["queue_info"], "servers": [peer(each) for each in reply[1]["server_info"]]}
+    return "tracker-reply", form, ["RPC-51", "RPC-53", "RPC-57", *(["RPC-58"] if reply != 0 else [])]
 
 
 def messages(stream):

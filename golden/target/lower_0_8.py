@@ -113,11 +113,11 @@ def main(out):
         chance = np.random.default_rng(len(name))
         size = lambda n: lower.SIZES.get(getattr(n, "name", ""), 0) or int(n)
         shapes = [([size(n) for n in t.shape], str(t.dtype)) for t in tensors]
-        given = [lower.values(name, i, s, d, chance) for i, (s, d) in enumerate(shapes[:-1])]
-        result = compute(*given)
+        inputs = [lower.values(name, i, s, d, chance) for i, (s, d) in enumerate(shapes[:-1])]
+        result = compute(*inputs)
         assert (list(result.shape), str(result.dtype)) == shapes[-1], name
         (folder / f"{name}.json").write_text(text + "\n")
-        runs[name] = {"args": [form(a) for a in [*given, np.zeros(*shapes[-1])]], "result": form(result)}
+        runs[name] = {"args": [form(a) for a in [*inputs, np.zeros(*shapes[-1])]], "result": form(result)}
     lines = [f"{json.dumps(n)}: {json.dumps(r)}" for n, r in runs.items()]
     (folder / "runs.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
     print("0.8", len(runs), "modules")

@@ -211,11 +211,11 @@ def tags_of(tag, minor):
             inner = body.index("(")
             args, chain = [body[inner + 1 : closing(body, inner) - 1]], body[closing(body, inner) :] + chain
         name = json.loads(args[0].strip())
-        for call, _, given in calls(chain):
+        for call, _, value in calls(chain):
             if call == "set_config":
-                tags[name] = value_of(given)
+                tags[name] = value_of(value)
             elif call == "with_config":
-                key, more = parts(given)
+                key, more = parts(value)
                 tags[name][json.loads(key.strip())] = value_of(more)
     # One more is defined by the Python package.
     for match in re.finditer(r"^register_tag\(", show(tag, "python/tvm/target/tag.py"), re.M):

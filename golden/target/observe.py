@@ -50,9 +50,9 @@ def exported(target):
     return export() if export else tvm.get_global_func("target.TargetExport")(target)
 
 
-def seen(given):
+def seen(source):
     try:
-        target = tvm.target.Target(given)
+        target = tvm.target.Target(source)
     except Exception as error:  # noqa: BLE001: every error is an answer
         # The input is behind the message, and what failed below it in lines in front.
         text = str(error).split(". Target creation from")[0].strip()
@@ -188,7 +188,7 @@ def main():
     head = {"version": tvm.__version__, "minor": MINOR, "triple": triple, "tags": tags, "kinds": listed}
     # Not to stdout, where upstream logs.
     with open(args.out, "w") as out:
-        lines = [json.dumps([given, seen(given)], separators=(",", ":")) for given in inputs]
+        lines = [json.dumps([source, seen(source)], separators=(",", ":")) for source in inputs]
         out.write(json.dumps(head)[:-1] + ',"seen":[\n' + ",\n".join(lines) + "\n]}\n")
 
 

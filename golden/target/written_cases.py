@@ -191,7 +191,7 @@ WHY = {
     "numbers": "fractions that are rounded once too often drift apart from those of the release",
     "reinterprets": "bits that are converted on their way are those of another number",
     "literals": "a constant of a model that C reads by another width is another constant",
-    "statements": "a branch that is not taken, or an element of another turn of a loop, is a wrong number that no error tells of",
+    "statements": "a branch that is not taken, or an element of another turn of a loop, is a wrong number without an error",
     "loops": "a loop whose end is computed anew in each round ends early, or never, where its body stores what the end is computed of",
     "arguments": "what a function does not check of its arguments it reads beyond",
     "returned": "a caller that reads a result as another type has another number",

@@ -17,7 +17,7 @@ b = "vm.builtin."
 files, made = {}, []
 NONE, ERROR = None, {"error": True}
 
-# Tuples that the code of a machine resets (VM-58): made there, given to it, held by another tuple.
+# Tuples that the code of a machine resets (VM-58): made there, passed to it, held by another tuple.
 files["resets"] = assemble([
     function("fresh", [], 1, ("call", 0, b + "make_tuple", 7, 8), ("call", VOID, b + "tuple_reset_item", r(0), 0), ("ret", 0)),
     function("given", ["t"], 1, ("call", VOID, b + "tuple_reset_item", r(0), 1), ("ret", 0)),

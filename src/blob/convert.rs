@@ -1,6 +1,6 @@
 //! The same content in another layout.
 //!
-//! Converting reads every payload and writes it again: only the grammar of a kind tells what of it depends on the layout (BLOB-17).
+//! Converting reads every payload and writes it again: only the grammar of a kind shows what of it depends on the layout (BLOB-17).
 
 use super::{BLOB_17, Blob, LIBRARY, StoredModule};
 use crate::import_tree::ImportTree;

@@ -15,7 +15,7 @@ impl StoredModule<'_> {
     /// Decodes the payload, lets `change` have it, and stores what it became as `layout` does. Returns what `change` returns.
     ///
     /// The new bytes are read back before they replace the old ones: alone, and before layout 0.22 in a library binary of
-    /// `layout` too, where only the grammar of the payload tells where the next module begins (BLOB-05). So no edit makes a module
+    /// `layout` too, where only the grammar of the payload shows where the next module begins (BLOB-05). So no edit makes a module
     /// that a reader rejects or takes for another. Oddities of the new payload go to `findings`, at offsets into it.
     ///
     /// ```

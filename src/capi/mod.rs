@@ -3,7 +3,7 @@
 //! | interface | declared in | functions |
 //! |---|---|---|
 //! | what compiled code of every release calls | `tvm_c_runtime_api.h` | [`backend`], [`half`] |
-//! | 0.8 to 0.20 | `tvm_c_runtime_api.h` | [`legacy`] |
+//! | 0.8 to 0.20, and the types of extensions of 0.2 to 0.6 | `tvm_c_runtime_api.h` | [`legacy`] |
 //! | 0.21 on | `tvm_ffi_c_api.h` | [`ffi`] |
 //! | this library's own | `tvmspec.h`, `tvmspec_device.h` | `examine`, [`extras`], [`device`], `target`, `export` |
 //!

@@ -136,7 +136,8 @@ pub unsafe extern "C" fn tvmspec_target_from_device(
     // SAFETY: null or a C string, by this contract.
     let device = unsafe { text_of(device) };
     let detected = || {
-        let on = Device::parse(&device).ok_or_else(|| invalid(format!("{device} is no device")))?;
+        let on =
+            Device::parse(&device).ok_or_else(|| invalid(format!("{device} is not a device")))?;
         form(&release, |release| {
             // TGT-59: the device is asked here and now, so that the targets need no machine of their own.
             device_target(&registered_targets(release, false), on)

@@ -12,7 +12,7 @@ pub(super) fn host_port(text: &str) -> Result<String, String> {
     match port.parse::<u16>() {
         Ok(1..) if !host.is_empty() => Ok(text.to_owned()),
         Ok(1..) => Err("it has no host: HOST:PORT is wanted".to_owned()),
-        _ => Err(format!("`{port}` is no port from 1 to 65535")),
+        _ => Err(format!("`{port}` is not a port from 1 to 65535")),
     }
 }
 

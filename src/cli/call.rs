@@ -313,7 +313,7 @@ impl CallArgument {
         match text.parse::<f64>() {
             Ok(number) => plain(number.into()),
             Err(_) => Err(CliError::Message(format!(
-                "`{text}` is no argument: write 42, 1.5, true, none, str:{text}, dev:cpu:0, @{text}.npy or out:float32[300]"
+                "`{text}` is not an argument: write 42, 1.5, true, none, str:{text}, dev:cpu:0, @{text}.npy or out:float32[300]"
             ))),
         }
     }
@@ -345,7 +345,7 @@ impl CallArgument {
 fn empty(form: &str) -> Result<Tensor, CliError> {
     let wrong = || {
         CliError::Message(format!(
-            "`out:{form}` is no output: write out:float32[300] or out:int64[2,3]"
+            "`out:{form}` is not an output: write out:float32[300] or out:int64[2,3]"
         ))
     };
     let (text, shape) = form

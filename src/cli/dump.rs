@@ -43,7 +43,7 @@ pub(crate) struct DumpArgs {
 ///
 /// Any other text; clap prints the message behind the name of the option.
 fn offset(text: &str) -> Result<u64, String> {
-    dump::parse_offset(text).ok_or_else(|| "it is no offset: write 0x1f8 or 504".to_owned())
+    dump::parse_offset(text).ok_or_else(|| "it is not an offset: write 0x1f8 or 504".to_owned())
 }
 
 /// Prints the fields of every unit of the file, or those of one payload (`--kind`).

@@ -52,7 +52,7 @@ pub(crate) fn run(args: GenerateArgs) -> Result<Exit, CliError> {
     };
     let source = code
         .source()
-        .ok_or_else(|| CliError::new("the code is no text"))?;
+        .ok_or_else(|| CliError::new("the code is not text"))?;
     output::write(&args.out, source.as_bytes(), Content::Text)?;
     Ok(Exit::Good)
 }

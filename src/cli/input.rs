@@ -112,7 +112,7 @@ fn drain(from: impl Read) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > LONGEST_STREAM {
         let most = LONGEST_STREAM >> 20;
         return Err(io::Error::other(format!(
-            "it is no file, and has no end within {most} MiB; put it into a file"
+            "it is not a file, and has no end within {most} MiB; put it into a file"
         )));
     }
     Ok(bytes)
@@ -129,7 +129,7 @@ pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
     let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
     if !metadata.is_file() {
         return Err(CliError::new(format!(
-            "cannot read {}: it is no regular file",
+            "cannot read {}: it is not a regular file",
             path.display()
         )));
     }

@@ -118,7 +118,7 @@ enum Command {
     Dump(dump::DumpArgs),
     /// Write out what one module stores: PTX, source, SPIR-V, ...
     Extract(extract::ExtractArgs),
-    /// Make a library binary from a list of modules, as .bin, .c, .o or .so
+    /// Make a library binary from a list of modules, as .bin, .c, .o, .so or .tar
     Pack(pack::PackArgs),
     /// Take a library binary apart into what `pack` makes it of
     Unpack(unpack::UnpackArgs),

@@ -272,7 +272,7 @@ impl<'t> Literal<'t> {
             has_comma = self.skip(",");
         }
         match items.len() == 1 && !has_comma {
-            true => Err("its shape is no tuple".into()),
+            true => Err("its shape is not a tuple".into()),
             false => Ok(items),
         }
     }

@@ -160,7 +160,7 @@ impl Packaging {
         blob: &Blob<'_>,
         library: &WholeLibrary<'_>,
     ) -> Result<Exit, CliError> {
-        if let Some(option) = self.given() {
+        if let Some(option) = self.stated() {
             return Err(CliError::new(format!(
                 "{option} has no effect: the library stays as it is, but for its library binary"
             )));
@@ -195,8 +195,8 @@ impl Packaging {
     }
 
     /// The first option besides `-o` that the command line has.
-    fn given(&self) -> Option<&'static str> {
-        let given = [
+    fn stated(&self) -> Option<&'static str> {
+        let stated = [
             ("--release", self.release.is_some()),
             ("--system-lib", self.system_lib.is_some()),
             ("--target", self.target.is_some()),
@@ -205,9 +205,9 @@ impl Packaging {
             ("--option", !self.options.is_empty()),
             ("--workspace", self.workspace.is_some()),
         ];
-        given
+        stated
             .into_iter()
-            .find(|(_, is_given)| *is_given)
+            .find(|(_, is_stated)| *is_stated)
             .map(|(option, _)| option)
     }
 
@@ -266,7 +266,7 @@ impl Packaging {
             "tar" => PackageForm::Tar,
             _ => {
                 return Err(CliError::new(format!(
-                    "the name {} does not tell the form to write: it ends in .bin, .c, .o, .so or .tar",
+                    "the name {} does not state the form to write: it ends in .bin, .c, .o, .so or .tar",
                     self.output.display()
                 )));
             }

@@ -1,7 +1,7 @@
 //! `tvmspec rpc-decode`: what client and server of a connection wrote, message by message.
 //!
 //! The input is one file for each direction, as a capture of the connection has them: the bytes of a direction have no
-//! mark of their own, and both are needed to tell the release.
+//! mark of their own, and both are needed to find the release.
 
 use super::input::Input;
 use super::{CliError, Exit, output};
@@ -101,7 +101,7 @@ fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
     )))
 }
 
-/// The error of one file without the other: of one direction, nothing tells the release.
+/// The error of one file without the other: of one direction, nothing shows the release.
 fn alone(found: &Path, side: &str, missing: &Path) -> CliError {
     let (found, missing) = (found.display(), missing.display());
     CliError::new(format!(

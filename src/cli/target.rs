@@ -49,7 +49,7 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
         None => None,
         Some(text) => Some(Device::parse(text).ok_or_else(|| {
             CliError::new(format!(
-                "{text} is no device; `tvmspec devices` lists what is here"
+                "{text} is not a device; `tvmspec devices` lists what is here"
             ))
         })?),
     };

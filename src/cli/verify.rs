@@ -86,7 +86,7 @@ fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError
 /// Appends the diagnostics of one unit: its first `left` findings, which is lowered by their count, and every
 /// violation.
 ///
-/// Thousands of findings of the same kind tell a person nothing more than the first.
+/// Thousands of findings of the same kind show a person nothing more than the first.
 fn show(text: &mut String, left: &mut usize, judged: &Judged<'_>) {
     let place = DiagnosedBytes {
         name: judged.place,

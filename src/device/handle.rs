@@ -92,7 +92,7 @@ impl Stream {
     pub fn on(self, device: Device) -> Result<*mut c_void> {
         if self.kind != device.kind && !self.handle.is_null() {
             let text = format!(
-                "a stream of device type {} is no stream of a device of type {}",
+                "a stream of device type {} is not a stream of a device of type {}",
                 self.kind, device.kind
             );
             return reject(DEV_38, Kind::Type, text);

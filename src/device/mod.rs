@@ -3,6 +3,7 @@
 //! | file            | what                                                                 | rules            |
 //! |-----------------|----------------------------------------------------------------------|------------------|
 //! | `api`           | [`DeviceApi`], the contract, with its defaults                       | DEV-12 .. DEV-24 |
+//! | `handle`        | handles of memory and of queues, which mean something to their device alone | DEV-38          |
 //! | `attribute`     | the attributes of a device, by release                               | DEV-08 .. DEV-11 |
 //! | `device_type`   | the types of device and their names; remote devices                  | DEV-06, DEV-57   |
 //! | `manager`       | finding the API of a device                                          | DEV-01 .. DEV-07 |

@@ -180,7 +180,7 @@ fn pages(nbytes: usize) -> Result<usize> {
 
 /// The pools of a device API: one per thread and device id (DEV-33). When a thread ends, its free blocks go back.
 pub(crate) struct WorkspacePools {
-    /// The device's own memory. Its address is what tells these pools from those of other devices of the thread.
+    /// The device's own memory. Its address distinguishes these pools from those of other devices of the thread.
     source: Arc<dyn SpaceSource>,
 }
 

@@ -145,7 +145,7 @@ impl Options {
                 ("--from", "dump") => {
                     let text = value()?;
                     options.from =
-                        parse_offset(text).ok_or_else(|| format!("`{text}` is no offset"))?;
+                        parse_offset(text).ok_or_else(|| format!("`{text}` is not an offset"))?;
                 }
                 ("--code", "inspect") => options.code = true,
                 ("--strict", "verify") => options.strict = true,

@@ -87,7 +87,7 @@ fn relax_layout(bytes: &[u8]) -> Layout {
 
 /// Whether an executable starts with its magic and not with a length.
 ///
-/// A length has zeros in its upper bytes, so that seven bytes tell them apart. The first byte is left out: it is what the two magics
+/// A length has zeros in its upper bytes, so that seven bytes distinguish them. The first byte is left out: it is what the two magics
 /// differ in (PAY-82).
 pub fn magic_first(bytes: &[u8]) -> bool {
     // The last seven bytes of both executable magics, 0xD225DE2F4214151D and ..1E.

@@ -49,7 +49,7 @@ impl Serialize for Dump<'_, '_> {
 
 /// One unit and what was read of it: an element of the list.
 struct UnitFields<'d, 'a> {
-    /// The unit.
+    /// What is dumped.
     unit: &'d Unit<'a>,
     /// Its fields and findings.
     reading: Reading,

@@ -63,7 +63,7 @@ impl Subject<'_> {
         }
         match file::extension(self.name)? {
             // PAY-28: SPIR-V is saved among the shaders of a `.vulkan` file only.
-            "spv" => Some("SPIR-V alone is no module file: the shaders of a `vulkan` module are in one `.vulkan` file, with its side file"),
+            "spv" => Some("SPIR-V alone is not a module file: the shaders of a `vulkan` module are in one `.vulkan` file, with its side file"),
             "cu" => Some(
                 "it is the source of a module of CUDA, which no release loads: `tvmspec inspect`, `verify` and `explain` read it with its side file",
             ),

@@ -44,7 +44,7 @@ pub enum Format {
     RelayCode,
     /// What a module of this kind stores, as a file of its own.
     Payload {
-        /// The kind.
+        /// The kind of the module.
         kind: &'static str,
         /// The layout of the era that wrote it.
         layout: Layout,
@@ -58,7 +58,7 @@ pub enum Format {
     },
     /// A device module in a file with a side file (PAY-23). The unit's bytes are the payload that both make.
     ModuleFile {
-        /// The kind.
+        /// The kind of the module.
         kind: &'static str,
         /// The layout of the payload.
         layout: Layout,

@@ -10,7 +10,7 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Verification {
-    /// The file.
+    /// The name of the file, as the caller stated it.
     pub file: String,
     /// The broken rules. What can be read and not be used breaks a MUST all the same.
     pub violations: Vec<Located<Violation>>,
@@ -44,7 +44,7 @@ pub struct Judged<'a> {
     pub spans: &'a [Span],
     /// The broken rules.
     pub violations: &'a [Violation],
-    /// The oddities.
+    /// What is odd and tolerated.
     pub findings: &'a [Finding],
 }
 

@@ -209,7 +209,7 @@ impl Error {
         }
     }
 
-    /// The object.
+    /// The object, with the reference that this handle held.
     pub fn into_object(self) -> ObjectRef {
         self.0.into_object()
     }

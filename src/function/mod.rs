@@ -272,7 +272,7 @@ impl Function {
         self.call(&views)
     }
 
-    /// The object.
+    /// The object, with the reference that this handle held.
     #[inline]
     pub fn into_object(self) -> ObjectRef {
         self.0.into_object()

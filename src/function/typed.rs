@@ -283,7 +283,10 @@ macro_rules! typed {
     };
 }
 
-#[allow(non_snake_case)]
+#[allow(
+    non_snake_case,
+    reason = "an argument has the name of its type parameter"
+)]
 mod arities {
     use super::*;
 

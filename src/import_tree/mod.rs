@@ -168,7 +168,9 @@ impl<'a> ImportTree<'a> {
         // 0.21 take an empty one for a missing tree.
         TREE_02.require(self.modules() > 0, count_at, || {
             let words = self.indptr.len();
-            format!("indptr has {words} words, which is no module; the smallest tree has two words")
+            format!(
+                "indptr has {words} words, which is not a module; the smallest tree has two words"
+            )
         })?;
         let (Some(first), Some(last)) = (self.indptr.get(0), self.indptr.last()) else {
             return Ok(());

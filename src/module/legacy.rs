@@ -63,5 +63,6 @@ pub(crate) unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result {
 pub(crate) unsafe fn module(handle: *mut c_void) -> Result<Module> {
     // SAFETY: `handle` is null or a live object, by this contract.
     let object = unsafe { object(handle) }?;
-    Module::from_object(object).map_err(|_| Error::new(ErrorKind::Type, "the handle is no module"))
+    Module::from_object(object)
+        .map_err(|_| Error::new(ErrorKind::Type, "the handle is not a module"))
 }

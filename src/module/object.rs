@@ -104,7 +104,7 @@ impl Module {
         object.downcast().map(Module)
     }
 
-    /// The object.
+    /// The object, with the reference that this handle held.
     pub fn into_object(self) -> ObjectRef {
         self.0.into_object()
     }

@@ -30,7 +30,7 @@ impl<'a> SymbolName<'a> {
         SymbolName { text, hash }
     }
 
-    /// The text.
+    /// The name, as the symbol table spells it.
     pub const fn text(&self) -> &'a str {
         self.text
     }

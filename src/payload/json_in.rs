@@ -40,7 +40,7 @@ pub(super) fn wrong(message: String) -> Violation {
 
 /// A JSON value that is read by a known form, and where it is.
 pub(super) struct In<'v> {
-    /// The value.
+    /// What the JSON has there.
     pub(super) value: &'v Value,
     /// Its path from the payload, as messages show it.
     path: String,

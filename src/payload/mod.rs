@@ -12,7 +12,8 @@
 //! | Relax VM | relax.Executable, relax.VMExecutable | `relax_vm.rs`, `relax_function.rs`, `relax_code.rs` | PAY-81 .. PAY-96 |
 //!
 //! A kind has one or more *forms*, each named by the release that introduced it; a form is a list of slots, each with a
-//! name, a shape and a rule. [`kinds`] is that table. Reading and writing walk it; nothing else knows a field order.
+//! name, a shape and a rule. [`kinds`] is that table, with its rows in `kind_table.rs`. `slot.rs` states what a slot is, `field.rs` what
+//! one holds, and `slot_codec.rs` how that is read and written; nothing else knows a field order. The JSON form is in `json.rs`.
 //!
 //! Before layout 0.22 a payload has no length: its grammar finds its end, and an unknown kind ends the reading.
 //!

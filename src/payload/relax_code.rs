@@ -33,12 +33,12 @@ pub enum RelaxInstruction {
         destination: i64,
         /// Index into the function table.
         function: i64,
-        /// The arguments.
+        /// The arguments, in order.
         operands: Vec<RelaxOperand>,
     },
     /// Returns a register's value.
     Ret {
-        /// The register.
+        /// The register that is returned.
         register: i64,
     },
     /// Goes `offset` instructions on.
@@ -48,7 +48,7 @@ pub enum RelaxInstruction {
     },
     /// Goes on when the register is true, and `false_offset` instructions on when not.
     If {
-        /// The register.
+        /// The register that decides: 0 goes on at `false_offset`.
         condition: i64,
         /// May be negative.
         false_offset: i64,

@@ -12,7 +12,7 @@
 //! | instruction words | vector of i64 | PAY-88 .. PAY-94 |
 //!
 //! Neither magic nor version distinguishes the releases before 0.22; the constant tags of three eras differ all the same.
-//! Only the layout of the library tells them apart (PAY-86).
+//! Only the layout of the library distinguishes them (PAY-86).
 
 use super::kinds::PayloadForm;
 use super::name_set::note_repeats;

@@ -66,7 +66,7 @@ pub type RelayAttributes<'a> = Vec<(Text<'a>, Text<'a>)>;
 /// A device that code speaks of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VirtualDevice<'a> {
-    /// The device.
+    /// Its type and number.
     pub device: Device,
     /// Its memory scope; empty before 0.14.
     pub scope: Text<'a>,

@@ -8,6 +8,7 @@
 //! | `format/hello` | [`Hello`], [`HelloAnswer`]: how a connection begins | RPC-01 .. RPC-05 |
 //! | `format/packet` | [`Packet`]: a length, a code, a body | RPC-10 .. RPC-16, RPC-21 .. RPC-27 |
 //! | `format/code` | [`RpcCode`]: the codes of both tables | RPC-20 |
+//! | `format/protocol` | [`Protocol`]: whose stream it is, and by which release's rules it is read | RPC-23, RPC-27 |
 //! | `format/system_call` | what the arguments of a system call are | RPC-28 |
 //! | `format/tensor_block` | [`TensorBlock`]: a tensor without its data | RPC-30, RPC-31 |
 //! | `format/packed`, `format/packed_code` | [`PackedValue`]: arguments and results, in the encodings of both eras | RPC-40 .. RPC-49 |
@@ -15,6 +16,7 @@
 //! | `format/tracker`, `format/tracker_request`, `format/tracker_reply` | [`TrackerHello`], [`TrackerRequest`], [`TrackerReply`] | RPC-50 .. RPC-58 |
 //! | `format/proxy` | what a proxy reads in a hello | RPC-70 |
 //! | `format/web_socket`, `format/web_socket_upgrade` | [`WebSocketRequest`], [`WebSocketAnswer`], [`WebSocketFrame`] | RPC-74 .. RPC-79 |
+//! | `format/sha1` | the hash of a key of WebSockets | RPC-75 |
 //! | `proxy/` | a proxy that runs; feature `runtime` | RPC-67, RPC-70 .. RPC-79 |
 //! | `tracker/` | a tracker that runs; feature `runtime` | RPC-60 .. RPC-66 |
 //! | `format/json`, `format/relay_json`, `format/connection_json` | the JSON forms | |

@@ -10,7 +10,8 @@
 //! | `format/message` | the words of what is rejected, as each release has them | |
 //! | `format/render` | [`Target::export`], [`Target::render`] | TGT-60 .. TGT-64 |
 //! | `format/account` | [`account`]: what every release makes of what names a target | |
-//! | `format/kind_table` | [`TargetKind`], and the tables of all releases, which `golden/target/make.py` writes | TGT-15 |
+//! | `format/kind` | [`TargetKind`]: a kind and its options, and the set of kinds of a release | TGT-15 |
+//! | `format/kind_table` | the tables of all releases, which `golden/target/make.py` writes | TGT-15 |
 //! | `format/answers` | what a device answers: options, and whole targets | TGT-58, TGT-59 |
 //! | `generate` | [`Generators`]: a module and a target to code | TGT-80 .. TGT-93 |
 //! | `runtime/functions` | what frontends find in the registry | TGT-74 |

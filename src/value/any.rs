@@ -47,7 +47,7 @@ impl Any {
         AnyView(self.0, PhantomData)
     }
 
-    /// The tag.
+    /// The tag: a type index, of a plain value below 64 and of an object from there on.
     #[inline]
     pub const fn type_index(&self) -> i32 {
         self.0.type_index
@@ -170,13 +170,13 @@ impl<'a> AnyView<'a> {
         unsafe { std::slice::from_raw_parts(cells.cast(), count) }
     }
 
-    /// The cell.
+    /// The cell, of 16 bytes; its reference stays with this value.
     #[inline]
     pub const fn as_raw(&self) -> &RawAny {
         &self.0
     }
 
-    /// The tag.
+    /// The tag: a type index, of a plain value below 64 and of an object from there on.
     #[inline]
     pub const fn type_index(&self) -> i32 {
         self.0.type_index

@@ -85,7 +85,7 @@ pub struct DLTensor {
 /// An owned tensor as DLPack before 1.0 exchanges it. 64 bytes.
 #[repr(C)]
 pub struct DLManagedTensor {
-    /// The description.
+    /// What and where the elements are.
     pub dl_tensor: DLTensor,
     /// Of the producer.
     pub manager_ctx: *mut c_void,
@@ -114,7 +114,7 @@ pub struct DLManagedTensorVersioned {
     pub deleter: Option<unsafe extern "C-unwind" fn(*mut DLManagedTensorVersioned)>,
     /// Bit 0 read-only, bit 1 copied, bit 2 sub-byte types padded to bytes.
     pub flags: u64,
-    /// The description.
+    /// What and where the elements are.
     pub dl_tensor: DLTensor,
 }
 
@@ -135,7 +135,7 @@ unsafe impl Send for DLTensor {}
 unsafe impl Sync for DLTensor {}
 
 impl DLTensor {
-    /// The extents.
+    /// The extents, outermost first, in elements.
     ///
     /// # Safety
     /// `shape` points to `ndim` extents, or `ndim` is not positive.

@@ -23,7 +23,6 @@ pub(crate) fn try_allocate(size: usize) -> Option<*mut u8> {
 }
 
 /// [`allocate`] with all bytes zero.
-#[allow(dead_code)]
 pub(crate) fn allocate_zeroed(size: usize) -> *mut u8 {
     let ptr = allocate(size);
     // SAFETY: that many bytes, which are new.

@@ -54,6 +54,5 @@ pub(crate) use small_map::SmallMap;
 #[cfg(feature = "suite")]
 pub(crate) use string::BytesObj;
 pub(crate) use string::c_str;
-#[allow(unused_imports)]
 pub(crate) use string::heap_str;
 pub use string::{ByteArray, Bytes, Str, bytes_bytes, str_bytes};

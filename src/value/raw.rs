@@ -10,7 +10,7 @@ use super::dlpack::{DLDataType, DLDevice};
 use super::index;
 use std::ffi::c_void;
 
-/// The eight payload bytes; the type index tells which member they are.
+/// The eight payload bytes; the type index decides which member they are.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub union AnyPayload {
@@ -38,7 +38,7 @@ pub struct RawAny {
     pub(crate) type_index: i32,
     /// Length of a small string; zero otherwise.
     pub(crate) aux: u32,
-    /// The value.
+    /// The value itself, or the address of the object.
     pub(crate) payload: AnyPayload,
 }
 

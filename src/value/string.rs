@@ -44,7 +44,7 @@ impl ByteArray {
         size: 0,
     };
 
-    /// The bytes.
+    /// The bytes, without a NUL behind them.
     ///
     /// # Safety
     /// `data` points to `size` bytes that live for `'a`, or `size` is 0.
@@ -86,7 +86,6 @@ fn make(bytes: &[u8], small: i32, heap: i32) -> Any {
 }
 
 /// A heap string, however short.
-#[allow(dead_code)]
 pub(crate) fn heap_str(text: &[u8]) -> Any {
     make_heap(text, index::STR)
 }
@@ -181,13 +180,13 @@ macro_rules! owned_bytes {
                 $name(make(bytes.as_ref(), $small, $heap))
             }
 
-            /// The bytes.
+            /// The bytes, in the cell itself or on the heap.
             #[inline]
             pub fn as_bytes(&self) -> &[u8] {
                 bytes_of(self.0.as_raw(), $small, $heap).unwrap_or_default()
             }
 
-            /// The cell.
+            /// The value, which keeps its reference.
             #[inline]
             pub const fn as_any(&self) -> &Any {
                 &self.0

@@ -117,7 +117,7 @@ fn what_cannot_be_examined_is_code_2_and_a_message() {
     }
     assert!(reply("look", Some(b"")).contains("there is no command `look`"));
     assert!(reply("verify --strict=yes", Some(b"")).contains("--strict takes no value"));
-    assert!(reply("dump --from here", Some(b"")).contains("`here` is no offset"));
+    assert!(reply("dump --from here", Some(b"")).contains("`here` is not an offset"));
     assert!(reply("inspect --strict", Some(b"")).contains("no option `--strict`"));
     assert!(reply("verify --layout", Some(b"")).contains("--layout has no value"));
     assert!(reply("verify --layout 9", Some(b"")).contains('9'));

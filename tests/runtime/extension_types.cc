@@ -97,7 +97,7 @@ extern "C" int extension_types_from_cxx() {
   // What a callback makes its own, it ends.
   EXPECT(TVMFuncCall(owns, &value, &code, 1, &result, &result_code) == 0);
   EXPECT(result_code == 4 && alive == 1 && clones == 2);
-  // A code that nobody registered is no argument.
+  // A code that is not registered is rejected.
   int unknown = 18;
   EXPECT(TVMFuncCall(grows, &value, &unknown, 1, &result, &result_code) == -1);
   EXPECT(std::strstr(TVMGetLastError(), "no value has type code 18") != nullptr);

@@ -145,7 +145,7 @@ fn what_is_no_file_is_rejected_where_a_file_is_named() {
             let message = text(&ran.stderr);
             assert_eq!(ran.status.code(), Some(2), "{command:?}: {message}");
             assert!(
-                message.contains("it is no regular file"),
+                message.contains("it is not a regular file"),
                 "{command:?}: {message}"
             );
         }

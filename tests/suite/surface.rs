@@ -1,7 +1,7 @@
 //! Every public item of the library is used by code outside of it.
 //!
-//! What no test, example, bench, fuzz target, command, C header, README or documentation example names is either no business
-//! of users, and then `pub(crate)`, or wants an example. The search is one for whole words in those places. Items that stay
+//! What no test, example, bench, fuzz target, command, C header, README or documentation example names is either not for
+//! users, and becomes `pub(crate)`, or wants an example. The search is one for whole words in those places. Items that stay
 //! for another reason have a line in `tests/surface/<room>.txt`, `path: reason`; a line that is not needed any more, or that
 //! has no reason, fails. `BLESS=1` adds lines with an empty reason and takes stale ones out.
 

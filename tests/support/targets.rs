@@ -44,8 +44,8 @@ pub(crate) fn compare(observed: &Value, release: Release, forked: &[&str]) -> Co
         different: Vec::new(),
     };
     for pair in observed["seen"].as_array().expect("a list") {
-        let (given, theirs) = (&pair[0], &pair[1]);
-        if forked.iter().any(|part| given.to_string().contains(part)) {
+        let (input, theirs) = (&pair[0], &pair[1]);
+        if forked.iter().any(|part| input.to_string().contains(part)) {
             continue;
         }
         // `from_device` asks a driver, where the machine has one: what that answers is none of the text.
@@ -53,7 +53,7 @@ pub(crate) fn compare(observed: &Value, release: Release, forked: &[&str]) -> Co
         if machine.contains("Requested reading the parameters") {
             continue;
         }
-        let ours = match given {
+        let ours = match input {
             Value::String(text) => targets.read(text),
             other => targets.read_config(other.as_object().expect("an object")),
         };
@@ -71,7 +71,7 @@ pub(crate) fn compare(observed: &Value, release: Release, forked: &[&str]) -> Co
             None => found.equal += 1,
             Some(what) => found
                 .different
-                .push(format!("{given}\n    theirs {theirs}\n    {what}")),
+                .push(format!("{input}\n    theirs {theirs}\n    {what}")),
         }
     }
     found

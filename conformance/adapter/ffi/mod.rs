@@ -18,6 +18,7 @@
 //! | `function.call`         | `TVMFFIFunctionCall` on callbacks                    | the value                 |
 //! | `function.raw_call`     | the pointer in the function object                   | the value                 |
 //! | `function.error`, `function.raised`, `function.registry` | the C functions for each            | the value                 |
+//! | `function.script`       | its steps: functions of the registry and callbacks of ours | the value           |
 //! | `object.layout`         | looking at the object                                | the value                 |
 //! | `object.hash`           | the slot of a map in which a key stands              | the view `home`           |
 //! | `object.dlpack`         | `TVMFFITensorFromDLPackVersioned`                    | the value                 |
@@ -31,16 +32,18 @@
 //! | `module.symbols`        | loading a library with these symbols                 | the view `function`       |
 //! | `module.call`, `module.life`, `module.environment`, `module.constants` | loading libraries that lead back here | the value |
 //! | `module.properties`     | `ffi.ModuleGetPropertyMask`                          | the value                 |
+//! | `module.script`         | as `function.script`, beside a library in a file     | the value                 |
 //! | `module.once`           | `TVMFFIHandleInitOnce`                               | the value                 |
 //! | `module.launch`, `module.barrier`, `module.workspace` | `TVMBackend*` of the libraries behind the first | the value |
 //! | `target.generate`       | `target.build.<kind>` of a compiler among the libraries | all but the kind of a `#TARGET` |
+//! | `target.options`        | `target.ListTargetKindOptionsFromName`               | the value                 |
 //! | `vm.run`                | `ffi.Module.load_from_file.relax.VMExecutable`       | the value                 |
 //!
 //! A loader of the runtime may know one kind and not another, and keeps what it read to itself. For `blob.decode` every
 //! kind in printable ASCII therefore gets a loader of ours, which notes kind and payload and returns an empty module of the
 //! runtime's own (a system library under a name of its own): what is judged is the container. A kind that is not
 //! printable is left to the runtime. Rejections carry the runtime's message and neither kind, rule nor offset: the interface
-//! does not tell them.
+//! has none of these.
 
 use super::builtin::BuiltinTestee;
 use super::library;
@@ -104,8 +107,8 @@ impl Testee for Ffi {
     }
 }
 
-/// The TVM releases that are built on this version of tvm-ffi, as the library tells it: packages 0.1.13 to 0.1.15 say one more
-/// than their name.
+/// The TVM releases that are built on this version of tvm-ffi, as the library reports it: packages 0.1.13 to 0.1.15 report one
+/// more than their name.
 fn releases([major, minor, patch]: [u32; 3]) -> Vec<Release> {
     let minors: &[u8] = match (major, minor, patch) {
         (0, 1, 0..8) => &[22],

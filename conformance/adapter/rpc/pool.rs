@@ -18,7 +18,7 @@ pub(super) struct Pool {
     /// Of the tracker, and the key of its servers.
     tracker: Seat,
     wait: Duration,
-    /// Gone where a request was given up: the tracker withdraws it with the connection.
+    /// Gone where a request was abandoned: the tracker withdraws it with the connection.
     client: Option<TrackerClient>,
     /// A server that was handed out, and when.
     taken: Option<(Seat, Instant)>,

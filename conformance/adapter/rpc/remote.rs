@@ -75,7 +75,7 @@ impl LiveServer {
                 Source::Pool(pool) => pool.take()?,
             };
             let place = ServerPlace::parse(&seat.place)
-                .map_err(|why| format!("{} is no HOST:PORT: {why}", seat.place))?;
+                .map_err(|why| format!("{} is not a HOST:PORT: {why}", seat.place))?;
             match Session::connect(place.host, place.port, &seat.key, &options) {
                 Ok(session) => return Ok((seat, session)),
                 Err(error) => last = format!("rpc: {}: {error}", seat.place),
@@ -287,7 +287,7 @@ fn convert(session: &Session, args: &Value) -> Result<Reply, Reply> {
     if matches!(wanted, "array" | "map") && is_sequence
         || matches!(wanted, "function" | "object") && form.is_null()
     {
-        let why = format!("`testing.schema_id_{name}` is no conversion to {wanted} for {form}");
+        let why = format!("`testing.schema_id_{name}` is not a conversion to {wanted} for {form}");
         return Err(unsupported(why));
     }
     let value = argument(session, form)?;

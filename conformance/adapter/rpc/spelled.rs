@@ -35,7 +35,7 @@ pub(super) fn spelled(scheme: &str, text: &str) -> Result<Spelled, String> {
             let named = named.filter(|named| named.minor() >= 7);
             let wrong = || {
                 format!(
-                    "{scheme}: `{release}` is no release with this protocol: there are 0.7 to {}",
+                    "{scheme}: `{release}` is not a release with this protocol: there are 0.7 to {}",
                     Release::LAST
                 )
             };

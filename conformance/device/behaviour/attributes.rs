@@ -46,7 +46,7 @@ pub(super) fn thread_dimensions_are_a_list(probe: &Probe<'_>) -> Outcome {
     };
     let axes = serde_json::from_str::<[u64; 3]>(&text);
     demand(axes.is_ok_and(|axes| !axes.contains(&0)), || {
-        format!("`{text}` is no JSON list of three sizes")
+        format!("`{text}` is not a JSON list of three sizes")
     })
 }
 

@@ -149,7 +149,7 @@ fn returned(api: &'static LegacyApi, root: &LegacyValue, call: &Value) -> Result
             }
             _ => {
                 return Err(unsupported(format!(
-                    "{arg} is no argument of this interface"
+                    "{arg} is not an argument of this interface"
                 )));
             }
         });

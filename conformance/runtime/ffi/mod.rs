@@ -90,7 +90,7 @@ pub(in crate::conformance) const NUMBERS: [FfiCallback; 8] = [
     number::<7>,
 ];
 
-/// Returns `N`. Each number is a function of its own, so that its address tells which one a runtime found.
+/// Returns `N`. Each number is a function of its own, so that its address shows which one a runtime found.
 unsafe extern "C" fn number<const N: i64>(
     _: *mut c_void,
     _: *const RawAny,

@@ -1,4 +1,4 @@
-"""Imports tilelang, and makes data types of text as it does: what each gives, or that it is rejected."""
+"""Imports tilelang, and makes data types of text as it does: what each becomes, or that it is rejected."""
 
 import tilelang
 import tvm_ffi
@@ -7,7 +7,7 @@ print(f"PASSED import-{tilelang.__version__}")
 for text in ("float32", "float8_e4m3", "custom[tfloat32]", "custom[tfloat32]x4", "custom[nobody]"):
     try:
         made = tvm_ffi.dtype(text)
-        told = f"{made},{made.bits},{made.lanes}"
+        read = f"{made},{made.bits},{made.lanes}"
     except Exception:
-        told = "rejected"
-    print(f"PASSED {text}={told}")
+        read = "rejected"
+    print(f"PASSED {text}={read}")

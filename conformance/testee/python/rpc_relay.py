@@ -214,7 +214,7 @@ def step(between, form):
     return None
 
 
-# TVM's own have no limits to state, tell nothing of what goes on, and keep their stop key to themselves.
+# TVM's own have no limits to state, report nothing of what goes on, and keep their stop key to themselves.
 KNOWN = {"value", "of", "wait"}
 
 

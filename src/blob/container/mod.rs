@@ -97,7 +97,7 @@ pub struct Embedded<'a> {
     /// What comes before the name that TVM knows: the prefix of a system library.
     pub prefix: String,
     /// The layout that the symbol promises (BLOB-50); `None` for a raw blob. Layouts 0.2 and 0.7 share a symbol, which is
-    /// reported as 0.7: only the bytes tell them apart.
+    /// reported as 0.7: only the bytes distinguish them.
     pub layout: Option<Layout>,
     /// The symbol's value: an address in an image, an offset into its section in an object file.
     pub address: Option<u64>,
@@ -158,7 +158,7 @@ impl Part<'_> {
         !self.blobs.is_empty() || self.symbols.iter().any(Symbol::is_of_compiled_code)
     }
 
-    /// The releases whose symbols these are, as far as they tell; `None` where none is of TVM.
+    /// The releases whose symbols these are, as far as they show it; `None` where none is of TVM.
     ///
     /// A library without a blob is still known by the functions and slots that it exports.
     pub fn releases(&self) -> Option<Releases> {

@@ -28,7 +28,7 @@ pub fn tar(files: &[(String, Vec<u8>)]) -> Result<Vec<u8>, Violation> {
         // BLOB-74: `load_module` of releases unpacks it beside itself, and links what is in it by names without folders.
         let plain = !name.is_empty() && name.len() <= 100 && !name.contains(['/', '\0']);
         BLOB_74.demand(Kind::Type, plain, || {
-            format!("`{name}` is no name of a file in an archive")
+            format!("`{name}` is not a name of a file in an archive")
         })?;
         all.extend_from_slice(&header(name, content.len()));
         all.extend_from_slice(content);

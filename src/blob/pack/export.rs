@@ -33,7 +33,7 @@ pub enum ExportContent {
     Stored {
         /// The kind: `cuda`, `const_loader`, ...
         kind: String,
-        /// The payload.
+        /// Its payload, as [`StoredModule`] has it.
         payload: Vec<u8>,
     },
 }
@@ -298,7 +298,7 @@ impl ExportPlan {
         let mut text = Vec::new();
         for (name, content) in &self.files {
             BLOB_73.demand(Kind::Unsupported, name.ends_with(".c"), || {
-                format!("`{name}` is no C, and cannot be in one text with the rest")
+                format!("`{name}` is not C, and cannot be in one text with the rest")
             })?;
             text.extend_from_slice(content);
             if !content.ends_with(b"\n") {

@@ -108,7 +108,7 @@ fn module(form: &Value, layout: Layout) -> io::Result<ExportModule> {
         let position = import
             .as_u64()
             .and_then(|position| usize::try_from(position).ok());
-        position.ok_or_else(|| invalid(format!("{import} is no position of a module")))
+        position.ok_or_else(|| invalid(format!("{import} is not a position of a module")))
     });
     let imports = imports.collect::<io::Result<Vec<usize>>>()?;
     // BLOB-70: the code of a host module is a file of its own, and all others are stored.
@@ -126,7 +126,7 @@ fn host_code(form: &Members<'_>) -> io::Result<HostCode> {
     let unknown = |extension: &str| {
         invalid(BLOB_70.rejected(
             Kind::Type,
-            format!("`{extension}` is no format of host code"),
+            format!("`{extension}` is not a format of host code"),
         ))
     };
     if let Some(file) = form.text("file")? {
@@ -174,7 +174,7 @@ impl<'v> Members<'v> {
     fn of(value: &'v Value, what: &'static str, known: &[&str]) -> io::Result<Members<'v>> {
         let object = value
             .as_object()
-            .ok_or_else(|| invalid(format!("{what} is no object")))?;
+            .ok_or_else(|| invalid(format!("{what} is not an object")))?;
         // A misspelt `imports` would otherwise be a module without imports.
         match object.keys().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(invalid(format!(

@@ -87,7 +87,7 @@ pub fn export(plan: &ExportPlan, output: &Path, with: &LinkOptions) -> io::Resul
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!(
-                "the name {} does not tell the form to write: it ends in .so, .o, .tar or .c",
+                "the name {} does not state the form to write: it ends in .so, .o, .tar or .c",
                 output.display()
             ),
         )),

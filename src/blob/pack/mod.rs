@@ -114,7 +114,7 @@ impl SymbolNaming {
         Ok(SymbolNaming::library(release))
     }
 
-    /// The symbol.
+    /// The symbol that the library binary has, without the underscore of Mach-O (BLOB-50).
     pub fn symbol(&self) -> &str {
         &self.symbol
     }

@@ -15,7 +15,7 @@ pub enum ObjectFormat {
     Coff,
 }
 
-/// A machine.
+/// The processor that an object file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Arch {
@@ -64,9 +64,9 @@ impl Arch {
 /// Format, machine and byte order of an object file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectTarget {
-    /// The format.
+    /// ELF, Mach-O or COFF.
     pub format: ObjectFormat,
-    /// The machine.
+    /// The processor.
     pub arch: Arch,
     /// Whether integers of the object file are little endian; the blob is not affected.
     pub little_endian: bool,

@@ -35,7 +35,7 @@ pub unsafe extern "C" fn TVMArrayAlloc(
         let part = |number: c_int| {
             Error::new(
                 ErrorKind::Value,
-                format!("{number} is no part of a data type"),
+                format!("{number} is not a part of a data type"),
             )
         };
         let dtype = DLDataType {
@@ -185,7 +185,7 @@ unsafe fn tensor(handle: *mut DLTensor) -> Result<Tensor, Error> {
     // SAFETY: an array of this interface that is alive, by this contract; its object comes in front of the description.
     let object = unsafe { ObjectRef::retain(object) };
     let tensor = <Tensor as crate::value::Argument>::try_from_view((&object).into());
-    tensor.ok_or_else(|| Error::new(ErrorKind::Type, "the handle is no array"))
+    tensor.ok_or_else(|| Error::new(ErrorKind::Type, "the handle is not an array"))
 }
 
 fn object_of(handle: *mut DLTensor) -> Result<*mut Header, Error> {

@@ -1,4 +1,5 @@
-//! The C interface of 0.8 to 0.20 (`tvm/runtime/c_runtime_api.h`), declared in `include/tvm_c_runtime_api.h`.
+//! The C interface of 0.8 to 0.20 (`tvm/runtime/c_runtime_api.h`) and the types of extensions of 0.2 to 0.6, declared in
+//! `include/tvm_c_runtime_api.h`.
 //!
 //! | functions | what they do is in |
 //! |---|---|
@@ -10,9 +11,9 @@
 //! | [`array`](mod@array): `TVMArray*`, DLPack | [`object::Tensor`](crate::object::Tensor), [`device`](crate::device) |
 //! | [`device`]: streams, memory, copies | [`device`](crate::device) |
 //!
-//! Every function returns 0, or -1 with a text that [`TVMGetLastError`] returns on the same thread. Handles of modules,
-//! functions and objects are the objects of this crate; handles of arrays are the addresses of their descriptions, as in
-//! every release of that time.
+//! Functions that return an int return 0, or -1 with a text that [`TVMGetLastError`] returns on the same thread. Handles of
+//! modules, functions and objects are the objects of this crate; handles of arrays are the addresses of their descriptions, as
+//! in every release of that time.
 
 pub mod array;
 pub mod device;

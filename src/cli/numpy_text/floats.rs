@@ -5,7 +5,7 @@ use half::f16;
 /// How many digits numpy prints behind the point at most, in arrays: its `precision`.
 const PRECISION: usize = 8;
 
-/// How wide a float is, which decides how many digits tell it from its neighbours.
+/// How wide a float is, which decides how many digits distinguish it from its neighbours.
 #[derive(Clone, Copy)]
 pub(super) enum Width {
     /// float16.
@@ -117,7 +117,7 @@ fn shortest(value: f64, width: Width) -> String {
     }
 }
 
-/// The shortest decimal that reads back to the same float16: five digits tell any two of them apart.
+/// The shortest decimal that reads back to the same float16: five digits distinguish any two of them.
 fn shortest_half(value: f64) -> String {
     let wanted = f16::from_f64(value);
     // The crate `half` prints the digits of the float32 of the same value, which are more than numpy prints.

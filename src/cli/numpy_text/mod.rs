@@ -94,7 +94,7 @@ fn shown(extent: usize, summary: bool) -> Vec<Option<usize>> {
 /// The elements of an array in row-major order: floats, which are aligned at their points, and words, which are
 /// aligned at their ends.
 enum NumpyElements {
-    /// Every narrow float is a double as well; `width` tells how many digits it needs.
+    /// Every narrow float is a double as well; `width` decides how many digits it needs.
     Floats { values: Vec<f64>, width: Width },
     /// Integers and truth values.
     Words(Vec<String>),

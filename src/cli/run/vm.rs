@@ -122,7 +122,7 @@ fn leaves(value: &Any, outputs: &mut Vec<(String, Tensor)>) {
     match cast::<Tensor>(value.view()) {
         Ok(tensor) => outputs.push((format!("out_{}", outputs.len()), tensor)),
         // A shape or a number, which .npz has no place for.
-        Err(_) => eprintln!("note: a part of the result is no tensor: {value:?}"),
+        Err(_) => eprintln!("note: a part of the result is not a tensor: {value:?}"),
     }
 }
 

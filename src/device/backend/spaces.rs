@@ -94,7 +94,7 @@ mod handles {
                 None => reject(
                     DEV_41,
                     Kind::Missing,
-                    format!("{:#x} is no memory of {}", space.address(), self.backend),
+                    format!("{:#x} is not memory of {}", space.address(), self.backend),
                 ),
             }
         }

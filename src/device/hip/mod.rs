@@ -109,7 +109,7 @@ impl Driver for Hip {
     }
 
     fn open_all() -> Result<Vec<HipDevice>> {
-        // A driver does not like to be unloaded while its threads run.
+        // Never unloaded: threads of the driver may still run its code.
         let library: &'static HipLibrary = Box::leak(Box::new(HipLibrary::load()?));
         let no_device = |call: &str, failure: HipFailure| {
             let HipFailure { code, meaning } = failure;

@@ -14,7 +14,10 @@ use std::ptr;
 use std::sync::Arc;
 
 /// A module on one device, with the image that it was made of: the driver copies none, and reads it for as long as the module is loaded.
-pub(crate) struct HipModule(*mut c_void, #[allow(dead_code)] Vec<u8>);
+pub(crate) struct HipModule(
+    *mut c_void,
+    #[allow(dead_code, reason = "held, and not read")] Vec<u8>,
+);
 
 // SAFETY: modules of the driver may be used from any thread.
 unsafe impl Send for HipModule {}

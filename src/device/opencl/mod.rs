@@ -148,7 +148,7 @@ impl Driver for OpenCl {
             CL_DEVICE_TYPE_CPU,
         ] {
             for platform in &platforms {
-                // A platform that fails is as good as none.
+                // A platform that fails has no devices.
                 devices.extend(get_device_ids(*platform, kind).unwrap_or_default());
             }
         }

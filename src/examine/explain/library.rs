@@ -275,7 +275,7 @@ fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
     remarks
 }
 
-/// What the symbols tell, with or without a library binary.
+/// What the symbols show, with or without a library binary.
 ///
 /// BLOB-62 to BLOB-64, MOD-04: names whose meaning changed with a release.
 fn symbol_remarks(part: &Part<'_>) -> Vec<String> {

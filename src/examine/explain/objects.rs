@@ -36,7 +36,7 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
         }
         if !json && release >= Release::of(16) {
             return Load::fails(
-                "Python upgrades the text first and rejects what is no JSON; the C++ reader beneath takes it",
+                "Python upgrades the text first and rejects what is not JSON; the C++ reader beneath takes it",
             );
         }
         // OBJ-21.

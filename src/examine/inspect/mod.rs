@@ -35,11 +35,11 @@ pub struct InspectOptions {
 
 /// Collects what is in `bytes`, before a broken rule and behind it.
 ///
+/// A file whose container is broken is inspected too: its report has the violation, and no parts. `name` is for the report only.
+///
 /// # Errors
 ///
-/// NotExaminable in the file is of a form that TVM writes.
-///
-/// A file whose container is broken is inspected too: its report has the violation, and no parts. `name` is for the report only.
+/// [`NotExaminable`] where nothing in the file is of a form that TVM writes.
 pub fn inspect(
     name: &str,
     bytes: &[u8],
@@ -76,7 +76,7 @@ fn head(name: &str, bytes: &[u8]) -> Map<String, Value> {
 ///
 /// # Errors
 ///
-/// NotExaminable in the file is of a form that TVM writes.
+/// [`NotExaminable`] where nothing in the file is of a form that TVM writes.
 pub fn of_subject(
     subject: &Subject<'_>,
     options: InspectOptions,

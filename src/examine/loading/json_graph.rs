@@ -15,7 +15,7 @@ use serde_json::Value;
 /// decide.
 pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
     let graph: Value = serde_json::from_slice(graph).map_err(|error| {
-        let why = format!("the graph of the subgraph is no JSON: {error}");
+        let why = format!("the graph of the subgraph is not JSON: {error}");
         match release.minor() {
             24.. => Stop::Rejects(why),
             // dmlc's reader takes some of what is no JSON.
@@ -25,13 +25,13 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
     // What a reader makes of another type depends on its JSON parser, and was not read.
     let root = graph
         .as_object()
-        .ok_or_else(|| unknown("the graph is no object"))?;
+        .ok_or_else(|| unknown("the graph is not an object"))?;
     for (key, value) in root {
         match key.as_str() {
             "nodes" => {
                 let nodes = value
                     .as_array()
-                    .ok_or_else(|| unknown("nodes are no array"))?;
+                    .ok_or_else(|| unknown("nodes are not an array"))?;
                 nodes.iter().try_for_each(node)?;
             }
             "arg_nodes" | "node_row_ptr" => numbers(value)?,
@@ -61,7 +61,7 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
 fn node(node: &Value) -> Result<(), Stop> {
     let node = node
         .as_object()
-        .ok_or_else(|| unknown("a node is no object"))?;
+        .ok_or_else(|| unknown("a node is not an object"))?;
     for (key, value) in node {
         match key.as_str() {
             "op" | "name" if value.is_string() => {}
@@ -86,7 +86,7 @@ fn node(node: &Value) -> Result<(), Stop> {
 fn entries(value: &Value) -> Result<(), Stop> {
     let entries = value
         .as_array()
-        .ok_or_else(|| unknown("entries are no array"))?;
+        .ok_or_else(|| unknown("entries are not an array"))?;
     entries.iter().try_for_each(numbers)
 }
 

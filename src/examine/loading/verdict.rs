@@ -144,7 +144,7 @@ impl ExaminedLibrary<'_> {
 
 /// What `release` makes of compiled code without a library binary.
 ///
-/// Its symbols are all that tells its release (BLOB-62, MOD-03).
+/// Only its symbols show its release (BLOB-62, MOD-03).
 pub fn bare(part: &Part<'_>, release: Release) -> Load {
     match foreign_functions(part, release) {
         Some(trouble) => Load::silent(format!("it opens, but {trouble}")),

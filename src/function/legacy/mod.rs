@@ -47,7 +47,7 @@ pub(crate) unsafe fn function(handle: *mut c_void) -> Result<Function> {
     // SAFETY: `handle` is null or a live object, by this contract.
     let object = unsafe { object(handle) }?;
     Function::from_object(object)
-        .map_err(|_| Error::new(ErrorKind::Type, "the handle is no function"))
+        .map_err(|_| Error::new(ErrorKind::Type, "the handle is not a function"))
 }
 
 /// The object behind a handle, counted once more.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Output `index` of node `node` (GRF-08): three numbers in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeEntry {
-    /// The node.
+    /// The index of the node.
     pub node: usize,
     /// Which of its outputs.
     pub index: usize,

@@ -144,7 +144,7 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
         _ => {
             // GRF-06: 0.8 takes the number of outputs from unset memory here, and crashes.
             GRF_06.require_as(Kind::Unsupported, false, item.offset(), || {
-                format!("`{op}` is no op: there are `null` and `tvm_op`")
+                format!("`{op}` is not an op: there are `null` and `tvm_op`")
             })?;
             None
         }

@@ -184,7 +184,7 @@ impl Texture {
         });
         let Some((rows, columns, texel)) = parts else {
             let message = format!(
-                "entry {index} of shape {:?} is no image in the scope `{scope}`",
+                "entry {index} of shape {:?} is not an image in the scope `{scope}`",
                 entry.shape
             );
             return Err(GRF_53.rejected(Kind::Malformed, message));

@@ -48,7 +48,7 @@ pub(super) fn as_module(view: AnyView<'_>) -> function::Result<Module> {
             GRF_43
                 .rejected(
                     Kind::Type,
-                    "the argument in the module's place is no module",
+                    "the argument in the module's place is not a module",
                 )
                 .into()
         })
@@ -65,7 +65,7 @@ pub(super) fn count(view: AnyView<'_>) -> function::Result<usize> {
     match usize::try_from(number) {
         Ok(count) => Ok(count),
         Err(_) => Err(GRF_42
-            .rejected(Kind::Type, format!("{number} is no number of times"))
+            .rejected(Kind::Type, format!("{number} is not a number of times"))
             .into()),
     }
 }

@@ -209,7 +209,7 @@ impl ModuleKind for GraphExecutorFactory {
             move |body: fn(&GraphExecutorFactory, &Module, &[AnyView<'_>]) -> function::Result| {
                 Function::from_packed(move |args| {
                     let factory = GraphExecutorFactory::of(&alive);
-                    let none = || Error::new(ErrorKind::Runtime, "the module is no factory");
+                    let none = || Error::new(ErrorKind::Runtime, "the module is not a factory");
                     body(factory.ok_or_else(none)?, &alive, args)
                 })
             };

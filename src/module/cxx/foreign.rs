@@ -40,7 +40,7 @@ pub(in crate::module) fn property_mask(module: &Module) -> u32 {
 pub(in crate::module) fn function(module: &Module, name: &str) -> Result<Option<Function>, Error> {
     let made = object(module, offset_of!(ModuleVirtuals, function), Some(name))?;
     let no_function = |_| {
-        let text = "a module returned something that is no function";
+        let text = "a module returned something that is not a function";
         Error::new(ErrorKind::Type, text)
     };
     made.map(Function::from_object)
@@ -84,7 +84,12 @@ pub(in crate::module) fn source(module: &Module, format: &str) -> Result<String,
 pub(in crate::module) fn save_to_bytes(module: &Module) -> Result<Vec<u8>, Error> {
     let bytes = value(module, offset_of!(ModuleVirtuals, save_to_bytes), None)?;
     let bytes = bytes_bytes(&bytes.view()).map(<[u8]>::to_vec);
-    bytes.ok_or_else(|| Error::new(ErrorKind::Type, "a module saved something that is no bytes"))
+    bytes.ok_or_else(|| {
+        Error::new(
+            ErrorKind::Type,
+            "a module saved something that is not bytes",
+        )
+    })
 }
 
 /// Writes a file by the module's own function, which knows its formats.

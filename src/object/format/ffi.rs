@@ -41,7 +41,7 @@ pub fn check(text: &[u8]) -> Result<(), GraphFault> {
     let nodes = tree.member(tree.root, "nodes");
     let nodes = nodes.ok_or_else(|| missing("nodes"))?;
     let Some(nodes) = tree.items(nodes) else {
-        let message = "`nodes` of the graph is no array";
+        let message = "`nodes` of the graph is not an array";
         return Err(OBJ_18.rejected(Kind::Malformed, message).into());
     };
     // OBJ-18: nodes that the root does not reach are not looked at, as a reader does not decode them.
@@ -107,7 +107,7 @@ fn slot(
     place: impl FnOnce() -> String,
 ) -> Result<usize, GraphFault> {
     let Some(named) = named else {
-        let message = format!("{} holds what is no index", place());
+        let message = format!("{} holds what is not an index", place());
         return Err(OBJ_18.rejected(Kind::Malformed, message).into());
     };
     // OBJ-20: a negative index names no node.
@@ -279,7 +279,7 @@ impl<'a> Tree<'a> {
         };
         let wrong =
             |what: &str| OBJ_18.rejected(Kind::Malformed, format!("`data` of node {at} {what}"));
-        let items = self.items(data).ok_or_else(|| wrong("is no array"))?;
+        let items = self.items(data).ok_or_else(|| wrong("is not an array"))?;
         if pairs && !items.len().is_multiple_of(2) {
             return Err(wrong("has a key without a value"));
         }

@@ -127,10 +127,10 @@ fn function(
     }
     let name = member(members, "name", &place)?
         .as_str()
-        .ok_or_else(|| malformed(format!("the name of {place} is no text")))?;
+        .ok_or_else(|| malformed(format!("the name of {place} is not text")))?;
     let types = member(members, "arg_types", &place)?
         .as_array()
-        .ok_or_else(|| malformed(format!("`arg_types` of {place} is no list")))?;
+        .ok_or_else(|| malformed(format!("`arg_types` of {place} is not a list")))?;
     let arg_types = types
         .iter()
         .map(|dtype| {
@@ -155,7 +155,7 @@ fn function(
         tags.ok_or_else(|| {
             PAY_26.rejected(
                 Kind::Malformed,
-                format!("the launch tags of {place} are no list of texts"),
+                format!("the launch tags of {place} are not a list of texts"),
             )
         })
     })?;
@@ -168,7 +168,7 @@ fn function(
         tags.ok_or_else(|| {
             PAY_27.rejected(
                 Kind::Malformed,
-                format!("the argument tags of {place} are no list of integers"),
+                format!("the argument tags of {place} are not a list of integers"),
             )
         })
     })?;
@@ -218,7 +218,7 @@ fn function_value(info: &FunctionInfo<'_>, release: Release) -> Value {
 fn object<'v>(value: &'v Value, place: &str) -> Result<&'v Map<String, Value>, Violation> {
     value
         .as_object()
-        .ok_or_else(|| malformed(format!("{place} is no JSON object")))
+        .ok_or_else(|| malformed(format!("{place} is not a JSON object")))
 }
 
 /// The member `name`.

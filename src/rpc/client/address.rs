@@ -342,7 +342,7 @@ impl<'t> ServerPlace<'t> {
         }
         let port = number.parse().map_err(|_| match number {
             "" => "it has no port".to_owned(),
-            number => format!("`{number}` is no port, which is a number from 0 to 65535"),
+            number => format!("`{number}` is not a port, which is a number from 0 to 65535"),
         })?;
         // RPC-05: blanks end the key, and what follows are options.
         if key.contains(char::is_whitespace) {

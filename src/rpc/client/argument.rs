@@ -120,7 +120,7 @@ impl<'a> CallArguments<'a> {
         let nbytes = byte_size(shape, block.dtype, Release::LAST).ok_or_else(|| {
             Error::new(
                 ErrorKind::Value,
-                "a tensor whose size is no number of bytes",
+                "a tensor whose size is not a number of bytes",
             )
         })?;
         block.device = Device::CPU;

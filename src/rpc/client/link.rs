@@ -58,7 +58,7 @@ impl Channel {
 /// How a session is spoken.
 ///
 /// RPC-23: a server does not say its release. Where none was stated, the first answer shows on which side of 0.21 it is, and no more:
-/// then `told` is false, and only what all releases of that side accept is written.
+/// then `stated` is false, and only what all releases of that side accept is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::rpc) struct SpokenEra {
     /// The release, or the newest one of the era.
@@ -89,7 +89,7 @@ impl SpokenEra {
     }
 }
 
-/// What a handle is of: up to 0.20 a server has to be told when it is freed (RPC-28).
+/// What a handle is of: up to 0.20 a server learns when it is freed (RPC-28).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HandleKind {
     Function,
@@ -110,7 +110,7 @@ impl HandleKind {
     }
 }
 
-/// A reference that the server counts for this client. It is given back when this goes.
+/// A reference that the server counts for this client. It is released when this is dropped.
 pub(super) struct RemoteHandle {
     pub(super) link: Arc<Link>,
     /// What the server knows the thing by.

@@ -43,7 +43,7 @@ impl ModuleKind for RemoteModule {
             let text = format!("the server has no global function `{LOOKUP}`");
             Error::new(ErrorKind::Attribute, text)
         })?;
-        // Imports there are not known here: the server is told to look into them, as clients from 0.9 on do.
+        // Imports there are not known here: the server looks into them when asked, as clients from 0.9 on do.
         let args = [Any::from(module.clone()), name.into(), true.into()];
         let views = [args[0].view(), args[1].view(), args[2].view()];
         let found = call(link, lookup, &views)?;

@@ -61,7 +61,7 @@ pub(super) fn call_of(link: &Link, function: u64) -> Result<i64> {
 fn outcome(link: &Arc<Link>, values: Vec<PackedValue<'_>>) -> Result {
     use PackedValue as V;
     let broken = |values: &[PackedValue<'_>]| -> Error {
-        let text = format!("the server returns {values:?}, which is no result of a call");
+        let text = format!("the server returns {values:?}, which is not a result of a call");
         RPC_101.rejected(Kind::Malformed, text).into()
     };
     let of = match values.first() {
@@ -106,7 +106,7 @@ fn held(link: &Arc<Link>, of: i32, handle: u64) -> Any {
 
 /// A tensor of the server, whose memory stays until the last reference here goes.
 fn tensor(link: &Arc<Link>, block: &TensorBlock, owner: u64) -> Result<Tensor> {
-    // First of all: whatever fails below, the reference is given back.
+    // First of all: whatever fails below, the reference is released.
     let owner = RemoteHandle::new(link, owner, HandleKind::Tensor);
     let device = link.masked(block.device.without_session())?;
     // The elements that the shape promises: nothing here reads them, but their number is computed.

@@ -331,7 +331,7 @@ impl Session {
         self.0.cancel();
     }
 
-    /// The connection.
+    /// The connection, which the handles of the session share.
     pub(super) fn link(&self) -> &Arc<Link> {
         &self.0
     }

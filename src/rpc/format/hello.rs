@@ -101,7 +101,7 @@ impl<'a> Hello<'a> {
         // Rust reads `inf` and `nan` as numbers too; no session takes either time.
         let sound = seconds.is_some_and(|seconds| seconds.is_finite() && seconds > 0.0);
         RPC_05.demand(Kind::Malformed, sound, || {
-            format!("-timeout=`{}` is no time", show(text.as_bytes()))
+            format!("-timeout=`{}` is not a time", show(text.as_bytes()))
         })?;
         Ok(seconds)
     }
@@ -147,7 +147,7 @@ impl<'a> HelloAnswer<'a> {
                             }
                             first => stranger(first),
                         };
-                        format!("code {code:#x} is no answer to a hello{other}")
+                        format!("code {code:#x} is not an answer to a hello{other}")
                     })
                     .map_err(|broken| cursor.blame("code", broken))?;
                 if !has_key(release) {
@@ -186,7 +186,7 @@ impl<'a> HelloAnswer<'a> {
     }
 }
 
-/// What answers with these bytes in the place of a server or a tracker; nothing where they do not tell.
+/// What answers with these bytes in the place of a server or a tracker; nothing where they do not show it.
 pub(super) fn stranger(first: &[u8; 4]) -> &'static str {
     match first {
         b"HTTP" | b"<!DO" | b"<htm" => ": an HTTP server is at this port, and no RPC",

@@ -137,7 +137,7 @@ pub fn to_packet(form: &Value) -> Result<Packet<'static>, String> {
     let Some(name) = form.get("code").and_then(Value::as_str) else {
         return match form.get("code") {
             Some(Value::Null) => Ok(Packet::KeepAlive),
-            _ => Err("`code` is no name of a code".to_owned()),
+            _ => Err("`code` is not a name of a code".to_owned()),
         };
     };
     let code = RpcCode::named(name).ok_or_else(|| format!("there is no code `{name}`"))?;
@@ -180,7 +180,7 @@ fn to_value(form: &Value) -> Result<PackedValue<'static>, String> {
     let Some(members) = form.as_object() else {
         return match form {
             Value::Null => Ok(PackedValue::None),
-            _ => Err(format!("{form} is no value")),
+            _ => Err(format!("{form} is not a value")),
         };
     };
     let index = match members.get("index") {
@@ -219,7 +219,7 @@ fn to_value(form: &Value) -> Result<PackedValue<'static>, String> {
         ("module", _) => PackedValue::Module(number(form, "module")?),
         ("function", _) => PackedValue::Function(number(form, "function")?),
         ("object", Some(index)) => PackedValue::Object(number(form, "object")?, index),
-        _ => return Err(format!("{form} is no value")),
+        _ => return Err(format!("{form} is not a value")),
     })
 }
 
@@ -269,7 +269,7 @@ fn to_target(form: &Value, name: &str) -> Result<CopyTarget, String> {
 /// It is missing, or no u64.
 fn number(form: &Value, name: &str) -> Result<u64, String> {
     let number = form.get(name).and_then(Value::as_u64);
-    number.ok_or_else(|| format!("`{name}` is no number of 64 bits"))
+    number.ok_or_else(|| format!("`{name}` is not a number of 64 bits"))
 }
 
 /// The signed number in member `name`.
@@ -279,7 +279,7 @@ fn number(form: &Value, name: &str) -> Result<u64, String> {
 /// It is missing, or no i64.
 fn signed(form: &Value, name: &str) -> Result<i64, String> {
     let number = form.get(name).and_then(Value::as_i64);
-    number.ok_or_else(|| format!("`{name}` is no integer"))
+    number.ok_or_else(|| format!("`{name}` is not an integer"))
 }
 
 /// The number of 32 bits in member `name`: a type index, or padding.
@@ -307,9 +307,9 @@ fn float(form: Option<&Value>) -> Result<f64, String> {
             "-inf" => Ok(f64::NEG_INFINITY),
             // A zero that is written as a number loses its sign in many readers.
             "-0" => Ok(-0.0),
-            _ => Err(format!("`{word}` is no float")),
+            _ => Err(format!("`{word}` is not a float")),
         },
-        _ => Err("`float` is no float".to_owned()),
+        _ => Err("`float` is not a float".to_owned()),
     }
 }
 
@@ -337,5 +337,5 @@ fn to_bytes(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, String> {
     let bytes = text.and_then(|text| BASE64_STANDARD.decode(text).ok());
     bytes
         .map(Cow::Owned)
-        .ok_or_else(|| format!("`{name}` is no base64"))
+        .ok_or_else(|| format!("`{name}` is not base64"))
 }

@@ -42,7 +42,7 @@ pub struct TrackerSummary {
 /// How many servers and requests of one key a tracker has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackerCount {
-    /// The key.
+    /// The key that servers offer and clients ask for.
     pub key: String,
     /// Servers that wait for a client.
     pub free: u64,
@@ -94,7 +94,7 @@ impl TrackerReply {
 fn reply(text: &TrackerText) -> Result<TrackerReply, Violation> {
     let start = text.start;
     let other = || {
-        let message = format!("`{}` is no reply", text.value);
+        let message = format!("`{}` is not a reply", text.value);
         RPC_57.broken(Kind::Malformed, start, message)
     };
     let Value::Array(values) = &text.value else {

@@ -135,7 +135,7 @@ impl<'v> Parts<'v> {
                 start,
                 values,
             }),
-            other => Err(rule.broken(Kind::Type, start, format!("`{other}` is no list"))),
+            other => Err(rule.broken(Kind::Type, start, format!("`{other}` is not a list"))),
         }
     }
 

@@ -196,7 +196,7 @@ impl FrameHead {
             .into_iter()
             .find(|kind| kind.number() == number);
         let Some(kind) = kind.filter(|_| first & 0x70 == 0) else {
-            let message = format!("{first:#04x} is no frame");
+            let message = format!("{first:#04x} is not a frame");
             let broken = RPC_76.broken(Kind::Malformed, start, message);
             return Err(("kind", broken));
         };

@@ -103,7 +103,7 @@ impl WebSocketRequest {
 }
 
 impl WebSocketAnswer {
-    /// Reads an answer; whether it is that to a request, [`WebSocketRequest::accept`] tells.
+    /// Reads an answer; whether it is that to a request, [`WebSocketRequest::accept`] decides.
     ///
     /// # Errors
     ///
@@ -188,7 +188,7 @@ impl<'a> Head<'a> {
         let bytes = cursor.take((end as u64).saturating_add(END.len() as u64), "head", rule)?;
         let lines = bytes.get(..end).unwrap_or_default();
         let bad = |what: &[u8]| {
-            let message = format!("`{}` is no line of a head", show(what));
+            let message = format!("`{}` is not a line of a head", show(what));
             cursor.blame("head", rule.broken(Kind::Malformed, start, message))
         };
         // RFC 9110 has no other bytes in a head, and messages show parts of it as they are.

@@ -225,8 +225,8 @@ impl ProxyShared {
         client_address: SocketAddr,
         server: &TcpStream,
         server_address: SocketAddr,
-        client_said: &[u8],
-        server_said: &[u8],
+        from_client: &[u8],
+        from_server: &[u8],
         watch: &ProxyWatch,
     ) -> Result<(), String> {
         let number = AtomicU64::new(first);
@@ -254,8 +254,8 @@ impl ProxyShared {
         let number = number.load(Ordering::SeqCst);
         watch(&ProxyEvent::Begins(number, client_address, server_address));
         if let Some(record) = &record {
-            record.write(Speaker::Client, client_said);
-            record.write(Speaker::Server, server_said);
+            record.write(Speaker::Client, from_client);
+            record.write(Speaker::Server, from_server);
         }
         let passed = relay(client, server, record.as_ref());
         let (requests, answers) = *passed.as_ref().unwrap_or(&(0, 0));

@@ -35,7 +35,7 @@ impl Directory {
         // RPC-92: upstream joins the name to the directory, so that `..` and an absolute name lead anywhere.
         RPC_92.demand(Kind::Malformed, plain && !name.contains('\0'), || {
             format!(
-                "`{}` is no name of a file of the session",
+                "`{}` is not a name of a file of the session",
                 name.escape_debug()
             )
         })?;

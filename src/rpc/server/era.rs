@@ -59,12 +59,12 @@ impl Era {
         self.known
     }
 
-    /// The release.
+    /// The release by whose rules packets are read now.
     pub(super) fn release(&self) -> Release {
         self.release
     }
 
-    /// Whether a bool has a code of its own. Bytes do not tell a client of 0.17, which does not know it, from one of 0.18.
+    /// Whether a bool has a code of its own. Bytes do not distinguish a client of 0.17, which does not know it, from one of 0.18.
     pub(super) fn has_bool(&self) -> bool {
         self.release.minor() >= 21 || (self.stated && self.release.minor() >= 18)
     }

@@ -220,7 +220,7 @@ fn module(args: &[AnyView<'_>], at: usize) -> Result<Module> {
     module.ok_or_else(|| wrong("a function about modules", "a module"))
 }
 
-/// A TypeError.
+/// The TypeError of a call with other arguments than `wanted`.
 fn wrong(what: &str, wanted: &str) -> Error {
     Error::new(ErrorKind::Type, format!("{what} takes {wanted}"))
 }

@@ -35,7 +35,7 @@ pub(super) enum HandleContent {
     Stream(Device, Stream),
 }
 
-/// The table.
+/// The objects of a session by token; a token is never used twice.
 pub(super) struct HandleTable {
     next: u64,
     held: BTreeMap<u64, HandleContent>,
@@ -144,12 +144,12 @@ impl HandleTable {
 
 /// RPC-85: upstream follows any number as an address.
 fn unknown(token: u64) -> crate::function::Error {
-    let message = format!("{token:#x} is no handle of this session, or was freed");
+    let message = format!("{token:#x} is not a handle of this session, or was freed");
     RPC_85.rejected(Kind::Missing, message).into()
 }
 
 /// RPC-85: a handle of something else.
 fn other(token: u64, wanted: &str) -> crate::function::Error {
-    let message = format!("handle {token:#x} is no {wanted}");
+    let message = format!("handle {token:#x} is not a {wanted}");
     RPC_85.rejected(Kind::Type, message).into()
 }

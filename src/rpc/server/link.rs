@@ -97,7 +97,10 @@ fn inflate(archive: &[u8]) -> Result<Vec<u8>> {
     // A byte more than may be there shows that there is more.
     let mut from = GzDecoder::new(archive).take(LARGEST + 1);
     from.read_to_end(&mut inflated).map_err(|error| {
-        Error::new(ErrorKind::Value, format!("the archive is no gzip: {error}"))
+        Error::new(
+            ErrorKind::Value,
+            format!("the archive is not gzip: {error}"),
+        )
     })?;
     let fits = inflated.len() as u64 <= LARGEST;
     // RPC-92: a few bytes inflate to a thousand times as many, which no upload paid for.

@@ -62,7 +62,7 @@ pub(super) enum CopyContent {
 }
 
 impl CopyContent {
-    /// The bytes.
+    /// The bytes of either.
     ///
     /// # Safety
     ///
@@ -213,7 +213,7 @@ impl Memory {
             .is_some_and(|region| region.is_client && region.device == device);
         let region = own.then(|| self.regions.remove(&token)).flatten();
         let Some(region) = region else {
-            let message = format!("{token:#x} is no allocation of this client on this device");
+            let message = format!("{token:#x} is not an allocation of this client on this device");
             return Err(RPC_86.rejected(Kind::Missing, message).into());
         };
         self.left = self.left.saturating_add(region.size);
@@ -244,7 +244,7 @@ impl Memory {
         let found = self.regions.range(..=data).next_back();
         let within = found.filter(|(token, region)| data - **token <= region.size);
         let Some((token, region)) = within else {
-            let message = format!("{data:#x} is no memory of this session, or was freed");
+            let message = format!("{data:#x} is not memory of this session, or was freed");
             return Err(RPC_86.rejected(Kind::Missing, message).into());
         };
         RPC_86.demand(Kind::Type, region.device == device, || {

@@ -16,6 +16,7 @@
 //! | `timing` | `runtime.RPCTimeEvaluator` | RPC-91 |
 //! | `directory` | files of the session | RPC-92 |
 //! | `gauge` | [`SessionGauge`]: how far a session is, for what shows it | |
+//! | `report` | how a session ended | |
 //! | `watch` | what ends a session while a function of it runs: its time is over, its client is gone | RPC-83 |
 
 mod directory;

@@ -28,7 +28,7 @@ pub(super) fn evaluator(
 ) -> Result<Function> {
     let int = |at: usize| -> Result<i64> {
         let found = args.get(at).and_then(|arg| i64::try_from(*arg).ok());
-        found.ok_or_else(|| wrong(&format!("argument {at} is no integer")))
+        found.ok_or_else(|| wrong(&format!("argument {at} is not an integer")))
     };
     let count = |at: usize| -> Result<u64> {
         // A number below 0 means no calls, no repetitions, no pause.
@@ -37,7 +37,7 @@ pub(super) fn evaluator(
     let text = |at: usize| -> Result<String> {
         let found = args.get(at).and_then(str_bytes);
         let found = found.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        found.ok_or_else(|| wrong(&format!("argument {at} is no string")))
+        found.ok_or_else(|| wrong(&format!("argument {at} is not a string")))
     };
     let none = Tail {
         limit_zero_time_iterations: 100,
@@ -72,7 +72,8 @@ pub(super) fn evaluator(
     let name = text(1)?;
     let function = match args.first() {
         Some(module) if !module.is_none() => {
-            let module = Module::try_from(*module).map_err(|_| wrong("argument 0 is no module"))?;
+            let module =
+                Module::try_from(*module).map_err(|_| wrong("argument 0 is not a module"))?;
             module.require(&name)?
         }
         _ => global(&name)?,
@@ -82,7 +83,7 @@ pub(super) fn evaluator(
         name => Some(global(name)?),
     };
     let id = |at: usize| -> Result<i32> {
-        i32::try_from(int(at)?).map_err(|_| wrong(&format!("argument {at} is no i32")))
+        i32::try_from(int(at)?).map_err(|_| wrong(&format!("argument {at} is not an i32")))
     };
     let device = Device::new(id(2)?, id(3)?);
     let evaluator = Evaluator {

@@ -95,7 +95,7 @@ fn object(token: u64, handles: &HandleTable) -> Result<Any> {
         HandleContent::Module(module) => module.clone().into(),
         HandleContent::Function(function) => function.clone().into_object().into(),
         HandleContent::Opaque(_) | HandleContent::Stream(..) => {
-            let message = format!("handle {token:#x} is no object");
+            let message = format!("handle {token:#x} is not an object");
             return Err(RPC_85.rejected(Kind::Type, message).into());
         }
     })
@@ -111,7 +111,7 @@ fn pointer(token: u64, handles: &HandleTable) -> Result<*mut c_void> {
         HandleContent::Stream(_, stream) => Ok(stream.handle()),
         // RPC-85: any other number would be followed as an address.
         _ => {
-            let message = format!("handle {token:#x} is no pointer");
+            let message = format!("handle {token:#x} is not a pointer");
             Err(RPC_85.rejected(Kind::Type, message).into())
         }
     }

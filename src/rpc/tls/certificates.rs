@@ -42,7 +42,7 @@ pub(super) fn authorities(source: &TlsSource) -> Result<RootCertStore> {
     for (at, certificate) in certificates(source)?.into_iter().enumerate() {
         roots.add(certificate).map_err(|error| {
             let why = format!(
-                "certificate {} is no authority's: {}",
+                "certificate {} is not an authority's: {}",
                 at + 1,
                 words(&error)
             );

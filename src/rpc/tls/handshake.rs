@@ -31,7 +31,7 @@ const ADMITTED: u8 = 1;
 /// RPC-111: the token is another one.
 const OTHER_TOKEN: u8 = 0;
 
-/// The algorithms.
+/// The algorithms of both ends: those of `ring`.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
@@ -53,7 +53,7 @@ pub fn connect(
     let config = client_config(options)?;
     let token = options.token.as_ref().map(Token::open).transpose()?;
     let name = ServerName::try_from(place.0.to_owned()).map_err(|_| {
-        let text = format!("`{}` is no name that a certificate has", place.0);
+        let text = format!("`{}` is not a name that a certificate has", place.0);
         Error::new(ErrorKind::Value, text)
     })?;
     let connection = ClientConnection::new(Arc::new(config), name)
@@ -74,7 +74,7 @@ pub fn connect(
     match admitted {
         [ADMITTED] => unbounded(stream),
         [OTHER_TOKEN] => Err(end.says("the server has another token")),
-        _ => Err(end.says("it speaks TLS, and is no RPC server")),
+        _ => Err(end.says("it speaks TLS, and is not an RPC server")),
     }
 }
 

@@ -285,7 +285,7 @@ impl Tunnel {
         }
     }
 
-    /// Tells the peer that no byte follows, so that it knows that none was cut off.
+    /// Writes to the peer that no byte follows, so that it knows that none was cut off.
     fn close(&self) {
         // A writer that waits for its peer is not waited for.
         let Some(mut outgoing) = tried(&self.outgoing) else {

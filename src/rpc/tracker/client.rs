@@ -147,7 +147,7 @@ impl TrackerClient {
         self.request_while(key, priority, wait, &|| true)
     }
 
-    /// [`TrackerClient::request`], as long as `goes_on`, which is asked several times a second. A request that was given up stands
+    /// [`TrackerClient::request`], as long as `goes_on`, which is asked several times a second. A request that was abandoned stands
     /// in the tracker's queue until this client goes.
     ///
     /// # Errors

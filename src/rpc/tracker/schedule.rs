@@ -67,7 +67,7 @@ struct Queue {
 
 type QueuePosition = (Reverse<i64>, u64);
 
-/// A connection.
+/// A connection, and what its peer stated of itself.
 struct Peer {
     host: String,
     info: Option<TrackerPeer>,

@@ -138,7 +138,7 @@ impl TargetKind {
             let unknown = unknown.cloned().unwrap_or_default();
             TGT_15.demand(Kind::Unsupported, unknown.is_empty(), || {
                 format!(
-                    "`{unknown}` is no member of a kind; there are {}",
+                    "`{unknown}` is not a member of a kind; there are {}",
                     names.join(", ")
                 )
             })

@@ -50,7 +50,7 @@ impl LoweredModule {
     pub fn read(text: &[u8]) -> Result<LoweredModule, Violation> {
         let graph = IrGraph::read(text)?;
         if graph.key(graph.root) != "IRModule" {
-            return Err(graph.malformed(graph.root, "is no module"));
+            return Err(graph.malformed(graph.root, "is not a module"));
         }
         let mut functions = BTreeMap::new();
         for (name, node) in graph.entries(graph.required(graph.root, "functions")?) {
@@ -172,7 +172,7 @@ impl LoweredFunction {
                 Some(_) => graph.plain(*item),
                 None => graph.text(*item, "thread_tag"),
             };
-            let tag = tag.ok_or_else(|| graph.malformed(*item, "is no name of an axis"));
+            let tag = tag.ok_or_else(|| graph.malformed(*item, "is not a name of an axis"));
             tag.map(str::to_owned)
         });
         tags.collect()

@@ -12,7 +12,10 @@
 //! | `abi`, `scalar` | what the code and a runtime know of each other; types and literals of C | TGT-88 |
 //! | `vector` | what has lanes: one loop for each statement | TGT-88 |
 //! | `half` | fractions of 16 bits in software, and the bits of others | TGT-88 |
-//! | `writer` | names, the text so far, where the writer is | TGT-89 |
+//! | `helper_text` | the texts of helper functions | TGT-88 |
+//! | `library` | the functions of C's library that the text may call | TGT-88 |
+//! | `names` | names that C and OpenCL C have for something else | TGT-89 |
+//! | `writer` | the text so far, names in it, where the writer is | TGT-89 |
 //!
 //! It is an example of the contract and no compiler: nothing is scheduled or optimised, and vectors are loops. What it does not know it rejects.
 

@@ -109,7 +109,7 @@ pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode
     for (symbol, function) in &module.functions {
         // TGT-84: by `calling_conv` 2, which lowering states; a body without numbers of threads may be a kernel too.
         TGT_84.demand(Kind::Type, function.is_kernel(&module.graph), || {
-            format!("`{symbol}` is no kernel, and this is a generator of device code")
+            format!("`{symbol}` is not a kernel, and this is a generator of device code")
         })?;
         // TGT-81: a kernel is found by its name in the text, which has no other for it.
         if is_word(symbol)

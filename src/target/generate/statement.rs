@@ -27,7 +27,7 @@ impl CWriter<'_> {
             let inside = self.one(at)?;
             next = inside;
             if inside.is_some() {
-                // The step is said once: a hundred assertions in a row are no depth.
+                // The step is written once: a hundred assertions in a row are no depth.
                 passed = passed.saturating_add(1);
                 self.back(mark);
                 self.step(&format!("body*{passed}"));

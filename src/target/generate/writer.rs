@@ -192,7 +192,7 @@ impl<'a> CWriter<'a> {
     pub(super) fn literal(&self, at: usize) -> Result<&'a str, Violation> {
         let graph = self.graph;
         let text = graph.text(at, "value").or_else(|| graph.plain(at));
-        text.ok_or_else(|| self.malformed(at, "is no text"))
+        text.ok_or_else(|| self.malformed(at, "is not text"))
     }
 
     /// The number of a node that is a constant; `None` for any other expression.
@@ -250,7 +250,7 @@ impl<'a> CWriter<'a> {
         name
     }
 
-    /// A line.
+    /// Writes a line, indented.
     pub(super) fn line(&mut self, text: &str) {
         let indent = self.indent.saturating_mul(2);
         // Writing to a string does not fail.

@@ -38,7 +38,7 @@ fn list_kinds() -> Array {
 fn list_options(name: String) -> Result<Map> {
     let found = kinds().into_iter().find(|kind| kind.name == name);
     let Some(kind) = found else {
-        let message = format!("`{name}` is no kind of targets");
+        let message = format!("`{name}` is not a kind of targets");
         // TGT-74: 0.27 answers with a failed access to an empty option, which names neither the kind nor what is wrong.
         return Err(TGT_74.rejected(Kind::Missing, message).into());
     };

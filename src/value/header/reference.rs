@@ -66,7 +66,7 @@ impl ObjectRef {
         self.0.as_ptr()
     }
 
-    /// The header.
+    /// The header, which starts the object.
     #[inline]
     pub const fn header(&self) -> &Header {
         // SAFETY: alive while `self` is.
@@ -326,7 +326,10 @@ unsafe impl Object for BareObject {
 
 impl BareObject {
     /// A bare object, useful as a sentinel that is only equal to itself.
-    #[allow(clippy::new_ret_no_self)]
+    #[allow(
+        clippy::new_ret_no_self,
+        reason = "callers need the counted object alone"
+    )]
     pub(crate) fn new() -> ObjectRef {
         let header = Header::new(index::OBJECT, Ref::<BareObject>::DELETER);
         Ref::new(BareObject(header)).into_object()

@@ -46,7 +46,7 @@ pub struct MethodInfo {
     pub(crate) metadata: ByteArray,
     /// Bits of [`flag`].
     pub(crate) flags: i64,
-    /// The function.
+    /// What is called: a function whose first argument is the object, unless it is static.
     pub(crate) method: RawAny,
 }
 
@@ -155,12 +155,12 @@ fn list<T>(first: &AtomicPtr<T>, count: &AtomicI32) -> &'static [T] {
 }
 
 impl TypeInfo {
-    /// The index.
+    /// The index in the table of types: below 128 fixed by the ABI, above it handed out by this process.
     pub const fn type_index(&self) -> i32 {
         self.type_index
     }
 
-    /// The key.
+    /// The key, such as `ffi.Array`, which is the same in every process.
     pub fn key(&self) -> &'static str {
         text(&self.type_key)
     }
@@ -171,7 +171,7 @@ impl TypeInfo {
         unsafe { std::slice::from_raw_parts(self.ancestors.cast(), self.type_depth as usize) }
     }
 
-    /// The parent.
+    /// The type that this one extends; `None` for the root, `ffi.Object`.
     pub fn parent(&self) -> Option<&'static TypeInfo> {
         self.ancestors().last().copied()
     }
@@ -203,7 +203,7 @@ impl TypeInfo {
 }
 
 impl FieldInfo {
-    /// The name.
+    /// The name, as it was registered.
     pub fn name(&self) -> &'static str {
         text(&self.name)
     }
@@ -226,7 +226,7 @@ impl FieldInfo {
 }
 
 impl MethodInfo {
-    /// The name.
+    /// The name, as it was registered.
     pub fn name(&self) -> &'static str {
         text(&self.name)
     }

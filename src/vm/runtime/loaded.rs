@@ -24,9 +24,9 @@ pub struct LoadedExecutable {
 /// What keeps the bytes in place.
 enum BytesOwner {
     /// The library that the bytes are mapped with.
-    Library(#[allow(dead_code)] Arc<dyn Symbols>),
+    Library(#[allow(dead_code, reason = "held, and not read")] Arc<dyn Symbols>),
     // No box: moving one claims that no other pointer reads its contents.
-    Memory(#[allow(dead_code)] Vec<u8>),
+    Memory(#[allow(dead_code, reason = "held, and not read")] Vec<u8>),
 }
 
 impl LoadedExecutable {

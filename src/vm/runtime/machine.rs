@@ -188,7 +188,7 @@ impl VirtualMachine {
         self.0.places.iter().map(|place| place.device)
     }
 
-    /// The executable.
+    /// The executable that it runs, shared with what loaded it.
     pub fn loaded(&self) -> &Arc<LoadedExecutable> {
         &self.0.loaded
     }

@@ -209,7 +209,7 @@ fn triplets(args: &[AnyView<'_>]) -> VmResult<Vec<(Device, AllocatorKind)>> {
                 let number = cast::<i64>(chunk[at])?;
                 // Types and ids of devices have 32 bits in the C interface.
                 i32::try_from(number).map_err(|_| {
-                    let message = format!("{number} is no type or id of a device");
+                    let message = format!("{number} is not a type or id of a device");
                     Error::from(VM_30.rejected(Kind::Type, message))
                 })
             };

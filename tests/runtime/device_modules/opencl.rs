@@ -94,7 +94,7 @@ fn opencl_errors_say_what_is_wrong() {
     wrong[0] = Arg::Handle(Space::host(&host).0);
     // SAFETY: the driver rejects what is no memory of it, and launches nothing.
     let error = unsafe { kernel.call(&wrong) }.unwrap_err().to_string();
-    assert!(error.contains("is no memory of OpenCL"), "{error}");
+    assert!(error.contains("is not memory of OpenCL"), "{error}");
     // SAFETY: too few arguments are rejected (DEV-47).
     let error = unsafe { kernel.call(&args[..3]) }.unwrap_err().reason();
     assert!(error.contains("DEV-47"), "{error}");

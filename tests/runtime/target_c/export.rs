@@ -89,7 +89,7 @@ fn a_job_of_c_is_exported_and_a_library_binary_replaced() {
         (
             "modules",
             json!([{"kind": "_lib", "format": "rs", "code": ""}]),
-            "`rs` is no format",
+            "`rs` is not a format",
         ),
         (
             "modules",

@@ -87,9 +87,12 @@ fn rows<'a>(object: &'a Value, forms: &mut Vec<&'a str>) -> String {
 
 /// One row, and where the form is an object without a name, a row for each of its members.
 fn row<'a>(name: &str, form: &'a Value, need: &str, forms: &mut Vec<&'a str>) -> String {
-    let about = form["description"].as_str().unwrap_or_default();
+    let about = match form["description"].as_str() {
+        Some(about) => format!("{need}{about}"),
+        None => need.trim_end_matches("; ").to_owned(),
+    };
     if !form["properties"].is_object() {
-        return format!("| {name} | {} | {need}{about} |\n", shape(form, forms));
+        return format!("| {name} | {} | {about} |\n", shape(form, forms));
     }
     let members = rows(form, forms);
     let members = members.lines().map(|member| {
@@ -97,7 +100,7 @@ fn row<'a>(name: &str, form: &'a Value, need: &str, forms: &mut Vec<&'a str>) ->
         format!("| {name}.{member}\n")
     });
     let members: String = members.collect();
-    format!("| {name} | object | {need}{about} |\n{members}")
+    format!("| {name} | object | {about} |\n{members}")
 }
 
 /// The members of a choice that each say what they are: the steps of a script.

@@ -171,5 +171,5 @@ fn to_text(form: &Value) -> Result<Vec<u8>, FormError> {
 /// For a negative number, a fraction, and any other value.
 fn index(form: &Value) -> Result<usize, FormError> {
     let index = form.as_u64().and_then(|index| usize::try_from(index).ok());
-    index.ok_or_else(|| FormError::Form(format!("{form} is no index")))
+    index.ok_or_else(|| FormError::Form(format!("{form} is not an index")))
 }

@@ -112,7 +112,7 @@ impl<'a> LegacyReader<'a> {
                     Some(plain @ (b'"' | b'\\')) => plain,
                     Some(other) => {
                         let message = format!(
-                            "\\{} is no escape of this form: \\r, \\n, \\t, \\\\ and \\\" are",
+                            "\\{} is not an escape of this form: \\r, \\n, \\t, \\\\ and \\\" are",
                             char::from(other).escape_default()
                         );
                         return Err(OBJ_21.broken(Kind::Malformed, at as u64, message));

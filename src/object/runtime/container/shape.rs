@@ -55,7 +55,7 @@ impl Shape {
         extents_of(AnyView::from(self.0.as_object())).unwrap_or_default()
     }
 
-    /// The object.
+    /// The object, with the reference that this handle held.
     pub fn into_object(self) -> ObjectRef {
         self.0.into_object()
     }

@@ -24,7 +24,7 @@ impl TypeAttribute {
         }
     }
 
-    /// The name.
+    /// The name of the attribute.
     pub(crate) const fn name(&self) -> &'static str {
         self.name
     }

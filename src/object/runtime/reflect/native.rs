@@ -121,7 +121,7 @@ fn bare(hook: AnyView<'_>) -> Result<Option<*mut c_void>> {
     match hook.type_index() {
         index::FUNCTION => Ok(None),
         index::OPAQUE if !hook.as_raw().ptr().is_null() => Ok(Some(hook.as_raw().ptr())),
-        other => Err(wrong("a hook of keys is no function", other)),
+        other => Err(wrong("a hook of keys is not a function", other)),
     }
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn function(hook: AnyView<'_>) -> Result<Function> {
 fn hash_in(answer: &Any) -> Result<u64> {
     match answer.type_index() {
         index::INT => Ok(answer.as_raw().int() as u64),
-        other => Err(wrong("the hash of a key is no int", other)),
+        other => Err(wrong("the hash of a key is not an int", other)),
     }
 }
 
@@ -172,7 +172,7 @@ fn hash_in(answer: &Any) -> Result<u64> {
 fn equality_in(answer: &Any) -> Result<bool> {
     match answer.type_index() {
         index::BOOL => Ok(answer.as_raw().int() != 0),
-        other => Err(wrong("the equality of two keys is no bool", other)),
+        other => Err(wrong("the equality of two keys is not a bool", other)),
     }
 }
 

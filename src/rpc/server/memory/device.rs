@@ -49,7 +49,7 @@ pub(super) unsafe fn copy(
 pub(in crate::rpc::server) fn api_of(device: Device) -> Result<&'static dyn DeviceApi> {
     // RPC-86: upstream hands 128 and above to its own client of RPC, and follows -1 out of its table.
     RPC_86.demand(Kind::Unsupported, (1..128).contains(&device.kind), || {
-        format!("{} is no type of device that a server has", device.kind)
+        format!("{} is not a type of device that a server has", device.kind)
     })?;
     Manager::global().api(device.kind)
 }

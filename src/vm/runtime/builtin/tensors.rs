@@ -190,7 +190,7 @@ pub(super) fn to_device(args: &[AnyView<'_>]) -> VmResult {
     let number = |at: usize| {
         let number = int(args, at)?;
         i32::try_from(number).map_err(|_| {
-            let message = format!("{number} is no type or index of a device");
+            let message = format!("{number} is not a type or index of a device");
             Error::from(VM_55.rejected(Kind::Type, message))
         })
     };

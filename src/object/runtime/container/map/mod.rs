@@ -48,7 +48,10 @@ macro_rules! map_type {
     ($type:ident, $kind:ident, $index:expr, $schema:expr, $other:expr) => {
         impl $type {
             /// An empty one, small, with room for two pairs (OBJ-06).
-            #[allow(clippy::new_without_default)]
+            #[allow(
+                clippy::new_without_default,
+                reason = "it allocates, which a default is not expected to do"
+            )]
             pub fn new() -> $type {
                 // SAFETY: a fresh map.
                 unsafe { $type::of(MapTable::small($index, 2)) }
@@ -110,7 +113,7 @@ macro_rules! map_type {
                 self.get(key)?.ok_or_else(missing)
             }
 
-            /// The object.
+            /// The object, with the reference that this handle held.
             pub fn into_object(self) -> ObjectRef {
                 self.0.into_object()
             }

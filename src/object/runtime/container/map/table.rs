@@ -55,7 +55,7 @@ impl MapTable {
         MapTable(map)
     }
 
-    /// The map.
+    /// The address of the map, without a reference.
     #[inline]
     pub(super) const fn as_ptr(self) -> *mut MapObj {
         self.0

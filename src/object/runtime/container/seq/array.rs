@@ -85,7 +85,7 @@ impl Array {
         element(self.as_slice(), at)
     }
 
-    /// The object.
+    /// The object, with the reference that this handle held.
     pub fn into_object(self) -> ObjectRef {
         self.0.into_object()
     }

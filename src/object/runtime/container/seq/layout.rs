@@ -43,7 +43,7 @@ impl SeqObj {
     /// More elements than any memory holds: a block of a Rust program has at most `isize::MAX` bytes.
     pub(super) const TOO_MANY: usize = isize::MAX as usize / size_of::<Any>();
 
-    /// The elements.
+    /// The elements, in order.
     ///
     /// # Safety
     /// Nothing changes the sequence while they are borrowed: an array that others see never changes, a list not while this thread is

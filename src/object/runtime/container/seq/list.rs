@@ -355,7 +355,7 @@ impl List {
         drop(gone);
     }
 
-    /// The object.
+    /// The object, with the reference that this handle held.
     pub fn into_object(self) -> ObjectRef {
         self.0.into_object()
     }

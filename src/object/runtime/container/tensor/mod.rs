@@ -38,7 +38,7 @@ pub struct Tensor(Ref<TensorObj>);
 pub(crate) struct TensorObj {
     /// Counts, index and deleter.
     header: Header,
-    /// The description.
+    /// What and where the elements are.
     pub dl: DLTensor,
 }
 
@@ -55,7 +55,7 @@ enum DataOwner {
     /// The same of DLPack 1.x.
     Versioned(*mut DLManagedTensorVersioned),
     /// Another object.
-    Object(#[allow(dead_code)] ObjectRef),
+    Object(#[allow(dead_code, reason = "held, and not read")] ObjectRef),
     /// A function to call, on whichever thread the tensor ends.
     Custom(Box<dyn FnOnce() + Send>),
     /// The same for memory that is only read.
@@ -292,7 +292,7 @@ impl Tensor {
         usize::try_from(unsafe { self.dl().bytes() }).unwrap_or(usize::MAX)
     }
 
-    /// The object.
+    /// The object, with the reference that this handle held.
     pub fn into_object(self) -> ObjectRef {
         self.0.into_object()
     }

@@ -23,7 +23,6 @@ use crate::value::{Any, AnyView, Str, cast, index};
 /// What a step goes through; the `Missing` ones say what was not there. In the order of upstream's enumeration: the number is part of the
 /// ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum AccessKind {
     /// Field of an object, by its name.
     Attr,
