@@ -57,7 +57,7 @@ def rejects(id, rules, graph, kind, why, hand, at=None, field=None, raw=None, of
 # Nothing, and as much as there may be.
 nothing = {"nodes": [], "arg_nodes": [], "heads": [], "attrs": {"dltype": ["list_str", []], "storage_id": ["list_int", []], "shape": ["list_shape", []]}, "node_row_ptr": [0]}
 accepts("nothing", "GRF-02 GRF-12 GRF-14", nothing, "a graph without nodes has no entries, no pools and no devices", "a graph of no nodes")
-accepts("unknown-size-t", "GRF-16 GRF-21", edited(("attrs", "names", ["size_t", 4])), "old readers skip a number, too", "small.json with a number of an unknown name",
+accepts("unknown-size-t", "GRF-16 GRF-21", edited(("attrs", "names", ["size_t", 4])), "old readers skip a number, too", "small.json with an unknown number",
         findings=[{"rule": "GRF-21", "kind": "unsupported", "offset": places(json.dumps(edited(("attrs", "names", ["size_t", 4]))))["attrs.names"][0]}])
 lanes = edited(("attrs", "dltype", 1, ["float32x4", "float16x8", "int8x3", "uint8"]))
 accepts("lanes", "GRF-17 GRF-23", lanes, "an element is all of its lanes", "small.json with elements of several lanes", releases="0.3..0.19")
