@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 use std::sync::Mutex;
 #[cfg(test)]
 pub(super) use worker::ask;
-use worker::{Queue, work};
+use worker::{CaseQueue, work};
 
 /// What to run and how.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ pub fn run_observed<'a>(
     run: &Run,
     observe: &mut dyn FnMut(&CaseOutcome<'a>),
 ) -> Result<Report<'a>, String> {
-    let queue = Queue::new(select(suite, &run.selection)?, 1);
+    let queue = CaseQueue::new(select(suite, &run.selection)?, 1);
     let mut settled = Vec::new();
     let done = work(&queue, suite, adapter, run, &mut |place, outcome| {
         observe(&outcome);
@@ -132,7 +132,7 @@ pub fn run_parallel<'a>(
 ) -> Result<Report<'a>, String> {
     let selected = select(suite, &run.selection)?;
     let jobs = jobs.get().min(selected.len());
-    let queue = Queue::new(selected, jobs);
+    let queue = CaseQueue::new(selected, jobs);
     let observe = Mutex::new(observe);
     let tell = |event: RunEvent<'_, 'a>| {
         if let Ok(mut observe) = observe.lock() {
@@ -152,7 +152,7 @@ pub fn run_parallel<'a>(
             queue.leave();
             tell(RunEvent::Without(why));
         });
-        if let Ok(worker::Done {
+        if let Ok(worker::WorkSummary {
             gave_up: Some(why), ..
         }) = &done
         {

@@ -158,8 +158,10 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
         (Reply::OutOfMemory(how), _) => Verdict::OutOfMemory(plain(how)),
         (Reply::ProtocolError(how), _) => Verdict::ProtocolError(plain(how)),
         // What a case leaves open is that the testee lives through it: a crash is a failure all the same.
-        (Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_), Expect::Either) => Verdict::Pass,
-        (Reply::Seen { view, value }, Expect::Accept(expected)) => {
+        (Reply::Ok { .. } | Reply::Shown { .. } | Reply::Reject(_), Expect::Either) => {
+            Verdict::Pass
+        }
+        (Reply::Shown { view, value }, Expect::Accept(expected)) => {
             match view::view(view, expected) {
                 Some(expected) => match difference(&expected, value, false) {
                     Some(mismatch) => Verdict::Fail(mismatch),
@@ -187,10 +189,10 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
             fail("acceptance".to_owned(), worded(rejection), rejection.offset)
         }
         // A LIMIT binds this crate alone: who accepts more has no bound, and breaks nothing.
-        (Reply::Ok { .. } | Reply::Seen { .. }, Expect::Reject(_)) if is_bound(case) => {
+        (Reply::Ok { .. } | Reply::Shown { .. }, Expect::Reject(_)) if is_bound(case) => {
             Verdict::Unsupported(format!("has no bound of {}", case.rules.join(", ")))
         }
-        (Reply::Ok { value, .. } | Reply::Seen { value, .. }, Expect::Reject(breach)) => fail(
+        (Reply::Ok { value, .. } | Reply::Shown { value, .. }, Expect::Reject(breach)) => fail(
             expected(case),
             format!("acceptance: {}", short(value)),
             breach.offset,

@@ -10,7 +10,7 @@ use tvmspec::blob::Blob;
 use tvmspec::examine::explain::{Account, Need, explain};
 use tvmspec::examine::loading::{Load, LoadOutcome};
 use tvmspec::examine::unpack::{UnpackedLibrary, unpack};
-use tvmspec::examine::verify::{Located, Verification, verify};
+use tvmspec::examine::verify::{LocatedProblem, Verification, verify};
 use tvmspec::examine::{Format, Subject, Unit};
 use tvmspec::rule::{Findings, Violation};
 
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let subject = Subject::open(&path, &bytes, None)?;
 
     let verification: Verification = verify(&subject, |_| {})?;
-    for Located { what, place, field } in &verification.violations {
+    for LocatedProblem { what, place, field } in &verification.violations {
         let broken: &Violation = what;
         println!("{place}: {broken} {field}");
     }

@@ -123,7 +123,7 @@ impl Adapter for Exec {
         let reply = match process.receive(self.limits.timeout, is_answer) {
             Ok(line) => match protocol::parse_reply(id, &line) {
                 // Views are between this program and its workers: the protocol for others has no such answer.
-                Reply::Seen { .. } if !self.shows_parts => Reply::ProtocolError(
+                Reply::Shown { .. } if !self.shows_parts => Reply::ProtocolError(
                     "there is not exactly one of ok, reject, unsupported".to_owned(),
                 ),
                 reply => reply,
@@ -133,7 +133,7 @@ impl Adapter for Exec {
         // After anything but an answer its state is unknown.
         if !matches!(
             reply,
-            Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_) | Reply::Unsupported(_)
+            Reply::Ok { .. } | Reply::Shown { .. } | Reply::Reject(_) | Reply::Unsupported(_)
         ) {
             self.process = None;
         }

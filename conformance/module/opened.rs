@@ -8,7 +8,7 @@ use super::own::numbers;
 use crate::conformance::op::{self, Answer, OpError};
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::OwnedValue;
+use crate::conformance::runtime::ffi::owned::OwnedValue;
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, bytes, c_text, fresh_prefix, seen, system_library, unsupported,
 };

@@ -26,7 +26,7 @@ pub(in crate::conformance) struct SessionScript<'a> {
     /// By whose rules the client writes.
     pub(super) release: Release,
     /// The whole key, or bytes in its place; `None` for the key of the server.
-    hello: Option<Greeting>,
+    hello: Option<ClientHello>,
     /// Whether InitServer is written in front of the steps.
     begins: bool,
     /// Parts that are looked for in exceptions.
@@ -39,7 +39,7 @@ pub(in crate::conformance) struct SessionScript<'a> {
 }
 
 /// What the client writes first: the hello of RPC-01 with this key, or bytes that are none.
-enum Greeting {
+enum ClientHello {
     Key(String),
     Bytes(Vec<u8>),
 }
@@ -72,11 +72,11 @@ impl<'a> SessionScript<'a> {
         }
         let hello = match args.get("hello") {
             None => None,
-            Some(Value::String(key)) => Some(Greeting::Key(key.clone())),
+            Some(Value::String(key)) => Some(ClientHello::Key(key.clone())),
             Some(other) => {
                 let hex = other.get("hex").and_then(Value::as_str);
                 let bytes = hex_bytes(hex.ok_or_else(|| wrong("hello"))?);
-                Some(Greeting::Bytes(bytes.map_err(OpError::Unsupported)?))
+                Some(ClientHello::Bytes(bytes.map_err(OpError::Unsupported)?))
             }
         };
         let steps = args.get("value").and_then(Value::as_array);
@@ -148,12 +148,12 @@ impl ScriptClient<'_, '_> {
             return self.greet_as_proxy(own);
         }
         let key = match &self.script.hello {
-            Some(Greeting::Bytes(bytes)) => {
+            Some(ClientHello::Bytes(bytes)) => {
                 self.raw.write(bytes);
                 None
             }
             // Behind a tracker a server has another key for each session.
-            Some(Greeting::Key(key)) => Some(match key.strip_prefix("client:") {
+            Some(ClientHello::Key(key)) => Some(match key.strip_prefix("client:") {
                 Some(options) if options.starts_with(' ') => format!("client:{own}{options}"),
                 _ => key.clone(),
             }),
@@ -189,10 +189,10 @@ impl ScriptClient<'_, '_> {
             Err(_) => return Ok(Value::Null),
         };
         let answer = match &self.script.hello {
-            Some(Greeting::Bytes(bytes)) => bytes.clone(),
+            Some(ClientHello::Bytes(bytes)) => bytes.clone(),
             key => {
                 let key = match key {
-                    Some(Greeting::Key(key)) => key.clone(),
+                    Some(ClientHello::Key(key)) => key.clone(),
                     _ => format!("client:{own}"),
                 };
                 let mut out = Writer::new();
@@ -204,7 +204,7 @@ impl ScriptClient<'_, '_> {
         };
         self.raw.write(&answer);
         let code = match self.script.hello {
-            Some(Greeting::Bytes(_)) => "mismatch",
+            Some(ClientHello::Bytes(_)) => "mismatch",
             _ => "success",
         };
         Ok(json!({"code": code, "key": hello}))

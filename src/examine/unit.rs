@@ -1,7 +1,7 @@
 //! A part of a file that is of one format, and what reading it field by field brings.
 
 use super::document;
-use crate::blob::{Blob, Partial};
+use crate::blob::{Blob, PartialBlob};
 use crate::payload::file::{FileFormat, SideFile};
 use crate::payload::{self, relay_vm};
 use crate::release::Layout;
@@ -153,7 +153,7 @@ impl Unit<'_> {
     /// The library binary, as far as it is good.
     ///
     /// `None` for a unit of another format. Behind a broken rule nothing is read (BLOB-06).
-    pub fn library(&self) -> Option<Partial<'_>> {
+    pub fn library(&self) -> Option<PartialBlob<'_>> {
         match &self.format {
             Format::Library { layout, .. } => Some(Blob::read_partial(
                 &self.bytes,

@@ -2,7 +2,7 @@
 //!
 //! What a value is in memory does not cross a connection, so that only these are asked, and only for values that a packet holds.
 
-use super::{LiveServer, Seat, Source};
+use super::{LiveServer, Seat, ServerSource};
 use crate::conformance::adapter::{Rejection, Reply, device};
 use crate::conformance::module::opened::why_not_here;
 use crate::conformance::op::{OpError, data};
@@ -71,8 +71,8 @@ impl LiveServer {
         let mut last = String::new();
         for _ in 0..TRIES {
             let seat = match &mut self.source {
-                Source::Server(seat) => seat.clone(),
-                Source::Pool(pool) => pool.take()?,
+                ServerSource::Server(seat) => seat.clone(),
+                ServerSource::Pool(pool) => pool.take()?,
             };
             let place = ServerPlace::parse(&seat.place)
                 .map_err(|why| format!("{} is no HOST:PORT: {why}", seat.place))?;
@@ -80,7 +80,7 @@ impl LiveServer {
                 Ok(session) => return Ok((seat, session)),
                 Err(error) => last = format!("rpc: {}: {error}", seat.place),
             }
-            if matches!(self.source, Source::Server(_)) {
+            if matches!(self.source, ServerSource::Server(_)) {
                 break;
             }
         }
@@ -352,7 +352,7 @@ fn open(session: &Session, args: &Value) -> Result<Reply, Reply> {
             Err(error) => json!({"error": raised(&error)?}),
         });
     }
-    Ok(Reply::Seen {
+    Ok(Reply::Shown {
         view: "called".to_owned(),
         value: json!({"found": found, "results": results}),
     })

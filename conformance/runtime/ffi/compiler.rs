@@ -1,11 +1,11 @@
 //! A compiler behind the tvm-ffi C interface.
 
 use super::api::FfiApi;
-use super::held::{OwnedValue, bool_arg, bytes_arg, text_arg};
+use super::owned::{OwnedValue, bool_arg, bytes_arg, text_arg};
 use super::tensors;
 use super::{Reply, c_text, unsupported};
 use crate::conformance::runtime::Runtime;
-use crate::conformance::target::compiler::{Compiler, CompilerNames, Given};
+use crate::conformance::target::compiler::{Compiler, CompilerArgument, CompilerNames};
 use crate::release::Layout;
 use crate::value::{ByteArray, RawAny};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -14,7 +14,7 @@ use std::ffi::CString;
 
 // The names of 0.22 and later: `ffi.` for what tvm-ffi has, `runtime.` for what stayed with the compiler.
 impl Compiler for &'static FfiApi {
-    type Held = OwnedValue;
+    type Value = OwnedValue;
 
     const NAMES: CompilerNames = CompilerNames {
         graph: "ffi.FromJSONGraphString",
@@ -35,19 +35,23 @@ impl Compiler for &'static FfiApi {
     }
 
     /// Texts are passed as C strings, which the callee copies; the list keeps them for the call.
-    fn call(&self, name: &str, args: &[Given<'_, OwnedValue>]) -> Result<OwnedValue, Reply> {
+    fn call(
+        &self,
+        name: &str,
+        args: &[CompilerArgument<'_, OwnedValue>],
+    ) -> Result<OwnedValue, Reply> {
         let texts: Vec<CString> = args
             .iter()
             .map(|arg| match arg {
-                Given::Text(text) => c_text(text),
+                CompilerArgument::Text(text) => c_text(text),
                 _ => CString::default(),
             })
             .collect();
         let cells = args.iter().zip(&texts).map(|(arg, text)| match arg {
-            Given::Text(_) => text_arg(text),
-            Given::Held(value) => value.raw,
-            Given::Flag(flag) => bool_arg(*flag),
-            Given::Nothing => RawAny::NONE,
+            CompilerArgument::Text(_) => text_arg(text),
+            CompilerArgument::Returned(value) => value.raw,
+            CompilerArgument::Flag(flag) => bool_arg(*flag),
+            CompilerArgument::None => RawAny::NONE,
         });
         Ok(self.call_global(name, &cells.collect::<Vec<_>>())?)
     }

@@ -8,13 +8,13 @@ use crate::conformance::adapter::legacy::{modules, tensors};
 use crate::conformance::reply::Reply;
 use crate::conformance::runtime::Runtime;
 use crate::conformance::runtime::ffi::compiler::stored_bytes;
-use crate::conformance::target::compiler::{Compiler, CompilerNames, Given};
+use crate::conformance::target::compiler::{Compiler, CompilerArgument, CompilerNames};
 use crate::release::Layout;
 use crate::value::legacy::code;
 use std::ffi::CString;
 
 impl Compiler for &'static LegacyApi {
-    type Held = LegacyValue;
+    type Value = LegacyValue;
 
     const NAMES: CompilerNames = CompilerNames {
         graph: "node.LoadJSON",
@@ -34,19 +34,23 @@ impl Compiler for &'static LegacyApi {
     }
 
     /// A flag is an integer here: up to 0.17 there is no code for a bool, and all releases accept one.
-    fn call(&self, name: &str, args: &[Given<'_, LegacyValue>]) -> Result<LegacyValue, Reply> {
+    fn call(
+        &self,
+        name: &str,
+        args: &[CompilerArgument<'_, LegacyValue>],
+    ) -> Result<LegacyValue, Reply> {
         let texts: Vec<CString> = args
             .iter()
             .map(|arg| match arg {
-                Given::Text(text) => c_text(text),
+                CompilerArgument::Text(text) => c_text(text),
                 _ => CString::default(),
             })
             .collect();
         let cells = args.iter().zip(&texts).map(|(arg, text)| match arg {
-            Given::Text(_) => text_arg(text),
-            Given::Held(value) => value.arg(),
-            Given::Flag(flag) => int_arg(i64::from(*flag)),
-            Given::Nothing => null_arg(),
+            CompilerArgument::Text(_) => text_arg(text),
+            CompilerArgument::Returned(value) => value.arg(),
+            CompilerArgument::Flag(flag) => int_arg(i64::from(*flag)),
+            CompilerArgument::None => null_arg(),
         });
         self.call_global(name, &cells.collect::<Vec<_>>())
     }

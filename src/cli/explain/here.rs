@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use tvmspec::blob::container::{self, File, FileForm, Linkage, foreign, linkage};
-use tvmspec::examine::explain::{Here, is_image};
+use tvmspec::examine::explain::{MachineFindings, is_image};
 use tvmspec::examine::loading::{elf, exported};
 
 /// Looks for what an image needs, as the loader of this system would. `path` is that of the file, from which `$ORIGIN`
@@ -15,15 +15,15 @@ use tvmspec::examine::loading::{elf, exported};
 ///
 /// Empty for a file that no loader opens, for images of other systems than Linux, and where this system finds
 /// libraries in a way that is not known here.
-pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> Here {
+pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> MachineFindings {
     if !is_image(file.form) {
-        return Here::default();
+        return MachineFindings::default();
     }
     // A loader rejects another machine before it looks for any library.
     if let Some(foreign) = foreign(bytes) {
-        return Here {
+        return MachineFindings {
             foreign: Some(foreign),
-            ..Here::default()
+            ..MachineFindings::default()
         };
     }
     let (mut libraries, mut absent) = (Vec::new(), Vec::new());
@@ -42,7 +42,7 @@ pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> Here {
             absent = self::absent(bytes, &linkage, folders);
         }
     }
-    Here {
+    MachineFindings {
         foreign: None,
         libraries,
         absent,

@@ -198,18 +198,18 @@ impl Link {
         let spoken = self.era.protocol(Speaker::Client);
         let answered = transport
             .write_packet(request, &spoken)
-            .map_err(Failed::Broken)
+            .map_err(RequestFailure::Broken)
             .and_then(|()| answer(transport, &self.era.protocol(Speaker::Server), read));
         match answered {
             Ok(value) => Ok(value),
-            Err(Failed::Answered(error)) => {
+            Err(RequestFailure::Answered(error)) => {
                 // The server ends the session behind this exception.
                 if error.kind() == exception::EXPIRED {
                     channel.end(error.clone());
                 }
                 Err(error)
             }
-            Err(Failed::Broken(error)) => {
+            Err(RequestFailure::Broken(error)) => {
                 if let Some(why) = self.ended.get() {
                     channel.end(why.clone());
                     return Err(why.clone());
@@ -370,7 +370,7 @@ impl Drop for Link {
 }
 
 /// Why a request has no result.
-enum Failed {
+enum RequestFailure {
     /// The server answered so, or the answer is nothing to work with: the next answer is that of the next request.
     Answered(Error),
     /// The stream is of no use any more.
@@ -382,18 +382,18 @@ fn answer<T>(
     transport: &mut Transport,
     spoken: &Protocol,
     read: impl FnOnce(Packet<'_>) -> Result<T>,
-) -> std::result::Result<T, Failed> {
+) -> std::result::Result<T, RequestFailure> {
     loop {
         let packet = transport.read_packet(spoken, &mut Findings::default());
         let gone = || Error::new(CLOSED, "the server has ended the session");
-        match packet.map_err(Failed::Broken)? {
+        match packet.map_err(RequestFailure::Broken)? {
             // RPC-11: it answers nothing.
             Some(Packet::KeepAlive) => {}
             Some(Packet::Exception(values)) => {
-                return Err(Failed::Answered(exception::far_error(&values)));
+                return Err(RequestFailure::Answered(exception::far_error(&values)));
             }
-            Some(Packet::Shutdown) | None => return Err(Failed::Broken(gone())),
-            Some(packet) => return read(packet).map_err(Failed::Answered),
+            Some(Packet::Shutdown) | None => return Err(RequestFailure::Broken(gone())),
+            Some(packet) => return read(packet).map_err(RequestFailure::Answered),
         }
     }
 }
