@@ -10,11 +10,10 @@ use super::session::{found, is_late, patience};
 use crate::conformance::op::{OpError, base64};
 use crate::device::timer::Evaluator;
 use crate::device::{Attribute, Device, Manager, Stream};
-use crate::function::{Error, Function};
+use crate::function::{Error, ErrorKind, Function};
 use crate::module::Module;
 use crate::object::Tensor;
 use crate::rpc::client::{RemoteTiming, Session};
-use crate::rpc::transport::TIMEOUT;
 use crate::tensor::json::{to_device, to_dtype};
 use crate::value::{Any, AnyView, Bytes, DLDataType, DLDevice, Str};
 use serde_json::{Value, json};
@@ -352,7 +351,7 @@ impl<'a> ActingClient<'a> {
         }
         let kind = error.kind().as_str().to_owned();
         // A case may have a timeout of its own, which is short.
-        if error.kind() == TIMEOUT && self.began.elapsed() >= patience() {
+        if error.kind() == ErrorKind::Timeout && self.began.elapsed() >= patience() {
             is_late();
             return json!({"raises": kind, "late": true});
         }

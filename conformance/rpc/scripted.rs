@@ -6,7 +6,7 @@
 use super::session::patience;
 use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::OpError;
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::release::Release;
 use crate::rpc::json::{from_packet, to_packet};
 use crate::rpc::relay_json::{from_tracker_request, to_tracker_reply};
@@ -188,7 +188,7 @@ impl SessionOfScript {
         hello: &mut Value,
         read: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let gone = |error: std::io::Error| Error::new("ConnectionError", error.to_string());
+        let gone = |error: std::io::Error| Error::new(ErrorKind::Connection, error.to_string());
         let mut raw = stream.try_clone().map_err(gone)?;
         raw.set_read_timeout(Some(patience())).map_err(gone)?;
         if matches!(self.greeting, HelloReply::Reset) {

@@ -8,9 +8,10 @@ use super::session_forms::shown;
 use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::OpError;
 use crate::conformance::reply::Reply;
+use crate::function::ErrorKind;
 use crate::release::Release;
 use crate::rpc::json::to_packet;
-use crate::rpc::transport::{TIMEOUT, Transport};
+use crate::rpc::transport::Transport;
 use crate::rpc::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RpcCode, Speaker};
 use crate::rule::Findings;
 use crate::wire::Writer;
@@ -174,7 +175,7 @@ impl ScriptClient<'_, '_> {
             Ok(HelloAnswer::Success(key)) => json!({"code": "success", "key": key}),
             Ok(HelloAnswer::Duplicate) => json!({"code": "duplicate"}),
             Ok(HelloAnswer::Mismatch) => json!({"code": "mismatch"}),
-            Err(error) if error.kind() == TIMEOUT => return Err(self.hang()),
+            Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.hang()),
             // Nothing, or a part of an answer.
             Err(_) => Value::Null,
         })
@@ -185,7 +186,7 @@ impl ScriptClient<'_, '_> {
         self.wait();
         let hello = match self.transport.read_hello() {
             Ok(hello) => hello.key,
-            Err(error) if error.kind() == TIMEOUT => return Err(self.hang()),
+            Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.hang()),
             Err(_) => return Ok(Value::Null),
         };
         let answer = match &self.script.hello {
@@ -396,7 +397,7 @@ impl ScriptClient<'_, '_> {
         let packet = match self.transport.read_packet(&spoken, &mut findings) {
             Ok(Some(Packet::Shutdown) | None) => return Ok(Came::End),
             Ok(Some(packet)) => packet,
-            Err(error) if error.kind() == TIMEOUT => return Err(self.hang()),
+            Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.hang()),
             Err(error) => {
                 return Ok(match error.violation() {
                     Some(broken) => {

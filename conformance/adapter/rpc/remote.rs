@@ -8,10 +8,9 @@ use crate::conformance::module::opened::why_not_here;
 use crate::conformance::op::{OpError, data};
 use crate::conformance::rpc::functions::CALLED;
 use crate::device::{Device, Manager};
-use crate::function::{Error, Function};
+use crate::function::{Error, ErrorKind, Function};
 use crate::object::form::{from_json, to_json};
 use crate::rpc::client::{ServerPlace, Session, SessionOptions};
-use crate::rpc::transport::{CLOSED, TIMEOUT};
 use crate::value::{Any, AnyView, DLDevice, index};
 use serde_json::{Value, json};
 
@@ -95,8 +94,8 @@ impl LiveServer {
 fn lost(error: &Error) -> Option<Reply> {
     let kind = error.kind();
     match kind {
-        _ if kind == CLOSED => Some(Reply::Crash(error.to_string())),
-        _ if kind == TIMEOUT => Some(Reply::Hang(error.to_string())),
+        _ if kind == ErrorKind::Connection => Some(Reply::Crash(error.to_string())),
+        _ if kind == ErrorKind::Timeout => Some(Reply::Hang(error.to_string())),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! The connection of a session: one request, one answer, and the handles that are to be freed.
 
-use super::super::transport::{CLOSED, Transport};
+use super::super::transport::Transport;
 use super::super::{PackedValue, Packet, Protocol, RpcCode, Speaker};
 use super::exception;
 use super::place::SessionPlace;
@@ -140,7 +140,7 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// [`CLOSED`] where the system has no file for another hold on the stream.
+    /// [`ErrorKind::Connection`] where the system has no file for another hold on the stream.
     pub(super) fn new(
         transport: Transport,
         era: SpokenEra,
@@ -215,7 +215,7 @@ impl Link {
                     return Err(why.clone());
                 }
                 let text = format!("the session has ended: {error}");
-                channel.end(Error::new(CLOSED, text));
+                channel.end(Error::new(ErrorKind::Connection, text));
                 Err(error)
             }
         }
@@ -307,7 +307,7 @@ impl Link {
 
     /// Ends the session, with the packet that says so to the server. A request that is under way ends with it: its answer may never come.
     pub(super) fn close(&self) {
-        let why = || Error::new(CLOSED, "the session was closed");
+        let why = || Error::new(ErrorKind::Connection, "the session was closed");
         let mut channel = match self.channel.try_lock() {
             Ok(channel) => channel,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -328,7 +328,10 @@ impl Link {
 
     /// Ends the session at once, without a packet, whatever is under way.
     pub(super) fn cancel(&self) {
-        self.end(Error::new(CLOSED, "the session was cancelled"));
+        self.end(Error::new(
+            ErrorKind::Connection,
+            "the session was cancelled",
+        ));
     }
 
     /// Ends the stream under a request that may hold it, which then fails with `why`. Returns false, and lets the request go on, where
@@ -385,7 +388,7 @@ fn answer<T>(
 ) -> std::result::Result<T, RequestFailure> {
     loop {
         let packet = transport.read_packet(spoken, &mut Findings::default());
-        let gone = || Error::new(CLOSED, "the server has ended the session");
+        let gone = || Error::new(ErrorKind::Connection, "the server has ended the session");
         match packet.map_err(RequestFailure::Broken)? {
             // RPC-11: it answers nothing.
             Some(Packet::KeepAlive) => {}

@@ -4,7 +4,7 @@ mod calls;
 mod exception;
 
 use self::exception::exception;
-use super::super::transport::{CLOSED, RpcStream, TIMEOUT, Transport};
+use super::super::transport::{RpcStream, Transport};
 use super::super::{
     CopyTarget, Hello, HelloAnswer, PackedValue, Packet, RPC_23, RPC_28, RPC_80, RPC_81,
 };
@@ -17,7 +17,7 @@ use super::report::{SessionEnd, SessionReport};
 use super::values::{encode, prepare};
 use super::{ServerOptions, watch};
 use crate::device::Device;
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
 use crate::rule::{Findings, Kind};
 use std::borrow::Cow;
@@ -58,7 +58,9 @@ fn serve_from(
     report.end = match ended {
         Ok(end) => end,
         // A client that is gone without a word in front of the next packet has closed the connection.
-        Err(error) if error.kind() == CLOSED && report.requests > 0 => SessionEnd::Closed,
+        Err(error) if error.kind() == ErrorKind::Connection && report.requests > 0 => {
+            SessionEnd::Closed
+        }
         Err(error) => SessionEnd::Failed(error),
     };
     report
@@ -110,7 +112,7 @@ fn run(
     let ended = session.serve(transport, report);
     report.release = session.era.is_known().then(|| session.era.release());
     let Err(error) = ended else { return ended };
-    if error.kind() != TIMEOUT {
+    if error.kind() != ErrorKind::Timeout {
         return Err(error);
     }
     let is_over = transport.is_late();

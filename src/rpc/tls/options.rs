@@ -30,14 +30,12 @@ impl TlsSource {
     ///
     /// # Errors
     ///
-    /// An OSError that names the file which cannot be read.
+    /// [`ErrorKind::Os`] for a file that cannot be read, which it names.
     pub(super) fn read(&self) -> Result<Vec<u8>> {
         match self {
             TlsSource::Content(content) => Ok(content.clone()),
-            TlsSource::File(path) => std::fs::read(path).map_err(|error| {
-                let kind = ErrorKind::Other("OSError");
-                Error::new(kind, format!("{}: {error}", self.name()))
-            }),
+            TlsSource::File(path) => std::fs::read(path)
+                .map_err(|error| Error::new(ErrorKind::Os, format!("{}: {error}", self.name()))),
         }
     }
 }

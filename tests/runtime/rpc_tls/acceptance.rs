@@ -4,9 +4,9 @@ use super::serving::Serving;
 use super::{client, connect, file, identity, path, serving, token};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use tvmspec::function::ErrorKind;
 use tvmspec::rpc::client::Session;
 use tvmspec::rpc::tls::TlsClientOptions;
-use tvmspec::rpc::transport::CLOSED;
 
 /// A client that is rejected, what it reports, and what the server's line has.
 struct Rejected<'a> {
@@ -100,7 +100,7 @@ fn rpc_110_an_end_that_is_not_accepted_is_named_at_both() {
         let text = error.to_string();
         assert!(text.contains(reports), "{text}");
         assert!(text.contains("localhost:"), "{text}");
-        assert_eq!(error.kind(), CLOSED);
+        assert_eq!(error.kind(), ErrorKind::Connection);
         let line = server.line();
         assert!(
             line.contains(logs) && line.contains("TLS") || line.contains("RPC-111"),
