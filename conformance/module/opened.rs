@@ -85,7 +85,7 @@ fn result(root: &Module, call: &Value) -> Result<Value, OpError> {
     let function = root.require(name).map_err(failed)?;
     let args = call["args"].as_array().into_iter().flatten();
     let args: Vec<Any> = args
-        .map(|form| from_json(form).map_err(OpError::Unsupported))
+        .map(|form| Ok(from_json(form)?))
         .collect::<Result<_, OpError>>()?;
     let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
     Ok(match function.call(&views) {

@@ -118,8 +118,7 @@ impl<'a> ActingClient<'a> {
                 .ok_or_else(wrong)
         };
         let device = |at: usize| -> Result<Device, OpError> {
-            let device =
-                to_device(args.get(at).unwrap_or(&Value::Null)).map_err(OpError::Unsupported)?;
+            let device = to_device(args.get(at).unwrap_or(&Value::Null))?;
             Ok(session.device(device)?)
         };
         let api = |device: Device| Manager::global().api(device.kind);
@@ -307,7 +306,7 @@ impl<'a> ActingClient<'a> {
         };
         let device = match more.get("device") {
             None => Device::CPU,
-            Some(form) => session.device(to_device(form).map_err(OpError::Unsupported)?)?,
+            Some(form) => session.device(to_device(form)?)?,
         };
         let passed = more.get("args").and_then(Value::as_array);
         let passed = passed
@@ -380,10 +379,10 @@ impl<'a> ActingClient<'a> {
             "float" => value.as_f64().ok_or_else(wrong)?.into(),
             "str" => Str::new(text()?).into(),
             "bytes" => Bytes::new(&from_base64(text()?).ok_or_else(wrong)?).into(),
-            "dtype" => DLDataType::from(to_dtype(value).map_err(OpError::Unsupported)?).into(),
-            "device" => DLDevice::from(to_device(value).map_err(OpError::Unsupported)?).into(),
+            "dtype" => DLDataType::from(to_dtype(value)?).into(),
+            "device" => DLDevice::from(to_device(value)?).into(),
             "remote_device" => {
-                let device = to_device(value).map_err(OpError::Unsupported)?;
+                let device = to_device(value)?;
                 DLDevice::from(session.device(device)?).into()
             }
             "tensor" => host_tensor(value)?.into(),

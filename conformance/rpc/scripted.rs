@@ -43,7 +43,7 @@ impl ScriptedPeer {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// [`OpError::Unsupported`] where no port of this machine can be bound.
     pub(super) fn start<S: Script>(
         scripts: impl FnOnce(u16) -> Vec<S>,
     ) -> Result<ScriptedPeer, OpError> {
@@ -146,7 +146,7 @@ impl SessionOfScript {
             }
             match answer.get("hex").and_then(Value::as_str) {
                 Some(hex) => hex_bytes(hex).map(ScriptedAnswer::Bytes),
-                None => to_packet(answer).map(ScriptedAnswer::Packet),
+                None => Ok(ScriptedAnswer::Packet(to_packet(answer)?)),
             }
         });
         let release = match form.get("release").and_then(Value::as_str) {
@@ -312,7 +312,7 @@ impl TrackerOfScript {
             let reply = match (reply.get("hex"), reply.get("close")) {
                 (Some(hex), _) => ScriptedReply::Bytes(bytes(hex).ok_or_else(wrong)?),
                 (_, Some(_)) => ScriptedReply::Close,
-                _ => ScriptedReply::Reply(to_tracker_reply(reply).map_err(OpError::Unsupported)?),
+                _ => ScriptedReply::Reply(to_tracker_reply(reply)?),
             };
             script.replies.push_back(reply);
         }

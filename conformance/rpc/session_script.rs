@@ -275,7 +275,7 @@ impl ScriptClient<'_, '_> {
             return self.read(members);
         }
         let form = self.filled(step)?;
-        let packet = to_packet(&form).map_err(Reply::Unsupported)?;
+        let packet = to_packet(&form).map_err(|wrong| Reply::Unsupported(wrong.to_string()))?;
         self.write(&packet)?;
         match &packet {
             // RPC-11: nothing answers it.

@@ -8,7 +8,7 @@ use crate::conformance::case::{Case, Suite};
 use crate::conformance::parts::Parts;
 use crate::conformance::plain_text::plain;
 use crate::conformance::verdict::{Judgement, Verdict, judge};
-use crate::release::{Release, Releases};
+use crate::release::{ParseError, Release, Releases};
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -89,7 +89,7 @@ pub(super) fn work<'a>(
     adapter: &mut dyn Adapter,
     run: &Run,
     settle: &mut dyn FnMut(usize, CaseOutcome<'a>),
-) -> Result<WorkSummary, String> {
+) -> Result<WorkSummary, ParseError> {
     // Everything that the testee wrote is shown in reports and terminals: escapes go before anything is kept.
     let identity = plain_identity(adapter.hello(&suite.hash).map_err(|error| plain(&error))?);
     let run = &run.about(&identity);
@@ -122,7 +122,7 @@ pub(super) fn work<'a>(
             (Some(stray), None) => {
                 let wrong = judge(case, &stray).verdict.reason();
                 // There is no case yet that it could be charged to.
-                return Err(format!("after hello: {wrong}"));
+                return Err(ParseError::new(format!("after hello: {wrong}")));
             }
             (None, _) => {}
         }

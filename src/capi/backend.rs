@@ -66,7 +66,7 @@ pub unsafe extern "C" fn TVMBackendParallelLaunch(
         return code(Err(format!("a launch of {num_task} tasks")));
     };
     // SAFETY: `task` is callable with `data` from several threads, by this contract.
-    code(unsafe { parallel::launch(task, data, count) })
+    code(unsafe { parallel::launch(task, data, count) }.map_err(|error| error.message().to_owned()))
 }
 
 /// Waits for the other tasks of the group (MOD-21).

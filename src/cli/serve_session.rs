@@ -283,7 +283,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
 ///
 /// # Errors
 ///
-/// What the system reports.
+/// [`std::io::Error`] of duplicating stdout.
 fn states() -> std::io::Result<Arc<SessionGauge>> {
     let out = std::io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdout(std::io::stderr())?;
