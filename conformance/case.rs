@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 
 /// One case: the request, the answer that must come back, and why that matters.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Case {
     /// A name such as `blob/opencl-root`; never a number, never reused. A derived case adds `#encode` or `#truncated`.
     pub id: String,
@@ -73,6 +74,7 @@ pub enum Expect {
 
 /// What a rejection states.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Breach {
     /// The class of the violation.
     pub kind: Kind,
@@ -175,6 +177,7 @@ impl Case {
 
 /// Every case, derived ones included, and the hash that names them.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Suite {
     /// In the order of the chapters and of their files; a derived case follows its origin.
     pub cases: Vec<Case>,

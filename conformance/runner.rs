@@ -21,6 +21,7 @@ use worker::{CaseQueue, work};
 
 /// What to run and how.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Run {
     /// Which cases.
     pub selection: Selection,
@@ -111,6 +112,7 @@ pub fn run_observed<'a>(
 
 /// What [`run_parallel`] has to tell while it runs.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum RunEvent<'r, 'a> {
     /// A case is done.
     Done(&'r CaseOutcome<'a>),

@@ -22,7 +22,7 @@ pub use sameness::{same, short};
 /// ```
 /// use tvmspec::conformance::adapter::{Identity, InProcess, Reply, Testee};
 /// use tvmspec::conformance::case::Suite;
-/// use tvmspec::conformance::runner::{Run, Selection, run};
+/// use tvmspec::conformance::runner::{Run, run};
 /// use tvmspec::conformance::verdict::{AnswerMismatch, Verdict};
 ///
 /// struct Null;
@@ -35,8 +35,9 @@ pub use sameness::{same, short};
 ///     }
 /// }
 ///
-/// let wire = Selection { chapters: vec!["wire".into()], ..Selection::default() };
-/// let report = run(Suite::embedded(), &mut InProcess(Null), &Run { selection: wire, ..Run::default() }).unwrap();
+/// let mut order = Run::default();
+/// order.selection.chapters = vec!["wire".into()];
+/// let report = run(Suite::embedded(), &mut InProcess(Null), &order).unwrap();
 /// assert!(report.was_judged() && !report.is_good());
 /// for outcome in report.results.iter().filter(|outcome| outcome.is_failure()) {
 ///     assert!(outcome.verdict.is_failure());
@@ -46,6 +47,7 @@ pub use sameness::{same, short};
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// The answer is the expected one.
     Pass,
@@ -67,6 +69,7 @@ pub enum Verdict {
 
 /// Expected against actual, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AnswerMismatch {
     /// What was expected.
     pub expected: String,

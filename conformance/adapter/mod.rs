@@ -108,6 +108,7 @@ pub trait Adapter {
 
 /// What limits a testee in another process.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// How long one request may take.
     pub timeout: Duration,

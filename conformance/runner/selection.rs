@@ -6,6 +6,7 @@ use crate::release::{ParseError, Release};
 
 /// Which cases to run. Empty fields select everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Selection {
     /// Names of chapters.
     pub chapters: Vec<String>,

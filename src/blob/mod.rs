@@ -82,6 +82,7 @@ pub struct StoredModule<'a> {
 
 /// What could be read of a blob, up to the violation that stopped it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct PartialBlob<'a> {
     /// Everything before the break; the whole blob if there is none.
     pub blob: Blob<'a>,

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 
 /// A run of bytes of one format.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Unit<'a> {
     /// For messages: `model.so, symbol __tvm_dev_mblob`.
     pub name: String,
@@ -67,6 +68,7 @@ pub enum Format {
 
 /// A unit read to its end or to the first broken rule.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Reading {
     /// Every field, by offset.
     pub spans: Vec<Span>,

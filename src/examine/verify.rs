@@ -24,6 +24,7 @@ pub struct Verification {
 
 /// Something that is wrong or odd, and where.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LocatedProblem<T> {
     /// What it is about.
     pub what: T,
@@ -35,6 +36,7 @@ pub struct LocatedProblem<T> {
 
 /// A run of bytes that was read to its end, or to the first broken rule.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct CheckedRun<'a> {
     /// The file, and what inside it.
     pub place: &'a str,

@@ -61,12 +61,10 @@ fn server(
 }
 
 fn connect(port: u16, release: Option<u8>) -> Result<Session, Error> {
-    let options = SessionOptions {
-        release: release.map(Release::of),
-        timeout: Some(Duration::from_millis(300)),
-        session_timeout: Some(2.5),
-        ..SessionOptions::default()
-    };
+    let mut options = SessionOptions::default();
+    options.release = release.map(Release::of);
+    options.timeout = Some(Duration::from_millis(300));
+    options.session_timeout = Some(2.5);
     Session::connect("127.0.0.1", port, "key", &options)
 }
 

@@ -16,6 +16,7 @@ use std::env::consts::{ARCH, OS};
 
 /// What an image needs and what it defines. Nothing is looked up: whether a library is there is for the caller to find out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Linkage<'a> {
     /// The libraries that must be there, in order: `DT_NEEDED`, the load commands of Mach-O, the import tables of PE.
     pub libraries: Vec<&'a str>,

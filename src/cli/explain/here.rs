@@ -16,17 +16,15 @@ use tvmspec::examine::loading::{elf, exported};
 /// Empty for a file that no loader opens, for images of other systems than Linux, and where this system finds
 /// libraries in a way that is not known here.
 pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> MachineFindings {
+    let mut here = MachineFindings::default();
     if !is_image(file.form) {
-        return MachineFindings::default();
+        return here;
     }
     // A loader rejects another machine before it looks for any library.
     if let Some(foreign) = foreign(bytes) {
-        return MachineFindings {
-            foreign: Some(foreign),
-            ..MachineFindings::default()
-        };
+        here.foreign = Some(foreign);
+        return here;
     }
-    let (mut libraries, mut absent) = (Vec::new(), Vec::new());
     if file.form == FileForm::ElfShared && cfg!(target_os = "linux") {
         let linkage = linkage(file.form, bytes);
         let folders = folders(&linkage, path);
@@ -37,16 +35,12 @@ pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> MachineFinding
         // Where not even the C library is found, this system has a way of its own.
         if found("libc.so.6") || found("libc.so") {
             for name in &linkage.libraries {
-                libraries.push(((*name).to_owned(), found(name)));
+                here.libraries.push(((*name).to_owned(), found(name)));
             }
-            absent = self::absent(bytes, &linkage, folders);
+            here.absent = absent(bytes, &linkage, folders);
         }
     }
-    MachineFindings {
-        foreign: None,
-        libraries,
-        absent,
-    }
+    here
 }
 
 /// What every process has that loads libraries of TVM: C, C++ and what they are built on.

@@ -27,6 +27,7 @@ pub struct Account {
 
 /// What a module needs to be loaded.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Need {
     /// Its number in the library binary.
     pub module: usize,

@@ -12,6 +12,7 @@ pub(super) struct LinkedImage<'a>(Linkage<'a>, Option<Result<ElfCoverage, Stop>>
 
 /// What stands in the way on a machine; nothing where none was looked at.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct MachineFindings {
     /// What is wrong with the machine or the system.
     pub foreign: Option<String>,

@@ -24,6 +24,7 @@ pub struct Inspection {
 
 /// What a report is to have.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct InspectOptions {
     /// The layout of library binaries, whatever symbols and bytes say.
     pub layout: Option<Layout>,

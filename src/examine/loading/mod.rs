@@ -30,6 +30,7 @@ use std::fmt;
 ///
 /// The two are kept apart: only the first says that the file does not load.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stop {
     /// In an error, or the end of the process.
     Rejects(String),
@@ -52,6 +53,7 @@ pub enum LoadOutcome {
 
 /// What a release makes of a file, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Load {
     /// How it ends.
     pub outcome: LoadOutcome,

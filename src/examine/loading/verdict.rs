@@ -13,6 +13,7 @@ use crate::rule::Violation;
 ///
 /// The caller reads it as far as it goes: a broken one is judged too, by what each release looks at.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ExaminedLibrary<'l> {
     /// The layout that it was read in.
     pub layout: Layout,

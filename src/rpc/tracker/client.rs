@@ -26,6 +26,7 @@ pub struct TrackerClient {
 
 /// A server that a tracker has handed out. It is this client's until its session ends: then it offers itself anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TrackedServer {
     /// Where it listens.
     pub host: String,

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What one peer, and all of them, may keep a tracker busy with. Upstream has no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TrackerLimits {
     /// Connections at the same time; one more is closed.
     pub connections: usize,

@@ -152,10 +152,8 @@ fn a_session_goes_over_any_stream() {
         let options = ServerOptions::new(folder.path());
         let (own, other) = UnixStream::pair().expect("a pair");
         let served = std::thread::spawn(move || serve(other, &options));
-        let mut options = SessionOptions {
-            release: release.map(Release::of),
-            ..SessionOptions::default()
-        };
+        let mut options = SessionOptions::default();
+        options.release = release.map(Release::of);
         let session = Session::over(own, "", &options).expect("a session");
         let sum = session.call("rpc.test.addone", [41_i64.into()]);
         assert_eq!(i64::try_from(sum.expect("a sum")), Ok(42), "{release:?}");

@@ -16,10 +16,8 @@ fn rpc_94_a_server_at_a_proxy_serves_one_client_after_the_other() {
     let proxy = Serving::start(&["proxy", "--port", "0"]);
     let address = proxy.address.to_string();
     let mut server = Serving::start(&["serve", "--proxy", &address, "--key", "board"]);
-    let options = SessionOptions {
-        session_timeout: Some(50.0),
-        ..SessionOptions::default()
-    };
+    let mut options = SessionOptions::default();
+    options.session_timeout = Some(50.0);
     for number in 1..=3 {
         let session = Session::connect("127.0.0.1", proxy.port(), "board", &options);
         let session = session.expect("a session");
