@@ -6,7 +6,7 @@ pub use super::golden::golden;
 use super::reply::Oddity;
 use super::truncated::{self, Cut};
 use crate::conformance::op;
-use crate::release::Releases;
+use crate::release::{ParseError, Releases};
 use crate::rule::Kind;
 use crate::spec;
 use serde_json::{Map, Value, json};
@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 
 /// One case: the request, the answer that must come back, and why that matters.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Case {
     /// A name such as `blob/opencl-root`; never a number, never reused. A derived case adds `#encode` or `#truncated`.
     pub id: String,
@@ -73,6 +74,7 @@ pub enum Expect {
 
 /// What a rejection states.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Breach {
     /// The class of the violation.
     pub kind: Kind,
@@ -175,6 +177,7 @@ impl Case {
 
 /// Every case, derived ones included, and the hash that names them.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Suite {
     /// In the order of the chapters and of their files; a derived case follows its origin.
     pub cases: Vec<Case>,
@@ -199,7 +202,7 @@ impl Suite {
             .collect();
         SUITE.get_or_init(|| match Suite::load(&files) {
             Ok(suite) => suite,
-            Err(problems) => panic!("the cases are broken:\n{}", problems.join("\n")),
+            Err(problems) => panic!("the cases are broken:\n{problems}"),
         })
     }
 
@@ -207,13 +210,13 @@ impl Suite {
     ///
     /// # Errors
     ///
-    /// Every problem of every case, so that one edit corrects them all.
-    pub fn load(files: &[(&str, &str)]) -> Result<Suite, Vec<String>> {
+    /// Every problem of every case, a line each, so that one edit corrects them all.
+    pub fn load(files: &[(&str, &str)]) -> Result<Suite, ParseError> {
         let mut files = files.to_vec();
         // In the order in which chapters are built on each other: the first failure of a report is then nearest to the cause.
         files.sort_by_key(|(file, _)| place(chapter_of(file)));
         Ok(Suite {
-            cases: cases_of(&files)?,
+            cases: cases_of(&files).map_err(|problems| ParseError::new(problems.join("\n")))?,
             hash: hash(&files),
         })
     }

@@ -22,7 +22,7 @@
 //! With `varies = true` the implementation answers by memory that is not its own: it may fail in any way, or pass by luck.
 
 use super::verdict::Verdict;
-use crate::release::{Release, Releases};
+use crate::release::{ParseError, Release, Releases};
 use crate::spec;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -79,11 +79,15 @@ impl KnownFailures {
     ///
     /// # Errors
     ///
-    /// Says which entry lacks what.
-    pub fn parse(text: &str) -> Result<KnownFailures, String> {
-        let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
+    /// A [`ParseError`]: which entry lacks what, or has what in a wrong form.
+    pub fn parse(text: &str) -> Result<KnownFailures, ParseError> {
+        let table: toml::Table = text
+            .parse()
+            .map_err(|error| ParseError::new(format!("{error}")))?;
         if let Some(key) = table.keys().find(|key| *key != "known") {
-            return Err(format!("there is no key `{key}`: entries are [[known]]"));
+            return Err(ParseError::new(format!(
+                "there is no key `{key}`: entries are [[known]]"
+            )));
         }
         let list = match table.get("known") {
             None => return Ok(KnownFailures::default()),
@@ -92,7 +96,8 @@ impl KnownFailures {
                 .ok_or("`known` is not a list: write [[known]]")?,
         };
         let entries = list.iter().enumerate().map(|(index, entry)| {
-            KnownFailure::read(entry).map_err(|error| format!("entry {}: {error}", index + 1))
+            KnownFailure::read(entry)
+                .map_err(|error| ParseError::new(format!("entry {}: {error}", index + 1)))
         });
         Ok(KnownFailures {
             entries: entries.collect::<Result<_, _>>()?,
@@ -174,7 +179,7 @@ impl KnownFailures {
 
 impl KnownFailure {
     /// One entry: a case, a verdict and a reason. With a date it excuses up to that day, and is looked at again then.
-    fn read(entry: &toml::Value) -> Result<KnownFailure, String> {
+    fn read(entry: &toml::Value) -> Result<KnownFailure, ParseError> {
         let entry = entry.as_table().ok_or("not a table")?;
         let keys = [
             "case",
@@ -187,7 +192,7 @@ impl KnownFailure {
             "expires",
         ];
         if let Some(key) = entry.keys().find(|key| !keys.contains(&key.as_str())) {
-            return Err(format!("there is no key `{key}`"));
+            return Err(ParseError::new(format!("there is no key `{key}`")));
         }
         let text = |key: &str| {
             let value = entry.get(key)?;
@@ -215,14 +220,14 @@ impl KnownFailure {
         };
         let verdicts = [&FAILURES[..], &GAPS[..]].concat();
         if !verdicts.contains(&entry.verdict.as_str()) {
-            return Err(format!(
+            return Err(ParseError::new(format!(
                 "`{}` is not one of {}",
                 entry.verdict,
                 verdicts.join(", ")
-            ));
+            )));
         }
         if entry.expires.as_deref().is_some_and(|date| !is_date(date)) {
-            return Err("`expires` is not a date YYYY-MM-DD".to_owned());
+            return Err(ParseError::new("`expires` is not a date YYYY-MM-DD"));
         }
         Ok(entry)
     }

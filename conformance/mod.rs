@@ -26,7 +26,8 @@
 //! }
 //!
 //! let suite = Suite::embedded();
-//! let run = runner::Run { selection: runner::Selection { chapters: vec!["wire".into()], ..Default::default() }, ..Default::default() };
+//! let mut run = runner::Run::default();
+//! run.selection.chapters = vec!["wire".into()];
 //! let report = runner::run(suite, &mut InProcess(Mine), &run).unwrap();
 //! assert_eq!(report.totals().count("unsupported"), report.results.len());
 //! ```

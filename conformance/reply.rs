@@ -26,7 +26,7 @@ pub enum Reply {
         findings: Option<Vec<Oddity>>,
     },
     /// Acceptance by a runtime whose interface does not show the whole value. Only our own adapters say this.
-    Seen {
+    Shown {
         /// Which part shows: the name of a view, such as `kinds`.
         view: String,
         /// That part.

@@ -10,16 +10,18 @@ use super::known::{self, KnownFailure, KnownFailures};
 use super::parts::Parts;
 use super::plain_text::line_of;
 use super::verdict::{Judgement, Verdict};
+use crate::release::ParseError;
 pub use outcome::{CaseOutcome, Report, VerdictCounts};
 pub use selection::{Selection, select};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 #[cfg(test)]
 pub(super) use worker::ask;
-use worker::{Queue, work};
+use worker::{CaseQueue, work};
 
 /// What to run and how.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Run {
     /// Which cases.
     pub selection: Selection,
@@ -76,7 +78,7 @@ pub fn run<'a>(
     suite: &'a Suite,
     adapter: &mut dyn Adapter,
     run: &Run,
-) -> Result<Report<'a>, String> {
+) -> Result<Report<'a>, ParseError> {
     run_observed(suite, adapter, run, &mut |_| {})
 }
 
@@ -90,8 +92,8 @@ pub fn run_observed<'a>(
     adapter: &mut dyn Adapter,
     run: &Run,
     observe: &mut dyn FnMut(&CaseOutcome<'a>),
-) -> Result<Report<'a>, String> {
-    let queue = Queue::new(select(suite, &run.selection)?, 1);
+) -> Result<Report<'a>, ParseError> {
+    let queue = CaseQueue::new(select(suite, &run.selection)?, 1);
     let mut settled = Vec::new();
     let done = work(&queue, suite, adapter, run, &mut |place, outcome| {
         observe(&outcome);
@@ -110,6 +112,7 @@ pub fn run_observed<'a>(
 
 /// What [`run_parallel`] reports while it runs.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum RunEvent<'r, 'a> {
     /// A case is done.
     Done(&'r CaseOutcome<'a>),
@@ -125,14 +128,14 @@ pub enum RunEvent<'r, 'a> {
 /// As [`run`], where no testee is there, and where two of them are of different releases.
 pub fn run_parallel<'a>(
     suite: &'a Suite,
-    open: &(dyn Fn() -> Result<Box<dyn Adapter>, String> + Sync),
+    open: &(dyn Fn() -> Result<Box<dyn Adapter>, ParseError> + Sync),
     jobs: NonZeroUsize,
     run: &Run,
     observe: &mut (dyn FnMut(RunEvent<'_, 'a>) + Send),
-) -> Result<Report<'a>, String> {
+) -> Result<Report<'a>, ParseError> {
     let selected = select(suite, &run.selection)?;
     let jobs = jobs.get().min(selected.len());
-    let queue = Queue::new(selected, jobs);
+    let queue = CaseQueue::new(selected, jobs);
     let observe = Mutex::new(observe);
     let notify = |event: RunEvent<'_, 'a>| {
         if let Ok(mut observe) = observe.lock() {
@@ -150,9 +153,9 @@ pub fn run_parallel<'a>(
         });
         let done = done.inspect_err(|why| {
             queue.leave();
-            notify(RunEvent::Without(why));
+            notify(RunEvent::Without(&why.to_string()));
         });
-        if let Ok(worker::Done {
+        if let Ok(worker::WorkSummary {
             gave_up: Some(why), ..
         }) = &done
         {
@@ -180,11 +183,11 @@ pub fn run_parallel<'a>(
                 stated.add(done.stated);
                 match &identity {
                     Some(first) if first.releases != done.identity.releases => {
-                        return Err(format!(
+                        return Err(ParseError::new(format!(
                             "the testees are of different releases: {} and {}",
                             first.releases.join(", "),
                             done.identity.releases.join(", ")
-                        ));
+                        )));
                     }
                     Some(_) => {}
                     None => identity = Some(done.identity),
@@ -197,7 +200,7 @@ pub fn run_parallel<'a>(
         // What is left was put to nothing: silence is not success.
         (Some(_), Some(why)) if settled.len() < queue.len() => Err(why),
         (Some(identity), _) => Ok(report(suite, run, identity, stated, settled, queue.gone())),
-        (None, why) => Err(why.unwrap_or_else(|| "no testee is there".to_owned())),
+        (None, why) => Err(why.unwrap_or_else(|| "no testee is there".into())),
     }
 }
 

@@ -22,7 +22,7 @@ pub use sameness::{same, short};
 /// ```
 /// use tvmspec::conformance::adapter::{Identity, InProcess, Reply, Testee};
 /// use tvmspec::conformance::case::Suite;
-/// use tvmspec::conformance::runner::{Run, Selection, run};
+/// use tvmspec::conformance::runner::{Run, run};
 /// use tvmspec::conformance::verdict::{AnswerMismatch, Verdict};
 ///
 /// struct Null;
@@ -35,8 +35,9 @@ pub use sameness::{same, short};
 ///     }
 /// }
 ///
-/// let wire = Selection { chapters: vec!["wire".into()], ..Selection::default() };
-/// let report = run(Suite::embedded(), &mut InProcess(Null), &Run { selection: wire, ..Run::default() }).unwrap();
+/// let mut order = Run::default();
+/// order.selection.chapters = vec!["wire".into()];
+/// let report = run(Suite::embedded(), &mut InProcess(Null), &order).unwrap();
 /// assert!(report.was_judged() && !report.is_good());
 /// for outcome in report.results.iter().filter(|outcome| outcome.is_failure()) {
 ///     assert!(outcome.verdict.is_failure());
@@ -46,6 +47,7 @@ pub use sameness::{same, short};
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// The answer is the expected one.
     Pass,
@@ -67,6 +69,7 @@ pub enum Verdict {
 
 /// Expected against actual, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AnswerMismatch {
     /// What was expected.
     pub expected: String,
@@ -158,8 +161,10 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
         (Reply::OutOfMemory(how), _) => Verdict::OutOfMemory(plain(how)),
         (Reply::ProtocolError(how), _) => Verdict::ProtocolError(plain(how)),
         // What a case leaves open is that the testee lives through it: a crash is a failure all the same.
-        (Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_), Expect::Either) => Verdict::Pass,
-        (Reply::Seen { view, value }, Expect::Accept(expected)) => {
+        (Reply::Ok { .. } | Reply::Shown { .. } | Reply::Reject(_), Expect::Either) => {
+            Verdict::Pass
+        }
+        (Reply::Shown { view, value }, Expect::Accept(expected)) => {
             match view::view(view, expected) {
                 Some(expected) => match difference(&expected, value, false) {
                     Some(mismatch) => Verdict::Fail(mismatch),
@@ -187,10 +192,10 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
             fail("acceptance".to_owned(), worded(rejection), rejection.offset)
         }
         // A LIMIT binds this crate alone: who accepts more has no bound, and breaks nothing.
-        (Reply::Ok { .. } | Reply::Seen { .. }, Expect::Reject(_)) if is_bound(case) => {
+        (Reply::Ok { .. } | Reply::Shown { .. }, Expect::Reject(_)) if is_bound(case) => {
             Verdict::Unsupported(format!("has no bound of {}", case.rules.join(", ")))
         }
-        (Reply::Ok { value, .. } | Reply::Seen { value, .. }, Expect::Reject(breach)) => fail(
+        (Reply::Ok { value, .. } | Reply::Shown { value, .. }, Expect::Reject(breach)) => fail(
             expected(case),
             format!("acceptance: {}", short(value)),
             breach.offset,

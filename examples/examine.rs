@@ -10,7 +10,7 @@ use tvmspec::blob::Blob;
 use tvmspec::examine::explain::{Account, Need, explain};
 use tvmspec::examine::loading::{Load, LoadOutcome};
 use tvmspec::examine::unpack::{UnpackedLibrary, unpack};
-use tvmspec::examine::verify::{Located, Verification, verify};
+use tvmspec::examine::verify::{LocatedProblem, Verification, verify};
 use tvmspec::examine::{Format, Subject, Unit};
 use tvmspec::rule::{Findings, Violation};
 
@@ -20,8 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let subject = Subject::open(&path, &bytes, None)?;
 
     let verification: Verification = verify(&subject, |_| {})?;
-    for Located { what, place, field } in &verification.violations {
-        let broken: &Violation = what;
+    for found in &verification.violations {
+        let LocatedProblem { place, field, .. } = found;
+        let broken: &Violation = &found.what;
         println!("{place}: {broken} {field}");
     }
     println!(
@@ -41,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn print_account(account: &Account) {
     println!("{}", account.title);
-    for (releases, Load { outcome, why }) in &account.loads {
+    for (releases, Load { outcome, why, .. }) in &account.loads {
         let verdict = match outcome {
             LoadOutcome::Loads => "load it",
             LoadOutcome::Silent => "load it, and something is missing",
@@ -60,7 +61,9 @@ fn print_payloads(unit: &Unit<'_>) -> Result<(), Violation> {
         return Ok(());
     };
     let blob = Blob::read(&unit.bytes, layout, &mut Findings::default())?;
-    let UnpackedLibrary { manifest, files } = unpack(blob)?;
+    let UnpackedLibrary {
+        manifest, files, ..
+    } = unpack(blob)?;
     println!("{}: {manifest}", unit.name);
     for (name, payload) in files {
         println!("  {name}: {} bytes", payload.len());

@@ -261,11 +261,9 @@ fn export(folder: &Path, host: &str, device: &Module) -> Result<std::path::PathB
     let source = folder.join("host.c");
     fs::write(&source, host).map_err(failed)?;
     let library = folder.join("add1.so");
-    let with = LinkOptions {
-        inputs: vec![source],
-        options: vec!["-lm".into()],
-        ..LinkOptions::default()
-    };
+    let mut with = LinkOptions::default();
+    with.inputs = vec![source];
+    with.options = vec!["-lm".into()];
     pack::shared(
         &blob.write()?,
         &SymbolNaming::library(Release::of(27)),

@@ -83,6 +83,11 @@
 //!
 //! Around them: [`rule`] (what a rule, a violation and a finding are), [`release`] (which TVM release) and `examine` (what each
 //! release makes of a file).
+//!
+//! # Errors
+//!
+//! A broken rule of a format is a [`rule::Violation`]. What runs fails with `function::Error`, which carries the violation; a text or a JSON
+//! form that does not parse, with [`release::ParseError`]; what reads files, with [`std::io::Error`].
 
 #![deny(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

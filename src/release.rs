@@ -3,13 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A text that is no release, no layout, or none of the other names that the API knows; displayed, it says what there are.
+/// What does not parse: a text that is no release, no layout or none of the other names that the API knows, a JSON form of no value, a case
+/// file; and what the suite cannot begin with. Displayed, it says what is wrong, or what there is. A broken rule of a format is no such
+/// error but a [`Violation`](crate::rule::Violation).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(String);
 
 impl ParseError {
-    pub(crate) fn new(text: String) -> ParseError {
-        ParseError(text)
+    /// An error that says this.
+    pub fn new(text: impl Into<String>) -> ParseError {
+        ParseError(text.into())
     }
 }
 
@@ -20,6 +23,18 @@ impl fmt::Display for ParseError {
 }
 
 impl std::error::Error for ParseError {}
+
+impl From<String> for ParseError {
+    fn from(text: String) -> ParseError {
+        ParseError(text)
+    }
+}
+
+impl From<&str> for ParseError {
+    fn from(text: &str) -> ParseError {
+        ParseError(text.to_owned())
+    }
+}
 
 /// Where a text is the whole of an error.
 impl From<ParseError> for String {

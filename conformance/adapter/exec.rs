@@ -8,6 +8,7 @@
 
 use super::exec_process::{BEHIND, Heard, Process, too_long};
 use super::{Adapter, Identity, Limits, Reply, protocol};
+use crate::release::ParseError;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::sync::mpsc::TryRecvError;
@@ -41,10 +42,12 @@ impl Exec {
     /// # Errors
     ///
     /// When it is empty or a quote is not closed.
-    pub fn command(line: &str, limits: Limits) -> Result<Exec, String> {
+    pub fn command(line: &str, limits: Limits) -> Result<Exec, ParseError> {
         let words = split(line)?;
         if words.is_empty() {
-            return Err("exec: needs a command, such as exec:\"python3 testee.py\"".to_owned());
+            return Err(ParseError::new(
+                "exec: needs a command, such as exec:\"python3 testee.py\"",
+            ));
         }
         Ok(Exec::new(
             words.into_iter().map(OsString::from).collect(),
@@ -123,7 +126,7 @@ impl Adapter for Exec {
         let reply = match process.receive(self.limits.timeout, is_answer) {
             Ok(line) => match protocol::parse_reply(id, &line) {
                 // Views are between this program and its workers: the protocol for others has no such answer.
-                Reply::Seen { .. } if !self.shows_parts => Reply::ProtocolError(
+                Reply::Shown { .. } if !self.shows_parts => Reply::ProtocolError(
                     "there is not exactly one of ok, reject, unsupported".to_owned(),
                 ),
                 reply => reply,
@@ -133,7 +136,7 @@ impl Adapter for Exec {
         // After anything but an answer its state is unknown.
         if !matches!(
             reply,
-            Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_) | Reply::Unsupported(_)
+            Reply::Ok { .. } | Reply::Shown { .. } | Reply::Reject(_) | Reply::Unsupported(_)
         ) {
             self.process = None;
         }
@@ -189,7 +192,7 @@ fn after_its_answer(line: &[u8]) -> Reply {
 }
 
 /// The words of a command line. Quotes keep spaces; nothing else of a shell is known.
-fn split(line: &str) -> Result<Vec<String>, String> {
+fn split(line: &str) -> Result<Vec<String>, ParseError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -206,7 +209,9 @@ fn split(line: &str) -> Result<Vec<String>, String> {
     }
     words.extend(word);
     match quote {
-        Some(quote) => Err(format!("the quote {quote} in `{line}` is not closed")),
+        Some(quote) => Err(ParseError::new(format!(
+            "the quote {quote} in `{line}` is not closed"
+        ))),
         None => Ok(words),
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod view;
 
 pub use super::reply::{Identity, Oddity, Rejection, Reply};
 
+use crate::release::ParseError;
 use serde_json::Value;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -107,6 +108,7 @@ pub trait Adapter {
 
 /// What limits a testee in another process.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// How long one request may take.
     pub timeout: Duration,
@@ -131,7 +133,7 @@ pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..][#TARGET] | lega
 /// # Errors
 ///
 /// Says which adapters there are.
-pub fn open(spec: &str, limits: Limits) -> Result<Box<dyn Adapter>, String> {
+pub fn open(spec: &str, limits: Limits) -> Result<Box<dyn Adapter>, ParseError> {
     let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
     match scheme {
         "builtin" => Ok(Box::new(InProcess(builtin::BuiltinTestee))),
@@ -165,7 +167,7 @@ impl Several {
     /// # Errors
     ///
     /// As [`open`]; what only one case at a time can be put to.
-    pub fn check(spec: &str, limits: Limits) -> Result<Several, String> {
+    pub fn check(spec: &str, limits: Limits) -> Result<Several, ParseError> {
         let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
         let why = match scheme {
             "builtin" => {
@@ -180,7 +182,7 @@ impl Several {
             _ => "",
         };
         if !why.is_empty() {
-            return Err(format!("one case at a time: {why}"));
+            return Err(ParseError::new(format!("one case at a time: {why}")));
         }
         worker_or_command(scheme, spec)?;
         if scheme == rpc::POOL {
@@ -197,7 +199,7 @@ impl Several {
     /// # Errors
     ///
     /// As [`open`].
-    pub fn open(&self) -> Result<Box<dyn Adapter>, String> {
+    pub fn open(&self) -> Result<Box<dyn Adapter>, ParseError> {
         match self.spec.split_once(':') {
             // That the pool has servers was seen; whether one is free is seen later.
             Some((scheme, rest)) if scheme == rpc::POOL => Ok(Box::new(InProcess(
@@ -209,7 +211,7 @@ impl Several {
 }
 
 /// Checks the spelling of what [`open`] takes.
-fn worker_or_command(scheme: &str, spec: &str) -> Result<(), String> {
+fn worker_or_command(scheme: &str, spec: &str) -> Result<(), ParseError> {
     match scheme {
         "exec" => Ok(()),
         _ => worker_exists(spec),
@@ -221,7 +223,7 @@ fn worker_or_command(scheme: &str, spec: &str) -> Result<(), String> {
 /// # Errors
 ///
 /// Says which there are, or why this one cannot be opened.
-pub fn worker(spec: &str) -> Result<Box<dyn Testee>, String> {
+pub fn worker(spec: &str) -> Result<Box<dyn Testee>, ParseError> {
     worker_exists(spec)?;
     let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
     match scheme {
@@ -239,35 +241,39 @@ pub fn worker(spec: &str) -> Result<Box<dyn Testee>, String> {
 }
 
 /// Checks the spelling before a process is started, so that a typing error is a usage error.
-fn worker_exists(spec: &str) -> Result<(), String> {
+fn worker_exists(spec: &str) -> Result<(), ParseError> {
     let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
     match scheme {
         "builtin" => Ok(()),
-        "device" => device::parse(rest).map(drop),
-        "rpc" | rpc::POOL => rpc::parse(scheme, rest),
+        "device" => Ok(device::parse(rest).map(drop)?),
+        "rpc" | rpc::POOL => Ok(rpc::parse(scheme, rest)?),
         "ffi" => libraries_exist(scheme, library::with_generator(rest).0),
         "legacy" => {
             let (libraries, _) = library::with_generator(rest);
             libraries_exist(scheme, legacy::with_release(libraries)?.0)
         }
         "liar" => Ok(rest.parse::<liar::Liar>().map(drop)?),
-        _ => Err(format!("there is no adapter `{scheme}`: {HELP}")),
+        _ => Err(ParseError::new(format!(
+            "there is no adapter `{scheme}`: {HELP}"
+        ))),
     }
 }
 
 /// A path that is not there is a typing error. A bare name is for the dynamic linker to find.
-fn libraries_exist(scheme: &str, libraries: &str) -> Result<(), String> {
+fn libraries_exist(scheme: &str, libraries: &str) -> Result<(), ParseError> {
     if libraries.is_empty() {
-        return Err(format!(
+        return Err(ParseError::new(format!(
             "{scheme}: needs the path of a library, such as {scheme}:/usr/lib/libtvm_ffi.so"
-        ));
+        )));
     }
     let missing = |library: &&str| {
         let path = std::path::Path::new(library);
         path.components().count() != 1 && !path.is_file()
     };
     match libraries.split(',').find(missing) {
-        Some(library) => Err(format!("{scheme}: there is no library at `{library}`")),
+        Some(library) => Err(ParseError::new(format!(
+            "{scheme}: there is no library at `{library}`"
+        ))),
         None => Ok(()),
     }
 }

@@ -115,7 +115,7 @@ pub fn hello(suite: &str) -> String {
 /// An answer as it is in a line, without the id; `None` for what is none.
 pub(crate) fn answer_of(reply: Reply) -> Option<Value> {
     match reply {
-        Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_) => {
+        Reply::Ok { .. } | Reply::Shown { .. } | Reply::Reject(_) => {
             let mut line = serde_json::from_str(&reply_to_line(Value::Null, reply)).ok()?;
             if let Value::Object(members) = &mut line {
                 members.remove("id");
@@ -138,7 +138,7 @@ fn reply_to_line(id: Value, reply: Reply) -> String {
                 line.insert("findings".to_owned(), Value::Array(findings));
             }
         }
-        Reply::Seen { view, value } => {
+        Reply::Shown { view, value } => {
             line.insert("seen".to_owned(), json!({"view": view, "value": value}));
         }
         Reply::Reject(rejection) => {
@@ -225,7 +225,7 @@ fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
     }
     if let Some(seen) = line.get("seen") {
         let view = seen.get("view").and_then(Value::as_str);
-        return Ok(Reply::Seen {
+        return Ok(Reply::Shown {
             view: view.unwrap_or_default().to_owned(),
             value: seen.get("value").cloned().unwrap_or_default(),
         });

@@ -39,7 +39,7 @@ pub(super) const POOL: &str = "rpc-tracker";
 
 /// A server or those of a tracker, and how long one may take for an answer.
 pub(super) struct LiveServer {
-    source: Source,
+    source: ServerSource,
     release: Release,
     /// Whether the release was stated, and is not the newest for want of that.
     is_stated: bool,
@@ -55,7 +55,7 @@ const TRIES: usize = 3;
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Where sessions go.
-enum Source {
+enum ServerSource {
     /// One server, for all.
     Server(Seat),
     /// Those of a tracker.
@@ -81,8 +81,8 @@ impl LiveServer {
             release,
         } = spelled(scheme, text)?;
         let source = match scheme {
-            POOL => Source::Pool(Pool::open(seat, wait)?),
-            _ => Source::Server(seat),
+            POOL => ServerSource::Pool(Pool::open(seat, wait)?),
+            _ => ServerSource::Server(seat),
         };
         Ok(LiveServer {
             source,
@@ -100,9 +100,9 @@ impl LiveServer {
     /// That nothing answers there; that the release is to be stated.
     pub(super) fn is_there(&mut self) -> Result<(), String> {
         let tries = match self.source {
-            Source::Server(_) => 1,
+            ServerSource::Server(_) => 1,
             // One of several may be on its way out.
-            Source::Pool(_) => 3,
+            ServerSource::Pool(_) => 3,
         };
         let mut begun = Ok(());
         for _ in 0..tries {
@@ -126,8 +126,8 @@ impl LiveServer {
     /// How reports call it.
     fn name(&self) -> String {
         match &self.source {
-            Source::Server(seat) => format!("RPC server at {}", seat.place),
-            Source::Pool(pool) => pool.name(),
+            ServerSource::Server(seat) => format!("RPC server at {}", seat.place),
+            ServerSource::Pool(pool) => pool.name(),
         }
     }
 
@@ -139,13 +139,13 @@ impl LiveServer {
     fn reach(&mut self) -> Result<Reached, String> {
         let patience = self.patience;
         match &mut self.source {
-            Source::Server(seat) => {
+            ServerSource::Server(seat) => {
                 let stream = connect(&seat.place, patience);
                 let stream = stream.map_err(|error| format!("rpc: {}: {error}", seat.place))?;
                 let seat = seat.clone();
                 Ok(Reached { seat, stream })
             }
-            Source::Pool(pool) => pool.reach(patience),
+            ServerSource::Pool(pool) => pool.reach(patience),
         }
     }
 
@@ -166,7 +166,7 @@ impl LiveServer {
         let gone = |error: std::io::Error| format!("rpc: {}: {error}", seat.place);
         let stream = connect(&seat.place, self.patience).map_err(gone)?;
         let seat = seat.clone();
-        if !is_used || matches!(self.source, Source::Server(_)) {
+        if !is_used || matches!(self.source, ServerSource::Server(_)) {
             return self.begins(Reached { seat, stream });
         }
         // A server that waits for the next client of the tracker answers that this one is not meant.
@@ -192,8 +192,8 @@ impl LiveServer {
         let mut value = script.play(transport, &writer, &seat.key, self.patience)?;
         // The name of the server is its operator's choice.
         let own = match &self.source {
-            Source::Server(seat) => &seat.key,
-            Source::Pool(pool) => pool.key(),
+            ServerSource::Server(seat) => &seat.key,
+            ServerSource::Pool(pool) => pool.key(),
         };
         if value["hello"]["key"] == json!(format!("server:{own}")) {
             value["hello"]["key"] = json!("server:");
@@ -317,8 +317,8 @@ impl Testee for LiveServer {
 
     fn ready(&mut self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
         match &mut self.source {
-            Source::Server(_) => self.await_return(goes_on),
-            Source::Pool(pool) => pool.ready(goes_on),
+            ServerSource::Server(_) => self.await_return(goes_on),
+            ServerSource::Pool(pool) => pool.ready(goes_on),
         }
     }
 

@@ -53,7 +53,7 @@ pub(crate) fn view(name: &str, expected: &Value) -> Option<Value> {
 
 /// A module as it shows: those with a payload went through a loader, so their order shows; a library has none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct ShownModule {
     /// Kind and payload in base64; `None` for the library itself.
     pub stored: Option<(String, String)>,
     /// Places of its imports.
@@ -62,7 +62,7 @@ pub(crate) struct Shown {
 
 /// The view `modules`: loaded modules are named by their order, libraries by the order in which they are reached from
 /// the root and then from each loaded module, so that it does not matter where in the list a library stands.
-pub(crate) fn modules_of(shown: &[Shown]) -> Value {
+pub(crate) fn modules_of(shown: &[ShownModule]) -> Value {
     let loaded: Vec<usize> = (0..shown.len())
         .filter(|at| shown[*at].stored.is_some())
         .collect();
@@ -174,15 +174,15 @@ fn modules(blob: &Value) -> Option<Value> {
         let text = |key: &str| module.get(key).and_then(Value::as_str).map(str::to_owned);
         let stored = text("payload").map(|payload| (text("kind").unwrap_or_default(), payload));
         let imports = rows.get(at).cloned().unwrap_or_default();
-        Shown { stored, imports }
+        ShownModule { stored, imports }
     });
-    let mut shown: Vec<Shown> = shown.collect();
+    let mut shown: Vec<ShownModule> = shown.collect();
     if tree.is_none() {
         // Without a tree the library that is loaded is the root and imports all that is stored.
         let imports = (1..=shown.len()).collect();
         shown.insert(
             0,
-            Shown {
+            ShownModule {
                 stored: None,
                 imports,
             },

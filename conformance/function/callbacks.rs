@@ -2,7 +2,7 @@
 
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
-use crate::conformance::runtime::ffi::held::{OwnedValue, Raised, int_arg, read_bytes};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, int_arg, read_bytes};
 use crate::conformance::runtime::ffi::{Reply, c_text, unsupported};
 use crate::value::{AnyPayload, Header, RawAny, index};
 

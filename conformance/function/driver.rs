@@ -6,7 +6,7 @@
 use super::callbacks::{brought, callback, function, known};
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::{OwnedValue, int_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, c_text, unsupported, value_of};
 use crate::conformance::runtime::number::number_of;
 use crate::conformance::value::convert::converted;

@@ -3,7 +3,7 @@
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::show;
-use crate::conformance::runtime::ffi::held::{OwnedValue, Raised, int_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, int_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, alone, fresh_prefix, unsupported};
 use crate::conformance::runtime::number::number_of;
 use crate::value::RawAny;

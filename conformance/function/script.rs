@@ -5,7 +5,7 @@ use super::callbacks;
 use crate::conformance::module::opened::why_not_here;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::{OwnedValue, bytes_arg, text_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, bytes_arg, text_arg};
 use crate::conformance::runtime::ffi::{
     Reply, accepted, alone, bytes, fresh_prefix, unsupported, value_of,
 };

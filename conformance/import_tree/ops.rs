@@ -65,7 +65,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let mut findings = Findings::default();
     let value = args.get("value").unwrap_or(&Value::Null);
-    let tree = json::to_tree(value, &mut findings).map_err(OpError::Unsupported)?;
+    let tree = json::to_tree(value, &mut findings)?;
     let tree = tree.map_err(of_value)?;
     let mut out = Writer::new();
     tree.write(&mut out);
@@ -77,7 +77,7 @@ fn ordered(args: &Value) -> Result<Answer, OpError> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let release = args.get("release").and_then(Value::as_str);
     let release = release.map(str::parse).transpose()?;
-    let graph = json::to_graph(value, release).map_err(OpError::Unsupported)?;
+    let graph = json::to_graph(value, release)?;
     let algorithm = match args.get("algorithm").and_then(Value::as_str) {
         Some(name) => name.parse()?,
         None => Algorithm::default(),

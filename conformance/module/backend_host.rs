@@ -2,7 +2,7 @@
 
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
-use crate::conformance::runtime::ffi::held::int_arg;
+use crate::conformance::runtime::ffi::owned::int_arg;
 use crate::conformance::runtime::ffi::{Reply, unsupported};
 use crate::conformance::runtime::{Runtime, function_of, legacy};
 use std::ffi::{CStr, c_int};

@@ -6,7 +6,7 @@ use super::library_file::{CONTEXT, LibraryFile, address, lookup};
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::make;
-use crate::conformance::runtime::ffi::held::{OwnedValue, bytes_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, bytes_arg};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, accepted, c_text, seen, tensors, unsupported,
 };
@@ -258,10 +258,10 @@ pub(super) fn call(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let function = lookup(api, &written.module(api)?, "f", false)?;
     let forms = value.get("args").and_then(Value::as_array);
     let passed = forms.into_iter().flatten();
-    let passed: Vec<CallArgument> = passed
-        .map(|form| CallArgument::of(api, form))
+    let passed: Vec<FfiArgument> = passed
+        .map(|form| FfiArgument::of(api, form))
         .collect::<Result<_, Reply>>()?;
-    let cells: Vec<RawAny> = passed.iter().map(CallArgument::raw).collect();
+    let cells: Vec<RawAny> = passed.iter().map(FfiArgument::raw).collect();
     SEEN.take();
     READS.set(value.get("reads") == Some(&Value::Bool(true)));
     match (api.call(&function, &cells), fails) {
@@ -277,20 +277,20 @@ pub(super) fn call(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
 }
 
 /// An argument of a call.
-enum CallArgument {
+enum FfiArgument {
     /// A value of the runtime, whose reference is ours.
     Value(OwnedValue),
     /// Bytes that the caller keeps, and in front of them where they are. In a box, so that the address of that stays.
     View(Box<(ByteArray, Vec<u8>)>),
 }
 
-impl CallArgument {
+impl FfiArgument {
     /// The argument of a form: a view of bytes, a tensor or an array of nothing in particular, or a value.
-    fn of(api: &'static FfiApi, form: &Value) -> Result<CallArgument, Reply> {
+    fn of(api: &'static FfiApi, form: &Value) -> Result<FfiArgument, Reply> {
         if let Some(text) = form.get("view").and_then(Value::as_str) {
             let bytes = BASE64_STANDARD.decode(text);
             let bytes = bytes.map_err(|why| Reply::ProtocolError(why.to_string()))?;
-            return Ok(CallArgument::View(Box::new((ByteArray::of(&bytes), bytes))));
+            return Ok(FfiArgument::View(Box::new((ByteArray::of(&bytes), bytes))));
         }
         let value = match (form, form.get("tensor"), form.get("array")) {
             (Value::Number(number), ..) if number.is_f64() => make(api, &json!({"float": number}))?,
@@ -298,14 +298,14 @@ impl CallArgument {
             (_, _, Some(_)) => api.call_global("ffi.Array", &[])?,
             _ => make(api, form)?,
         };
-        Ok(CallArgument::Value(value))
+        Ok(FfiArgument::Value(value))
     }
 
     /// The cell that is passed.
     fn raw(&self) -> RawAny {
         match self {
-            CallArgument::Value(value) => value.raw,
-            CallArgument::View(bytes) => bytes_arg(&bytes.0),
+            FfiArgument::Value(value) => value.raw,
+            FfiArgument::View(bytes) => bytes_arg(&bytes.0),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::loading::stored;
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::show;
-use crate::conformance::runtime::ffi::held::{OwnedValue, int_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, accepted, bytes, c_text, fresh_prefix, system_library, unsupported,
 };

@@ -4,7 +4,7 @@ use super::library_file::{CONTEXT, LibraryFile, PREFIX, address};
 use crate::conformance::function::registry_steps::{numbered, remove};
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::show;
-use crate::conformance::runtime::ffi::held::{OwnedValue, text_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, text_arg};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, accepted, c_text, fresh_prefix, system_library, unsupported,
 };

@@ -2,7 +2,7 @@
 
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
-use crate::conformance::runtime::ffi::held::{OwnedValue, bool_arg, text_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, bool_arg, text_arg};
 use crate::conformance::runtime::ffi::{Reply, c_text, unsupported};
 use crate::conformance::runtime::shell::{self, SymbolContent};
 use crate::module::Dialect;

@@ -1,9 +1,9 @@
 //! Library binaries, import trees and payloads, by loading them.
 
 use crate::blob::pack::SymbolNaming;
-use crate::conformance::adapter::view::{self, Shown};
+use crate::conformance::adapter::view::{self, ShownModule};
 use crate::conformance::runtime::ffi::api::FfiApi;
-use crate::conformance::runtime::ffi::held::{
+use crate::conformance::runtime::ffi::owned::{
     OwnedValue, Raised, bytes_arg, int_arg, read_bytes, text_arg,
 };
 use crate::conformance::runtime::ffi::{Reply, alone, bytes, c_text, fresh_prefix, unsupported};
@@ -26,7 +26,7 @@ const LONGEST_KIND: usize = 64;
 pub(in crate::conformance) fn blob(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     of_this_layout(args)?;
     let loaded = load(api, &bytes(args)?)?;
-    Ok(Reply::Seen {
+    Ok(Reply::Shown {
         view: "modules".to_owned(),
         value: view::modules_of(&loaded),
     })
@@ -41,7 +41,7 @@ pub(super) fn walk(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
         ));
     }
     let loaded = load(api, &bytes(args)?)?;
-    Ok(Reply::Seen {
+    Ok(Reply::Shown {
         view: "kinds".to_owned(),
         value: kinds_and_imports(loaded),
     })
@@ -73,7 +73,7 @@ pub(in crate::conformance) fn import_tree(
     blob.append(&mut body);
     let loaded = load(api, &blob)?;
     let rows: Vec<&Vec<usize>> = loaded.iter().map(|shown| &shown.imports).collect();
-    Ok(Reply::Seen {
+    Ok(Reply::Shown {
         view: "rows".to_owned(),
         value: json!(rows),
     })
@@ -110,7 +110,7 @@ pub(in crate::conformance) fn payload(api: &'static FfiApi, args: &Value) -> Res
     let payload = ByteArray::of(&payload);
     let module = api.call(&loader, &[bytes_arg(&payload)])?;
     let kind = api.call_global("ffi.ModuleGetKind", &[module.raw])?;
-    Ok(Reply::Seen {
+    Ok(Reply::Shown {
         view: "kind".to_owned(),
         value: json!(kind.text()),
     })
@@ -186,11 +186,11 @@ impl BlobLibrary {
 
 thread_local! {
     /// What our loaders returned for the case that runs.
-    static LOADED: RefCell<Vec<Loaded>> = const { RefCell::new(Vec::new()) };
+    static LOADED: RefCell<Vec<StandInModule>> = const { RefCell::new(Vec::new()) };
 }
 
 /// What a loader of ours returned, and what it was called with.
-struct Loaded {
+struct StandInModule {
     /// An empty module of the runtime.
     module: OwnedValue,
     /// The kind that the loader stands in for.
@@ -201,7 +201,7 @@ struct Loaded {
 
 /// Loads `blob` as a library and looks at what came of it: the root, then what our loaders returned, in order, then whatever
 /// else is imported.
-fn load(api: &'static FfiApi, blob: &[u8]) -> Result<Vec<Shown>, Reply> {
+fn load(api: &'static FfiApi, blob: &[u8]) -> Result<Vec<ShownModule>, Reply> {
     let library = BlobLibrary::of(blob)?;
     Ok(load_file(api, &library.path, blob)?.1)
 }
@@ -211,7 +211,7 @@ pub(super) fn load_file(
     api: &'static FfiApi,
     path: &CStr,
     bytes: &[u8],
-) -> Result<(OwnedValue, Vec<Shown>), Reply> {
+) -> Result<(OwnedValue, Vec<ShownModule>), Reply> {
     // Loaders have names of kinds, which are those of the process.
     let _alone = alone();
     LOADED.take();
@@ -230,7 +230,7 @@ pub(super) fn load_file(
 }
 
 /// Kinds and imports of loaded modules, in the order of a walk.
-pub(super) fn kinds_and_imports(shown: Vec<Shown>) -> Value {
+pub(super) fn kinds_and_imports(shown: Vec<ShownModule>) -> Value {
     let modules = shown.into_iter().map(|shown| {
         let kind = shown.stored.map_or(LIBRARY.to_owned(), |(kind, _)| kind);
         (kind, shown.imports)
@@ -304,7 +304,7 @@ unsafe extern "C" fn stand_in(
     std::mem::forget(shared);
     let kind = own.kind.clone();
     LOADED.with_borrow_mut(|loaded| {
-        loaded.push(Loaded {
+        loaded.push(StandInModule {
             module,
             kind,
             payload,
@@ -314,7 +314,11 @@ unsafe extern "C" fn stand_in(
 }
 
 /// Walks the imports, which a module shows as its field `imports_`.
-fn show(api: &'static FfiApi, root: OwnedValue, loaded: Vec<Loaded>) -> Result<Vec<Shown>, Reply> {
+fn show(
+    api: &'static FfiApi,
+    root: OwnedValue,
+    loaded: Vec<StandInModule>,
+) -> Result<Vec<ShownModule>, Reply> {
     let mut modules: Vec<OwnedValue> = vec![root];
     let mut stored: Vec<Option<(String, String)>> = vec![None];
     let place = |modules: &[OwnedValue], module: &OwnedValue| {
@@ -330,7 +334,7 @@ fn show(api: &'static FfiApi, root: OwnedValue, loaded: Vec<Loaded>) -> Result<V
             stored.push(noted);
         }
     }
-    let mut shown: Vec<Shown> = Vec::new();
+    let mut shown: Vec<ShownModule> = Vec::new();
     while let Some(module) = modules.get(shown.len()) {
         let at = shown.len();
         let list = imports(api, module)?;
@@ -342,7 +346,7 @@ fn show(api: &'static FfiApi, root: OwnedValue, loaded: Vec<Loaded>) -> Result<V
                 modules.len() - 1
             }));
         }
-        shown.push(Shown {
+        shown.push(ShownModule {
             stored: stored[at].take(),
             imports,
         });

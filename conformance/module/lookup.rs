@@ -3,7 +3,7 @@
 use super::loading::{imports, stored};
 use crate::conformance::golden::golden;
 use crate::conformance::runtime::ffi::api::FfiApi;
-use crate::conformance::runtime::ffi::held::{OwnedValue, Raised, bool_arg, int_arg, text_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, bool_arg, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, accepted, c_text, fresh_prefix, seen, system_library, unsupported,
 };

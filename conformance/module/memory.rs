@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Symbols in memory. Data belongs to this; code is what the process has anyway.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct SymbolMemory {
     /// Functions of this process.
     code: HashMap<String, AtomicPtr<c_void>>,
     /// Bytes with exact ends.
@@ -21,29 +21,29 @@ pub(super) struct Memory {
     needs: Vec<String>,
 }
 
-impl Memory {
+impl SymbolMemory {
     /// A function at `address`.
-    pub(super) fn code(mut self, name: &str, address: *const c_void) -> Memory {
+    pub(super) fn code(mut self, name: &str, address: *const c_void) -> SymbolMemory {
         self.code
             .insert(name.to_owned(), AtomicPtr::new(address.cast_mut()));
         self
     }
 
     /// Data that fills its symbol.
-    pub(super) fn data(mut self, name: &str, bytes: &[u8]) -> Memory {
+    pub(super) fn data(mut self, name: &str, bytes: &[u8]) -> SymbolMemory {
         self.data.insert(name.to_owned(), bytes.into());
         self
     }
 
     /// A pointer that a loader may write.
-    pub(super) fn slot(mut self, name: &str) -> Memory {
+    pub(super) fn slot(mut self, name: &str) -> SymbolMemory {
         self.slots
             .insert(name.to_owned(), Box::new(AtomicUsize::new(UNTOUCHED)));
         self
     }
 
     /// A name that the library needs from outside.
-    pub(super) fn need(mut self, name: &str) -> Memory {
+    pub(super) fn need(mut self, name: &str) -> SymbolMemory {
         self.needs.push(name.to_owned());
         self
     }
@@ -59,7 +59,7 @@ impl Memory {
 const UNTOUCHED: usize = usize::MAX - 1;
 
 // What a dynamic linker would answer, from maps: `is_writable` is true of slots alone, so that a loader that writes elsewhere is seen (MOD-05).
-impl Symbols for Memory {
+impl Symbols for SymbolMemory {
     fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
         let name = name.text();
         let slot = || self.slots.get(name).map(|slot| slot.as_ptr().cast());

@@ -8,7 +8,7 @@ use super::own::numbers;
 use crate::conformance::op::{self, Answer, OpError};
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::OwnedValue;
+use crate::conformance::runtime::ffi::owned::OwnedValue;
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, bytes, c_text, fresh_prefix, seen, system_library, unsupported,
 };
@@ -85,7 +85,7 @@ fn result(root: &Module, call: &Value) -> Result<Value, OpError> {
     let function = root.require(name).map_err(failed)?;
     let args = call["args"].as_array().into_iter().flatten();
     let args: Vec<Any> = args
-        .map(|form| from_json(form).map_err(OpError::Unsupported))
+        .map(|form| Ok(from_json(form)?))
         .collect::<Result<_, OpError>>()?;
     let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
     Ok(match function.call(&views) {

@@ -1,6 +1,6 @@
 //! Operations of the chapter module: loading, lookup, imports, properties.
 
-use super::memory::Memory;
+use super::memory::SymbolMemory;
 use super::{compiled, constants, environment, loading, lookup, opened, probe};
 use crate::conformance::function::script;
 use crate::conformance::op::{self, Answer, Handler, Op, OpError};
@@ -104,7 +104,7 @@ fn load(args: &Value) -> Result<Answer, OpError> {
         .find(|layout| Dialect::of(*layout).blob.text() == blob);
     let names = Dialect::of(named.unwrap_or(Layout::V0_22));
     let memory = Arc::new(
-        Memory::default()
+        SymbolMemory::default()
             .data(blob, &data)
             .slot(names.context.text()),
     );
@@ -151,7 +151,7 @@ pub(super) fn imports(all: &[Module], module: &Module) -> Vec<Option<usize>> {
 /// `module.symbols`: a library in memory with these symbols, and where a lookup ends.
 fn symbols(args: &Value) -> Result<Answer, OpError> {
     let value = value(args);
-    let mut memory = Memory::default();
+    let mut memory = SymbolMemory::default();
     for name in texts(&value["exports"]) {
         memory = memory.code(name, probe::address(name));
     }

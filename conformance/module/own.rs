@@ -1,13 +1,13 @@
 //! What no C function shows of modules: ours, through the Rust interface.
 
-use super::memory::Memory;
+use super::memory::SymbolMemory;
 use crate::conformance::runtime::ffi::fresh_prefix;
 #[cfg(unix)]
 use crate::function::take_raised;
 use crate::function::{Error, Function, legacy, registry};
 #[cfg(unix)]
 use crate::module::dso::forward::Jumps;
-use crate::module::workspace::{self, Request};
+use crate::module::workspace::{self, WorkspaceRequest};
 use crate::module::{
     Dialect, Module, ModuleKind, SymbolName, Symbols, context, load, load_named, load_symbols,
     parallel, property_mask, register_loader, system, system_library,
@@ -152,7 +152,7 @@ fn workspace_of(device_type: i64, bytes: i64) -> Result<(), Error> {
     let number = |_| Error::new("ValueError", "a number that no device has");
     let failed = |text: String| Error::new("RuntimeError", text);
     let device_type = i32::try_from(device_type).map_err(number)?;
-    let request = Request {
+    let request = WorkspaceRequest {
         device_type,
         device_id: 0,
         bytes: u64::try_from(bytes).map_err(number)?,
@@ -169,7 +169,7 @@ fn needing(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let names = names.collect::<Result<Vec<String>, _>>()?;
     let library = names
         .iter()
-        .fold(Memory::default(), |all, name| all.need(name));
+        .fold(SymbolMemory::default(), |all, name| all.need(name));
     // SAFETY: symbols in memory without code.
     let loaded = unsafe { load_symbols(Arc::new(library), Strictness::Lenient) }?;
     Ok(loaded.module.into())
@@ -269,7 +269,7 @@ fn memory(symbol: String, bytes: Vec<u8>) -> Result<Module, Error> {
     let named = |layout: &Layout| Dialect::of(*layout).blob.text() == symbol;
     let layout = Layout::ALL.into_iter().rev().find(named);
     let context = Dialect::of(layout.unwrap_or(Layout::V0_22)).context.text();
-    let memory = Memory::default().data(&symbol, &bytes).slot(context);
+    let memory = SymbolMemory::default().data(&symbol, &bytes).slot(context);
     // SAFETY: symbols in memory without code.
     Ok(unsafe { load_symbols(Arc::new(memory), Strictness::Lenient) }?.module)
 }
@@ -353,7 +353,7 @@ fn in_context(addresses: &[AnyView<'_>]) -> Result<Any, Error> {
         // SAFETY: the library below has the slot and no code.
         unsafe { context::register(&name, std::ptr::without_provenance_mut(address)) };
     }
-    let library = Arc::new(Memory::default().slot(&name));
+    let library = Arc::new(SymbolMemory::default().slot(&name));
     // SAFETY: symbols in memory without code.
     let loaded = unsafe { load_symbols(library.clone(), Strictness::Lenient) }?;
     let written = library.written(&name).filter(|_| loaded.slots == [name]);
@@ -396,7 +396,7 @@ fn read(release: &str) -> Result<Release, Error> {
 /// `host`: whether workspace is aligned that is taken where no device is.
 fn host(bytes: i64) -> Result<bool, Error> {
     let bytes = u64::try_from(bytes).map_err(|_| Error::new("ValueError", "less than no bytes"))?;
-    let request = Request {
+    let request = WorkspaceRequest {
         device_type: 1,
         device_id: 0,
         bytes,

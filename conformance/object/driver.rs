@@ -4,7 +4,7 @@ use crate::conformance::object::hooks;
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::{OwnedValue, bool_arg, int_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, bool_arg, int_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, bytes, unsupported, value_of};
 use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};

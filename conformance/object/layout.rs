@@ -3,7 +3,7 @@
 use crate::conformance::adapter::view::{HOME_SLOTS, view};
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::make;
-use crate::conformance::runtime::ffi::held::{OwnedValue, int_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, seen, unsupported};
 use crate::value::{Header, RawAny, index};
 use serde_json::{Value, json};

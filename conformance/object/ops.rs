@@ -33,7 +33,7 @@ pub(crate) const OPS: &[Op] = &[
         help: "value, release (optional: reject what it does not know): the text of the nodes",
         run: Handler::Here(|args| {
             let graph = legacy_form::from_json(value_of(args)?).map_err(|wrong| match wrong {
-                legacy_form::FormError::Form(what) => OpError::Unsupported(what),
+                legacy_form::FormError::Form(what) => what.into(),
                 legacy_form::FormError::Broken(broken) => OpError::Rejected(broken),
             })?;
             let text = graph.write(release(args)?)?;
@@ -211,7 +211,7 @@ pub(in crate::conformance) fn tensor_or_plain(form: &Value) -> Result<Any, OpErr
     if let Some(shape) = form.get("tensor").and_then(Value::as_array) {
         return zeros(shape);
     }
-    from_json(form).map_err(OpError::Unsupported)
+    Ok(from_json(form)?)
 }
 
 /// A tensor of float32 zeros on the CPU, by the shape that a case states.

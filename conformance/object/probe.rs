@@ -1,7 +1,7 @@
 //! Objects of the suite's own that are counted: whether what holds them lets them go, and when.
 
 use crate::conformance::runtime::ffi::api::FfiApi;
-use crate::conformance::runtime::ffi::held::OwnedValue;
+use crate::conformance::runtime::ffi::owned::OwnedValue;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header};
 use crate::value::{AnyPayload, RawAny, index};
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
-use crate::conformance::runtime::ffi::held::{OwnedValue, Raised, int_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, int_arg};
 use crate::conformance::runtime::ffi::{Reply, unsupported};
 use crate::conformance::runtime::number::{NoNumber, number_or};
 use crate::conformance::runtime::{Runtime, function_of};
@@ -181,7 +181,8 @@ fn add(
     let getter = api.call_global("ffi.MakeFieldGetter", &[int_arg(field_type.into())])?;
     // SAFETY: the function returns the address of a getter, as a number.
     let getter = unsafe { std::mem::transmute::<u64, Option<Getter>>(getter.raw.bits()) };
-    let converter: &'static Converter = Box::leak(Box::new(Converter { api, field_type }));
+    let converter: &'static SetterConverter =
+        Box::leak(Box::new(SetterConverter { api, field_type }));
     let convert: unsafe extern "C-unwind" fn(*mut c_void, *const RawAny, *mut RawAny) -> i32 =
         convert;
     let addresses = [
@@ -216,7 +217,7 @@ fn add(
 }
 
 /// What the setter of a field puts a value through.
-struct Converter {
+struct SetterConverter {
     api: &'static FfiApi,
     field_type: i32,
 }
@@ -230,7 +231,7 @@ unsafe extern "C-unwind" fn convert(
     out: *mut RawAny,
 ) -> i32 {
     // SAFETY: `add` made the setter for a converter.
-    let converter = unsafe { &*this.cast::<Converter>() };
+    let converter = unsafe { &*this.cast::<SetterConverter>() };
     // SAFETY: a setter passes the address of a value.
     let value = unsafe { &*value };
     let fits = match converter.field_type {

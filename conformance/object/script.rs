@@ -5,7 +5,7 @@ use super::{layout, probe, records, weak};
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::{OwnedValue, Raised, bool_arg, int_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, bool_arg, int_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, c_text, tensors, unsupported, value_of};
 use crate::conformance::runtime::number::number_of;
 use crate::value::{RawAny, index};
@@ -131,7 +131,7 @@ struct Play<'a> {
     arguments: &'a [OwnedValue],
     results: Vec<Option<OwnedValue>>,
     /// Weak references, by the step that took them.
-    weak: Vec<(usize, weak::WeakHeld)>,
+    weak: Vec<(usize, weak::WeakReference)>,
     /// Types with a fresh key: the key that the case states, and the key itself.
     fresh: Vec<(String, String)>,
     alive: Alive,
@@ -216,7 +216,7 @@ impl Play<'_> {
             }
             "weak" => {
                 let value = self.argument(plain(0))?;
-                let weak = weak::WeakHeld::of(&value);
+                let weak = weak::WeakReference::of(&value);
                 let weak = weak.ok_or_else(|| unsupported("only objects are counted"))?;
                 self.weak.push((self.results.len(), weak));
                 Ok(api.share(RawAny::NONE))

@@ -2,7 +2,7 @@
 
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::{OwnedValue, int_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, unsupported};
 use crate::conformance::runtime::number::number_or;
 use crate::value::{AnyPayload, RawAny, index};

@@ -3,25 +3,25 @@
 
 use super::probe::Alive;
 use crate::conformance::runtime::ffi::api::FfiApi;
-use crate::conformance::runtime::ffi::held::{OwnedValue, Raised};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised};
 use crate::conformance::runtime::function_of;
 use crate::value::header::{Header, dec_weak, inc_weak};
 use crate::value::{AnyPayload, RawAny, index};
 use std::ffi::c_void;
 
 /// A weak reference, dropped by hand as no C function does it (VAL-05).
-pub(super) struct WeakHeld(*mut Header);
+pub(super) struct WeakReference(*mut Header);
 
-impl WeakHeld {
+impl WeakReference {
     /// `None` for what is no object.
-    pub(super) fn of(value: &OwnedValue) -> Option<WeakHeld> {
+    pub(super) fn of(value: &OwnedValue) -> Option<WeakReference> {
         if value.raw.type_index < index::OBJECT_BEGIN {
             return None;
         }
         let object: *mut Header = value.pointer().cast();
         // SAFETY: `value` holds the object.
         unsafe { inc_weak(object) };
-        Some(WeakHeld(object))
+        Some(WeakReference(object))
     }
 
     /// How many strong references there are.
@@ -31,7 +31,7 @@ impl WeakHeld {
     }
 }
 
-impl Drop for WeakHeld {
+impl Drop for WeakReference {
     fn drop(&mut self) {
         // SAFETY: the reference of `of`, which is gone afterwards.
         unsafe { dec_weak(self.0) };

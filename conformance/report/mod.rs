@@ -19,6 +19,7 @@ use std::str::FromStr;
 
 /// A form of report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReportFormat {
     /// For a terminal.
     #[default]

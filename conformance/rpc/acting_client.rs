@@ -10,11 +10,10 @@ use super::session::{found, is_late, patience};
 use crate::conformance::op::{OpError, base64};
 use crate::device::timer::Evaluator;
 use crate::device::{Attribute, Device, Manager, Stream};
-use crate::function::{Error, Function};
+use crate::function::{Error, ErrorKind, Function};
 use crate::module::Module;
 use crate::object::Tensor;
 use crate::rpc::client::{RemoteTiming, Session};
-use crate::rpc::transport::TIMEOUT;
 use crate::tensor::json::{to_device, to_dtype};
 use crate::value::{Any, AnyView, Bytes, DLDataType, DLDevice, Str};
 use serde_json::{Value, json};
@@ -39,7 +38,7 @@ pub(super) struct ActingClient<'a> {
 }
 
 /// What came of an action: a value, or its JSON form.
-enum Done {
+enum ActionResult {
     Value(Any),
     Shown(Value),
 }
@@ -86,19 +85,19 @@ impl<'a> ActingClient<'a> {
     }
 
     /// The session becomes the current one. It shows the key of the server, and by whose rules both speak (RPC-100).
-    fn enter(&mut self, session: Session) -> Done {
+    fn enter(&mut self, session: Session) -> ActionResult {
         let release = session.release().to_string();
         let shown = json!({"session": session.server(), "release": release});
         self.current = self.sessions.len();
         self.sessions.push(session);
-        Done::Shown(shown)
+        ActionResult::Shown(shown)
     }
 
     /// Does what `action` says. The outer error is that of the script.
     ///
     /// An action with a session that is closed, or with the result of one that failed, is played like any other: what a client does with it is
     /// what many cases are about.
-    fn act(&mut self, action: &Value) -> Result<Result<Done, Error>, OpError> {
+    fn act(&mut self, action: &Value) -> Result<Result<ActionResult, Error>, OpError> {
         let wrong = || OpError::Unsupported(format!("{action} is not an action"));
         let parts = action.as_array().and_then(|parts| parts.split_first());
         let (name, args) = parts.ok_or_else(wrong)?;
@@ -119,16 +118,15 @@ impl<'a> ActingClient<'a> {
                 .ok_or_else(wrong)
         };
         let device = |at: usize| -> Result<Device, OpError> {
-            let device =
-                to_device(args.get(at).unwrap_or(&Value::Null)).map_err(OpError::Unsupported)?;
+            let device = to_device(args.get(at).unwrap_or(&Value::Null))?;
             Ok(session.device(device)?)
         };
         let api = |device: Device| Manager::global().api(device.kind);
-        let done = |result: Result<(), Error>| result.map(|()| Done::Shown(Value::Null));
+        let done = |result: Result<(), Error>| result.map(|()| ActionResult::Shown(Value::Null));
         Ok(match name.as_str().ok_or_else(wrong)? {
             "function" => session.function(text(0)?).map(|found| {
-                found.map_or(Done::Shown(Value::Null), |found| {
-                    Done::Value(found.into_object().into())
+                found.map_or(ActionResult::Shown(Value::Null), |found| {
+                    ActionResult::Value(found.into_object().into())
                 })
             }),
             "call" => {
@@ -145,8 +143,8 @@ impl<'a> ActingClient<'a> {
                 // A function writes to tensors of this process, which show.
                 let written: Vec<Value> = passed.iter().filter_map(host_bytes).collect();
                 match (result, written.is_empty()) {
-                    (Ok(result), true) => Ok(Done::Value(result)),
-                    (Ok(result), false) => Ok(Done::Shown(
+                    (Ok(result), true) => Ok(ActionResult::Value(result)),
+                    (Ok(result), false) => Ok(ActionResult::Shown(
                         json!({"result": shown(&result), "written": written}),
                     )),
                     (Err(error), _) => Err(error),
@@ -154,14 +152,14 @@ impl<'a> ActingClient<'a> {
             }
             "load" => session
                 .load_module(text(0)?)
-                .map(|module| Done::Value(module.into())),
+                .map(|module| ActionResult::Value(module.into())),
             "find" => {
                 let Ok(module) = Module::try_from(earlier(0)?) else {
                     return Ok(Err(no("module")));
                 };
                 module.function(text(1)?, true).map(|found| {
-                    found.map_or(Done::Shown(Value::Null), |found| {
-                        Done::Value(found.into_object().into())
+                    found.map_or(ActionResult::Shown(Value::Null), |found| {
+                        ActionResult::Value(found.into_object().into())
                     })
                 })
             }
@@ -172,13 +170,13 @@ impl<'a> ActingClient<'a> {
             "upload" => done(session.upload(text(0)?, text(1)?.as_bytes())),
             "download" => session
                 .download(text(0)?)
-                .map(|bytes| Done::Shown(base64(&bytes))),
+                .map(|bytes| ActionResult::Shown(base64(&bytes))),
             "remove" => done(session.remove(text(0)?)),
             "send" => {
                 let tensor = host_tensor(args.first().unwrap_or(&Value::Null))?;
                 session
                     .send(&tensor, device(1)?)
-                    .map(|sent| Done::Value(sent.into()))
+                    .map(|sent| ActionResult::Value(sent.into()))
             }
             "fetch" => {
                 let Ok(tensor) = Tensor::try_from(earlier(0)?) else {
@@ -186,7 +184,7 @@ impl<'a> ActingClient<'a> {
                 };
                 session
                     .fetch(&tensor)
-                    .and_then(|here| Ok(Done::Shown(base64(&here.to_bytes()?))))
+                    .and_then(|here| Ok(ActionResult::Shown(base64(&here.to_bytes()?))))
             }
             "copy" => {
                 let tensor = |at| Tensor::try_from(earlier(at)?).map_err(|_| wrong());
@@ -197,7 +195,7 @@ impl<'a> ActingClient<'a> {
             }
             "devices" => session
                 .devices(i32::try_from(at(0).ok_or_else(wrong)?).map_err(|_| wrong())?)
-                .map(|found| Done::Shown(json!(found.len()))),
+                .map(|found| ActionResult::Shown(json!(found.len()))),
             "attribute" => {
                 let name = text(1)?;
                 let kind = Attribute::ALL
@@ -205,7 +203,7 @@ impl<'a> ActingClient<'a> {
                     .find(|kind| format!("{kind:?}") == name);
                 let device = device(0)?;
                 let answer = Manager::global().attribute(device, *kind.ok_or_else(wrong)?);
-                answer.map(|answer| Done::Shown(answer.into()))
+                answer.map(|answer| ActionResult::Shown(answer.into()))
             }
             "set_device" => {
                 let device = device(0)?;
@@ -227,13 +225,13 @@ impl<'a> ActingClient<'a> {
                 let content = pieces(args.get(1)).ok_or_else(wrong)?;
                 session
                     .load_model(text(0)?, content)
-                    .map(|module| Done::Value(module.into()))
+                    .map(|module| ActionResult::Value(module.into()))
             }
             "kind" => {
                 let module = Module::try_from(earlier(0)?).map_err(|_| wrong())?;
                 let kind = |module: &Module| module.kind().to_string();
                 let imports: Vec<String> = module.imports().iter().map(kind).collect();
-                Ok(Done::Shown(
+                Ok(ActionResult::Shown(
                     json!({"kind": kind(&module), "imports": imports}),
                 ))
             }
@@ -242,17 +240,17 @@ impl<'a> ActingClient<'a> {
                 None => (self.connect)().map(|session| self.enter(session)),
                 Some(number) => {
                     self.current = number;
-                    Ok(Done::Shown(Value::Null))
+                    Ok(ActionResult::Shown(Value::Null))
                 }
             },
             "forget" => {
                 let at = at(0).ok_or_else(wrong)?;
                 *self.results.get_mut(at).ok_or_else(wrong)? = None;
-                Ok(Done::Shown(Value::Null))
+                Ok(ActionResult::Shown(Value::Null))
             }
             "close" => {
                 session.close();
-                Ok(Done::Shown(Value::Null))
+                Ok(ActionResult::Shown(Value::Null))
             }
             _ => return Err(wrong()),
         })
@@ -261,7 +259,11 @@ impl<'a> ActingClient<'a> {
     /// Measures a function of the server: its name, the numbers of calls and of repetitions, and what else there is.
     ///
     /// RPC-91: the seconds are those that the script answers with; what the client asked for to get them is in what the server read.
-    fn time(&self, session: &Session, args: &[Value]) -> Result<Result<Done, Error>, OpError> {
+    fn time(
+        &self,
+        session: &Session,
+        args: &[Value],
+    ) -> Result<Result<ActionResult, Error>, OpError> {
         let wrong = || OpError::Unsupported("`time` has another form".into());
         let [Value::String(name), number, repeat, rest @ ..] = args else {
             return Err(wrong());
@@ -304,7 +306,7 @@ impl<'a> ActingClient<'a> {
         };
         let device = match more.get("device") {
             None => Device::CPU,
-            Some(form) => session.device(to_device(form).map_err(OpError::Unsupported)?)?,
+            Some(form) => session.device(to_device(form)?)?,
         };
         let passed = more.get("args").and_then(Value::as_array);
         let passed = passed
@@ -314,17 +316,17 @@ impl<'a> ActingClient<'a> {
             .collect::<Result<Vec<_>, _>>()?;
         let views: Vec<AnyView<'_>> = passed.iter().map(Any::view).collect();
         let measured = session.time(module.as_ref(), name, device, &timing, &views);
-        Ok(measured.map(|seconds| Done::Shown(json!(seconds))))
+        Ok(measured.map(|seconds| ActionResult::Shown(json!(seconds))))
     }
 
     /// A result, kept for later actions.
-    fn show(&mut self, result: Result<Done, Error>) -> Value {
+    fn show(&mut self, result: Result<ActionResult, Error>) -> Value {
         let (kept, shown) = match result {
-            Ok(Done::Value(value)) => {
+            Ok(ActionResult::Value(value)) => {
                 let shown = shown(&value);
                 (Some(value), shown)
             }
-            Ok(Done::Shown(shown)) => (None, shown),
+            Ok(ActionResult::Shown(shown)) => (None, shown),
             Err(error) => (None, self.raised(&error)),
         };
         self.results.push(kept);
@@ -348,7 +350,7 @@ impl<'a> ActingClient<'a> {
         }
         let kind = error.kind().as_str().to_owned();
         // A case may have a timeout of its own, which is short.
-        if error.kind() == TIMEOUT && self.began.elapsed() >= patience() {
+        if error.kind() == ErrorKind::Timeout && self.began.elapsed() >= patience() {
             is_late();
             return json!({"raises": kind, "late": true});
         }
@@ -377,10 +379,10 @@ impl<'a> ActingClient<'a> {
             "float" => value.as_f64().ok_or_else(wrong)?.into(),
             "str" => Str::new(text()?).into(),
             "bytes" => Bytes::new(&from_base64(text()?).ok_or_else(wrong)?).into(),
-            "dtype" => DLDataType::from(to_dtype(value).map_err(OpError::Unsupported)?).into(),
-            "device" => DLDevice::from(to_device(value).map_err(OpError::Unsupported)?).into(),
+            "dtype" => DLDataType::from(to_dtype(value)?).into(),
+            "device" => DLDevice::from(to_device(value)?).into(),
             "remote_device" => {
-                let device = to_device(value).map_err(OpError::Unsupported)?;
+                let device = to_device(value)?;
                 DLDevice::from(session.device(device)?).into()
             }
             "tensor" => host_tensor(value)?.into(),

@@ -8,7 +8,7 @@ use super::acting_client::ActingClient;
 use super::scripted::{ScriptedPeer, SessionOfScript, TrackerOfScript};
 use super::session::{patience, texts};
 use crate::conformance::op::{Answer, OpError};
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::release::Release;
 use crate::rpc::client::{RemoteAddress, RemoteHop, Session, SessionOptions};
 use crate::rule::Findings;
@@ -59,7 +59,7 @@ pub(super) fn client(args: &Value) -> Result<Answer, OpError> {
             key: hop["key"].as_str().unwrap_or_default().to_owned(),
         })
         .collect();
-    let no_socket = |error: std::io::Error| Error::new("ConnectionError", error.to_string());
+    let no_socket = |error: std::io::Error| Error::new(ErrorKind::Connection, error.to_string());
     let connect = || -> Result<Session, Error> {
         let Some(address) = text("address") else {
             let options = SessionOptions {

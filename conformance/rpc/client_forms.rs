@@ -28,8 +28,7 @@ pub(super) fn memory(
     scope: Option<&Value>,
 ) -> Result<Result<(), Error>, OpError> {
     let tensor = tensor.unwrap_or(&Value::Null);
-    let dtype =
-        to_dtype(tensor.get("dtype").unwrap_or(&Value::Null)).map_err(OpError::Unsupported)?;
+    let dtype = to_dtype(tensor.get("dtype").unwrap_or(&Value::Null))?;
     let shape: Vec<i64> = tensor
         .get("shape")
         .and_then(Value::as_array)
@@ -63,8 +62,7 @@ pub(super) fn from_base64(text: &str) -> Option<Vec<u8>> {
 /// A tensor of this process, of a form `{"dtype", "shape", "data"}`.
 pub(super) fn host_tensor(form: &Value) -> Result<Tensor, OpError> {
     let wrong = || OpError::Unsupported(format!("{form} is not a tensor"));
-    let dtype =
-        to_dtype(form.get("dtype").unwrap_or(&Value::Null)).map_err(OpError::Unsupported)?;
+    let dtype = to_dtype(form.get("dtype").unwrap_or(&Value::Null))?;
     let shape = form
         .get("shape")
         .and_then(Value::as_array)

@@ -86,13 +86,13 @@ pub(super) struct NextServers {
 struct NextServer {
     place: HopPlace,
     /// What runs there; nothing where no server is.
-    runs: Option<JoinHandle<Result<Shown, OpError>>>,
+    runs: Option<JoinHandle<Result<PeerInput, OpError>>>,
     /// Whether the session is over: the next connection is none of it.
     is_over: Arc<AtomicBool>,
 }
 
 /// What a peer read; `None` where nothing connected to it, or where it is a server.
-type Shown = Option<Vec<Value>>;
+type PeerInput = Option<Vec<Value>>;
 
 impl NextServers {
     /// Starts what is behind a server that is started as `first`, for clients of `release`.
@@ -130,7 +130,7 @@ impl NextServers {
     /// # Errors
     ///
     /// A script of another form.
-    pub(super) fn finish(self) -> Result<Shown, OpError> {
+    pub(super) fn finish(self) -> Result<PeerInput, OpError> {
         let mut shown = None;
         for server in self.servers {
             server.is_over.store(true, Ordering::Relaxed);

@@ -130,12 +130,10 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
             hello.write(&mut out)?;
         }
         "tracker-hello" => TrackerHello.write(&mut out),
-        "tracker-request" => relay::to_tracker_request(value)
-            .map_err(OpError::Unsupported)?
-            .write(request.spoken.release, &mut out)?,
-        "tracker-reply" => relay::to_tracker_reply(value)
-            .map_err(OpError::Unsupported)?
-            .write(&mut out)?,
+        "tracker-request" => {
+            relay::to_tracker_request(value)?.write(request.spoken.release, &mut out)?
+        }
+        "tracker-reply" => relay::to_tracker_reply(value)?.write(&mut out)?,
         "web-socket-request" => WebSocketRequest {
             path: text(value, "path")?.to_owned(),
             host: text(value, "host")?.to_owned(),
@@ -146,11 +144,9 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
             accept: text(value, "accept")?.to_owned(),
         }
         .write(&mut out)?,
-        "web-socket-frame" => relay::to_frame(value)
-            .map_err(OpError::Unsupported)?
-            .write(request.spoken.speaker, &mut out)?,
+        "web-socket-frame" => relay::to_frame(value)?.write(request.spoken.speaker, &mut out)?,
         _ => {
-            let packet = to_packet(value).map_err(OpError::Unsupported)?;
+            let packet = to_packet(value)?;
             packet.write(&request.spoken, &mut out)?;
         }
     }

@@ -99,7 +99,7 @@ fn played(step: &Value, stream: &mut dyn PeerStream, release: Release) -> Result
         }),
         "send" => {
             let mut out = Writer::new();
-            let packet = to_packet(of).map_err(OpError::Unsupported)?;
+            let packet = to_packet(of)?;
             packet.write(&Protocol::new(release, Speaker::Server), &mut out)?;
             let _ = stream.write_all(&out.into_bytes());
             Ok(Value::Null)

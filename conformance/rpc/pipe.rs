@@ -16,12 +16,12 @@ pub(super) struct PipeEnd {
 /// Bytes that were written and not read.
 #[derive(Default)]
 struct OneWay {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PipeBuffer>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PipeBuffer {
     bytes: VecDeque<u8>,
     is_closed: bool,
 }
@@ -39,7 +39,7 @@ pub(super) fn ends() -> (PipeEnd, PipeEnd) {
 
 impl OneWay {
     /// A panic leaves the bytes whole.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, PipeBuffer> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -255,7 +255,7 @@ impl RelayPlay {
         let bytes = |hex: &Value| hex.as_str().and_then(|hex| hex_bytes(hex).ok());
         let broken = |broken: Violation| OpError::Unsupported(broken.to_string());
         let request = |form: &Value| {
-            let request = relay::to_tracker_request(form).map_err(OpError::Unsupported)?;
+            let request = relay::to_tracker_request(form)?;
             Ok::<_, OpError>(match request {
                 TrackerRequest::Stop(key) => TrackerRequest::Stop(key.replace("{stop}", &stop_key)),
                 other => other,
@@ -312,7 +312,7 @@ impl RelayPlay {
                 }));
             }
             "frame" => {
-                let frame = relay::to_frame(of).map_err(OpError::Unsupported)?;
+                let frame = relay::to_frame(of)?;
                 frame.write(Speaker::Client, &mut out).map_err(broken)?;
                 peer.write(&out.into_bytes())
             }

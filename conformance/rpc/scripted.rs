@@ -6,7 +6,7 @@
 use super::session::patience;
 use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::OpError;
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::release::Release;
 use crate::rpc::json::{from_packet, to_packet};
 use crate::rpc::relay_json::{from_tracker_request, to_tracker_reply};
@@ -43,7 +43,7 @@ impl ScriptedPeer {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// [`OpError::Unsupported`] where no port of this machine can be bound.
     pub(super) fn start<S: Script>(
         scripts: impl FnOnce(u16) -> Vec<S>,
     ) -> Result<ScriptedPeer, OpError> {
@@ -94,7 +94,7 @@ impl ScriptedPeer {
 ///
 /// Each of these is what some client of TVM meets: a proxy without the other side (RPC-72), a server of another protocol, one that is
 /// being restarted.
-pub(super) enum Greeting {
+pub(super) enum HelloReply {
     Success,
     Mismatch,
     Duplicate,
@@ -119,7 +119,7 @@ enum ScriptedAnswer {
 pub(super) struct SessionOfScript {
     /// By whose rules the server writes.
     release: Release,
-    greeting: Greeting,
+    greeting: HelloReply,
     /// Of InitServer, and of what follows.
     answers: VecDeque<ScriptedAnswer>,
     /// Whether an answer was an exception.
@@ -146,7 +146,7 @@ impl SessionOfScript {
             }
             match answer.get("hex").and_then(Value::as_str) {
                 Some(hex) => hex_bytes(hex).map(ScriptedAnswer::Bytes),
-                None => to_packet(answer).map(ScriptedAnswer::Packet),
+                None => Ok(ScriptedAnswer::Packet(to_packet(answer)?)),
             }
         });
         let release = match form.get("release").and_then(Value::as_str) {
@@ -157,17 +157,17 @@ impl SessionOfScript {
         Ok(SessionOfScript {
             release,
             greeting: match greeting.map_or(Some("success"), Value::as_str) {
-                Some("success") => Greeting::Success,
-                Some("mismatch") => Greeting::Mismatch,
-                Some("duplicate") => Greeting::Duplicate,
-                Some("close") => Greeting::Close,
-                Some("reset") => Greeting::Reset,
-                Some("silent") => Greeting::Silent,
+                Some("success") => HelloReply::Success,
+                Some("mismatch") => HelloReply::Mismatch,
+                Some("duplicate") => HelloReply::Duplicate,
+                Some("close") => HelloReply::Close,
+                Some("reset") => HelloReply::Reset,
+                Some("silent") => HelloReply::Silent,
                 Some(_) => return Err(wrong("greeting")),
                 None => {
                     let hex = greeting.and_then(|form| form.get("hex")?.as_str());
                     let bytes = hex_bytes(hex.ok_or_else(|| wrong("greeting"))?);
-                    Greeting::Bytes(bytes.map_err(OpError::Unsupported)?)
+                    HelloReply::Bytes(bytes.map_err(OpError::Unsupported)?)
                 }
             },
             answers: answers
@@ -188,10 +188,10 @@ impl SessionOfScript {
         hello: &mut Value,
         read: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let gone = |error: std::io::Error| Error::new("ConnectionError", error.to_string());
+        let gone = |error: std::io::Error| Error::new(ErrorKind::Connection, error.to_string());
         let mut raw = stream.try_clone().map_err(gone)?;
         raw.set_read_timeout(Some(patience())).map_err(gone)?;
-        if matches!(self.greeting, Greeting::Reset) {
+        if matches!(self.greeting, HelloReply::Reset) {
             // Closed with bytes that nothing read, a connection is reset.
             return raw.peek(&mut [0]).map(drop).map_err(gone);
         }
@@ -203,12 +203,12 @@ impl SessionOfScript {
             *hello = json!(greeted.key);
         }
         let answer = match &self.greeting {
-            Greeting::Success => HelloAnswer::Success("server:scripted".into()),
-            Greeting::Mismatch => HelloAnswer::Mismatch,
-            Greeting::Duplicate => HelloAnswer::Duplicate,
-            Greeting::Close | Greeting::Reset => return Ok(()),
-            Greeting::Silent => return drain(&mut raw).map_err(gone),
-            Greeting::Bytes(bytes) => {
+            HelloReply::Success => HelloAnswer::Success("server:scripted".into()),
+            HelloReply::Mismatch => HelloAnswer::Mismatch,
+            HelloReply::Duplicate => HelloAnswer::Duplicate,
+            HelloReply::Close | HelloReply::Reset => return Ok(()),
+            HelloReply::Silent => return drain(&mut raw).map_err(gone),
+            HelloReply::Bytes(bytes) => {
                 raw.write_all(bytes).map_err(gone)?;
                 return drain(&mut raw).map_err(gone);
             }
@@ -312,7 +312,7 @@ impl TrackerOfScript {
             let reply = match (reply.get("hex"), reply.get("close")) {
                 (Some(hex), _) => ScriptedReply::Bytes(bytes(hex).ok_or_else(wrong)?),
                 (_, Some(_)) => ScriptedReply::Close,
-                _ => ScriptedReply::Reply(to_tracker_reply(reply).map_err(OpError::Unsupported)?),
+                _ => ScriptedReply::Reply(to_tracker_reply(reply)?),
             };
             script.replies.push_back(reply);
         }

@@ -8,9 +8,10 @@ use super::session_forms::shown;
 use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::OpError;
 use crate::conformance::reply::Reply;
+use crate::function::ErrorKind;
 use crate::release::Release;
 use crate::rpc::json::to_packet;
-use crate::rpc::transport::{TIMEOUT, Transport};
+use crate::rpc::transport::Transport;
 use crate::rpc::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RpcCode, Speaker};
 use crate::rule::Findings;
 use crate::wire::Writer;
@@ -26,7 +27,7 @@ pub(in crate::conformance) struct SessionScript<'a> {
     /// By whose rules the client writes.
     pub(super) release: Release,
     /// The whole key, or bytes in its place; `None` for the key of the server.
-    hello: Option<Greeting>,
+    hello: Option<ClientHello>,
     /// Whether InitServer is written in front of the steps.
     begins: bool,
     /// Parts that are looked for in exceptions.
@@ -39,7 +40,7 @@ pub(in crate::conformance) struct SessionScript<'a> {
 }
 
 /// What the client writes first: the hello of RPC-01 with this key, or bytes that are none.
-enum Greeting {
+enum ClientHello {
     Key(String),
     Bytes(Vec<u8>),
 }
@@ -72,11 +73,11 @@ impl<'a> SessionScript<'a> {
         }
         let hello = match args.get("hello") {
             None => None,
-            Some(Value::String(key)) => Some(Greeting::Key(key.clone())),
+            Some(Value::String(key)) => Some(ClientHello::Key(key.clone())),
             Some(other) => {
                 let hex = other.get("hex").and_then(Value::as_str);
                 let bytes = hex_bytes(hex.ok_or_else(|| wrong("hello"))?);
-                Some(Greeting::Bytes(bytes.map_err(OpError::Unsupported)?))
+                Some(ClientHello::Bytes(bytes.map_err(OpError::Unsupported)?))
             }
         };
         let steps = args.get("value").and_then(Value::as_array);
@@ -148,12 +149,12 @@ impl ScriptClient<'_, '_> {
             return self.greet_as_proxy(own);
         }
         let key = match &self.script.hello {
-            Some(Greeting::Bytes(bytes)) => {
+            Some(ClientHello::Bytes(bytes)) => {
                 self.raw.write(bytes);
                 None
             }
             // Behind a tracker a server has another key for each session.
-            Some(Greeting::Key(key)) => Some(match key.strip_prefix("client:") {
+            Some(ClientHello::Key(key)) => Some(match key.strip_prefix("client:") {
                 Some(options) if options.starts_with(' ') => format!("client:{own}{options}"),
                 _ => key.clone(),
             }),
@@ -174,7 +175,7 @@ impl ScriptClient<'_, '_> {
             Ok(HelloAnswer::Success(key)) => json!({"code": "success", "key": key}),
             Ok(HelloAnswer::Duplicate) => json!({"code": "duplicate"}),
             Ok(HelloAnswer::Mismatch) => json!({"code": "mismatch"}),
-            Err(error) if error.kind() == TIMEOUT => return Err(self.hang()),
+            Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.hang()),
             // Nothing, or a part of an answer.
             Err(_) => Value::Null,
         })
@@ -185,14 +186,14 @@ impl ScriptClient<'_, '_> {
         self.wait();
         let hello = match self.transport.read_hello() {
             Ok(hello) => hello.key,
-            Err(error) if error.kind() == TIMEOUT => return Err(self.hang()),
+            Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.hang()),
             Err(_) => return Ok(Value::Null),
         };
         let answer = match &self.script.hello {
-            Some(Greeting::Bytes(bytes)) => bytes.clone(),
+            Some(ClientHello::Bytes(bytes)) => bytes.clone(),
             key => {
                 let key = match key {
-                    Some(Greeting::Key(key)) => key.clone(),
+                    Some(ClientHello::Key(key)) => key.clone(),
                     _ => format!("client:{own}"),
                 };
                 let mut out = Writer::new();
@@ -204,7 +205,7 @@ impl ScriptClient<'_, '_> {
         };
         self.raw.write(&answer);
         let code = match self.script.hello {
-            Some(Greeting::Bytes(_)) => "mismatch",
+            Some(ClientHello::Bytes(_)) => "mismatch",
             _ => "success",
         };
         Ok(json!({"code": code, "key": hello}))
@@ -274,7 +275,7 @@ impl ScriptClient<'_, '_> {
             return self.read(members);
         }
         let form = self.filled(step)?;
-        let packet = to_packet(&form).map_err(Reply::Unsupported)?;
+        let packet = to_packet(&form).map_err(|wrong| Reply::Unsupported(wrong.to_string()))?;
         self.write(&packet)?;
         match &packet {
             // RPC-11: nothing answers it.
@@ -396,7 +397,7 @@ impl ScriptClient<'_, '_> {
         let packet = match self.transport.read_packet(&spoken, &mut findings) {
             Ok(Some(Packet::Shutdown) | None) => return Ok(Came::End),
             Ok(Some(packet)) => packet,
-            Err(error) if error.kind() == TIMEOUT => return Err(self.hang()),
+            Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.hang()),
             Err(error) => {
                 return Ok(match error.violation() {
                     Some(broken) => {

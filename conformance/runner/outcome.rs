@@ -11,6 +11,7 @@ use std::time::Duration;
 
 /// What came of one case.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CaseOutcome<'a> {
     /// The case.
     pub case: &'a Case,
@@ -78,6 +79,7 @@ impl VerdictCounts {
 
 /// Everything that a report can say.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Report<'a> {
     /// Hash of the suite.
     pub suite: &'a str,

@@ -2,10 +2,11 @@
 
 use crate::conformance::case::{Case, Suite};
 use crate::conformance::known;
-use crate::release::Release;
+use crate::release::{ParseError, Release};
 
 /// Which cases to run. Empty fields select everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Selection {
     /// Names of chapters.
     pub chapters: Vec<String>,
@@ -34,11 +35,11 @@ impl Selection {
 /// # Errors
 ///
 /// When there is none, with what of the selection matches nothing.
-pub fn select<'a>(suite: &'a Suite, selection: &Selection) -> Result<Vec<&'a Case>, String> {
+pub fn select<'a>(suite: &'a Suite, selection: &Selection) -> Result<Vec<&'a Case>, ParseError> {
     let all = suite.cases.iter();
     let selected: Vec<&Case> = all.filter(|case| selection.takes(case)).collect();
     match selected.is_empty() {
-        true => Err(nothing(suite, selection)),
+        true => Err(nothing(suite, selection).into()),
         false => Ok(selected),
     }
 }

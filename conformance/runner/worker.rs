@@ -8,14 +8,14 @@ use crate::conformance::case::{Case, Suite};
 use crate::conformance::parts::Parts;
 use crate::conformance::plain_text::plain;
 use crate::conformance::verdict::{Judgement, Verdict, judge};
-use crate::release::{Release, Releases};
+use crate::release::{ParseError, Release, Releases};
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// The cases that wait, for all testees of a run.
-pub(super) struct Queue<'a> {
+pub(super) struct CaseQueue<'a> {
     cases: Vec<&'a Case>,
     /// The place of the next one.
     next: AtomicUsize,
@@ -25,10 +25,10 @@ pub(super) struct Queue<'a> {
     losses: Mutex<Losses>,
 }
 
-impl<'a> Queue<'a> {
+impl<'a> CaseQueue<'a> {
     /// All cases, to be put by so many workers.
-    pub(super) fn new(cases: Vec<&'a Case>, workers: usize) -> Queue<'a> {
-        Queue {
+    pub(super) fn new(cases: Vec<&'a Case>, workers: usize) -> CaseQueue<'a> {
+        CaseQueue {
             cases,
             next: AtomicUsize::new(0),
             workers: AtomicUsize::new(workers),
@@ -69,7 +69,7 @@ impl<'a> Queue<'a> {
 }
 
 /// What [`work`] has found out beside the verdicts.
-pub(super) struct Done {
+pub(super) struct WorkSummary {
     /// Who answered.
     pub(super) identity: Identity,
     /// What it states in any of its answers.
@@ -84,12 +84,12 @@ pub(super) struct Done {
 ///
 /// No testee answers hello, or it writes behind its answer to that.
 pub(super) fn work<'a>(
-    queue: &Queue<'a>,
+    queue: &CaseQueue<'a>,
     suite: &'a Suite,
     adapter: &mut dyn Adapter,
     run: &Run,
     settle: &mut dyn FnMut(usize, CaseOutcome<'a>),
-) -> Result<Done, String> {
+) -> Result<WorkSummary, ParseError> {
     // Everything that the testee wrote is shown in reports and terminals: escapes go before anything is kept.
     let identity = plain_identity(adapter.hello(&suite.hash).map_err(|error| plain(&error))?);
     let run = &run.about(&identity);
@@ -122,7 +122,7 @@ pub(super) fn work<'a>(
             (Some(stray), None) => {
                 let wrong = judge(case, &stray).verdict.reason();
                 // There is no case yet that it could be charged to.
-                return Err(format!("after hello: {wrong}"));
+                return Err(ParseError::new(format!("after hello: {wrong}")));
             }
             (None, _) => {}
         }
@@ -161,7 +161,7 @@ pub(super) fn work<'a>(
         }
         settle(place, last);
     }
-    Ok(Done {
+    Ok(WorkSummary {
         identity,
         stated,
         gave_up,
@@ -230,7 +230,7 @@ fn put(
     }
     let (judgement, reply) = ask(case, adapter);
     let seen = match &reply {
-        Some(Reply::Seen { view, .. }) => {
+        Some(Reply::Shown { view, .. }) => {
             Some(format!("only what shows was compared: the view `{view}`"))
         }
         _ => None,

@@ -9,11 +9,11 @@ pub(in crate::conformance) enum CompilerArgument<'a, V> {
     /// A text.
     Text(&'a str),
     /// What another call returned.
-    Held(&'a V),
+    Returned(&'a V),
     /// A bool.
     Flag(bool),
     /// None.
-    Nothing,
+    None,
 }
 
 /// What functions are called in an interface.
@@ -36,7 +36,7 @@ pub(in crate::conformance) struct CompilerNames {
 /// Libraries with a compiler.
 pub(in crate::conformance) trait Compiler {
     /// A value of theirs.
-    type Held;
+    type Value;
 
     /// What functions are called there.
     const NAMES: CompilerNames;
@@ -51,21 +51,21 @@ pub(in crate::conformance) trait Compiler {
     fn call(
         &self,
         name: &str,
-        args: &[CompilerArgument<'_, Self::Held>],
-    ) -> Result<Self::Held, Reply>;
+        args: &[CompilerArgument<'_, Self::Value>],
+    ) -> Result<Self::Value, Reply>;
 
     /// Imports a module into another.
-    fn import(&self, into: &Self::Held, module: &Self::Held) -> Result<(), Reply>;
+    fn import(&self, into: &Self::Value, module: &Self::Value) -> Result<(), Reply>;
 
     /// The module of a payload; `None` where there is no loader of its kind.
-    fn load(&self, kind: &str, payload: &[u8]) -> Result<Option<Self::Held>, Reply>;
+    fn load(&self, kind: &str, payload: &[u8]) -> Result<Option<Self::Value>, Reply>;
 
     /// The text of a value; unsupported where it is none.
-    fn text(&self, value: &Self::Held) -> Result<String, Reply>;
+    fn text(&self, value: &Self::Value) -> Result<String, Reply>;
 
     /// The integer or bool of a value.
-    fn int(&self, value: &Self::Held) -> i64;
+    fn int(&self, value: &Self::Value) -> i64;
 
     /// The bytes of a tensor on the CPU; unsupported where the value is none.
-    fn tensor(&self, value: &Self::Held) -> Result<Vec<u8>, Reply>;
+    fn tensor(&self, value: &Self::Value) -> Result<Vec<u8>, Reply>;
 }

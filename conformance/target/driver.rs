@@ -83,12 +83,12 @@ fn generated<C: Compiler>(compiler: &C, args: &Value) -> Result<Reply, Reply> {
         false => kernels(compiler, [&made, &again])?,
     };
     if chosen.is_stand_in {
-        return Ok(Reply::Seen {
+        return Ok(Reply::Shown {
             view: "generated".to_owned(),
             value,
         });
     }
-    let kind = compiler.call(C::NAMES.kind, &[CompilerArgument::Held(&made)])?;
+    let kind = compiler.call(C::NAMES.kind, &[CompilerArgument::Returned(&made)])?;
     value["kind"] = compiler.text(&kind)?.into();
     Ok(Reply::Ok {
         value,
@@ -98,7 +98,7 @@ fn generated<C: Compiler>(compiler: &C, args: &Value) -> Result<Reply, Reply> {
 
 /// The target whose generator is put to a case.
 struct Chosen<C: Compiler> {
-    target: C::Held,
+    target: C::Value,
     /// The name of its generator.
     generator: String,
     is_host: bool,
@@ -117,7 +117,7 @@ impl<C: Compiler> Chosen<C> {
         let target = target.map_err(|reply| not_here(text, reply))?;
         let device = compiler.call(
             "target.TargetGetDeviceType",
-            &[CompilerArgument::Held(&target)],
+            &[CompilerArgument::Returned(&target)],
         )?;
         let is_host = compiler.int(&device) == CPU;
         if instead.is_some() && is_host != (named == "c") {
@@ -140,11 +140,11 @@ impl<C: Compiler> Chosen<C> {
     }
 
     /// The module that the generator makes of a graph.
-    fn build(&self, compiler: &C, graph: &str) -> Result<C::Held, Reply> {
+    fn build(&self, compiler: &C, graph: &str) -> Result<C::Value, Reply> {
         let module = compiler.call(C::NAMES.graph, &[CompilerArgument::Text(graph)])?;
         let args = [
-            CompilerArgument::Held(&module),
-            CompilerArgument::Held(&self.target),
+            CompilerArgument::Returned(&module),
+            CompilerArgument::Returned(&self.target),
         ];
         // What looks for the generator says that there is none.
         let name = match compiler.has(&self.generator)? {
@@ -176,7 +176,7 @@ fn not_here(what: &str, reply: Reply) -> Reply {
 }
 
 /// What shows of code for a host.
-fn host<C: Compiler>(compiler: &C, graph: &[u8], made: [&C::Held; 2]) -> Result<Value, Reply> {
+fn host<C: Compiler>(compiler: &C, graph: &[u8], made: [&C::Value; 2]) -> Result<Value, Reply> {
     let [text, again] = [source(compiler, made[0])?, source(compiler, made[1])?];
     let module = LoweredModule::read(graph).ok();
     let symbols = module.iter().flat_map(LoweredModule::symbols);
@@ -197,9 +197,9 @@ fn host<C: Compiler>(compiler: &C, graph: &[u8], made: [&C::Held; 2]) -> Result<
     Ok(json!({"functions": functions, "kernels": [], "repeatable": text == again}))
 }
 
-fn has_function<C: Compiler>(compiler: &C, module: &C::Held, name: &str) -> Result<bool, Reply> {
+fn has_function<C: Compiler>(compiler: &C, module: &C::Value, name: &str) -> Result<bool, Reply> {
     let args = [
-        CompilerArgument::Held(module),
+        CompilerArgument::Returned(module),
         CompilerArgument::Text(name),
         CompilerArgument::Flag(false),
     ];
@@ -216,7 +216,7 @@ fn defines(text: &str, symbol: &str) -> bool {
 }
 
 /// What shows of kernels.
-fn kernels<C: Compiler>(compiler: &C, made: [&C::Held; 2]) -> Result<Value, Reply> {
+fn kernels<C: Compiler>(compiler: &C, made: [&C::Value; 2]) -> Result<Value, Reply> {
     let text = source(compiler, made[0])?;
     let [stored, again] = [stored(compiler, made[0])?, stored(compiler, made[1])?];
     let is_repeatable = stored == again;
@@ -250,18 +250,18 @@ struct StoredKernels {
 /// The module beside host code without functions, stored as a library is, and out of that; else what is wrong with it.
 fn stored<C: Compiler>(
     compiler: &C,
-    module: &C::Held,
+    module: &C::Value,
 ) -> Result<Result<StoredKernels, String>, Reply> {
     let text = CompilerArgument::Text("");
     let nothing = [
         text,
         CompilerArgument::Text("c"),
-        CompilerArgument::Nothing,
-        CompilerArgument::Nothing,
+        CompilerArgument::None,
+        CompilerArgument::None,
     ];
     let library = compiler.call("runtime.CSourceModuleCreate", &nothing)?;
     compiler.import(&library, module)?;
-    let tensor = match compiler.call(C::NAMES.pack, &[CompilerArgument::Held(&library)]) {
+    let tensor = match compiler.call(C::NAMES.pack, &[CompilerArgument::Returned(&library)]) {
         Ok(tensor) => compiler.tensor(&tensor)?,
         Err(Reply::Reject(rejection)) => return Ok(Err(rejection.message)),
         Err(other) => return Err(other),
@@ -318,8 +318,11 @@ fn wrong_again<C: Compiler>(compiler: &C, stored: &StoredKernels) -> Result<Opti
 }
 
 /// The text of a module; empty where it shows none.
-fn source<C: Compiler>(compiler: &C, module: &C::Held) -> Result<String, Reply> {
-    let args = [CompilerArgument::Held(module), CompilerArgument::Text("")];
+fn source<C: Compiler>(compiler: &C, module: &C::Value) -> Result<String, Reply> {
+    let args = [
+        CompilerArgument::Returned(module),
+        CompilerArgument::Text(""),
+    ];
     match compiler.call(C::NAMES.source, &args) {
         Ok(text) => compiler.text(&text),
         Err(Reply::Reject(_)) => Ok(String::new()),

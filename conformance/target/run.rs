@@ -284,7 +284,7 @@ impl RunTensor {
             }
         };
         let named = form.get("dtype").unwrap_or(&Value::Null);
-        let dtype = to_dtype(named).map_err(OpError::Unsupported)?;
+        let dtype = to_dtype(named)?;
         let dtype = DLDataType::from(dtype);
         let shape = numbers("shape")?.unwrap_or_default();
         let strides = numbers("strides")?;

@@ -94,19 +94,15 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
     let mut out = Writer::new();
     match form(args)? {
         TensorForm::Params => {
-            let tensors = json::to_tensors(value).map_err(OpError::Unsupported)?;
+            let tensors = json::to_tensors(value)?;
             json::params_of(&tensors, sizing)?.write(&mut out);
         }
         TensorForm::Tensor => {
-            let tensor = json::to_tensor(value).map_err(OpError::Unsupported)?;
+            let tensor = json::to_tensor(value)?;
             tensor.record(sizing)?.write(&mut out);
         }
-        TensorForm::Dtype => json::to_dtype(value)
-            .map_err(OpError::Unsupported)?
-            .write(&mut out),
-        TensorForm::Device => json::to_device(value)
-            .map_err(OpError::Unsupported)?
-            .write(&mut out),
+        TensorForm::Dtype => json::to_dtype(value)?.write(&mut out),
+        TensorForm::Device => json::to_device(value)?.write(&mut out),
     }
     let bytes = base64(&out.into_bytes());
     Ok(Answer::new(bytes, Findings::default()))
@@ -114,7 +110,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
 
 /// `tensor.dtype_text` (TEN-02 to TEN-07): by the names of the release.
 fn dtype_text(args: &Value) -> Result<Answer, OpError> {
-    let dtype = json::to_dtype(value(args)).map_err(OpError::Unsupported)?;
+    let dtype = json::to_dtype(value(args))?;
     let text = dtype.text(release(args)?)?;
     Ok(Answer::new(text.into(), Findings::default()))
 }

@@ -7,7 +7,7 @@
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show, show_as};
-use crate::conformance::runtime::ffi::held::{OwnedValue, int_arg, text_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, accepted, c_text, fresh_prefix, system_library, unsupported,
 };

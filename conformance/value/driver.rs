@@ -4,7 +4,7 @@ use super::convert::converted;
 use super::described;
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::{make, show, type_key};
-use crate::conformance::runtime::ffi::held::{OwnedValue, int_arg, text_arg};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
     Reply, accepted, alone, c_text, seen, unsupported, value_of,
 };
@@ -173,7 +173,7 @@ pub(in crate::conformance) fn own(api: &'static FfiApi, args: &Value) -> Result<
     }
     if let Some(text) = text("byte_array") {
         let array = ByteArray::of(text.as_bytes());
-        let owned = api.own(&crate::conformance::runtime::ffi::held::bytes_arg(&array))?;
+        let owned = api.own(&crate::conformance::runtime::ffi::owned::bytes_arg(&array))?;
         return accepted(json!({"value": show(api, &owned)?, "index": owned.raw.type_index}));
     }
     let form = value

@@ -6,6 +6,7 @@ use crate::conformance::parts::Parts;
 
 /// The verdict of one answer, and how much of it there was to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Judgement {
     /// By what the answer states.
     pub verdict: Verdict,

@@ -19,7 +19,7 @@
 use crate::conformance::device::counted::{self, UsageCount};
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
-use crate::conformance::runtime::ffi::held::{OwnedValue, Raised, bool_arg, int_arg, read_bytes};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, bool_arg, int_arg, read_bytes};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, accepted, bytes, c_text, forms, fresh_prefix, system_library, tensors,
     unsupported,

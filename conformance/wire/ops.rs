@@ -42,9 +42,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let mut out = Writer::new();
-    type_of(args)?
-        .write(value, &mut out)
-        .map_err(OpError::Unsupported)?;
+    type_of(args)?.write(value, &mut out)?;
     Ok(Answer::new(base64(&out.into_bytes()), Findings::default()))
 }
 

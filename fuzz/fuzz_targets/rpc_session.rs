@@ -20,7 +20,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tvmspec::device::timer::Evaluator;
 use tvmspec::device::{Attribute, CopyRequest, Device, Manager, Space, Stream};
 use tvmspec::function::{Error, Function};
 use tvmspec::module::Module;
@@ -172,7 +171,9 @@ fn check_error(error: &Error) {
 /// Our client.
 fn client(server: Server, stated: Option<Release>, acts: &[u8], step: usize) {
     let server = Arc::new(Mutex::new(server));
-    let options = SessionOptions { release: stated, timeout: Some(Duration::from_secs(60)), ..SessionOptions::default() };
+    let mut options = SessionOptions::default();
+    options.release = stated;
+    options.timeout = Some(Duration::from_secs(60));
     let session = match Session::over(Line::to(&server, step), "key", &options) {
         Ok(session) => session,
         Err(error) => return check_error(&error),
@@ -324,7 +325,9 @@ impl Actor {
                 return nothing;
             }
             18 => {
-                let timing = RemoteTiming { evaluator: Evaluator { number: 1, repeat: 1, ..Evaluator::default() }, ..RemoteTiming::default() };
+                let mut timing = RemoteTiming::default();
+                timing.evaluator.number = 1;
+                timing.evaluator.repeat = 1;
                 let seconds = self.session.time(None, "f", Device::CPU, &timing, &[])?;
                 (seconds.len() as i64).into()
             }

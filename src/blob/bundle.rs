@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 /// A library binary of a file, read, with the part of the file that it belongs to.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Bundle<'a> {
     /// Path of the archive member that holds it; empty for the file itself.
     pub member: String,

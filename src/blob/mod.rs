@@ -82,7 +82,8 @@ pub struct StoredModule<'a> {
 
 /// What could be read of a blob, up to the violation that stopped it.
 #[derive(Debug)]
-pub struct Partial<'a> {
+#[non_exhaustive]
+pub struct PartialBlob<'a> {
     /// Everything before the break; the whole blob if there is none.
     pub blob: Blob<'a>,
     /// Oddities up to there.
@@ -109,10 +110,14 @@ impl<'a> Blob<'a> {
     }
 
     /// Reads as far as the bytes are good.
-    pub fn read_partial(bytes: &'a [u8], layout: Layout, mut findings: Findings) -> Partial<'a> {
+    pub fn read_partial(
+        bytes: &'a [u8],
+        layout: Layout,
+        mut findings: Findings,
+    ) -> PartialBlob<'a> {
         let mut blob = Blob::empty(layout);
         let broken = blob.read_into(Cursor::new(bytes), &mut findings).err();
-        Partial {
+        PartialBlob {
             blob,
             findings,
             broken,
@@ -125,13 +130,13 @@ impl<'a> Blob<'a> {
         layout: Layout,
         mut findings: Findings,
         trace: &'a Trace,
-    ) -> Partial<'a> {
+    ) -> PartialBlob<'a> {
         let mut blob = Blob::empty(layout);
         let broken = blob
             // The trace ends where the reading does: what lies behind the break has no fields.
             .read_into(Cursor::traced(bytes, trace), &mut findings)
             .err();
-        Partial {
+        PartialBlob {
             blob,
             findings,
             broken,

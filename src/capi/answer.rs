@@ -7,21 +7,21 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why a call fails.
-pub(super) enum Failure {
+pub(super) enum CallFailure {
     /// A rule is broken: 1.
     Broken(Violation),
     /// Anything else: 2.
     Other(io::Error),
 }
 
-impl From<Violation> for Failure {
-    fn from(broken: Violation) -> Failure {
-        Failure::Broken(broken)
+impl From<Violation> for CallFailure {
+    fn from(broken: Violation) -> CallFailure {
+        CallFailure::Broken(broken)
     }
 }
 
-pub(super) fn invalid(why: impl ToString) -> Failure {
-    Failure::Other(io::Error::new(io::ErrorKind::InvalidInput, why.to_string()))
+pub(super) fn invalid(why: impl ToString) -> CallFailure {
+    CallFailure::Other(io::Error::new(io::ErrorKind::InvalidInput, why.to_string()))
 }
 
 /// Runs `body` and leaves its text, or its message.
@@ -31,12 +31,12 @@ pub(super) fn invalid(why: impl ToString) -> Failure {
 /// `text` must be null or a place for a text.
 pub(super) unsafe fn answer(
     text: *mut *mut c_char,
-    body: impl FnOnce() -> Result<String, Failure>,
+    body: impl FnOnce() -> Result<String, CallFailure>,
 ) -> c_int {
     let (code, message) = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(text)) => (0, text),
-        Ok(Err(Failure::Broken(broken))) => (1, broken.to_string()),
-        Ok(Err(Failure::Other(why))) => (2, why.to_string()),
+        Ok(Err(CallFailure::Broken(broken))) => (1, broken.to_string()),
+        Ok(Err(CallFailure::Other(why))) => (2, why.to_string()),
         Err(_) => (2, "the call panicked".to_owned()),
     };
     // SAFETY: null or a place for a text, by this contract.

@@ -7,7 +7,7 @@ use crate::function::legacy::last_error;
 use crate::function::{Error, ErrorKind, set_raised};
 use crate::module::once;
 use crate::module::parallel::{self, GroupEnv, Task};
-use crate::module::workspace::{self, Request};
+use crate::module::workspace::{self, WorkspaceRequest};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
@@ -21,7 +21,7 @@ pub extern "C" fn TVMBackendAllocWorkspace(
     dtype_code_hint: c_int,
     dtype_bits_hint: c_int,
 ) -> *mut c_void {
-    let request = Request {
+    let request = WorkspaceRequest {
         device_type,
         device_id,
         bytes: nbytes,
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn TVMBackendParallelLaunch(
         return code(Err(format!("a launch of {num_task} tasks")));
     };
     // SAFETY: `task` is callable with `data` from several threads, by this contract.
-    code(unsafe { parallel::launch(task, data, count) })
+    code(unsafe { parallel::launch(task, data, count) }.map_err(|error| error.message().to_owned()))
 }
 
 /// Waits for the other tasks of the group (MOD-21).

@@ -2,7 +2,7 @@
 //!
 //! Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
-use super::answer::{CHook, Failure, answer, invalid, text_of, to_c};
+use super::answer::{CHook, CallFailure, answer, invalid, text_of, to_c};
 use crate::blob::pack::{self, LinkJob, export_job};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn tvmspec_export(
             move |job: &LinkJob<'_>| unsafe { hook.compile(job) }
         });
         let hook = hook.as_ref().map(|hook| hook as pack::LinkHook<'_>);
-        export_job(&job, hook).map_err(Failure::Other)?;
+        export_job(&job, hook).map_err(CallFailure::Other)?;
         Ok(String::new())
     };
     // SAFETY: null or a place for a text, by this contract.
@@ -75,9 +75,9 @@ pub unsafe extern "C" fn tvmspec_replace(
         _ => unsafe { std::slice::from_raw_parts(blob.cast::<u8>(), length) },
     };
     let replaced = || {
-        let file = std::fs::read(&input).map_err(Failure::Other)?;
+        let file = std::fs::read(&input).map_err(CallFailure::Other)?;
         let made = pack::replace(&file, index, blob)?;
-        pack::write_whole(Path::new(&output), &made).map_err(Failure::Other)?;
+        pack::write_whole(Path::new(&output), &made).map_err(CallFailure::Other)?;
         Ok(String::new())
     };
     // SAFETY: null or a place for a text, by this contract.

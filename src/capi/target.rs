@@ -2,7 +2,7 @@
 //!
 //! What goes in and out is JSON, of the forms that the chapters have. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
-use super::answer::{CHook, Failure, answer, invalid, text_of, to_c};
+use super::answer::{CHook, CallFailure, answer, invalid, text_of, to_c};
 use crate::device::Device;
 use crate::release::{ParseError, Release};
 use crate::rule::{Kind, Violation};
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn tvmspec_target_generate(
     unsafe { answer(text, generated) }
 }
 
-fn parsed(release: &str) -> Result<Release, Failure> {
+fn parsed(release: &str) -> Result<Release, CallFailure> {
     release.parse().map_err(|why: ParseError| invalid(why))
 }
 
@@ -210,7 +210,7 @@ fn parsed(release: &str) -> Result<Release, Failure> {
 fn form(
     release: &str,
     read: impl Fn(Release) -> Result<Target, Violation>,
-) -> Result<String, Failure> {
+) -> Result<String, CallFailure> {
     let release = parsed(release)?;
     let mut form = read(release)?.to_json();
     form["releases"] = TargetAccount::of(read).to_json();

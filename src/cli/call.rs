@@ -5,7 +5,7 @@
 
 use super::input::{self, Input, listed};
 use super::numpy_text::{array_text, float_text};
-use super::on_device::OnDevice;
+use super::on_device::DeviceMirror;
 use super::remote::Places;
 use super::{CliError, Exit, output};
 use std::io::Write;
@@ -120,7 +120,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
         .iter()
         .map(|text| CallArgument::parse(text))
         .collect::<Result<Vec<CallArgument>, CliError>>()?;
-    let away: Vec<Option<OnDevice>> = passed
+    let away: Vec<Option<DeviceMirror>> = passed
         .iter()
         .map(|passed| passed.on(device))
         .collect::<Result<_, CliError>>()?;
@@ -129,7 +129,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
         .zip(&away)
         .map(|(passed, away)| {
             away.as_ref()
-                .map_or_else(|| passed.value.view(), OnDevice::view)
+                .map_or_else(|| passed.value.view(), DeviceMirror::view)
         })
         .collect();
     let result = match function.call(&views) {
@@ -325,14 +325,14 @@ impl CallArgument {
     /// # Errors
     ///
     /// The device is not here, or has no memory for the tensor.
-    fn on(&self, device: Device) -> Result<Option<OnDevice>, CliError> {
+    fn on(&self, device: Device) -> Result<Option<DeviceMirror>, CliError> {
         if device.kind == Device::CPU.kind {
             return Ok(None);
         }
         // Tensors of `@FILE` and of `out:` alike: a kernel takes all of them from one device.
         let tensor = <Tensor as tvmspec::value::Argument>::try_from_view(self.value.view());
         tensor
-            .map(|tensor| OnDevice::new(&tensor, device))
+            .map(|tensor| DeviceMirror::new(&tensor, device))
             .transpose()
     }
 }

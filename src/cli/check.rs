@@ -13,9 +13,7 @@ use tvmspec::conformance::adapter::{self, Limits, Several, family, protocol};
 use tvmspec::conformance::case::{Case, Suite};
 use tvmspec::conformance::known::KnownFailures;
 use tvmspec::conformance::report::{self, ReportFormat};
-use tvmspec::conformance::runner::{
-    Report, Run, RunEvent, Selection, run_observed, run_parallel, select,
-};
+use tvmspec::conformance::runner::{Report, Run, RunEvent, run_observed, run_parallel, select};
 use tvmspec::conformance::{CHAPTERS, chapter};
 use tvmspec::release::Release;
 
@@ -110,20 +108,15 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
         )));
     }
     has_effect(&args)?;
-    let defaults = Run::default();
-    let order = Run {
-        selection: Selection {
-            chapters: args.chapter,
-            cases: args.case,
-            release: args.release,
-        },
-        known: known(args.known)?,
-        hangs: args.max_hangs.unwrap_or(defaults.hangs),
-        crashes: args.max_crashes.unwrap_or(defaults.crashes),
-        complete: args.complete,
-        implementation: args.implementation,
-        ..defaults
-    };
+    let mut order = Run::default();
+    order.selection.chapters = args.chapter;
+    order.selection.cases = args.case;
+    order.selection.release = args.release;
+    order.known = known(args.known)?;
+    order.hangs = args.max_hangs.unwrap_or(order.hangs);
+    order.crashes = args.max_crashes.unwrap_or(order.crashes);
+    order.complete = args.complete;
+    order.implementation = args.implementation;
     let suite = Suite::embedded();
     let selected = select(suite, &order.selection)?;
     if args.list {
@@ -198,6 +191,7 @@ fn judged<'a>(
             RunEvent::Without(why) => {
                 progress.suspend(|| output::note(format_args!("one of {jobs} jobs less: {why}")));
             }
+            _ => {}
         },
     );
     progress.finish_and_clear();

@@ -6,7 +6,7 @@ use super::whole::WholeLibrary;
 use super::{CliError, Exit, output};
 use std::path::PathBuf;
 use tvmspec::blob::StoredModule;
-use tvmspec::examine::loading::reads;
+use tvmspec::examine::loading::refusal;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
 
@@ -86,7 +86,7 @@ fn unreadable(module: &StoredModule<'_>, layout: Layout) -> Option<String> {
     let mut why = None;
     // One release that reads it is enough: forms changed inside a layout (PAY-09), and the file may be meant for that one.
     for release in Release::all().filter(|release| layout.releases().contains(*release)) {
-        why = Some(reads(release, &module.kind, Some(&payload)).err()?);
+        why = Some(refusal(release, &module.kind, Some(&payload))?);
     }
     why
 }

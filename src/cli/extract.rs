@@ -5,7 +5,7 @@ use super::library::LibraryChoice;
 use super::output::{self, Content};
 use super::{CliError, Exit};
 use std::path::{Path, PathBuf};
-use tvmspec::blob::{Partial, StoredModule};
+use tvmspec::blob::{PartialBlob, StoredModule};
 use tvmspec::payload::{Field, Payload};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
@@ -66,7 +66,7 @@ pub(crate) fn run(args: ExtractArgs) -> Result<Exit, CliError> {
 ///
 /// A broken rule behind the module is no hindrance: `partial` holds what was read before it (BLOB-06). Where the
 /// module is not in it, the message names the rule that ended the reading.
-fn extract(args: &ExtractArgs, input: &Input, partial: &Partial<'_>) -> Result<Exit, CliError> {
+fn extract(args: &ExtractArgs, input: &Input, partial: &PartialBlob<'_>) -> Result<Exit, CliError> {
     let modules = &partial.blob.modules;
     let (index, module) = find(&args.module, modules).map_err(|message| match &partial.broken {
         Some(broken) => CliError::new(format!("{message}; reading stopped at {broken}")),

@@ -4,7 +4,7 @@ use super::diagnostic::DiagnosedBytes;
 use super::input::Input;
 use super::{CliError, Exit};
 use std::path::Path;
-use tvmspec::blob::{Blob, Partial};
+use tvmspec::blob::{Blob, PartialBlob};
 use tvmspec::examine::{Format, NotExaminable, Subject, Unit};
 use tvmspec::release::Layout;
 
@@ -29,7 +29,7 @@ impl LibraryChoice<'_> {
     /// `work` returns.
     pub(crate) fn partial(
         self,
-        work: impl FnOnce(&Input, &Unit<'_>, Partial<'_>) -> Result<Exit, CliError>,
+        work: impl FnOnce(&Input, &Unit<'_>, PartialBlob<'_>) -> Result<Exit, CliError>,
     ) -> Result<Exit, CliError> {
         let input = Input::open(self.file)?;
         let subject = subject(&input, self.layout)?;

@@ -218,6 +218,12 @@ impl From<io::Error> for CliError {
     }
 }
 
+impl From<tvmspec::release::ParseError> for CliError {
+    fn from(error: tvmspec::release::ParseError) -> CliError {
+        CliError::Message(error.to_string())
+    }
+}
+
 impl From<String> for CliError {
     fn from(message: String) -> CliError {
         CliError::Message(message)

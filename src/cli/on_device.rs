@@ -8,7 +8,7 @@ use tvmspec::object::Tensor;
 use tvmspec::value::{AnyView, DLDevice, DLTensor};
 
 /// Memory of a device with what a tensor of the host holds. Freed when dropped.
-pub(crate) struct OnDevice {
+pub(crate) struct DeviceMirror {
     /// The backend of the device, which allocates, copies and frees.
     api: &'static dyn DeviceApi,
     device: Device,
@@ -22,14 +22,14 @@ pub(crate) struct OnDevice {
     dl: DLTensor,
 }
 
-impl OnDevice {
+impl DeviceMirror {
     /// Copies `host` to `device`.
     ///
     /// # Errors
     ///
     /// There is no API for the type of the device (DEV-04) or no device of this number (DEV-42), it has no memory
     /// left, or the copy fails.
-    pub(crate) fn new(host: &Tensor, device: Device) -> Result<OnDevice, CliError> {
+    pub(crate) fn new(host: &Tensor, device: Device) -> Result<DeviceMirror, CliError> {
         let api = Manager::global().api(device.kind).map_err(CliError::of)?;
         api.set_device(device).map_err(CliError::of)?;
         // A copy of its own, to which `dl` points: the heap block keeps its address when this value moves.
@@ -49,7 +49,7 @@ impl OnDevice {
             ..*host.dl()
         };
         // Made before the copy: where that fails, dropping it frees the memory.
-        let tensor = OnDevice {
+        let tensor = DeviceMirror {
             api,
             device,
             space,
@@ -143,7 +143,7 @@ pub(crate) fn on_host(tensor: Tensor) -> Result<Tensor, CliError> {
     Ok(copy)
 }
 
-impl Drop for OnDevice {
+impl Drop for DeviceMirror {
     fn drop(&mut self) {
         // SAFETY: allocated in `new`, freed once. A failure here changes no result.
         let _ = unsafe { self.api.free(self.device, self.space) };

@@ -213,14 +213,13 @@ impl Packaging {
 
     /// Arguments of the linker besides the files of a plan.
     fn linking(&self) -> LinkOptions {
-        LinkOptions {
-            inputs: self.with.clone(),
-            options: self.options.clone(),
-            compiler: self.cc.clone(),
-            triple: self.target.clone(),
-            workspace: self.workspace.clone(),
-            ..LinkOptions::default()
-        }
+        let mut options = LinkOptions::default();
+        options.inputs = self.with.clone();
+        options.options = self.options.clone();
+        options.compiler = self.cc.clone();
+        options.triple = self.target.clone();
+        options.workspace = self.workspace.clone();
+        options
     }
 
     /// Reads the file around the library binary back: it must be found there by its symbol, as it was and in its

@@ -48,13 +48,11 @@ pub(crate) fn run(args: ProxyArgs) -> Result<Exit, CliError> {
         let made = std::fs::create_dir_all(folder);
         made.map_err(|why| format!("{}: {why}", folder.display()))?;
     }
-    let options = ProxyOptions {
-        to,
-        capture: args.capture,
-        tracker: args.tracker,
-        web: args.web_port.map(|port| SocketAddr::new(args.host, port)),
-        ..ProxyOptions::default()
-    };
+    let mut options = ProxyOptions::default();
+    options.to = to;
+    options.capture = args.capture;
+    options.tracker = args.tracker;
+    options.web = args.web_port.map(|port| SocketAddr::new(args.host, port));
     let address = SocketAddr::new(args.host, args.port);
     let server = ProxyServer::bind(address, options);
     let server = server.map_err(|why| format!("{address}: {why}"))?;

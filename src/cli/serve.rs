@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::time::Duration;
 use tempfile::TempDir;
+use tvmspec::function::ErrorKind;
 use tvmspec::rpc::server::await_pair;
 use tvmspec::rpc::threads::{self, STACK};
 use tvmspec::rpc::tls;
-use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
 
 /// Any client that reaches the port may use what the options allow. Without --allow-load that is files of its own, memory and the
 /// functions of servers; with it, everything that this user may do.
@@ -192,7 +192,7 @@ impl ProxyLine {
                     }
                 }
                 // Ten minutes without a client are nothing to report.
-                Err(error) if error.kind() == TIMEOUT => {}
+                Err(error) if error.kind() == ErrorKind::Timeout => {}
                 Err(error) => {
                     let error = error.reason();
                     if error != last {
@@ -209,7 +209,9 @@ impl ProxyLine {
 
     /// A connection that the proxy has paired, and the key of the client.
     fn pair(&self) -> tvmspec::function::Result<(TcpStream, String)> {
-        let gone = |error: io::Error| tvmspec::function::Error::new(CLOSED, error.to_string());
+        let gone = |error: io::Error| {
+            tvmspec::function::Error::new(ErrorKind::Connection, error.to_string())
+        };
         let mut stream = TcpStream::connect(&*self.proxy).map_err(gone)?;
         // A proxy that vanished sends no client, and would keep the server from looking for it again.
         keep_alive(&stream);

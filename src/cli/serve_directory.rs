@@ -24,7 +24,7 @@ impl ServerDirectory {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// [`io::Error`] of making the directory and its lock.
     pub(super) fn new() -> io::Result<ServerDirectory> {
         remove_orphans(&std::env::temp_dir());
         let folder = Builder::new().prefix(PREFIX).tempdir()?;
@@ -43,7 +43,7 @@ impl ServerDirectory {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// [`io::Error`] of making a directory.
     pub(super) fn session(&mut self) -> io::Result<TempDir> {
         match self.inside() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

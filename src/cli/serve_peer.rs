@@ -28,7 +28,7 @@ pub(super) fn keep_alive(stream: &TcpStream) {
 ///
 /// # Errors
 ///
-/// What the system reports.
+/// [`io::Error`] of polling the socket.
 pub(super) fn await_departure(stream: &TcpStream) -> io::Result<()> {
     loop {
         let mut looked = [PollFd::new(stream, CLOSED)];

@@ -65,7 +65,7 @@ impl RunningSessions {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// [`io::Error`] of making a directory.
     pub(super) fn session_directory(&self) -> io::Result<TempDir> {
         self.directory().session()
     }

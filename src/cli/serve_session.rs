@@ -195,23 +195,21 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         tvmspec::conformance::register_rpc_functions();
         permits.allow.push("tvmspec.*".to_owned());
     }
-    let options = ServerOptions {
-        keys: args.keys,
-        name: args.name,
-        release: permits.release,
-        allow: permits.allow,
-        allow_load: permits.allow_load,
-        compiler: permits.allow_link.then_some(permits.cc),
-        connect: permits.allow_connect,
-        largest: permits.largest,
-        memory,
-        uploads: permits.uploads,
-        timeout: permits.timeout.map(Duration::from_secs_f64),
-        idle: (permits.idle > 0.0).then(|| Duration::from_secs_f64(permits.idle)),
-        watch: Some(watch.clone()),
-        gauge,
-        ..ServerOptions::new(args.directory)
-    };
+    let mut options = ServerOptions::new(args.directory);
+    options.keys = args.keys;
+    options.name = args.name;
+    options.release = permits.release;
+    options.allow = permits.allow;
+    options.allow_load = permits.allow_load;
+    options.compiler = permits.allow_link.then_some(permits.cc);
+    options.connect = permits.allow_connect;
+    options.largest = permits.largest;
+    options.memory = memory;
+    options.uploads = permits.uploads;
+    options.timeout = permits.timeout.map(Duration::from_secs_f64);
+    options.idle = (permits.idle > 0.0).then(|| Duration::from_secs_f64(permits.idle));
+    options.watch = Some(watch.clone());
+    options.gauge = gauge;
     let is_written = Arc::new(Mutex::new(false));
     // One: what ends a session may come from two sides at once.
     let line = move |report: &str| {
@@ -283,7 +281,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
 ///
 /// # Errors
 ///
-/// What the system reports.
+/// [`std::io::Error`] of duplicating stdout.
 fn states() -> std::io::Result<Arc<SessionGauge>> {
     let out = std::io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdout(std::io::stderr())?;

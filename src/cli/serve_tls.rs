@@ -26,14 +26,11 @@ impl ServeTlsArgs {
     /// What the tunnel is made of; `None` for a server in plain.
     pub(super) fn options(&self) -> Option<TlsServerOptions> {
         let source = |path: &Option<PathBuf>| path.clone().map(TlsSource::File);
-        Some(TlsServerOptions {
-            identity: TlsIdentity {
-                certificates: source(&self.tls_cert)?,
-                key: source(&self.tls_key)?,
-            },
-            client_authorities: source(&self.tls_client_ca),
-            token: source(&self.token_file),
-        })
+        let identity = TlsIdentity::new(source(&self.tls_cert)?, source(&self.tls_key)?);
+        let mut options = TlsServerOptions::new(identity);
+        options.client_authorities = source(&self.tls_client_ca);
+        options.token = source(&self.token_file);
+        Some(options)
     }
 
     /// The same on the command line of a process that runs elsewhere.

@@ -71,11 +71,9 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
             true => local_machine(release),
             false => HostMachine::default(),
         };
-        let machine = HostMachine {
-            triple: args.triple.clone(),
-            cpu: args.cpu.clone(),
-            ..asked
-        };
+        let mut machine = asked;
+        machine.triple = args.triple.clone();
+        machine.cpu = args.cpu.clone();
         let targets = Targets::on(release, machine);
         match device {
             Some(device) => device_target(&targets, device),

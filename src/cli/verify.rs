@@ -5,7 +5,7 @@ use super::input::{Input, subject};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
 use std::path::{Path, PathBuf};
-use tvmspec::examine::verify::{self, Judged};
+use tvmspec::examine::verify::{self, CheckedRun};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
 
@@ -51,7 +51,7 @@ fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError
     let mut text = String::new();
     // Across all units of the file: a person counts findings by file.
     let mut left = MOST;
-    let each = |judged: &Judged<'_>| show(&mut text, &mut left, judged);
+    let each = |judged: &CheckedRun<'_>| show(&mut text, &mut left, judged);
     let found = match subject(&input, path, args.layout) {
         Ok(subject) => verify::verify(&subject, each).map_err(CliError::new)?,
         // A container that breaks a rule has no parts, and is a violation like any other.
@@ -87,7 +87,7 @@ fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError
 /// violation.
 ///
 /// Thousands of findings of the same kind show a person nothing more than the first.
-fn show(text: &mut String, left: &mut usize, judged: &Judged<'_>) {
+fn show(text: &mut String, left: &mut usize, judged: &CheckedRun<'_>) {
     let place = DiagnosedBytes {
         name: judged.place,
         bytes: judged.bytes,

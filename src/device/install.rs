@@ -5,7 +5,7 @@ use crate::device::manager::{self, Manager};
 use crate::device::own::OWN;
 use crate::device::{Attribute, AttributeValue, Device, Space, Stream};
 use crate::function::{self, ErrorKind, Function, registry};
-use crate::module::workspace::{self, Request};
+use crate::module::workspace::{self, WorkspaceRequest};
 use crate::value::{Any, AnyView, DLDevice};
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -151,7 +151,7 @@ impl From<AttributeValue> for Any {
 struct DeviceWorkspace;
 
 impl workspace::WorkspaceSource for DeviceWorkspace {
-    fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String> {
+    fn alloc(&self, request: WorkspaceRequest) -> Result<NonNull<c_void>, String> {
         let space = Manager::global()
             .workspace(&request)
             .map_err(|error| text(&error))?;

@@ -13,7 +13,7 @@ use crate::device::{
 };
 use crate::function::{Function, registry};
 use crate::module::turns::Turns;
-use crate::module::workspace::Request;
+use crate::module::workspace::WorkspaceRequest;
 use crate::release::Release;
 use crate::rule::Kind;
 use crate::value::{Any, SmallMap};
@@ -152,7 +152,7 @@ impl Manager {
     }
 
     /// Workspace as compiled code requests it: the hint is a type of one lane (DEV-34).
-    pub(crate) fn workspace(&self, request: &Request) -> Result<Space> {
+    pub(crate) fn workspace(&self, request: &WorkspaceRequest) -> Result<Space> {
         let device = Device::new(request.device_type, request.device_id);
         let hint = Dtype {
             code: request.hint.0 as u8,

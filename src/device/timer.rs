@@ -88,6 +88,7 @@ pub(crate) fn timer_name(device_kind: i32, release: Release) -> Result<String> {
 
 /// How often to call, and how long a measurement is at least (DEV-45).
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Evaluator {
     /// Calls per measurement, at first.
     pub number: u64,

@@ -66,7 +66,7 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     ///
-    /// Those of the two.
+    /// What [`Subject::open`] and [`Subject::with_side_file`] reject.
     pub fn of_files(
         name: &'a str,
         bytes: &'a [u8],

@@ -1,7 +1,7 @@
 //! A part of a file that is of one format, and what reading it field by field brings.
 
 use super::document;
-use crate::blob::{Blob, Partial};
+use crate::blob::{Blob, PartialBlob};
 use crate::payload::file::{FileFormat, SideFile};
 use crate::payload::{self, relay_vm};
 use crate::release::Layout;
@@ -12,6 +12,7 @@ use std::borrow::Cow;
 
 /// A run of bytes of one format.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Unit<'a> {
     /// For messages: `model.so, symbol __tvm_dev_mblob`.
     pub name: String,
@@ -67,6 +68,7 @@ pub enum Format {
 
 /// A unit read to its end or to the first broken rule.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Reading {
     /// Every field, by offset.
     pub spans: Vec<Span>,
@@ -153,7 +155,7 @@ impl Unit<'_> {
     /// The library binary, as far as it is good.
     ///
     /// `None` for a unit of another format. Behind a broken rule nothing is read (BLOB-06).
-    pub fn library(&self) -> Option<Partial<'_>> {
+    pub fn library(&self) -> Option<PartialBlob<'_>> {
         match &self.format {
             Format::Library { layout, .. } => Some(Blob::read_partial(
                 &self.bytes,

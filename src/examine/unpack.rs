@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 /// A manifest, and the files that it names.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct UnpackedLibrary<'a> {
     /// The manifest: `{"layout", "modules": [{"kind", "file"}, ..], "import_tree"}`.
     pub manifest: Value,

@@ -13,9 +13,9 @@ pub struct Verification {
     /// The name of the file, as the caller stated it.
     pub file: String,
     /// The broken rules. What can be read and not be used breaks a MUST all the same.
-    pub violations: Vec<Located<Violation>>,
+    pub violations: Vec<LocatedProblem<Violation>>,
     /// The oddities, [`Findings::MOST`] at most.
-    pub findings: Vec<Located<Finding>>,
+    pub findings: Vec<LocatedProblem<Finding>>,
     /// How many oddities there are besides.
     pub omitted: usize,
     /// Whether nothing in the file has fields: it is compiled code without a library binary.
@@ -24,7 +24,8 @@ pub struct Verification {
 
 /// Something that is wrong or odd, and where.
 #[derive(Clone, Debug)]
-pub struct Located<T> {
+#[non_exhaustive]
+pub struct LocatedProblem<T> {
     /// What it is about.
     pub what: T,
     /// The file, and what inside it: `model.so, symbol __tvm_dev_mblob`.
@@ -35,7 +36,8 @@ pub struct Located<T> {
 
 /// A run of bytes that was read to its end, or to the first broken rule.
 #[derive(Debug)]
-pub struct Judged<'a> {
+#[non_exhaustive]
+pub struct CheckedRun<'a> {
     /// The file, and what inside it.
     pub place: &'a str,
     /// The bytes that offsets count.
@@ -56,7 +58,7 @@ pub struct Judged<'a> {
 /// Nothing in the file has rules: it is no file of TVM, or a runtime and no compiled code.
 pub fn verify(
     subject: &Subject<'_>,
-    mut each: impl FnMut(&Judged<'_>),
+    mut each: impl FnMut(&CheckedRun<'_>),
 ) -> Result<Verification, NotExaminable> {
     let units = subject.units();
     // JSON is no unit: its offsets are those of values, and it has no fields.
@@ -94,7 +96,7 @@ pub fn broken(
     name: &str,
     bytes: &[u8],
     broken: Violation,
-    mut each: impl FnMut(&Judged<'_>),
+    mut each: impl FnMut(&CheckedRun<'_>),
 ) -> Verification {
     let reading = Reading {
         broken: Some(broken),
@@ -165,7 +167,7 @@ impl Verification {
         place: &str,
         bytes: &[u8],
         reading: Reading,
-        each: &mut impl FnMut(&Judged<'_>),
+        each: &mut impl FnMut(&CheckedRun<'_>),
     ) {
         let spans = reading.spans;
         let (findings, unusable): (Vec<_>, Vec<_>) = reading
@@ -178,7 +180,7 @@ impl Verification {
             .map(Finding::to_violation)
             .chain(reading.broken)
             .collect();
-        each(&Judged {
+        each(&CheckedRun {
             place,
             bytes,
             spans: &spans,
@@ -192,7 +194,7 @@ impl Verification {
                 Some(offset) if known.is_empty() => field_at(&spans, offset),
                 _ => known,
             };
-            Located {
+            LocatedProblem {
                 place: place.to_owned(),
                 field: field.to_owned(),
                 what: broken,
@@ -205,7 +207,7 @@ impl Verification {
                 self.omitted = self.omitted.saturating_add(1);
                 continue;
             }
-            self.findings.push(Located {
+            self.findings.push(LocatedProblem {
                 place: place.to_owned(),
                 field: field_at(&spans, finding.offset).to_owned(),
                 what: finding,

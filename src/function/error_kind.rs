@@ -18,6 +18,8 @@ use std::fmt;
 pub enum ErrorKind<'a> {
     /// `AttributeError`: an object has no such field or method.
     Attribute,
+    /// `ConnectionError`: a connection that is gone, or is refused.
+    Connection,
     /// `EnvErrorAlreadySet`: the frontend holds the error itself (FUN-01).
     Frontend,
     /// `IndexError`: a position that is not in a sequence.
@@ -28,8 +30,12 @@ pub enum ErrorKind<'a> {
     Key,
     /// `MemoryError`: there is no memory for it.
     Memory,
+    /// `OSError`: the system refuses, such as to open a file.
+    Os,
     /// `RuntimeError`: what no other kind fits.
     Runtime,
+    /// `TimeoutError`: a peer took longer than its deadline.
+    Timeout,
     /// `TVMError`: the failure of a callback of 0.2 to 0.20 whose text names no kind (FUN-18).
     Tvm,
     /// `TypeError`: a value of another type than is wanted.
@@ -45,12 +51,15 @@ impl<'a> ErrorKind<'a> {
     pub const fn as_str(self) -> &'a str {
         match self {
             ErrorKind::Attribute => "AttributeError",
+            ErrorKind::Connection => "ConnectionError",
             ErrorKind::Frontend => "EnvErrorAlreadySet",
             ErrorKind::Index => "IndexError",
             ErrorKind::Internal => "InternalError",
             ErrorKind::Key => "KeyError",
             ErrorKind::Memory => "MemoryError",
+            ErrorKind::Os => "OSError",
             ErrorKind::Runtime => "RuntimeError",
+            ErrorKind::Timeout => "TimeoutError",
             ErrorKind::Tvm => "TVMError",
             ErrorKind::Type => "TypeError",
             ErrorKind::Value => "ValueError",
@@ -63,12 +72,15 @@ impl<'a> From<&'a str> for ErrorKind<'a> {
     fn from(name: &'a str) -> ErrorKind<'a> {
         match name {
             "AttributeError" => ErrorKind::Attribute,
+            "ConnectionError" => ErrorKind::Connection,
             "EnvErrorAlreadySet" => ErrorKind::Frontend,
             "IndexError" => ErrorKind::Index,
             "InternalError" => ErrorKind::Internal,
             "KeyError" => ErrorKind::Key,
             "MemoryError" => ErrorKind::Memory,
+            "OSError" => ErrorKind::Os,
             "RuntimeError" => ErrorKind::Runtime,
+            "TimeoutError" => ErrorKind::Timeout,
             "TVMError" => ErrorKind::Tvm,
             "TypeError" => ErrorKind::Type,
             "ValueError" => ErrorKind::Value,
@@ -116,12 +128,15 @@ mod tests {
     fn a_name_and_its_kind_are_the_same_thing() {
         for name in [
             "AttributeError",
+            "ConnectionError",
             "EnvErrorAlreadySet",
             "IndexError",
             "InternalError",
             "KeyError",
             "MemoryError",
+            "OSError",
             "RuntimeError",
+            "TimeoutError",
             "TVMError",
             "TypeError",
             "ValueError",

@@ -65,7 +65,7 @@ pub(crate) use error_object::ErrorCell;
 use guard::guard;
 pub(crate) use guard::{caught, guard_code, raised};
 pub(crate) use parameter::borrowed;
-pub(crate) use parameter::{AsItIs, BorrowedAs, Named};
+pub(crate) use parameter::{BorrowCondition, Borrowing, ResultSchema};
 pub use parameter::{CallResult, Param, Parameter};
 pub(crate) use typed::signature_json;
 pub use typed::{Signature, Typed, TypedFn};

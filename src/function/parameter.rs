@@ -17,9 +17,9 @@ pub trait CallResult {
     fn into_result(self) -> Result;
 }
 
-impl<T: Into<Any> + Named> CallResult for T {
+impl<T: Into<Any> + ResultSchema> CallResult for T {
     fn schema() -> Schema {
-        T::named()
+        T::result_schema()
     }
 
     #[inline]
@@ -28,9 +28,9 @@ impl<T: Into<Any> + Named> CallResult for T {
     }
 }
 
-impl<T: Into<Any> + Named, E: Into<Error>> CallResult for std::result::Result<T, E> {
+impl<T: Into<Any> + ResultSchema, E: Into<Error>> CallResult for std::result::Result<T, E> {
     fn schema() -> Schema {
-        T::named()
+        T::result_schema()
     }
 
     #[inline]
@@ -39,20 +39,20 @@ impl<T: Into<Any> + Named, E: Into<Error>> CallResult for std::result::Result<T,
     }
 }
 
-/// Result types with a name.
-pub(crate) trait Named {
-    /// The name in metadata.
-    fn named() -> Schema;
+/// The schema of a result type.
+pub(crate) trait ResultSchema {
+    /// The schema, which metadata states.
+    fn result_schema() -> Schema;
 }
 
-impl<T: Argument> Named for T {
-    fn named() -> Schema {
+impl<T: Argument> ResultSchema for T {
+    fn result_schema() -> Schema {
         T::schema()
     }
 }
 
-impl Named for &str {
-    fn named() -> Schema {
+impl ResultSchema for &str {
+    fn result_schema() -> Schema {
         <String as Argument>::schema()
     }
 }
@@ -76,23 +76,23 @@ pub struct Param {
     /// Its type.
     pub(crate) schema: fn() -> Schema,
     /// How it is borrowed, if it is.
-    pub(crate) borrowed: Option<BorrowedAs>,
+    pub(crate) borrowed: Option<Borrowing>,
     /// Whether it reads a view, which may take what an r-value reference leads to.
     pub(crate) reads: fn(AnyView<'_>) -> bool,
 }
 
 /// How a value is borrowed for a call.
 #[derive(Debug)]
-pub(crate) struct BorrowedAs {
+pub(crate) struct Borrowing {
     /// Which can be borrowed as they are.
-    pub as_it_is: AsItIs,
+    pub condition: BorrowCondition,
     /// Converts any other beforehand.
     pub convert: fn(AnyView<'_>) -> Option<Any>,
 }
 
 /// Which values are borrowed as they are. In words where it can be: a call of a function each time is more than the question.
 #[derive(Debug)]
-pub(crate) enum AsItIs {
+pub(crate) enum BorrowCondition {
     /// Those of this type.
     Type(i32),
     /// All that can be owned as they are.
@@ -101,23 +101,25 @@ pub(crate) enum AsItIs {
     Fit(fn(AnyView<'_>) -> bool),
 }
 
-impl AsItIs {
+impl BorrowCondition {
     /// Whether `view` is one of them. No r-value reference is.
     fn holds(&self, view: AnyView<'_>) -> bool {
         let own = view.type_index();
         match self {
-            AsItIs::Type(wanted) => own == *wanted,
-            AsItIs::Owned => !matches!(own, index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF),
-            AsItIs::Fit(fits) => fits(view),
+            BorrowCondition::Type(wanted) => own == *wanted,
+            BorrowCondition::Owned => {
+                !matches!(own, index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF)
+            }
+            BorrowCondition::Fit(fits) => fits(view),
         }
     }
 }
 
 impl Param {
     /// What has to convert `view` beforehand.
-    pub(super) fn converts(&self, view: AnyView<'_>) -> Option<&BorrowedAs> {
+    pub(super) fn converts(&self, view: AnyView<'_>) -> Option<&Borrowing> {
         let borrowed = self.borrowed.as_ref();
-        borrowed.filter(|borrowed| !borrowed.as_it_is.holds(view))
+        borrowed.filter(|borrowed| !borrowed.condition.holds(view))
     }
 
     /// Whether `view` converts. Takes nothing.
@@ -173,9 +175,9 @@ impl Parameter for AnyView<'static> {
 
     const PARAM: &'static Param = &Param {
         schema: <Any as Argument>::schema,
-        borrowed: Some(BorrowedAs {
+        borrowed: Some(Borrowing {
             // A view of what lives for the call alone becomes a value of its own, so that the body may keep it.
-            as_it_is: AsItIs::Owned,
+            condition: BorrowCondition::Owned,
             convert: |view| Some(view.to_any()),
         }),
         reads: |_| true,
@@ -192,8 +194,8 @@ impl Parameter for &'static str {
 
     const PARAM: &'static Param = &Param {
         schema: <String as Argument>::schema,
-        borrowed: Some(BorrowedAs {
-            as_it_is: AsItIs::Fit(|view| <&str as Parameter>::read(&view).is_some()),
+        borrowed: Some(Borrowing {
+            condition: BorrowCondition::Fit(|view| <&str as Parameter>::read(&view).is_some()),
             // Invalid UTF-8 is replaced.
             convert: |view| String::try_from_view(view).map(Any::from),
         }),
@@ -214,8 +216,8 @@ macro_rules! borrowed {
 
             const PARAM: &'static $crate::function::Param = &$crate::function::Param {
                 schema: <$type as $crate::value::Argument>::schema,
-                borrowed: Some($crate::function::BorrowedAs {
-                    as_it_is: $crate::function::AsItIs::Type($index),
+                borrowed: Some($crate::function::Borrowing {
+                    condition: $crate::function::BorrowCondition::Type($index),
                     convert: |view| {
                         let own = <$type as $crate::value::Argument>::try_from_view(view)?;
                         Some($crate::value::Any::from(own))

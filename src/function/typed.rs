@@ -1,6 +1,6 @@
 //! Typed functions: any Rust function or closure whose parameters are [`Parameter`]s becomes a packed function.
 
-use super::parameter::{AsItIs, CallResult, Param, Parameter};
+use super::parameter::{BorrowCondition, CallResult, Param, Parameter};
 use super::{FUN_08, FUN_09, Result};
 use crate::value::{Any, AnyView, Schema, index, types};
 use std::ops::RangeInclusive;
@@ -64,10 +64,10 @@ impl Signature {
         while at < params.len() {
             match &params[at].borrowed {
                 None => {}
-                Some(borrowed) => match borrowed.as_it_is {
-                    AsItIs::Owned => {}
-                    AsItIs::Type(wanted) if at == 0 => first = Some(wanted),
-                    AsItIs::Type(_) | AsItIs::Fit(_) => checks_each = true,
+                Some(borrowed) => match borrowed.condition {
+                    BorrowCondition::Owned => {}
+                    BorrowCondition::Type(wanted) if at == 0 => first = Some(wanted),
+                    BorrowCondition::Type(_) | BorrowCondition::Fit(_) => checks_each = true,
                 },
             }
             at += 1;

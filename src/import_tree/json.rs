@@ -2,7 +2,7 @@
 
 use super::order::is_exportable;
 use super::{ImportTree, ModuleGraph, ModuleNode, Order};
-use crate::release::Release;
+use crate::release::{ParseError, Release};
 use crate::rule::{Findings, Violation};
 use crate::wire::json::object;
 use serde_json::{Value, json};
@@ -15,16 +15,16 @@ pub(crate) fn from_tree(tree: &ImportTree<'_>) -> Value {
     ])
 }
 
-/// The tree of `{"indptr": [...], "indices": [...]}`, held to every rule. The outer error is a text: what in the JSON is not
-/// of this form.
+/// The tree of `{"indptr": [...], "indices": [...]}`, held to every rule. The outer error is that of the
+/// JSON, the inner one that of the tree.
 ///
 /// # Errors
 ///
-/// A text: an array is missing, or holds something that is no u64. The inner error is that of [`ImportTree::new`].
+/// A [`ParseError`] where an array is missing, or holds something that is no u64. The inner error is that of [`ImportTree::new`].
 pub fn to_tree(
     value: &Value,
     findings: &mut Findings,
-) -> Result<Result<ImportTree<'static>, Violation>, String> {
+) -> Result<Result<ImportTree<'static>, Violation>, ParseError> {
     let indptr = words(value, "indptr")?;
     let indices = words(value, "indices")?;
     Ok(ImportTree::new(&indptr, &indices, findings))
@@ -32,7 +32,7 @@ pub fn to_tree(
 
 /// The graph of `{"modules": [{"dso": true, "imports": [1, 2]}, ...]}`; `kind` may be beside `dso`, and in its place where
 /// `release` states what that release makes of the kind.
-pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<ModuleGraph, String> {
+pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<ModuleGraph, ParseError> {
     let modules = value
         .get("modules")
         .and_then(Value::as_array)
@@ -54,7 +54,10 @@ pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<Module
                 .collect(),
         })
     };
-    let modules = modules.iter().map(node).collect::<Result<_, String>>()?;
+    let modules = modules
+        .iter()
+        .map(node)
+        .collect::<Result<_, ParseError>>()?;
     Ok(ModuleGraph { modules })
 }
 
@@ -72,15 +75,15 @@ pub(crate) fn from_order(order: &Order) -> Value {
 ///
 /// # Errors
 ///
-/// A text: the array is missing, or what in it is no u64.
-fn words(value: &Value, name: &str) -> Result<Vec<u64>, String> {
+/// The array is missing, or what in it is no u64.
+fn words(value: &Value, name: &str) -> Result<Vec<u64>, ParseError> {
     let list = value
         .get(name)
         .and_then(Value::as_array)
-        .ok_or_else(|| format!("there is no array `{name}`"))?;
+        .ok_or_else(|| ParseError::new(format!("there is no array `{name}`")))?;
     let word = |word: &Value| {
         word.as_u64()
-            .ok_or_else(|| format!("`{name}` holds {word}, which is not a u64"))
+            .ok_or_else(|| ParseError::new(format!("`{name}` holds {word}, which is not a u64")))
     };
     list.iter().map(word).collect()
 }

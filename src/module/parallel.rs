@@ -6,6 +6,7 @@
 
 mod pool;
 
+use crate::function::{Error, ErrorKind, Result};
 use pool::{Job, WorkerPool};
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
@@ -73,36 +74,39 @@ pub fn workers() -> usize {
 ///
 /// # Errors
 ///
-/// For a launch from within a task, and for more tasks than workers; and with the tasks that failed, a line `Task <i> error: ...`
-/// each. A failure is an error also with a concurrency of 1, where releases from 0.8 on ignore it (MOD-24).
+/// Of kind [`ErrorKind::Runtime`]: for a launch from within a task, and for more tasks than workers; and with the tasks that failed, a line
+/// `Task <i> error: ...` each. A failure is an error also with a concurrency of 1, where releases from 0.8 on ignore it (MOD-24).
 ///
 /// # Safety
 ///
 /// `task` must be callable with `data` from several threads at once, and `data` must live until this returns.
-pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(), String> {
+pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<()> {
+    let failed = |text: String| Error::new(ErrorKind::Runtime, text);
     let concurrency = max_concurrency();
     // MOD-20: from 0.8 on this is task 0 of 1, whatever count compiled code wants; it is no error within a task either.
     if concurrency == 1 {
-        return Job::new(task, data, 1).run_alone();
+        return Job::new(task, data, 1).run_alone().map_err(failed);
     }
     if IN_TASK.get() {
-        return Err(
-            "Cannot launch parallel job inside worker, consider fuse then parallel".to_owned(),
-        );
+        return Err(Error::new(
+            ErrorKind::Runtime,
+            "Cannot launch parallel job inside worker, consider fuse then parallel",
+        ));
     }
     let workers = concurrency.min(processors());
     // MOD-20: each task has a worker of its own, since a barrier waits for all of them (MOD-21).
     if num_task > workers {
-        return Err(format!(
+        return Err(failed(format!(
             "Request parallel sync task larger than number of threads used  workers={workers} request={num_task}"
-        ));
+        )));
     }
     let count = if num_task == 0 { workers } else { num_task };
     let job = Job::new(task, data, count);
     if count == 1 {
-        return job.run_alone();
+        return job.run_alone().map_err(failed);
     }
     POOL.with(|pool| pool.borrow_mut().run(&job))
+        .map_err(failed)
 }
 
 /// Waits until every task of the group has come here as often as this one (MOD-21).
@@ -244,16 +248,17 @@ mod tests {
         // SAFETY: `count` fits the data.
         match unsafe { launch(count, data, 2) } {
             Ok(()) => 0,
-            Err(text) => {
-                last_error::set(&text);
+            Err(error) => {
+                last_error::set(error.message());
                 -1
             }
         }
     }
 
-    fn run(task: Task, seen: &TaskRecord, count: usize) -> Result<(), String> {
+    fn run(task: Task, seen: &TaskRecord, count: usize) -> std::result::Result<(), String> {
         // SAFETY: every task above is fit for several threads, and `seen` outlives the call.
         unsafe { launch(task, ptr::from_ref(seen).cast_mut().cast(), count) }
+            .map_err(|error| error.message().to_owned())
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(crate) const ALIGNMENT: usize = 64;
 
 /// One request, as compiled code makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct WorkspaceRequest {
     /// DLPack device type.
     pub(crate) device_type: i32,
     /// Number of the device within its type.
@@ -27,7 +27,7 @@ pub(crate) struct Request {
 /// Where workspace comes from. The device chapter provides one that calls the DeviceAPI of the device.
 pub(crate) trait WorkspaceSource: Send + Sync {
     /// Memory for `request`, aligned to [`ALIGNMENT`], or why there is none.
-    fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String>;
+    fn alloc(&self, request: WorkspaceRequest) -> Result<NonNull<c_void>, String>;
 
     /// Frees what [`WorkspaceSource::alloc`] returned on the same thread.
     ///
@@ -37,7 +37,7 @@ pub(crate) trait WorkspaceSource: Send + Sync {
     unsafe fn free(&self, device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String>;
 }
 
-static SOURCE: RwLock<&'static dyn WorkspaceSource> = RwLock::new(&HostOnly);
+static SOURCE: RwLock<&'static dyn WorkspaceSource> = RwLock::new(&HostSource);
 
 /// Sets where workspace comes from.
 pub(crate) fn provide(source: &'static dyn WorkspaceSource) {
@@ -47,7 +47,7 @@ pub(crate) fn provide(source: &'static dyn WorkspaceSource) {
 }
 
 /// Memory for `request` (MOD-23).
-pub(crate) fn alloc(request: Request) -> Result<NonNull<c_void>, String> {
+pub(crate) fn alloc(request: WorkspaceRequest) -> Result<NonNull<c_void>, String> {
     current().alloc(request)
 }
 
@@ -69,14 +69,14 @@ pub(crate) fn current() -> &'static dyn WorkspaceSource {
 
 /// Where it comes from until a source is provided: memory of the host, and of no other device.
 pub(crate) fn host() -> &'static dyn WorkspaceSource {
-    &HostOnly
+    &HostSource
 }
 
 /// Host memory with its size written in front of it.
-struct HostOnly;
+struct HostSource;
 
-impl WorkspaceSource for HostOnly {
-    fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String> {
+impl WorkspaceSource for HostSource {
+    fn alloc(&self, request: WorkspaceRequest) -> Result<NonNull<c_void>, String> {
         only_host(request.device_type)?;
         // MOD-23: 0 bytes get an address, too, since null means failure.
         let layout = layout(request.bytes)?;
@@ -126,8 +126,8 @@ fn only_host(device_type: i32) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn host(bytes: u64) -> Request {
-        Request {
+    fn host(bytes: u64) -> WorkspaceRequest {
+        WorkspaceRequest {
             device_type: 1,
             device_id: 0,
             bytes,
@@ -138,22 +138,22 @@ mod tests {
     #[test]
     fn host_workspace_is_aligned_and_never_null() {
         for bytes in [0, 1, 63, 64, 4096, 1 << 20] {
-            let memory = HostOnly.alloc(host(bytes)).unwrap();
+            let memory = HostSource.alloc(host(bytes)).unwrap();
             assert_eq!(memory.as_ptr() as usize % ALIGNMENT, 0);
             // SAFETY: just allocated, for the same device.
-            unsafe { HostOnly.free((1, 0), memory) }.unwrap();
+            unsafe { HostSource.free((1, 0), memory) }.unwrap();
         }
-        assert!(HostOnly.alloc(host(u64::MAX)).is_err());
+        assert!(HostSource.alloc(host(u64::MAX)).is_err());
     }
 
     #[test]
     fn another_device_needs_its_own_source() {
-        let request = Request {
+        let request = WorkspaceRequest {
             device_type: 2,
             ..host(64)
         };
         assert!(
-            HostOnly
+            HostSource
                 .alloc(request)
                 .unwrap_err()
                 .contains("device type 2")

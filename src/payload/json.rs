@@ -11,7 +11,7 @@
 
 use super::field::Field;
 use super::function_info::{DeviceFunction, FunctionInfo};
-use super::json_in::{In, base64, tensor_from, wrong};
+use super::json_in::{JsonPlace, base64, tensor_from, wrong};
 use super::slot::{FieldShape, FormSlot};
 use super::{
     KernelCode, KnownPayload, Network, PAY_01, Payload, Shader, StackVm, Text, json_vm, kind_info,
@@ -49,14 +49,14 @@ impl Payload<'_> {
     ///
     /// PAY-01 when the value is not of that form, with the path of what is missing or wrong.
     pub fn from_json(value: &Value) -> Result<Payload<'static>, Violation> {
-        let object = In::new(value, "payload");
+        let object = JsonPlace::new(value, "payload");
         // PAY-01: the kind first: it decides which other members there are.
         let kind = object.text("kind")?;
         // Before the table: a kind whose grammar layout 0.22 does not have is opaque there as well.
         if let Some(bytes) = value.get("opaque") {
             return Ok(Payload::Opaque {
                 kind,
-                bytes: In::new(bytes, "opaque").base64()?,
+                bytes: JsonPlace::new(bytes, "opaque").base64()?,
             });
         }
         let info = kind_info(&kind).ok_or_else(|| {
@@ -119,7 +119,7 @@ fn put_field(slot: &FormSlot, field: &Field<'_>, object: &mut Map<String, Value>
 /// # Errors
 ///
 /// PAY-01 of kind type, with the path of what is missing or wrong; the rule that a tensor breaks.
-fn take_field(slot: &FormSlot, object: &In<'_>) -> Result<Field<'static>, Violation> {
+fn take_field(slot: &FormSlot, object: &JsonPlace<'_>) -> Result<Field<'static>, Violation> {
     let name = slot.name;
     Ok(match slot.shape {
         FieldShape::Text | FieldShape::Version | FieldShape::Base64 | FieldShape::Format(_) => {
@@ -188,7 +188,7 @@ fn function_to(function: &DeviceFunction<'_>) -> Value {
 }
 
 /// The inverse of [`function_to`]: what is absent is empty.
-fn function_from(item: In<'_>) -> Result<DeviceFunction<'static>, Violation> {
+fn function_from(item: JsonPlace<'_>) -> Result<DeviceFunction<'static>, Violation> {
     let info_name = item
         .maybe("info_name")
         .map(|name| name.as_text())
@@ -218,7 +218,7 @@ fn kernel_to(kernel: &KernelCode<'_>) -> Value {
 }
 
 /// The inverse of [`kernel_to`].
-fn kernel_from(item: In<'_>) -> Result<KernelCode<'static>, Violation> {
+fn kernel_from(item: JsonPlace<'_>) -> Result<KernelCode<'static>, Violation> {
     Ok(KernelCode {
         name: item.text("name")?,
         code: item.code()?,
@@ -231,7 +231,7 @@ fn shader_to(shader: &Shader<'_>) -> Value {
 }
 
 /// The inverse of [`shader_to`], which rejects a part of a word (PAY-14).
-fn shader_from(item: In<'_>) -> Result<Shader<'static>, Violation> {
+fn shader_from(item: JsonPlace<'_>) -> Result<Shader<'static>, Violation> {
     // PAY-14: the file counts words, so that a part of one could not be written.
     let spirv = item.at("spirv")?;
     let bytes = spirv.base64()?;
@@ -260,7 +260,7 @@ fn network_to(network: &Network<'_>) -> Value {
 }
 
 /// The inverse of [`network_to`]: without sizes it is a network of form 0.7.
-fn network_from(item: In<'_>) -> Result<Network<'static>, Violation> {
+fn network_from(item: JsonPlace<'_>) -> Result<Network<'static>, Violation> {
     let sizes = |name| {
         let list = item
             .maybe(name)
@@ -289,7 +289,7 @@ fn stackvm_to(name: &str, vm: &StackVm<'_>) -> Value {
 }
 
 /// The inverse of [`stackvm_to`].
-fn stackvm_from(item: In<'_>) -> Result<(Text<'static>, StackVm<'static>), Violation> {
+fn stackvm_from(item: JsonPlace<'_>) -> Result<(Text<'static>, StackVm<'static>), Violation> {
     let vm = StackVm {
         code: item.list("code", |item| item.i32())?,
         texts: item.texts("texts")?,

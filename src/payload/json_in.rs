@@ -14,7 +14,7 @@ use std::borrow::Cow;
 ///
 /// PAY-01 of kind type for a member that is missing or wrong; a rule of chapter `tensor` for a shape that its data does not fill.
 pub(super) fn tensor_from(
-    item: &In<'_>,
+    item: &JsonPlace<'_>,
     sizing: Sizing,
 ) -> Result<TensorRecord<'static>, Violation> {
     let dtype = item.at("dtype")?.dtype()?;
@@ -39,27 +39,27 @@ pub(super) fn wrong(message: String) -> Violation {
 }
 
 /// A JSON value that is read by a known form, and where it is.
-pub(super) struct In<'v> {
+pub(super) struct JsonPlace<'v> {
     /// What the JSON has there.
     pub(super) value: &'v Value,
     /// Its path from the payload, as messages show it.
     path: String,
 }
 
-impl<'v> In<'v> {
+impl<'v> JsonPlace<'v> {
     /// A value that is at `path`, as messages show it: `payload.functions[0].name`.
-    pub(super) fn new(value: &'v Value, path: impl Into<String>) -> In<'v> {
-        In {
+    pub(super) fn new(value: &'v Value, path: impl Into<String>) -> JsonPlace<'v> {
+        JsonPlace {
             value,
             path: path.into(),
         }
     }
 
     /// The member `name`, if there is one.
-    pub(super) fn maybe(&self, name: &str) -> Option<In<'v>> {
+    pub(super) fn maybe(&self, name: &str) -> Option<JsonPlace<'v>> {
         // Null is as good as absent: other languages write members that have no value.
         let value = self.value.get(name).filter(|value| !value.is_null())?;
-        Some(In::new(value, format!("{}.{name}", self.path)))
+        Some(JsonPlace::new(value, format!("{}.{name}", self.path)))
     }
 
     /// The member `name`.
@@ -67,7 +67,7 @@ impl<'v> In<'v> {
     /// # Errors
     ///
     /// PAY-01 of kind type where it is absent.
-    pub(super) fn at(&self, name: &str) -> Result<In<'v>, Violation> {
+    pub(super) fn at(&self, name: &str) -> Result<JsonPlace<'v>, Violation> {
         self.maybe(name)
             .ok_or_else(|| wrong(format!("{} has no `{name}`", self.path)))
     }
@@ -79,12 +79,12 @@ impl<'v> In<'v> {
     /// PAY-01 of kind type where this is no list; the first that `read` returns.
     pub(super) fn all<T>(
         &self,
-        mut read: impl FnMut(In<'v>) -> Result<T, Violation>,
+        mut read: impl FnMut(JsonPlace<'v>) -> Result<T, Violation>,
     ) -> Result<Vec<T>, Violation> {
         let list = self.value.as_array().ok_or_else(|| self.wrong("a list"))?;
         let items = list.iter().enumerate();
         items
-            .map(|(index, item)| read(In::new(item, format!("{}[{index}]", self.path))))
+            .map(|(index, item)| read(JsonPlace::new(item, format!("{}[{index}]", self.path))))
             .collect()
     }
 
@@ -92,7 +92,7 @@ impl<'v> In<'v> {
     pub(super) fn list<T>(
         &self,
         name: &str,
-        read: impl FnMut(In<'v>) -> Result<T, Violation>,
+        read: impl FnMut(JsonPlace<'v>) -> Result<T, Violation>,
     ) -> Result<Vec<T>, Violation> {
         self.at(name)?.all(read)
     }

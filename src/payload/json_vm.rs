@@ -9,7 +9,7 @@
 //! | instruction of the Relay VM | `{"opcode": .., "fields": [..]}`, without its hash, which writing computes (PAY-71) |
 //! | code of the Relax VM | `instr_offset` and `instr_data`: words as signed integers (PAY-88) |
 
-use super::json_in::{In, base64, tensor_from};
+use super::json_in::{JsonPlace, base64, tensor_from};
 use super::{Text, relax_vm, relay_vm};
 use crate::rule::Violation;
 use crate::tensor::Sizing;
@@ -43,7 +43,9 @@ pub(super) fn relax_to(executable: &relax_vm::RelaxExecutable<'_>) -> Value {
 /// # Errors
 ///
 /// PAY-01 of kind type for a member that is missing or wrong; a rule of chapter `tensor` for a constant.
-pub(super) fn relax_from(object: &In<'_>) -> Result<relax_vm::RelaxExecutable<'static>, Violation> {
+pub(super) fn relax_from(
+    object: &JsonPlace<'_>,
+) -> Result<relax_vm::RelaxExecutable<'static>, Violation> {
     // PAY-88: no instruction is decoded: JSON holds the words that the file does.
     let words = |name: &str| -> Result<Words<'static>, Violation> {
         let words = object.list(name, |item| item.i64().map(i64::cast_unsigned))?;
@@ -76,7 +78,7 @@ fn relax_function_to(function: &relax_vm::RelaxFunction<'_>) -> Value {
 /// # Errors
 ///
 /// PAY-01 of kind type, for a kind of another word, too.
-fn relax_function_from(item: In<'_>) -> Result<relax_vm::RelaxFunction<'static>, Violation> {
+fn relax_function_from(item: JsonPlace<'_>) -> Result<relax_vm::RelaxFunction<'static>, Violation> {
     let kind = item.at("kind")?;
     let mut kinds = relax_vm::FunctionKind::ALL.into_iter();
     Ok(relax_vm::RelaxFunction {
@@ -114,7 +116,7 @@ fn relax_constant_to(constant: &relax_vm::RelaxConstant<'_>) -> Value {
 /// # Errors
 ///
 /// PAY-01 of kind type where no member names a type; a rule of chapter `tensor` for a tensor.
-fn relax_constant_from(item: In<'_>) -> Result<relax_vm::RelaxConstant<'static>, Violation> {
+fn relax_constant_from(item: JsonPlace<'_>) -> Result<relax_vm::RelaxConstant<'static>, Violation> {
     use relax_vm::RelaxConstant;
     if let Some(tensor) = item.maybe("tensor") {
         return tensor_from(&tensor, Sizing::V0_7).map(RelaxConstant::Tensor);
@@ -182,7 +184,9 @@ pub(super) fn relay_to(executable: &relay_vm::RelayExecutable<'_>) -> Value {
 /// # Errors
 ///
 /// PAY-01 of kind type for a member that is missing or wrong; a rule of chapter `tensor` for a constant.
-pub(super) fn relay_from(object: &In<'_>) -> Result<relay_vm::RelayExecutable<'static>, Violation> {
+pub(super) fn relay_from(
+    object: &JsonPlace<'_>,
+) -> Result<relay_vm::RelayExecutable<'static>, Violation> {
     let version = object.text("version")?;
     // PAY-66: code of 0.6 counts the bytes of a constant as TEN-30 states.
     let sizing = match relay_vm::era_of(&version) {
@@ -239,7 +243,7 @@ fn relay_function_to(function: &relay_vm::RelayFunction<'_>) -> Value {
 
 /// The inverse of [`relay_function_to`].
 /// Registers, jumps and indices are any numbers.
-fn relay_function_from(item: In<'_>) -> Result<relay_vm::RelayFunction<'static>, Violation> {
+fn relay_function_from(item: JsonPlace<'_>) -> Result<relay_vm::RelayFunction<'static>, Violation> {
     Ok(relay_vm::RelayFunction {
         name: item.text("name")?,
         registers: item.at("registers")?.u64()?,

@@ -9,6 +9,7 @@ use crate::rule::{Findings, Violation};
 
 /// One module kind, through all releases.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct KindInfo {
     /// The name in the library binary: `type_key` up to 0.21, `kind` from 0.22.
     pub kind: &'static str,

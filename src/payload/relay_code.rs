@@ -42,6 +42,7 @@ use RelayOperand::{
 
 /// One opcode.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Opcode {
     /// Its number.
     pub code: i64,

@@ -7,6 +7,7 @@ use crate::rule::Rule;
 
 /// A named place in a form.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct FormSlot {
     /// The field's name in dumps and, for most shapes, in JSON.
     pub name: &'static str,

@@ -54,7 +54,7 @@ impl Drop for RunningThread {
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::OutOfMemory`]; what the system reports.
+/// [`io::ErrorKind::OutOfMemory`]; [`io::Error`] of starting a thread.
 pub fn spawn<T: Send + 'static>(
     stack: usize,
     work: impl FnOnce() -> T + Send + 'static,

@@ -7,6 +7,7 @@ use std::fmt;
 /// A tolerated oddity: the input is readable, but a rule is broken that is not a MUST, or one that binds the user of what
 /// was read (TEN-35).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// The rule that was not kept.
     pub rule: Rule,

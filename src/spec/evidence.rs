@@ -1,10 +1,11 @@
 //! Where each rule is from: `spec/evidence/`.
 
-use crate::release::Release;
+use crate::release::{ParseError, Release};
 use std::collections::BTreeMap;
 
 /// Where a rule is from, as `spec/evidence/<chapter>.toml` has it. `tests/suite/evidence.rs` reads the probes in the same files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Evidence {
     /// Documents that state it.
     pub documented: Vec<String>,
@@ -28,14 +29,16 @@ pub(super) const JUDGED: &str = include_str!("../../spec/evidence/tables/judged.
 /// # Errors
 ///
 /// A text: which rule has what in a wrong form.
-pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, String> {
+pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, ParseError> {
     // Without a schema in types: the same tables hold the probes of a test, whose keys are not known here.
-    let file: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
+    let file: toml::Table = text
+        .parse()
+        .map_err(|error| ParseError::new(format!("{error}")))?;
     let mut all = BTreeMap::new();
     for (id, of) in &file {
         let of = of
             .as_table()
-            .ok_or_else(|| format!("{id} is not a table"))?;
+            .ok_or_else(|| ParseError::new(format!("{id} is not a table")))?;
         // Most rules have evidence of one sort or two: a missing list is empty.
         let list = |name: &str| match of.get(name) {
             None => Ok(Vec::new()),
@@ -46,7 +49,7 @@ pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, S
                         .map(|one| one.as_str().map(str::to_owned))
                         .collect()
                 })
-                .ok_or_else(|| format!("{id}: `{name}` is not a list of texts")),
+                .ok_or_else(|| ParseError::new(format!("{id}: `{name}` is not a list of texts"))),
         };
         let evidence = Evidence {
             documented: list("documented")?,
@@ -59,7 +62,7 @@ pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, S
                 None => None,
                 Some(why) => Some(
                     why.as_str()
-                        .ok_or_else(|| format!("{id}: `inferred` is not a text"))?
+                        .ok_or_else(|| ParseError::new(format!("{id}: `inferred` is not a text")))?
                         .to_owned(),
                 ),
             },
@@ -74,13 +77,13 @@ pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, S
 /// # Errors
 ///
 /// A text: what is no list of releases.
-pub(super) fn parse_judged(text: &str) -> Result<BTreeMap<String, [Vec<Release>; 2]>, String> {
+pub(super) fn parse_judged(text: &str) -> Result<BTreeMap<String, [Vec<Release>; 2]>, ParseError> {
     let table: BTreeMap<String, BTreeMap<String, Vec<String>>> =
-        serde_json::from_str(text).map_err(|error| error.to_string())?;
+        serde_json::from_str(text).map_err(|error| ParseError::new(error.to_string()))?;
     let judged = table.into_iter().map(|(id, of)| {
-        let list = |name: &str| -> Result<Vec<Release>, String> {
+        let list = |name: &str| -> Result<Vec<Release>, ParseError> {
             let releases = of.get(name).into_iter().flatten();
-            releases.map(|release| Ok(release.parse()?)).collect()
+            releases.map(|release| release.parse()).collect()
         };
         // A rule that no runtime was judged by is not in the table; one list may be absent.
         Ok((id, [list("passed")?, list("failed")?]))

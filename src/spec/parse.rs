@@ -3,15 +3,15 @@
 //! The form is that of `spec/README.md`. Prose outside of rules is not read.
 
 use super::{Party, RuleText};
-use crate::release::{Release, Releases};
+use crate::release::{ParseError, Release, Releases};
 use crate::rule::{Kind, Level};
 
 /// Reads the rules of one chapter out of its prose.
 ///
 /// # Errors
 ///
-/// A text: which heading lacks which attribute, or has an unknown one.
-pub fn parse(chapter: &str, prose: &str) -> Result<Vec<RuleText>, String> {
+/// A [`ParseError`]: which heading lacks which attribute, or has an unknown one.
+pub fn parse(chapter: &str, prose: &str) -> Result<Vec<RuleText>, ParseError> {
     let mut rules: Vec<RuleText> = Vec::new();
     let mut inside = false;
     let mut lines = prose.lines().enumerate();
@@ -25,7 +25,9 @@ pub fn parse(chapter: &str, prose: &str) -> Result<Vec<RuleText>, String> {
             let attributes = lines.next().map_or("", |(_, line)| line);
             let rule = attributes_of(attributes)
                 // `number` counts from 0 and is that of the heading; the attributes are on the line below.
-                .map_err(|error| format!("spec/{chapter}.md:{}: {id}: {error}", number + 2))?;
+                .map_err(|error| {
+                    ParseError::new(format!("spec/{chapter}.md:{}: {id}: {error}", number + 2))
+                })?;
             rules.push(RuleText {
                 id: id.to_owned(),
                 chapter: chapter.to_owned(),
@@ -62,14 +64,14 @@ fn heading(line: &str) -> Option<(&str, &str)> {
 /// # Errors
 ///
 /// A text: which attribute is unknown or missing, or has an unknown value.
-fn attributes_of(line: &str) -> Result<RuleText, String> {
+fn attributes_of(line: &str) -> Result<RuleText, ParseError> {
     let (mut level, mut since, mut until) = (None, None, None);
     let (mut who, mut kinds) = (Vec::new(), Vec::new());
     // Four spaces, because the values of a list have single ones behind their commas.
     for attribute in line.split("    ").map(str::trim) {
         let (name, value) = attribute
             .split_once(": ")
-            .ok_or_else(|| format!("`{attribute}` is not an attribute"))?;
+            .ok_or_else(|| ParseError::new(format!("`{attribute}` is not an attribute")))?;
         match name {
             "level" => level = Some(level_of(value)?),
             "since" => since = Some(value.parse::<Release>()?),
@@ -81,11 +83,11 @@ fn attributes_of(line: &str) -> Result<RuleText, String> {
             }
             // A rule that rejects nothing has no kinds: this one may be missing.
             "kind" => kinds = words(value, "a kind", Kind::ALL, |kind| kind.name())?,
-            _ => return Err(format!("there is no attribute `{name}`")),
+            _ => return Err(ParseError::new(format!("there is no attribute `{name}`"))),
         }
     }
     if who.is_empty() {
-        return Err("no who".to_owned());
+        return Err(ParseError::new("no who"));
     }
     Ok(RuleText {
         id: String::new(),
@@ -113,17 +115,17 @@ fn words<T: Copy + PartialEq>(
     what: &str,
     all: &[T],
     name: impl Fn(T) -> &'static str,
-) -> Result<Vec<T>, String> {
+) -> Result<Vec<T>, ParseError> {
     let mut found = Vec::new();
     for word in list.split(", ") {
         let one = all
             .iter()
             .copied()
             .find(|one| name(*one) == word)
-            .ok_or_else(|| format!("`{word}` is not {what}"))?;
+            .ok_or_else(|| ParseError::new(format!("`{word}` is not {what}")))?;
         // Twice is a slip of the pen, behind which the word that was meant is missing.
         if found.contains(&one) {
-            return Err(format!("`{word}` is there twice"));
+            return Err(ParseError::new(format!("`{word}` is there twice")));
         }
         found.push(one);
     }
@@ -135,14 +137,14 @@ fn words<T: Copy + PartialEq>(
 /// # Errors
 ///
 /// A text with the word, where it is no level.
-fn level_of(word: &str) -> Result<Level, String> {
+fn level_of(word: &str) -> Result<Level, ParseError> {
     match word {
         "MUST" => Ok(Level::Must),
         "LIMIT" => Ok(Level::Limit),
         "SHOULD" => Ok(Level::Should),
         "MAY" => Ok(Level::May),
         "DISPUTED" => Ok(Level::Disputed),
-        _ => Err(format!("`{word}` is not a level")),
+        _ => Err(ParseError::new(format!("`{word}` is not a level"))),
     }
 }
 

@@ -17,6 +17,7 @@ use std::fmt;
 /// assert_eq!((first.chapter.as_str(), tvmspec::blob::BLOB_01.text()), ("blob", Some(first)));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RuleText {
     /// The id: `BLOB-07`.
     pub id: String,

@@ -1,7 +1,7 @@
 //! The JSON forms of this chapter; `spec/tensor.md` and `spec/schema/values.json` fix them.
 
 use super::{Device, Dtype, Params, Sizing, TensorRecord};
-use crate::release::Release;
+use crate::release::{ParseError, Release};
 use crate::rule::Violation;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
@@ -78,8 +78,8 @@ impl OwnedTensor {
     }
 }
 
-/// Tensors of `{"tensors": [...]}`, and the reserved word of the file. The error is a text: what is not of this form.
-pub(crate) fn to_tensors(value: &Value) -> Result<(Vec<OwnedTensor>, u64), String> {
+/// Tensors of `{"tensors": [...]}`, and the reserved word of the file.
+pub(crate) fn to_tensors(value: &Value) -> Result<(Vec<OwnedTensor>, u64), ParseError> {
     let tensors = value
         .get("tensors")
         .and_then(Value::as_array)
@@ -101,14 +101,14 @@ pub(crate) fn params_of(
 }
 
 /// A tensor of `{"name"?, "dtype", "shape", "device"?, "data"}`.
-pub(crate) fn to_tensor(value: &Value) -> Result<OwnedTensor, String> {
+pub(crate) fn to_tensor(value: &Value) -> Result<OwnedTensor, ParseError> {
     let dims = value
         .get("shape")
         .and_then(Value::as_array)
         .ok_or("a tensor has an array `shape`")?;
     let dim = |dim: &Value| {
         dim.as_i64()
-            .ok_or_else(|| format!("`shape` holds {dim}, which is not an i64"))
+            .ok_or_else(|| ParseError::new(format!("`shape` holds {dim}, which is not an i64")))
     };
     let data = value.get("data").and_then(Value::as_str);
     Ok(OwnedTensor {
@@ -116,7 +116,7 @@ pub(crate) fn to_tensor(value: &Value) -> Result<OwnedTensor, String> {
             None => String::new(),
             Some(name) => name
                 .as_str()
-                .ok_or_else(|| format!("`name` is {name}, which is not a text"))?
+                .ok_or_else(|| ParseError::new(format!("`name` is {name}, which is not a text")))?
                 .to_owned(),
         },
         dtype: to_dtype(value.get("dtype").unwrap_or(&Value::Null))?,
@@ -130,12 +130,16 @@ pub(crate) fn to_tensor(value: &Value) -> Result<OwnedTensor, String> {
 }
 
 /// The dtype of a text of the newest release, or of `[code, bits, lanes]`.
-pub(crate) fn to_dtype(value: &Value) -> Result<Dtype, String> {
+pub(crate) fn to_dtype(value: &Value) -> Result<Dtype, ParseError> {
     if let Some(text) = value.as_str() {
-        return Dtype::parse(text, Release::LAST).map_err(|broken| broken.message().to_owned());
+        return Dtype::parse(text, Release::LAST).map_err(|broken| broken.message().into());
     }
     let number = |index| value.get(index).and_then(Value::as_u64);
-    let wrong = || format!("{value} is not a dtype: a text, or [code, bits, lanes]");
+    let wrong = || {
+        ParseError::new(format!(
+            "{value} is not a dtype: a text, or [code, bits, lanes]"
+        ))
+    };
     let three = [number(0), number(1), number(2)];
     let [Some(code), Some(bits), Some(lanes)] = three else {
         return Err(wrong());
@@ -151,15 +155,17 @@ pub(crate) fn to_dtype(value: &Value) -> Result<Dtype, String> {
 ///
 /// # Errors
 ///
-/// A text for anything but two numbers that fit into an i32.
-pub fn to_device(value: &Value) -> Result<Device, String> {
+/// A [`ParseError`] for anything but two numbers that fit into an i32.
+pub fn to_device(value: &Value) -> Result<Device, ParseError> {
     let number = |index| {
         let number = value.get(index).and_then(Value::as_i64)?;
         i32::try_from(number).ok()
     };
     match (number(0), number(1)) {
         (Some(kind), Some(id)) => Ok(Device { kind, id }),
-        _ => Err(format!("{value} is not a device: [type, id]")),
+        _ => Err(ParseError::new(format!(
+            "{value} is not a device: [type, id]"
+        ))),
     }
 }
 
@@ -177,10 +183,10 @@ fn fields(record: &TensorRecord<'_>) -> Map<String, Value> {
 }
 
 /// The word under `reserved`, 0 where there is none.
-fn reserved(value: &Value) -> Result<u64, String> {
+fn reserved(value: &Value) -> Result<u64, ParseError> {
     let Some(word) = value.get("reserved") else {
         return Ok(0);
     };
     word.as_u64()
-        .ok_or_else(|| format!("`reserved` is {word}, which is not a u64"))
+        .ok_or_else(|| ParseError::new(format!("`reserved` is {word}, which is not a u64")))
 }

@@ -138,9 +138,9 @@ impl WireType {
     ///
     /// # Errors
     ///
-    /// A text: which part of the value is not of the type.
-    pub fn write(&self, value: &Value, out: &mut Writer) -> Result<(), String> {
-        let wrong = || format!("{value} is not of type {self:?}");
+    /// A [`ParseError`] with the part of the value that is not of the type.
+    pub fn write(&self, value: &Value, out: &mut Writer) -> Result<(), ParseError> {
+        let wrong = || ParseError::new(format!("{value} is not of type {self:?}"));
         match self {
             WireType::U8 => out.u8(integer(value).ok_or_else(wrong)?),
             WireType::U16 => out.u16(integer(value).ok_or_else(wrong)?),

@@ -72,11 +72,9 @@ fn the_wheel_detects_the_same_targets() {
     let Some(triple) = text("GetDefaultTargetTriple") else {
         return skipped("the installed TVM has no LLVM");
     };
-    let machine = HostMachine {
-        triple,
-        cpu: text("GetHostCPUName"),
-        ..HostMachine::default()
-    };
+    let mut machine = HostMachine::default();
+    machine.triple = triple;
+    machine.cpu = text("GetHostCPUName");
     let targets = Targets::on(release, machine);
 
     // The processor, which both have. What else the wheel has no driver for, it must not detect.

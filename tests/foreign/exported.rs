@@ -348,11 +348,9 @@ fn llvm_text_is_compiled_and_the_hook_gets_every_file() {
         assert_eq!(library.blob.layout, Layout::V0_22);
     }
 
-    let with = LinkOptions {
-        workspace: Some(folder.path().join("kept")),
-        options: vec!["-x".into()],
-        ..LinkOptions::default()
-    };
+    let mut with = LinkOptions::default();
+    with.workspace = Some(folder.path().join("kept"));
+    with.options = vec!["-x".into()];
     let mut names = Vec::new();
     let hooked = folder.path().join("hooked.so");
     pack::export_with(&plan, &hooked, &with, |job| {
@@ -383,9 +381,10 @@ fn a_failure_leaves_what_was_there_and_prints_what_the_compiler_printed() {
         words.contains("lib0.c") && words.contains("error"),
         "{words}"
     );
-    let words = failed(&LinkOptions {
-        triple: Some("riscv64-none-such".to_owned()),
-        ..LinkOptions::default()
+    let words = failed(&{
+        let mut options = LinkOptions::default();
+        options.triple = Some("riscv64-none-such".to_owned());
+        options
     });
     assert!(words.contains("`riscv64-none-such-gcc`"), "{words}");
     let empty = pack::export_with(&plan, &path, &LinkOptions::default(), |job| {

@@ -9,11 +9,11 @@ use std::net::TcpListener;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tvmspec::device::{Device, Manager};
-use tvmspec::function::Error;
+use tvmspec::function::{Error, ErrorKind};
 use tvmspec::object::Tensor;
 use tvmspec::release::Release;
 use tvmspec::rpc::client::{Session, SessionOptions};
-use tvmspec::rpc::transport::{CLOSED, TIMEOUT, Transport};
+use tvmspec::rpc::transport::Transport;
 use tvmspec::rpc::{
     HelloAnswer, PackedValue as V, Packet, Protocol, RpcCode, Speaker, TensorBlock,
 };
@@ -61,12 +61,10 @@ fn server(
 }
 
 fn connect(port: u16, release: Option<u8>) -> Result<Session, Error> {
-    let options = SessionOptions {
-        release: release.map(Release::of),
-        timeout: Some(Duration::from_millis(300)),
-        session_timeout: Some(2.5),
-        ..SessionOptions::default()
-    };
+    let mut options = SessionOptions::default();
+    options.release = release.map(Release::of);
+    options.timeout = Some(Duration::from_millis(300));
+    options.session_timeout = Some(2.5);
     Session::connect("127.0.0.1", port, "key", &options)
 }
 
@@ -192,9 +190,9 @@ fn a_late_answer_ends_the_session_and_nothing_else() {
     let (port, _) = server(27, |_| None);
     let session = connect(port, Some(27)).expect("a session");
     let late = session.function("f").expect_err("no answer");
-    assert_eq!(late.kind(), TIMEOUT);
+    assert_eq!(late.kind(), ErrorKind::Timeout);
     let gone = session.function("f").expect_err("the session has ended");
-    assert_eq!(gone.kind(), "ConnectionError", "{gone}");
+    assert_eq!(gone.kind(), ErrorKind::Connection, "{gone}");
     let device = session.device(Device::CPU).expect("a device");
     drop(session);
     let api = Manager::global()
@@ -233,9 +231,15 @@ fn a_call_that_hangs_is_ended_by_another_thread() {
         end(&session);
         // The server answers only when this is dropped, so that what returns here did not wait for it.
         let error = call.join().expect("no panic").expect_err("no answer");
-        assert_eq!((error.kind(), error.message()), (CLOSED, reason));
+        assert_eq!(
+            (error.kind(), error.message()),
+            (ErrorKind::Connection, reason)
+        );
         let next = session.call("f", []).expect_err("it has ended");
-        assert_eq!((next.kind(), next.message()), (CLOSED, reason));
+        assert_eq!(
+            (next.kind(), next.message()),
+            (ErrorKind::Connection, reason)
+        );
         drop(finish);
         drop(session);
         served.join().expect("the server sees the end");
@@ -252,7 +256,7 @@ fn a_cancelled_session_has_ended() {
     let seen = served.join().expect("no panic");
     assert!(!seen.contains(&"Shutdown".to_owned()), "{seen:?}");
     let error = session.call("f", []).expect_err("it has ended");
-    assert_eq!(error.kind(), CLOSED);
+    assert_eq!(error.kind(), ErrorKind::Connection);
     // Closing what is cancelled changes nothing.
     session.close();
     let again = session.call("f", []).expect_err("it has ended");

@@ -30,13 +30,11 @@ fn hop(server: &Serving, key: &str) -> RemoteHop {
 }
 
 fn connect(first: &Serving, release: Option<u8>, hops: &[RemoteHop]) -> Result<Session, Error> {
-    let options = SessionOptions {
-        release: release.map(Release::of),
-        connect_timeout: Duration::from_secs(20),
-        timeout: Some(Duration::from_secs(20)),
-        hops: hops.to_vec(),
-        ..SessionOptions::default()
-    };
+    let mut options = SessionOptions::default();
+    options.release = release.map(Release::of);
+    options.connect_timeout = Duration::from_secs(20);
+    options.timeout = Some(Duration::from_secs(20));
+    options.hops = hops.to_vec();
     Session::connect("127.0.0.1", first.port(), "", &options)
 }
 
@@ -234,10 +232,8 @@ fn rpc_93_a_stream_without_a_second_half_has_no_hop() {
     let stream = OneWay(other);
     assert!(stream.twin().expect("no error").is_none());
     let folder = tempfile::tempdir().expect("a folder");
-    let options = ServerOptions {
-        connect: vec!["127.0.0.1".to_owned()],
-        ..ServerOptions::new(folder.path())
-    };
+    let mut options = ServerOptions::new(folder.path());
+    options.connect = vec!["127.0.0.1".to_owned()];
     let session = std::thread::spawn(move || serve(stream, &options));
     let _client = begun(own, &last);
     let SessionEnd::Failed(error) = session.join().expect("no panic").end else {
@@ -270,11 +266,9 @@ fn rpc_82_a_packet_without_a_code_ends_a_session_with_a_hop() {
     let (own, other) = UnixStream::pair().expect("a pair");
     let mut raw = own.try_clone().expect("a second");
     let folder = tempfile::tempdir().expect("a folder");
-    let options = ServerOptions {
-        connect: vec!["127.0.0.1".to_owned()],
-        release: Some(Release::of(27)),
-        ..ServerOptions::new(folder.path())
-    };
+    let mut options = ServerOptions::new(folder.path());
+    options.connect = vec!["127.0.0.1".to_owned()];
+    options.release = Some(Release::of(27));
     let session = std::thread::spawn(move || serve(other, &options));
     let mut client = begun(own, &last);
     let spoken = Protocol::new(Release::of(27), Speaker::Server);
@@ -306,12 +300,10 @@ fn requests_through_a_hop_are_counted() {
     let (own, other) = UnixStream::pair().expect("a pair");
     let folder = tempfile::tempdir().expect("a folder");
     let gauge = Arc::new(SessionGauge::default());
-    let options = ServerOptions {
-        connect: vec!["127.0.0.1".to_owned()],
-        release: Some(Release::of(27)),
-        gauge: Some(Arc::clone(&gauge)),
-        ..ServerOptions::new(folder.path())
-    };
+    let mut options = ServerOptions::new(folder.path());
+    options.connect = vec!["127.0.0.1".to_owned()];
+    options.release = Some(Release::of(27));
+    options.gauge = Some(Arc::clone(&gauge));
     let session = std::thread::spawn(move || serve(other, &options));
     let mut client = begun(own, &last);
     let [to, from] =

@@ -18,7 +18,7 @@ mod session_log;
 
 use rpc_maker::{Chance, Heard, Maker};
 use servers::ServerProcess;
-use session::{End, Input, Seen, play};
+use session::{End, Input, Tally, play};
 use std::fmt::Write as _;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -253,7 +253,7 @@ fn our_code(server: &ServerProcess) -> Option<i32> {
 }
 
 /// The exit code of the session's process, and whether no client is served any more.
-fn real_code(server: &mut ServerProcess, seen: &Seen) -> (Option<i32>, bool) {
+fn real_code(server: &mut ServerProcess, seen: &Tally) -> (Option<i32>, bool) {
     let ended = |server: &ServerProcess| {
         server.line(PATIENCE, |line| match line {
             "gone" => Some(1),

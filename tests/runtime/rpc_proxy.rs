@@ -69,9 +69,10 @@ const SHUTDOWN: [u8; 12] = [4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
 #[test]
 fn a_server_and_a_client_of_one_key_are_connected() {
     let folder = tempfile::tempdir().unwrap();
-    let proxy = Running::new(ProxyOptions {
-        capture: Some(folder.path().to_owned()),
-        ..ProxyOptions::default()
+    let proxy = Running::new({
+        let mut options = ProxyOptions::default();
+        options.capture = Some(folder.path().to_owned());
+        options
     });
     let mut server = proxy.peer("server:dev");
     let mut client = proxy.peer("client:dev -timeout=9");
@@ -100,9 +101,10 @@ fn recorded(folder: &Path, messages: usize) {
 /// RPC-72.
 #[test]
 fn who_has_no_other_side_is_sent_away() {
-    let proxy = Running::new(ProxyOptions {
-        wait: Duration::from_millis(300),
-        ..ProxyOptions::default()
+    let proxy = Running::new({
+        let mut options = ProxyOptions::default();
+        options.wait = Duration::from_millis(300);
+        options
     });
     let mut client = proxy.peer("client:dev");
     expect(&mut client, &[0x73, 0xf2, 0x0f, 0]);
@@ -156,10 +158,11 @@ fn what_breaks_a_rule_ends_its_own_connection() {
 fn one_server_is_recorded() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let proxy = Running::new(ProxyOptions {
-        to: Some(listener.local_addr().unwrap()),
-        capture: Some(folder.path().to_owned()),
-        ..ProxyOptions::default()
+    let proxy = Running::new({
+        let mut options = ProxyOptions::default();
+        options.to = Some(listener.local_addr().unwrap());
+        options.capture = Some(folder.path().to_owned());
+        options
     });
     let mut client = proxy.peer("client:dev");
     let (mut server, _) = listener.accept().unwrap();
@@ -193,9 +196,10 @@ fn sessions_are_recorded_behind_those_that_are_there() {
     ] {
         std::fs::write(path(old), "old").unwrap();
     }
-    let proxy = Running::new(ProxyOptions {
-        capture: Some(folder.path().to_owned()),
-        ..ProxyOptions::default()
+    let proxy = Running::new({
+        let mut options = ProxyOptions::default();
+        options.capture = Some(folder.path().to_owned());
+        options
     });
     let play = || {
         let (mut server, mut client) = (proxy.peer("server:dev"), proxy.peer("client:dev"));
@@ -221,10 +225,8 @@ fn sessions_are_recorded_behind_those_that_are_there() {
 fn a_session_that_cannot_be_recorded_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let options = ProxyOptions {
-        capture: Some(folder.path().to_owned()),
-        ..ProxyOptions::default()
-    };
+    let mut options = ProxyOptions::default();
+    options.capture = Some(folder.path().to_owned());
     let server = ProxyServer::bind(any, options).unwrap();
     let (events, noted) = std::sync::mpsc::channel();
     let handle = server.handle().unwrap();

@@ -95,10 +95,9 @@ struct Client {
 /// Options that allow the functions of this file.
 fn options(directory: &tempfile::TempDir) -> ServerOptions {
     register();
-    ServerOptions {
-        allow: vec!["rpc_server.*".to_owned()],
-        ..ServerOptions::new(directory.path())
-    }
+    let mut options = ServerOptions::new(directory.path());
+    options.allow = vec!["rpc_server.*".to_owned()];
+    options
 }
 
 impl Client {

@@ -16,8 +16,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
+use tvmspec::function::ErrorKind;
 use tvmspec::release::Release;
-use tvmspec::rpc::transport::{CLOSED, Transport};
+use tvmspec::rpc::transport::Transport;
 use tvmspec::rpc::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RpcCode, Speaker};
 use tvmspec::rule::Findings;
 
@@ -141,7 +142,7 @@ impl Peer {
         let mut findings = Findings::default();
         let values = match self.transport.read_packet(&self.other, &mut findings) {
             Ok(None) => return PeerAnswer::Gone,
-            Err(error) if error.kind() == CLOSED => return PeerAnswer::Gone,
+            Err(error) if error.kind() == ErrorKind::Connection => return PeerAnswer::Gone,
             Ok(Some(Packet::Return(values))) => values,
             Ok(Some(Packet::Exception(values))) => {
                 let [PackedValue::Str(text)] = &values[..] else {

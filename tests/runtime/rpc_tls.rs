@@ -17,7 +17,6 @@ use serving::Serving;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 use tvmspec::device::Device;
-use tvmspec::device::timer::Evaluator;
 use tvmspec::function::{Error, ErrorKind};
 use tvmspec::object::Tensor;
 use tvmspec::rpc::client::{RemoteHop, RemoteTiming, Session, SessionOptions};
@@ -44,27 +43,16 @@ fn token(text: &str) -> Option<TlsSource> {
 
 /// The certificate of this name; all are of one key.
 fn identity(certificate: &str) -> TlsIdentity {
-    TlsIdentity {
-        certificates: file(certificate),
-        key: file("end.key"),
-    }
+    TlsIdentity::new(file(certificate), file("end.key"))
 }
 
 /// A client that trusts the authority of the tests.
 fn client() -> TlsClientOptions {
-    TlsClientOptions {
-        authorities: file("authority.pem"),
-        identity: None,
-        token: None,
-    }
+    TlsClientOptions::new(file("authority.pem"))
 }
 
 fn server() -> TlsServerOptions {
-    TlsServerOptions {
-        identity: identity("server.pem"),
-        client_authorities: None,
-        token: None,
-    }
+    TlsServerOptions::new(identity("server.pem"))
 }
 
 /// A server with this certificate.
@@ -83,13 +71,11 @@ fn connect_by(
     tls: Option<TlsClientOptions>,
     hops: Vec<RemoteHop>,
 ) -> Result<Session, Error> {
-    let options = SessionOptions {
-        connect_timeout: Duration::from_secs(30),
-        timeout: Some(Duration::from_secs(30)),
-        hops,
-        tls,
-        ..SessionOptions::default()
-    };
+    let mut options = SessionOptions::default();
+    options.connect_timeout = Duration::from_secs(30);
+    options.timeout = Some(Duration::from_secs(30));
+    options.hops = hops;
+    options.tls = tls;
     Session::connect("localhost", server.port(), "", &options)
 }
 
@@ -133,11 +119,9 @@ fn rpc_110_a_session_is_the_same_in_a_tunnel() {
         (vec![&*authority, &*token_file], true, true),
     ] {
         let mut server = serving("server.pem", &[&own[..], &["--allow-load"]].concat());
-        let options = TlsClientOptions {
-            identity: with_identity.then(|| identity("client.pem")),
-            token: token("a secret").filter(|_| with_token),
-            ..client()
-        };
+        let mut options = client();
+        options.identity = with_identity.then(|| identity("client.pem"));
+        options.token = token("a secret").filter(|_| with_token);
         let session = connect(&server, Some(options)).expect("a session");
         use_all_of(&session).expect("every step");
         drop(session);
@@ -165,15 +149,10 @@ fn rpc_83_the_end_of_the_time_arrives_through_a_tunnel() {
     // A call that no client can end: another thread of the server writes that the time is over.
     let mut server = serving("server.pem", &["--timeout", "3"]);
     let session = connect(&server, Some(client())).expect("a session");
-    let timing = RemoteTiming {
-        evaluator: Evaluator {
-            number: 1,
-            repeat: 10,
-            cooldown: Duration::from_secs(60),
-            ..Evaluator::default()
-        },
-        ..RemoteTiming::default()
-    };
+    let mut timing = RemoteTiming::default();
+    timing.evaluator.number = 1;
+    timing.evaluator.repeat = 10;
+    timing.evaluator.cooldown = Duration::from_secs(60);
     let one = Any::from(1_i64);
     let error = session.time(None, "rpc.test.addone", Device::CPU, &timing, &[one.view()]);
     let text = error.expect_err("its time is over").to_string();

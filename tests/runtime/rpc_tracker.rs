@@ -117,12 +117,11 @@ fn a_server_sees_which_of_its_keys_are_left() {
 
 #[test]
 fn limits_close_out_who_goes_beyond_them() {
-    let limits = TrackerLimits {
-        connections: 2,
-        waiting: 2,
-        keys: 2,
-        own_keys: 2,
-    };
+    let mut limits = TrackerLimits::default();
+    limits.connections = 2;
+    limits.waiting = 2;
+    limits.keys = 2;
+    limits.own_keys = 2;
     let mut tracker = TrackerSchedule::new(limits, String::new());
     assert!(tracker.open(0, "a") && tracker.open(1, "a") && !tracker.open(2, "a"));
     for _ in 0..2 {
@@ -136,11 +135,9 @@ fn limits_close_out_who_goes_beyond_them() {
 /// RPC-66: one peer takes all keys, and is gone: they make room for others.
 #[test]
 fn keys_of_a_peer_that_is_gone_make_room() {
-    let limits = TrackerLimits {
-        keys: 300,
-        own_keys: 300,
-        ..TrackerLimits::default()
-    };
+    let mut limits = TrackerLimits::default();
+    limits.keys = 300;
+    limits.own_keys = 300;
     let mut tracker = TrackerSchedule::new(limits, String::new());
     for round in 0..3 {
         assert!(tracker.open(round, "a"));
@@ -221,10 +218,8 @@ fn a_connection_has_few_keys_and_short_ones() {
 /// RPC-64, RPC-66: a key stays where there is room, and makes room for others once none of its servers is connected.
 #[test]
 fn a_key_stays_as_long_as_its_server() {
-    let limits = TrackerLimits {
-        keys: 1,
-        ..TrackerLimits::default()
-    };
+    let mut limits = TrackerLimits::default();
+    limits.keys = 1;
     let mut tracker = TrackerSchedule::new(limits, String::new());
     for connection in 0..4 {
         assert!(tracker.open(connection, "a"));

@@ -324,7 +324,7 @@ fn show(counts: &BTreeMap<&str, Count>, inferred: &[String]) {
 }
 
 /// The clones by repository, or why they are not there.
-fn clones() -> Result<HashMap<&'static str, upstream::Clone>, String> {
+fn clones() -> Result<HashMap<&'static str, upstream::BareClone>, String> {
     let folder = env::var_os("TVMSPEC_UPSTREAM")
         .ok_or("TVMSPEC_UPSTREAM names no folder with clones of upstream")?;
     let mut clones = HashMap::new();
@@ -333,7 +333,7 @@ fn clones() -> Result<HashMap<&'static str, upstream::Clone>, String> {
         if !path.join("HEAD").is_file() {
             return Err(format!("{} is no bare clone", path.display()));
         }
-        clones.insert(name, upstream::Clone::open(&path));
+        clones.insert(name, upstream::BareClone::open(&path));
     }
     Ok(clones)
 }

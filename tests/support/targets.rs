@@ -33,10 +33,8 @@ pub(crate) struct Comparison {
 /// Reads each observed input by the rules of `release`. `forked` are texts of inputs that the observed build has otherwise than
 /// upstream.
 pub(crate) fn compare(observed: &Value, release: Release, forked: &[&str]) -> Comparison {
-    let machine = HostMachine {
-        triple: observed["triple"].as_str().unwrap_or_default().into(),
-        ..HostMachine::default()
-    };
+    let mut machine = HostMachine::default();
+    machine.triple = observed["triple"].as_str().unwrap_or_default().into();
     let targets = Targets::on(release, machine);
     let mut found = Comparison {
         equal: 0,

@@ -34,7 +34,7 @@ pub(super) fn walk(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply
     }
     of_this_layout(args)?;
     let root = own_version(around(api, &bytes(args)?))?;
-    Ok(Reply::Seen {
+    Ok(Reply::Shown {
         view: "kinds".to_owned(),
         value: kinds_below(api, &root)?,
     })
@@ -112,7 +112,7 @@ pub(super) fn import_tree(api: &'static LegacyApi, args: &Value) -> Result<Reply
             .map(|import| place(&rows, import))
             .collect::<Vec<_>>())
     });
-    Ok(Reply::Seen {
+    Ok(Reply::Shown {
         view: "rows".to_owned(),
         value: json!(shown.collect::<Result<Vec<_>, Reply>>()?),
     })
@@ -153,7 +153,7 @@ pub(super) fn payload(api: &'static LegacyApi, args: &Value) -> Result<Reply, Re
     let module = &stored(api, kind, &bytes(args)?)?;
     let made = kind_of(api, module)?;
     let renamed = RENAMED.contains(&(kind, &made));
-    Ok(Reply::Seen {
+    Ok(Reply::Shown {
         view: "kind".to_owned(),
         value: json!(if renamed { kind } else { &made }),
     })
@@ -250,7 +250,7 @@ pub(super) fn find(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply
         None => Value::Null,
         Some(function) => json!(api.call(&function, &[])?.int()),
     };
-    Ok(Reply::Seen {
+    Ok(Reply::Shown {
         view: "found".to_owned(),
         value: found_in,
     })

@@ -53,7 +53,7 @@ pub(super) fn decode(
         Some("tensor") => ("tensor", tensors.remove("x").unwrap_or_default()),
         _ => ("tensors", Value::Object(tensors)),
     };
-    Ok(Reply::Seen {
+    Ok(Reply::Shown {
         view: view.to_owned(),
         value,
     })

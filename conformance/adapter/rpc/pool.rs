@@ -1,6 +1,7 @@
 //! The servers of a tracker's key, one for each session.
 
 use super::{Reached, Seat, connect};
+use crate::function::ErrorKind;
 use crate::rpc::tracker::TrackerClient;
 use std::time::{Duration, Instant};
 
@@ -86,7 +87,7 @@ impl Pool {
                     };
                 }
                 Err(error)
-                    if error.kind() == crate::rpc::transport::TIMEOUT
+                    if error.kind() == ErrorKind::Timeout
                         || std::mem::replace(&mut is_last, true) =>
                 {
                     let place = &self.tracker.place;

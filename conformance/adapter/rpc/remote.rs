@@ -2,16 +2,15 @@
 //!
 //! What a value is in memory does not cross a connection, so that only these are asked, and only for values that a packet holds.
 
-use super::{LiveServer, Seat, Source};
+use super::{LiveServer, Seat, ServerSource};
 use crate::conformance::adapter::{Rejection, Reply, device};
 use crate::conformance::module::opened::why_not_here;
 use crate::conformance::op::{OpError, data};
 use crate::conformance::rpc::functions::CALLED;
 use crate::device::{Device, Manager};
-use crate::function::{Error, Function};
+use crate::function::{Error, ErrorKind, Function};
 use crate::object::form::{from_json, to_json};
 use crate::rpc::client::{ServerPlace, Session, SessionOptions};
-use crate::rpc::transport::{CLOSED, TIMEOUT};
 use crate::value::{Any, AnyView, DLDevice, index};
 use serde_json::{Value, json};
 
@@ -71,8 +70,8 @@ impl LiveServer {
         let mut last = String::new();
         for _ in 0..TRIES {
             let seat = match &mut self.source {
-                Source::Server(seat) => seat.clone(),
-                Source::Pool(pool) => pool.take()?,
+                ServerSource::Server(seat) => seat.clone(),
+                ServerSource::Pool(pool) => pool.take()?,
             };
             let place = ServerPlace::parse(&seat.place)
                 .map_err(|why| format!("{} is not a HOST:PORT: {why}", seat.place))?;
@@ -80,7 +79,7 @@ impl LiveServer {
                 Ok(session) => return Ok((seat, session)),
                 Err(error) => last = format!("rpc: {}: {error}", seat.place),
             }
-            if matches!(self.source, Source::Server(_)) {
+            if matches!(self.source, ServerSource::Server(_)) {
                 break;
             }
         }
@@ -95,8 +94,8 @@ impl LiveServer {
 fn lost(error: &Error) -> Option<Reply> {
     let kind = error.kind();
     match kind {
-        _ if kind == CLOSED => Some(Reply::Crash(error.to_string())),
-        _ if kind == TIMEOUT => Some(Reply::Hang(error.to_string())),
+        _ if kind == ErrorKind::Connection => Some(Reply::Crash(error.to_string())),
+        _ if kind == ErrorKind::Timeout => Some(Reply::Hang(error.to_string())),
         _ => None,
     }
 }
@@ -352,7 +351,7 @@ fn open(session: &Session, args: &Value) -> Result<Reply, Reply> {
             Err(error) => json!({"error": raised(&error)?}),
         });
     }
-    Ok(Reply::Seen {
+    Ok(Reply::Shown {
         view: "called".to_owned(),
         value: json!({"found": found, "results": results}),
     })

@@ -9,7 +9,7 @@ use crate::device::{
     Attribute, AttributeValue, DEV_12, DEV_54, Device, DeviceApi, Dtype, Stream, cpu, load,
     simulated::Simulated,
 };
-use crate::module::workspace::{self, Request};
+use crate::module::workspace::{self, WorkspaceRequest};
 use crate::release::Layout;
 use crate::rule::Kind;
 
@@ -96,7 +96,7 @@ pub(super) fn who_pools() -> Outcome {
 pub(super) fn workspace_of_compiled_code() -> Outcome {
     // What the registry brings serves workspace from then on.
     crate::install();
-    let request = Request {
+    let request = WorkspaceRequest {
         device_type: 1,
         device_id: 0,
         bytes: 5000,
@@ -113,7 +113,7 @@ pub(super) fn workspace_of_compiled_code() -> Outcome {
         return Failure::broken(format!("there is no workspace: {both:?}"));
     };
     expect(second, first, "the block of the second cycle")?;
-    let nowhere = Request {
+    let nowhere = WorkspaceRequest {
         device_type: 127,
         ..request
     };

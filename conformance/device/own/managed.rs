@@ -285,7 +285,7 @@ pub(super) fn workspace_hint() -> Outcome {
     let registry = Registry::with(&["device_api.ext_dev"]);
     let recorder = recorder_of("device_api.ext_dev");
     recorder.take_log();
-    let request = crate::module::workspace::Request {
+    let request = crate::module::workspace::WorkspaceRequest {
         device_type: 12,
         device_id: 3,
         bytes: 100,

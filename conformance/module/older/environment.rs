@@ -63,7 +63,7 @@ fn environment_steps(
         }
         for (name, number) in numbered(step.get("register"), prefix)? {
             // A few bytes for the life of a worker.
-            let this: &'static Registered = Box::leak(Box::new(Registered { api, number }));
+            let this: &'static NumberFunction = Box::leak(Box::new(NumberFunction { api, number }));
             let function = api.function(give_number, this)?;
             api.register(&name, &function, true)?;
             registered.push(name);
@@ -82,7 +82,7 @@ fn environment_steps(
 }
 
 /// What a function of the registry is made with.
-struct Registered {
+struct NumberFunction {
     api: &'static LegacyApi,
     /// The number that it returns.
     number: usize,
@@ -97,7 +97,7 @@ unsafe extern "C-unwind" fn give_number(
     this: RawHandle,
 ) -> c_int {
     // SAFETY: it was made with a `Registered`, which is never freed.
-    let this = unsafe { &*this.cast::<Registered>() };
+    let this = unsafe { &*this.cast::<NumberFunction>() };
     // SAFETY: the result is that of this callback.
     unsafe { this.api.give(result, int_arg(this.number as i64)) }
 }

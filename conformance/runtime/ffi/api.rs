@@ -2,7 +2,7 @@
 //!
 //! Only what the C headers declare is used, so any library that exports them can be judged.
 
-use super::held::{OwnedValue, Raised};
+use super::owned::{OwnedValue, Raised};
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::{Runtime, newer, symbol};
 use crate::value::dlpack::{DLDataType, DLManagedTensor, DLManagedTensorVersioned};

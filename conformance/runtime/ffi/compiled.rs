@@ -1,7 +1,7 @@
 //! What compiled code calls of the tvm-ffi C interface, and the tensors that a caller hands it.
 
 use super::api::{FfiApi, FfiCallback};
-use super::held::{OwnedValue, Raised};
+use super::owned::{OwnedValue, Raised};
 use crate::conformance::runtime::RawHandle;
 use crate::value::dlpack::{DLManagedTensor, DLManagedTensorVersioned};
 use crate::value::{AnyPayload, RawAny, index};

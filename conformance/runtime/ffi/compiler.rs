@@ -1,7 +1,7 @@
 //! A compiler behind the tvm-ffi C interface.
 
 use super::api::FfiApi;
-use super::held::{OwnedValue, bool_arg, bytes_arg, text_arg};
+use super::owned::{OwnedValue, bool_arg, bytes_arg, text_arg};
 use super::tensors;
 use super::{Reply, c_text, unsupported};
 use crate::conformance::runtime::Runtime;
@@ -14,7 +14,7 @@ use std::ffi::CString;
 
 // The names of 0.22 and later: `ffi.` for what tvm-ffi has, `runtime.` for what stayed with the compiler.
 impl Compiler for &'static FfiApi {
-    type Held = OwnedValue;
+    type Value = OwnedValue;
 
     const NAMES: CompilerNames = CompilerNames {
         graph: "ffi.FromJSONGraphString",
@@ -49,9 +49,9 @@ impl Compiler for &'static FfiApi {
             .collect();
         let cells = args.iter().zip(&texts).map(|(arg, text)| match arg {
             CompilerArgument::Text(_) => text_arg(text),
-            CompilerArgument::Held(value) => value.raw,
+            CompilerArgument::Returned(value) => value.raw,
             CompilerArgument::Flag(flag) => bool_arg(*flag),
-            CompilerArgument::Nothing => RawAny::NONE,
+            CompilerArgument::None => RawAny::NONE,
         });
         Ok(self.call_global(name, &cells.collect::<Vec<_>>())?)
     }

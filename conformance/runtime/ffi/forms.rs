@@ -1,7 +1,7 @@
 //! Values made through the interface from the JSON form of `spec/object.md`, and shown in it again.
 
 use super::api::FfiApi;
-use super::held::{OwnedValue, Raised, bool_arg, int_arg};
+use super::owned::{OwnedValue, Raised, bool_arg, int_arg};
 use super::{Reply, unsupported};
 use crate::object::big_int;
 use crate::value::dlpack::DLDevice;

@@ -4,7 +4,7 @@ pub(in crate::conformance) mod api;
 mod compiled;
 pub(in crate::conformance) mod compiler;
 pub(in crate::conformance) mod forms;
-pub(in crate::conformance) mod held;
+pub(in crate::conformance) mod owned;
 pub(in crate::conformance) mod tensors;
 mod types;
 
@@ -13,7 +13,7 @@ use crate::conformance::reply::Rejection;
 pub(in crate::conformance) use crate::conformance::reply::Reply;
 use crate::value::{AnyPayload, RawAny, index};
 use api::{FfiApi, FfiCallback};
-use held::{OwnedValue, Raised, text_arg};
+use owned::{OwnedValue, Raised, text_arg};
 use serde_json::Value;
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ pub(in crate::conformance) fn accepted(value: Value) -> Result<Reply, Reply> {
 
 /// An answer that is the part of the value which `view` names.
 pub(in crate::conformance) fn seen(view: &str, value: Value) -> Result<Reply, Reply> {
-    Ok(Reply::Seen {
+    Ok(Reply::Shown {
         view: view.to_owned(),
         value,
     })

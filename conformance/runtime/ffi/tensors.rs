@@ -1,7 +1,7 @@
 //! Data types and parameter files.
 
 use super::api::FfiApi;
-use super::held::{OwnedValue, bytes_arg, int_arg};
+use super::owned::{OwnedValue, bytes_arg, int_arg};
 use super::{Reply, accepted, bytes, seen, unsupported};
 use crate::conformance::adapter::library;
 use crate::conformance::runtime::aligned::AlignedLine;

@@ -1,7 +1,7 @@
 //! Types, their fields and attributes, through the tvm-ffi C interface.
 
 use super::api::FfiApi;
-use super::held::{OwnedValue, Raised};
+use super::owned::{OwnedValue, Raised};
 use crate::value::types::{FieldInfo, TypeInfo};
 use crate::value::{ByteArray, RawAny};
 use std::sync::atomic::Ordering;

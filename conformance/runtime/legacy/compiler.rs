@@ -14,7 +14,7 @@ use crate::value::legacy::code;
 use std::ffi::CString;
 
 impl Compiler for &'static LegacyApi {
-    type Held = LegacyValue;
+    type Value = LegacyValue;
 
     const NAMES: CompilerNames = CompilerNames {
         graph: "node.LoadJSON",
@@ -48,9 +48,9 @@ impl Compiler for &'static LegacyApi {
             .collect();
         let cells = args.iter().zip(&texts).map(|(arg, text)| match arg {
             CompilerArgument::Text(_) => text_arg(text),
-            CompilerArgument::Held(value) => value.arg(),
+            CompilerArgument::Returned(value) => value.arg(),
             CompilerArgument::Flag(flag) => int_arg(i64::from(*flag)),
-            CompilerArgument::Nothing => null_arg(),
+            CompilerArgument::None => null_arg(),
         });
         self.call_global(name, &cells.collect::<Vec<_>>())
     }

@@ -16,6 +16,7 @@ use std::env::consts::{ARCH, OS};
 
 /// What an image needs and what it defines. Nothing is looked up: whether a library is there is for the caller to find out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Linkage<'a> {
     /// The libraries that must be there, in order: `DT_NEEDED`, the load commands of Mach-O, the import tables of PE.
     pub libraries: Vec<&'a str>,
@@ -161,7 +162,7 @@ const DF_1_NOW: u64 = 1;
 
 /// What an image is made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MadeFor {
+pub(crate) struct TargetMachine {
     /// `Linux`, which here stands for every system whose images are ELF, `macOS` or `Windows`.
     pub system: &'static str,
     /// The machine as Rust calls it, and its bits; ELF only.
@@ -169,7 +170,7 @@ pub(crate) struct MadeFor {
 }
 
 /// What the image that begins with `head` is made for; `None` for what is no image.
-pub(crate) fn made_for(head: &[u8]) -> Option<MadeFor> {
+pub(crate) fn made_for(head: &[u8]) -> Option<TargetMachine> {
     let (system, machine) = match FileKind::parse(head).ok()? {
         // By the magic, which every system of that family has in common.
         FileKind::Elf64 => {
@@ -193,13 +194,13 @@ pub(crate) fn made_for(head: &[u8]) -> Option<MadeFor> {
         FileKind::Pe32 | FileKind::Pe64 => ("Windows", None),
         _ => return None,
     };
-    Some(MadeFor { system, machine })
+    Some(TargetMachine { system, machine })
 }
 
 /// Why the loader of this system does not open an image that begins with `head`: it is for another machine or another system.
 /// `None` for one that it may open, and for what is no image.
 pub fn foreign(head: &[u8]) -> Option<String> {
-    let MadeFor { system, machine } = made_for(head)?;
+    let TargetMachine { system, machine } = made_for(head)?;
     let here = match () {
         () if cfg!(windows) => "Windows",
         () if cfg!(target_vendor = "apple") => "macOS",

@@ -45,6 +45,7 @@ pub const MAX_DEPTH: u8 = 4;
 
 /// A file that was looked into.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct File<'a> {
     /// What the file itself is.
     pub form: FileForm,
@@ -65,6 +66,7 @@ impl<'a> File<'a> {
 
 /// One file, or one member of an archive.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Part<'a> {
     /// Path of the member, outermost archive first, parts joined by `/`; empty for the file itself.
     pub member: String,
@@ -80,6 +82,7 @@ pub struct Part<'a> {
 
 /// The machine that an object file is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Machine {
     /// `x86_64`, `aarch64`, `arm`, ...
     pub architecture: String,
@@ -91,6 +94,7 @@ pub struct Machine {
 
 /// A library binary as its container holds it: bytes, not yet read. [`crate::blob::Blob`] reads them.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Embedded<'a> {
     /// The symbol; empty for a raw blob.
     pub symbol: String,

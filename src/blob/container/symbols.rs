@@ -19,6 +19,7 @@ use std::borrow::Cow;
 
 /// A symbol that matters to TVM.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Symbol<'a> {
     /// The name, without the underscore that Mach-O puts in front.
     pub name: Cow<'a, str>,

@@ -110,7 +110,7 @@ pub(super) fn in_library(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u
 }
 
 /// A segment that is loaded.
-struct Loaded {
+struct LoadSegment {
     /// Where its program header begins.
     header: u64,
     offset: u64,
@@ -122,13 +122,13 @@ struct Loaded {
 }
 
 /// The segment with the highest addresses. `None` where it is not that with the highest offsets as well.
-fn last_segment(elf: &Elf, segments: &[u64]) -> Option<Loaded> {
+fn last_segment(elf: &Elf, segments: &[u64]) -> Option<LoadSegment> {
     const LOAD: u64 = 1;
-    let mut last: Option<Loaded> = None;
+    let mut last: Option<LoadSegment> = None;
     let mut end = 0;
     for header in segments {
         let field = |at: u64| elf.word(header.checked_add(at)?, 8);
-        let found = Loaded {
+        let found = LoadSegment {
             header: *header,
             offset: field(8)?,
             address: field(16)?,

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a library is linked, and what goes into it besides the files of a plan.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct LinkOptions {
     /// Object files, archives and sources of the host code, handed to the compiler as they are.
     pub inputs: Vec<PathBuf>,
@@ -28,6 +29,7 @@ pub struct LinkOptions {
 
 /// One call of a compiler, for those who bring their own: what `fcompile` gets in `export_library`.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct LinkJob<'j> {
     /// The library to write. It is renamed when the call has succeeded and the library binary is found in it.
     pub output: &'j Path,

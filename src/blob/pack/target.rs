@@ -6,6 +6,7 @@ use std::fmt;
 
 /// A format of object files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ObjectFormat {
     /// Linux, BSD, Android, bare metal.
     Elf,

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use tvmspec::blob::container::{self, File, FileForm, Linkage, foreign, linkage};
-use tvmspec::examine::explain::{Here, is_image};
+use tvmspec::examine::explain::{MachineFindings, is_image};
 use tvmspec::examine::loading::{elf, exported};
 
 /// Looks for what an image needs, as the loader of this system would. `path` is that of the file, from which `$ORIGIN`
@@ -15,18 +15,16 @@ use tvmspec::examine::loading::{elf, exported};
 ///
 /// Empty for a file that no loader opens, for images of other systems than Linux, and where this system finds
 /// libraries in a way that is not known here.
-pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> Here {
+pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> MachineFindings {
+    let mut here = MachineFindings::default();
     if !is_image(file.form) {
-        return Here::default();
+        return here;
     }
     // A loader rejects another machine before it looks for any library.
     if let Some(foreign) = foreign(bytes) {
-        return Here {
-            foreign: Some(foreign),
-            ..Here::default()
-        };
+        here.foreign = Some(foreign);
+        return here;
     }
-    let (mut libraries, mut absent) = (Vec::new(), Vec::new());
     if file.form == FileForm::ElfShared && cfg!(target_os = "linux") {
         let linkage = linkage(file.form, bytes);
         let folders = folders(&linkage, path);
@@ -37,16 +35,12 @@ pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> Here {
         // Where not even the C library is found, this system has a way of its own.
         if found("libc.so.6") || found("libc.so") {
             for name in &linkage.libraries {
-                libraries.push(((*name).to_owned(), found(name)));
+                here.libraries.push(((*name).to_owned(), found(name)));
             }
-            absent = self::absent(bytes, &linkage, folders);
+            here.absent = absent(bytes, &linkage, folders);
         }
     }
-    Here {
-        foreign: None,
-        libraries,
-        absent,
-    }
+    here
 }
 
 /// What every process has that loads libraries of TVM: C, C++ and what they are built on.

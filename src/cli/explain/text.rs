@@ -2,7 +2,7 @@
 
 use crate::cli::table::wrap;
 use std::fmt::Write as _;
-use tvmspec::examine::explain::{Account, Here};
+use tvmspec::examine::explain::{Account, MachineFindings};
 use tvmspec::release::Releases;
 
 /// The account for people: why it is not loadable as it is, each range of releases with what happens there, what the
@@ -68,7 +68,7 @@ pub(super) fn text(account: &Account) -> String {
 }
 
 /// What keeps this machine from loading the file, in lines; empty if nothing does.
-fn here(here: &Here) -> String {
+fn here(here: &MachineFindings) -> String {
     let mut out = String::new();
     // Those that are here are in the JSON alone: a reader wants to know what is in the way.
     let missing = here.libraries.iter().filter(|(_, found)| !found);

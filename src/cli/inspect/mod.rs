@@ -62,12 +62,11 @@ pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
 /// The file cannot be read, is nothing of TVM, or the page cannot be written.
 fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
-    let options = InspectOptions {
-        layout: args.layout,
-        code: args.code,
-        // A page holds two texts of the report.
-        copies: if args.html.is_some() { 2 } else { 0 },
-    };
+    let mut options = InspectOptions::default();
+    options.layout = args.layout;
+    options.code = args.code;
+    // A page holds two texts of the report.
+    options.copies = if args.html.is_some() { 2 } else { 0 };
     let (inspection, broken) = match subject(&input, path, args.layout) {
         Ok(subject) => {
             let inspection = inspect::of_subject(&subject, options).map_err(CliError::new)?;

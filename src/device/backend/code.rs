@@ -83,7 +83,7 @@ impl<D: KernelDriver> ModuleCode for BackendCode<D> {
 
     fn load(&self, id: i32) -> Result<Arc<dyn LoadedCode>> {
         let program = D::load(D::backend().enter(id)?, &self.0)?;
-        Ok(Arc::new(CodeOnDevice::<D> {
+        Ok(Arc::new(DeviceCode::<D> {
             id,
             kernels: Mutex::default(),
             program,
@@ -96,7 +96,7 @@ impl<D: KernelDriver> ModuleCode for BackendCode<D> {
 }
 
 /// A module on one device, which [`LoadedCode::launch`] starts kernels of.
-struct CodeOnDevice<D: KernelDriver> {
+struct DeviceCode<D: KernelDriver> {
     /// Which device of the driver's type.
     id: i32,
     /// Dropped before the program that they are of.
@@ -105,7 +105,7 @@ struct CodeOnDevice<D: KernelDriver> {
     program: D::Program,
 }
 
-impl<D: KernelDriver> LoadedCode for CodeOnDevice<D> {
+impl<D: KernelDriver> LoadedCode for DeviceCode<D> {
     unsafe fn launch(
         &self,
         info: &KernelDescription,
@@ -124,7 +124,7 @@ impl<D: KernelDriver> LoadedCode for CodeOnDevice<D> {
     }
 }
 
-impl<D: KernelDriver> CodeOnDevice<D> {
+impl<D: KernelDriver> DeviceCode<D> {
     /// The kernel of this name. The table is locked to find or make it, not to launch: a driver that waits in a launch must not hold up
     /// the launches of other threads.
     fn kernel(&self, on: &D::Opened, info: &KernelDescription) -> Result<Arc<D::Kernel>> {
@@ -138,7 +138,7 @@ impl<D: KernelDriver> CodeOnDevice<D> {
     }
 }
 
-impl<D: KernelDriver> Drop for CodeOnDevice<D> {
+impl<D: KernelDriver> Drop for DeviceCode<D> {
     fn drop(&mut self) {
         // At the end of the process the driver may be gone; no caller is left to report it to.
         let Ok(on) = D::backend().enter(self.id) else {

@@ -1,6 +1,6 @@
 //! What is reported of one library, or of one file.
 
-use super::linked::Here;
+use super::linked::MachineFindings;
 use crate::examine::loading::{Load, LoadOutcome};
 use crate::release::{Release, Releases};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub struct Account {
     /// What was read to say so; `None` where that is the whole file.
     pub looked_at: Option<&'static str>,
     /// What the system's own loader finds, before TVM reads anything.
-    pub here: Here,
+    pub here: MachineFindings,
     /// What each module needs.
     pub needs: Vec<Need>,
     /// What a user should know besides.
@@ -27,6 +27,7 @@ pub struct Account {
 
 /// What a module needs to be loaded.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Need {
     /// Its number in the library binary.
     pub module: usize,
@@ -75,7 +76,7 @@ impl Account {
             raw: None,
             loads,
             looked_at: None,
-            here: Here::default(),
+            here: MachineFindings::default(),
             needs: Vec::new(),
             remarks: Vec::new(),
         }

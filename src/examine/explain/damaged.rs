@@ -2,7 +2,7 @@
 
 use super::account::{Account, loads};
 use super::library::library;
-use super::linked::Linked;
+use super::linked::LinkedImage;
 use crate::blob::container::{self, FileForm, Size};
 use crate::blob::detect;
 use crate::examine::loading::Load;
@@ -102,5 +102,5 @@ fn overlong(
         bytes: Cow::Borrowed(content),
         part: index,
     };
-    Some(library(&unit, part, &Linked::of(&file, &bytes), only))
+    Some(library(&unit, part, &LinkedImage::of(&file, &bytes), only))
 }

@@ -1,10 +1,10 @@
 //! What is reported of a library binary and of compiled code without one.
 
 use super::account::{Account, Need, loads};
-use super::linked::Linked;
+use super::linked::LinkedImage;
 use super::{registrar, unusable};
 use crate::blob::container::{Part, Role};
-use crate::blob::{LIBRARY, Partial};
+use crate::blob::{LIBRARY, PartialBlob};
 use crate::examine::loading::{self, ExaminedLibrary, Load};
 use crate::examine::{Format, Subject, Unit};
 use crate::payload::{self, Payload};
@@ -17,13 +17,13 @@ use crate::rule::Findings;
 pub(super) fn library(
     unit: &Unit<'_>,
     part: &Part<'_>,
-    linked: &Linked<'_>,
+    linked: &LinkedImage<'_>,
     only: Option<Release>,
 ) -> Account {
     let Format::Library { layout, symbol } = &unit.format else {
         unreachable!("the caller passes library binaries")
     };
-    let Some(Partial {
+    let Some(PartialBlob {
         blob,
         findings,
         broken,
@@ -75,7 +75,7 @@ pub(super) fn library(
 pub(super) fn bare(
     subject: &Subject<'_>,
     part: &Part<'_>,
-    linked: &Linked<'_>,
+    linked: &LinkedImage<'_>,
     only: Option<Release>,
 ) -> Account {
     let name = subject.place(part);
@@ -105,7 +105,7 @@ pub(super) fn bare(
 /// Releases open it without an error, and find no function in it that they can call.
 pub(super) fn runtime(
     subject: &Subject<'_>,
-    linked: &Linked<'_>,
+    linked: &LinkedImage<'_>,
     only: Option<Release>,
 ) -> Account {
     let title = format!(

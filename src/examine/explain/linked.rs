@@ -8,11 +8,12 @@ use crate::release::{Release, Releases};
 use serde_json::{Value, json};
 
 /// An image, what it is linked to, and what the dynamic loader finds in its tables; nothing for any other file.
-pub(super) struct Linked<'a>(Linkage<'a>, Option<Result<ElfCoverage, Stop>>);
+pub(super) struct LinkedImage<'a>(Linkage<'a>, Option<Result<ElfCoverage, Stop>>);
 
 /// What stands in the way on a machine; nothing where none was looked at.
 #[derive(Clone, Debug, Default)]
-pub struct Here {
+#[non_exhaustive]
+pub struct MachineFindings {
     /// What is wrong with the machine or the system.
     pub foreign: Option<String>,
     /// The libraries that are needed, and whether each was found; empty where they were not looked for.
@@ -21,11 +22,11 @@ pub struct Here {
     pub absent: Vec<String>,
 }
 
-impl<'a> Linked<'a> {
+impl<'a> LinkedImage<'a> {
     /// Reads what `file`, opened from `bytes`, is linked to. A file that is no image has nothing, and fails nowhere.
-    pub(super) fn of(file: &File<'a>, bytes: &'a [u8]) -> Linked<'a> {
+    pub(super) fn of(file: &File<'a>, bytes: &'a [u8]) -> LinkedImage<'a> {
         let tables = is_image(file.form).then(|| elf::tables(bytes));
-        Linked(linkage(file.form, bytes), tables)
+        LinkedImage(linkage(file.form, bytes), tables)
     }
 
     /// What "loads" rests on; `None` where no system's loader opens the file.
@@ -134,7 +135,7 @@ fn since(ranges: &[Releases]) -> String {
     ranges.join(" and ")
 }
 
-impl Here {
+impl MachineFindings {
     /// Whether nothing stands in the way.
     pub fn is_good(&self) -> bool {
         let found = self.libraries.iter().all(|(_, found)| *found);

@@ -12,7 +12,7 @@ mod registrar;
 
 pub use account::{Account, Need};
 pub use damaged::damaged;
-pub use linked::{Here, is_image};
+pub use linked::{MachineFindings, is_image};
 
 use super::loading::{self, Load};
 use super::subject::Assembled;
@@ -24,7 +24,7 @@ use crate::release::{Release, Releases};
 use crate::rule::{Finding, Findings, Violation};
 use crate::wire::Cursor;
 use account::loads;
-use linked::Linked;
+use linked::LinkedImage;
 
 /// Says for every release, or for `only` one, whether it reads the file, what it needs to, and where it fails without a word. One
 /// account for each library binary or other thing in the file.
@@ -43,7 +43,7 @@ pub fn explain(
     let file = &subject.file;
     let units = subject.units();
     // Once for the whole file: an image is one part, and its tables are those of every library binary in it.
-    let linked = Linked::of(file, subject.bytes);
+    let linked = LinkedImage::of(file, subject.bytes);
     // The members of an archive are linked into one library: what one lacks another may have.
     // A fat Mach-O is no such archive: each of its members is a whole library for another machine.
     let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
@@ -235,7 +235,7 @@ fn unusable(findings: &[Finding]) -> Option<Violation> {
 /// The file is of no form that TVM loads.
 fn other(
     subject: &Subject<'_>,
-    linked: &Linked<'_>,
+    linked: &LinkedImage<'_>,
     only: Option<Release>,
 ) -> Result<Account, NotExaminable> {
     let form = subject.file.form;

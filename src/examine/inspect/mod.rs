@@ -6,7 +6,7 @@ mod room;
 
 use super::{Format, NotExaminable, Subject, Unit, finding, objects, subject, violation};
 use crate::blob::container::{FileForm, Part, Role, linkage};
-use crate::blob::{LIBRARY, Partial};
+use crate::blob::{LIBRARY, PartialBlob};
 use crate::release::Layout;
 use crate::rule::{Findings, Violation};
 use room::Room;
@@ -24,6 +24,7 @@ pub struct Inspection {
 
 /// What a report is to have.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct InspectOptions {
     /// The layout of library binaries, whatever symbols and bytes say.
     pub layout: Option<Layout>,
@@ -231,7 +232,7 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
         return (Value::Null, None);
     };
     // BLOB-06: what comes before a broken rule is shown, with the rule at which reading ended.
-    let Partial {
+    let PartialBlob {
         blob,
         findings,
         broken,

@@ -21,7 +21,7 @@ mod verdict;
 pub use exports::{exported, exports};
 use library::walk;
 pub(crate) use verdict::context_symbol;
-pub use verdict::{ExaminedLibrary, bare, prefixed, reads, relay_code, stored};
+pub use verdict::{ExaminedLibrary, bare, prefixed, refusal, relay_code, stored};
 
 use crate::rule::Violation;
 use std::fmt;
@@ -30,6 +30,7 @@ use std::fmt;
 ///
 /// The two are kept apart: only the first says that the file does not load.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stop {
     /// In an error, or the end of the process.
     Rejects(String),
@@ -52,6 +53,7 @@ pub enum LoadOutcome {
 
 /// What a release makes of a file, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Load {
     /// How it ends.
     pub outcome: LoadOutcome,

@@ -13,6 +13,7 @@ use crate::rule::Violation;
 ///
 /// The caller reads it as far as it goes: a broken one is judged too, by what each release looks at.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ExaminedLibrary<'l> {
     /// The layout that it was read in.
     pub layout: Layout,
@@ -245,12 +246,13 @@ fn foreign_version(version: &str) -> String {
     format!("its Relay VM code is of {version}, and a runtime loads only its own")
 }
 
-/// Whether `release` reads a payload, or why not: what is known of kinds and forms, before the bytes are looked at.
-///
-/// # Errors
-///
-/// Why it does not, for people.
-pub fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<(), String> {
+/// Why `release` does not read a payload; `None` where it does: what is known of kinds and forms, before the bytes are looked at.
+pub fn refusal(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Option<String> {
+    reads(release, kind, payload).err()
+}
+
+/// [`refusal`], the other way round.
+fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<(), String> {
     // A kind of one's own: whether its loader is registered is not for a file to tell.
     let Some(info) = payload::kind_info(kind) else {
         return Ok(());

@@ -6,6 +6,7 @@ use crate::object::{OBJ_18, OBJ_19, OBJ_20};
 use crate::rule::{Kind, Violation};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// The first rule that a graph breaks, and where.
 #[derive(Debug)]
@@ -15,6 +16,14 @@ pub struct GraphFault {
     /// The index that names no node, where that is what is wrong.
     pub index: Option<i64>,
 }
+
+impl fmt::Display for GraphFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.violation.fmt(f)
+    }
+}
+
+impl std::error::Error for GraphFault {}
 
 impl From<Violation> for GraphFault {
     fn from(violation: Violation) -> GraphFault {

@@ -4,6 +4,7 @@ use crate::release::{Release, Releases};
 
 /// The files of one extension.
 #[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileFormat {
     /// What follows the last dot of the name; the format of the module, too.
     pub extension: &'static str,

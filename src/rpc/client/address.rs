@@ -3,7 +3,7 @@
 
 use super::super::tls::TlsFiles;
 use super::super::tracker::TrackerClient;
-use super::super::transport::{CLOSED, TIMEOUT, seconds};
+use super::super::transport::seconds;
 use super::super::{TrackerReply, TrackerRequest};
 use super::options::{RemoteHop, SessionOptions};
 use super::session::Session;
@@ -215,7 +215,9 @@ impl RemoteAddress {
             match session {
                 // A server that ended behind its offer: the tracker has another one, or this one anew.
                 Err(error)
-                    if tried < TRIES && (error.kind() == CLOSED || error.kind() == TIMEOUT) =>
+                    if tried < TRIES
+                        && (error.kind() == ErrorKind::Connection
+                            || error.kind() == ErrorKind::Timeout) =>
                 {
                     let reason = error.reason();
                     unanswered = Some(format!(
@@ -248,7 +250,7 @@ impl RemoteAddress {
     /// The error of a key of which no server was free within `wait`, with what the tracker has, as a key that is misspelt shows beside the
     /// others; and with what became of the server that it handed out last, which may be the only one.
     fn not_free(&self, error: Error, wait: Duration, unanswered: Option<String>) -> Error {
-        if error.kind() != TIMEOUT {
+        if error.kind() != ErrorKind::Timeout {
             return error;
         }
         let mut text = format!(
@@ -260,7 +262,7 @@ impl RemoteAddress {
             text.push_str("; ");
             text.push_str(&part);
         }
-        Error::new(TIMEOUT, text)
+        Error::new(ErrorKind::Timeout, text)
     }
 
     /// What servers the tracker has; `None` where it does not answer.

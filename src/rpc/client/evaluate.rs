@@ -9,6 +9,7 @@ use crate::value::{Any, AnyView, Bytes};
 
 /// What a server is to measure.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct RemoteTiming {
     /// How often, and how long (DEV-45).
     pub evaluator: Evaluator,

@@ -1,11 +1,11 @@
 //! How a session begins: the connection, the hello and its answer, InitServer, and what its answer shows of the era.
 
-use super::super::transport::{CLOSED, Transport};
+use super::super::transport::Transport;
 use super::super::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RPC_100, Speaker};
 use super::exception::far_error;
 use super::link::{SpokenEra, unexpected};
 use super::options::{RemoteHop, SessionOptions};
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
 use crate::rule::{Findings, Kind};
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub(in crate::rpc) fn connected(host: &str, port: u16, timeout: Duration) -> Result<TcpStream> {
     let gone = |error: std::io::Error| {
         let text = format!("no connection to {host}:{port}: {error}");
-        Error::new(CLOSED, text)
+        Error::new(ErrorKind::Connection, text)
     };
     let deadline = Instant::now() + timeout;
     let mut last = std::io::Error::other("the name has no address");
@@ -63,12 +63,15 @@ pub(super) fn accepted(answer: HelloAnswer<'_>, key: &str) -> Result<String> {
     match answer {
         HelloAnswer::Success(server) => Ok(server.into_owned()),
         // RPC-04: a proxy has it for servers, and no server writes it to a client.
-        HelloAnswer::Duplicate => Err(Error::new(CLOSED, format!("key `{key}` is taken"))),
+        HelloAnswer::Duplicate => Err(Error::new(
+            ErrorKind::Connection,
+            format!("key `{key}` is taken"),
+        )),
         HelloAnswer::Mismatch => {
             let text = format!(
                 "no server has key `{key}`: a server is named with the key that it was started with, as rpc://HOST:PORT/KEY"
             );
-            Err(Error::new(CLOSED, text))
+            Err(Error::new(ErrorKind::Connection, text))
         }
     }
 }
@@ -110,10 +113,15 @@ pub(super) fn begin(
                 failed = failed.or(Some(error));
             }
             Some(other) => return Err(unexpected("InitServer", &other)),
-            None => return Err(Error::new(CLOSED, "the server ends the session")),
+            None => {
+                return Err(Error::new(
+                    ErrorKind::Connection,
+                    "the server ends the session",
+                ));
+            }
         }
     }
-    Err(failed.unwrap_or_else(|| Error::new(CLOSED, "the server ends the session")))
+    Err(failed.unwrap_or_else(|| Error::new(ErrorKind::Connection, "the server ends the session")))
 }
 
 /// What makes the session: nothing for that of the server itself, otherwise a function of it and its arguments (RPC-22).

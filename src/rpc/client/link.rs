@@ -1,6 +1,6 @@
 //! The connection of a session: one request, one answer, and the handles that are to be freed.
 
-use super::super::transport::{CLOSED, Transport};
+use super::super::transport::Transport;
 use super::super::{PackedValue, Packet, Protocol, RpcCode, Speaker};
 use super::exception;
 use super::place::SessionPlace;
@@ -140,7 +140,7 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// [`CLOSED`] where the system has no file for another hold on the stream.
+    /// [`ErrorKind::Connection`] where the system has no file for another hold on the stream.
     pub(super) fn new(
         transport: Transport,
         era: SpokenEra,
@@ -198,24 +198,24 @@ impl Link {
         let spoken = self.era.protocol(Speaker::Client);
         let answered = transport
             .write_packet(request, &spoken)
-            .map_err(Failed::Broken)
+            .map_err(RequestFailure::Broken)
             .and_then(|()| answer(transport, &self.era.protocol(Speaker::Server), read));
         match answered {
             Ok(value) => Ok(value),
-            Err(Failed::Answered(error)) => {
+            Err(RequestFailure::Answered(error)) => {
                 // The server ends the session behind this exception.
                 if error.kind() == exception::EXPIRED {
                     channel.end(error.clone());
                 }
                 Err(error)
             }
-            Err(Failed::Broken(error)) => {
+            Err(RequestFailure::Broken(error)) => {
                 if let Some(why) = self.ended.get() {
                     channel.end(why.clone());
                     return Err(why.clone());
                 }
                 let text = format!("the session has ended: {error}");
-                channel.end(Error::new(CLOSED, text));
+                channel.end(Error::new(ErrorKind::Connection, text));
                 Err(error)
             }
         }
@@ -307,7 +307,7 @@ impl Link {
 
     /// Ends the session, with the packet that says so to the server. A request that is under way ends with it: its answer may never come.
     pub(super) fn close(&self) {
-        let why = || Error::new(CLOSED, "the session was closed");
+        let why = || Error::new(ErrorKind::Connection, "the session was closed");
         let mut channel = match self.channel.try_lock() {
             Ok(channel) => channel,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -328,7 +328,10 @@ impl Link {
 
     /// Ends the session at once, without a packet, whatever is under way.
     pub(super) fn cancel(&self) {
-        self.end(Error::new(CLOSED, "the session was cancelled"));
+        self.end(Error::new(
+            ErrorKind::Connection,
+            "the session was cancelled",
+        ));
     }
 
     /// Ends the stream under a request that may hold it, which then fails with `why`. Returns false, and lets the request go on, where
@@ -370,7 +373,7 @@ impl Drop for Link {
 }
 
 /// Why a request has no result.
-enum Failed {
+enum RequestFailure {
     /// The server answered so, or the answer is nothing to work with: the next answer is that of the next request.
     Answered(Error),
     /// The stream is of no use any more.
@@ -382,18 +385,18 @@ fn answer<T>(
     transport: &mut Transport,
     spoken: &Protocol,
     read: impl FnOnce(Packet<'_>) -> Result<T>,
-) -> std::result::Result<T, Failed> {
+) -> std::result::Result<T, RequestFailure> {
     loop {
         let packet = transport.read_packet(spoken, &mut Findings::default());
-        let gone = || Error::new(CLOSED, "the server has ended the session");
-        match packet.map_err(Failed::Broken)? {
+        let gone = || Error::new(ErrorKind::Connection, "the server has ended the session");
+        match packet.map_err(RequestFailure::Broken)? {
             // RPC-11: it answers nothing.
             Some(Packet::KeepAlive) => {}
             Some(Packet::Exception(values)) => {
-                return Err(Failed::Answered(exception::far_error(&values)));
+                return Err(RequestFailure::Answered(exception::far_error(&values)));
             }
-            Some(Packet::Shutdown) | None => return Err(Failed::Broken(gone())),
-            Some(packet) => return read(packet).map_err(Failed::Answered),
+            Some(Packet::Shutdown) | None => return Err(RequestFailure::Broken(gone())),
+            Some(packet) => return read(packet).map_err(RequestFailure::Answered),
         }
     }
 }

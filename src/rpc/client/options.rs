@@ -6,6 +6,7 @@ use std::time::Duration;
 
 /// How a session is made.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SessionOptions {
     /// By whose rules the server speaks. Without it the first answer shows the era (RPC-100), and only what every release of that era
     /// accepts is written.

@@ -2,9 +2,9 @@
 
 use super::super::RPC_16;
 use super::super::tracker::TrackerClient;
-use super::super::transport::{CLOSED, TIMEOUT, seconds};
+use super::super::transport::seconds;
 use super::options::SessionOptions;
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::rule::Kind;
 use std::time::Duration;
 
@@ -21,18 +21,18 @@ pub(super) fn unanswered(
     may_ask: bool,
 ) -> Error {
     let (host, port) = place;
-    if error.kind() == TIMEOUT {
+    if error.kind() == ErrorKind::Timeout {
         let limit = seconds(options.connect_timeout);
         let text = format!(
             "{host}:{port} accepts the connection and answers nothing within {limit}: a server of TVM has one session at a time, a proxy waits for a server of key `{key}`"
         );
-        return Error::new(TIMEOUT, text);
+        return Error::new(ErrorKind::Timeout, text);
     }
     let broken = error.violation();
     // RPC-16: the stream ended in front of the answer's first byte.
     let is_end = broken.is_some_and(|broken| broken.rule() == RPC_16 && broken.offset() == Some(0));
     // A reset, where the other side had not read all of the hello.
-    let is_reset = broken.is_none() && error.kind() == CLOSED;
+    let is_reset = broken.is_none() && error.kind() == ErrorKind::Connection;
     if !is_end && !is_reset {
         return error;
     }
@@ -49,6 +49,6 @@ pub(super) fn unanswered(
     };
     match is_end {
         true => RPC_16.broken(Kind::Truncated, 0, text).into(),
-        false => Error::new(CLOSED, text),
+        false => Error::new(ErrorKind::Connection, text),
     }
 }

@@ -4,6 +4,7 @@ use super::code::RpcCode;
 use super::packed::PackedValue;
 use super::packet::{CopyTarget, Packet};
 use super::tensor_block::TensorBlock;
+use crate::release::ParseError;
 use crate::tensor::json::{from_device, from_dtype, to_device, to_dtype};
 use crate::wire::json::{float_form, object};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -131,16 +132,17 @@ fn base64(bytes: &[u8]) -> Value {
 ///
 /// # Errors
 ///
-/// Says which member is missing or has another type.
-pub fn to_packet(form: &Value) -> Result<Packet<'static>, String> {
+/// A [`ParseError`] that names the member which is missing or of another type, or the code that is none.
+pub fn to_packet(form: &Value) -> Result<Packet<'static>, ParseError> {
     // Null is the packet of nothing (RPC-11); an absent code is a mistake.
     let Some(name) = form.get("code").and_then(Value::as_str) else {
         return match form.get("code") {
             Some(Value::Null) => Ok(Packet::KeepAlive),
-            _ => Err("`code` is not a name of a code".to_owned()),
+            _ => Err(ParseError::new("`code` is not a name of a code")),
         };
     };
-    let code = RpcCode::named(name).ok_or_else(|| format!("there is no code `{name}`"))?;
+    let code = RpcCode::named(name)
+        .ok_or_else(|| ParseError::new(format!("there is no code `{name}`")))?;
     // Read where a code has arguments only: copies and Shutdown have none.
     let args = || to_values(form.get("args").unwrap_or(&Value::Null));
     Ok(match code {
@@ -166,7 +168,7 @@ pub fn to_packet(form: &Value) -> Result<Packet<'static>, String> {
 /// # Errors
 ///
 /// The first that is none.
-fn to_values(list: &Value) -> Result<Vec<PackedValue<'static>>, String> {
+fn to_values(list: &Value) -> Result<Vec<PackedValue<'static>>, ParseError> {
     let list = list.as_array().ok_or("`args` is not a list")?;
     list.iter().map(to_value).collect()
 }
@@ -176,11 +178,11 @@ fn to_values(list: &Value) -> Result<Vec<PackedValue<'static>>, String> {
 /// # Errors
 ///
 /// No member that says what it is, or one of another type.
-fn to_value(form: &Value) -> Result<PackedValue<'static>, String> {
+fn to_value(form: &Value) -> Result<PackedValue<'static>, ParseError> {
     let Some(members) = form.as_object() else {
         return match form {
             Value::Null => Ok(PackedValue::None),
-            _ => Err(format!("{form} is not a value")),
+            _ => Err(ParseError::new(format!("{form} is not a value"))),
         };
     };
     let index = match members.get("index") {
@@ -219,7 +221,7 @@ fn to_value(form: &Value) -> Result<PackedValue<'static>, String> {
         ("module", _) => PackedValue::Module(number(form, "module")?),
         ("function", _) => PackedValue::Function(number(form, "function")?),
         ("object", Some(index)) => PackedValue::Object(number(form, "object")?, index),
-        _ => return Err(format!("{form} is not a value")),
+        _ => return Err(ParseError::new(format!("{form} is not a value"))),
     })
 }
 
@@ -228,7 +230,7 @@ fn to_value(form: &Value) -> Result<PackedValue<'static>, String> {
 /// # Errors
 ///
 /// A member that is missing or of another type.
-fn to_block(form: &Value) -> Result<TensorBlock, String> {
+fn to_block(form: &Value) -> Result<TensorBlock, ParseError> {
     let shape = form.get("shape").and_then(Value::as_array);
     let shape = shape.and_then(|list| list.iter().map(Value::as_i64).collect());
     Ok(TensorBlock {
@@ -246,10 +248,10 @@ fn to_block(form: &Value) -> Result<TensorBlock, String> {
 /// # Errors
 ///
 /// As [`to_block`].
-fn to_target(form: &Value, name: &str) -> Result<CopyTarget, String> {
+fn to_target(form: &Value, name: &str) -> Result<CopyTarget, ParseError> {
     let target = form
         .get(name)
-        .ok_or_else(|| format!("`{name}` is missing"))?;
+        .ok_or_else(|| ParseError::new(format!("`{name}` is missing")))?;
     // A tensor has `data` and no `handle`.
     if target.get("handle").is_none() {
         return to_block(target).map(CopyTarget::Block);
@@ -267,9 +269,9 @@ fn to_target(form: &Value, name: &str) -> Result<CopyTarget, String> {
 /// # Errors
 ///
 /// It is missing, or no u64.
-fn number(form: &Value, name: &str) -> Result<u64, String> {
+fn number(form: &Value, name: &str) -> Result<u64, ParseError> {
     let number = form.get(name).and_then(Value::as_u64);
-    number.ok_or_else(|| format!("`{name}` is not a number of 64 bits"))
+    number.ok_or_else(|| ParseError::new(format!("`{name}` is not a number of 64 bits")))
 }
 
 /// The signed number in member `name`.
@@ -277,9 +279,9 @@ fn number(form: &Value, name: &str) -> Result<u64, String> {
 /// # Errors
 ///
 /// It is missing, or no i64.
-fn signed(form: &Value, name: &str) -> Result<i64, String> {
+fn signed(form: &Value, name: &str) -> Result<i64, ParseError> {
     let number = form.get(name).and_then(Value::as_i64);
-    number.ok_or_else(|| format!("`{name}` is not an integer"))
+    number.ok_or_else(|| ParseError::new(format!("`{name}` is not an integer")))
 }
 
 /// The number of 32 bits in member `name`: a type index, or padding.
@@ -287,9 +289,9 @@ fn signed(form: &Value, name: &str) -> Result<i64, String> {
 /// # Errors
 ///
 /// It is missing, or no i32.
-fn narrow(form: &Value, name: &str) -> Result<i32, String> {
+fn narrow(form: &Value, name: &str) -> Result<i32, ParseError> {
     let number = signed(form, name)?;
-    i32::try_from(number).map_err(|_| format!("`{name}` has more than 32 bits"))
+    i32::try_from(number).map_err(|_| ParseError::new(format!("`{name}` has more than 32 bits")))
 }
 
 /// A float; JSON has no form for four of them, which are words.
@@ -297,19 +299,19 @@ fn narrow(form: &Value, name: &str) -> Result<i32, String> {
 /// # Errors
 ///
 /// Neither a number nor one of these words.
-fn float(form: Option<&Value>) -> Result<f64, String> {
+fn float(form: Option<&Value>) -> Result<f64, ParseError> {
     match form {
         // An integer is a float here: many writers print 1.0 as 1.
-        Some(Value::Number(number)) => number.as_f64().ok_or_else(|| "no float".to_owned()),
+        Some(Value::Number(number)) => number.as_f64().ok_or_else(|| ParseError::new("no float")),
         Some(Value::String(word)) => match word.as_str() {
             "nan" => Ok(f64::NAN),
             "inf" => Ok(f64::INFINITY),
             "-inf" => Ok(f64::NEG_INFINITY),
             // A zero that is written as a number loses its sign in many readers.
             "-0" => Ok(-0.0),
-            _ => Err(format!("`{word}` is not a float")),
+            _ => Err(ParseError::new(format!("`{word}` is not a float"))),
         },
-        _ => Err("`float` is not a float".to_owned()),
+        _ => Err(ParseError::new("`float` is not a float")),
     }
 }
 
@@ -318,12 +320,12 @@ fn float(form: Option<&Value>) -> Result<f64, String> {
 /// # Errors
 ///
 /// It is missing, or neither.
-fn to_text(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, String> {
+fn to_text(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, ParseError> {
     match form.get(name) {
         Some(Value::String(text)) => Ok(Cow::Owned(text.clone().into_bytes())),
         // What is not UTF-8 is an object of base64.
         Some(bytes) => to_bytes(bytes, "base64"),
-        None => Err(format!("`{name}` is missing")),
+        None => Err(ParseError::new(format!("`{name}` is missing"))),
     }
 }
 
@@ -332,10 +334,10 @@ fn to_text(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, String> {
 /// # Errors
 ///
 /// It is missing, or no base64.
-fn to_bytes(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, String> {
+fn to_bytes(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, ParseError> {
     let text = form.get(name).and_then(Value::as_str);
     let bytes = text.and_then(|text| BASE64_STANDARD.decode(text).ok());
     bytes
         .map(Cow::Owned)
-        .ok_or_else(|| format!("`{name}` is not base64"))
+        .ok_or_else(|| ParseError::new(format!("`{name}` is not base64")))
 }

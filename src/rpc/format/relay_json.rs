@@ -3,6 +3,7 @@
 use super::tracker_reply::{TrackerCount, TrackerReply, TrackerSummary};
 use super::tracker_request::{TrackerOffer, TrackerPeer, TrackerRequest};
 use super::web_socket::{WebSocketFrame, WebSocketKind};
+use crate::release::ParseError;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -33,8 +34,8 @@ pub fn from_tracker_request(request: &TrackerRequest) -> Value {
 ///
 /// # Errors
 ///
-/// What is missing or wrong, in words.
-pub fn to_tracker_request(form: &Value) -> Result<TrackerRequest, String> {
+/// A [`ParseError`] that names the member which is missing or of another type, or the name that is none.
+pub fn to_tracker_request(form: &Value) -> Result<TrackerRequest, ParseError> {
     Ok(match text(form, "code")?.as_str() {
         "ping" => TrackerRequest::Ping,
         "stop" => TrackerRequest::Stop(text(form, "stop_key")?),
@@ -59,7 +60,7 @@ pub fn to_tracker_request(form: &Value) -> Result<TrackerRequest, String> {
         }
         "summary" => TrackerRequest::Summary,
         "pending-match-keys" => TrackerRequest::PendingMatchKeys,
-        other => return Err(format!("no request is `{other}`")),
+        other => return Err(ParseError::new(format!("no request is `{other}`"))),
     })
 }
 
@@ -90,11 +91,11 @@ pub fn from_tracker_reply(reply: &TrackerReply) -> Value {
 ///
 /// # Errors
 ///
-/// What is missing or wrong, in words.
-pub fn to_tracker_reply(form: &Value) -> Result<TrackerReply, String> {
+/// A [`ParseError`] that names the member which is missing or of another type, or the name that is none.
+pub fn to_tracker_reply(form: &Value) -> Result<TrackerReply, ParseError> {
     let list = |name: &str| {
         let list = form.get(name).and_then(Value::as_array);
-        list.ok_or_else(|| format!("there is no list `{name}`"))
+        list.ok_or_else(|| ParseError::new(format!("there is no list `{name}`")))
     };
     Ok(match text(form, "code")?.as_str() {
         "success" => TrackerReply::Success,
@@ -123,7 +124,7 @@ pub fn to_tracker_reply(form: &Value) -> Result<TrackerReply, String> {
             let keys = keys.map(|key| key.as_str().unwrap_or_default().to_owned());
             TrackerReply::MatchKeys(keys.collect())
         }
-        other => return Err(format!("no reply is `{other}`")),
+        other => return Err(ParseError::new(format!("no reply is `{other}`"))),
     })
 }
 
@@ -138,11 +139,11 @@ pub fn from_frame(frame: &WebSocketFrame<'_>) -> Value {
 ///
 /// # Errors
 ///
-/// What is missing or wrong, in words.
-pub fn to_frame(form: &Value) -> Result<WebSocketFrame<'static>, String> {
+/// A [`ParseError`] that names the member which is missing or of another type, or the name that is none.
+pub fn to_frame(form: &Value) -> Result<WebSocketFrame<'static>, ParseError> {
     let bytes = |name: &str| {
         let bytes = BASE64_STANDARD.decode(text(form, name)?);
-        bytes.map_err(|why| format!("{name}: {why}"))
+        bytes.map_err(|why| ParseError::new(format!("{name}: {why}")))
     };
     let name = text(form, "kind")?;
     let kind = WebSocketKind::ALL
@@ -158,7 +159,7 @@ pub fn to_frame(form: &Value) -> Result<WebSocketFrame<'static>, String> {
         ),
     };
     Ok(WebSocketFrame {
-        kind: kind.ok_or_else(|| format!("no frame is `{name}`"))?,
+        kind: kind.ok_or_else(|| ParseError::new(format!("no frame is `{name}`")))?,
         is_last: form.get("last").and_then(Value::as_bool).unwrap_or(true),
         mask,
         data: Cow::Owned(bytes("data")?),
@@ -174,7 +175,7 @@ fn from_peer(peer: &TrackerPeer) -> Value {
 }
 
 /// The way back from [`from_peer`]: an address is there where a port is.
-fn to_peer(form: &Value) -> Result<TrackerPeer, String> {
+fn to_peer(form: &Value) -> Result<TrackerPeer, ParseError> {
     let address = match form.get("port") {
         None => None,
         Some(_) => Some((text(form, "host").ok(), port(form)?)),
@@ -183,14 +184,14 @@ fn to_peer(form: &Value) -> Result<TrackerPeer, String> {
     Ok(TrackerPeer { key, address })
 }
 
-fn text(form: &Value, name: &str) -> Result<String, String> {
+fn text(form: &Value, name: &str) -> Result<String, ParseError> {
     let text = form.get(name).and_then(Value::as_str);
     text.map(str::to_owned)
-        .ok_or_else(|| format!("there is no text under `{name}`"))
+        .ok_or_else(|| ParseError::new(format!("there is no text under `{name}`")))
 }
 
-fn port(form: &Value) -> Result<u16, String> {
+fn port(form: &Value) -> Result<u16, ParseError> {
     let port = form.get("port").and_then(Value::as_u64);
     let port = port.and_then(|port| u16::try_from(port).ok());
-    port.ok_or_else(|| "there is no port".to_owned())
+    port.ok_or_else(|| ParseError::new("there is no port"))
 }

@@ -3,7 +3,7 @@
 use super::super::{RPC_57, RPC_58};
 use super::protocol::Progress;
 use super::tracker::{TrackerText, write_text};
-use super::tracker_request::{Parts, TrackerPeer, from_peer};
+use super::tracker_request::{TrackerElements, TrackerPeer, from_peer};
 use crate::rule::{Kind, Violation};
 use crate::wire::{Cursor, Writer};
 use serde_json::{Map, Value, json};
@@ -104,7 +104,7 @@ fn reply(text: &TrackerText) -> Result<TrackerReply, Violation> {
             _ => Err(other()),
         };
     };
-    let parts = Parts::of(&text.value, RPC_58, start)?;
+    let parts = TrackerElements::of(&text.value, RPC_58, start)?;
     // RPC-57: match keys are texts, so that a list of them is never one that begins with 0.
     if values.iter().all(Value::is_string) {
         let keys = 0..values.len();
@@ -168,7 +168,7 @@ fn to_summary(summary: &Map<String, Value>, start: u64) -> Result<TrackerSummary
     });
     let queues = queues.collect::<Result<_, Violation>>()?;
     let listed = member("server_info")?;
-    let parts = Parts::of(listed, RPC_58, start)?;
+    let parts = TrackerElements::of(listed, RPC_58, start)?;
     let count = listed.as_array().map_or(0, Vec::len);
     // RPC-58: what a peer of 0.7 stated has no address in a summary of a later tracker either.
     let servers = (0..count).map(|index| parts.peer(index, false));

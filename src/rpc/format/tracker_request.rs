@@ -70,7 +70,7 @@ impl TrackerRequest {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(text) => text,
         };
-        let request = Parts::request(&text, release);
+        let request = TrackerElements::request(&text, release);
         let request = request.map_err(|broken| cursor.blame("message", broken))?;
         Ok(Progress::Whole(request))
     }
@@ -116,21 +116,25 @@ fn has_address(release: Release) -> bool {
 }
 
 /// The elements of a request or reply, held to the rule that says what they are.
-pub(super) struct Parts<'v> {
+pub(super) struct TrackerElements<'v> {
     rule: Rule,
     start: u64,
     values: &'v [Value],
 }
 
-impl<'v> Parts<'v> {
+impl<'v> TrackerElements<'v> {
     /// The elements of a list.
     ///
     /// # Errors
     ///
     /// `rule` of kind type for what is no list.
-    pub(super) fn of(value: &'v Value, rule: Rule, start: u64) -> Result<Parts<'v>, Violation> {
+    pub(super) fn of(
+        value: &'v Value,
+        rule: Rule,
+        start: u64,
+    ) -> Result<TrackerElements<'v>, Violation> {
         match value {
-            Value::Array(values) => Ok(Parts {
+            Value::Array(values) => Ok(TrackerElements {
                 rule,
                 start,
                 values,
@@ -167,8 +171,8 @@ impl<'v> Parts<'v> {
     /// # Errors
     ///
     /// The rule, of kind missing or type.
-    pub(super) fn list(&self, index: usize, name: &str) -> Result<Parts<'v>, Violation> {
-        Parts::of(self.get(index, name)?, self.rule, self.start)
+    pub(super) fn list(&self, index: usize, name: &str) -> Result<TrackerElements<'v>, Violation> {
+        TrackerElements::of(self.get(index, name)?, self.rule, self.start)
     }
 
     /// Element `index`, as a port.
@@ -204,7 +208,7 @@ impl<'v> Parts<'v> {
             let message = format!("`{}` has no code", text.value);
             return Err(RPC_54.broken(Kind::Malformed, start, message));
         };
-        let parts = Parts::of(&text.value, RPC_55, start)?;
+        let parts = TrackerElements::of(&text.value, RPC_55, start)?;
         Ok(match code {
             1 => TrackerRequest::Ping,
             2 => TrackerRequest::Stop(parts.text(1, "stop key")?),
@@ -265,7 +269,7 @@ impl<'v> Parts<'v> {
                 None
             }
             Some(address) => {
-                let address = Parts::of(address, self.rule, self.start)?;
+                let address = TrackerElements::of(address, self.rule, self.start)?;
                 let host = match address.get(0, "host")? {
                     Value::Null => None,
                     _ => Some(address.text(0, "host")?),

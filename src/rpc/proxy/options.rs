@@ -6,6 +6,7 @@ use std::time::Duration;
 
 /// How a proxy works.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ProxyOptions {
     /// The one server that every connection leads to; without it hellos are paired by their keys.
     pub to: Option<SocketAddr>,

@@ -28,7 +28,7 @@ impl<'a> SessionCapture<'a> {
     ///
     /// # Errors
     ///
-    /// What the system reports, with the path; AlreadyExists where either is there.
+    /// [`io::Error`] of creating a file, with its path; AlreadyExists where either is there.
     pub(super) fn new(
         folder: &Path,
         name: &str,

@@ -32,7 +32,7 @@ impl ProxyServer {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// [`io::Error`] of binding `address`, or that of [`ProxyOptions::web`], which it then names.
     pub fn bind(address: SocketAddr, options: ProxyOptions) -> io::Result<ProxyServer> {
         let listener = TcpListener::bind(address)?;
         let web = options.web.map(|web| {
@@ -61,7 +61,7 @@ impl ProxyServer {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// [`io::Error`] of asking a socket for the address that it has.
     pub fn handle(&self) -> io::Result<ProxyHandle> {
         let address = self.listener.local_addr()?;
         let web = self.web.as_ref().map(TcpListener::local_addr).transpose()?;
@@ -77,7 +77,8 @@ impl ProxyServer {
     ///
     /// # Errors
     ///
-    /// None once it has begun: what one connection breaks ends that connection. In the beginning, that there is no thread.
+    /// [`io::Error`] of starting its threads, and of asking the socket for the address that it has. None once it has begun: what one connection
+    /// breaks ends that connection.
     pub fn run(self, watch: impl Fn(&ProxyEvent) + Send + Sync + 'static) -> io::Result<()> {
         let watch: Arc<ProxyWatch> = Arc::new(watch);
         let mut others = Vec::new();

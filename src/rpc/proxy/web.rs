@@ -88,7 +88,7 @@ fn reject(mut stream: &TcpStream, status: &str, why: String) -> Result<(), Strin
 ///
 /// # Errors
 ///
-/// What the system reports.
+/// [`io::Error`] of binding, connecting or accepting a socket on this machine.
 pub(super) fn pair() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let own = TcpStream::connect(listener.local_addr()?)?;

@@ -50,7 +50,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// RPC-92 for the name, or of kind limit for too many bytes in all; what the system reports.
+    /// RPC-92 for the name, or of kind limit for too many bytes in all; what fails of writing the file, which it names.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path_of(name)?;
         let length = bytes.len() as u64;
@@ -69,7 +69,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// RPC-92 for the name; what the system reports.
+    /// RPC-92 for the name; what fails of reading the file, which it names.
     pub(super) fn read(&self, name: &str) -> Result<Vec<u8>> {
         let path = self.path_of(name)?;
         std::fs::read(&path).map_err(|error| failed(name, &error))
@@ -79,7 +79,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// RPC-92 for the name; what the system reports.
+    /// RPC-92 for the name; what fails of removing the file, which it names.
     pub(super) fn remove(&self, name: &str) -> Result<()> {
         match std::fs::remove_file(self.path_of(name)?) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(name, &error)),
@@ -91,7 +91,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// What fails of listing the directory.
     pub(super) fn list(&self) -> Result<String> {
         let entries = std::fs::read_dir(&self.path).map_err(|error| failed(".", &error))?;
         let mut names: Vec<String> = entries

@@ -1,11 +1,11 @@
 //! A session that another server executes: this one connects to it, and passes on the packets of both sides (RPC-93).
 
 use super::super::client::{SessionOptions, connected, far_error, server_era, shake_hands};
-use super::super::transport::{CLOSED, TIMEOUT, Transport};
+use super::super::transport::Transport;
 use super::super::{PackedValue, Packet, Protocol, RPC_80, RPC_93, Speaker};
 use super::functions::fits;
 use super::{ServerOptions, SessionEnd, SessionReport};
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
 use crate::rule::{Findings, Kind};
 use std::borrow::Cow;
@@ -118,7 +118,12 @@ impl Hop {
         match far.read_packet(&spoken, &mut Findings::default())? {
             Some(Packet::Return(_)) => {}
             Some(Packet::Exception(values)) => return Err(far_error(&values)),
-            _ => return Err(Error::new(CLOSED, "the server there ends the session")),
+            _ => {
+                return Err(Error::new(
+                    ErrorKind::Connection,
+                    "the server there ends the session",
+                ));
+            }
         }
         far.set_deadline(limit);
         Ok(Hop { far })
@@ -156,7 +161,9 @@ impl Hop {
                             match written {
                                 Ok(()) => {}
                                 // RPC-83: the client gets to know why.
-                                Err(error) if error.kind() == TIMEOUT => break Err(error),
+                                Err(error) if error.kind() == ErrorKind::Timeout => {
+                                    break Err(error);
+                                }
                                 // It is gone.
                                 Err(_) => break Ok(()),
                             }
@@ -209,7 +216,7 @@ fn requests(
             Ok(None) => return Ok(SessionEnd::Closed),
             // A client that waits for an answer is not one that does nothing.
             Err(error)
-                if error.kind() == TIMEOUT
+                if error.kind() == ErrorKind::Timeout
                     && !client.is_late()
                     && answered.load(Ordering::Relaxed) < asked =>
             {

@@ -29,7 +29,7 @@ const GUARD: u64 = 1 << 12;
 const ALIGNMENT: usize = 64;
 
 /// The allocations of a session.
-pub(super) struct Memory {
+pub(super) struct SessionMemory {
     next: u64,
     regions: BTreeMap<u64, Allocation>,
     /// How many bytes may still be allocated.
@@ -70,7 +70,7 @@ impl CopyContent {
     pub(super) unsafe fn as_slice(&self) -> &[u8] {
         match self {
             CopyContent::Owned(bytes) => bytes,
-            // SAFETY: `Memory::read` checked that the allocation has these bytes, which were written when it was made; only
+            // SAFETY: `SessionMemory::read` checked that the allocation has these bytes, which were written when it was made; only
             // requests free it or write to it.
             CopyContent::InPlace(space, nbytes) => unsafe {
                 std::slice::from_raw_parts(space.0.cast(), *nbytes)
@@ -79,10 +79,10 @@ impl CopyContent {
     }
 }
 
-impl Memory {
+impl SessionMemory {
     /// Without an allocation; `bytes` may be allocated at a time.
-    pub(super) fn new(bytes: u64) -> Memory {
-        Memory {
+    pub(super) fn new(bytes: u64) -> SessionMemory {
+        SessionMemory {
             next: FIRST,
             regions: BTreeMap::new(),
             left: bytes,
@@ -279,7 +279,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// As [`Memory::place`]; DEV-15 for a shape that has no size.
+    /// As [`SessionMemory::place`]; DEV-15 for a shape that has no size.
     pub(super) fn place_of(&self, block: &TensorBlock, release: Release) -> Result<CheckedSpan> {
         let nbytes = size_of(block, release)?;
         self.place(block.data, block.device, block.byte_offset, nbytes, false)
@@ -289,7 +289,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// As [`Memory::place`]; what the device answers.
+    /// As [`SessionMemory::place`]; what the device answers.
     pub(super) fn read(
         &self,
         data: u64,
@@ -321,7 +321,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// As [`Memory::place`]; what the device answers.
+    /// As [`SessionMemory::place`]; what the device answers.
     pub(super) fn write(&self, data: u64, device: Device, offset: u64, bytes: &[u8]) -> Result<()> {
         let place = self.place(data, device, offset, bytes.len() as u64, true)?;
         let host = CheckedSpan {
@@ -336,7 +336,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// As [`Memory::place`]; DEV-16, DEV-20 for tensors that do not fit; what the device answers.
+    /// As [`SessionMemory::place`]; DEV-16, DEV-20 for tensors that do not fit; what the device answers.
     pub(super) fn copy(
         &self,
         from: &TensorBlock,
@@ -357,12 +357,12 @@ impl Allocation {
     /// Gives the memory back.
     fn free(self) -> Result<()> {
         let api = api_of(self.device)?;
-        // SAFETY: allocated by this device in `Memory::make`, and taken out of the table, so that it is not freed or used again.
+        // SAFETY: allocated by this device in `SessionMemory::make`, and taken out of the table, so that it is not freed or used again.
         unsafe { api.free(self.device, self.space) }
     }
 }
 
-impl Drop for Memory {
+impl Drop for SessionMemory {
     fn drop(&mut self) {
         for (_, region) in std::mem::take(&mut self.regions) {
             if region.is_client {

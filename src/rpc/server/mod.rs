@@ -48,6 +48,7 @@ use std::time::Duration;
 
 /// What a server permits, and to whom.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ServerOptions {
     /// What the key of a client is behind `client:`, one of these.
     pub keys: Vec<String>,

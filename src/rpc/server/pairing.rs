@@ -1,8 +1,7 @@
 //! A server that no client can connect to: it connects to a proxy, and waits there for a client (RPC-94).
 
-use super::super::transport::{CLOSED, TIMEOUT};
 use super::super::{Hello, HelloAnswer, Progress};
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
 use crate::wire::{Cursor, Writer};
 use std::io::{self, Read, Write};
@@ -27,10 +26,13 @@ pub fn await_pair(proxy: &mut (impl Read + Write), key: &str) -> Result<String> 
             Progress::Whole(HelloAnswer::Success(client)) => return Ok(client.into_owned()),
             Progress::Whole(HelloAnswer::Duplicate) => {
                 // RPC-94: servers of releases try it five times, five seconds apart, and give up. Here how often is up to who calls.
-                return Err(Error::new(CLOSED, "another server waits under this key"));
+                return Err(Error::new(
+                    ErrorKind::Connection,
+                    "another server waits under this key",
+                ));
             }
             Progress::Whole(HelloAnswer::Mismatch) => {
-                return Err(Error::new(TIMEOUT, "no client came"));
+                return Err(Error::new(ErrorKind::Timeout, "no client came"));
             }
         };
         // RPC-03 bounds the number.
@@ -43,5 +45,5 @@ pub fn await_pair(proxy: &mut (impl Read + Write), key: &str) -> Result<String> 
 
 /// What the system reports of the connection.
 fn gone(error: io::Error) -> Error {
-    Error::new(CLOSED, format!("the proxy is gone: {error}"))
+    Error::new(ErrorKind::Connection, format!("the proxy is gone: {error}"))
 }

@@ -4,7 +4,7 @@ mod calls;
 mod exception;
 
 use self::exception::exception;
-use super::super::transport::{CLOSED, RpcStream, TIMEOUT, Transport};
+use super::super::transport::{RpcStream, Transport};
 use super::super::{
     CopyTarget, Hello, HelloAnswer, PackedValue, Packet, RPC_23, RPC_28, RPC_80, RPC_81,
 };
@@ -12,12 +12,12 @@ use super::era::Era;
 use super::functions::Functions;
 use super::handles::HandleTable;
 use super::hop::{CONNECT, Hop};
-use super::memory::{CopyContent, Memory};
+use super::memory::{CopyContent, SessionMemory};
 use super::report::{SessionEnd, SessionReport};
 use super::values::{encode, prepare};
 use super::{ServerOptions, watch};
 use crate::device::Device;
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
 use crate::rule::{Findings, Kind};
 use std::borrow::Cow;
@@ -58,7 +58,9 @@ fn serve_from(
     report.end = match ended {
         Ok(end) => end,
         // A client that is gone without a word in front of the next packet has closed the connection.
-        Err(error) if error.kind() == CLOSED && report.requests > 0 => SessionEnd::Closed,
+        Err(error) if error.kind() == ErrorKind::Connection && report.requests > 0 => {
+            SessionEnd::Closed
+        }
         Err(error) => SessionEnd::Failed(error),
     };
     report
@@ -103,14 +105,14 @@ fn run(
         is_begun: false,
         hop: None,
         handles: HandleTable::new(),
-        memory: Memory::new(options.memory),
+        memory: SessionMemory::new(options.memory),
         functions: Functions::new(options),
         limit: deadline.zip(seconds),
     };
     let ended = session.serve(transport, report);
     report.release = session.era.is_known().then(|| session.era.release());
     let Err(error) = ended else { return ended };
-    if error.kind() != TIMEOUT {
+    if error.kind() != ErrorKind::Timeout {
         return Err(error);
     }
     let is_over = transport.is_late();
@@ -183,14 +185,14 @@ struct ServedSession<'a> {
     hop: Option<Hop>,
     /// In front of the memory: a tensor that ends frees what the device still knows.
     handles: HandleTable,
-    memory: Memory,
+    memory: SessionMemory,
     functions: Functions,
     /// When it ends, and after how many seconds.
     limit: Option<(Instant, f64)>,
 }
 
 /// What follows a request.
-enum Answer {
+enum ServerAnswer {
     /// Nothing: a keep-alive (RPC-11).
     Silence,
     /// The session is over.
@@ -260,27 +262,27 @@ impl ServedSession<'_> {
             let writing = self.options.watch.as_ref().map(|watch| watch.write());
             let spoken = self.era.write();
             match answer {
-                Ok(Answer::Silence) => report.requests -= 1,
-                Ok(Answer::End) => {
+                Ok(ServerAnswer::Silence) => report.requests -= 1,
+                Ok(ServerAnswer::End) => {
                     report.requests -= 1;
                     return Ok(SessionEnd::Shutdown);
                 }
-                Ok(Answer::Content(content)) => {
+                Ok(ServerAnswer::Content(content)) => {
                     // SAFETY: the next request is dealt with after this one is answered.
                     let bytes = unsafe { content.as_slice() };
                     transport.write_packet(&Packet::CopyAck(Cow::Borrowed(bytes)), &spoken)?;
                 }
-                Ok(Answer::Values(values)) => {
+                Ok(ServerAnswer::Values(values)) => {
                     transport.write_packet(&Packet::Return(values), &spoken)?;
                 }
-                Ok(Answer::Void) => {
+                Ok(ServerAnswer::Void) => {
                     transport.write_packet(&Packet::Return(vec![self.void()]), &spoken)?;
                 }
                 // RPC-84: no client reads what it returns, and no values are the same in both encodings.
-                Ok(Answer::Begun) if !self.era.is_known() => {
+                Ok(ServerAnswer::Begun) if !self.era.is_known() => {
                     transport.write_packet(&Packet::Return(Vec::new()), &spoken)?;
                 }
-                Ok(Answer::Begun) => {
+                Ok(ServerAnswer::Begun) => {
                     transport.write_packet(&Packet::Return(vec![PackedValue::None]), &spoken)?;
                 }
                 Err(error) => transport.write_packet(&exception(&error, &self.era), &spoken)?,
@@ -340,11 +342,11 @@ impl ServedSession<'_> {
     /// # Errors
     ///
     /// What the client gets as an exception.
-    fn answer(&mut self, packet: Packet<'_>) -> Result<Answer> {
+    fn answer(&mut self, packet: Packet<'_>) -> Result<ServerAnswer> {
         let release = self.era.release();
         match packet {
-            Packet::KeepAlive => Ok(Answer::Silence),
-            Packet::Shutdown => Ok(Answer::End),
+            Packet::KeepAlive => Ok(ServerAnswer::Silence),
+            Packet::Shutdown => Ok(ServerAnswer::End),
             Packet::InitServer(version, args) => self.begin(&version, &args),
             // RPC-81: upstream throws out of its handler, and ends.
             _ if !self.is_begun => {
@@ -355,21 +357,21 @@ impl ServedSession<'_> {
             Packet::CopyFromRemote(from, nbytes) => {
                 let (data, device, offset) = origin(&from);
                 let content = self.memory.read(data, device, offset, nbytes)?;
-                Ok(Answer::Content(content))
+                Ok(ServerAnswer::Content(content))
             }
             Packet::CopyToRemote(to, bytes) => {
                 let (data, device, offset) = origin(&to);
                 self.memory.write(data, device, offset, &bytes)?;
-                Ok(Answer::Void)
+                Ok(ServerAnswer::Void)
             }
             Packet::SystemCall(code, args) => self.system_call(code, &args, release),
             // RPC-21: the reader rejects what only a server writes.
-            Packet::Return(_) | Packet::Exception(_) | Packet::CopyAck(_) => Ok(Answer::End),
+            Packet::Return(_) | Packet::Exception(_) | Packet::CopyAck(_) => Ok(ServerAnswer::End),
         }
     }
 
     /// InitServer: of a session of this process, or of another server.
-    fn begin(&mut self, version: &[u8], args: &[PackedValue<'_>]) -> Result<Answer> {
+    fn begin(&mut self, version: &[u8], args: &[PackedValue<'_>]) -> Result<ServerAnswer> {
         RPC_81.demand(Kind::Duplicate, !self.is_begun, || {
             "the session has begun already".to_owned()
         })?;
@@ -387,7 +389,7 @@ impl ServedSession<'_> {
             let hop = Hop::connect(version, behind, self.options, release, limit)?;
             self.hop = Some(hop);
             self.is_begun = true;
-            return Ok(Answer::Begun);
+            return Ok(ServerAnswer::Begun);
         }
         // RPC-80: the function of this name makes the session that is here anyway.
         let local = name.is_none_or(|name| **name == *b"rpc.LocalSession");
@@ -399,11 +401,11 @@ impl ServedSession<'_> {
             )
         })?;
         self.is_begun = true;
-        Ok(Answer::Begun)
+        Ok(ServerAnswer::Begun)
     }
 
     /// CallFunc.
-    fn call(&mut self, function: u64, args: &[PackedValue<'_>]) -> Result<Answer> {
+    fn call(&mut self, function: u64, args: &[PackedValue<'_>]) -> Result<ServerAnswer> {
         let function = self.handles.function(function)?.clone();
         // SAFETY: the bytes of the packet live until the request is answered, and what is prepared ends before.
         let prepared = unsafe { prepare(args, &self.handles, &self.memory, &self.era) }?;
@@ -412,7 +414,7 @@ impl ServedSession<'_> {
             function.call(&views)?
         };
         let values = encode(result, &mut self.handles, &mut self.memory, &self.era)?;
-        Ok(Answer::Values(values))
+        Ok(ServerAnswer::Values(values))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::{PackedValue, RPC_85, RPC_88, TensorBlock};
 use super::era::Era;
 use super::handles::{HandleContent, HandleTable};
-use super::memory::Memory;
+use super::memory::SessionMemory;
 use crate::device::{Device, Dtype};
 use crate::function::{Error, Function, Result};
 use crate::module::Module;
@@ -37,7 +37,7 @@ pub(super) enum Prepared {
 pub(super) unsafe fn prepare(
     args: &[PackedValue<'_>],
     handles: &HandleTable,
-    memory: &Memory,
+    memory: &SessionMemory,
     era: &Era,
 ) -> Result<Vec<Prepared>> {
     let one = |arg: &PackedValue<'_>| -> Result<Prepared> {
@@ -118,7 +118,11 @@ fn pointer(token: u64, handles: &HandleTable) -> Result<*mut c_void> {
 }
 
 /// A description of the memory that `block` names.
-fn tensor(block: &TensorBlock, memory: &Memory, era: &Era) -> Result<Box<(DLTensor, Vec<i64>)>> {
+fn tensor(
+    block: &TensorBlock,
+    memory: &SessionMemory,
+    era: &Era,
+) -> Result<Box<(DLTensor, Vec<i64>)>> {
     let place = memory.place_of(block, era.release())?;
     let mut shape = block.shape.clone();
     let dl = DLTensor {
@@ -200,7 +204,7 @@ fn tag(of: i32, era: &Era) -> i64 {
 pub(super) fn encode(
     value: Any,
     handles: &mut HandleTable,
-    memory: &mut Memory,
+    memory: &mut SessionMemory,
     era: &Era,
 ) -> Result<Vec<PackedValue<'static>>> {
     let of = value.type_index();
@@ -239,7 +243,7 @@ fn encode_object(
     value: Any,
     number: i64,
     handles: &mut HandleTable,
-    memory: &mut Memory,
+    memory: &mut SessionMemory,
     era: &Era,
 ) -> Result<Vec<PackedValue<'static>>> {
     let object = value
@@ -282,7 +286,7 @@ fn encode_tensor(
     tensor: Tensor,
     number: i64,
     handles: &mut HandleTable,
-    memory: &mut Memory,
+    memory: &mut SessionMemory,
 ) -> Result<Vec<PackedValue<'static>>> {
     let dl = tensor.dl();
     let contiguous = crate::device::is_contiguous(

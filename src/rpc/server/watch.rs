@@ -3,6 +3,7 @@
 
 use super::super::transport::{RpcStream, seconds};
 use super::super::{Packet, Protocol};
+use crate::function::ErrorKind;
 use crate::wire::Writer;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -106,7 +107,8 @@ pub(super) fn expired(seconds: f64) -> Packet<'static> {
 /// What a client finds behind its last answer that did nothing for `time`.
 pub(super) fn forgotten(time: Duration) -> Packet<'static> {
     let text = format!(
-        "TimeoutError: the server has ended this session, whose client did nothing for {}",
+        "{}: the server has ended this session, whose client did nothing for {}",
+        ErrorKind::Timeout,
         seconds(time)
     );
     Packet::Exception(vec![super::values::text(text)])

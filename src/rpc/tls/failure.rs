@@ -1,10 +1,9 @@
 //! Why a tunnel does not begin, in one sentence that names what is to be changed.
 
-use super::super::transport::{CLOSED, TIMEOUT};
 use super::super::{Hello, RPC_110};
 use super::options::{TlsClientOptions, TlsServerOptions};
 use super::stream::TlsFailure;
-use crate::function::Error;
+use crate::function::{Error, ErrorKind};
 use crate::rule::Kind;
 use rustls::{AlertDescription as Alert, CertificateError};
 
@@ -23,7 +22,10 @@ impl ClientEnd<'_> {
     /// An error that names the server.
     pub(super) fn says(&self, why: &str) -> Error {
         let (host, port) = self.place;
-        Error::new(CLOSED, format!("TLS with {host}:{port}: {why}"))
+        Error::new(
+            ErrorKind::Connection,
+            format!("TLS with {host}:{port}: {why}"),
+        )
     }
 
     /// Why there is no tunnel.
@@ -32,7 +34,7 @@ impl ClientEnd<'_> {
             TlsFailure::Late => {
                 let (host, port) = self.place;
                 let text = format!("TLS with {host}:{port}: the server took too long");
-                return Error::new(TIMEOUT, text);
+                return Error::new(ErrorKind::Timeout, text);
             }
             // RPC-110: servers of TVM take the first bytes of TLS for a wrong magic and close, without an answer in TLS.
             TlsFailure::Socket(error) => format!(
@@ -80,10 +82,12 @@ impl ServerEnd<'_> {
     /// Why there is no tunnel.
     pub(super) fn failed(&self, stopped: TlsFailure) -> Error {
         let error = match stopped {
-            TlsFailure::Late => return Error::new(TIMEOUT, "TLS: the client took too long"),
+            TlsFailure::Late => {
+                return Error::new(ErrorKind::Timeout, "TLS: the client took too long");
+            }
             TlsFailure::Socket(error) => {
                 let text = format!("TLS: the client ends the connection: {error}");
-                return Error::new(CLOSED, text);
+                return Error::new(ErrorKind::Connection, text);
             }
             // RPC-110: a client without a tunnel begins with the magic of its hello, which is no record of TLS.
             TlsFailure::Tls(_, first) if first == Hello::MAGIC.to_le_bytes() => {
@@ -92,7 +96,10 @@ impl ServerEnd<'_> {
             }
             TlsFailure::Tls(error, _) => error,
         };
-        Error::new(CLOSED, format!("TLS: {}", self.reason(&error)))
+        Error::new(
+            ErrorKind::Connection,
+            format!("TLS: {}", self.reason(&error)),
+        )
     }
 
     /// The same for the operator of the server, of whom the client's certificate and token are asked.

@@ -1,7 +1,7 @@
 //! How a tunnel begins: the handshake of TLS, the token where the server has one, and the byte that admits the client.
 
 use super::super::RPC_110;
-use super::super::transport::{CLOSED, RpcStream};
+use super::super::transport::RpcStream;
 use super::certificates::{acceptable, authorities, identity, unfit};
 use super::failure::{ClientEnd, ServerEnd};
 use super::options::{TlsClientOptions, TlsServerOptions};
@@ -148,7 +148,10 @@ fn unbounded(stream: TlsStream) -> Result<Box<dyn RpcStream>> {
 
 /// What the system reports of a socket whose connection is gone.
 fn gone(error: io::Error) -> Error {
-    Error::new(CLOSED, format!("the connection is gone: {error}"))
+    Error::new(
+        ErrorKind::Connection,
+        format!("the connection is gone: {error}"),
+    )
 }
 
 /// What a client is set up with. With a token it offers both protocols: which the server takes shows whether it wants one (RPC-111).

@@ -54,7 +54,7 @@ mod absent {
     ///
     /// # Errors
     ///
-    /// A RuntimeError: the feature is off.
+    /// Of kind [`ErrorKind::Runtime`], always: the feature `tls` is off.
     pub fn connect(
         _: TcpStream,
         _: (&str, u16),
@@ -68,7 +68,7 @@ mod absent {
     ///
     /// # Errors
     ///
-    /// A RuntimeError: the feature is off.
+    /// Of kind [`ErrorKind::Runtime`], always: the feature `tls` is off.
     pub fn accept(_: TcpStream, _: &TlsServerOptions, _: Instant) -> Result<Box<dyn RpcStream>> {
         Err(absent())
     }
@@ -77,7 +77,7 @@ mod absent {
     ///
     /// # Errors
     ///
-    /// A RuntimeError: the feature is off.
+    /// Of kind [`ErrorKind::Runtime`], always: the feature `tls` is off.
     pub fn check(_: &TlsServerOptions) -> Result<()> {
         Err(absent())
     }

@@ -30,14 +30,12 @@ impl TlsSource {
     ///
     /// # Errors
     ///
-    /// An OSError that names the file which cannot be read.
+    /// [`ErrorKind::Os`] for a file that cannot be read, which it names.
     pub(super) fn read(&self) -> Result<Vec<u8>> {
         match self {
             TlsSource::Content(content) => Ok(content.clone()),
-            TlsSource::File(path) => std::fs::read(path).map_err(|error| {
-                let kind = ErrorKind::Other("OSError");
-                Error::new(kind, format!("{}: {error}", self.name()))
-            }),
+            TlsSource::File(path) => std::fs::read(path)
+                .map_err(|error| Error::new(ErrorKind::Os, format!("{}: {error}", self.name()))),
         }
     }
 }
@@ -54,6 +52,7 @@ impl std::fmt::Debug for TlsSource {
 
 /// Who an end is.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TlsIdentity {
     /// Its certificate, and behind it those between it and the authority.
     pub certificates: TlsSource,
@@ -63,6 +62,7 @@ pub struct TlsIdentity {
 
 /// The end that connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TlsClientOptions {
     /// Certificates of the authorities, one of which has signed the server's. Those of the system do not count.
     pub authorities: TlsSource,
@@ -74,6 +74,7 @@ pub struct TlsClientOptions {
 
 /// The end that is connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TlsServerOptions {
     /// Who the server is. Clients compare the name that they connect to with the names of the certificate.
     pub identity: TlsIdentity,
@@ -81,6 +82,35 @@ pub struct TlsServerOptions {
     pub client_authorities: Option<TlsSource>,
     /// What a client must know (RPC-111).
     pub token: Option<TlsSource>,
+}
+
+impl TlsIdentity {
+    /// Who proves with `key` that it is whom `certificates` name.
+    pub fn new(certificates: TlsSource, key: TlsSource) -> TlsIdentity {
+        TlsIdentity { certificates, key }
+    }
+}
+
+impl TlsClientOptions {
+    /// A client of servers with a certificate that one of `authorities` has signed, without a certificate and a token of its own.
+    pub fn new(authorities: TlsSource) -> TlsClientOptions {
+        TlsClientOptions {
+            authorities,
+            identity: None,
+            token: None,
+        }
+    }
+}
+
+impl TlsServerOptions {
+    /// A server that takes any client.
+    pub fn new(identity: TlsIdentity) -> TlsServerOptions {
+        TlsServerOptions {
+            identity,
+            client_authorities: None,
+            token: None,
+        }
+    }
 }
 
 /// Where the options of a client are that its address does not state.

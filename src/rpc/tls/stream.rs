@@ -147,7 +147,7 @@ impl TlsStream {
     ///
     /// # Errors
     ///
-    /// TimedOut behind the deadline; what the system reports.
+    /// TimedOut behind the deadline; [`io::Error`] of setting the timeouts of the socket.
     pub(super) fn bound(&self, deadline: Instant) -> io::Result<()> {
         bound(&self.0.socket, deadline)
     }
@@ -260,7 +260,7 @@ impl Tunnel {
     ///
     /// # Errors
     ///
-    /// What the system reports; BrokenPipe behind a record that went out in part.
+    /// [`io::Error`] of writing to the socket; BrokenPipe behind a record that went out in part.
     fn send(&self, outgoing: &mut Outgoing) -> io::Result<()> {
         if outgoing.is_broken {
             return Err(io::ErrorKind::BrokenPipe.into());

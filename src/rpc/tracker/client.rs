@@ -1,8 +1,8 @@
 //! The other end of a tracker's connection: what servers, clients and proxies ask.
 
-use super::super::transport::{CLOSED, TIMEOUT, seconds};
+use super::super::transport::seconds;
 use super::super::{Progress, TrackerHello, TrackerReply, TrackerRequest};
-use crate::function::{Error, Result};
+use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
 use crate::rule::Violation;
 use crate::wire::{Cursor, Writer};
@@ -26,6 +26,7 @@ pub struct TrackerClient {
 
 /// A server that a tracker has handed out. It is this client's until its session ends: then it offers itself anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TrackedServer {
     /// Where it listens.
     pub host: String,
@@ -67,13 +68,13 @@ impl TrackerClient {
         let text = match last.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 return Err(Error::new(
-                    TIMEOUT,
+                    ErrorKind::Timeout,
                     format!("the tracker{place} took too long"),
                 ));
             }
             _ => format!("no connection to the tracker{place}: {last}"),
         };
-        Err(Error::new(CLOSED, text))
+        Err(Error::new(ErrorKind::Connection, text))
     }
 
     /// A client over a connection to what shows in the first four bytes to be a tracker (RPC-50).
@@ -177,10 +178,10 @@ impl TrackerClient {
                 match_key,
             }),
             Ok(other) => Err(unexpected(&other)),
-            Err(error) if error.kind() == TIMEOUT => {
+            Err(error) if error.kind() == ErrorKind::Timeout => {
                 let wait = seconds(wait);
                 let text = format!("no server of key `{key}` was free within {wait}");
-                Err(Error::new(TIMEOUT, text))
+                Err(Error::new(ErrorKind::Timeout, text))
             }
             Err(error) => Err(error),
         }
@@ -219,7 +220,12 @@ impl TrackerClient {
             let slice = left.map_or(SLICE, |left| left.min(SLICE));
             self.stream.set_read_timeout(Some(slice)).map_err(gone)?;
             match self.stream.read(&mut piece) {
-                Ok(0) => return Err(Error::new(CLOSED, "the tracker has closed the connection")),
+                Ok(0) => {
+                    return Err(Error::new(
+                        ErrorKind::Connection,
+                        "the tracker has closed the connection",
+                    ));
+                }
                 // RPC-52 bounds what is kept.
                 Ok(count) => self.buffer.extend(piece.iter().take(count)),
                 Err(error)
@@ -239,9 +245,12 @@ impl TrackerClient {
 fn gone(error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            Error::new(TIMEOUT, "the tracker took too long")
+            Error::new(ErrorKind::Timeout, "the tracker took too long")
         }
-        _ => Error::new(CLOSED, format!("no connection to the tracker: {error}")),
+        _ => Error::new(
+            ErrorKind::Connection,
+            format!("no connection to the tracker: {error}"),
+        ),
     }
 }
 
@@ -250,7 +259,7 @@ fn no_tracker(error: Error, place: SocketAddr, patience: Duration) -> Error {
     if error.violation().is_some() {
         return error;
     }
-    let text = if error.kind() == TIMEOUT {
+    let text = if error.kind() == ErrorKind::Timeout {
         let patience = seconds(patience);
         format!(
             "{place} has not answered the hello of a tracker's client within {patience}: is a tracker there?"
@@ -266,5 +275,8 @@ fn no_tracker(error: Error, place: SocketAddr, patience: Duration) -> Error {
 
 /// A reply to something else.
 fn unexpected(reply: &TrackerReply) -> Error {
-    Error::new(CLOSED, format!("the tracker answers {reply:?}"))
+    Error::new(
+        ErrorKind::Connection,
+        format!("the tracker answers {reply:?}"),
+    )
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What one peer, and all of them, may keep a tracker busy with. Upstream has no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TrackerLimits {
     /// Connections at the same time; one more is closed.
     pub connections: usize,
@@ -47,7 +48,7 @@ pub struct TrackerSchedule {
     stop_key: String,
     /// By number, in the order in which their keys came up, as the summary lists them. Where room is short, those without use are dropped: a
     /// peer that is gone takes none from others.
-    queues: BTreeMap<u64, Queue>,
+    queues: BTreeMap<u64, KeyQueue>,
     by_key: HashMap<String, u64>,
     /// How many connections have stated to be the server of a key. A queue of it stays, as all of them may be taken.
     servers: HashMap<String, usize>,
@@ -57,7 +58,7 @@ pub struct TrackerSchedule {
 }
 
 /// Those of one key. One of the two is empty, except while a request is answered.
-struct Queue {
+struct KeyQueue {
     key: String,
     /// RPC-62: by arrival.
     free: BTreeMap<u64, (u64, TrackerOffer)>,
@@ -278,7 +279,7 @@ impl TrackerSchedule {
         // RPC-61: arrivals are counted. Up to 0.7 the clock of the tracker decides which is the oldest, and may be set back.
         let number = self.arrival();
         self.by_key.insert(key.to_owned(), number);
-        let queue = Queue {
+        let queue = KeyQueue {
             key: key.to_owned(),
             free: BTreeMap::new(),
             pending: BTreeMap::new(),
@@ -328,7 +329,7 @@ impl TrackerSchedule {
 
     /// The reply to the first request of a queue, where it has an offer too (RPC-60).
     fn matched(&mut self, number: u64) -> Option<(u64, TrackerReply)> {
-        let Queue { free, pending, .. } = self.queues.get_mut(&number)?;
+        let KeyQueue { free, pending, .. } = self.queues.get_mut(&number)?;
         if free.is_empty() {
             return None;
         }

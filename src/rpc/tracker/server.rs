@@ -70,7 +70,7 @@ impl TrackerServer {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// [`io::Error`] of binding `address`, such as one that is in use.
     pub fn bind(address: SocketAddr, limits: TrackerLimits) -> io::Result<TrackerServer> {
         let listener = TcpListener::bind(address)?;
         let stop_key = format!("tracker:{:016x}{:016x}", random(), random());
@@ -88,7 +88,7 @@ impl TrackerServer {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// [`io::Error`] of asking the socket for the address that it has.
     pub fn handle(&self) -> io::Result<TrackerHandle> {
         let address = self.listener.local_addr()?;
         let shared = self.shared.clone();
@@ -102,7 +102,7 @@ impl TrackerServer {
     ///
     /// # Errors
     ///
-    /// What the system reports of the address that it listens at.
+    /// [`io::Error`] of asking the socket for the address that it has. What one connection breaks ends that connection.
     pub fn run(self, watch: impl Fn(&TrackerEvent) + Send + Sync + 'static) -> io::Result<()> {
         let watch: Arc<Watch> = Arc::new(watch);
         let handle = self.handle()?;
@@ -302,7 +302,7 @@ impl TrackerConnection {
     ///
     /// # Errors
     ///
-    /// What the system reports; the peer has not taken it in time.
+    /// [`io::Error`] of writing to the socket, also where the peer has not taken it in time.
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let _one = locked(&self.writing);
         (&self.stream).write_all(bytes)

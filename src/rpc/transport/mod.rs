@@ -24,12 +24,6 @@ use std::time::{Duration, Instant};
 
 pub use stream::RpcStream;
 
-/// The kind of the error of a peer that took longer than the deadline.
-pub const TIMEOUT: ErrorKind<'static> = ErrorKind::Other("TimeoutError");
-
-/// The kind of the error of a connection that is gone.
-pub const CLOSED: ErrorKind<'static> = ErrorKind::Other("ConnectionError");
-
 /// How much room the buffer gets at a time while the peer has written less than that.
 const STEP: usize = 64 << 10;
 
@@ -38,7 +32,7 @@ const KEPT: usize = 32 << 20;
 
 /// One end of a connection.
 ///
-/// Errors carry the [`Violation`], with its offset in the stream that is read, or are of kind [`TIMEOUT`] or [`CLOSED`]. After any of
+/// Errors carry the [`Violation`], with its offset in the stream that is read, or are of kind [`ErrorKind::Timeout`] or [`ErrorKind::Connection`]. After any of
 /// them the stream is of no use: where the next packet begins is not known.
 pub struct Transport {
     stream: Box<dyn RpcStream>,
@@ -78,7 +72,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Kind [`CLOSED`] for a socket that is gone.
+    /// Kind [`ErrorKind::Connection`] for a socket that is gone.
     pub fn tcp(stream: TcpStream) -> Result<Transport> {
         // A request waits for its answer: Nagle's algorithm and a delayed acknowledgement add 40 ms to each.
         stream.set_nodelay(true).map_err(closed)?;
@@ -110,7 +104,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`Hello::read`], RPC-16 for a stream that ends inside, [`TIMEOUT`], [`CLOSED`].
+    /// Those of [`Hello::read`], RPC-16 for a stream that ends inside, [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
     pub fn read_hello(&mut self) -> Result<Hello<'static>> {
         let (hello, taken) = self.read_short(|cursor| {
             let hello = Hello::read(cursor)?;
@@ -126,7 +120,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`HelloAnswer::read`], RPC-16 for a stream that ends inside, [`TIMEOUT`], [`CLOSED`].
+    /// Those of [`HelloAnswer::read`], RPC-16 for a stream that ends inside, [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
     pub fn read_answer(&mut self, release: Release) -> Result<HelloAnswer<'static>> {
         let (answer, taken) = self.read_short(|cursor| {
             let answer = HelloAnswer::read(cursor, release)?;
@@ -144,7 +138,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`Hello::write`], [`TIMEOUT`], [`CLOSED`].
+    /// Those of [`Hello::write`], [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
     pub fn write_hello(&mut self, hello: &Hello<'_>) -> Result<()> {
         let mut out = Writer::new();
         hello.write(&mut out)?;
@@ -155,7 +149,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`HelloAnswer::write`], [`TIMEOUT`], [`CLOSED`].
+    /// Those of [`HelloAnswer::write`], [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
     pub fn write_answer(&mut self, answer: &HelloAnswer<'_>, release: Release) -> Result<()> {
         let mut out = Writer::new();
         answer.write(release, &mut out)?;
@@ -168,7 +162,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`Packet::read`], RPC-16 for a stream that ends inside of a packet, [`TIMEOUT`], [`CLOSED`].
+    /// Those of [`Packet::read`], RPC-16 for a stream that ends inside of a packet, [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
     pub fn read_packet(
         &mut self,
         spoken: &Protocol,
@@ -203,7 +197,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`Packet::write`], [`TIMEOUT`], [`CLOSED`].
+    /// Those of [`Packet::write`], [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
     pub fn write_packet(&mut self, packet: &Packet<'_>, spoken: &Protocol) -> Result<()> {
         let (head, content) = encoded(packet, spoken)?;
         self.write_all(&head, content)
@@ -213,7 +207,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// [`CLOSED`].
+    /// [`ErrorKind::Connection`].
     pub(in crate::rpc) fn twin(&self) -> Result<Option<Transport>> {
         let stream = self.stream.twin().map_err(closed)?;
         Ok(stream.map(|stream| Transport {
@@ -228,7 +222,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// [`TIMEOUT`], [`CLOSED`].
+    /// [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
     pub(in crate::rpc) fn write_raw(&mut self, packet: &[u8]) -> Result<()> {
         self.write_all(packet, &[])
     }
@@ -367,7 +361,12 @@ impl Transport {
         while !rest.is_empty() {
             self.bound()?;
             match self.stream.write_vectored(rest) {
-                Ok(0) => return Err(Error::new(CLOSED, "the peer takes no more bytes")),
+                Ok(0) => {
+                    return Err(Error::new(
+                        ErrorKind::Connection,
+                        "the peer takes no more bytes",
+                    ));
+                }
                 Ok(written) => IoSlice::advance_slices(&mut rest, written),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(failed(error)),
@@ -381,7 +380,7 @@ impl Transport {
         let now = Instant::now();
         let left = self.deadline.map(|end| end.saturating_duration_since(now));
         if left.is_some_and(|left| left.is_zero()) {
-            return Err(Error::new(TIMEOUT, "the peer took too long"));
+            return Err(Error::new(ErrorKind::Timeout, "the peer took too long"));
         }
         let limit = [left, self.patience].into_iter().flatten().min();
         // A call of the system for each packet, where the patience is always the same.
@@ -398,7 +397,7 @@ fn failed(error: io::Error) -> Error {
     match error.kind() {
         // Both are what a socket with a limit reports, by the system.
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            Error::new(TIMEOUT, "the peer took too long")
+            Error::new(ErrorKind::Timeout, "the peer took too long")
         }
         _ => closed(error),
     }
@@ -406,7 +405,10 @@ fn failed(error: io::Error) -> Error {
 
 /// A connection that is gone.
 fn closed(error: io::Error) -> Error {
-    Error::new(CLOSED, format!("the connection is gone: {error}"))
+    Error::new(
+        ErrorKind::Connection,
+        format!("the connection is gone: {error}"),
+    )
 }
 
 /// A time for people: three digits at most, and no zeros at the end.

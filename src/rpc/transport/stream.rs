@@ -10,14 +10,14 @@ pub trait RpcStream: Read + Write + Send {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// [`io::Error`] of setting the timeouts of a socket.
     fn set_limit(&self, limit: Option<Duration>) -> io::Result<()>;
 
     /// The same stream for another thread, so that one reads while the other one writes; `None` where a stream has no such thing.
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// [`io::Error`] of duplicating a socket.
     fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
         Ok(None)
     }

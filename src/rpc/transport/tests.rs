@@ -2,6 +2,7 @@
 
 use super::encode::LARGE;
 use super::*;
+use crate::function::ErrorKind;
 use crate::rpc::{CopyTarget, PackedValue, Speaker, TensorBlock};
 use crate::tensor::{Device, Dtype};
 use std::os::unix::net::UnixStream;
@@ -96,7 +97,7 @@ fn a_deadline_ends_the_wait() {
     let error = other
         .read_packet(&spoken, &mut Findings::default())
         .expect_err("late");
-    assert_eq!(error.kind(), TIMEOUT);
+    assert_eq!(error.kind(), ErrorKind::Timeout);
 }
 
 #[test]

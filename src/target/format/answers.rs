@@ -55,17 +55,17 @@ impl Targets {
         config.insert("kind".into(), kind.into());
         for (option, source) in options.unwrap_or_default() {
             let value = match source {
-                Source::Fixed(value) => json!(value),
-                Source::Number(value) => json!(value),
-                Source::Answer(question) => answer(question),
+                OptionSource::Fixed(value) => json!(value),
+                OptionSource::Number(value) => json!(value),
+                OptionSource::Answer(question) => answer(question),
                 // `8.6` is `sm_86`: the dots go.
-                Source::Arch => answer("compute_version")
+                OptionSource::Arch => answer("compute_version")
                     .as_str()
                     .map_or(Value::Null, |version| {
                         Value::String(format!("sm_{}", version.replace('.', "")))
                     }),
-                Source::Triple => self.machine().triple.clone().into(),
-                Source::Cpu => self.machine().cpu.clone().into(),
+                OptionSource::Triple => self.machine().triple.clone().into(),
+                OptionSource::Cpu => self.machine().cpu.clone().into(),
             };
             let of = declared.as_ref().and_then(|kind| kind.find(option));
             // TGT-59: upstream states None for what the device does not answer, which no option accepts; here it is not stated.
@@ -79,7 +79,7 @@ impl Targets {
 }
 
 /// Where the value of an option comes from.
-enum Source {
+enum OptionSource {
     /// This text.
     Fixed(&'static str),
     /// This number, which the driver is not asked for.
@@ -95,26 +95,26 @@ enum Source {
 }
 
 /// TGT-59: the options that a detected target states; `None` for a type that the release does not detect.
-fn detected(minor: u8, name: &str) -> Option<Vec<(&'static str, Source)>> {
-    let limits = |shared: Source| {
+fn detected(minor: u8, name: &str) -> Option<Vec<(&'static str, OptionSource)>> {
+    let limits = |shared: OptionSource| {
         vec![
             ("max_shared_memory_per_block", shared),
             (
                 "max_threads_per_block",
-                Source::Answer("max_threads_per_block"),
+                OptionSource::Answer("max_threads_per_block"),
             ),
-            ("thread_warp_size", Source::Answer("warp_size")),
+            ("thread_warp_size", OptionSource::Answer("warp_size")),
         ]
     };
-    let asked = || limits(Source::Answer("max_shared_memory_per_block"));
+    let asked = || limits(OptionSource::Answer("max_shared_memory_per_block"));
     Some(match (name, minor) {
         (_, ..14) => return None,
-        ("cuda", _) => [asked(), vec![("arch", Source::Arch)]]
+        ("cuda", _) => [asked(), vec![("arch", OptionSource::Arch)]]
             .into_iter()
             .flatten()
             .collect(),
         // TGT-59: Metal states the attribute for a pipeline and not for a device: upstream writes what all its devices have.
-        ("metal", _) => limits(Source::Number(32768)),
+        ("metal", _) => limits(OptionSource::Number(32768)),
         ("rocm", _) => {
             // TGT-59: a slip of 0.14, which its own parser rejects (TGT-52).
             let triple = if minor < 16 {
@@ -122,7 +122,7 @@ fn detected(minor: u8, name: &str) -> Option<Vec<(&'static str, Source)>> {
             } else {
                 "amdgcn-amd-amdhsa-hcc"
             };
-            [asked(), vec![("mtriple", Source::Fixed(triple))]]
+            [asked(), vec![("mtriple", OptionSource::Fixed(triple))]]
                 .into_iter()
                 .flatten()
                 .collect()
@@ -141,10 +141,13 @@ fn detected(minor: u8, name: &str) -> Option<Vec<(&'static str, Source)>> {
             let names = names.into_iter().filter(|(_, since)| minor >= *since);
             asked()
                 .into_iter()
-                .chain(names.map(|(name, _)| (name, Source::Answer(name))))
+                .chain(names.map(|(name, _)| (name, OptionSource::Answer(name))))
                 .collect()
         }
-        ("cpu", 16..) => vec![("mtriple", Source::Triple), ("mcpu", Source::Cpu)],
+        ("cpu", 16..) => vec![
+            ("mtriple", OptionSource::Triple),
+            ("mcpu", OptionSource::Cpu),
+        ],
         _ => return None,
     })
 }

@@ -215,6 +215,7 @@ impl fmt::Debug for KindParser {
 ///
 /// Upstream asks drivers and LLVM; here the caller states what they would answer, so that a target is the same on every machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HostMachine {
     /// LLVM's default triple (TGT-54). Empty without LLVM.
     pub triple: String,

@@ -24,6 +24,7 @@ pub type TargetConfig = serde_json::Map<String, Value>;
 
 /// A target, normalised: keys merged, defaults filled in, options checked (TGT-01 to TGT-08).
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Target {
     /// The release by whose rules it was read, and is rendered.
     pub release: Release,

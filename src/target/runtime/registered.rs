@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What was registered, in that order.
-struct Registered {
+struct RegisteredTargets {
     kinds: Vec<TargetKind>,
     tags: Vec<(String, TargetConfig)>,
 }
 
-static REGISTERED: RwLock<Registered> = RwLock::new(Registered {
+static REGISTERED: RwLock<RegisteredTargets> = RwLock::new(RegisteredTargets {
     kinds: Vec::new(),
     tags: Vec::new(),
 });
@@ -98,7 +98,7 @@ pub fn registered_generators() -> Generators {
     generators
 }
 
-impl Registered {
+impl RegisteredTargets {
     /// The release's own, and then those of the process over them (TGT-15, TGT-71).
     fn targets(&self, release: Release, machine: HostMachine) -> Targets {
         let mut targets = Targets::on(release, machine);

@@ -42,18 +42,18 @@ unsafe fn wait(ending: &Ending, object: *mut Header, flags: i32, body: Deleter) 
         unsafe { inc_weak(object) };
     }
     let queued =
-        WAITING.try_with(|waiting| waiting.borrow_mut().push(Waiting(object, flags, body)));
+        WAITING.try_with(|waiting| waiting.borrow_mut().push(PendingEnd(object, flags, body)));
     ending.queued.set(true);
     if queued.is_err() {
         // The thread is ending and has no queue any more.
         // SAFETY: the object's end was not queued, so this is the one call for it.
-        unsafe { end_one(Waiting(object, flags, body)) }
+        unsafe { end_one(PendingEnd(object, flags, body)) }
     }
 }
 
 /// # Safety
 /// `waiting` was made by [`wait`] and is ended once.
-unsafe fn end_one(Waiting(object, flags, body): Waiting) {
+unsafe fn end_one(PendingEnd(object, flags, body): PendingEnd) {
     // SAFETY: the one call of the deleter for these flags.
     unsafe { body(object, flags) };
     if flags & DELETE_WEAK == 0 {
@@ -75,7 +75,7 @@ fn end_waiting(ending: &Ending) {
 const NESTED: u32 = 64;
 
 /// An object whose end waits, and how it ends.
-struct Waiting(*mut Header, i32, Deleter);
+struct PendingEnd(*mut Header, i32, Deleter);
 
 /// The objects that end on a thread.
 struct Ending {
@@ -92,7 +92,7 @@ thread_local! {
             queued: Cell::new(false),
         }
     };
-    static WAITING: RefCell<Vec<Waiting>> = const { RefCell::new(Vec::new()) };
+    static WAITING: RefCell<Vec<PendingEnd>> = const { RefCell::new(Vec::new()) };
 }
 
 /// One level of objects that end inside one another, also when a destructor panics.

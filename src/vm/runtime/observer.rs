@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// One call, as an [`Observer`] sees it when it is over.
+#[non_exhaustive]
 pub struct ObservedCall<'a> {
     /// The VM function that the instruction is in.
     pub function: &'a str,

@@ -14,12 +14,11 @@ use tvmspec::rpc::client::{RemoteHop, RemoteTiming, Session, SessionOptions};
 use tvmspec::value::{Any, dtype_from_text};
 
 fn options(release: Option<u8>) -> SessionOptions {
-    SessionOptions {
-        release: release.map(Release::of),
-        connect_timeout: Duration::from_secs(60),
-        timeout: Some(Duration::from_secs(60)),
-        ..SessionOptions::default()
-    }
+    let mut options = SessionOptions::default();
+    options.release = release.map(Release::of);
+    options.connect_timeout = Duration::from_secs(60);
+    options.timeout = Some(Duration::from_secs(60));
+    options
 }
 
 /// What our client does with any server, as `tests/interop/real_client.py` does it.

@@ -106,10 +106,8 @@ fn a_shared_library_is_linked_with_its_host_code() {
     )
     .unwrap();
     let output = folder.path().join("made.so");
-    let with = LinkOptions {
-        inputs: vec![host],
-        ..LinkOptions::default()
-    };
+    let mut with = LinkOptions::default();
+    with.inputs = vec![host];
     pack::shared(&blob, &naming, &with, &output).unwrap();
     let library = std::fs::read(&output).unwrap();
     assert_holds(&library, naming.symbol(), &blob, "made.so");
@@ -138,10 +136,8 @@ fn a_failed_link_leaves_the_old_library_and_shows_the_message_of_the_compiler() 
     std::fs::write(&broken, "int f( {").unwrap();
     let output = folder.path().join("kept.so");
     std::fs::write(&output, "old").unwrap();
-    let with = LinkOptions {
-        inputs: vec![broken],
-        ..LinkOptions::default()
-    };
+    let mut with = LinkOptions::default();
+    with.inputs = vec![broken];
     let naming = SymbolNaming::library(Release::of(8));
     let error = pack::shared(&blob_of(&[0; 8]), &naming, &with, &output).unwrap_err();
     assert!(error.to_string().contains("broken.c"), "{error}");

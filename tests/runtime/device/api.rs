@@ -74,11 +74,9 @@ fn a_timer_counts_what_lies_between_start_and_stop() {
     std::thread::sleep(Duration::from_millis(3));
     watch.stop().unwrap();
     assert!(watch.elapsed().unwrap() >= 3_000_000);
-    let evaluator = Evaluator {
-        number: 2,
-        repeat: 3,
-        ..Evaluator::default()
-    };
+    let mut evaluator = Evaluator::default();
+    evaluator.number = 2;
+    evaluator.repeat = 3;
     let mut calls = 0;
     let seconds = evaluator.run(cpu::cpu(), Device::CPU, &mut *watch, || {
         calls += 1;

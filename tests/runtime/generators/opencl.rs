@@ -46,11 +46,9 @@ fn gpu_library(folder: &Path, name: &str, minor: u8) -> Option<PathBuf> {
     };
     let source = folder.join(format!("{name}.c"));
     fs::write(&source, host.source().expect("C")).expect("it can be written");
-    let with = LinkOptions {
-        inputs: vec![source],
-        options: vec!["-lm".into()],
-        ..LinkOptions::default()
-    };
+    let mut with = LinkOptions::default();
+    with.inputs = vec![source];
+    with.options = vec!["-lm".into()];
     let library = folder.join(format!("{name}.so"));
     let bytes = blob.write().expect("a blob");
     pack::shared(&bytes, &SymbolNaming::library(release), &with, &library).expect("a library");

@@ -72,7 +72,7 @@ fn the_form_of_saved_objects_keeps_to_its_schema() {
         let Err(FormError::Form(reply)) = form::from_json(&other) else {
             panic!("{name}: a number of nodes");
         };
-        assert_eq!(reply, "a graph has an array `nodes`");
+        assert_eq!(reply.to_string(), "a graph has an array `nodes`");
     }
 }
 

@@ -3,10 +3,9 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 use tvmspec::device::Device;
-use tvmspec::function::Error;
+use tvmspec::function::{Error, ErrorKind};
 use tvmspec::release::Release;
 use tvmspec::rpc::client::{RemoteAddress, Session, SessionOptions};
-use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
 use tvmspec::rpc::{Hello, TrackerHello};
 use tvmspec::wire::Cursor;
 
@@ -37,14 +36,14 @@ fn the_timeout_of_a_name_bounds_its_connection() {
     let port = stranger(b"", true);
     let began = Instant::now();
     let error = named(&format!("rpc://127.0.0.1:{port}/board?timeout=0.3"));
-    assert_eq!(error.kind(), TIMEOUT, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
     let text = error.to_string();
     assert!(
         text.contains("within 0.3 s") && text.contains("key `board`"),
         "{text}"
     );
     let error = named(&format!("rpc-tracker://127.0.0.1:{port}/board?timeout=0.3"));
-    assert_eq!(error.kind(), TIMEOUT, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
     assert!(error.to_string().contains("within 0.3 s"), "{error}");
     assert!(
         began.elapsed() < Duration::from_secs(30),
@@ -109,7 +108,7 @@ fn what_is_no_server_is_named_with_the_rule_that_it_breaks() {
     assert!(error.to_string().contains(&place), "{error}");
     let broken = error.violation().map(|broken| broken.rule().id());
     assert!(
-        broken == Some("RPC-16") || error.kind() == CLOSED,
+        broken == Some("RPC-16") || error.kind() == ErrorKind::Connection,
         "{error}"
     );
     let error = named(&format!("rpc-tracker://127.0.0.1:{port}/key"));
@@ -153,10 +152,8 @@ fn a_session_goes_over_any_stream() {
         let options = ServerOptions::new(folder.path());
         let (own, other) = UnixStream::pair().expect("a pair");
         let served = std::thread::spawn(move || serve(other, &options));
-        let mut options = SessionOptions {
-            release: release.map(Release::of),
-            ..SessionOptions::default()
-        };
+        let mut options = SessionOptions::default();
+        options.release = release.map(Release::of);
         let session = Session::over(own, "", &options).expect("a session");
         let sum = session.call("rpc.test.addone", [41_i64.into()]);
         assert_eq!(i64::try_from(sum.expect("a sum")), Ok(42), "{release:?}");

@@ -5,21 +5,19 @@ use super::{add_one, connect, tracker};
 use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
+use tvmspec::function::ErrorKind;
 use tvmspec::rpc::TrackerRequest;
 use tvmspec::rpc::client::{Session, SessionOptions};
 use tvmspec::rpc::server::await_pair;
 use tvmspec::rpc::tracker::TrackerClient;
-use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
 
 #[test]
 fn rpc_94_a_server_at_a_proxy_serves_one_client_after_the_other() {
     let proxy = Serving::start(&["proxy", "--port", "0"]);
     let address = proxy.address.to_string();
     let mut server = Serving::start(&["serve", "--proxy", &address, "--key", "board"]);
-    let options = SessionOptions {
-        session_timeout: Some(50.0),
-        ..SessionOptions::default()
-    };
+    let mut options = SessionOptions::default();
+    options.session_timeout = Some(50.0);
     for number in 1..=3 {
         let session = Session::connect("127.0.0.1", proxy.port(), "board", &options);
         let session = session.expect("a session");
@@ -47,9 +45,9 @@ fn rpc_94_what_a_proxy_answers_a_server() {
             [words(&[magic, 8]), b"client:krest".to_vec()].concat(),
             Ok("client:k"),
         ),
-        (words(&[magic + 1]), Err(CLOSED)),
-        (words(&[magic + 2]), Err(TIMEOUT)),
-        (words(&[magic])[..3].to_vec(), Err(CLOSED)),
+        (words(&[magic + 1]), Err(ErrorKind::Connection)),
+        (words(&[magic + 2]), Err(ErrorKind::Timeout)),
+        (words(&[magic])[..3].to_vec(), Err(ErrorKind::Connection)),
     ] {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let mut server = TcpStream::connect(listener.local_addr().expect("one")).expect("one");

@@ -5,9 +5,9 @@ use super::{add_one, connect, tracker};
 use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use tvmspec::function::ErrorKind;
 use tvmspec::rpc::client::{RemoteAddress, TrackerChoice};
 use tvmspec::rpc::tracker::{TrackedServer, TrackerClient};
-use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
 use tvmspec::rpc::{TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest};
 
 #[test]
@@ -72,7 +72,7 @@ fn a_server_of_a_tracker_is_taken_and_returned() {
         // There is no other one while the session lasts.
         let late = connect(&format!("rpc-tracker://{address}/board?wait=0.2"));
         let late = late.expect_err("it is taken");
-        assert_eq!(late.kind(), TIMEOUT);
+        assert_eq!(late.kind(), ErrorKind::Timeout);
         assert!(
             late.to_string().contains("no server of key `board`"),
             "{late}"
@@ -90,7 +90,7 @@ fn a_server_of_a_tracker_is_taken_and_returned() {
     );
     drop(tracker);
     let gone = connect(&text).expect_err("no tracker");
-    assert_eq!(gone.kind(), CLOSED);
+    assert_eq!(gone.kind(), ErrorKind::Connection);
     assert!(gone.to_string().contains("tracker"), "{gone}");
 }
 
@@ -158,12 +158,14 @@ fn rpc_61_the_priority_of_a_name_is_that_of_its_request() {
         offers.order(&TrackerRequest::Put(offer)).expect("done");
         let (got, found) = order.recv().expect("a server");
         assert_eq!(got, priority);
-        let expected = TrackedServer {
-            host: "127.0.0.1".to_owned(),
-            port: 90,
-            match_key: format!("board:{number}"),
-        };
-        assert_eq!(found, expected);
+        let TrackedServer {
+            host,
+            port,
+            match_key,
+            ..
+        } = found;
+        assert_eq!((host.as_str(), port), ("127.0.0.1", 90));
+        assert_eq!(match_key, format!("board:{number}"));
     }
     threads
         .into_iter()
@@ -191,7 +193,10 @@ fn the_next_server_is_taken_where_the_first_is_gone() {
     assert_eq!(add_one(&connect(&text).expect("a session")), Ok(42));
     drop(server);
     let other = format!("rpc-tracker://{address}/nobody?wait=0.2");
-    assert_eq!(connect(&other).expect_err("no server").kind(), TIMEOUT);
+    assert_eq!(
+        connect(&other).expect_err("no server").kind(),
+        ErrorKind::Timeout
+    );
 }
 
 /// What is no tracker is an error that says so.
@@ -276,7 +281,7 @@ fn a_server_that_hangs_is_in_the_error_of_the_tracker() {
     .expect("a tracker");
     let late = connect(&format!("rpc-tracker://{address}/board?wait=4&timeout=0.5"));
     let late = late.expect_err("it answers nothing");
-    assert_eq!(late.kind(), TIMEOUT);
+    assert_eq!(late.kind(), ErrorKind::Timeout);
     let text = late.to_string();
     for part in [
         "no server of key `board` was free within 4 s",

@@ -73,11 +73,9 @@ impl ServerProcess {
 
     /// Whether a client that does nothing wrong is served.
     pub(crate) fn serves(&mut self, patience: Duration) -> Result<(), String> {
-        let options = SessionOptions {
-            connect_timeout: patience,
-            timeout: Some(patience),
-            ..SessionOptions::default()
-        };
+        let mut options = SessionOptions::default();
+        options.connect_timeout = patience;
+        options.timeout = Some(patience);
         self.accepted += 1;
         let session = Session::connect("127.0.0.1", self.port, "", &options);
         let session = session.map_err(|error| error.to_string())?;

@@ -71,7 +71,7 @@ impl End {
 
 /// What a client has seen of a session.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct Tally {
     /// The hello was answered: with success, or with another code.
     pub(crate) has_begun: bool,
     pub(crate) has_code: bool,
@@ -89,11 +89,11 @@ pub(crate) fn play(
     maker: &mut Maker,
     release: Release,
     patience: Duration,
-) -> Seen {
+) -> Tally {
     stream.set_nodelay(true).expect("a socket");
     stream.set_read_timeout(Some(patience)).expect("a socket");
     stream.set_write_timeout(Some(patience)).expect("a socket");
-    let mut seen = Seen::default();
+    let mut seen = Tally::default();
     let mut own = &stream;
     let hello = match input {
         Input::Hello => maker.hello(),

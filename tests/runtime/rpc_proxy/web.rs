@@ -71,9 +71,10 @@ fn unframed(stream: &mut TcpStream, count: usize) -> Vec<u8> {
 }
 
 fn with_web() -> Running {
-    Running::new(ProxyOptions {
-        web: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
-        ..ProxyOptions::default()
+    Running::new({
+        let mut options = ProxyOptions::default();
+        options.web = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        options
     })
 }
 

@@ -4,9 +4,9 @@ use super::serving::Serving;
 use super::{client, connect, file, identity, path, serving, token};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use tvmspec::function::ErrorKind;
 use tvmspec::rpc::client::Session;
 use tvmspec::rpc::tls::TlsClientOptions;
-use tvmspec::rpc::transport::CLOSED;
 
 /// A client that is rejected, what it reports, and what the server's line has.
 struct Rejected<'a> {
@@ -23,9 +23,10 @@ fn rpc_110_an_end_that_is_not_accepted_is_named_at_both() {
     let token_file = format!("--token-file={}", secret.display());
     let authority = format!("--tls-client-ca={}", path("authority.pem"));
     let (with_token, with_authority): (&[&str], &[&str]) = (&[&token_file], &[&authority]);
-    let of = |certificate: &str| TlsClientOptions {
-        identity: Some(identity(certificate)),
-        ..client()
+    let of = |certificate: &str| {
+        let mut options = client();
+        options.identity = Some(identity(certificate));
+        options
     };
     for Rejected {
         server: (certificate, arguments),
@@ -35,9 +36,10 @@ fn rpc_110_an_end_that_is_not_accepted_is_named_at_both() {
     } in [
         Rejected {
             server: ("server.pem", &[]),
-            client: TlsClientOptions {
-                authorities: file("other-authority.pem"),
-                ..client()
+            client: {
+                let mut options = client();
+                options.authorities = file("other-authority.pem");
+                options
             },
             reports: "/other-authority.pem` has signed it",
             logs: "server.pem`: it knows no authority",
@@ -87,9 +89,10 @@ fn rpc_110_an_end_that_is_not_accepted_is_named_at_both() {
         },
         Rejected {
             server: ("server.pem", with_token),
-            client: TlsClientOptions {
-                token: token("A secret"),
-                ..client()
+            client: {
+                let mut options = client();
+                options.token = token("A secret");
+                options
             },
             reports: "the server has another token",
             logs: "RPC-111: the client shows another token",
@@ -100,7 +103,7 @@ fn rpc_110_an_end_that_is_not_accepted_is_named_at_both() {
         let text = error.to_string();
         assert!(text.contains(reports), "{text}");
         assert!(text.contains("localhost:"), "{text}");
-        assert_eq!(error.kind(), CLOSED);
+        assert_eq!(error.kind(), ErrorKind::Connection);
         let line = server.line();
         assert!(
             line.contains(logs) && line.contains("TLS") || line.contains("RPC-111"),

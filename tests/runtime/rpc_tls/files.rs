@@ -4,20 +4,19 @@ use super::{client, file, golden, identity, path, server, serving, skip, sockets
 use std::process::{Command, Output};
 use tvmspec::function::ErrorKind;
 use tvmspec::rpc::client::RemoteAddress;
-use tvmspec::rpc::tls::{self, TlsClientOptions, TlsIdentity, TlsServerOptions, TlsSource};
+use tvmspec::rpc::tls::{self, TlsClientOptions, TlsIdentity, TlsSource};
 
 #[test]
 fn a_file_that_is_wrong_is_named() {
-    let pem = |certificates: &str, key: &str| TlsServerOptions {
-        identity: TlsIdentity {
-            certificates: file(certificates),
-            key: file(key),
-        },
-        ..server()
+    let pem = |certificates: &str, key: &str| {
+        let mut options = server();
+        options.identity = TlsIdentity::new(file(certificates), file(key));
+        options
     };
-    let tokens = |content: &str| TlsServerOptions {
-        token: token(content),
-        ..server()
+    let tokens = |content: &str| {
+        let mut options = server();
+        options.token = token(content);
+        options
     };
     assert_eq!(tls::check(&server()).err(), None);
     for (options, why) in [
@@ -48,9 +47,10 @@ fn a_file_that_is_wrong_is_named() {
             "nameless.pem`: no client accepts it: it has no name",
         ),
         (
-            TlsServerOptions {
-                client_authorities: Some(file("end.key")),
-                ..server()
+            {
+                let mut options = server();
+                options.client_authorities = Some(file("end.key"));
+                options
             },
             "end.key`: it has no certificate in PEM",
         ),
@@ -76,10 +76,8 @@ fn a_file_that_is_wrong_is_named() {
     );
     // And those of a client.
     let (one, _other) = sockets();
-    let options = TlsClientOptions {
-        authorities: file("end.key"),
-        ..client()
-    };
+    let mut options = client();
+    options.authorities = file("end.key");
     let error = tls::connect(one, ("127.0.0.1", 1), &options, soon()).err();
     let text = error.expect("no authority").to_string();
     assert!(
@@ -101,10 +99,8 @@ fn a_server_starts_with_what_a_client_may_accept() {
         "expired.pem",
         "future.pem",
     ] {
-        let options = TlsServerOptions {
-            identity: identity(certificate),
-            ..server()
-        };
+        let mut options = server();
+        options.identity = identity(certificate);
         assert_eq!(tls::check(&options).err(), None, "{certificate}");
     }
 }
@@ -126,15 +122,11 @@ fn a_client_says_what_is_wrong_with_a_certificate() {
         ),
     ] {
         let (one, other) = sockets();
-        let options = TlsServerOptions {
-            identity: identity(certificate),
-            ..server()
-        };
+        let mut options = server();
+        options.identity = identity(certificate);
         let serving = std::thread::spawn(move || tls::accept(other, &options, soon()).err());
-        let options = TlsClientOptions {
-            authorities: file(authority),
-            ..client()
-        };
+        let mut options = client();
+        options.authorities = file(authority);
         let error = tls::connect(one, ("localhost", 1), &options, soon()).err();
         let text = error.expect(why).to_string();
         let begin = "the certificate of the server is not accepted: ";
@@ -163,22 +155,15 @@ fn the_lines_of_openssl_make_a_tunnel() {
         .expect("a shell");
     assert!(made.status.success(), "{made:?}");
     let made = |name: &str| TlsSource::File(folder.path().join(name));
-    let options = TlsServerOptions {
-        identity: TlsIdentity {
-            certificates: made("board.pem"),
-            key: made("board.key"),
-        },
-        ..server()
-    };
+    let mut options = server();
+    options.identity = TlsIdentity::new(made("board.pem"), made("board.key"));
     assert_eq!(tls::check(&options).err(), None);
     for name in ["board", "192.168.7.2"] {
         let (one, other) = sockets();
         let options = options.clone();
         let serving = std::thread::spawn(move || tls::accept(other, &options, soon()).err());
-        let options = TlsClientOptions {
-            authorities: made("authority.pem"),
-            ..client()
-        };
+        let mut options = client();
+        options.authorities = made("authority.pem");
         let error = tls::connect(one, (name, 1), &options, soon()).err();
         assert_eq!((error, serving.join().expect("no panic")), (None, None));
     }
@@ -197,14 +182,9 @@ fn an_address_in_a_tunnel_names_its_files() {
         assert!(text.starts_with(scheme) && RemoteAddress::is_remote(text));
         let address = RemoteAddress::parse(text).expect("an address");
         let source = |name: &str| TlsSource::File(name.into());
-        let expected = TlsClientOptions {
-            authorities: source("x"),
-            identity: Some(TlsIdentity {
-                certificates: source("y"),
-                key: source("z"),
-            }),
-            token: Some(source("t")),
-        };
+        let mut expected = TlsClientOptions::new(source("x"));
+        expected.identity = Some(TlsIdentity::new(source("y"), source("z")));
+        expected.token = Some(source("t"));
         assert_eq!(address.options.tls, Some(expected));
         assert_eq!(address.tracker.is_some(), has_tracker);
     }

@@ -4,8 +4,9 @@ use super::{client, server, sockets, soon};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
+use tvmspec::function::ErrorKind;
 use tvmspec::rpc::tls;
-use tvmspec::rpc::transport::{RpcStream, TIMEOUT};
+use tvmspec::rpc::transport::RpcStream;
 
 /// Both ends of a tunnel, and the sockets below.
 fn tunnel() -> ([Box<dyn RpcStream>; 2], [TcpStream; 2]) {
@@ -31,11 +32,11 @@ fn rpc_110_a_peer_that_is_silent_or_slow_is_not_waited_for() {
     let brief = Duration::from_millis(300);
     let (one, other) = sockets();
     let error = tls::accept(other, &server(), Instant::now() + brief).err();
-    assert_eq!(error.expect("late").kind(), TIMEOUT);
+    assert_eq!(error.expect("late").kind(), ErrorKind::Timeout);
     drop(one);
     let (one, other) = sockets();
     let error = tls::connect(one, ("127.0.0.1", 1), &client(), Instant::now() + brief).err();
-    assert_eq!(error.expect("late").kind(), TIMEOUT);
+    assert_eq!(error.expect("late").kind(), ErrorKind::Timeout);
     drop(other);
     // Byte by byte: none of them puts the deadline off. A record of a handshake of 16,000 bytes takes 80 seconds so.
     let (mut one, other) = sockets();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// A bare clone, and what was read of it.
-pub(crate) struct Clone {
+pub(crate) struct BareClone {
     path: PathBuf,
     process: Child,
     requests: ChildStdin,
@@ -14,8 +14,8 @@ pub(crate) struct Clone {
     files: HashMap<String, Option<Vec<u8>>>,
 }
 
-impl Clone {
-    pub(crate) fn open(path: &Path) -> Clone {
+impl BareClone {
+    pub(crate) fn open(path: &Path) -> BareClone {
         let mut process = git(path)
             .args(["cat-file", "--batch"])
             .stdin(Stdio::piped())
@@ -24,7 +24,7 @@ impl Clone {
             .expect("git runs");
         let requests = process.stdin.take().expect("piped");
         let answers = BufReader::new(process.stdout.take().expect("piped"));
-        Clone {
+        BareClone {
             path: path.to_owned(),
             process,
             requests,
@@ -101,7 +101,7 @@ impl Clone {
     }
 }
 
-impl Drop for Clone {
+impl Drop for BareClone {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

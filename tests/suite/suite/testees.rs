@@ -32,15 +32,10 @@ impl Testee for Modest {
 #[test]
 fn a_complete_run_has_an_answer_to_every_case() {
     let judged = |complete: bool, known: &str| {
-        let order = Run {
-            selection: Selection {
-                chapters: vec!["wire".into()],
-                ..Selection::default()
-            },
-            known: KnownFailures::parse(known).unwrap(),
-            complete,
-            ..Run::default()
-        };
+        let mut order = Run::default();
+        order.selection.chapters = vec!["wire".into()];
+        order.known = KnownFailures::parse(known).unwrap();
+        order.complete = complete;
         run(Suite::embedded(), &mut InProcess(Modest), &order).unwrap()
     };
     let entry = |case: &str| {
@@ -128,14 +123,10 @@ fn a_crash_costs_one_case_and_the_first_failure_after_it_is_run_again_alone() {
         poisoned: false,
         asked: Vec::new(),
     };
-    let selection = Selection {
-        chapters: vec!["wire".into()],
-        ..Selection::default()
-    };
-    let run_of = Run {
-        selection,
-        ..Run::default()
-    };
+    let mut selection = Selection::default();
+    selection.chapters = vec!["wire".into()];
+    let mut run_of = Run::default();
+    run_of.selection = selection;
     let report = run(Suite::embedded(), &mut adapter, &run_of).unwrap();
     let failures: Vec<_> = report
         .failures()
@@ -197,13 +188,8 @@ impl Testee for Brief {
 #[test]
 fn what_was_not_compared_is_counted_and_shown() {
     let suite = Suite::embedded();
-    let order = Run {
-        selection: Selection {
-            chapters: ["tensor", "payload", "blob"].map(str::to_owned).into(),
-            ..Selection::default()
-        },
-        ..Run::default()
-    };
+    let mut order = Run::default();
+    order.selection.chapters = ["tensor", "payload", "blob"].map(str::to_owned).into();
     let report = run(suite, &mut InProcess(Brief), &order).unwrap();
     let failed = report
         .failures()
@@ -298,14 +284,10 @@ impl Testee for Without {
 #[test]
 fn who_answers_in_full_is_held_to_every_part() {
     let chapters = ["wire", "tensor", "payload"].map(str::to_owned).to_vec();
-    let selection = Selection {
-        chapters,
-        ..Selection::default()
-    };
-    let selected = Run {
-        selection,
-        ..Run::default()
-    };
+    let mut selection = Selection::default();
+    selection.chapters = chapters;
+    let mut selected = Run::default();
+    selected.selection = selection;
     for (name, part) in Parts::NAMES {
         for in_full in [true, false] {
             let mut testee = InProcess(Without { part, in_full });

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// What a type of relocation does.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Does {
+enum RelocationEffect {
     /// Adds the address of the library.
     Base,
     /// Stores the address of a symbol.
@@ -23,7 +23,7 @@ enum Does {
 
 /// The types that a library has on the machines that TVM compiles for, by the numbers of each machine's ABI. Copies (`COPY`, for
 /// programs only) and functions that choose an address (`IRELATIVE`, which run code) are not among them.
-fn does(machine: u16, kind: u32) -> Option<Does> {
+fn does(machine: u16, kind: u32) -> Option<RelocationEffect> {
     let (symbol, base, call, thread): (&[u32], u32, u32, &[u32]) = match machine {
         // x86-64: 64 and GLOB_DAT; RELATIVE; JUMP_SLOT; DTPMOD64, DTPOFF64, TPOFF64 and TLSDESC.
         62 => (&[1, 6], 8, 7, &[16, 17, 18, 36]),
@@ -39,10 +39,10 @@ fn does(machine: u16, kind: u32) -> Option<Does> {
         _ => return None,
     };
     match kind {
-        _ if symbol.contains(&kind) => Some(Does::Symbol),
-        _ if kind == base => Some(Does::Base),
-        _ if kind == call => Some(Does::Call),
-        _ if thread.contains(&kind) => Some(Does::Thread),
+        _ if symbol.contains(&kind) => Some(RelocationEffect::Symbol),
+        _ if kind == base => Some(RelocationEffect::Base),
+        _ if kind == call => Some(RelocationEffect::Call),
+        _ if thread.contains(&kind) => Some(RelocationEffect::Thread),
         _ => None,
     }
 }
@@ -241,21 +241,27 @@ fn table(
             return wrong("names no symbol");
         }
         // glibc adds the address of the library to these without a look at their types.
-        if index < leading && does != Does::Base {
+        if index < leading && does != RelocationEffect::Base {
             return wrong("is counted among those of another type");
         }
         match does {
             // Loaders ignore the symbol, so that a wrong type goes unnoticed.
-            Does::Base if symbol != 0 => return wrong("has a symbol, and its type has none"),
-            Does::Base => put(image, stored, place, Some(addend))?,
-            Does::Symbol if symbol == 0 => return wrong("has no symbol, and its type has one"),
-            Does::Call if symbol == 0 || addend != 0 => return wrong("calls no symbol"),
+            RelocationEffect::Base if symbol != 0 => {
+                return wrong("has a symbol, and its type has none");
+            }
+            RelocationEffect::Base => put(image, stored, place, Some(addend))?,
+            RelocationEffect::Symbol if symbol == 0 => {
+                return wrong("has no symbol, and its type has one");
+            }
+            RelocationEffect::Call if symbol == 0 || addend != 0 => {
+                return wrong("calls no symbol");
+            }
             // Without a symbol it is for the library's own data.
-            Does::Thread if image.of(TLS).next().is_none() && symbol == 0 => {
+            RelocationEffect::Thread if image.of(TLS).next().is_none() && symbol == 0 => {
                 return wrong("is for thread-local data, of which there is none");
             }
-            Does::Symbol | Does::Thread => put(image, stored, place, None)?,
-            Does::Call => {
+            RelocationEffect::Symbol | RelocationEffect::Thread => put(image, stored, place, None)?,
+            RelocationEffect::Call => {
                 put(image, stored, place, None)?;
                 lazily(image, dynamic, place)?;
             }

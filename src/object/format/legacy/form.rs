@@ -1,12 +1,14 @@
 //! The JSON form of a legacy graph; `spec/object.md` fixes it, `spec/schema/object.json` has its schema.
 
 use super::{LegacyGraph, LegacyNode};
+use crate::release::ParseError;
 use crate::rule::Violation;
 use crate::tensor::json as tensor;
 use crate::wire::Writer;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// `{"root", "nodes": [{"type_key", ...}], "tensors": [...], "attrs": {...}}`.
 ///
@@ -73,11 +75,11 @@ fn of_text(bytes: &[u8]) -> Value {
     }
 }
 
-/// The graph of a form. The error says what is not of this form, or which rule a tensor breaks.
+/// The graph of a form.
 ///
 /// # Errors
 ///
-/// A text for what is not of this form, or the rule that a tensor breaks.
+/// [`FormError::Form`] for what is not of this form; [`FormError::Broken`] with the rule that a tensor breaks, of chapter `tensor`.
 pub fn from_json(form: &Value) -> Result<LegacyGraph, FormError> {
     let nodes = form.get("nodes").and_then(Value::as_array);
     let nodes = nodes.ok_or("a graph has an array `nodes`")?;
@@ -107,15 +109,26 @@ pub fn from_json(form: &Value) -> Result<LegacyGraph, FormError> {
 /// Why a form has no graph.
 #[derive(Debug)]
 pub enum FormError {
-    /// It is not of the form.
-    Form(String),
+    /// It is not of the form; says what is missing or wrong.
+    Form(ParseError),
     /// A tensor breaks a rule.
     Broken(Violation),
 }
 
+impl fmt::Display for FormError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FormError::Form(wrong) => wrong.fmt(f),
+            FormError::Broken(broken) => broken.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FormError {}
+
 impl From<&str> for FormError {
     fn from(what: &str) -> FormError {
-        FormError::Form(what.to_owned())
+        FormError::Form(what.into())
     }
 }
 
@@ -161,7 +174,11 @@ fn to_text(form: &Value) -> Result<Vec<u8>, FormError> {
     let bytes = form.get("bytes").and_then(Value::as_str);
     let bytes = bytes.and_then(|text| BASE64_STANDARD.decode(text).ok());
     // C++ strings hold any bytes, and JSON text is UTF-8: hence two forms of a text.
-    bytes.ok_or_else(|| FormError::Form(format!("{form} is neither a string nor bytes in base64")))
+    bytes.ok_or_else(|| {
+        FormError::Form(ParseError::new(format!(
+            "{form} is neither a string nor bytes in base64"
+        )))
+    })
 }
 
 /// The index of a node, from 0 on.
@@ -171,5 +188,5 @@ fn to_text(form: &Value) -> Result<Vec<u8>, FormError> {
 /// For a negative number, a fraction, and any other value.
 fn index(form: &Value) -> Result<usize, FormError> {
     let index = form.as_u64().and_then(|index| usize::try_from(index).ok());
-    index.ok_or_else(|| FormError::Form(format!("{form} is not an index")))
+    index.ok_or_else(|| FormError::Form(ParseError::new(format!("{form} is not an index"))))
 }

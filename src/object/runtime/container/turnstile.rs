@@ -39,7 +39,7 @@ struct Presence {
 }
 
 /// What the lock of a turnstile guards.
-struct Inside {
+struct Occupancy {
     /// The stays, in no order: few at a time.
     present: Vec<Presence>,
     /// How many threads wait for one of them to leave, so that leaving wakes no one in vain.
@@ -49,7 +49,7 @@ struct Inside {
 /// Who stays at objects whose addresses meet here.
 struct Turnstile {
     /// Held while a thread comes or goes, never while it stays.
-    inside: Mutex<Inside>,
+    inside: Mutex<Occupancy>,
     /// Notified when a thread leaves.
     left: Condvar,
 }
@@ -134,7 +134,7 @@ impl Lock {
 /// Few, for they are in the file: a lock of these is held only while a thread comes or goes.
 static TURNSTILES: [Turnstile; 8] = [const {
     Turnstile {
-        inside: Mutex::new(Inside {
+        inside: Mutex::new(Occupancy {
             present: Vec::new(),
             waiting: 0,
         }),
@@ -157,7 +157,7 @@ thread_local! {
 
 impl Turnstile {
     /// The list of who is there. A panic in here would leave it whole, so that poison means nothing.
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, Occupancy> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,6 +15,7 @@ use crate::function::Error;
 use crate::object::{
     Array, BareObject, Dict, List, Map, Shape, big_int, extents_of, pairs_of, sequence_of,
 };
+use crate::release::ParseError;
 use crate::value::types;
 use crate::value::{
     Any, AnyView, Bytes, DLDevice, bytes_bytes, dtype_from_text, dtype_to_text, index, str_bytes,
@@ -75,13 +76,13 @@ fn pairs(value: AnyView<'_>) -> Vec<Value> {
         .collect()
 }
 
-/// The value of a form, or what is wrong with the form.
+/// The value of a form.
 ///
 /// # Errors
 ///
-/// A text that names the form.
-pub fn from_json(form: &Value) -> Result<Any, String> {
-    let wrong = || format!("no value has the form {form}");
+/// A [`ParseError`] with the form.
+pub fn from_json(form: &Value) -> Result<Any, ParseError> {
+    let wrong = || ParseError::new(format!("no value has the form {form}"));
     Ok(match form {
         Value::Null => Any::none(),
         Value::Bool(value) => Any::from(*value),
@@ -98,8 +99,8 @@ pub fn from_json(form: &Value) -> Result<Any, String> {
 }
 
 /// The value of `{kind: content}`; `None` where the content is not of that kind, an error where a part of it has no value.
-fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, String>> {
-    let items = || -> Option<Result<Vec<Any>, String>> {
+fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, ParseError>> {
+    let items = || -> Option<Result<Vec<Any>, ParseError>> {
         Some(content.as_array()?.iter().map(from_json).collect())
     };
     let plain = match kind {
@@ -141,11 +142,11 @@ fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, String>> {
 }
 
 /// A map where `fixed`, else a dict, of pairs that are set in turn.
-fn mapping(fixed: bool, pairs: &[Value]) -> Result<Any, String> {
+fn mapping(fixed: bool, pairs: &[Value]) -> Result<Any, ParseError> {
     let (mut map, dict) = (Map::new(), Dict::new());
     for pair in pairs {
         let [key, value] = pair.as_array().map_or(&[][..], Vec::as_slice) else {
-            return Err(format!("a pair is not {pair}"));
+            return Err(ParseError::new(format!("a pair is not {pair}")));
         };
         let (key, value) = (from_json(key)?, from_json(value)?);
         // In turn, and not as pairs at once: a map that is made of four pairs at once is dense from the start (OBJ-06).
@@ -154,7 +155,7 @@ fn mapping(fixed: bool, pairs: &[Value]) -> Result<Any, String> {
         } else {
             dict.set(key, value)
         };
-        set.map_err(|error| error.to_string())?;
+        set.map_err(|error| ParseError::new(error.to_string()))?;
     }
     Ok(if fixed { map.into() } else { dict.into() })
 }

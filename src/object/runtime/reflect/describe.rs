@@ -20,7 +20,7 @@ macro_rules! field {
         $describe:expr, $object:ty, $member:ident: $type:ty,
         $name:expr, $doc:expr, $index:expr, $flags:expr, $schema:expr
     ) => {{
-        let describe: &$crate::object::reflect::describe::Describe<$object> = &$describe;
+        let describe: &$crate::object::reflect::describe::TypeDescription<$object> = &$describe;
         // The member has this type, or this does not compile.
         let _: fn(&$object) -> &$type = |object| &object.$member;
         let offset = std::mem::offset_of!($object, $member);
@@ -31,19 +31,19 @@ macro_rules! field {
 pub(crate) use field;
 
 /// Describes the Rust type `T` to reflection, or with `()` a type whose objects only begin with what is known here.
-pub(crate) struct Describe<T = ()> {
+pub(crate) struct TypeDescription<T = ()> {
     /// The index that everything is registered under.
     type_index: i32,
     /// The Rust type, without owning one: a description may go to any thread.
     of: PhantomData<fn(&T)>,
 }
 
-impl Describe {
+impl TypeDescription {
     /// A type of `size` bytes that reflection does not make: an object of it comes from a function. `structural_kind` says how it
     /// is compared (0 not at all, 1 tree, 2 free variable, 3 node of a graph, 4 constant tree, 5 by identity). No type derives from
     /// it.
-    pub(crate) fn opaque(type_index: i32, size: usize, structural_kind: i32) -> Describe {
-        let describe = Describe::<()> {
+    pub(crate) fn opaque(type_index: i32, size: usize, structural_kind: i32) -> TypeDescription {
+        let describe = TypeDescription::<()> {
             type_index,
             of: PhantomData,
         };
@@ -53,10 +53,10 @@ impl Describe {
     }
 }
 
-impl<T: Object + Clone + Default> Describe<T> {
+impl<T: Object + Clone + Default> TypeDescription<T> {
     /// A type that can be made empty and copied: its creator and `__ffi_new__` return `T::default()`, `__ffi_shallow_copy__` a
-    /// clone. The size is that of `T`, `structural_kind` as for [`Describe::opaque`]. No type derives from it, in Python either.
-    pub(crate) fn whole(structural_kind: i32) -> Describe<T> {
+    /// clone. The size is that of `T`, `structural_kind` as for [`TypeDescription::opaque`]. No type derives from it, in Python either.
+    pub(crate) fn whole(structural_kind: i32) -> TypeDescription<T> {
         /// The creator of the type: writes an owned object, and returns 0.
         unsafe extern "C-unwind" fn create<T: Object + Default>(out: *mut *mut Header) -> i32 {
             let object = Ref::new(T::default()).into_object();
@@ -65,7 +65,7 @@ impl<T: Object + Clone + Default> Describe<T> {
             0
         }
         // Upstream registers both, too: `__ffi_new__` wraps the creator.
-        let describe = Describe::<T> {
+        let describe = TypeDescription::<T> {
             type_index: T::type_index(),
             of: PhantomData,
         };
@@ -87,7 +87,7 @@ impl<T: Object + Clone + Default> Describe<T> {
     }
 }
 
-impl<T> Describe<T> {
+impl<T> TypeDescription<T> {
     /// Registers size, structural kind and creator of the type.
     fn metadata(
         &self,
@@ -107,7 +107,7 @@ impl<T> Describe<T> {
     }
 
     /// Sets an attribute of the type; one that it has already stays.
-    pub(crate) fn attr(&self, column: &column::TypeAttribute, value: Any) -> &Describe<T> {
+    pub(crate) fn attr(&self, column: &column::TypeAttribute, value: Any) -> &TypeDescription<T> {
         let _ = types::set_attr(self.type_index, column.name(), value);
         self
     }
@@ -125,7 +125,7 @@ impl<T> Describe<T> {
         static_type_index: i32,
         flags: i64,
         schema: &str,
-    ) -> &Describe<T>
+    ) -> &TypeDescription<T>
     where
         Any: From<F>,
     {
@@ -157,18 +157,18 @@ impl<T> Describe<T> {
         doc: &str,
         is_static: bool,
         body: F,
-    ) -> &Describe<T> {
+    ) -> &TypeDescription<T> {
         self.push_method(name, doc, is_static, Code::of(body))
     }
 
-    /// [`Describe::method`] without its type parameters, so that it is compiled once for each described type.
+    /// [`TypeDescription::method`] without its type parameters, so that it is compiled once for each described type.
     fn push_method(
         &self,
         name: &'static str,
         doc: &str,
         is_static: bool,
         code: Code,
-    ) -> &Describe<T> {
+    ) -> &TypeDescription<T> {
         let metadata = signature_json(&code.signature.typed());
         let function = Function::plain(Some(name), code);
         let method = MethodInfo {

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn allocations_of_nothing_have_a_number_too() {
-    let mut memory = Memory::new(1 << 20);
+    let mut memory = SessionMemory::new(1 << 20);
     for _ in 0..MOST {
         memory.enter(Allocation {
             device: Device::CPU,

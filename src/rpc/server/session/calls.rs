@@ -4,7 +4,7 @@ use super::super::super::{PackedValue, RPC_28, RpcCode, TensorBlock};
 use super::super::handles::HandleContent;
 use super::super::memory::api_of;
 use super::super::values::text;
-use super::{Answer, ServedSession};
+use super::{ServedSession, ServerAnswer};
 use crate::device::{Attribute, AttributeValue, Device, Manager, Stream, stream};
 use crate::function::Result;
 use crate::release::Release;
@@ -17,9 +17,9 @@ impl ServedSession<'_> {
         code: RpcCode,
         args: &[PackedValue<'_>],
         release: Release,
-    ) -> Result<Answer> {
+    ) -> Result<ServerAnswer> {
         use PackedValue as V;
-        let handle = |token: u64| Ok(Answer::Values(vec![V::Handle(token)]));
+        let handle = |token: u64| Ok(ServerAnswer::Values(vec![V::Handle(token)]));
         match (code, args) {
             (RpcCode::GetGlobalFunc, [V::Str(name) | V::StrObject(name, _)]) => {
                 // A name that is no UTF-8 is that of no function.
@@ -34,7 +34,7 @@ impl ServedSession<'_> {
             (RpcCode::FreeHandle, [token, ..]) => self.free(number(token)),
             (RpcCode::DevSetDevice, [V::Device(device)]) => {
                 api_of(*device)?.set_device(*device)?;
-                Ok(Answer::Void)
+                Ok(ServerAnswer::Void)
             }
             (RpcCode::DevGetAttr, [V::Device(device), kind]) => attribute(*device, kind, release),
             (RpcCode::DevAllocData, [V::Device(device), nbytes, alignment, V::Dtype(hint, _)]) => {
@@ -55,12 +55,12 @@ impl ServedSession<'_> {
                     0 => {}
                     token => self.memory.free(*device, token)?,
                 }
-                Ok(Answer::Void)
+                Ok(ServerAnswer::Void)
             }
             (RpcCode::DevStreamSync, [V::Device(device), token]) => {
                 let stream = self.handles.stream(number(token), *device)?;
                 api_of(*device)?.sync(*device, stream)?;
-                Ok(Answer::Void)
+                Ok(ServerAnswer::Void)
             }
             (RpcCode::DevCreateStream, [V::Device(device)]) => {
                 let stream = api_of(*device)?.create_stream(*device)?;
@@ -79,13 +79,13 @@ impl ServedSession<'_> {
                     self.handles.remove(token)?;
                     free_stream(*device, made)?;
                 }
-                Ok(Answer::Void)
+                Ok(ServerAnswer::Void)
             }
             (RpcCode::DevSetStream, [V::Device(device), token]) => {
                 api_of(*device)?;
                 let made = self.handles.stream(number(token), *device)?;
                 stream::set(*device, made)?;
-                Ok(Answer::Void)
+                Ok(ServerAnswer::Void)
             }
             (RpcCode::DevGetCurrentStream, [V::Device(device)]) => {
                 let current = stream::current(*device);
@@ -94,7 +94,7 @@ impl ServedSession<'_> {
             (RpcCode::CopyAmongRemote, [V::Tensor(from), V::Tensor(to), token]) => {
                 let stream = self.stream_of_copy(from, to, number(token))?;
                 self.memory.copy(from, to, stream, release)?;
-                Ok(Answer::Void)
+                Ok(ServerAnswer::Void)
             }
             (RpcCode::CopyAmongRemote, [_, _, _, _, _, V::Device(_), V::Device(_), ..]) => {
                 self.copy_flat(args, release)
@@ -107,10 +107,10 @@ impl ServedSession<'_> {
     }
 
     /// FreeHandle.
-    fn free(&mut self, token: u64) -> Result<Answer> {
+    fn free(&mut self, token: u64) -> Result<ServerAnswer> {
         // Upstream passes over null.
         if token == 0 {
-            return Ok(Answer::Void);
+            return Ok(ServerAnswer::Void);
         }
         // RPC-88: clients of 0.21 to 0.23 free a returned tensor by the handle of its data.
         let token = self.handles.of_data(token).unwrap_or(token);
@@ -122,7 +122,7 @@ impl ServedSession<'_> {
             | HandleContent::Object(_)
             | HandleContent::Opaque(_) => {}
         }
-        Ok(Answer::Void)
+        Ok(ServerAnswer::Void)
     }
 
     /// The stream of a copy: of the device that makes it, which is the one that is not the host.
@@ -137,7 +137,7 @@ impl ServedSession<'_> {
     }
 
     /// CopyAmongRemote of 0.7: `[from, offset, to, offset, bytes, device, device, element type, stream]`.
-    fn copy_flat(&mut self, args: &[PackedValue<'_>], release: Release) -> Result<Answer> {
+    fn copy_flat(&mut self, args: &[PackedValue<'_>], release: Release) -> Result<ServerAnswer> {
         let [
             from,
             from_offset,
@@ -157,7 +157,7 @@ impl ServedSession<'_> {
             (from_device, to_device)
         else {
             // RPC-28 has held the arguments to their types before this.
-            return Ok(Answer::Void);
+            return Ok(ServerAnswer::Void);
         };
         let block =
             |data: &PackedValue<'_>, offset: &PackedValue<'_>, device: &Device| TensorBlock {
@@ -172,12 +172,12 @@ impl ServedSession<'_> {
         let to = block(to, to_offset, to_device);
         let stream = self.stream_of_copy(&from, &to, number(token))?;
         self.memory.copy(&from, &to, stream, release)?;
-        Ok(Answer::Void)
+        Ok(ServerAnswer::Void)
     }
 }
 
 /// DevGetAttr.
-fn attribute(device: Device, kind: &PackedValue<'_>, release: Release) -> Result<Answer> {
+fn attribute(device: Device, kind: &PackedValue<'_>, release: Release) -> Result<ServerAnswer> {
     let kind = int(kind);
     let known = Attribute::ALL
         .iter()
@@ -194,7 +194,7 @@ fn attribute(device: Device, kind: &PackedValue<'_>, release: Release) -> Result
             AttributeValue::None
         }
     };
-    Ok(Answer::Values(vec![match answer {
+    Ok(ServerAnswer::Values(vec![match answer {
         AttributeValue::None => PackedValue::None,
         AttributeValue::Int(value) => PackedValue::Int(value),
         AttributeValue::Text(value) => text(value),

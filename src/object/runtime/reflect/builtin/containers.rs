@@ -44,13 +44,13 @@ pub(super) fn register() {
 }
 
 /// A container as it is: who only looks into one takes no converted copy of the other of its family (VAL-10).
-struct Exactly<'a, T>(&'a T);
+struct ExactContainer<'a, T>(&'a T);
 
-impl<T: Argument + 'static> Parameter for Exactly<'static, T>
+impl<T: Argument + 'static> Parameter for ExactContainer<'static, T>
 where
     for<'a> &'static T: Parameter<At<'a> = &'a T>,
 {
-    type At<'a> = Exactly<'a, T>;
+    type At<'a> = ExactContainer<'a, T>;
 
     const PARAM: &'static Param = &Param {
         // Without the types of its elements, which it does not look at.
@@ -60,8 +60,8 @@ where
         reads: |view| <Self as Parameter>::read(&view).is_some(),
     };
 
-    fn read<'a>(view: &'a AnyView<'_>) -> Option<Exactly<'a, T>> {
-        <&'static T as Parameter>::read(view).map(Exactly)
+    fn read<'a>(view: &'a AnyView<'_>) -> Option<ExactContainer<'a, T>> {
+        <&'static T as Parameter>::read(view).map(ExactContainer)
     }
 }
 
@@ -104,30 +104,36 @@ fn sequences() {
     def_packed("ffi.Array", |args| Ok(Array::of_views(args).into()));
     def(
         "ffi.ArrayGetItem",
-        |Exactly(array): Exactly<'_, Array>, at: i64| array.at(at),
+        |ExactContainer(array): ExactContainer<'_, Array>, at: i64| array.at(at),
     );
-    def("ffi.ArraySize", |Exactly(array): Exactly<'_, Array>| {
-        array.len()
-    });
+    def(
+        "ffi.ArraySize",
+        |ExactContainer(array): ExactContainer<'_, Array>| array.len(),
+    );
     def(
         "ffi.ArrayContains",
-        |Exactly(array): Exactly<'_, Array>, value: AnyView<'_>| contains(array.as_slice(), value),
+        |ExactContainer(array): ExactContainer<'_, Array>, value: AnyView<'_>| {
+            contains(array.as_slice(), value)
+        },
     );
     def_packed("ffi.List", |args| Ok(List::new(owned(args)).into()));
     def(
         "ffi.ListGetItem",
-        |Exactly(list): Exactly<'_, List>, at: i64| list.at(at),
+        |ExactContainer(list): ExactContainer<'_, List>, at: i64| list.at(at),
     );
     def("ffi.ListSetItem", |list: &List, at: i64, value: Any| {
         list.set(at, value)
     });
-    def("ffi.ListSize", |Exactly(list): Exactly<'_, List>| {
-        list.len()
-    });
+    def(
+        "ffi.ListSize",
+        |ExactContainer(list): ExactContainer<'_, List>| list.len(),
+    );
     def(
         "ffi.ListContains",
         // A copy: the equality of an element may change the list, which must not be held meanwhile.
-        |Exactly(list): Exactly<'_, List>, value: AnyView<'_>| contains(&list.to_vec(), value),
+        |ExactContainer(list): ExactContainer<'_, List>, value: AnyView<'_>| {
+            contains(&list.to_vec(), value)
+        },
     );
     def("ffi.ListAppend", |list: &List, value: Any| list.push(value));
     def("ffi.ListInsert", |list: &List, at: i64, value: Any| {
@@ -205,42 +211,48 @@ fn maps() {
     def_packed("ffi.Map", |args| {
         Ok(Map::grown(&mut pairs("ffi.Map", args)?)?.into())
     });
-    def("ffi.MapSize", |Exactly(map): Exactly<'_, Map>| map.len());
+    def(
+        "ffi.MapSize",
+        |ExactContainer(map): ExactContainer<'_, Map>| map.len(),
+    );
     def(
         "ffi.MapGetItem",
-        |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| map.at(key),
+        |ExactContainer(map): ExactContainer<'_, Map>, key: AnyView<'_>| map.at(key),
     );
     def(
         "ffi.MapCount",
-        |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| {
+        |ExactContainer(map): ExactContainer<'_, Map>, key: AnyView<'_>| {
             // An int, 0 or 1, and no bool: its name and type are those of the C++ `count`.
             Ok::<i64, Error>(map.get(key)?.is_some().into())
         },
     );
     def(
         "ffi.MapForwardIterFunctor",
-        |Exactly(map): Exactly<'_, Map>| iterator(MapCursor::of_map(map.clone())),
+        |ExactContainer(map): ExactContainer<'_, Map>| iterator(MapCursor::of_map(map.clone())),
     );
     def(
         "ffi.MapGetItemOrMissing",
-        |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| map.get(key).map(or_missing),
+        |ExactContainer(map): ExactContainer<'_, Map>, key: AnyView<'_>| {
+            map.get(key).map(or_missing)
+        },
     );
     def_packed("ffi.Dict", |args| {
         Ok(Dict::grown(&mut pairs("ffi.Dict", args)?)?.into())
     });
-    def("ffi.DictSize", |Exactly(dict): Exactly<'_, Dict>| {
-        dict.len()
-    });
+    def(
+        "ffi.DictSize",
+        |ExactContainer(dict): ExactContainer<'_, Dict>| dict.len(),
+    );
     def(
         "ffi.DictGetItem",
-        |Exactly(dict): Exactly<'_, Dict>, key: AnyView<'_>| dict.at(key),
+        |ExactContainer(dict): ExactContainer<'_, Dict>, key: AnyView<'_>| dict.at(key),
     );
     def("ffi.DictSetItem", |dict: &Dict, key: Any, value: Any| {
         dict.set(key, value)
     });
     def(
         "ffi.DictCount",
-        |Exactly(dict): Exactly<'_, Dict>, key: AnyView<'_>| {
+        |ExactContainer(dict): ExactContainer<'_, Dict>, key: AnyView<'_>| {
             Ok::<i64, Error>(dict.get(key)?.is_some().into())
         },
     );
@@ -250,11 +262,13 @@ fn maps() {
     def("ffi.DictClear", |dict: &Dict| dict.clear());
     def(
         "ffi.DictForwardIterFunctor",
-        |Exactly(dict): Exactly<'_, Dict>| iterator(MapCursor::of_dict(dict.clone())),
+        |ExactContainer(dict): ExactContainer<'_, Dict>| iterator(MapCursor::of_dict(dict.clone())),
     );
     def(
         "ffi.DictGetItemOrMissing",
-        |Exactly(dict): Exactly<'_, Dict>, key: AnyView<'_>| dict.get(key).map(or_missing),
+        |ExactContainer(dict): ExactContainer<'_, Dict>, key: AnyView<'_>| {
+            dict.get(key).map(or_missing)
+        },
     );
 }
 

@@ -13,7 +13,7 @@ use super::path::dynamic_object;
 use super::{ArrayOf, def, kwargs, missing};
 use crate::function::{Error, ErrorKind, Function, Result, SafeCall, registry};
 use crate::object::reflect::column;
-use crate::object::reflect::describe::{Describe, field};
+use crate::object::reflect::describe::{TypeDescription, field};
 use crate::object::{Array, Dict, List, Map, Shape, Tensor, big_int};
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::heap::delete_plain;
@@ -35,7 +35,7 @@ pub(super) fn register() {
     // SAFETY: no documentation and no creator; every object has a header.
     let _ = unsafe { types::set_metadata(index::OBJECT, root) };
     // The `sizeof` of C++, which counts the address of the table of virtual functions in front of the header.
-    let module = Describe::opaque(index::MODULE, 48, 0);
+    let module = TypeDescription::opaque(index::MODULE, 48, 0);
     // Python reads a module's imports as a field, not by a function.
     let imports = "{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}";
     let behind = size_of::<Header>();
@@ -271,7 +271,7 @@ fn enumerations() {
     const STR: &str = "{\"type\":\"ffi.String\"}";
     // OBJ-15: fields that no constructor takes, as upstream marks them.
     const HIDDEN: i64 = flag::INIT_OFF;
-    let state = Describe::<EnumState>::whole(0);
+    let state = TypeDescription::<EnumState>::whole(0);
     field!(state, EnumState, entries: List,
         "entries", "Enum singletons in registration order.", index::LIST, HIDDEN,
         "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}");
@@ -294,13 +294,13 @@ fn enumerations() {
     // `value` shows one of the fields of `ffi.Enum` once more, so it takes no part in structural comparison and hash.
     let hidden = HIDDEN | flag::EQ_HASH_IGNORE;
     // 5: compared by identity, since each member is one object.
-    let any = Describe::<Enum>::whole(5);
+    let any = TypeDescription::<Enum>::whole(5);
     field!(any, Enum, int_index: i64, "_int_index", numbers, index::INT, flag::EQ_HASH_IGNORE, INT);
     field!(any, Enum, str_index: Str, "_str_index", names, index::ANY, 0, STR);
-    let numbered = Describe::<IntEnum>::whole(5);
+    let numbered = TypeDescription::<IntEnum>::whole(5);
     field!(numbered, IntEnum, int_index: i64, "value", numbers, index::INT, hidden, INT);
     numbered.attr(&column::CONVERT, convert_to::<Ref<IntEnum>>());
-    let named = Describe::<StrEnum>::whole(5);
+    let named = TypeDescription::<StrEnum>::whole(5);
     field!(named, StrEnum, str_index: Str, "value", names, index::ANY, hidden, STR);
     named.attr(&column::CONVERT, convert_to::<Ref<StrEnum>>());
 }
@@ -328,7 +328,7 @@ fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
 /// objects (OBJ-10, OBJ-14).
 fn big_integers() {
     // The fixed part: the words behind it are as many as the number needs.
-    Describe::opaque(index::BIG_INT, 32, 0)
+    TypeDescription::opaque(index::BIG_INT, 32, 0)
         // Function objects: C++ of every tvm-ffi calls these alike, bare functions it does not (OBJ-38).
         .attr(
             &column::ANY_HASH,

@@ -21,7 +21,7 @@ pub(crate) use path::dynamic_object;
 pub(crate) use path::{AccessKind, AccessPath, extend, root};
 
 use crate::function::registry;
-use crate::function::{Code, Function, Named, Result, TypedFn};
+use crate::function::{Code, Function, Result, ResultSchema, TypedFn};
 use crate::object::Array;
 use crate::value::header::{BareObject, ObjectRef};
 use crate::value::types;
@@ -113,8 +113,8 @@ impl<T> From<ArrayOf<T>> for Any {
     }
 }
 
-impl<T: Argument> Named for ArrayOf<T> {
-    fn named() -> Schema {
+impl<T: Argument> ResultSchema for ArrayOf<T> {
+    fn result_schema() -> Schema {
         Schema::with("ffi.Array", &[T::schema])
     }
 }

@@ -14,7 +14,7 @@
 use crate::function::{Error, Function, Result};
 use crate::object::hash::any_equal;
 use crate::object::reflect::column;
-use crate::object::reflect::describe::{Describe, field};
+use crate::object::reflect::describe::{TypeDescription, field};
 use crate::object::{Array, ArrayOf};
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::heap::delete_plain;
@@ -226,7 +226,7 @@ fn step_text(step: &AccessStepObj, repr: &Function) -> Result<String> {
 pub(super) fn register() {
     const INT: &str = "{\"type\":\"int\"}";
     const ANY: &str = "{\"type\":\"Any\"}";
-    let step = Describe::<AccessStepObj>::whole(4);
+    let step = TypeDescription::<AccessStepObj>::whole(4);
     field!(step, AccessStepObj, kind: i32, "kind", "", index::INT, 0, INT);
     field!(step, AccessStepObj, key: Any, "key", "", index::ANY, 0, ANY);
     step.attr(
@@ -236,7 +236,7 @@ pub(super) fn register() {
         })
         .into(),
     );
-    let path = Describe::<AccessPathObj>::whole(4);
+    let path = TypeDescription::<AccessPathObj>::whole(4);
     field!(path, AccessPathObj, parent: Option<ObjectRef>, "parent", "", index::ANY, 0,
         "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}");
     field!(path, AccessPathObj, step: Option<Ref<AccessStepObj>>, "step", "", index::ANY, 0,

@@ -5,9 +5,9 @@
 
 use super::def;
 use super::path::{AccessPath, dynamic_object};
-use crate::function::{Error, ErrorKind, Function, Named, Result};
+use crate::function::{Error, ErrorKind, Function, Result, ResultSchema};
 use crate::object::reflect::column;
-use crate::object::reflect::describe::{Describe, field};
+use crate::object::reflect::describe::{TypeDescription, field};
 use crate::object::structural;
 use crate::value::header::{Header, Object, Ref};
 use crate::value::heap::delete_plain;
@@ -95,8 +95,8 @@ impl From<Mismatch> for Any {
     }
 }
 
-impl Named for Mismatch {
-    fn named() -> Schema {
+impl ResultSchema for Mismatch {
+    fn result_schema() -> Schema {
         // C++ has a tuple, which is an array of fixed length in this ABI.
         let pair = || Schema::with("Tuple", &[AccessPath::schema, AccessPath::schema]);
         Schema::with("Optional", &[pair])
@@ -137,7 +137,7 @@ pub(super) fn register() {
     });
     let any = "{\"type\":\"Any\"}";
     let int = "{\"type\":\"int\"}";
-    let describe = Describe::<Key>::whole(0);
+    let describe = TypeDescription::<Key>::whole(0);
     field!(describe, Key, key: Any, "key", "", index::ANY, 0, any);
     field!(describe, Key, hash: i64, "hash_i64", "", index::INT, 0, int);
     describe

@@ -14,7 +14,7 @@ use super::{ArrayOf, def};
 use crate::function::{Error, Function, Result};
 use crate::object::List;
 use crate::object::reflect::column;
-use crate::object::reflect::describe::{Describe, field};
+use crate::object::reflect::describe::{TypeDescription, field};
 use crate::object::walk::visit::context::ErrorContext;
 use crate::object::walk::visit::mutate::{Mutator, MutatorObj, resolve};
 use crate::object::walk::visit::paths::find_access_paths;
@@ -152,11 +152,11 @@ fn register_rewrites() {
 /// Describes interrupts and contexts of errors by their fields, and visitors and mutators as types of which only the beginning is public:
 /// behind it each library keeps what its own table needs.
 fn register_types() {
-    let interrupt = Describe::<Interrupt>::whole(0);
+    let interrupt = TypeDescription::<Interrupt>::whole(0);
     // The default is None: an interrupt may say no more than that it ends the visit.
     field!(interrupt, Interrupt, value: Any,
         "value", "", index::ANY, types::flag::HAS_DEFAULT, "{\"type\":\"Any\"}");
-    let context = Describe::<ErrorContext>::whole(0);
+    let context = TypeDescription::<ErrorContext>::whole(0);
     // Innermost first: an object is added as the error passes it on the way up.
     field!(context, ErrorContext, pattern: List, "reverse_visit_pattern", "", index::LIST, 0,
         "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}");
@@ -164,12 +164,12 @@ fn register_types() {
         "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}");
     // A copy takes more than the public part: what is behind it is known only to the library that made the visitor.
     let copy_visitor = |source: Ref<VisitorObj>| walk::copy(&source);
-    Describe::opaque(VisitorObj::type_index(), size_of::<VisitorObj>(), 0).attr(
+    TypeDescription::opaque(VisitorObj::type_index(), size_of::<VisitorObj>(), 0).attr(
         &column::SHALLOW_COPY,
         Function::from_typed(copy_visitor).into(),
     );
     let copy_mutator = |source: Ref<MutatorObj>| rewrite::copy(&source);
-    Describe::opaque(MutatorObj::type_index(), size_of::<MutatorObj>(), 0).attr(
+    TypeDescription::opaque(MutatorObj::type_index(), size_of::<MutatorObj>(), 0).attr(
         &column::SHALLOW_COPY,
         Function::from_typed(copy_mutator).into(),
     );
