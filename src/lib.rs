@@ -116,6 +116,7 @@ pub mod rule;
 )]
 mod formats {
     pub mod blob;
+    pub(crate) mod content;
     #[cfg(feature = "inspect")]
     pub mod examine;
     pub mod import_tree;
@@ -123,6 +124,8 @@ mod formats {
     pub mod tensor;
     pub mod wire;
 }
+#[cfg(feature = "inspect")]
+use formats::content;
 #[cfg(feature = "inspect")]
 pub use formats::examine;
 pub use formats::{blob, import_tree, payload, tensor, wire};

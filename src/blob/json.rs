@@ -36,8 +36,10 @@ impl Blob<'static> {
     ///
     /// # Errors
     ///
-    /// BLOB-17 with kind `type` where `value` is not of the form; a TREE rule where its tree breaks one.
+    /// BLOB-17 with kind `type` where `value` is not of the form, or has a member that the form has not, like the `file` of a
+    /// manifest (module `examine::unpack` reads those); a TREE rule where its tree breaks one.
     pub fn from_json(value: &Value) -> Result<Blob<'static>, Violation> {
+        known_members(value, &["layout", "modules", "import_tree"])?;
         let layout = value
             .get("layout")
             .and_then(Value::as_str)
@@ -57,6 +59,7 @@ impl Blob<'static> {
         let tree = match value.get("import_tree") {
             None | Some(Value::Null) => None,
             Some(tree) => {
+                known_members(tree, &["indptr", "indices"])?;
                 let words = |field: &str| {
                     let list = tree.get(field).and_then(Value::as_array)?;
                     list.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>()
@@ -101,6 +104,7 @@ impl StoredModule<'static> {
     ///
     /// BLOB-17 of kind type for another form, and for text that is no base64.
     fn from_json(value: &Value) -> Result<StoredModule<'static>, Violation> {
+        known_members(value, &["kind", "payload"])?;
         let kind = value
             .get("kind")
             .and_then(Value::as_str)
@@ -122,6 +126,25 @@ impl StoredModule<'static> {
             // It was never in a file.
             offset: 0,
         })
+    }
+}
+
+/// Whether an object has no member but these.
+///
+/// # Errors
+///
+/// BLOB-17 of kind type, with the first other member.
+fn known_members(value: &Value, known: &[&str]) -> Result<(), Violation> {
+    let mut members = value.as_object().into_iter().flat_map(Map::keys);
+    match members.find(|member| !known.contains(&member.as_str())) {
+        Some(unknown) => {
+            let unknown = unknown.escape_debug();
+            let known = known.join(", ");
+            Err(wrong(&format!(
+                "there is no member `{unknown}`; there are {known}"
+            )))
+        }
+        None => Ok(()),
     }
 }
 

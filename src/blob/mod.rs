@@ -34,7 +34,6 @@ mod bundle;
 pub mod container;
 pub mod convert;
 pub mod detect;
-mod edit;
 mod framed;
 pub mod json;
 pub mod pack;
@@ -313,7 +312,7 @@ impl<'a> StoredModule<'a> {
 /// # Errors
 ///
 /// BLOB-04 at `offset`, where the kind begins.
-fn check_kind(kind: &str, offset: u64) -> Result<(), Violation> {
+pub(crate) fn check_kind(kind: &str, offset: u64) -> Result<(), Violation> {
     // The name of the loader is made of it (PAY-99). 0.8 looks an empty one up like any other; 0.27 takes it for the end of the
     // file.
     BLOB_04.require(!kind.is_empty() && !kind.contains('\0'), offset, || {

@@ -32,7 +32,7 @@ pub(crate) struct DumpArgs {
     /// Leave out the fields that end at this offset or before
     #[arg(long, value_name = "OFFSET", default_value = "0", hide_default_value = true, value_parser = offset)]
     from: u64,
-    /// Print JSON: a list of {"name", "format", "bytes", "fields": [{"start", "end", "field", "value", "rule"}], "findings", "broken", "broken_at", "left_out_from"}
+    /// Print JSON: a list of {"name", "format", "bytes", "fields": [{"start", "end", "field", "value", "rule"}], "findings", "broken", "left_out_from"}
     #[arg(long)]
     json: bool,
 }

@@ -1,19 +1,17 @@
 //! `tvmspec pack MANIFEST -o OUT`: a library binary from a list of modules.
 //!
-//! The way: [`manifest::read`], a [`ManifestEntry`] for each module, then a [`Blob`] with the tree of the manifest
-//! ([`as_listed`]) or with that of a release ([`ordered`]), which [`Packaging`] writes.
+//! The way: [`manifest::read`], a [`Manifest`] of its value, then the library binary of it, which [`Packaging`] writes.
 
-use super::manifest::{self, ManifestEntry};
+use super::manifest;
 use super::package::Packaging;
 use super::whole::WholeLibrary;
 use super::{CliError, Exit};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::pack::ExportModule;
-use tvmspec::blob::{Blob, LIBRARY};
-use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, TREE_25, order};
-use tvmspec::release::{Layout, ParseError};
-use tvmspec::rule::{Findings, Violation};
+use tvmspec::examine::manifest::Manifest;
+use tvmspec::import_tree::{Algorithm, TREE_25};
+use tvmspec::release::Layout;
+use tvmspec::rule::Violation;
 
 /// Behind the options in `--help`: the manifest by example.
 const HELP: &str = "\
@@ -78,91 +76,42 @@ pub(crate) struct PackArgs {
 /// (TREE-24, TREE-25), the layout cannot hold them (BLOB-17), or the output cannot be written. Messages about the
 /// manifest begin with its name.
 pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
-    let (manifest, folder) = manifest::read(&args.manifest)?;
+    let (value, folder) = manifest::read(&args.manifest)?;
     let named = |error: String| CliError::new(format!("{}: {error}", args.manifest.display()));
-    let unknown = |error: ParseError| named(error.to_string());
-    let modules = manifest.get("modules").and_then(Value::as_array);
-    let modules = modules
-        .filter(|modules| !modules.is_empty())
-        .ok_or_else(|| named("it has no modules; `tvmspec pack --help` shows a manifest".into()))?;
-    let layout = match (args.layout, manifest.get("layout")) {
-        (Some(layout), _) => layout,
-        (None, Some(Value::String(name))) => name.parse().map_err(unknown)?,
-        (None, _) => {
+    let file = |name: &str| manifest::load(&folder, name);
+    let manifest = Manifest::read(&value, args.layout, args.order, file);
+    let manifest = manifest.map_err(|error| named(error.to_string()))?;
+    let whole = whole_library(&manifest, &folder).map_err(named)?;
+    if manifest.modules.iter().any(|module| module.code.is_some()) {
+        if whole.is_some() {
             return Err(named(
-                "no layout; give --layout, or `layout = \"0.22\"` in it".into(),
+                "`library` has its host code already; leave `code` out, or `library`".into(),
             ));
         }
-    };
-    let algorithm = match (args.order, manifest.get("order")) {
-        (Some(algorithm), _) => algorithm,
-        (None, Some(Value::String(name))) => name.parse().map_err(unknown)?,
-        (None, _) => Algorithm::default(),
-    };
-    // BLOB-14: layout 0.2 is the one-level content of a later layout, whose payloads have the same forms.
-    let first = match layout {
-        Layout::V0_2 => Layout::V0_7,
-        layout => layout,
-    };
-    let read: Result<Vec<ManifestEntry>, String> = modules
-        .iter()
-        .enumerate()
-        .map(|(index, value)| {
-            ManifestEntry::read(value, first, &folder)
-                .map_err(|error| format!("module {index}: {error}"))
-        })
-        .collect();
-    // BLOB-14: it is packed in layout 0.7 and converted at the end, which rejects a tree that layout 0.2 cannot hold
-    // (BLOB-17).
-    let entries = read.map_err(named)?;
-    let whole = whole_library(&manifest, &folder).map_err(named)?;
-    if whole.is_some() && entries.iter().any(|entry| entry.code.is_some()) {
-        return Err(named(
-            "`library` has its host code already; leave `code` out, or `library`".into(),
-        ));
-    }
-    if entries.iter().any(|entry| entry.code.is_some()) {
         // BLOB-70: the files of host code have the order of a walk along the imports.
-        if manifest
-            .get("import_tree")
-            .is_some_and(|tree| !tree.is_null())
-        {
+        if manifest.tree.is_some() {
             return Err(named(
                 "host code is ordered by `imports`; leave `import_tree` out".into(),
             ));
         }
-        let modules: Result<Vec<ExportModule>, String> = entries
-            .into_iter()
-            .enumerate()
-            .map(|(index, entry)| {
-                entry
-                    .into_export()
-                    .map_err(|error| format!("module {index}: {error}"))
-            })
-            .collect();
+        let modules = manifest.modules.into_iter().enumerate();
+        let modules = modules.map(|(index, module)| {
+            manifest::into_export(module, &folder)
+                .map_err(|error| format!("module {index}: {error}"))
+        });
+        let modules: Result<Vec<ExportModule>, String> = modules.collect();
         return args
             .packaging
-            .export(&modules.map_err(named)?, algorithm, layout);
+            .export(&modules.map_err(named)?, manifest.order, manifest.layout);
     }
-    // The JSON form of a library binary without a tree has null there.
-    let blob = match manifest.get("import_tree").filter(|tree| !tree.is_null()) {
-        // An explicit tree numbers the modules as they are listed: they must not move.
-        Some(tree) => as_listed(entries, tree, first).map_err(named)?,
-        None => ordered(entries, algorithm, first).map_err(|broken| {
-            let hint = match broken.rule() {
-                // TREE-25: the graph has no cycle, only the order of the release rejects it.
-                TREE_25 => "; `--order topological` stores it so that every loader accepts it",
-                _ => "",
-            };
-            named(format!("{broken}{hint}"))
-        })?,
-    };
-    let blob = match layout == first {
-        true => blob,
-        false => blob
-            .convert(layout)
-            .map_err(|broken| named(broken.message().to_owned()))?,
-    };
+    let blob = manifest.into_blob().map_err(|error| {
+        let hint = match error.broken().map(Violation::rule) {
+            // TREE-25: the graph has no cycle, only the order of the release rejects it.
+            Some(TREE_25) => "; `--order topological` stores it so that every loader accepts it",
+            _ => "",
+        };
+        named(format!("{error}{hint}"))
+    })?;
     match whole {
         Some(library) => args.packaging.replace_in_library(&blob, &library),
         None => args.packaging.write(&blob),
@@ -173,98 +122,17 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
 ///
 /// # Errors
 ///
-/// As [`manifest::load`]; a number without a library, or one that is none.
-fn whole_library(manifest: &Value, folder: &Path) -> Result<Option<WholeLibrary<'static>>, String> {
-    let number = manifest.get("blob");
-    let Some(name) = manifest.get("library") else {
-        return match number {
-            Some(_) => Err(
-                "`blob` is the number of a library binary in `library`, which is missing".into(),
-            ),
-            None => Ok(None),
-        };
+/// As [`manifest::load`].
+fn whole_library(
+    manifest: &Manifest,
+    folder: &Path,
+) -> Result<Option<WholeLibrary<'static>>, String> {
+    let Some(name) = &manifest.library else {
+        return Ok(None);
     };
-    let index = number.map(|wanted| {
-        manifest::position(wanted).ok_or("`blob` is not the number of a library binary")
-    });
     Ok(Some(WholeLibrary {
-        name: name.as_str().unwrap_or_default().to_owned(),
+        name: name.clone(),
         bytes: manifest::load(folder, name)?.into(),
-        index: index.transpose()?,
+        index: manifest.blob,
     }))
-}
-
-/// The modules in the order of the manifest, with its tree. Nothing is merged.
-///
-/// # Errors
-///
-/// A module has `imports` as well, or the tree breaks a rule of its own (TREE-01 to TREE-09).
-fn as_listed(
-    entries: Vec<ManifestEntry>,
-    tree: &Value,
-    layout: Layout,
-) -> Result<Blob<'static>, String> {
-    if entries.iter().any(|entry| !entry.imports.is_empty()) {
-        return Err("`imports` and `import_tree` say the same thing; leave one out".into());
-    }
-    // What is odd in the tree is what the user wants to be packed, and is not noted here.
-    let mut findings = Findings::default();
-    let tree = tvmspec::import_tree::json::to_tree(tree, &mut findings)?;
-    let tree = tree.map_err(|broken| broken.to_string())?;
-    Ok(Blob {
-        layout,
-        modules: entries
-            .into_iter()
-            .map(ManifestEntry::into_module)
-            .collect(),
-        tree: Some(tree),
-    })
-}
-
-/// The modules in the order in which a release stores them, and their tree: those of the host code are one entry
-/// (TREE-20).
-///
-/// # Errors
-///
-/// TREE-24 and TREE-25 for a graph that cannot be stored in this order, TREE-09 for a cycle in the tree, and what else
-/// `order` rejects.
-fn ordered(
-    entries: Vec<ManifestEntry>,
-    algorithm: Algorithm,
-    layout: Layout,
-) -> Result<Blob<'static>, Violation> {
-    let lone = matches!(entries.as_slice(), [root] if root.kind == LIBRARY);
-    if lone && matches!(layout, Layout::V0_7 | Layout::V0_21) {
-        // BLOB-03, BLOB-16: what those layouts have for a library without imports: a count of 0, no entry and no tree.
-        return Ok(Blob {
-            layout,
-            modules: Vec::new(),
-            tree: None,
-        });
-    }
-    let nodes = entries.iter().map(|entry| ModuleNode {
-        kind: entry.kind.clone(),
-        dso: entry.kind == LIBRARY,
-        imports: entry.imports.clone(),
-    });
-    let stored = order(
-        &ModuleGraph {
-            modules: nodes.collect(),
-        },
-        algorithm,
-    )?;
-    let tree = ImportTree::new(&stored.indptr, &stored.indices, &mut Findings::default())?;
-    let mut entries: Vec<Option<ManifestEntry>> = entries.into_iter().map(Some).collect();
-    // TREE-20, BLOB-12: a group of several is the merged host library, one entry for all of them.
-    let modules = stored
-        .groups
-        .iter()
-        .filter_map(|group| entries.get_mut(*group.first()?)?.take())
-        .map(ManifestEntry::into_module)
-        .collect();
-    Ok(Blob {
-        layout,
-        modules,
-        tree: Some(tree),
-    })
 }

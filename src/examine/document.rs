@@ -1,7 +1,9 @@
 //! Files that are of one format from the first byte to the last: the JSON of models and of objects, parameter files, tensors,
 //! executables.
 
+use crate::blob::Blob;
 use crate::blob::container::FileForm;
+use crate::content::{fault_of, is_held};
 use crate::graph::{Graph, Plan};
 use crate::object::json_graph::ffi;
 use crate::object::json_graph::legacy::LegacyGraph;
@@ -10,7 +12,6 @@ use crate::payload::{self, relay_vm};
 use crate::release::Layout;
 use crate::rule::{Findings, Violation};
 use crate::tensor::{Params, Sizing, TensorRecord};
-use crate::vm::Executable;
 use crate::wire::Cursor;
 
 /// Holds `bytes` to the rules of its form; `None` where the form is that of a container, or none.
@@ -46,14 +47,32 @@ pub fn read(
         _ => {
             let (kind, layout) = payload(form, bytes)?;
             let payload = payload::read(kind, layout, &mut cursor, findings);
-            payload.and_then(|payload| payload.relax_vm().and_then(fault_of).map_or(Ok(()), Err))
+            payload.and_then(|payload| fault_of(&payload, 0).map_or(Ok(()), Err))
         }
     })
 }
 
-/// What a Relax VM executable that chapter payload accepts breaks of VM-01 to VM-05: releases find out while it runs.
-pub(super) fn fault_of(code: &RelaxExecutable<'_>) -> Option<Violation> {
-    Executable::new(code.clone()).err()
+/// What the content of a library binary that keeps its own rules breaks, of the first module that breaks one: releases find out when the
+/// model runs.
+///
+/// Offsets count from the start of the library binary.
+pub(super) fn fault_in(blob: &Blob<'_>) -> Option<Violation> {
+    let modules = blob.modules.iter().enumerate();
+    let mut held = modules.filter(|(_, module)| is_held(&module.kind));
+    held.find_map(|(index, module)| {
+        let payload = module.decode(blob.layout, &mut Findings::default());
+        let broken = fault_of(&payload.ok()??, module.offset)?;
+        // The grammars of the layouts have two names for a module (BLOB-04, BLOB-10).
+        let list = match blob.layout {
+            Layout::V0_22 => "module",
+            _ => "entry",
+        };
+        match broken.field().to_owned() {
+            // A violation of code has its offset, by which its field is found.
+            field if field.is_empty() => Some(broken),
+            field => Some(broken.in_field(format!("{list}[{index}].{field}"))),
+        }
+    })
 }
 
 /// The kind of module whose payload a file of this form is, and the layout of the era that wrote it.

@@ -1,15 +1,15 @@
 //! Every byte of a file with its field and its rule (`spec/schema/dump.json`).
 
-use super::{Reading, Unit};
-use crate::rule::Violation;
+use super::{Reading, Unit, violation};
 use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::json;
 use std::cell::Cell;
+use std::fmt;
 
 /// The fields of some units as JSON: `[{"name", "format", "bytes", "fields": [{"start", "end", "field", "value", "rule"}],
-/// "findings": [{"rule", "offset", "message"}], "broken", "broken_at"}]`, and `left_out_from` where not all fields are listed. Offsets
-/// count
-/// from the start of the unit. They are read while they are written, one unit after the other: only one is in memory at a time.
+/// "findings": [{"rule", "offset", "message"}], "broken": {"rule", "kind", "offset", "field", "message"}}]`, and `left_out_from` where not
+/// all fields are listed. Offsets count from the start of the unit. Units are read while they are written, one after the other: only one
+/// is in memory at a time. [`Dump::readings`] has the same without JSON.
 pub struct Dump<'d, 'a> {
     /// What is dumped, in this order.
     units: &'d [Unit<'a>],
@@ -28,18 +28,45 @@ pub fn dump<'d, 'a>(units: &'d [Unit<'a>], from: u64) -> Dump<'d, 'a> {
     }
 }
 
-impl Dump<'_, '_> {
+impl<'d, 'a> Dump<'d, 'a> {
+    /// What is dumped, in this order.
+    pub fn units(&self) -> &'d [Unit<'a>] {
+        self.units
+    }
+
+    /// The offset into each unit behind which its fields end.
+    pub fn from(&self) -> u64 {
+        self.from
+    }
+
+    /// Every unit with what is read of it, one after the other. Each is read when it is its turn.
+    pub fn readings(&self) -> impl Iterator<Item = (&'d Unit<'a>, Reading)> + use<'d, 'a> {
+        let from = self.from;
+        let units = self.units.iter();
+        units.map(move |unit| (unit, unit.trace_from(from)))
+    }
+
     /// Whether a rule was broken in what was written so far.
     pub fn is_broken(&self) -> bool {
         self.broken.get()
     }
 }
 
+/// Names the units: their bytes may be those of a whole file.
+impl fmt::Debug for Dump<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.units.iter().map(|unit| unit.name.as_str()).collect();
+        f.debug_struct("Dump")
+            .field("units", &names)
+            .field("from", &self.from)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Serialize for Dump<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // A unit is read when it is its turn and dropped behind it: its fields take many times the memory of its bytes.
-        serializer.collect_seq(self.units.iter().map(|unit| {
-            let reading = unit.trace_from(self.from);
+        serializer.collect_seq(self.readings().map(|(unit, reading)| {
             self.broken
                 .set(self.broken.get() || reading.broken.is_some());
             UnitFields { unit, reading }
@@ -66,12 +93,10 @@ impl Serialize for UnitFields<'_, '_> {
         if let Some(offset) = self.reading.left_out {
             map.serialize_entry("left_out_from", &offset)?;
         }
-        // `broken` and `broken_at` are there in any case, and null in a sound file.
-        let broken = self.reading.broken.as_ref().map(ToString::to_string);
         map.serialize_entry("findings", &FindingList(&self.reading))?;
+        // There in any case, and null in a sound file.
+        let broken = self.reading.broken.as_ref().map(violation);
         map.serialize_entry("broken", &broken)?;
-        let offset = self.reading.broken.as_ref().and_then(Violation::offset);
-        map.serialize_entry("broken_at", &offset)?;
         map.end()
     }
 }

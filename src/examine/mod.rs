@@ -11,6 +11,9 @@
 //! | [`dump`](dump::dump) | every byte with its field and its rule | `dump.json` |
 //! | [`unpack`](unpack::unpack) | the manifest and the payloads that its library binary is packed from | `manifest.json` |
 //!
+//! [`pack`](unpack::pack) is the inverse of the last. An inspection is JSON by design, with no struct behind it: its members are those of
+//! the kinds of module and of file that there are, and grow with them, and who prints it need not know each.
+//!
 //! [`answer`] has the first four by name. The command line prints them and the C interface returns them; neither computes anything of its own.
 //! [`loading`] is beneath `explain`: what the loader of each release makes of a library, whether or not the library keeps the rules.
 //!
@@ -30,6 +33,7 @@ pub mod dump;
 pub mod explain;
 pub mod inspect;
 pub mod loading;
+pub mod manifest;
 mod named;
 mod nothing;
 mod objects;

@@ -2,6 +2,7 @@
 
 use super::document;
 use crate::blob::{Blob, PartialBlob};
+use crate::content;
 use crate::payload::file::{FileFormat, SideFile};
 use crate::payload::{self, relay_vm};
 use crate::release::Layout;
@@ -154,7 +155,8 @@ impl Unit<'_> {
 
     /// The library binary, as far as it is good.
     ///
-    /// `None` for a unit of another format. Behind a broken rule nothing is read (BLOB-06).
+    /// `None` for a unit of another format. Behind a broken rule nothing is read (BLOB-06). What the payloads store for other chapters,
+    /// code of the Relax VM and graphs, is held to their rules by [`Unit::judge`] alone.
     pub fn library(&self) -> Option<PartialBlob<'_>> {
         match &self.format {
             Format::Library { layout, .. } => Some(Blob::read_partial(
@@ -200,15 +202,8 @@ impl Unit<'_> {
                 };
                 // The reading of a library binary takes the findings and returns them: what comes before a broken rule is kept.
                 findings = partial.findings;
-                let modules = partial.blob.modules.iter();
-                let programs = modules.filter(|module| module.kind.starts_with("relax."));
-                let held = || {
-                    programs.filter_map(|module| {
-                        let payload = module.decode(*layout, &mut Findings::default());
-                        payload.ok()??.relax_vm().and_then(document::fault_of)
-                    })
-                };
-                partial.broken.or_else(|| held().next())
+                let content = || document::fault_in(&partial.blob);
+                partial.broken.or_else(content)
             }
             // TEN-45: no release is known, so that all three counts of bytes are tried.
             Format::Params => Params::detect(&mut cursor, &mut findings)
@@ -225,7 +220,7 @@ impl Unit<'_> {
             Format::HostFile { .. } => None,
             Format::Payload { kind, layout } | Format::ModuleFile { kind, layout } => {
                 match payload::read(kind, *layout, &mut cursor, &mut findings) {
-                    Ok(payload) => payload.relax_vm().and_then(document::fault_of),
+                    Ok(payload) => content::fault_of(&payload, 0),
                     Err(broken) => Some(broken),
                 }
             }

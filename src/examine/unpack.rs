@@ -1,10 +1,27 @@
 //! What a library binary is packed from: a manifest and a file for each payload (`spec/schema/manifest.json`).
+//!
+//! ```
+//! use tvmspec::blob;
+//! use tvmspec::examine::unpack::{pack, unpack};
+//!
+//! let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
+//! let bytes = blob::open(&file)?.remove(0).blob.write()?;
+//! let parts = unpack(blob::open(&file)?.remove(0).blob)?;
+//! let named = |name: &str| {
+//!     let found = parts.files.iter().find(|(own, _)| own == name);
+//!     found.map(|(_, bytes)| bytes.to_vec()).ok_or(format!("there is no {name}"))
+//! };
+//! assert_eq!(pack(&parts.manifest, named)?.write()?, bytes);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+use super::manifest::{Manifest, NotPackable};
 use crate::blob::{Blob, LIBRARY, StoredModule};
 use crate::release::Layout;
 use crate::rule::Violation;
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::fmt::Display;
 
 /// A manifest, and the files that it names.
 #[derive(Clone, Debug)]
@@ -16,7 +33,7 @@ pub struct UnpackedLibrary<'a> {
     pub files: Vec<(String, Cow<'a, [u8]>)>,
 }
 
-/// Takes a library binary apart; `tvmspec pack` makes the same bytes of it again. Layout 0.2 has no import tree to store: it is
+/// Takes a library binary apart; [`pack`] makes the same bytes of it again. Layout 0.2 has no import tree to store: it is
 /// listed as layout 0.7 has it.
 ///
 /// # Errors
@@ -46,6 +63,25 @@ pub fn unpack(blob: Blob<'_>) -> Result<UnpackedLibrary<'_>, Violation> {
         members.insert("import_tree".to_owned(), tree);
     }
     Ok(UnpackedLibrary { manifest, files })
+}
+
+/// Puts a library binary together: the inverse of [`unpack`], of any manifest. `file` returns the bytes of a file that the manifest
+/// names.
+///
+/// # Errors
+///
+/// Those of [`Manifest::read`] and of [`Manifest::into_blob`]. A manifest with host code or with a library to put it into, of which a
+/// library binary is a part: [`Manifest::read`] returns their names, and modules `blob::pack` and `blob::pack::replace` write them.
+pub fn pack<D: Display>(
+    manifest: &Value,
+    file: impl FnMut(&str) -> Result<Vec<u8>, D>,
+) -> Result<Blob<'static>, NotPackable> {
+    let manifest = Manifest::read(manifest, None, None, file)?;
+    let code = manifest.modules.iter().any(|module| module.code.is_some());
+    if code || manifest.library.is_some() {
+        return Err("`code` and `library` are more than a library binary".into());
+    }
+    manifest.into_blob()
 }
 
 /// The library in the form of a manifest: with a host library on top, also where the layout has none to store.

@@ -142,6 +142,14 @@ impl<'a> Payload<'a> {
         }
     }
 
+    /// The Relax VM executable inside, to change.
+    pub fn relax_vm_mut(&mut self) -> Option<&mut relax_vm::RelaxExecutable<'a>> {
+        match self.fields_mut().first_mut() {
+            Some(Field::Relax(executable)) => Some(executable),
+            _ => None,
+        }
+    }
+
     /// The Relay VM executable inside, if it is one.
     pub fn relay_vm(&self) -> Option<&relay_vm::RelayExecutable<'a>> {
         match self.fields().first() {

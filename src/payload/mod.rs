@@ -9,7 +9,7 @@
 //! | vendors | JSON runtimes, coreml, ethos-n, VitisAIRuntime, torch, mrvl | `vendor.rs` | PAY-45 .. PAY-53, PAY-98 |
 //! | StackVM | stackvm (a file) | `stackvm.rs` | PAY-55 .. PAY-57 |
 //! | Relay VM | VMExecutable | `relay_vm.rs`, `relay_function.rs`, `relay_code.rs` | PAY-60 .. PAY-77 |
-//! | Relax VM | relax.Executable, relax.VMExecutable | `relax_vm.rs`, `relax_function.rs`, `relax_code.rs` | PAY-81 .. PAY-96 |
+//! | Relax VM | relax.Executable, relax.VMExecutable | `relax_vm.rs`, `relax_function.rs`, `relax_instruction.rs`, `relax_code.rs` | PAY-81 .. PAY-96 |
 //!
 //! A kind has one or more *forms*, each named by the release that introduced it; a form is a list of slots, each with a
 //! name, a shape and a rule. [`kinds`] is that table, with its rows in `kind_table.rs`. `slot.rs` states what a slot is, `field.rs` what
@@ -46,6 +46,7 @@ pub(crate) mod line;
 mod name_set;
 mod relax_code;
 mod relax_function;
+mod relax_instruction;
 pub mod relax_vm;
 mod relay_code;
 mod relay_function;

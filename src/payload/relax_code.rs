@@ -1,90 +1,13 @@
-//! Instructions of the Relax VM: words of 64 bits, and what a reader must check before it follows them.
-//!
-//! | instruction | words |
-//! |---|---|
-//! | call | 1, destination, function, n, n operands |
-//! | ret | 2, register |
-//! | goto | 3, offset |
-//! | if | 4, condition, offset when false |
-//!
-//! An operand has its kind in the top byte (0 register, 1 immediate, 2 constant, 3 function) and a signed 56-bit value
-//! below. Jumps count in instructions, from the jump itself.
+//! The code of the Relax VM: what a reader must check before it follows its instructions.
 
 use super::relax_function::{FunctionKind, RelaxFunction};
+use super::relax_instruction::{RelaxInstruction, RelaxOperand, VM_REGISTER, VOID_REGISTER};
 use super::{PAY_88, PAY_89, PAY_90, PAY_91, PAY_92, PAY_93, PAY_94, PAY_96, PAY_97};
 use crate::rule::{Kind, Violation};
 use crate::wire::Words;
 
-/// Nothing: the destination of a call whose result is not used, and the operand that is no value.
-pub const VOID_REGISTER: i64 = 1 << 54;
-/// The operand that stands for the VM itself.
-pub const VM_REGISTER: i64 = VOID_REGISTER + 1;
-
 /// Registers that a function may have whatever its code is (PAY-97).
 const FREE_REGISTERS: i64 = 1 << 16;
-
-/// One instruction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RelaxInstruction {
-    /// Calls a function of the table.
-    Call {
-        /// Where the result goes; [`VOID_REGISTER`] for nowhere.
-        destination: i64,
-        /// Index into the function table.
-        function: i64,
-        /// The arguments, in order.
-        operands: Vec<RelaxOperand>,
-    },
-    /// Returns a register's value.
-    Ret {
-        /// The register that is returned.
-        register: i64,
-    },
-    /// Goes `offset` instructions on.
-    Goto {
-        /// May be negative.
-        offset: i64,
-    },
-    /// Goes on when the register is true, and `false_offset` instructions on when not.
-    If {
-        /// The register that decides: 0 goes on at `false_offset`.
-        condition: i64,
-        /// May be negative.
-        false_offset: i64,
-    },
-}
-
-/// One argument of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RelaxOperand {
-    /// The value of a register, or [`VM_REGISTER`], or [`VOID_REGISTER`].
-    Register(i64),
-    /// The number itself.
-    Immediate(i64),
-    /// A constant, by index.
-    Constant(i64),
-    /// A function, by index.
-    Function(i64),
-}
-
-impl RelaxOperand {
-    /// From a word of the code; `None` when the top byte is no kind.
-    /// Any value of 56 bits is kept, whatever it names (PAY-89).
-    pub fn decode(word: u64) -> Option<RelaxOperand> {
-        // PAY-89: the kind is the top byte.
-        // The value is the low 56 bits with their sign.
-        let value = (word << 8).cast_signed() >> 8;
-        Some(match word >> 56 {
-            0 => RelaxOperand::Register(value),
-            1 => RelaxOperand::Immediate(value),
-            2 => RelaxOperand::Constant(value),
-            3 => RelaxOperand::Function(value),
-            _ => return None,
-        })
-    }
-}
 
 /// The code of an executable, with what its operands name.
 pub(super) struct RelaxCode<'c, 'a> {
@@ -388,17 +311,6 @@ impl RelaxCode<'_, '_> {
                     RelaxOperand::Immediate(_) => Ok(()),
                 })
             }
-        }
-    }
-}
-
-impl RelaxInstruction {
-    /// How many words it takes.
-    pub fn length(&self) -> usize {
-        match self {
-            RelaxInstruction::Call { operands, .. } => operands.len().saturating_add(4),
-            RelaxInstruction::Ret { .. } | RelaxInstruction::Goto { .. } => 2,
-            RelaxInstruction::If { .. } => 3,
         }
     }
 }

@@ -17,8 +17,8 @@
 use super::kinds::PayloadForm;
 use super::name_set::note_repeats;
 use super::relax_code::RelaxCode;
-pub use super::relax_code::{RelaxInstruction, RelaxOperand, VM_REGISTER, VOID_REGISTER};
 pub use super::relax_function::{FunctionKind, RelaxFunction};
+pub use super::relax_instruction::{RelaxInstruction, RelaxOperand, VM_REGISTER, VOID_REGISTER};
 use super::slot::{FieldShape, FormSlot};
 use super::strings::text;
 use super::{PAY_81, PAY_82, PAY_83, PAY_85, PAY_86, PAY_87, PAY_95, Text};
@@ -193,6 +193,42 @@ impl<'a> RelaxExecutable<'a> {
     /// PAY-88 when it does not lie inside the words, PAY-89 when its opcode or an operand kind is unknown.
     pub fn instruction(&self, index: usize) -> Result<RelaxInstruction, Violation> {
         self.code().instruction(index)
+    }
+
+    /// Puts `instruction` in the place of number `index`.
+    ///
+    /// All words are written anew, and those behind it move where it has more or fewer: jumps and functions count instructions and keep
+    /// their numbers. What it names is held to the tables where the code is read (PAY-92 to PAY-94), as
+    /// [`StoredModule::edit`](crate::blob::StoredModule::edit) does.
+    ///
+    /// # Errors
+    ///
+    /// PAY-88 and PAY-89 where there is no such instruction, PAY-89 for an operand of more than 56 bits; nothing changes then.
+    pub fn replace_instruction(
+        &mut self,
+        index: usize,
+        instruction: &RelaxInstruction,
+    ) -> Result<(), Violation> {
+        let new = instruction.encode()?;
+        // PAY-88: all words of the old one are there, from its offset on.
+        let old = self.instruction(index)?.length();
+        let start = self.offsets.get(index).unwrap_or_default();
+        let behind = start.saturating_add(old as u64);
+        let offsets = self.offsets.iter().map(|offset| match offset < behind {
+            true => offset,
+            // PAY-96: the next one begins where this one ends.
+            false => offset
+                .saturating_sub(old as u64)
+                .saturating_add(new.len() as u64),
+        });
+        let offsets: Vec<u64> = offsets.collect();
+        let start = usize::try_from(start).unwrap_or(usize::MAX);
+        let front = self.words.iter().take(start);
+        let rest = self.words.iter().skip(start.saturating_add(old));
+        let words: Vec<u64> = front.chain(new).chain(rest).collect();
+        self.offsets = offsets.as_slice().into();
+        self.words = words.as_slice().into();
+        Ok(())
     }
 
     /// The code with its tables, as the checks and the disassembly see it.

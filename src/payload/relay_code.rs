@@ -52,17 +52,26 @@ pub struct Opcode {
     pub since: u8,
     /// Its fields.
     pub fields: &'static [RelayOperand],
+    /// What each of them is called: `to` is the register that is written, `n` the number of fields at the end.
+    pub names: &'static [&'static str],
     /// What the fields at the end are, whose number is the field `Count`.
     pub tail: RelayOperand,
 }
 
-/// An opcode that 0.`since` has with these fields.
-const fn op(code: i64, name: &'static str, since: u8, fields: &'static [RelayOperand]) -> Opcode {
+/// An opcode that 0.`since` has with these fields, and what they are called.
+const fn op(
+    code: i64,
+    name: &'static str,
+    since: u8,
+    fields: &'static [RelayOperand],
+    names: &'static [&'static str],
+) -> Opcode {
     Opcode {
         code,
         name,
         since,
         fields,
+        names,
         tail: Number,
     }
 }
@@ -74,94 +83,49 @@ const fn over(mut opcode: Opcode, tail: RelayOperand) -> Opcode {
 }
 
 /// Every opcode; one whose fields changed has a row for each form, newest first.
+#[rustfmt::skip]
 pub const OPCODES: &[Opcode] = &[
-    op(0, "Move", 6, &[Register, Register]),
-    op(1, "Ret", 6, &[Register]),
-    over(op(2, "Invoke", 6, &[Function, Count, Register]), Register),
-    over(
-        op(3, "InvokeClosure", 6, &[Register, Count, Register]),
-        Register,
-    ),
-    over(
-        op(4, "InvokePacked", 6, &[Primitive, Count, Number]),
-        Register,
-    ),
-    op(
-        5,
-        "AllocTensor",
-        7,
-        &[Register, Register, Number, Number, Number, Count, Register],
-    ),
-    op(
-        5,
-        "AllocTensor",
-        6,
-        &[Register, Number, Number, Number, Count, Register],
-    ),
-    op(
-        6,
-        "AllocTensorReg",
-        7,
-        &[
-            Register, Register, Register, Number, Number, Number, Register,
-        ],
-    ),
-    op(
-        6,
-        "AllocTensorReg",
-        6,
-        &[Register, Register, Number, Number, Number, Register],
-    ),
-    over(op(7, "AllocADT", 6, &[Number, Count, Register]), Register),
-    over(
-        op(8, "AllocClosure", 6, &[Function, Count, Register]),
-        Register,
-    ),
-    op(9, "GetField", 6, &[Register, Number, Register]),
+    op(0, "Move", 6, &[Register, Register], &["from", "to"]),
+    op(1, "Ret", 6, &[Register], &["register"]),
+    over(op(2, "Invoke", 6, &[Function, Count, Register], &["function", "n", "to"]), Register),
+    over(op(3, "InvokeClosure", 6, &[Register, Count, Register], &["closure", "n", "to"]), Register),
+    over(op(4, "InvokePacked", 6, &[Primitive, Count, Number], &["primitive", "n", "outputs"]), Register),
+    op(5, "AllocTensor", 7, &[Register, Register, Number, Number, Number, Count, Register],
+        &["storage", "offset", "code", "bits", "lanes", "n", "to"]),
+    op(5, "AllocTensor", 6, &[Register, Number, Number, Number, Count, Register],
+        &["storage", "code", "bits", "lanes", "n", "to"]),
+    op(6, "AllocTensorReg", 7, &[Register, Register, Register, Number, Number, Number, Register],
+        &["storage", "offset", "shape", "code", "bits", "lanes", "to"]),
+    op(6, "AllocTensorReg", 6, &[Register, Register, Number, Number, Number, Register],
+        &["storage", "shape", "code", "bits", "lanes", "to"]),
+    over(op(7, "AllocADT", 6, &[Number, Count, Register], &["tag", "n", "to"]), Register),
+    over(op(8, "AllocClosure", 6, &[Function, Count, Register], &["function", "n", "to"]), Register),
+    op(9, "GetField", 6, &[Register, Number, Register], &["object", "index", "to"]),
     // PAY-73: equal and not: both ways are jumps here, so nothing falls through (PAY-76).
-    op(10, "If", 6, &[Register, Register, Jump, Jump]),
+    op(10, "If", 6, &[Register, Register, Jump, Jump], &["test", "target", "equal", "else"]),
     // PAY-73: from 0.14 on the field in the middle names the device.
-    op(11, "LoadConst", 14, &[Constant, Number, Register]),
-    op(11, "LoadConst", 6, &[Constant, Register]),
-    op(12, "Goto", 6, &[Jump]),
-    op(13, "GetTag", 6, &[Register, Register]),
+    op(11, "LoadConst", 14, &[Constant, Number, Register], &["constant", "device", "to"]),
+    op(11, "LoadConst", 6, &[Constant, Register], &["constant", "to"]),
+    op(12, "Goto", 6, &[Jump], &["goto"]),
+    op(13, "GetTag", 6, &[Register, Register], &["object", "to"]),
     // PAY-73: the value itself, which needs no entry of the pool (PAY-77).
-    op(14, "LoadConsti", 6, &[Number, Register]),
+    op(14, "LoadConsti", 6, &[Number, Register], &["value", "to"]),
     // PAY-73: no fields: what a match that nothing matched jumps to.
-    op(15, "Fatal", 6, &[]),
-    op(
-        16,
-        "AllocStorage",
-        14,
-        &[
-            RegisterUnlessShaped,
-            Number,
-            Number,
-            Number,
-            Number,
-            Number,
-            Count,
-            Register,
-        ],
-    ),
-    op(
-        16,
-        "AllocStorage",
-        7,
-        &[Register, Number, Number, Number, Number, Number, Register],
-    ),
-    op(
-        16,
-        "AllocStorage",
-        6,
-        &[Register, Register, Number, Number, Number, Register],
-    ),
+    op(15, "Fatal", 6, &[], &[]),
+    op(16, "AllocStorage", 14,
+        &[RegisterUnlessShaped, Number, Number, Number, Number, Number, Count, Register],
+        &["size", "alignment", "code", "bits", "lanes", "device", "n", "to"]),
+    op(16, "AllocStorage", 7, &[Register, Number, Number, Number, Number, Number, Register],
+        &["size", "alignment", "code", "bits", "lanes", "device", "to"]),
+    op(16, "AllocStorage", 6, &[Register, Register, Number, Number, Number, Register],
+        &["size", "alignment", "code", "bits", "lanes", "to"]),
     // PAY-72: came with 0.7, as 18 and 19 did.
-    op(17, "ShapeOf", 7, &[Register, Register]),
-    op(18, "ReshapeTensor", 7, &[Register, Register, Register]),
-    op(19, "DeviceCopy", 7, &[Register, Number, Number, Register]),
+    op(17, "ShapeOf", 7, &[Register, Register], &["tensor", "to"]),
+    op(18, "ReshapeTensor", 7, &[Register, Register, Register], &["tensor", "shape", "to"]),
+    op(19, "DeviceCopy", 7, &[Register, Number, Number, Register],
+        &["from", "from device", "to device", "to"]),
     // PAY-72: came with 0.9, so that a register is let go before its frame is.
-    op(20, "KillRegister", 9, &[Register]),
+    op(20, "KillRegister", 9, &[Register], &["register"]),
 ];
 
 /// What an instruction is checked against.
@@ -344,6 +308,13 @@ fn check_field(
 #[cfg(test)]
 mod tests {
     use super::RelayInstruction;
+
+    #[test]
+    fn each_field_has_a_name() {
+        for row in super::OPCODES {
+            assert_eq!(row.fields.len(), row.names.len(), "{}", row.name);
+        }
+    }
 
     #[test]
     fn the_hash_is_that_of_a_real_instruction() {

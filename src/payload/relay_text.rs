@@ -1,20 +1,27 @@
 //! Code of the Relay VM in the readable form: one line for each instruction.
 //!
 //! ```text
-//! function main(x), 5 registers
-//!    0  LoadConst c0, 0, %1
-//!    1  InvokePacked add, 1, %0, %1, %2
-//!    2  If %2, %3, -> 3, -> 5
-//!    3  Ret %2
+//! function main(x), 7 registers
+//!    0  %1 = LoadConst c0
+//!    1  %2 = AllocStorage size %6, alignment 64, float32, device 1
+//!    2  %3 = AllocTensor storage %2, offset %5, float32, shape [4, 8]
+//!    3  %3 = InvokePacked add, %0, %1
+//!    4  If %3, %4, equal -> 5, else -> 6
+//!    5  Ret %3
+//!    6  Fatal
+//! packed add
 //! ```
 //!
-//! `%n` is a register, `_` one that is not used, `cN` a constant, `@name` a function; jumps name their target. How many fields
-//! follow is not repeated. Names are escaped, and those inside of instructions are cut: a line is text only where it is written.
+//! The registers that are written come first: of a primitive they are its outputs, the last of its registers. `%n` is a register, `cN` a
+//! constant, `@name` a function; jumps name their target. A field without a name in front is what the opcode is about. How many fields
+//! follow is not repeated, nor the size of storage for a shape, which no release looks at (PAY-75). Names are escaped, and those inside of
+//! instructions are cut: a line is text only where it is written.
 
 use super::line::{joined, short};
 use super::relay_code::{RelayInstruction, RelayOperand};
 use super::relay_vm::{RelayExecutable, RelayFunction, era_of};
 use crate::release::Release;
+use crate::tensor::Dtype;
 use std::fmt::{self, Write as _};
 use std::iter;
 
@@ -93,7 +100,7 @@ impl RelayLine<'_> {
     ) -> fmt::Result {
         // An executable that was read is of a known release.
         let era = era_of(&self.executable.version).unwrap_or(Release::LAST.minor());
-        let fields = &instruction.fields;
+        let fields = instruction.fields.as_slice();
         let Some(opcode) = instruction.opcode_in(era) else {
             write!(out, "opcode {}", instruction.opcode)?;
             if !fields.is_empty() {
@@ -102,22 +109,66 @@ impl RelayLine<'_> {
             return joined(out, fields);
         };
         // PAY-73: behind the fixed fields come as many as the count states, all of one meaning.
-        let kinds = || opcode.fields.iter().chain(iter::repeat(&opcode.tail));
-        let counts = |field: &(&i64, &RelayOperand)| *field.1 == RelayOperand::Count;
-        // PAY-75: known by the count, which may be behind the register that it is about.
-        let shaped = fields
-            .iter()
-            .zip(kinds())
-            .find(counts)
-            .is_some_and(|(count, _)| *count > 0);
-        out.write_str(opcode.name)?;
-        // The count is left out: the fields behind it show how many there are.
-        let shown = fields.iter().zip(kinds()).filter(|field| !counts(field));
-        for (position, (value, kind)) in shown.enumerate() {
-            out.write_str(if position == 0 { " " } else { ", " })?;
-            self.field(*value, *kind, shaped, index, out)?;
+        let fixed = opcode.fields.len();
+        let (fixed, tail) = fields.split_at_checked(fixed).unwrap_or((fields, &[]));
+        let named = |wanted: &str| {
+            let position = opcode.names.iter().position(|name| *name == wanted)?;
+            fixed.get(position).copied()
+        };
+        let count = named("n");
+        let shaped = count.is_some_and(|count| count > 0);
+        // PAY-73: the outputs are the last of them. A number that is no part of them is shown as it is.
+        let inputs = named("outputs").and_then(|outputs| usize::try_from(outputs).ok());
+        let inputs = inputs.and_then(|outputs| tail.len().checked_sub(outputs));
+        let (tail, outputs) = inputs
+            .and_then(|inputs| tail.split_at_checked(inputs))
+            .unwrap_or((tail, &[]));
+        let mut written = named("to").into_iter().chain(outputs.iter().copied());
+        if let Some(first) = written.next() {
+            write!(out, "%{first}")?;
+            for register in written {
+                write!(out, ", %{register}")?;
+            }
+            out.write_str(" = ")?;
         }
-        Ok(())
+        out.write_str(opcode.name)?;
+        let mut gap = " ";
+        let kinds = opcode.fields.iter().zip(opcode.names);
+        for (value, (kind, name)) in fixed.iter().zip(kinds) {
+            let hidden = match *name {
+                // The type is shown at its code, and what is counted is there.
+                "n" | "to" | "bits" | "lanes" => true,
+                "outputs" => inputs.is_some(),
+                // PAY-75: it counts only where there are no dimensions.
+                "size" => shaped,
+                _ => false,
+            };
+            if hidden {
+                continue;
+            }
+            out.write_str(gap)?;
+            gap = ", ";
+            match *name {
+                "code" => dtype([Some(*value), named("bits"), named("lanes")], out)?,
+                "storage" | "offset" | "shape" | "tag" | "index" | "device" | "size"
+                | "alignment" | "outputs" | "equal" | "else" | "from device" | "to device" => {
+                    write!(out, "{name} ")?;
+                    self.field(*value, *kind, index, out)?;
+                }
+                _ => self.field(*value, *kind, index, out)?,
+            }
+        }
+        match opcode.tail {
+            // PAY-75: storage without dimensions has a size; a tensor without any is a scalar.
+            RelayOperand::Number if count.is_some() && (shaped || named("size").is_none()) => {
+                write!(out, "{gap}shape {tail:?}")
+            }
+            _ => tail.iter().try_for_each(|value| {
+                out.write_str(gap)?;
+                gap = ", ";
+                self.field(*value, opcode.tail, index, out)
+            }),
+        }
     }
 
     /// One field: `%3`, `c0`, `@main`, `-> 5`, a name, a number.
@@ -125,7 +176,6 @@ impl RelayLine<'_> {
         &self,
         value: i64,
         kind: RelayOperand,
-        shaped: bool,
         index: usize,
         out: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
@@ -136,8 +186,6 @@ impl RelayLine<'_> {
         // PAY-76: from the jump itself.
         let target = || i64::try_from(index).ok()?.checked_add(value);
         match kind {
-            // PAY-75: the size register counts only where there are no dimensions; it may be any number where there are.
-            RelayOperand::RegisterUnlessShaped if shaped => out.write_str("_"),
             RelayOperand::Register | RelayOperand::RegisterUnlessShaped => write!(out, "%{value}"),
             RelayOperand::Constant => write!(out, "c{value}"),
             RelayOperand::Function => match function() {
@@ -155,6 +203,15 @@ impl RelayLine<'_> {
             },
             RelayOperand::Number | RelayOperand::Count => write!(out, "{value}"),
         }
+    }
+}
+
+/// A type by its three numbers, which are any of 64 bits: `float32`, or the numbers where they are none of a type.
+fn dtype(numbers: [Option<i64>; 3], out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let [code, bits, lanes] = numbers.map(Option::unwrap_or_default);
+    match (u8::try_from(code), u8::try_from(bits), u16::try_from(lanes)) {
+        (Ok(code), Ok(bits), Ok(lanes)) => write!(out, "{}", Dtype { code, bits, lanes }),
+        _ => write!(out, "code {code}, bits {bits}, lanes {lanes}"),
     }
 }
 
@@ -215,7 +272,7 @@ mod tests {
         assert_eq!(
             read.map(|read| read.disassemble()).as_deref(),
             Ok(
-                "function main(x), 9 registers\n    0  AllocStorage %3, 64, 2, 32, 1, 0, %4\n    1  AllocStorage _, 64, 2, 32, 1, 0, %4, 8, 16\n    2  Fatal\n    3  Ret %4\npacked add\n"
+                "function main(x), 9 registers\n    0  %4 = AllocStorage size %3, alignment 64, float32, device 0\n    1  %4 = AllocStorage alignment 64, float32, device 0, shape [8, 16]\n    2  Fatal\n    3  Ret %4\npacked add\n"
             )
         );
     }
@@ -227,7 +284,7 @@ mod tests {
         let made = executable("0.6.0", names, &[(4, call), (2, &[0, 0, 1]), (1, &[1])]);
         assert_eq!(
             made.disassemble(),
-            "function ma\\nin(x\\r), 9 registers\n    0  InvokePacked f\\n    6  Ret %0, 0, %0\n    1  Invoke @ma\\nin, %1\n    2  Ret %1\npacked f\\n    6  Ret %0\n"
+            "function ma\\nin(x\\r), 9 registers\n    0  InvokePacked f\\n    6  Ret %0, %0\n    1  %1 = Invoke @ma\\nin\n    2  Ret %1\npacked f\\n    6  Ret %0\n"
         );
     }
 
@@ -237,6 +294,6 @@ mod tests {
         let call: &[i64] = &[0, 1, 0, 0];
         let made = executable("0.6.0", ["main", "x", &name], &[(4, call); 3]);
         let lines: Vec<usize> = made.lines().map(|line| line.to_string().len()).collect();
-        assert_eq!(lines, [29, 227, 227, 227, 1007]);
+        assert_eq!(lines, [29, 224, 224, 224, 1007]);
     }
 }

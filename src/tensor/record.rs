@@ -109,7 +109,7 @@ impl FromStr for Sizing {
 
 /// One stored tensor. Its data are row-major and little endian; those of a read record are the file's own bytes.
 ///
-/// The fields agree with each other; that is why there is no way to change them.
+/// The fields agree with each other; that is why none can be changed alone, but for the data ([`TensorRecord::with_data`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorRecord<'a> {
     /// 0 in every record that a release wrote (TEN-22).
@@ -244,6 +244,36 @@ impl<'a> TensorRecord<'a> {
         // TEN-29 to TEN-31: what `new` and `read` have checked by the sizing; a record of 0.4 is written as it was read.
         out.u64(self.data.len() as u64);
         out.raw(&self.data);
+    }
+
+    /// The same record with other data, as many bytes as it has.
+    ///
+    /// Type, shape, device and reserved word stay.
+    ///
+    /// # Errors
+    ///
+    /// TEN-31 for another number of bytes; TEN-30 or TEN-29 of a record whose data only an older release counts so.
+    pub fn with_data(
+        mut self,
+        data: impl Into<Cow<'a, [u8]>>,
+    ) -> Result<TensorRecord<'a>, Violation> {
+        let data = data.into();
+        let bytes = self.data.len();
+        if data.len() != bytes {
+            // The record does not keep its sizing, and the newest that counts these bytes has the rule.
+            let counts =
+                |sizing: &Sizing| sizing.data_bytes(self.dtype, &self.shape) == Some(bytes as u64);
+            let sizing = Sizing::ALL.into_iter().rev().find(counts);
+            let message = format!(
+                "shape {:?} takes {bytes} bytes, there are {}",
+                self.shape,
+                data.len()
+            );
+            let rule = sizing.unwrap_or(Sizing::V0_7).rule();
+            return Err(rule.rejected(Kind::Malformed, message));
+        }
+        self.data = data;
+        Ok(self)
     }
 
     /// The same record with another word where releases write 0. Only for writing back what was read.

@@ -5,8 +5,8 @@ use super::linked::LinkedImage;
 use super::{registrar, unusable};
 use crate::blob::container::{Part, Role};
 use crate::blob::{LIBRARY, PartialBlob};
-use crate::examine::loading::{self, ExaminedLibrary, Load};
-use crate::examine::{Format, Subject, Unit};
+use crate::examine::loading::{self, ExaminedLibrary, Load, LoadOutcome};
+use crate::examine::{Format, Subject, Unit, document};
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release, Releases};
 use crate::rule::Findings;
@@ -59,9 +59,26 @@ pub(super) fn library(
             format!("It breaks a rule: {broken}. `tvmspec verify` shows the place. What follows about its modules ends there."),
         );
     }
+    // Of a library binary that ends early the content is not looked at.
+    let fault = match &broken {
+        Some(_) => None,
+        None => document::fault_in(&blob),
+    };
+    if let Some(fault) = &fault {
+        remarks.insert(
+            0,
+            format!("It breaks a rule: {fault}. `tvmspec verify` shows the place."),
+        );
+    }
     remarks.extend(linked.remark());
     let title = format!("{}: {}, {}", unit.name, unit.title(), written_by(*layout));
-    let load = |release| linked.judge(release, library.load(release));
+    let load = |release| {
+        let load = match (library.load(release), &fault) {
+            (load, Some(fault)) if load.outcome == LoadOutcome::Loads => Load::unseen(fault),
+            (load, _) => load,
+        };
+        linked.judge(release, load)
+    };
     Account {
         needs: needs(&library),
         remarks,

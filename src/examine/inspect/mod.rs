@@ -4,7 +4,7 @@ mod graph;
 mod payload;
 mod room;
 
-use super::{Format, NotExaminable, Subject, Unit, finding, objects, subject, violation};
+use super::{Format, NotExaminable, Subject, Unit, document, finding, objects, subject, violation};
 use crate::blob::container::{FileForm, Part, Role, linkage};
 use crate::blob::{LIBRARY, PartialBlob};
 use crate::release::Layout;
@@ -16,7 +16,8 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// All of it. What finds no room in memory is counted in `left_out`.
+    /// All of it, as JSON of `spec/schema/inspect.json`. There is no struct behind it by design: its members are those of the kinds of
+    /// module and of file that there are, and grow with them. What finds no room in memory is counted in `left_out`.
     pub report: Value,
     /// The rules that were broken, each with the number of its unit in [`Subject::units`], or `None` for the file as a whole.
     pub broken: Vec<(Option<usize>, Violation)>,
@@ -237,6 +238,8 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
         findings,
         broken,
     } = partial;
+    // A graph that is none is in no module below, but here.
+    let broken = broken.or_else(|| document::fault_in(&blob));
     let layout = blob.layout;
     let modules = room.list(blob.modules.iter().enumerate(), |(index, module)| {
         let mut value = Map::new();

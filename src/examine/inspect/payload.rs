@@ -136,7 +136,7 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
             let executable =
                 relay_vm::RelayExecutable::read_code(&mut cursor, &mut findings).ok()?;
             let vm = relay(&executable, room);
-            ("module", json!({ "kind": "Relay VM", "vm": vm }))
+            ("module", json!({ "kind": "VMExecutable", "vm": vm }))
         }
         Format::Payload { kind, layout } | Format::ModuleFile { kind, layout } => {
             let payload = payload::read(kind, *layout, &mut cursor, &mut findings).ok()?;

@@ -110,9 +110,12 @@ impl Load {
 
     /// What a loader takes although it breaks a rule: it does not look at that.
     pub fn unseen(broken: &Violation) -> Load {
-        Load::silent(format!(
-            "it opens it, and does not look at what is wrong: it breaks {broken}"
-        ))
+        // GRF-43: the loader of a factory keeps the text, and `default` parses it.
+        let how = match broken.rule().id().starts_with("GRF-") {
+            true => "it opens it, and an executor reads the graph when it is made",
+            false => "it opens it, and does not look at what is wrong",
+        };
+        Load::silent(format!("{how}: it breaks {broken}"))
     }
 
     /// [`LoadOutcome::Unknown`].

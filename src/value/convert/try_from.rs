@@ -77,6 +77,58 @@ macro_rules! try_from_narrow {
 
 try_from_narrow! { u64 i32 u32 i16 u16 i8 u8 usize isize }
 
+impl TryFrom<AnyView<'_>> for f32 {
+    type Error = Violation;
+
+    fn try_from(view: AnyView<'_>) -> Result<f32, Violation> {
+        let wide: f64 = cast(view)?;
+        let narrow: f32 = cast(view)?;
+        // As for integers: an argument of a function becomes infinite here (VAL-07). Digits are rounded in both.
+        if narrow.is_infinite() && wide.is_finite() {
+            let message = format!("{wide:e} does not fit into `f32`");
+            return Err(VAL_07.rejected(Kind::Limit, message));
+        }
+        Ok(narrow)
+    }
+}
+
+impl TryFrom<&crate::value::Any> for f32 {
+    type Error = Violation;
+
+    fn try_from(value: &crate::value::Any) -> Result<f32, Violation> {
+        value.view().try_into()
+    }
+}
+
+impl TryFrom<crate::value::Any> for f32 {
+    type Error = Violation;
+
+    fn try_from(value: crate::value::Any) -> Result<f32, Violation> {
+        value.view().try_into()
+    }
+}
+
 try_from_any! {
-    i64 bool f64 f32 String Str Bytes Vec<u8> DLDataType DLDevice ObjectRef *mut c_void
+    i64 bool f64 String Str Bytes Vec<u8> DLDataType DLDevice ObjectRef *mut c_void
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::value::Any;
+
+    #[test]
+    fn a_float_that_becomes_infinite_does_not_fit() {
+        let float = |value: f64| f32::try_from(Any::from(value));
+        assert_eq!(float(0.1), Ok(0.1_f32));
+        assert_eq!(float(f64::from(f32::MAX)), Ok(f32::MAX));
+        assert_eq!(float(f64::NEG_INFINITY), Ok(f32::NEG_INFINITY));
+        assert!(float(f64::NAN).is_ok_and(f32::is_nan));
+        // What is nearer to zero than any `f32` is rounded.
+        assert_eq!(float(1e-300), Ok(0.0));
+        for far in [1e300, -1e300] {
+            let broken = float(far).map_err(|broken| (broken.rule().id(), broken.kind().name()));
+            assert_eq!(broken, Err(("VAL-07", "limit")));
+        }
+        assert!(f32::try_from(Any::from("1")).is_err());
+    }
 }
