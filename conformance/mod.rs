@@ -112,6 +112,7 @@ pub(crate) mod target {
     pub(in crate::conformance) mod compiler;
     mod contract;
     pub(in crate::conformance) mod driver;
+    mod elements;
     mod kernel;
     pub(crate) mod ops;
     mod run;
@@ -167,6 +168,7 @@ pub(crate) mod object {
     mod driver;
     pub(crate) mod hooks;
     pub(in crate::conformance) mod layout;
+    mod no_result;
     pub(crate) mod ops;
     mod probe;
     mod records;

@@ -3,9 +3,6 @@
 //! A behaviour is data beside a function: its id, the rules that it shows, since which release they hold, why a user cares, and the program in
 //! words, by which another implementer writes the same check in another language. The functions are in the files of `own/`; ids are those of
 //! the cases in `conformance/device/cases/`, which `device.behaviour` runs by name.
-//!
-//! These need no device: they drive this crate's manager, pools and modules with devices that record what they are asked, and no testee is
-//! put to them.
 
 mod code;
 mod host;

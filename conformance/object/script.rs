@@ -1,6 +1,7 @@
 //! `object.script`: calls in turn. What containers, texts and objects do is reached by every frontend through registered functions,
 //! methods, attributes and fields, so one operation reaches all of it.
 
+use super::no_result::NoResult;
 use super::{layout, probe, records, weak};
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
@@ -91,37 +92,6 @@ fn lock(notes: &Notes) -> std::sync::MutexGuard<'_, Vec<Value>> {
 fn parts_of(step: &Value) -> Result<(&Value, &[Value]), Reply> {
     let parts = step.as_array().and_then(|parts| parts.split_first());
     parts.ok_or_else(|| unsupported(format!("{step} names no function")))
-}
-
-/// Why a step has no result.
-///
-/// A step that fails is an answer like any other: the steps behind it are played, so that a case sees what a failed call leaves.
-enum NoResult {
-    Raised(Raised),
-    /// This is what it is about.
-    Shown(Value),
-    Reply(Reply),
-}
-
-impl From<Raised> for NoResult {
-    fn from(raised: Raised) -> NoResult {
-        NoResult::Raised(raised)
-    }
-}
-
-impl From<records::DefineError> for NoResult {
-    fn from(error: records::DefineError) -> NoResult {
-        match error {
-            records::DefineError::Raised(raised) => NoResult::Raised(raised),
-            records::DefineError::Reply(reply) => NoResult::Reply(reply),
-        }
-    }
-}
-
-impl From<Reply> for NoResult {
-    fn from(reply: Reply) -> NoResult {
-        NoResult::Reply(reply)
-    }
 }
 
 /// Steps on their way.

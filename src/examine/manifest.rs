@@ -68,6 +68,12 @@ impl fmt::Display for NotPackable {
 
 impl std::error::Error for NotPackable {}
 
+impl From<ParseError> for NotPackable {
+    fn from(error: ParseError) -> NotPackable {
+        error.to_string().into()
+    }
+}
+
 impl From<String> for NotPackable {
     fn from(message: String) -> NotPackable {
         NotPackable {

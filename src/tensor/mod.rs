@@ -34,6 +34,7 @@ mod packing;
 mod params;
 mod record;
 mod rules;
+mod sizing;
 mod text;
 
 pub use rules::*;
@@ -44,4 +45,5 @@ pub use elements::Elements;
 pub use packing::Packing;
 pub(crate) use packing::extents_times;
 pub use params::Params;
-pub use record::{Sizing, TensorRecord};
+pub use record::TensorRecord;
+pub use sizing::Sizing;
