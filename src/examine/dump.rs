@@ -1,9 +1,10 @@
 //! Every byte of a file with its field and its rule (`spec/schema/dump.json`).
 
 use super::{Reading, Unit};
+use crate::blob::container::FileForm;
 use crate::rule::Violation;
 use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::cell::Cell;
 
 /// The fields of some units as JSON: `[{"name", "format", "bytes", "fields": [{"start", "end", "field", "value", "rule"}],
@@ -26,6 +27,19 @@ pub fn dump<'d, 'a>(units: &'d [Unit<'a>], from: u64) -> Dump<'d, 'a> {
         from,
         broken: Cell::new(false),
     }
+}
+
+/// [`dump`] of a file whose container itself is broken: one element without fields, for nothing in it was read.
+pub fn broken(name: &str, bytes: &[u8], broken: &Violation) -> Value {
+    json!([{
+        "name": name,
+        "format": FileForm::of(bytes).title(),
+        "bytes": bytes.len(),
+        "fields": [],
+        "findings": [],
+        "broken": broken.to_string(),
+        "broken_at": broken.offset(),
+    }])
 }
 
 impl Dump<'_, '_> {
