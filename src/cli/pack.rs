@@ -79,7 +79,12 @@ pub(crate) struct PackArgs {
 /// manifest begin with its name.
 pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     let (manifest, folder) = manifest::read(&args.manifest)?;
-    let named = |error: String| CliError::new(format!("{}: {error}", args.manifest.display()));
+    let named = |error: String| {
+        CliError::new(format!(
+            "{}: {error}",
+            super::output::file_name(&args.manifest)
+        ))
+    };
     let unknown = |error: ParseError| named(error.to_string());
     let modules = manifest.get("modules").and_then(Value::as_array);
     let modules = modules
