@@ -47,7 +47,12 @@ pub(super) fn read(path: &Path, bound: Bound<'_>) -> Result<Tensor, CliError> {
         Bound::Like(..) => u64::MAX,
     };
     // No further than the length of before: a file that grows while it is read would have no end.
-    decode(file.take(length), &path.display().to_string(), most, bound)
+    decode(
+        file.take(length),
+        &output::file_name(path).to_string(),
+        most,
+        bound,
+    )
 }
 
 /// An .npz file: arrays by name.
@@ -69,7 +74,7 @@ impl Archive {
     pub(super) fn open(path: &Path) -> Result<Archive, CliError> {
         let (file, length) = input::regular(path)?;
         let zip = zip::ZipArchive::new(BufReader::new(file));
-        let zip = zip.map_err(|error| cannot_read(&path.display(), &error))?;
+        let zip = zip.map_err(|error| cannot_read(&output::file_name(path), &error))?;
         let (listed, start) = (zip.len(), zip.central_directory_start());
         // The file is opened again, because the archive owns the first handle and its position.
         // Of two members of one name the reader shows one.
@@ -77,10 +82,10 @@ impl Archive {
         let counted = file
             .seek(SeekFrom::Start(start))
             .and_then(|_| members(&mut BufReader::new(file)))
-            .map_err(|error| cannot_read(&path.display(), &error))?;
+            .map_err(|error| cannot_read(&output::file_name(path), &error))?;
         if counted != listed {
             let message = format!("{counted} members have {listed} names");
-            return Err(cannot_read(&path.display(), &message));
+            return Err(cannot_read(&output::file_name(path), &message));
         }
         Ok(Archive {
             zip,
@@ -96,7 +101,7 @@ impl Archive {
         let names = members.filter_map(|(name, raw)| match name {
             Ok(name) => Some(name.strip_suffix(".npy").unwrap_or(&name).to_owned()),
             Err(error) => {
-                let (archive, member) = (self.path.display(), raw.escape_ascii());
+                let (archive, member) = (output::file_name(&self.path), raw.escape_ascii());
                 output::note(format_args!(
                     "warning: {archive}: member `{member}` is left out, its name cannot be decoded: {error}"
                 ));
@@ -112,7 +117,7 @@ impl Archive {
     ///
     /// There is no member of this name, it is not an array, or `bound` does not allow its size.
     pub(super) fn read(&mut self, name: &str, bound: Bound<'_>) -> Result<Tensor, CliError> {
-        let what = format!("{}, {name}", self.path.display());
+        let what = format!("{}, {name}", output::file_name(&self.path));
         let file_name = format!("{name}.npy");
         // `names` leaves `.npy` out; numpy always writes it, and other programs need not.
         let stored = match self.zip.index_for_name(&file_name) {
@@ -172,7 +177,7 @@ pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), CliError> {
         std::fs::create_dir_all(folder)?;
     }
     let bytes = encode(tensor)?;
-    same(tensor, &bytes[..], &path.display().to_string())?;
+    same(tensor, &bytes[..], &output::file_name(path).to_string())?;
     output::write(path, &bytes, Content::Binary)
 }
 
@@ -183,7 +188,7 @@ pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), CliError> {
 /// As `write`; a message about a member names it.
 pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), CliError> {
     let wrong = |error: &dyn Display| {
-        CliError::Message(format!("cannot write {}: {error}", path.display()))
+        CliError::Message(format!("cannot write {}: {error}", output::file_name(path)))
     };
     // In memory, because the file appears only when it is whole and has been read back.
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));

@@ -76,7 +76,7 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
             eprintln!(
                 "`{}` of {} crashed ({status}). Compiled code checks few of its arguments: compare their number, order and types",
                 args.function,
-                args.library.display()
+                output::file_name(&args.library)
             );
             Ok(Exit::Bad)
         }
@@ -203,7 +203,7 @@ fn unlinked(path: &Path) -> Option<String> {
     let input = Input::open(path).ok()?;
     let subject = input::subject(&input, path, None).ok();
     let form = FileForm::of(input.bytes());
-    let name = path.display();
+    let name = output::file_name(path);
     match form {
         FileForm::ElfObject
         | FileForm::MachOObject
@@ -216,9 +216,9 @@ fn unlinked(path: &Path) -> Option<String> {
             form.title()
         )),
         FileForm::RawBlob => Some(format!(
-            "{name} is not loaded: it is a library binary without host code; `tvmspec convert {name} --layout L -o lib.so --with OBJECT..` links it"
+            "{name} is not loaded: it is a library binary without host code; `tvmspec convert {name} -o lib.so --with OBJECT..` links it"
         )),
-        FileForm::Unknown => Some(subject?.nothing().to_string()),
+        FileForm::Unknown => Some(output::line_of(&subject?.nothing().to_string())),
         _ => None,
     }
 }

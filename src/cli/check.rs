@@ -258,7 +258,7 @@ fn export(folder: &Path, case: &Case) -> Result<(), CliError> {
     // A derived case is `<id>#encode`: `#` starts a comment in shells and a fragment in addresses.
     let folder = folder.join(case.id.replace('#', "."));
     fs::create_dir_all(&folder)
-        .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        .map_err(|error| format!("cannot make {}: {error}", output::file_name(&folder)))?;
     let request = json!({"id": 1, "op": case.op, "args": case.request()});
     let texts = [
         ("request.json", output::json_text(&request)?),
@@ -305,9 +305,9 @@ fn known(file: Option<PathBuf>) -> Result<KnownFailures, CliError> {
         return Ok(KnownFailures::default());
     };
     let text = fs::read_to_string(&file)
-        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        .map_err(|error| format!("cannot read {}: {error}", output::file_name(&file)))?;
     KnownFailures::parse(&text)
-        .map_err(|error| CliError::new(format!("{}: {error}", file.display())))
+        .map_err(|error| CliError::new(format!("{}: {error}", output::file_name(&file))))
 }
 
 /// On stderr: the report has stdout to itself. Shown only on a terminal, and only when the run takes long enough to be looked at.

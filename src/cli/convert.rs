@@ -1,6 +1,7 @@
-//! `tvmspec convert FILE --layout L -o OUT`: the library binary of a file, in another layout.
+//! `tvmspec convert FILE [--layout L] -o OUT`: the library binary of a file, in another layout or another form of file.
 
-use super::library::LibraryChoice;
+use super::library::{LibraryChoice, is_in_payload, warn_of_left_out};
+use super::output::line_of;
 use super::package::Packaging;
 use super::whole::WholeLibrary;
 use super::{CliError, Exit, output};
@@ -12,14 +13,14 @@ use tvmspec::rule::Findings;
 
 /// The input is any container; its host code is not touched, and not carried over: pass objects of it by --with.
 ///
-/// What a layout cannot hold is rejected with the reason.
+/// What a layout cannot hold is rejected with the reason. Bytes that no reader looks at are left out, with a warning.
 #[derive(clap::Args)]
 pub(crate) struct ConvertArgs {
     /// The file to read, or - for stdin
     file: PathBuf,
-    /// The layout to write
+    /// The layout to write [default: that of the file]
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
-    layout: Layout,
+    layout: Option<Layout>,
     /// Read the file in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "L")]
     from: Option<Layout>,
@@ -33,7 +34,7 @@ pub(crate) struct ConvertArgs {
     packaging: Packaging,
 }
 
-/// Reads the library binary, rewrites it in the layout of `--layout`, and writes the file of `-o`. Warns of each
+/// Reads the library binary, rewrites it in the layout of `--layout`, or its own, and writes the file of `-o`. Warns of each
 /// module that no release of that layout loads, which is no failure: the file may be meant for another reader.
 ///
 /// # Errors
@@ -47,28 +48,42 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         blob: args.blob,
     };
     // The whole of it: a conversion of what is left of a broken one would lose modules without a word.
-    choice.whole(|input, unit, blob| {
+    choice.whole(|input, unit, blob, findings| {
+        let layout = args.layout.unwrap_or(blob.layout);
         // BLOB-17: what the other layout cannot hold is an error about this command, not a broken rule of the file.
-        let converted = blob.convert(args.layout).map_err(|broken| {
+        let converted = blob.convert(layout).map_err(|broken| {
             CliError::new(format!(
                 "{} cannot go from layout {} to {}: {}",
-                unit.name,
+                line_of(&unit.name),
                 blob.layout,
-                args.layout,
+                layout,
                 broken.message()
             ))
         })?;
         for (index, module) in converted.modules.iter().enumerate() {
-            if let Some(why) = unreadable(module, args.layout) {
+            if let Some(why) = unreadable(module, layout) {
                 output::note(format_args!(
-                    "warning: no release that reads layout {} loads module {index}: {why}",
-                    args.layout
+                    "warning: no release that reads layout {layout} loads module {index}: {why}"
                 ));
             }
         }
+        // A payload that is as it was keeps its place, with whatever no reader looks at.
+        let kept: Vec<_> = blob
+            .modules
+            .iter()
+            .filter(|module| {
+                let same = |other: &StoredModule<'_>| {
+                    other.payload == module.payload && other.offset == module.offset
+                };
+                converted.modules.iter().any(same)
+            })
+            .collect();
+        warn_of_left_out(unit, findings, |offset| {
+            kept.iter().any(|module| is_in_payload(module, offset))
+        });
         if args.whole {
             let library = WholeLibrary {
-                name: input.name.clone(),
+                name: input.line(),
                 bytes: input.bytes().into(),
                 index: args.blob,
             };

@@ -10,7 +10,8 @@
 //! ```
 
 use super::hexdump::Hexdump;
-use super::table::wrap;
+use super::output::line_of;
+use super::table::{columns, wrap};
 use std::fmt::Write as _;
 use tvmspec::examine::verify::field_at;
 use tvmspec::rule::{Finding, Rule, Violation};
@@ -33,12 +34,12 @@ pub(crate) struct DiagnosedBytes<'a> {
 impl DiagnosedBytes<'_> {
     /// The broken rule, where it is broken, and why it matters.
     pub(crate) fn violation(&self, broken: &Violation) -> String {
-        let mut out = format!("error {}: {}\n", broken.rule(), broken.message());
+        let mut out = format!("error {}: {}\n", broken.rule(), line_of(broken.message()));
         match broken.offset() {
             Some(offset) => self.location(&mut out, offset, broken.field()),
             // A rule about the file as a whole, or about what was never bytes.
             None => {
-                let _ = writeln!(out, "  {}", self.name);
+                let _ = writeln!(out, "  {}", line_of(self.name));
             }
         }
         explain(&mut out, broken.rule());
@@ -47,7 +48,7 @@ impl DiagnosedBytes<'_> {
 
     /// The oddity in the same form.
     pub(crate) fn finding(&self, finding: &Finding) -> String {
-        let mut out = format!("finding {}: {}\n", finding.rule, finding.message);
+        let mut out = format!("finding {}: {}\n", finding.rule, line_of(&finding.message));
         self.location(&mut out, finding.offset, "");
         explain(&mut out, finding.rule);
         out
@@ -62,9 +63,9 @@ impl DiagnosedBytes<'_> {
         } else {
             field
         };
-        let _ = write!(out, "  {}, byte {offset:#x}", self.name);
+        let _ = write!(out, "  {}, byte {offset:#x}", line_of(self.name));
         if !field.is_empty() {
-            let _ = write!(out, " ({field})");
+            let _ = write!(out, " ({})", line_of(field));
         }
         out.push('\n');
         if self.spans.is_empty() {
@@ -78,6 +79,8 @@ impl DiagnosedBytes<'_> {
             whole: false,
             from: 0,
             to: None,
+            // Beside the four blanks in front of each row.
+            columns: columns().map(|columns| columns.saturating_sub(4)),
         };
         for line in dump.around(offset, BEFORE).lines() {
             let _ = writeln!(out, "    {line}");
@@ -100,7 +103,7 @@ fn explain(out: &mut String, rule: Rule) {
         if paragraph.starts_with(['|', ' ', '`']) {
             break;
         }
-        for line in wrap(paragraph, 98) {
+        for line in wrap(paragraph, 2) {
             let _ = writeln!(out, "  {line}");
         }
     }

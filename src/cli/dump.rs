@@ -1,21 +1,24 @@
 //! `tvmspec dump FILE`: every byte with its field and its rule.
 
+use super::diagnostic::DiagnosedBytes;
 use super::hexdump::{Hexdump, Mark};
-use super::input::Input;
-use super::input::distance;
-use super::library;
-use super::output::TerminalWriter;
+use super::input::{Input, payload};
+use super::output::{TerminalWriter, line_of};
+use super::table::columns;
 use super::{CliError, Exit, output, verify};
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 use tvmspec::examine::dump;
 use tvmspec::examine::{Format, Reading, Subject, Unit};
-use tvmspec::payload;
 use tvmspec::release::Layout;
+use tvmspec::rule::Violation;
 
 /// Offsets count from the start of the library binary. What no field covers is called unread: it lies behind a broken
 /// rule. A file of more fields than memory is spent on ends with the offset to go on from. Compiled code without a library binary
-/// has no fields, and the dump is empty. Exit code 1 if a rule is broken.
+/// has no fields, and the dump is empty.
+///
+/// Exit code 0: no rule is broken. 1: one is, also in the container, of which no field is shown then. 2: the file cannot be read, or
+/// nothing in it has fields: it is no file of TVM, a program for example, or JSON.
 #[derive(clap::Args)]
 pub(crate) struct DumpArgs {
     /// The file, or - for stdin
@@ -32,7 +35,7 @@ pub(crate) struct DumpArgs {
     /// Leave out the fields that end at this offset or before
     #[arg(long, value_name = "OFFSET", default_value = "0", hide_default_value = true, value_parser = offset)]
     from: u64,
-    /// Print JSON: a list of {"name", "format", "bytes", "fields": [{"start", "end", "field", "value", "rule"}], "findings", "broken", "left_out_from"}
+    /// Print JSON, of the form in spec/schema/dump.json
     #[arg(long)]
     json: bool,
 }
@@ -53,17 +56,23 @@ fn offset(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 ///
-/// The file cannot be read, its container is broken, nothing in it has fields, or no payload of the kind is known.
+/// The file cannot be read, nothing in it has fields, or no payload of the kind is known.
 pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     // Declared here, because the units borrow from it.
     let subject;
     let units = match &args.kind {
-        Some(kind) => vec![payload_of(&input, kind, args.layout)?],
-        None => {
-            subject = library::subject(&input, args.layout)?;
-            units_of(&subject)?
+        Some(kind) => {
+            subject = payload(&input, kind, args.layout)?;
+            subject.units()
         }
+        None => match Subject::open(&input.name, input.bytes(), args.layout) {
+            Ok(container) => {
+                subject = container;
+                units_of(&subject)?
+            }
+            Err(broken) => return without_container(&input, &broken, args.json),
+        },
     };
     let mut broken = false;
     if args.json {
@@ -72,7 +81,7 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
         // Known only now: units are read while their JSON is written.
         broken = fields.is_broken();
     } else {
-        output::stream(|out| {
+        output::report_stream(|out| {
             for unit in &units {
                 let reading = unit.trace_from(args.from);
                 broken |= reading.broken.is_some();
@@ -80,7 +89,8 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
                 let headed = units.len() > 1
                     || matches!(&unit.format, Format::Library { symbol, .. } if !symbol.is_empty());
                 if headed {
-                    let (name, title, length) = (&unit.name, unit.title(), unit.bytes.len());
+                    let (name, title) = (line_of(&unit.name), unit.title());
+                    let length = unit.bytes.len();
                     writeln!(out, "# {name}, {title}, {length} bytes")?;
                 }
                 write_out(out, unit, &reading, &args)?;
@@ -100,7 +110,7 @@ fn units_of<'s>(subject: &'s Subject<'_>) -> Result<Vec<Unit<'s>>, CliError> {
     let units = subject.units();
     if units.is_empty() {
         if !subject.is_compiled() {
-            return Err(CliError::new(subject.nothing()));
+            return Err(CliError::line(subject.nothing()));
         }
         // Compiled code has no fields of ours, and that it has none is the answer.
         output::note(verify::host_only(subject.name));
@@ -108,28 +118,19 @@ fn units_of<'s>(subject: &'s Subject<'_>) -> Result<Vec<Unit<'s>>, CliError> {
     Ok(units)
 }
 
-/// The whole input as the payload of a module of `kind`.
-///
-/// # Errors
-///
-/// No payload of the kind is known; the message has the nearest kind that is.
-fn payload_of<'i>(
-    input: &'i Input,
-    kind: &str,
-    layout: Option<Layout>,
-) -> Result<Unit<'i>, CliError> {
-    let layout = layout.unwrap_or(Layout::V0_22);
-    Unit::payload(&input.name, input.bytes(), kind, layout).ok_or_else(|| {
-        // The nearest, however far it is: the list of kinds is long.
-        let near = payload::kinds()
-            .iter()
-            .map(|info| (distance(kind, info.kind), info.kind))
-            .min();
-        let hint = near.map_or(String::new(), |(_, near)| {
-            format!("; did you mean `{near}`?")
-        });
-        CliError::new(format!("no module kind `{kind}` has a known payload{hint}"))
-    })
+/// What there is to show of a file whose container is broken: the rule. Nothing in it was read.
+fn without_container(input: &Input, broken: &Violation, is_json: bool) -> Result<Exit, CliError> {
+    if is_json {
+        output::json(&dump::broken(&input.name, input.bytes(), broken))?;
+    } else {
+        let place = DiagnosedBytes {
+            name: &input.name,
+            bytes: input.bytes(),
+            spans: &[],
+        };
+        output::note(place.violation(broken).trim_end());
+    }
+    Ok(Exit::Bad)
 }
 
 /// The hexdump of a unit, with its findings and its broken rule beside the bytes.
@@ -162,6 +163,7 @@ fn write_out(
         whole: args.all,
         from: args.from,
         to: reading.left_out,
+        columns: columns(),
     }
     .render(out)
 }

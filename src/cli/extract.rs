@@ -75,7 +75,7 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &PartialBlob<'_>) -> Resu
     let Some(bytes) = &module.payload else {
         return Err(CliError::new(format!(
             "module {index} is the host library: it has no payload, its code is {} itself",
-            input.name
+            input.line()
         )));
     };
     // Before decoding, so that a payload that breaks a rule can be written as well.

@@ -5,8 +5,10 @@
 //! ```
 //!
 //! `dump` prints all fields in this form, `diagnostic` the few around a broken rule. A field begins a row of its own,
-//! so that its bytes are alone beside its name.
+//! so that its bytes are alone beside its name. Where lines have a bound, long values are cut and remarks go on below.
 
+use super::output::line_of;
+use super::table::lines_of;
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use tvmspec::wire::Span;
@@ -16,6 +18,12 @@ use tvmspec::wire::Span;
 const LONGEST_FIELD: usize = 4;
 /// Values longer than this many characters are cut.
 const LONGEST_VALUE: usize = 32;
+/// Values of this many characters are not cut, however narrow the terminal is.
+const SHORTEST_VALUE: usize = 8;
+/// Remarks are broken into lines of this many characters, or longer ones.
+const NARROWEST_MARK: usize = 20;
+/// What eight bytes and the gap in front of the names take: two digits each, a blank between them, and three behind.
+const BYTES: usize = 26;
 /// Runs of like fields longer than this lose their middle.
 const LONGEST_RUN: usize = 12;
 
@@ -42,6 +50,8 @@ pub(crate) struct Hexdump<'a> {
     pub(crate) from: u64,
     /// Where they end, if not with the bytes: there were more of them than memory is spent on.
     pub(crate) to: Option<u64>,
+    /// How many characters a line may have; `None` for no bound.
+    pub(crate) columns: Option<usize>,
 }
 
 /// One field, or bytes that no field covers: its bytes are those from offset `start` to before offset `end`.
@@ -74,7 +84,7 @@ impl Hexdump<'_> {
             .iter()
             .map(|field| !self.marks_in(field).is_empty())
             .collect();
-        let widths = Widths::of(&fields, self.bytes.len());
+        let widths = self.widths(&fields);
         let mut rule = "";
         let mut index = 0;
         while index < fields.len() {
@@ -103,15 +113,14 @@ impl Hexdump<'_> {
         for mark in self.marks {
             // WIRE-01: a field that is not there at all begins where the bytes end.
             if mark.offset >= length {
-                writeln!(
-                    out,
-                    "{:0w$x}  the end{}<- {}",
-                    self.bytes.len(),
-                    // As wide as eight bytes and the gap behind them: the mark begins in the column of names.
-                    " ".repeat(19),
-                    mark.text,
-                    w = widths.offset
-                )?;
+                let mut line = format!("{:0w$x}  the end", self.bytes.len(), w = widths.offset);
+                self.put_mark(
+                    &mut line,
+                    widths.names(),
+                    &format!("<- {}", mark.text),
+                    &widths,
+                );
+                writeln!(out, "{line}")?;
             }
         }
         if let Some(to) = self.to {
@@ -144,7 +153,7 @@ impl Hexdump<'_> {
         // A diagnostic has named its rule already: the column would repeat it.
         let widths = Widths {
             rule: 0,
-            ..Widths::of(shown, self.bytes.len())
+            ..self.widths(shown)
         };
         let mut out = String::new();
         for field in shown {
@@ -263,27 +272,107 @@ impl Hexdump<'_> {
             // Eight bytes take 23 characters: two digits each and a blank between them.
             let hex: Vec<String> = chunk.iter().map(|byte| format!("{byte:02x}")).collect();
             let offset = field.start + row * 8;
-            let mut line = format!("{offset:0w$x}  {:<23}", hex.join(" "), w = widths.offset);
+            let mut line = format!("{offset:0w$x}  {}", hex.join(" "), w = widths.offset);
             if row == 0 {
-                // A colon in front is that of a length or a count, `: 3 bytes`, which is printed without `=`.
-                let value = match field.value.strip_prefix(':') {
-                    Some(size) => format!(":{size}"),
-                    None if field.value.is_empty() => String::new(),
-                    // Specifications and hex editors show magic numbers in hexadecimal.
-                    None if field.name.ends_with("magic") => match field.value.parse::<u64>() {
-                        Ok(magic) => format!("= {magic:#x}"),
-                        Err(_) => format!("= {}", field.value),
-                    },
-                    None if self.whole => format!("= {}", field.value),
-                    None => format!("= {}", shortened(field.value)),
-                };
-                let (n, v, r) = (widths.name, widths.value, widths.rule);
-                write!(line, "   {:<n$} {value:<v$}  {rule:<r$} {mark}", field.name)?;
+                pad(&mut line, widths.names());
+                line.push_str(&line_of(field.name));
+                if !field.value.is_empty() {
+                    pad(&mut line, widths.values());
+                    line.push_str(&line_of(&self.value(field, widths)));
+                }
+                if !rule.is_empty() {
+                    gap(&mut line, widths.rules());
+                    line.push_str(rule);
+                }
+                if !mark.is_empty() {
+                    self.put_mark(&mut line, widths.marks(), mark, widths);
+                }
             }
             writeln!(out, "{}", line.trim_end())?;
         }
         Ok(())
     }
+
+    /// The value of a field, with the sign in front of it.
+    fn value<'a>(&self, field: &HexdumpField<'a>, widths: &Widths) -> Cow<'a, str> {
+        // A colon in front is that of a length or a count, `: 3 bytes`, which is printed without `=`.
+        if field.value.starts_with(':') {
+            return field.value.into();
+        }
+        // Specifications and hex editors show magic numbers in hexadecimal.
+        if field.name.ends_with("magic")
+            && let Ok(magic) = field.value.parse::<u64>()
+        {
+            return format!("= {magic:#x}").into();
+        }
+        // Where the column is narrower than usual, dots in the place of as many characters say less than those.
+        let fits =
+            widths.longest < LONGEST_VALUE && field.value.chars().count() + 2 <= widths.value;
+        match self.whole || fits {
+            true => format!("= {}", field.value).into(),
+            false => format!("= {}", shortened(field.value, widths.longest)).into(),
+        }
+    }
+
+    /// Appends a remark at `column`, or two blanks behind a longer line. Where it does not fit into the line it is on
+    /// lines of its own, which begin at the column of names.
+    fn put_mark(&self, line: &mut String, column: usize, mark: &str, widths: &Widths) {
+        let mark = line_of(mark);
+        let before = line.len();
+        gap(line, column);
+        let here = width(line);
+        let Some(columns) = self
+            .columns
+            .filter(|columns| here + width(&mark) > *columns)
+        else {
+            line.push_str(&mark);
+            return;
+        };
+        line.truncate(before);
+        let indent = widths.names();
+        for part in lines_of(&mark, columns.saturating_sub(indent).max(NARROWEST_MARK)) {
+            line.push('\n');
+            line.extend(std::iter::repeat_n(' ', indent));
+            line.push_str(&part);
+        }
+    }
+
+    /// The widths that hold the columns of `fields`, in lines of `columns` characters as far as cut values make them fit.
+    fn widths(&self, fields: &[HexdumpField<'_>]) -> Widths {
+        let mut widths = Widths::of(fields, self.bytes.len());
+        if let Some(columns) = self.columns.filter(|_| !self.whole) {
+            let others = widths.rules() - widths.value + widths.rule;
+            // Two of the column are the sign and its blank, three the dots behind what is cut.
+            let room = columns.saturating_sub(others).max(SHORTEST_VALUE + 5);
+            if widths.value > room {
+                widths.value = room;
+                widths.longest = room - 5;
+            }
+        }
+        widths
+    }
+}
+
+/// How many characters the last line of `text` has.
+fn width(text: &str) -> usize {
+    text.rsplit('\n')
+        .next()
+        .map_or(0, |line| line.chars().count())
+}
+
+/// Fills `line` with blanks up to `column`; one blank where it is longer.
+fn pad(line: &mut String, column: usize) {
+    let blanks = column.saturating_sub(width(line)).max(1);
+    line.extend(std::iter::repeat_n(' ', blanks));
+}
+
+/// Fills `line` with blanks up to `column`; two blanks where it is that long.
+fn gap(line: &mut String, column: usize) {
+    let blanks = match column.saturating_sub(width(line)) {
+        0 => 2,
+        blanks => blanks,
+    };
+    line.extend(std::iter::repeat_n(' ', blanks));
 }
 
 /// Whether the byte at `offset` is one of the field.
@@ -291,9 +380,9 @@ fn covers(field: &HexdumpField<'_>, offset: u64) -> bool {
     (field.start as u64) <= offset && offset < field.end as u64
 }
 
-/// The value, cut to [`LONGEST_VALUE`] characters with dots behind them: its bytes are beside it anyway.
-fn shortened(value: &str) -> Cow<'_, str> {
-    match value.char_indices().nth(LONGEST_VALUE) {
+/// The value, cut to `longest` characters with dots behind them: its bytes are beside it anyway.
+fn shortened(value: &str, longest: usize) -> Cow<'_, str> {
+    match value.char_indices().nth(longest) {
         Some((cut, _)) => format!("{}...", value[..cut].trim_end_matches('.')).into(),
         None => value.into(),
     }
@@ -327,9 +416,31 @@ struct Widths {
     name: usize,
     value: usize,
     rule: usize,
+    /// How many characters of a value are shown.
+    longest: usize,
 }
 
 impl Widths {
+    /// Where the column of names begins: behind the offset, two blanks, and the bytes.
+    fn names(&self) -> usize {
+        self.offset + 2 + BYTES
+    }
+
+    /// Where the column of values begins.
+    fn values(&self) -> usize {
+        self.names() + self.name + 1
+    }
+
+    /// Where the column of rules begins.
+    fn rules(&self) -> usize {
+        self.values() + self.value + 2
+    }
+
+    /// Where the column of remarks begins.
+    fn marks(&self) -> usize {
+        self.rules() + self.rule + 1
+    }
+
     /// The widths that hold the columns of `fields`; `length` is that of all bytes, which the last offset counts to.
     fn of(fields: &[HexdumpField<'_>], length: usize) -> Widths {
         // One name of a thousand letters would push every value out of sight: longer ones than the limit stick out alone.
@@ -346,6 +457,7 @@ impl Widths {
             name: widest(|field| field.name.chars().count(), 44),
             value: widest(|field| field.value.chars().count() + 2, LONGEST_VALUE + 5),
             rule: widest(|field| field.rule.len(), 9),
+            longest: LONGEST_VALUE,
         }
     }
 }
@@ -383,11 +495,77 @@ mod tests {
             whole: false,
             from: 0,
             to: None,
+            columns: None,
         };
         assert_eq!(
             text(&dump),
             "0000  34 00 00 00 00 00 00 00   nbytes = 52  WIRE-02\n"
         );
+    }
+
+    #[test]
+    fn a_longer_name_moves_its_own_value_alone() {
+        let spans = [
+            span(0, 1, "code", "3"),
+            span(1, 2, &"dtype.".repeat(9), "64"),
+            span(2, 3, "lanes", "1"),
+        ];
+        let mark = |offset: u64| Mark {
+            offset,
+            text: "PAY-01 broken: here".into(),
+        };
+        let mut dump = Hexdump {
+            bytes: &[3, 64, 1],
+            spans: &spans,
+            marks: &[mark(2)],
+            whole: false,
+            from: 0,
+            to: None,
+            columns: None,
+        };
+        let long = "dtype.".repeat(9);
+        let blanks = " ".repeat(21);
+        assert_eq!(
+            text(&dump),
+            format!(
+                "0000  03{blanks}   code  = 3   WIRE-02\n0001  40{blanks}   {long} = 64\n\
+                 0002  01{blanks}   lanes = 1           <- PAY-01 broken: here\n"
+            )
+        );
+        // What does not fit into a line goes on below.
+        dump.columns = Some(52);
+        let shown = text(&dump);
+        let indent = " ".repeat(32);
+        assert!(
+            shown.ends_with(&format!(
+                "lanes = 1\n{indent}<- PAY-01 broken:\n{indent}here\n"
+            )),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_value_is_cut_to_the_line() {
+        let bytes = [7; 30];
+        let mut dump = Hexdump {
+            bytes: &bytes,
+            spans: &[span(0, 30, "name", "abcdefghijklmnopqrstuvwxyzabcd")],
+            marks: &[],
+            whole: false,
+            from: 0,
+            to: None,
+            columns: None,
+        };
+        assert!(text(&dump).contains("= abcdefghijklmnopqrstuvwxyzabcd  WIRE-02\n"));
+        dump.columns = Some(72);
+        let shown = text(&dump);
+        assert!(
+            shown.contains("= abcdefghijklmnopqrstu...  WIRE-02\n"),
+            "{shown}"
+        );
+        assert!(shown.lines().all(|line| line.len() <= 72), "{shown}");
+        dump.whole = true;
+        assert!(text(&dump).contains("abcd  WIRE-02\n"));
     }
 
     #[test]
@@ -406,6 +584,7 @@ mod tests {
             whole: false,
             from: 0,
             to: None,
+            columns: None,
         };
         let shown = text(&dump);
         assert!(shown.contains("376 more bytes"), "{shown}");

@@ -5,12 +5,13 @@
 //! that is.
 
 use super::CliError;
+use super::output::{self, line_of};
 use memmap2::Mmap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use tvmspec::examine::Subject;
-use tvmspec::payload::file;
+use tvmspec::payload::{self, file};
 use tvmspec::release::Layout;
 use tvmspec::rule::Violation;
 
@@ -23,7 +24,7 @@ const LONGEST_STREAM: u64 = 1 << 28;
 
 /// An opened input: its name for messages, and its bytes.
 pub(crate) struct Input {
-    /// The path as on the command line; `<stdin>` for `-`.
+    /// The path as on the command line, for JSON; `<stdin>` for `-`.
     pub(crate) name: String,
     bytes: Bytes,
 }
@@ -43,19 +44,17 @@ impl Input {
     ///
     /// The system cannot open or read it, it is a directory, or it is a stream that has no end within 256 MiB.
     pub(crate) fn open(path: &Path) -> Result<Input, CliError> {
-        let input = if path.as_os_str() == "-" {
-            Input {
-                name: "<stdin>".into(),
-                bytes: Bytes::Read(drain(io::stdin().lock()).map_err(CliError::new)?),
-            }
-        } else {
-            let bytes = open(path).map_err(|error| cannot_read(path, &error))?;
-            Input {
-                name: path.display().to_string(),
-                bytes,
-            }
+        let bytes = match is_stdin(path) {
+            true => Bytes::Read(drain(io::stdin().lock()).map_err(CliError::new)?),
+            false => open(path).map_err(|error| cannot_read(path, &error))?,
         };
-        Ok(input)
+        let name = name_of(path);
+        Ok(Input { name, bytes })
+    }
+
+    /// Its name on one line, for texts and messages: the name of a file may hold what a terminal obeys.
+    pub(crate) fn line(&self) -> String {
+        line_of(&self.name)
     }
 
     /// The content. A mapped file may change below it, which every reader of untrusted bytes tolerates.
@@ -64,6 +63,19 @@ impl Input {
             Bytes::Mapped(map) => map,
             Bytes::Read(bytes) => bytes,
         }
+    }
+}
+
+/// Whether `path` stands for stdin.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// What JSON calls the file at `path`: the path as on the command line; `<stdin>` for `-`.
+pub(crate) fn name_of(path: &Path) -> String {
+    match is_stdin(path) {
+        true => "<stdin>".to_owned(),
+        false => path.display().to_string(),
     }
 }
 
@@ -79,12 +91,37 @@ pub(crate) fn subject<'i>(
     layout: Option<Layout>,
 ) -> Result<Subject<'i>, Violation> {
     // PAY-23: stdin has no file beside it.
-    let side = match path.as_os_str() == "-" {
+    let side = match is_stdin(path) {
         true => None,
         false => file::side_file_of(&input.name),
     };
     let side = side.and_then(|side| read(Path::new(&side)).ok());
     Subject::of_files(&input.name, input.bytes(), side.as_deref(), layout)
+}
+
+/// The whole input as the payload of a module of `kind`, in layout 0.22 where none is stated.
+///
+/// # Errors
+///
+/// No payload of the kind is known; the message has the nearest kind that is.
+pub(crate) fn payload<'i>(
+    input: &'i Input,
+    kind: &str,
+    layout: Option<Layout>,
+) -> Result<Subject<'i>, CliError> {
+    let layout = layout.unwrap_or(Layout::V0_22);
+    Subject::of_payload(&input.name, input.bytes(), kind, layout).ok_or_else(|| {
+        // The nearest, however far it is: the list of kinds is long.
+        let near = payload::kinds()
+            .iter()
+            .map(|info| (distance(kind, info.kind), info.kind))
+            .min();
+        let hint = near.map_or(String::new(), |(_, near)| {
+            format!("; did you mean `{near}`?")
+        });
+        let kind = line_of(kind);
+        CliError::new(format!("no module kind `{kind}` has a known payload{hint}"))
+    })
 }
 
 /// Maps a large file, and reads everything else. A folder opens on Unix and fails at the first read, with a message of no help.
@@ -130,7 +167,7 @@ pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
     if !metadata.is_file() {
         return Err(CliError::new(format!(
             "cannot read {}: it is not a regular file",
-            path.display()
+            output::file_name(path)
         )));
     }
     let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
@@ -154,11 +191,11 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
 
 /// The message for a file that cannot be read, with the nearest name in the same folder if the name is wrong.
 fn cannot_read(path: &Path, error: &io::Error) -> CliError {
-    let mut message = format!("cannot read {}: {error}", path.display());
+    let mut message = format!("cannot read {}: {error}", output::file_name(path));
     if error.kind() == io::ErrorKind::NotFound {
-        message = format!("there is no file {}", path.display());
+        message = format!("there is no file {}", output::file_name(path));
         if let Some(near) = nearest(path) {
-            message.push_str(&format!("; did you mean {}?", near.display()));
+            message.push_str(&format!("; did you mean {}?", output::file_name(&near)));
         }
     }
     CliError::new(message)

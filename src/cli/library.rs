@@ -2,11 +2,13 @@
 
 use super::diagnostic::DiagnosedBytes;
 use super::input::Input;
+use super::output::{self, line_of};
 use super::{CliError, Exit};
 use std::path::Path;
-use tvmspec::blob::{Blob, PartialBlob};
+use tvmspec::blob::{Blob, PartialBlob, StoredModule};
 use tvmspec::examine::{Format, NotExaminable, Subject, Unit};
 use tvmspec::release::Layout;
+use tvmspec::rule::{Finding, Findings, Kind};
 
 /// Which file, and which library binary in it.
 ///
@@ -37,7 +39,7 @@ impl LibraryChoice<'_> {
         let unit = pick(&subject, &units, self.blob)?;
         match unit.library() {
             Some(partial) => work(&input, unit, partial),
-            None => Err(CliError::new(subject.nothing())),
+            None => Err(CliError::line(subject.nothing())),
         }
     }
 
@@ -48,10 +50,10 @@ impl LibraryChoice<'_> {
     /// See [`LibraryChoice::partial`]. A broken rule is [`Exit::Bad`].
     pub(crate) fn whole(
         self,
-        work: impl FnOnce(&Input, &Unit<'_>, Blob<'_>) -> Result<Exit, CliError>,
+        work: impl FnOnce(&Input, &Unit<'_>, Blob<'_>, &Findings) -> Result<Exit, CliError>,
     ) -> Result<Exit, CliError> {
         self.partial(|input, unit, partial| match partial.broken {
-            None => work(input, unit, partial.blob),
+            None => work(input, unit, partial.blob, &partial.findings),
             Some(broken) => {
                 let place = DiagnosedBytes {
                     name: &unit.name,
@@ -59,11 +61,47 @@ impl LibraryChoice<'_> {
                     // Read a second time, with a record of the fields: only the diagnostic needs one.
                     spans: &unit.trace().spans,
                 };
-                eprint!("{}", place.violation(&broken));
+                output::note(place.violation(&broken).trim_end());
                 Ok(Exit::Bad)
             }
         })
     }
+}
+
+/// Warns of bytes of the library binary that what is written does not have: those that no reader looks at, but for those in payloads
+/// that are written as they were, which `is_kept` says of an offset.
+pub(crate) fn warn_of_left_out(
+    unit: &Unit<'_>,
+    findings: &Findings,
+    is_kept: impl Fn(u64) -> bool,
+) {
+    /// A hostile file has thousands.
+    const MOST: usize = 20;
+    let lost = |finding: &&Finding| finding.kind == Kind::Trailing && !is_kept(finding.offset);
+    let lost: Vec<&Finding> = findings.as_slice().iter().filter(lost).collect();
+    for finding in lost.iter().take(MOST) {
+        output::note(format_args!(
+            "warning: {}, byte {:#x}: {}; they are left out ({})",
+            line_of(&unit.name),
+            finding.offset,
+            line_of(&finding.message),
+            finding.rule
+        ));
+    }
+    if lost.len() > MOST {
+        let more = lost.len() - MOST;
+        output::note(format_args!(
+            "warning: {more} more runs of bytes are left out; `tvmspec verify` lists them"
+        ));
+    }
+}
+
+/// Whether the byte at `offset` of the library binary is one of the payload of `module`.
+pub(crate) fn is_in_payload(module: &StoredModule<'_>, offset: u64) -> bool {
+    let length = module.payload.as_ref().map_or(0, |bytes| bytes.len());
+    offset
+        .checked_sub(module.offset)
+        .is_some_and(|at| at < length as u64)
 }
 
 /// Opens the container in the input, for commands to which a broken container is an input that they cannot read.
@@ -74,7 +112,7 @@ impl LibraryChoice<'_> {
 /// The container breaks a rule: the message points to `verify`, which shows the place.
 pub(crate) fn subject(input: &Input, layout: Option<Layout>) -> Result<Subject<'_>, CliError> {
     Subject::open(&input.name, input.bytes(), layout)
-        .map_err(|broken| CliError::new(NotExaminable::broken(&input.name, &broken)))
+        .map_err(|broken| CliError::line(NotExaminable::broken(&input.name, &broken)))
 }
 
 /// Picks the library binary that a command is about: the only one, or number `wanted`, counted from 0 in the order of
@@ -96,12 +134,12 @@ fn pick<'u, 'a>(
         .collect();
     match (libraries.as_slice(), wanted) {
         // Whatever the number is: what the file is helps more than that it has none of that number.
-        ([], _) => Err(CliError::new(subject.nothing())),
+        ([], _) => Err(CliError::line(subject.nothing())),
         ([one], None) => Ok(one),
         (several, Some(index)) => several.get(index).copied().ok_or_else(|| {
             CliError::new(format!(
                 "there is no library binary {index} in {}: it has {}, counted from 0",
-                subject.name,
+                line_of(subject.name),
                 several.len()
             ))
         }),
@@ -109,11 +147,11 @@ fn pick<'u, 'a>(
             let names: Vec<String> = several
                 .iter()
                 .enumerate()
-                .map(|(index, unit)| format!("\n  --blob {index}  {}", unit.name))
+                .map(|(index, unit)| format!("\n  --blob {index}  {}", line_of(&unit.name)))
                 .collect();
             Err(CliError::new(format!(
                 "{} has {} library binaries; choose one:{}",
-                subject.name,
+                line_of(subject.name),
                 several.len(),
                 names.concat()
             )))

@@ -16,7 +16,7 @@ pub(super) fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
     let text = std::str::from_utf8(input.bytes()).map_err(|_| {
         CliError::new(format!(
             "{} is not text; a manifest is TOML or JSON",
-            input.name
+            input.line()
         ))
     })?;
     // By the text and not by the name, which stdin has not. No TOML begins with a brace.
@@ -26,7 +26,7 @@ pub(super) fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
         toml::from_str(text).map_err(|error| error.to_string())
     };
     let value =
-        value.map_err(|error| CliError::new(format!("{}: {}", input.name, error.trim_end())))?;
+        value.map_err(|error| CliError::new(format!("{}: {}", input.line(), error.trim_end())))?;
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
     Ok((value, folder))
 }
@@ -60,7 +60,7 @@ pub(super) fn load(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
     let path = folder.join(name);
     super::input::read(&path).map_err(|error| match error {
         CliError::Message(message) => message,
-        CliError::ClosedPipe => format!("cannot read {}", path.display()),
+        CliError::ClosedPipe => format!("cannot read {}", super::output::file_name(&path)),
     })
 }
 

@@ -78,7 +78,7 @@ mod unpack;
 mod verify;
 mod whole;
 
-use clap::{ColorChoice, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
@@ -94,7 +94,7 @@ use std::process::ExitCode;
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
-    /// Paint what inspect, verify, explain and check print for people; auto: on a terminal, unless NO_COLOR is set
+    /// Paint what inspect, verify, explain, dump and check print for people, and messages; auto: on a terminal, unless NO_COLOR is set
     #[arg(
         long,
         global = true,
@@ -201,6 +201,11 @@ impl CliError {
         CliError::Message(message.to_string())
     }
 
+    /// An error whose message is one line, whatever names of files are in it.
+    pub(crate) fn line(message: impl Display) -> CliError {
+        CliError::Message(output::line_of(&message.to_string()))
+    }
+
     /// What failed in the library, behind the rule that is broken.
     pub(crate) fn of(error: tvmspec::function::Error) -> CliError {
         CliError::Message(error.reason())
@@ -232,7 +237,10 @@ impl From<String> for CliError {
 
 /// Parses the command line, runs the subcommand and turns its outcome into the exit code.
 pub(crate) fn main() -> ExitCode {
-    let line = CommandLine::parse();
+    // Before the line is parsed: what is wrong with it is painted as it asks for, too.
+    let command = CommandLine::command().color(color::asked(std::env::args_os()));
+    let line = CommandLine::from_arg_matches(&command.get_matches());
+    let line = line.unwrap_or_else(|error| error.exit());
     color::choose(line.color);
     let outcome = match line.command {
         Command::Inspect(args) => inspect::run(args),

@@ -4,9 +4,9 @@
 //! |---|---|---|---|
 //! | [`print`] | texts of our own | no | no |
 //! | [`show`], [`stream`] | texts with names and values of files | yes | no |
-//! | [`report`] | the same, whole lines that begin with our words | yes | yes |
+//! | [`report`], [`report_stream`] | the same, whole lines that begin with our words | yes | yes |
 //! | [`json`], [`json_text`] | programs, and people who look | DEL and C1 controls | no |
-//! | [`note`] | stderr | yes | no |
+//! | [`note`] | stderr | yes | yes |
 //!
 //! Escaping is for terminals: they obey control characters, and a hostile file could hide or rewrite what was printed.
 
@@ -69,30 +69,34 @@ pub(crate) fn show(text: &str) -> Result<(), CliError> {
 
 /// [`show`] of whole lines, painted where stdout is ([`color`]).
 pub(crate) fn report(text: &str) -> Result<(), CliError> {
-    if !color::paints() {
-        return show(text);
-    }
-    let mut out = BufWriter::new(stdout());
-    let mut painted = String::new();
-    for line in text.split_inclusive('\n') {
-        // Escaped first: the escapes of colours must stay as they are.
-        color::paint(&plain(line), &mut painted);
-        out.write_all(painted.as_bytes())?;
-        painted.clear();
-    }
-    out.flush()?;
-    Ok(())
+    report_stream(|out| fmt::Write::write_str(out, text))
+}
+
+/// [`stream`] of whole lines, painted where stdout is.
+pub(crate) fn report_stream(
+    write: impl FnOnce(&mut TerminalWriter) -> fmt::Result,
+) -> Result<(), CliError> {
+    stream_to(color::paints().then(String::new), write)
 }
 
 /// Writes to stdout for people what `write` writes, piece by piece: it is never in memory as a whole.
 pub(crate) fn stream(
     write: impl FnOnce(&mut TerminalWriter) -> fmt::Result,
 ) -> Result<(), CliError> {
+    stream_to(None, write)
+}
+
+/// [`stream`]; with an empty `line` the lines are painted.
+fn stream_to(
+    line: Option<String>,
+    write: impl FnOnce(&mut TerminalWriter) -> fmt::Result,
+) -> Result<(), CliError> {
     let mut out = TerminalWriter {
         out: BufWriter::new(stdout()),
+        line,
         failed: Ok(()),
     };
-    let written = write(&mut out);
+    let written = write(&mut out).and_then(|()| out.end_line());
     // `fmt::Error` has no cause: what really failed, a closed pipe for example, was kept aside.
     out.failed?;
     written.map_err(CliError::new)?;
@@ -104,21 +108,48 @@ pub(crate) fn stream(
 pub(crate) struct TerminalWriter {
     /// Buffered, because a dump writes several pieces for each line.
     out: BufWriter<Stdout>,
+    /// What of a line has come, where lines are painted.
+    line: Option<String>,
     /// The error that made a write fail, which `fmt::Error` cannot carry.
     failed: io::Result<()>,
 }
 
+impl TerminalWriter {
+    /// Writes the line that has come so far, painted.
+    fn end_line(&mut self) -> fmt::Result {
+        let Some(line) = &mut self.line else {
+            return Ok(());
+        };
+        let mut painted = String::new();
+        // Escaped first: the escapes of colours must stay as they are.
+        color::paint(&plain(line), &mut painted);
+        line.clear();
+        self.put(&painted)
+    }
+
+    /// Writes `text` as it is, and keeps the error.
+    fn put(&mut self, text: &str) -> fmt::Result {
+        self.out.write_all(text.as_bytes()).map_err(|error| {
+            self.failed = Err(error);
+            fmt::Error
+        })
+    }
+}
+
 impl fmt::Write for TerminalWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for line in text.split_inclusive('\n') {
+        for part in text.split_inclusive('\n') {
+            if let Some(line) = &mut self.line {
+                line.push_str(part);
+                if part.ends_with('\n') {
+                    self.end_line()?;
+                }
+                continue;
+            }
             // Most lines have nothing to escape, and are written without a copy.
-            let written = match line.trim_end_matches('\n').contains(is_unseen) {
-                true => self.out.write_all(plain(line).as_bytes()),
-                false => self.out.write_all(line.as_bytes()),
-            };
-            if let Err(error) = written {
-                self.failed = Err(error);
-                return Err(fmt::Error);
+            match part.trim_end_matches('\n').contains(is_unseen) {
+                true => self.put(&plain(part))?,
+                false => self.put(part)?,
             }
         }
         Ok(())
@@ -188,9 +219,18 @@ impl<W: Write> Write for Escaped<W> {
     }
 }
 
-/// Writes a line to stderr for people.
+/// Writes a line to stderr for people, or several.
 pub(crate) fn note(text: impl Display) {
-    eprintln!("{}", plain(&text.to_string()));
+    let text = plain(&text.to_string());
+    if !color::paints_notes() {
+        eprintln!("{text}");
+        return;
+    }
+    let mut painted = String::new();
+    for line in text.split_inclusive('\n') {
+        color::paint(line, &mut painted);
+    }
+    eprintln!("{painted}");
 }
 
 /// A text of a file may hold what a terminal obeys: what is unseen, but for ends of lines, is written as an escape.
@@ -201,6 +241,11 @@ pub(crate) fn plain(text: &str) -> String {
 /// [`plain`] for a name, which is on one line with what describes it: a name that ends the line could pass for a line of ours.
 pub(crate) fn line_of(text: &str) -> String {
     escaped(text, is_unseen)
+}
+
+/// The name of a file, on one line: in messages it stands between words of ours.
+pub(crate) fn file_name(path: &Path) -> String {
+    line_of(&path.display().to_string())
 }
 
 /// `text` with the selected characters as Rust escapes them: `\u{1b}`, `\t`.
@@ -249,7 +294,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), C
         // An error of the temporary file goes on to name that file, which is nothing to the user.
         let text = error.to_string();
         let cause = text.split(" at path ").next().unwrap_or_default();
-        CliError::new(format!("cannot write {}: {cause}", path.display()))
+        CliError::new(format!("cannot write {}: {cause}", file_name(path)))
     })
 }
 

@@ -77,7 +77,10 @@ pub(crate) struct PackArgs {
 /// manifest begin with its name.
 pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     let (value, folder) = manifest::read(&args.manifest)?;
-    let named = |error: String| CliError::new(format!("{}: {error}", args.manifest.display()));
+    let named = |error: String| {
+        let name = super::output::file_name(&args.manifest);
+        CliError::new(format!("{name}: {error}"))
+    };
     let file = |name: &str| manifest::load(&folder, name);
     let manifest = Manifest::read(&value, args.layout, args.order, file);
     let manifest = manifest.map_err(|error| named(error.to_string()))?;

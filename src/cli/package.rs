@@ -93,15 +93,18 @@ impl Packaging {
                 // supply it.
                 if self.with.is_empty() && blob.modules.iter().any(|module| module.kind == LIBRARY)
                 {
-                    eprintln!(
+                    output::note(format_args!(
                         "warning: {} has no host code: pass the object files of `{LIBRARY}` by --with",
-                        self.output.display()
-                    );
+                        output::file_name(&self.output)
+                    ));
                 }
                 let with = self.linking();
                 // It links beside the output, reads that back and renames it: nothing is left to check here.
                 pack::shared(&bytes, &naming, &with, &self.output).map_err(|error| {
-                    CliError::new(format!("cannot link {}: {error}", self.output.display()))
+                    CliError::new(format!(
+                        "cannot link {}: {error}",
+                        output::file_name(&self.output)
+                    ))
                 })?;
             }
             PackageForm::Tar => {
@@ -144,7 +147,10 @@ impl Packaging {
             read_back(bytes, &blob).map_err(|why| self.not_written(&why))?;
         }
         pack::export(&plan, &self.output, &self.linking()).map_err(|error| {
-            CliError::new(format!("cannot export {}: {error}", self.output.display()))
+            CliError::new(format!(
+                "cannot export {}: {error}",
+                output::file_name(&self.output)
+            ))
         })?;
         Ok(Exit::Good)
     }
@@ -178,7 +184,7 @@ impl Packaging {
         if !fits {
             return Err(CliError::new(format!(
                 "the name {} is of another form: {} stays what it is, {}, whose name ends in .{}",
-                self.output.display(),
+                output::file_name(&self.output),
                 library.name,
                 form.title(),
                 endings.join(", .")
@@ -244,7 +250,7 @@ impl Packaging {
     fn not_written(&self, why: &dyn Display) -> CliError {
         CliError::new(format!(
             "{} is not written, because reading it back fails: {why}",
-            self.output.display()
+            output::file_name(&self.output)
         ))
     }
 
@@ -266,7 +272,7 @@ impl Packaging {
             _ => {
                 return Err(CliError::new(format!(
                     "the name {} does not state the form to write: it ends in .bin, .c, .o, .so or .tar",
-                    self.output.display()
+                    output::file_name(&self.output)
                 )));
             }
         };

@@ -46,7 +46,7 @@ pub(crate) fn run(args: ProxyArgs) -> Result<Exit, CliError> {
     };
     if let Some(folder) = &args.capture {
         let made = std::fs::create_dir_all(folder);
-        made.map_err(|why| format!("{}: {why}", folder.display()))?;
+        made.map_err(|why| format!("{}: {why}", output::file_name(folder)))?;
     }
     let mut options = ProxyOptions::default();
     options.to = to;

@@ -95,7 +95,7 @@ fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
             "{text} is one direction of a connection: name the file of the client and that of the server"
         )));
     }
-    let name = shared.display();
+    let name = output::file_name(&shared);
     Err(CliError::new(format!(
         "there are neither {name}.c2s.bin and {name}.s2c.bin nor {name}.client.bin and {name}.server.bin"
     )))
@@ -103,7 +103,7 @@ fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
 
 /// The error of one file without the other: of one direction, nothing shows the release.
 fn alone(found: &Path, side: &str, missing: &Path) -> CliError {
-    let (found, missing) = (found.display(), missing.display());
+    let (found, missing) = (output::file_name(found), output::file_name(missing));
     CliError::new(format!(
         "{found} has what the {side} wrote, and there is no {missing} of the other side: name both files, the client's first"
     ))

@@ -157,7 +157,7 @@ fn page(rule: &RuleText) -> String {
                 let _ = writeln!(page, "  {line}");
             });
         } else {
-            wrap(paragraph, 96).iter().for_each(|line| {
+            wrap(paragraph, 2).iter().for_each(|line| {
                 let _ = writeln!(page, "  {line}");
             });
         }

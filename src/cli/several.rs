@@ -1,6 +1,7 @@
 //! Commands about several files: one that cannot be read does not keep the others from being looked at. `inspect` and
 //! `verify` are those.
 
+use super::input::{is_stdin, name_of};
 use super::{CliError, Exit, output};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ pub(crate) enum FileAnswer {
 ///
 /// # Errors
 ///
-/// The only file cannot be read. Of several, each that cannot is printed where it is met.
+/// The only file cannot be read, or several are stdin. Of several, each that cannot be read is printed where it is met.
 pub(crate) fn each(
     files: &[PathBuf],
     is_json: bool,
@@ -32,6 +33,10 @@ pub(crate) fn each(
         }
         return Ok(exit);
     }
+    // The second would be empty: the first takes all of it.
+    if files.iter().filter(|file| is_stdin(file)).count() > 1 {
+        return Err(CliError::new("`-` is there twice: stdin is read once"));
+    }
     let mut exit = Exit::Good;
     // The list is written piece by piece: the report of one file may take megabytes.
     let mut between = if is_json { "[\n  " } else { "" };
@@ -42,7 +47,7 @@ pub(crate) fn each(
             Err(CliError::ClosedPipe) => return Err(CliError::ClosedPipe),
             Err(CliError::Message(message)) => {
                 output::note(format_args!("error: {message}"));
-                let file = file.display().to_string();
+                let file = name_of(file);
                 let listed =
                     is_json.then(|| FileAnswer::Json(json!({"file": file, "error": message})));
                 (listed, Exit::Failed)

@@ -1,16 +1,14 @@
 //! Text in columns and lines, as wide as the terminal or as `COLUMNS` in the environment states; and sizes in words.
 
-use comfy_table::{ContentArrangement, Table, presets};
-use terminal_size::{Width, terminal_size};
-
-/// The width that texts are written for. A wider terminal leaves room beside them, for the eye's sake.
-const FULL: usize = 98;
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
+use terminal_size::terminal_size;
 
 /// The least width that is wrapped for: below it a line holds no word.
 const LEAST: usize = 20;
 
 /// Rows below a header, indented by two blanks, without rules and without blanks at line ends. A cell that the terminal is
-/// too narrow for goes on below.
+/// too narrow for goes on below; a header is broken at blanks alone:
+/// no table is narrower than the words of its header.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table
@@ -21,11 +19,16 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
         .set_header(header.iter().copied())
         .add_rows(rows);
     if let Some(columns) = columns() {
-        // One less for the blank that each line begins with below.
-        let width = u16::try_from(columns.max(LEAST) - 1).unwrap_or(u16::MAX);
+        let words: Vec<u16> = header.iter().map(|head| longest_word(head)).collect();
+        // Each column has a blank on both sides.
+        let heads = words.iter().map(|word| word + 2).sum::<u16>();
+        // The blank that each line begins with below takes the place of the last one, which is cut off.
+        let width = u16::try_from(columns.max(LEAST)).unwrap_or(u16::MAX);
+        let least = |word: &u16| ColumnConstraint::LowerBoundary(Width::Fixed(word + 2));
         table
             .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(width);
+            .set_width(width.max(heads))
+            .set_constraints(words.iter().map(least));
     }
     let lines = table.to_string();
     lines
@@ -35,12 +38,18 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
         .collect()
 }
 
+/// How many characters the longest word of a header has.
+fn longest_word(head: &str) -> u16 {
+    let words = head.split_whitespace().map(|word| word.chars().count());
+    u16::try_from(words.max().unwrap_or(0)).unwrap_or(u16::MAX / 64)
+}
+
 /// How many characters a line may have; `None` for no bound.
 ///
 /// As in git, ls and ps, `COLUMNS` in the environment is what the user wants, of a terminal as of a pipe: POSIX calls it the preferred
 /// width, and no shell exports it by itself. Without it a terminal has its own width, and a file or a pipe has no bound: what reads
 /// those wants each row on one line.
-fn columns() -> Option<usize> {
+pub(crate) fn columns() -> Option<usize> {
     use std::io::IsTerminal as _;
     let wanted = std::env::var("COLUMNS").ok();
     if let Some(columns) = wanted.as_deref().and_then(stated) {
@@ -49,7 +58,7 @@ fn columns() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
         return None;
     }
-    terminal_size().map(|(Width(columns), _)| columns.into())
+    terminal_size().map(|(columns, _)| columns.0.into())
 }
 
 /// The width that `COLUMNS` states; `None` for a text that is no width, and for 0.
@@ -57,19 +66,17 @@ fn stated(columns: &str) -> Option<usize> {
     columns.parse().ok().filter(|columns| *columns > 0)
 }
 
-/// Breaks `text` at blanks into lines of at most `width` characters; fewer where the terminal is narrower than
-/// [`FULL`].
-///
-/// Callers pass the width that is left beside their own indent on a line of [`FULL`] characters: what the terminal
-/// lacks is taken off it.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let narrower = FULL.saturating_sub(columns().unwrap_or(FULL));
-    lines_of(text, width.saturating_sub(narrower).max(LEAST))
+/// Breaks `text` at blanks into lines that fit beside `indent` characters; one line where a line has no bound.
+pub(crate) fn wrap(text: &str, indent: usize) -> Vec<String> {
+    let width = columns().map_or(usize::MAX, |columns| {
+        columns.saturating_sub(indent).max(LEAST)
+    });
+    lines_of(text, width)
 }
 
 /// Breaks `text` into lines of at most `width` characters. A longer word has a line of its own: names and paths are
 /// copied from it whole.
-fn lines_of(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn lines_of(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -102,6 +109,12 @@ pub(crate) fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_longer_word_has_a_line_of_its_own() {
+        assert_eq!(lines_of("a bc defghi j", 4), ["a bc", "defghi", "j"]);
+        assert_eq!(lines_of("a  b\nc", usize::MAX), ["a b c"]);
+    }
 
     #[test]
     fn only_a_width_is_a_width() {

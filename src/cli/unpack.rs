@@ -1,9 +1,10 @@
 //! `tvmspec unpack FILE -o DIR`: what `pack` makes a library binary of.
 
-use super::input::Input;
-use super::library::LibraryChoice;
+use super::input::{self, Input};
+use super::library::{LibraryChoice, is_in_payload, warn_of_left_out};
 use super::output::{self, Content};
 use super::{CliError, Exit, whole};
+use serde_json::Value;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::Blob;
@@ -13,7 +14,8 @@ use tvmspec::release::Layout;
 
 /// The folder gets `manifest.json` and a file for each payload; `tvmspec pack DIR/manifest.json` writes the same bytes again.
 ///
-/// Bytes that no reader looks at (`tvmspec verify` reports them) are left out.
+/// Bytes that no reader looks at (`tvmspec verify` reports them) are left out, with a warning. A folder with the manifest of another
+/// library is rejected.
 #[derive(clap::Args)]
 pub(crate) struct UnpackArgs {
     /// The file to read, or - for stdin
@@ -30,6 +32,9 @@ pub(crate) struct UnpackArgs {
     /// Keep the whole file beside the payloads: `pack` then puts the library binary back into it, and host code stays as it is
     #[arg(long)]
     whole: bool,
+    /// Write into a folder with the manifest of another library, too; the files that it lists are removed
+    #[arg(long)]
+    force: bool,
 }
 
 /// Writes the manifest and the payloads of the library binary into the folder of `-o`.
@@ -50,14 +55,22 @@ pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
             "a folder cannot go to stdout: name one with -o",
         ));
     }
-    choice.whole(|input, _, blob| write_out(input, blob, &args))
+    choice.whole(|input, unit, blob, findings| {
+        let modules = blob.modules.clone();
+        let exit = write_out(input, blob, &args)?;
+        // Payloads are written as they are.
+        warn_of_left_out(unit, findings, |offset| {
+            modules.iter().any(|module| is_in_payload(module, offset))
+        });
+        Ok(exit)
+    })
 }
 
 /// Writes the files of `unpack` into the folder of `-o`.
 ///
 /// # Errors
 ///
-/// As [`put_all`]; a library binary of layout 0.2 that no manifest can list.
+/// As [`stale`] and [`put_all`]; a library binary of layout 0.2 that no manifest can list.
 fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, CliError> {
     let mut unpacked = unpack(blob).map_err(CliError::new)?;
     let mut files: Vec<(String, &[u8], Content)> = Vec::new();
@@ -85,8 +98,57 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
     }
     let text = output::json_text(&unpacked.manifest)?;
     files.push((MANIFEST.to_owned(), text.as_bytes(), Content::Text));
+    let stale = stale(&args.output, &unpacked.manifest, args.force)?;
     put_all(&args.output, &files)?;
+    for name in stale {
+        // One that is written anew is no longer the other library's.
+        if files.iter().any(|(written, _, _)| *written == name) {
+            continue;
+        }
+        let path = args.output.join(name);
+        std::fs::remove_file(&path).map_err(|error| {
+            CliError::new(format!(
+                "cannot remove {}: {error}",
+                output::file_name(&path)
+            ))
+        })?;
+    }
     Ok(Exit::Good)
+}
+
+/// The files in `folder` that the manifest of another library in it lists; none where there is no manifest, or the same one.
+///
+/// # Errors
+///
+/// There is such a manifest, and no `force`: its files would be left beside those that are written.
+fn stale(folder: &Path, manifest: &Value, force: bool) -> Result<Vec<String>, CliError> {
+    let path = folder.join(MANIFEST);
+    if !path.is_file() {
+        return Ok(Vec::new());
+    }
+    // A manifest that cannot be read is not this one.
+    let old: Value = match input::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+        Err(_) => Value::Null,
+    };
+    if old == *manifest {
+        return Ok(Vec::new());
+    }
+    if !force {
+        return Err(CliError::new(format!(
+            "{} has the manifest of another library: name another folder, or let --force replace it and remove the files that it lists",
+            output::file_name(folder)
+        )));
+    }
+    let modules = old["modules"].as_array().into_iter().flatten();
+    let names = modules
+        .map(|module| &module["file"])
+        .chain([&old["library"]]);
+    let names = names.filter_map(Value::as_str);
+    // As `unpack` names files: a manifest written by hand may list any, and those of other folders stay.
+    let own = names.filter(|name| Path::new(name).components().count() == 1);
+    let there = own.filter(|name| folder.join(name).is_file() && *name != MANIFEST);
+    Ok(there.map(str::to_owned).collect())
 }
 
 /// The name of the manifest.
@@ -98,7 +160,12 @@ const MANIFEST: &str = "manifest.json";
 ///
 /// The folder cannot be made, or a file in it not be written: what was there stays.
 fn put_all(folder: &Path, files: &[(String, &[u8], Content)]) -> Result<(), CliError> {
-    let failed = |error| CliError::new(format!("cannot write to {}: {error}", folder.display()));
+    let failed = |error| {
+        CliError::new(format!(
+            "cannot write to {}: {error}",
+            output::file_name(folder)
+        ))
+    };
     let mut made = MadeFolders::of(folder).map_err(failed)?;
     // Beside their names: a rename in one folder moves no bytes, and is what cannot fail for want of room.
     let staged = tempfile::Builder::new()
@@ -108,7 +175,10 @@ fn put_all(folder: &Path, files: &[(String, &[u8], Content)]) -> Result<(), CliE
     for (name, bytes, content) in files {
         let path = folder.join(name);
         if path.is_dir() {
-            let message = format!("cannot write {}: it is a directory", path.display());
+            let message = format!(
+                "cannot write {}: it is a directory",
+                output::file_name(&path)
+            );
             return Err(CliError::new(message));
         }
         output::write(&staged.path().join(name), bytes, *content)?;

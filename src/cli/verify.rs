@@ -1,19 +1,21 @@
 //! `tvmspec verify FILE...`: every violation and finding, rule by rule.
 
 use super::diagnostic::{DiagnosedBytes, count};
-use super::input::{Input, subject};
+use super::input::{Input, payload, subject};
+use super::output::{self, line_of};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
 use std::path::{Path, PathBuf};
-use tvmspec::examine::verify::{self, CheckedRun};
+use tvmspec::examine::verify::{self, CheckedRun, Verification};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
 
 /// How many findings are written out for people.
 const MOST: usize = 50;
 
-/// Exit code 0: no rule is broken. 1: one is, or, with --strict, something is odd. 2: the file cannot be read, or nothing in it has
-/// rules: it is no file of TVM, or a runtime and no compiled code. Of several files the largest counts, and all are looked at.
+/// Exit code 0: no rule is broken. 1: one is, also in the container around the library, or, with --strict, something is odd.
+/// 2: the file cannot be read, or nothing in it has rules: it is no file of TVM, a program for example, or a runtime and no compiled
+/// code. Of several files the largest counts, and all are looked at.
 #[derive(clap::Args)]
 pub(crate) struct VerifyArgs {
     /// The files; - is stdin
@@ -25,19 +27,59 @@ pub(crate) struct VerifyArgs {
     /// Read library binaries in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
+    /// Read the files as payloads of a module of this kind, as --layout stores them [default layout: 0.22]
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
     /// Print JSON, of the form in spec/schema/verify.json; of several files a list
     #[arg(long)]
     json: bool,
 }
 
-/// Verifies each file and prints what was found.
+/// Verifies each file and prints what was found; of several files their totals, too.
 ///
 /// # Errors
 ///
 /// The only file cannot be read or has nothing that rules are about. Of several, each of those is printed and counts
 /// as exit code 2.
 pub(crate) fn run(args: VerifyArgs) -> Result<Exit, CliError> {
-    several::each(&args.files, args.json, |path| verify(path, &args))
+    let mut totals = Totals::default();
+    let exit = several::each(&args.files, args.json, |path| {
+        verify(path, &args, &mut totals)
+    })?;
+    if args.files.len() > 1 && !args.json {
+        output::report(&format!("\n{}\n", totals.line(args.files.len())))?;
+    }
+    Ok(exit)
+}
+
+/// How many files were read, and what was found in them.
+#[derive(Default)]
+struct Totals {
+    /// All that were read.
+    read: usize,
+    /// Those in which a rule is broken.
+    broken: usize,
+    /// Those of the others that have findings.
+    odd: usize,
+}
+
+impl Totals {
+    /// Counts one file more.
+    fn add(&mut self, found: &Verification) {
+        self.read += 1;
+        match (found.violations.len(), found.found()) {
+            (0, 0) => {}
+            (0, _) => self.odd += 1,
+            _ => self.broken += 1,
+        }
+    }
+
+    /// All in words, of `files` files: `383 files: 2 broken, 5 with findings, 1 not read`. `color` recognises this form.
+    fn line(&self, files: usize) -> String {
+        let unread = files.saturating_sub(self.read);
+        let (broken, odd) = (self.broken, self.odd);
+        format!("{files} files: {broken} broken, {odd} with findings, {unread} not read")
+    }
 }
 
 /// Verifies one file. The text ends with the line of counts, behind the name of the file where there are several.
@@ -45,18 +87,27 @@ pub(crate) fn run(args: VerifyArgs) -> Result<Exit, CliError> {
 /// # Errors
 ///
 /// The file cannot be read, or nothing in it has rules.
-fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError> {
+fn verify(
+    path: &Path,
+    args: &VerifyArgs,
+    totals: &mut Totals,
+) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
-    let (name, bytes) = (input.name.as_str(), input.bytes());
+    let bytes = input.bytes();
     let mut text = String::new();
     // Across all units of the file: a person counts findings by file.
     let mut left = MOST;
     let each = |judged: &CheckedRun<'_>| show(&mut text, &mut left, judged);
-    let found = match subject(&input, path, args.layout) {
-        Ok(subject) => verify::verify(&subject, each).map_err(CliError::new)?,
-        // A container that breaks a rule has no parts, and is a violation like any other.
-        Err(broken) => verify::broken(name, bytes, broken, each),
+    let subject = match &args.kind {
+        Some(kind) => Ok(payload(&input, kind, args.layout)?),
+        None => subject(&input, path, args.layout),
     };
+    let found = match subject {
+        Ok(subject) => verify::verify(&subject, each).map_err(CliError::line)?,
+        // A container that breaks a rule has no parts, and is a violation like any other.
+        Err(broken) => verify::broken(&input.name, bytes, broken, each),
+    };
+    totals.add(&found);
     // A finding is a tolerated oddity: the file is readable, and does not fail for it alone.
     let bad = !found.violations.is_empty() || args.strict && found.found() > 0;
     let exit = if bad { Exit::Bad } else { Exit::Good };
@@ -64,7 +115,7 @@ fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError
         return Ok((FileAnswer::Json(found.to_json()), exit));
     }
     if found.host_only {
-        text = format!("{}\n{text}", host_only(name));
+        text = format!("{}\n{text}", host_only(&input.name));
     }
     if found.found() > MOST {
         let more = found.found() - MOST;
@@ -77,7 +128,7 @@ fn verify(path: &Path, args: &VerifyArgs) -> Result<(FileAnswer, Exit), CliError
     }
     let of = match args.files.as_slice() {
         [_] => String::new(),
-        _ => format!("{name}: "),
+        _ => format!("{}: ", input.line()),
     };
     let counts = count(found.violations.len(), found.found());
     Ok((FileAnswer::Text(format!("{text}{of}{counts}\n")), exit))
@@ -105,6 +156,7 @@ fn show(text: &mut String, left: &mut usize, judged: &CheckedRun<'_>) {
 
 /// The note about compiled code that has nothing else. `dump` prints it, too.
 pub(super) fn host_only(name: &str) -> String {
+    let name = line_of(name);
     format!(
         "{name} has no library binary: it imports no module, and its host code has no fields to read"
     )

@@ -1,6 +1,6 @@
 //! The commands by name, for callers that are not Rust: C, JavaScript, a shell.
 
-use super::dump::{dump, parse_offset};
+use super::dump::{self, dump, parse_offset};
 use super::explain::{Account, damaged, explain};
 use super::inspect::{InspectOptions, of_broken, of_subject};
 use super::{NotExaminable, Subject, verify};
@@ -75,7 +75,12 @@ pub fn answer_of_files(
             (good, accounts.into())
         }
         "dump" => {
-            let subject = subject.map_err(|broken| NotExaminable::broken(name, &broken))?;
+            let subject = match subject {
+                Ok(subject) => subject,
+                Err(broken) => {
+                    return Ok((false, dump::broken(name, bytes, &broken).to_string()));
+                }
+            };
             let units = subject.units();
             // Compiled code without a library binary is sound and has no fields: its list is empty.
             if units.is_empty() && !subject.is_compiled() {

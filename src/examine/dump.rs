@@ -1,8 +1,10 @@
 //! Every byte of a file with its field and its rule (`spec/schema/dump.json`).
 
 use super::{Reading, Unit, violation};
+use crate::blob::container::FileForm;
+use crate::rule::Violation;
 use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::cell::Cell;
 use std::fmt;
 
@@ -26,6 +28,18 @@ pub fn dump<'d, 'a>(units: &'d [Unit<'a>], from: u64) -> Dump<'d, 'a> {
         from,
         broken: Cell::new(false),
     }
+}
+
+/// [`dump`] of a file whose container itself is broken: one element without fields, for nothing in it was read.
+pub fn broken(name: &str, bytes: &[u8], broken: &Violation) -> Value {
+    json!([{
+        "name": name,
+        "format": FileForm::of(bytes).title(),
+        "bytes": bytes.len(),
+        "fields": [],
+        "findings": [],
+        "broken": violation(broken),
+    }])
 }
 
 impl<'d, 'a> Dump<'d, 'a> {

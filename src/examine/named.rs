@@ -1,14 +1,17 @@
 //! What the name of a file says where its bytes say nothing: side files and LLVM's, code of devices (PAY-28).
 
 use crate::payload::file::{self, FileFormat};
+use crate::release::Layout;
 
-/// A file that is known by its name.
+/// A file that is known by its name, or by what its reader states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NamedFile {
     /// A side file, of whatever device module (PAY-24).
     Side,
     /// LLVM's text or bitcode (PAY-28).
     Host(&'static FileFormat),
+    /// The payload of a module of this kind, as the layout stores it; no name says that.
+    Payload(&'static str, Layout),
 }
 
 impl NamedFile {

@@ -16,7 +16,7 @@ impl Subject<'_> {
             _ if self.bytes.is_empty() => "it is empty",
             _ if named.is_some() => named.unwrap_or_default(),
             FileForm::Unknown => {
-                "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, state its layout (--layout)"
+                "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, state its layout (--layout); if it is the payload of a module, state its kind (--kind)"
             }
             FileForm::GraphJson | FileForm::ObjectJson | FileForm::FfiJson => {
                 "it is JSON, which has no binary fields; `tvmspec inspect` shows it, `tvmspec verify` holds it to its rules"
@@ -54,12 +54,12 @@ impl Subject<'_> {
                     "it is the side file of a device module: `tvmspec inspect`, `verify` and `explain` read it",
                 );
             }
+            Some(NamedFile::Payload(..)) | None => {}
             Some(NamedFile::Host(_)) => {
                 return Some(
                     "it is host code of LLVM, which has no fields: `tvmspec explain` says what loads it, and `tvmspec pack` links it as `code`",
                 );
             }
-            None => {}
         }
         match file::extension(self.name)? {
             // PAY-28: SPIR-V is saved among the shaders of a `.vulkan` file only.

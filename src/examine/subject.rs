@@ -5,6 +5,7 @@ use super::named::NamedFile;
 use super::unit::{Format, Reading, Unit};
 use crate::blob::container::{self, FileForm, Part};
 use crate::blob::detect;
+use crate::payload;
 use crate::payload::file::{self, FileFormat, ModuleFile};
 use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Violation};
@@ -23,7 +24,7 @@ pub struct Subject<'a> {
     pub layout: Option<Layout>,
     /// The module that the file and its side file are, put together as a payload; [`Subject::with_side_file`] sets it.
     pub(crate) module: Option<Assembled>,
-    /// What the name says that the whole file is, where no bytes do; [`Subject::of_files`] sets it.
+    /// What the name says that the whole file is, where no bytes do; [`Subject::of_files`] and [`Subject::of_payload`] set it.
     pub(crate) named: Option<NamedFile>,
 }
 
@@ -112,6 +113,21 @@ impl<'a> Subject<'a> {
         })
     }
 
+    /// The whole of `bytes` as the payload of a module of `kind`, as `layout` stores it; `None` where no kind of this name has a
+    /// known payload.
+    pub fn of_payload(
+        name: &'a str,
+        bytes: &'a [u8],
+        kind: &str,
+        layout: Layout,
+    ) -> Option<Subject<'a>> {
+        let info = payload::kind_info(kind)?;
+        Some(Subject {
+            named: Some(NamedFile::Payload(info.kind, layout)),
+            ..Subject::without_container(name, bytes, Findings::default())
+        })
+    }
+
     /// A file that is one thing, without parts.
     fn without_container(name: &'a str, bytes: &'a [u8], findings: Findings) -> Subject<'a> {
         Subject {
@@ -152,6 +168,7 @@ impl<'a> Subject<'a> {
                 format: match named {
                     NamedFile::Side => Format::SideFile,
                     NamedFile::Host(format) => Format::HostFile { format },
+                    NamedFile::Payload(kind, layout) => Format::Payload { kind, layout },
                 },
                 bytes: Cow::Borrowed(self.bytes),
                 part: 0,

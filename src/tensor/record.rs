@@ -20,7 +20,6 @@ use super::{
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
-use std::str::FromStr;
 
 /// One stored tensor. Its data are row-major and little endian; those of a read record are the file's own bytes.
 ///

@@ -157,6 +157,8 @@ fn dump(file: &str, options: &[String]) -> std::process::Output {
         .args(["dump", file])
         .args(options)
         .current_dir(root())
+        // In a pipe a row is a line, unless the environment states a width.
+        .env_remove("COLUMNS")
         .output()
         .expect("tvmspec runs")
 }

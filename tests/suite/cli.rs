@@ -14,6 +14,8 @@
 //! `RUN: cat FILE` shows a file. `BLESS=1 cargo test --test cli` writes what the program says now.
 #![cfg(feature = "cli")]
 
+#[path = "cli/printed.rs"]
+mod printed;
 #[path = "../support/schema.rs"]
 mod schema;
 #[cfg(target_os = "linux")]

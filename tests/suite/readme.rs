@@ -1,4 +1,5 @@
-//! The README's generated tables are true, and so is what the front page of the documentation lists. `BLESS=1 cargo test --test readme` writes them anew.
+//! The README's generated tables and its sample of `explain` are true, and so is what the front page of the documentation lists.
+//! `BLESS=1 cargo test --test readme` writes them anew.
 #![cfg(feature = "suite")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +31,47 @@ fn the_table_of_chapters_is_true() {
         assert!(
             table == expected,
             "the table should be\n{expected}\nBLESS=1 cargo test --test readme writes it"
+        );
+    }
+}
+
+/// What the README shows of `explain` is what it prints on a terminal of 100 columns, but for the lines in front and behind.
+#[test]
+#[cfg(feature = "cli")]
+fn the_sample_of_explain_is_true() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let path = format!("{root}/README.md");
+    let readme = fs::read_to_string(&path).unwrap();
+    let command = "$ tvmspec explain golden/blob/containers/tree3-0.8.so\n";
+    let (before, rest) = readme.split_once(command).expect("the sample");
+    let (shown, after) = rest.split_once("```").expect("the end of the sample");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args([
+            "explain",
+            "--elsewhere",
+            "golden/blob/containers/tree3-0.8.so",
+        ])
+        .current_dir(root)
+        .env("COLUMNS", "100")
+        .output()
+        .expect("tvmspec runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let lines = text
+        .lines()
+        .skip_while(|line| !line.starts_with("  tvm 0.7 "))
+        .take_while(|line| !line.starts_with("  tvm 0.22 "));
+    let mut expected = String::from("...\n");
+    for line in lines {
+        expected.push_str(line);
+        expected.push('\n');
+    }
+    expected.push_str("...\n");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, format!("{before}{command}{expected}```{after}")).unwrap();
+    } else {
+        assert!(
+            shown == expected,
+            "the sample should be\n{expected}\nBLESS=1 cargo test --test readme writes it"
         );
     }
 }

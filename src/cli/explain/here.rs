@@ -6,7 +6,7 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use tvmspec::blob::container::{self, File, FileForm, Linkage, foreign, linkage};
+use tvmspec::blob::container::{self, FileForm, Linkage, foreign, linkage};
 use tvmspec::examine::explain::{MachineFindings, is_image};
 use tvmspec::examine::loading::{elf, exported};
 
@@ -15,9 +15,9 @@ use tvmspec::examine::loading::{elf, exported};
 ///
 /// Empty for a file that no loader opens, for images of other systems than Linux, and where this system finds
 /// libraries in a way that is not known here.
-pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> MachineFindings {
+pub(super) fn here(form: FileForm, bytes: &[u8], path: &Path) -> MachineFindings {
     let mut here = MachineFindings::default();
-    if !is_image(file.form) {
+    if !is_image(form) {
         return here;
     }
     // A loader rejects another machine before it looks for any library.
@@ -25,8 +25,8 @@ pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> MachineFinding
         here.foreign = Some(foreign);
         return here;
     }
-    if file.form == FileForm::ElfShared && cfg!(target_os = "linux") {
-        let linkage = linkage(file.form, bytes);
+    if form == FileForm::ElfShared && cfg!(target_os = "linux") {
+        let linkage = linkage(form, bytes);
         let folders = folders(&linkage, path);
         // musl has no cache: an empty one finds nothing, and the folders decide.
         // Read when the first library is in none of the folders, and once.

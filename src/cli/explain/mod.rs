@@ -7,6 +7,7 @@ use super::input::{Input, subject};
 use super::{CliError, Exit, output};
 use serde_json::Value;
 use std::path::PathBuf;
+use tvmspec::blob::container::FileForm;
 use tvmspec::examine::explain::{Account, damaged, explain};
 use tvmspec::release::{Layout, Release};
 
@@ -14,8 +15,9 @@ use tvmspec::release::{Layout, Release};
 ///
 /// A broken file is judged by what the loader of each release looks at, and the tables of an ELF library by what the dynamic
 /// loader does with them; instructions are not looked at. Where it is not known what happens, it prints "unknown".
-/// Exit code 0. With --release 0 if that release loads the file, here or, with --elsewhere, on the machine that it is for; 1 if
-/// it does not, if something of it would be missing, or if it is not known. 2: the file cannot be read.
+/// Exit code 0: the file is explained, broken or not, and a program without anything of TVM, too. With --release 0 if that release
+/// loads the file, here or, with --elsewhere, on the machine that it is for; 1 if it does not, if something of it would be missing, or
+/// if it is not known. 2: the file cannot be read, or is of no form that TVM loads.
 #[derive(clap::Args)]
 pub(crate) struct ExplainArgs {
     /// The file, or - for stdin
@@ -46,20 +48,28 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
-    let accounts = match subject(&input, &args.file, args.layout) {
+    let (mut accounts, form) = match subject(&input, &args.file, args.layout) {
         Ok(subject) => {
-            let mut accounts = explain(&subject, args.release).map_err(CliError::new)?;
-            if !args.elsewhere {
-                let here = here::here(&subject.file, bytes, &args.file);
-                for account in &mut accounts {
-                    // What is missing on this machine keeps every library binary of the file from being loaded.
-                    account.here = here.clone();
-                }
-            }
-            accounts
+            let accounts = explain(&subject, args.release).map_err(CliError::line)?;
+            (accounts, subject.file.form)
         }
-        Err(broken) => vec![damaged(name, bytes, &broken, args.release)],
+        Err(broken) => {
+            // PAY-23: code with a side file is opened by its driver, whatever its bytes look like.
+            let form = match broken.rule().id().starts_with("PAY-") {
+                true => FileForm::Unknown,
+                false => FileForm::of(bytes),
+            };
+            let account = damaged(name, bytes, &broken, args.release);
+            (vec![account], form)
+        }
     };
+    if !args.elsewhere {
+        let here = here::here(form, bytes, &args.file);
+        // What is missing on this machine keeps every library binary of the file from being loaded.
+        for account in accounts.iter_mut().filter(|account| !account.is_broken) {
+            account.here = here.clone();
+        }
+    }
     if args.json {
         let value: Vec<Value> = accounts.iter().map(Account::to_json).collect();
         output::json(&Value::from(value))?;

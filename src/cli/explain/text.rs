@@ -1,18 +1,22 @@
 //! How an account is printed: the columns of `explain`. `color` paints the lines by the words that they begin with.
 
+use crate::cli::output::line_of;
 use crate::cli::table::wrap;
 use std::fmt::Write as _;
 use tvmspec::examine::explain::{Account, MachineFindings};
 use tvmspec::release::Releases;
 
+/// How wide the left column is, with the blanks on both sides of it; lines below the first leave it empty.
+const BESIDE: usize = 19;
+
 /// The account for people: why it is not loadable as it is, each range of releases with what happens there, what the
 /// machine lacks, and what each module needs.
 pub(super) fn text(account: &Account) -> String {
-    let mut out = format!("{}\n", account.title);
+    let mut out = format!("{}\n", line_of(&account.title));
     // First, because nothing below holds until the file is linked or unpacked.
     if let Some(raw) = account.raw {
         out.push('\n');
-        for line in wrap(&format!("NOT LOADABLE AS IT IS: {raw}"), 96) {
+        for line in wrap(&format!("NOT LOADABLE AS IT IS: {raw}"), 0) {
             let _ = writeln!(out, "{line}");
         }
     }
@@ -21,16 +25,14 @@ pub(super) fn text(account: &Account) -> String {
     }
     for (releases, load) in &account.loads {
         let range = range(*releases);
-        // Beside the left column of 19 characters, which lines below the first leave empty: 97 of the 98 of a full
-        // line.
-        let lines = wrap(&load.to_string(), 78);
+        let lines = wrap(&load.to_string(), BESIDE);
         for (index, line) in lines.iter().enumerate() {
             let range = if index == 0 { range.as_str() } else { "" };
             let _ = writeln!(out, "  {range:<16} {line}");
         }
     }
     if let Some(looked_at) = account.looked_at {
-        let lines = wrap(looked_at, 78);
+        let lines = wrap(looked_at, BESIDE);
         for (index, line) in lines.iter().enumerate() {
             let what = if index == 0 { "looked at" } else { "" };
             let _ = writeln!(out, "  {what:<16} {line}");
@@ -41,26 +43,28 @@ pub(super) fn text(account: &Account) -> String {
         let _ = writeln!(
             out,
             "\nmodule {} {}: {}",
-            need.module, need.kind, need.about
+            need.module,
+            line_of(&need.kind),
+            line_of(&need.about)
         );
         if need.loaders.is_empty() {
             let _ = writeln!(out, "  loader           none is registered in any release");
         }
         for (releases, name) in &need.loaders {
-            let _ = writeln!(out, "  {:<16} {name}", range(*releases));
+            let _ = writeln!(out, "  {:<16} {}", range(*releases), line_of(name));
         }
-        let lines = wrap(&need.registered_by, 78);
+        let lines = wrap(&need.registered_by, BESIDE);
         for (index, line) in lines.iter().enumerate() {
             let what = if index == 0 { "registered by" } else { "" };
             let _ = writeln!(out, "  {what:<16} {line}");
         }
         if let Some(renamed) = &need.renamed {
-            let _ = writeln!(out, "  {:<16} {renamed}", "renamed");
+            let _ = writeln!(out, "  {:<16} {}", "renamed", line_of(renamed));
         }
     }
     for remark in &account.remarks {
         out.push('\n');
-        for line in wrap(remark, 96) {
+        for line in wrap(remark, 0) {
             let _ = writeln!(out, "{line}");
         }
     }
@@ -75,7 +79,7 @@ fn here(here: &MachineFindings) -> String {
     let missing: Vec<&str> = missing.map(|(name, _)| name.as_str()).collect();
     let mut paragraph = |text: &str| {
         out.push('\n');
-        for line in wrap(text, 96) {
+        for line in wrap(text, 0) {
             let _ = writeln!(out, "{line}");
         }
     };

@@ -10,23 +10,27 @@ mod tree;
 mod words;
 
 use super::diagnostic::DiagnosedBytes;
-use super::input::{Input, subject};
+use super::input::{Input, payload, subject};
 use super::output::{self, Content};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tvmspec::examine::Subject;
 use tvmspec::examine::inspect::{self, InspectOptions, Inspection};
 use tvmspec::release::Layout;
 
-/// Shows everything before a broken rule, then the rule. Exit code 1 if a rule is broken. Of several files the largest exit code
+/// Shows everything before a broken rule, then the rule.
+///
+/// Exit code 0: no rule is broken, also in a program or a library that holds nothing of TVM, of which it says so. 1: a rule is broken,
+/// in the file or in the container. 2: the file cannot be read, or is of no form that TVM writes. Of several files the largest
 /// counts, and all are looked at.
 #[derive(clap::Args)]
 pub(crate) struct InspectArgs {
     /// Shared objects, object files, archives, tars, library binaries, parameter files, executables, graphs, saved objects; - is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Show the code of VM executables, an instruction a line
+    /// Show the code of Relax and Relay VM executables, an instruction a line
     #[arg(long)]
     code: bool,
     /// Print JSON, of the form in spec/schema/inspect.json; of several files a list
@@ -38,6 +42,9 @@ pub(crate) struct InspectArgs {
     /// Read library binaries in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
+    /// Read the files as payloads of a module of this kind, as --layout stores them [default layout: 0.22]
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
 }
 
 /// Prints or writes the report about each file.
@@ -48,7 +55,7 @@ pub(crate) struct InspectArgs {
 /// printed and counts as exit code 2.
 pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
     if let ([_, _, ..], Some(path)) = (args.files.as_slice(), &args.html) {
-        let message = format!("{} is a page about one file", path.display());
+        let message = format!("{} is a page about one file", output::file_name(path));
         return Err(CliError::new(message));
     }
     several::each(&args.files, args.json, |path| inspect(path, &args))
@@ -67,9 +74,13 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     options.code = args.code;
     // A page holds two texts of the report.
     options.copies = if args.html.is_some() { 2 } else { 0 };
-    let (inspection, broken) = match subject(&input, path, args.layout) {
+    let subject = match &args.kind {
+        Some(kind) => Ok(payload(&input, kind, args.layout)?),
+        None => subject(&input, path, args.layout),
+    };
+    let (inspection, broken) = match subject {
         Ok(subject) => {
-            let inspection = inspect::of_subject(&subject, options).map_err(CliError::new)?;
+            let inspection = inspect::of_subject(&subject, options).map_err(CliError::line)?;
             let broken = broken(&subject, &inspection);
             (inspection, broken)
         }
@@ -84,6 +95,13 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
         false => Exit::Bad,
     };
     let report = inspection.report;
+    if args.code && !has_code(&report) {
+        // Of the StackVM no grammar states where an operand is (PAY-56).
+        output::note(format_args!(
+            "note: {} has no code that --code shows: that is of Relax and Relay VM executables",
+            input.line()
+        ));
+    }
     let answer = if let Some(path) = &args.html {
         output::write(path, html::page(&report, &broken).as_bytes(), Content::Text)?;
         // Nothing is printed: the page has it all.
@@ -94,6 +112,17 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
         FileAnswer::Text(text::render(&report) + &broken)
     };
     Ok((answer, exit))
+}
+
+/// Whether any module of the report has the code of an executable.
+fn has_code(report: &Value) -> bool {
+    let own = std::iter::once(&report["module"]);
+    let libraries = words::list(&report["parts"])
+        .iter()
+        .flat_map(|part| words::list(&part["libraries"]));
+    let stored = libraries.flat_map(|library| words::list(&library["modules"]));
+    own.chain(stored)
+        .any(|module| module["vm"]["code"].is_array())
 }
 
 /// The place of a rule that is broken by the file as a whole, of whose container no fields are recorded.

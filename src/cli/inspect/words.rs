@@ -20,7 +20,7 @@ pub(super) fn rows(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> 
     shown
 }
 
-/// Appends a list of names behind a word, `  slots      a, b, c`, in lines of a readable length: the first 24 and the
+/// Appends a list of names behind a word, `  slots      a, b, c`, in lines as wide as the terminal: the first 24 and the
 /// count of the others; nothing for an empty list.
 pub(super) fn names(out: &mut String, what: &str, names: &Value) {
     const MOST: usize = 24;
@@ -37,8 +37,8 @@ pub(super) fn names(out: &mut String, what: &str, names: &Value) {
     if names.len() > MOST {
         let _ = write!(shown, " and {} more (--json has all)", names.len() - MOST);
     }
-    // The word is in front of the first line alone; 12 characters are left for it on each.
-    for (index, line) in wrap(&shown, 86).iter().enumerate() {
+    // The word is in front of the first line alone; 13 characters are left for it on each.
+    for (index, line) in wrap(&shown, 13).iter().enumerate() {
         let what = if index == 0 { what } else { "" };
         let _ = writeln!(out, "  {what:<10} {line}");
     }

@@ -29,11 +29,15 @@ pub(super) fn from_parts(
     let (Some(graph), Some(lib)) = (&args.graph, &args.lib) else {
         return Err(CliError::new("give a library, or --graph and --lib"));
     };
-    let text = String::from_utf8(read_bytes(graph)?)
-        .map_err(|error| CliError::new(format!("{} is not UTF-8: {error}", graph.display())))?;
+    let text = String::from_utf8(read_bytes(graph)?).map_err(|error| {
+        CliError::new(format!(
+            "{} is not UTF-8: {error}",
+            output::file_name(graph)
+        ))
+    })?;
     let mut findings = Findings::default();
     let parsed = Graph::read(&text, &mut findings)
-        .map_err(|broken| CliError::new(format!("{}: {broken}", graph.display())))?;
+        .map_err(|broken| CliError::new(format!("{}: {broken}", output::file_name(graph))))?;
     for finding in findings {
         output::note(format_args!("note: {finding}"));
     }
@@ -48,7 +52,7 @@ pub(super) fn from_parts(
         let bytes = read_bytes(path)?;
         // TEN-45: the release of a parameter file is not known, and counts of bytes differ between releases.
         let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())
-            .map_err(|broken| CliError::new(format!("{}: {broken}", path.display())))?;
+            .map_err(|broken| CliError::new(format!("{}: {broken}", output::file_name(path))))?;
         let set = executor.load_params(&params).map_err(CliError::new)?;
         // GRF-37: they are passed over, which hides a wrong parameter file.
         if set < params.len() {
@@ -111,7 +115,7 @@ pub(super) fn run(
     }
     if let Some(folder) = &args.dump {
         let written = debug::dump(&mut executor, folder).map_err(CliError::new)?;
-        eprintln!("dumped to {}", written.display());
+        eprintln!("dumped to {}", output::file_name(&written));
     }
     Ok(Exit::Good)
 }

@@ -110,7 +110,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
     }
     Err(CliError::Message(format!(
         "{} is a `{}` module, no model; `tvmspec call` calls its functions, --graph with --lib runs a graph on it",
-        library.display(),
+        output::file_name(library),
         module.kind()
     )))
 }
@@ -271,7 +271,7 @@ fn spinner(path: &Path) -> ProgressBar {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     };
-    bar.set_message(format!("{} ({} MiB)", path.display(), size >> 20));
+    bar.set_message(format!("{} ({} MiB)", output::file_name(path), size >> 20));
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
 }

@@ -13,6 +13,8 @@ pub struct Account {
     pub title: String,
     /// Why no release opens the file as it is, and what to do; what follows is then of what is made of it.
     pub raw: Option<&'static str>,
+    /// Whether the file around it is broken: it is not known then how a file of this form is opened, nor what this machine lacks for it.
+    pub is_broken: bool,
     /// Consecutive releases of which the same is true.
     pub loads: Vec<(Releases, Load)>,
     /// What was read to say so; `None` where that is the whole file.
@@ -74,6 +76,7 @@ impl Account {
         Account {
             title,
             raw: None,
+            is_broken: false,
             loads,
             looked_at: None,
             here: MachineFindings::default(),
@@ -128,16 +131,19 @@ impl Account {
                 })
             })
             .collect();
+        let known = |value: bool| (!self.is_broken).then_some(value);
+        let mut here = self.here.to_json();
+        here["good"] = json!(known(self.here.is_good()));
         json!({
             "title": self.title,
             // What `loads` says is of the linked library, where the file itself is opened by no release.
             "as_it_is": match self.raw {
                 Some(raw) => json!({ "loadable": false, "why": raw }),
-                None => json!({ "loadable": true }),
+                None => json!({ "loadable": known(true) }),
             },
             "loads": loads,
             "looked_at": self.looked_at,
-            "here": self.here.to_json(),
+            "here": here,
             "needs": needs,
             "remarks": self.remarks,
         })

@@ -3,6 +3,7 @@
 use super::account::{Account, loads};
 use super::library::library;
 use super::linked::LinkedImage;
+use super::raw;
 use crate::blob::container::{self, FileForm, Size};
 use crate::blob::detect;
 use crate::examine::loading::Load;
@@ -26,6 +27,7 @@ pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Releas
     let load = |_| Load::unknown(format!("it breaks {broken}"));
     // The form is that of the first bytes (BLOB-69): it needs no container that can be read.
     let mut account = Account::new(format!("{name}: {}", form.title()), loads(only, load));
+    account.is_broken = true;
     account.remarks.push(
         "The file around the library is broken. What becomes of it is a matter of the linker and the loader of the system, before TVM reads anything."
             .into(),
@@ -102,5 +104,9 @@ fn overlong(
         bytes: Cow::Borrowed(content),
         part: index,
     };
-    Some(library(&unit, part, &LinkedImage::of(&file, &bytes), only))
+    let linked = LinkedImage::of(&file, &bytes);
+    let mut account = library(&unit, part, &linked, only);
+    account.raw = raw(file.form);
+    account.looked_at = linked.looked_at();
+    Some(account)
 }

@@ -53,19 +53,27 @@ fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
 
 /// Without what starts and ends a colour.
 fn without_color(text: &str) -> String {
-    ["\x1b[1;31m", "\x1b[33m", "\x1b[32m", "\x1b[0m"]
-        .iter()
-        .fold(text.to_owned(), |text, escape| text.replace(escape, ""))
+    [
+        "\x1b[1;31m",
+        "\x1b[33m",
+        "\x1b[32m",
+        "\x1b[1m",
+        "\x1b[2m",
+        "\x1b[0m",
+    ]
+    .iter()
+    .fold(text.to_owned(), |text, escape| text.replace(escape, ""))
 }
 
 /// Each finds something that is bad.
-const PAINTED: [&[&str]; 4] = [
+const PAINTED: [&[&str]; 5] = [
     &[
         "verify",
         "golden/blob/two-libraries.bin",
         "golden/blob/payload-empty.bin",
     ],
     &["inspect", "golden/blob/two-libraries.bin"],
+    &["dump", "golden/blob/two-libraries.bin"],
     &["explain", "golden/blob/containers/tree3-0.8.so"],
     // A failure that is known and does not happen.
     &[
