@@ -423,7 +423,8 @@ fn a_library_that_is_unpacked_is_packed_again() {
         let error = pack(&manifest, none).unwrap_err().to_string();
         assert!(error.starts_with(why), "{error}");
     }
-    let cycle = json!({"layout": "0.22", "modules": [{"kind": "_lib", "imports": [0]}]});
+    let cycle = json!({"layout": "0.22", "modules": [{"kind": "_lib", "imports": [1]},
+        {"kind": "x", "payload": "", "imports": [2]}, {"kind": "y", "payload": "", "imports": [1]}]});
     let broken = pack(&cycle, none).unwrap_err();
     assert_eq!(
         broken.broken().map(|broken| broken.kind()),
