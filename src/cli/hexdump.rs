@@ -7,11 +7,16 @@
 //! `dump` prints all fields in this form, `diagnostic` the few around a broken rule. A field begins a row of its own,
 //! so that its bytes are alone beside its name. Where lines have a bound, long values are cut and remarks go on below.
 
+#[cfg(test)]
+mod tests;
+mod widths;
+
 use super::output::line_of;
 use super::table::lines_of;
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use tvmspec::wire::Span;
+use widths::Widths;
 
 /// Fields longer than this many rows lose their middle.
 // Code and parameters are fields of megabytes, of which a reader wants the place.
@@ -407,190 +412,5 @@ fn stem(name: &str) -> &str {
     {
         Some((stem, _)) => stem,
         None => name,
-    }
-}
-
-/// The widths of the columns, in characters.
-struct Widths {
-    offset: usize,
-    name: usize,
-    value: usize,
-    rule: usize,
-    /// How many characters of a value are shown.
-    longest: usize,
-}
-
-impl Widths {
-    /// Where the column of names begins: behind the offset, two blanks, and the bytes.
-    fn names(&self) -> usize {
-        self.offset + 2 + BYTES
-    }
-
-    /// Where the column of values begins.
-    fn values(&self) -> usize {
-        self.names() + self.name + 1
-    }
-
-    /// Where the column of rules begins.
-    fn rules(&self) -> usize {
-        self.values() + self.value + 2
-    }
-
-    /// Where the column of remarks begins.
-    fn marks(&self) -> usize {
-        self.rules() + self.rule + 1
-    }
-
-    /// The widths that hold the columns of `fields`; `length` is that of all bytes, which the last offset counts to.
-    fn of(fields: &[HexdumpField<'_>], length: usize) -> Widths {
-        // One name of a thousand letters would push every value out of sight: longer ones than the limit stick out alone.
-        let widest = |length: fn(&HexdumpField<'_>) -> usize, limit: usize| {
-            fields
-                .iter()
-                .map(length)
-                .filter(|width| *width <= limit)
-                .max()
-                .unwrap_or(0)
-        };
-        Widths {
-            offset: format!("{:x}", length.saturating_sub(1)).len().max(4),
-            name: widest(|field| field.name.chars().count(), 44),
-            value: widest(|field| field.value.chars().count() + 2, LONGEST_VALUE + 5),
-            rule: widest(|field| field.rule.len(), 9),
-            longest: LONGEST_VALUE,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tvmspec::wire::WIRE_02;
-
-    /// A field of rule WIRE-02.
-    fn span(start: u64, end: u64, field: &str, value: &str) -> Span {
-        Span {
-            start,
-            end,
-            field: field.into(),
-            rule: WIRE_02,
-            value: value.into(),
-        }
-    }
-
-    /// The whole dump.
-    fn text(dump: &Hexdump<'_>) -> String {
-        let mut text = String::new();
-        dump.render(&mut text).expect("a String takes everything");
-        text
-    }
-
-    #[test]
-    fn a_row_shows_offset_bytes_field_value_and_rule() {
-        let bytes = 52u64.to_le_bytes();
-        let dump = Hexdump {
-            bytes: &bytes,
-            spans: &[span(0, 8, "nbytes", "52")],
-            marks: &[],
-            whole: false,
-            from: 0,
-            to: None,
-            columns: None,
-        };
-        assert_eq!(
-            text(&dump),
-            "0000  34 00 00 00 00 00 00 00   nbytes = 52  WIRE-02\n"
-        );
-    }
-
-    #[test]
-    fn a_longer_name_moves_its_own_value_alone() {
-        let spans = [
-            span(0, 1, "code", "3"),
-            span(1, 2, &"dtype.".repeat(9), "64"),
-            span(2, 3, "lanes", "1"),
-        ];
-        let mark = |offset: u64| Mark {
-            offset,
-            text: "PAY-01 broken: here".into(),
-        };
-        let mut dump = Hexdump {
-            bytes: &[3, 64, 1],
-            spans: &spans,
-            marks: &[mark(2)],
-            whole: false,
-            from: 0,
-            to: None,
-            columns: None,
-        };
-        let long = "dtype.".repeat(9);
-        let blanks = " ".repeat(21);
-        assert_eq!(
-            text(&dump),
-            format!(
-                "0000  03{blanks}   code  = 3   WIRE-02\n0001  40{blanks}   {long} = 64\n\
-                 0002  01{blanks}   lanes = 1           <- PAY-01 broken: here\n"
-            )
-        );
-        // What does not fit into a line goes on below.
-        dump.columns = Some(52);
-        let shown = text(&dump);
-        let indent = " ".repeat(32);
-        assert!(
-            shown.ends_with(&format!(
-                "lanes = 1\n{indent}<- PAY-01 broken:\n{indent}here\n"
-            )),
-            "{shown}"
-        );
-    }
-
-    #[test]
-    fn a_value_is_cut_to_the_line() {
-        let bytes = [7; 30];
-        let mut dump = Hexdump {
-            bytes: &bytes,
-            spans: &[span(0, 30, "name", "abcdefghijklmnopqrstuvwxyzabcd")],
-            marks: &[],
-            whole: false,
-            from: 0,
-            to: None,
-            columns: None,
-        };
-        assert!(text(&dump).contains("= abcdefghijklmnopqrstuvwxyzabcd  WIRE-02\n"));
-        dump.columns = Some(72);
-        let shown = text(&dump);
-        assert!(
-            shown.contains("= abcdefghijklmnopqrstu...  WIRE-02\n"),
-            "{shown}"
-        );
-        assert!(shown.lines().all(|line| line.len() <= 72), "{shown}");
-        dump.whole = true;
-        assert!(text(&dump).contains("abcd  WIRE-02\n"));
-    }
-
-    #[test]
-    fn the_middle_of_long_fields_and_runs_is_left_out_unless_asked_for() {
-        let bytes = vec![7; 800];
-        let mut spans = vec![span(0, 400, "code", "")];
-        spans.extend((0..50).map(|i| span(400 + i * 8, 408 + i * 8, &format!("words[{i}]"), "")));
-        let mark = Mark {
-            offset: 400 + 8 * 20,
-            text: "here".into(),
-        };
-        let mut dump = Hexdump {
-            bytes: &bytes,
-            spans: &spans,
-            marks: &[mark],
-            whole: false,
-            from: 0,
-            to: None,
-            columns: None,
-        };
-        let shown = text(&dump);
-        assert!(shown.contains("376 more bytes"), "{shown}");
-        assert!(shown.contains("42 more"), "{shown}");
-        assert!(shown.contains("<- here"), "a marked row is never left out");
-        dump.whole = true;
-        assert_eq!(text(&dump).lines().count(), 100);
     }
 }
