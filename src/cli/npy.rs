@@ -335,7 +335,7 @@ mod tests {
         rejected(&with("'<f4", "False", "()"), "where");
         rejected(&with(r"'\x3cf4'", "False", "()"), "a text in quotes");
         rejected(&with("'<f4'", "0", "()"), "True or False");
-        rejected(&with("'<f4'", "False", "(3)"), "no tuple");
+        rejected(&with("'<f4'", "False", "(3)"), "not a tuple");
         rejected(&with("'<f4'", "False", "3"), "`(`");
         rejected(&with("'<f4'", "False", "(-3,)"), "an extent");
         rejected(&with("'<f4'", "False", "(2 3)"), "`,` or `)`");
