@@ -21,13 +21,12 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tvmspec::device::{Attribute, CopyRequest, Device, Manager, Space, Stream};
-use tvmspec::function::{Error, Function};
+use tvmspec::function::{Error, ErrorKind, Function};
 use tvmspec::module::Module;
 use tvmspec::object::Tensor;
 use tvmspec::release::Release;
 use tvmspec::rpc::client::{RemoteTiming, Session, SessionOptions};
 use tvmspec::rpc::server::{ServerOptions, SessionEnd, SessionReport, serve, serve_paired};
-use tvmspec::rpc::transport::{CLOSED, TIMEOUT};
 use tvmspec::value::{Any, AnyView, Bytes, DLDataType, Str};
 
 const RELEASES: [u8; 7] = [27, 8, 22, 21, 20, 16, 7];
@@ -146,7 +145,7 @@ fn check_end(report: &SessionReport, answers: &[bool]) {
         SessionEnd::Failed(error) => {
             check_error(error);
             let Some(broken) = error.violation() else {
-                assert!(error.kind() == CLOSED || error.kind() == TIMEOUT, "{error}");
+                assert!(error.kind() == ErrorKind::Connection || error.kind() == ErrorKind::Timeout, "{error}");
                 return;
             };
             // RPC-05 is about a text that was read whole.
@@ -195,7 +194,7 @@ fn client(server: Server, stated: Option<Release>, acts: &[u8], step: usize) {
             Ok(value) => actor.keep(value),
             Err(error) => {
                 check_error(&error);
-                if error.kind() == CLOSED {
+                if error.kind() == ErrorKind::Connection {
                     ended = Some(heard);
                 }
             }

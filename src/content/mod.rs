@@ -14,6 +14,7 @@ use crate::vm::Executable;
 const FACTORIES: [&str; 2] = ["GraphRuntimeFactory", "GraphExecutorFactory"];
 
 /// Whether a module of this kind stores something that [`fault_of`] looks at.
+#[cfg(feature = "inspect")]
 pub(crate) fn is_held(kind: &str) -> bool {
     kind.starts_with("relax.") || FACTORIES.contains(&kind)
 }

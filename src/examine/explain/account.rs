@@ -133,7 +133,9 @@ impl Account {
             .collect();
         let known = |value: bool| (!self.is_broken).then_some(value);
         let mut here = self.here.to_json();
-        here["good"] = json!(known(self.here.is_good()));
+        if let Some(here) = here.as_object_mut() {
+            here.insert("good".to_owned(), json!(known(self.here.is_good())));
+        }
         json!({
             "title": self.title,
             // What `loads` says is of the linked library, where the file itself is opened by no release.
