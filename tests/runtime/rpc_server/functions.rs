@@ -249,7 +249,7 @@ fn rpc_90_objects_and_archives_are_linked_where_there_is_a_compiler() {
             "RPC-90",
         ),
         ("e.tar", b"no archive".to_vec(), "BLOB-56"),
-        ("g.tar", b"\x1f\x8bno gzip".to_vec(), "no gzip"),
+        ("g.tar", b"\x1f\x8bno gzip".to_vec(), "not gzip"),
         ("f.o", b"no object".to_vec(), "is not linked"),
     ] {
         let upload = vec![text(name), V::Bytes(content.into())];
