@@ -104,7 +104,7 @@ fn a_job_of_c_is_exported_and_a_library_binary_replaced() {
         (
             "modules",
             json!([{"kind": "_lib", "format": "c", "code": "", "imports": [-1]}]),
-            "no position",
+            "is not a position",
         ),
         ("modules", json!([{"kind": "mine"}]), "no `payload`"),
         ("modules", json!([{"payload": ""}]), "no `kind`"),
