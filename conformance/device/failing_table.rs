@@ -101,7 +101,7 @@ pub(super) fn returning(code: c_int) -> DeviceTable {
 
 /// The device behind a table that lives for ever.
 pub(super) fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failure> {
-    // SAFETY: a whole table that lives for ever.
+    // SAFETY: a whole table that lives for ever, as `to_api` requires.
     let api = unsafe { c_table::to_api(Box::leak(Box::new(table))) };
     api.ok_or_else(|| Failure::Broken("a whole table is not a device".into()))
 }
@@ -109,6 +109,6 @@ pub(super) fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failu
 /// `device` as C hands it over: a table at an address that is not known as ours.
 pub(super) fn as_a_table(device: &'static dyn DeviceApi) -> &'static dyn DeviceApi {
     let copied: &'static mut DeviceTable = Box::leak(Box::new(*c_table::of_api(device)));
-    // SAFETY: a whole table that lives for ever.
+    // SAFETY: a whole table that lives for ever, as `to_api` requires.
     unsafe { c_table::to_api(copied) }.unwrap_or(device)
 }

@@ -88,8 +88,6 @@ pub(super) fn numbers(bytes: &[u8], dtype: DLDataType, bits: Option<u64>) -> Val
     all.collect()
 }
 
-/// A number with so many bits.
-///
 /// A number with so many bits of its fraction, of 53; all of them without a number. It rounds half to even, as TGT-93 does.
 pub(super) fn cut(number: f64, bits: Option<u64>) -> f64 {
     let Some(dropped) = bits.and_then(|bits| 53_u64.checked_sub(bits)) else {
