@@ -2,20 +2,20 @@
 //!
 //! | file            | what                                                                 | rules            |
 //! |-----------------|----------------------------------------------------------------------|------------------|
-//! | `api`           | [`DeviceApi`], the contract, with its defaults                       | DEV-12 .. DEV-24 |
+//! | `api`           | [`DeviceApi`], the contract, with its defaults                       | DEV-12 .. DEV-18, DEV-20 .. DEV-22, DEV-24 |
 //! | `handle`        | handles of memory and of queues, which mean something to their device alone | DEV-38          |
 //! | `attribute`     | the attributes of a device, by release                               | DEV-08 .. DEV-11 |
 //! | `device_type`   | the types of device and their names; remote devices                  | DEV-06, DEV-57   |
-//! | `manager`       | finding the API of a device                                          | DEV-01 .. DEV-07 |
-//! | `own`           | what this build brings: devices by name, and their clocks            | DEV-44           |
-//! | `install`       | what the global registry gets: functions around devices              | DEV-07, DEV-42   |
-//! | `stream`        | the current device and the current streams of a thread               | DEV-22, DEV-55   |
-//! | `shape`         | bytes of a tensor, and whether it is in one piece                    | DEV-15 .. DEV-17 |
-//! | `pool`          | the workspace pool                                                   | DEV-25 .. DEV-35 |
+//! | `manager`       | finding the API of a device; what holds for every device             | DEV-01 .. DEV-07, DEV-19, DEV-20, DEV-34 |
+//! | `own`           | what this build brings: devices by name, and their clocks            | DEV-03           |
+//! | `install`       | what the global registry gets: functions around devices              | DEV-42, DEV-43   |
+//! | `stream`        | the current device and the current streams of a thread               | DEV-22, DEV-23, DEV-55 |
+//! | `shape`         | bytes of a tensor, and whether it is in one piece                    | DEV-15, DEV-17   |
+//! | `pool`          | the workspace pool                                                   | DEV-25 .. DEV-33, DEV-35 |
 //! | `launch`        | thread axes, dynamic shared memory, argument packing                 | DEV-47 .. DEV-53 |
 //! | `module`        | device modules: loaded late, once per device                         | DEV-54 .. DEV-56 |
 //! | `load`          | device modules of payloads, and their loaders                        | DEV-54           |
-//! | `tensor`        | tensors of a device, and copies between them and the host            | DEV-19, DEV-20   |
+//! | `tensor`        | tensors of a device, and copies between them and the host            |                  |
 //! | `timer`         | timers and the time evaluator                                        | DEV-44, DEV-45   |
 //! | `error`         | how a call fails: [`Error`], in the words of this chapter            |                  |
 //! | `c_table`       | a device as a table of C functions, in both directions               | DEV-02           |

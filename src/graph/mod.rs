@@ -19,9 +19,9 @@
 //! | `format/attrs` | [`DataEntry`]: type, shape and storage of each entry | GRF-13 .. GRF-18, GRF-22, GRF-51, GRF-52 |
 //! | `format/json_text` | JSON text with byte offsets | GRF-01 |
 //! | `format/plan` | [`Plan`]: which entries share which bytes | GRF-23, GRF-24, GRF-53 |
-//! | `runtime/executor` | `Executor`: memory, functions, inputs, runs | GRF-30 .. GRF-39 |
+//! | `runtime/executor` | `Executor`: memory, functions, inputs, runs | GRF-30 .. GRF-39, GRF-47, GRF-48 |
 //! | `runtime/debug` | one node at a time, times, the dump of a run | GRF-40 .. GRF-42 |
-//! | `runtime/module`, `executor_module`, `methods`, `debug_methods`, `arguments` | the executor under the released names | GRF-43 .. GRF-48, GRF-50 |
+//! | `runtime/module`, `executor_module`, `methods`, `debug_methods`, `arguments` | the executor under the released names | GRF-43 .. GRF-46, GRF-50 |
 //! | `runtime/factory`, `linked` | models inside libraries, and parameters linked into them | GRF-43, GRF-49 |
 //! | `runtime/model` | `Model`: a model in three lines | |
 //!

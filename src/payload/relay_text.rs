@@ -149,7 +149,7 @@ impl RelayLine<'_> {
             out.write_str(gap)?;
             gap = ", ";
             match *name {
-                "code" => dtype([Some(*value), named("bits"), named("lanes")], out)?,
+                "code" => dtype(*value, [named("bits"), named("lanes")], out)?,
                 "storage" | "offset" | "shape" | "tag" | "index" | "device" | "size"
                 | "alignment" | "outputs" | "equal" | "else" | "from device" | "to device" => {
                     write!(out, "{name} ")?;
@@ -207,8 +207,11 @@ impl RelayLine<'_> {
 }
 
 /// A type by its three numbers, which are any of 64 bits: `float32`, or the numbers where they are none of a type.
-fn dtype(numbers: [Option<i64>; 3], out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let [code, bits, lanes] = numbers.map(Option::unwrap_or_default);
+fn dtype(code: i64, others: [Option<i64>; 2], out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let [Some(bits), Some(lanes)] = others else {
+        // An instruction that was built and not read may end before them.
+        return write!(out, "code {code}");
+    };
     match (u8::try_from(code), u8::try_from(bits), u16::try_from(lanes)) {
         (Ok(code), Ok(bits), Ok(lanes)) => write!(out, "{}", Dtype { code, bits, lanes }),
         _ => write!(out, "code {code}, bits {bits}, lanes {lanes}"),

@@ -17,7 +17,7 @@
 //! | `format/proxy` | what a proxy reads in a hello | RPC-70 |
 //! | `format/web_socket`, `format/web_socket_upgrade` | [`WebSocketRequest`], [`WebSocketAnswer`], [`WebSocketFrame`] | RPC-74 .. RPC-79 |
 //! | `format/sha1` | the hash of a key of WebSockets | RPC-75 |
-//! | `proxy/` | a proxy that runs; feature `runtime` | RPC-67, RPC-70 .. RPC-79 |
+//! | `proxy/` | a proxy that runs; feature `runtime` | RPC-67, RPC-70 .. RPC-74, RPC-79 |
 //! | `tracker/` | a tracker that runs; feature `runtime` | RPC-60 .. RPC-66 |
 //! | `format/json`, `format/relay_json`, `format/connection_json` | the JSON forms | |
 //! | `client/` | a session with a server, and what it hands out; feature `runtime` | RPC-100 .. RPC-103 |

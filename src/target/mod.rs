@@ -2,11 +2,11 @@
 //!
 //! | file | what | rules |
 //! |---|---|---|
-//! | `format/targets` | [`Targets`]: the kinds and tags of a release; reads what names a target | TGT-09, TGT-20, TGT-30, TGT-70, TGT-71 |
+//! | `format/targets` | [`Targets`]: the kinds and tags of a release; reads what names a target | TGT-09, TGT-20, TGT-30, TGT-40, TGT-70, TGT-71 |
 //! | `format/early` | the command line of 0.2 to 0.6 | TGT-10 .. TGT-14 |
 //! | `format/words` | the command line of 0.7 to 0.23 | TGT-21 .. TGT-29 |
-//! | `format/config` | objects: keys, hosts, types, defaults | TGT-01 .. TGT-09, TGT-40 .. TGT-45, TGT-58 |
-//! | `format/parsers` | what the parser of a kind adds and checks | TGT-50 .. TGT-57 |
+//! | `format/config` | objects: keys, hosts, types, defaults | TGT-01 .. TGT-08, TGT-41 .. TGT-45, TGT-58 |
+//! | `format/kind_parsers` | what the parser of a kind adds and checks | TGT-50 .. TGT-57 |
 //! | `format/message` | the words of what is rejected, as each release has them | |
 //! | `format/render` | [`Target::export`], [`Target::render`] | TGT-60 .. TGT-64 |
 //! | `format/account` | [`account`]: what every release makes of what names a target | |

@@ -155,7 +155,7 @@ fn what_is_not_whole_says_what_is_missing() {
         bits: 32,
         lanes: 4,
     };
-    let said = message(lanes, Sizing::V0_7, &[0; 12]);
+    let text = message(lanes, Sizing::V0_7, &[0; 12]);
     for part in [
         "TEN-35",
         "12 bytes",
@@ -164,11 +164,11 @@ fn what_is_not_whole_says_what_is_missing() {
         "of 4 lanes",
         "TEN-34",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(text.contains(part), "{part}: {text}");
     }
-    let said = message(Dtype::scalar(Dtype::UINT, 1), Sizing::V0_4, &[]);
+    let text = message(Dtype::scalar(Dtype::UINT, 1), Sizing::V0_4, &[]);
     for part in ["TEN-35", "0 bytes", "takes 3", "below eight bits", "TEN-30"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(text.contains(part), "{part}: {text}");
     }
 }
 

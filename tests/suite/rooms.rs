@@ -253,6 +253,78 @@ fn every_rule_in_code_is_in_the_specification_and_vice_versa() {
     }
 }
 
+/// The rules that a cell of a table lists: `DEV-07`, and `DEV-12 .. DEV-18` with those between that there are.
+fn rules_in(cell: &str) -> Vec<String> {
+    let mut rules = Vec::new();
+    for part in cell
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
+        let ends = part.split_once(" .. ").or_else(|| part.split_once(" to "));
+        let Some((first, last)) = ends else {
+            rules.push(part.to_owned());
+            continue;
+        };
+        let number = |id: &str| -> u32 {
+            let digits = id.rsplit('-').next().and_then(|digits| digits.parse().ok());
+            digits.unwrap_or_else(|| panic!("`{cell}` is no list of rules"))
+        };
+        let chapter = first.rsplit_once('-').map_or(first, |(chapter, _)| chapter);
+        let between = (number(first)..=number(last)).map(|at| format!("{chapter}-{at:02}"));
+        rules.extend(between.filter(|id| spec::rule(id).is_some()));
+    }
+    rules
+}
+
+#[test]
+fn a_table_of_files_lists_rules_that_the_file_names() {
+    let mut files = Vec::new();
+    walk(&root().join("src"), &mut files);
+    let (mut wrong, mut rows) = (Vec::new(), 0);
+    for file in files.iter().filter(|file| file.ends_with("mod.rs")) {
+        let text = fs::read_to_string(file).unwrap();
+        let folder = file.parent().unwrap();
+        let lines = text.lines().skip_while(|line| {
+            let header = line.replace(' ', "");
+            header != "//!|file|what|rules|"
+        });
+        for row in lines.skip(2).map_while(|line| line.strip_prefix("//! | ")) {
+            rows += 1;
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let mut content = String::new();
+            // ``a/b`, `c`` is two files, the second beside the first.
+            let mut beside = folder.to_owned();
+            for name in cells[0].split('`').skip(1).step_by(2) {
+                let name = name.trim_end_matches('/');
+                let path = [&beside, folder].map(|base| base.join(name));
+                let path = path
+                    .iter()
+                    .find(|path| path.with_extension("rs").is_file() || path.is_dir());
+                let Some(path) = path else {
+                    wrong.push(format!("{}: no `{name}`", folder.display()));
+                    continue;
+                };
+                beside = path.parent().unwrap().to_owned();
+                let mut sources = Vec::new();
+                if path.is_dir() {
+                    walk(path, &mut sources);
+                }
+                let file = path.with_extension("rs");
+                sources.extend(file.is_file().then_some(file));
+                content.extend(sources.iter().map(|file| fs::read_to_string(file).unwrap()));
+            }
+            let missing = rules_in(cells[2]).into_iter().filter(|id| {
+                let constant = id.replace('-', "_");
+                !content.contains(id.as_str()) && !content.contains(&constant)
+            });
+            wrong.extend(missing.map(|id| format!("{}: {} and {id}", folder.display(), cells[0])));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(rows > 60, "{rows} rows in all tables of files");
+}
+
 #[test]
 fn every_golden_file_has_an_origin_and_is_small() {
     const LARGEST: u64 = 500_000;

@@ -66,6 +66,7 @@ pub(crate) fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int)> {
             code,
         ))
     };
+    // MOD-03: any object of this process is a handle to a callee of the old convention; these two have codes of their own.
     match raw.type_index {
         index::FUNCTION => handle(code::FUNCTION),
         index::MODULE => handle(code::MODULE),

@@ -4,7 +4,7 @@
 //! | what | where | rules |
 //! |---|---|---|
 //! | arguments, in both directions | [`arguments`] | FUN-19, VAL-19 |
-//! | calls, results, and what stays on the thread after them | [`result`] | FUN-13, FUN-14, FUN-16, FUN-24 |
+//! | calls, results, and what stays on the thread after them | [`result`] | FUN-13, FUN-16, FUN-24 |
 //! | functions of C callbacks | [`callback`] | FUN-17 to FUN-20 |
 //! | how a call fails | [`failure`], [`last_error`] | FUN-14, FUN-15, FUN-18 |
 //!

@@ -1,6 +1,6 @@
 //! The stream that loaders of 0.2 to 0.21 read their payload from: a C++ object whose table begins with `read`.
 //!
-//! A loader registered from C++ calls it as its `dmlc::Stream`; one in C calls `(**stream)(stream, buffer, bytes)`.
+//! MOD-11: a loader reads its payload from it. One registered from C++ calls it as its `dmlc::Stream`; one in C calls `(**stream)(stream, buffer, bytes)`.
 
 use crate::value::AnyView;
 use std::ffi::c_void;

@@ -9,8 +9,8 @@
 //! | `library` | [`Dso`]: opens a library, and finds symbols in it | MOD-01, MOD-02, MOD-18, MOD-26 |
 //! | `table` | the symbol table of an opened ELF library, read in memory | |
 //! | `segment` | mapped segments, as the dynamic linker has them | MOD-18 |
-//! | `known` | what the linker, or else the file, says of a symbol | MOD-18 |
-//! | `forward` | shows the C interface to libraries that need it | MOD-05 |
+//! | `known` | what the linker, or else the file, says of a symbol | |
+//! | `forward` | shows the C interface to libraries that need it | MOD-05, MOD-26 |
 //! | `stub` | writes the small shared object that does so | |
 
 #[cfg(unix)]

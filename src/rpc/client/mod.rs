@@ -8,7 +8,7 @@
 //! | `address` | [`RemoteAddress`]: `rpc://host:port/key#cpu:0`, servers of a tracker, and those in a tunnel | RPC-61, RPC-110 |
 //! | `unanswered` | what is at an address in the place of a server | RPC-16 |
 //! | `link` | a request and its answer; handles that are released | RPC-11, RPC-28 |
-//! | `table` | sessions by number, and memory of servers by numbers of this process | DEV-57 |
+//! | `table` | sessions by number, and memory of servers by numbers of this process | |
 //! | `place` | the place of a session among those of this process | DEV-57 |
 //! | `argument` | arguments, in the encoding of the server | RPC-43, RPC-102 |
 //! | `outcome` | results, as values that keep what they came from | RPC-101 |

@@ -1,4 +1,4 @@
-//! Bytes of two connections, each to the other, and a copy of them in files.
+//! Bytes of two connections, each to the other as they are (RPC-73), and a copy of them in files.
 
 use super::super::{Speaker, threads};
 use std::fs::File;

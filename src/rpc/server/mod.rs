@@ -3,7 +3,7 @@
 //!
 //! | file | what | rules |
 //! |---|---|---|
-//! | `session` | [`serve`]: the hello, then request and answer until either side ends it | RPC-80 .. RPC-83 |
+//! | `session` | [`serve`]: the hello, then request and answer until either side ends it | RPC-71, RPC-80 .. RPC-83 |
 //! | `era` | by which release's rules the client writes | RPC-84 |
 //! | `hop` | a session that another server executes | RPC-93 |
 //! | `handles` | the objects of the session, behind tokens | RPC-85 |
@@ -11,7 +11,7 @@
 //! | `values` | arguments and results, between packets and the runtime | RPC-88 |
 //! | `functions` | what a client may call | RPC-89, RPC-90 |
 //! | `link` | uploads that are linked before they are loaded | RPC-90 |
-//! | `pairing` | [`await_pair`]: a server at a proxy | RPC-71, RPC-94 |
+//! | `pairing` | [`await_pair`]: a server at a proxy | RPC-94 |
 //! | `test_functions` | what servers have for tests of connections | RPC-89 |
 //! | `timing` | `runtime.RPCTimeEvaluator` | RPC-91 |
 //! | `directory` | files of the session | RPC-92 |

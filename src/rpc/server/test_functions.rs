@@ -1,5 +1,5 @@
 //! What servers have for tests of connections: upstream's `tvm.rpc.testing`, which every server of Python registers, and the functions of
-//! its library that the tests of TVM call on a server. All of them are without effect.
+//! its library that the tests of TVM call on a server (RPC-89). All of them are without effect.
 
 use crate::device::Device;
 use crate::function::{Error, ErrorKind, Function, Result};

@@ -2,7 +2,7 @@
 //!
 //! | file | what | rules |
 //! |---|---|---|
-//! | `options` | [`TlsClientOptions`], [`TlsServerOptions`]: certificates, keys, a token | RPC-110, RPC-111 |
+//! | `options` | [`TlsClientOptions`], [`TlsServerOptions`]: certificates, keys, a token | RPC-111 |
 //! | `handshake` | both ends of it, up to the byte that admits the client; feature `tls` | RPC-110 |
 //! | `token` | what the client knows, and how it is compared; feature `tls` | RPC-111 |
 //! | `stream` | bytes through the tunnel, by two threads; feature `tls` | |

@@ -1,7 +1,7 @@
-//! Kinds: what a release declares, read from the tables that `golden/target/make.py` writes.
+//! Kinds: what a release declares (TGT-15), read from the tables that `golden/target/make.py` writes.
 
 use super::kind::{KindOption, OptionType, TargetKind};
-use super::parsers::built_in;
+use super::kind_parsers::built_in;
 use crate::release::Release;
 
 /// Kinds of all releases, one a line, their options below.

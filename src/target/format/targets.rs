@@ -136,6 +136,7 @@ impl Targets {
         hold_depth(depth)?;
         // TGT-20: a tag first: no name of a tag begins with `{` or is one of a kind.
         if let Some(config) = self.tag(text) {
+            // TGT-70: the object alone counts; the name by which it came is not kept.
             return self.read_config_at(config, depth);
         }
         if text.starts_with('{') {

@@ -11,6 +11,7 @@ use serde_json::Value;
 /// The object that a command line is short for.
 pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<TargetConfig, Violation> {
     let words = split(targets.release, text, ' ')?;
+    // TGT-22: a text of blanks has no word.
     let (name, options) = words.split_first().ok_or_else(empty)?;
     let kind = targets.kind(name).ok_or_else(|| unknown_kind(name))?;
     let mut config = TargetConfig::new();

@@ -1,4 +1,4 @@
-//! Names that a text of C has for something else.
+//! Names that a text of C has for something else (TGT-89).
 
 use super::library::is_function;
 

@@ -252,8 +252,8 @@ fn same_outputs(server: &ServerProcess, library: &str) {
             .args([golden.join(&inputs), golden.join(library)])
             .output();
         let output = output.expect("a process");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{library} on {device}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{library} on {device}: {stderr}");
         output.stdout
     };
     let there = run(&format!("rpc://127.0.0.1:{}#cpu:0", server.port));

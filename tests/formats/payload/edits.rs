@@ -169,12 +169,12 @@ fn a_value_of_another_form_is_rejected_at_its_place() {
 fn a_name_that_is_there_twice_is_shown_with_what_it_names() {
     let bytes = golden("payload/relax-vm-function-twice.bin");
     let (_, findings) = read("relax.VMExecutable", Layout::V0_22, &bytes);
-    let said: Vec<String> = findings
+    let texts: Vec<String> = findings
         .into_iter()
         .map(|finding| finding.message.to_string())
         .collect();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].starts_with("function `"), "{said:?}");
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert!(texts[0].starts_with("function `"), "{texts:?}");
 }
 
 /// What a strict user does not accept is no change; a lenient one gets the finding.

@@ -256,7 +256,7 @@ fn memory_of_no_elements_is_no_bytes() {
 /// TEN-33: the message names the kind of number and the widths that it has.
 #[test]
 fn an_element_type_without_meaning_says_what_it_should_be() {
-    for (code, bits, said) in [
+    for (code, bits, message) in [
         (2, 31, "a float has 16 or 32 or 64 bits, not 31"),
         (3, 8, "a handle has 32 or 64 bits, not 8"),
         (4, 8, "a bfloat has 16 bits, not 8"),
@@ -270,6 +270,6 @@ fn an_element_type_without_meaning_says_what_it_should_be() {
         (18, 8, "no release has an element type of code 18"),
     ] {
         let broken = Dtype::scalar(code, bits).check_element().unwrap_err();
-        assert_eq!((broken.rule().id(), broken.message()), ("TEN-33", said));
+        assert_eq!((broken.rule().id(), broken.message()), ("TEN-33", message));
     }
 }

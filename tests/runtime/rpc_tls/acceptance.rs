@@ -1,4 +1,4 @@
-//! Who is accepted at either end, and what is said of who is not.
+//! Who is accepted at either end, and the error of who is not.
 
 use super::serving::Serving;
 use super::{client, connect, file, identity, path, serving, token};
