@@ -62,6 +62,7 @@ impl fmt::Display for Failure {
 
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Failure {
+        // A call that fails ends a program, which then does not hold (device-programs.md): programs use `?` for that.
         Failure::Broken(error.to_string())
     }
 }

@@ -166,6 +166,7 @@ impl Case {
         };
         Some(Case {
             id: format!("{}#encode", self.id),
+            // What has no `encode` beside it has no way back: `blob.detect` answers less than its bytes, so that nothing writes them again.
             op: format!("{}.encode", self.op.strip_suffix(".decode")?),
             input: CaseInput::Value(value.clone()),
             expect: Expect::Accept(op::base64(bytes)),
@@ -315,6 +316,7 @@ fn relations(cases: &[Case]) -> Vec<String> {
         };
         match by_id.get(parent.as_str()) {
             None => problems.push(format!("{}: there is no case `{parent}`", case.id)),
+            // A reject case differs from its parent in one thing: where the parent is rejected, too, nothing shows that this is why.
             Some(parent) if !matches!(parent.expect, Expect::Accept(_)) => {
                 problems.push(format!(
                     "{}: its parent `{}` is not accepted",

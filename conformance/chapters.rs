@@ -36,6 +36,7 @@ pub(crate) type TraceOf = fn(op: &str, data: &[u8], args: &Value) -> Vec<Span>;
 
 /// Every chapter with operations, in dependency order.
 pub const CHAPTERS: &[Chapter] = &[
+    // The order counts: reports put the first failure nearest to its cause, and rule_off looks for a rule's cases from its chapter on.
     Chapter {
         name: "wire",
         rule_groups: &[wire::RULES],

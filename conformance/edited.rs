@@ -10,6 +10,7 @@ pub(in crate::conformance) const INPUTS: &str =
 /// `{"file": .., "put": [[offset, hex], ..], "cut": length}`: a golden file with some bytes replaced, or its beginning. One file
 /// serves many cases, each of which breaks one thing in it.
 pub(super) fn bytes(input: &Map<String, Value>) -> Result<Vec<u8>, String> {
+    // An edit with a misspelled key, passed over, would put the file as it is under the name of a broken one.
     if input
         .keys()
         .any(|key| !["file", "put", "cut"].contains(&key.as_str()))
@@ -39,6 +40,7 @@ pub(super) fn bytes(input: &Map<String, Value>) -> Result<Vec<u8>, String> {
         let length = length
             .as_u64()
             .and_then(|length| usize::try_from(length).ok());
+        // A cut that leaves all is a slip: the case would put the whole file where it is about a beginning.
         let length = length.filter(|length| *length < bytes.len());
         bytes.truncate(length.ok_or_else(|| format!("`cut` leaves all of golden/{name}"))?);
     }

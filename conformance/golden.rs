@@ -15,6 +15,7 @@ pub(in crate::conformance) fn hex_bytes(hex: &str) -> Result<Vec<u8>, String> {
     let digits: Vec<u8> = hex
         .chars()
         .filter(|letter| !letter.is_whitespace())
+        // Digit by digit: `from_str_radix` takes a sign, too, and `+f` is no byte.
         .map(|letter| {
             letter
                 .to_digit(16)

@@ -139,6 +139,7 @@ impl KnownFailures {
             // An entry out of date excuses nothing: its failures count again, and `problems` names it.
             .filter(|entry| entry.is_valid(today) && glob(&entry.case, id))
             .find(|entry| {
+                // An entry that varies excuses every way to fail, and not that an operation is left out: that does not vary by memory.
                 entry.verdict == verdict.name()
                     || entry.varies && FAILURES.contains(&verdict.name())
             })
@@ -253,6 +254,7 @@ fn is_date(text: &str) -> bool {
 pub fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut from) = (0, 0);
+    // The last star alone is gone back to: with all of them a pattern of many stars takes exponential time, and finds nothing more.
     let mut star: Option<(usize, usize)> = None;
     while from < text.len() {
         match pattern.get(at) {

@@ -87,6 +87,7 @@ impl From<Violation> for OpError {
 
 impl From<ParseError> for OpError {
     fn from(error: ParseError) -> Self {
+        // A request that cannot be read is no answer about a rule: a rejection would pass the cases that expect one.
         OpError::Unsupported(error.to_string())
     }
 }

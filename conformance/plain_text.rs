@@ -17,6 +17,7 @@ pub(super) fn line_of(text: &str) -> String {
 /// At most [`LONGEST`] letters, what is unseen as escapes, but for letters that may stand.
 fn escaped(text: &str, stands: impl Fn(char) -> bool) -> String {
     let mut out = String::new();
+    // By letters: a slice at a byte may end inside of one, which is a panic of this program over the text of a testee.
     for (count, letter) in text.chars().enumerate() {
         if count == LONGEST {
             out.push_str(&format!("... ({} bytes)", text.len()));

@@ -134,6 +134,7 @@ pub fn run_parallel<'a>(
     observe: &mut (dyn FnMut(RunEvent<'_, 'a>) + Send),
 ) -> Result<Report<'a>, ParseError> {
     let selected = select(suite, &run.selection)?;
+    // A testee costs a start, and is reported where it does not come up: none is started that no case is left for.
     let jobs = jobs.get().min(selected.len());
     let queue = CaseQueue::new(selected, jobs);
     let observe = Mutex::new(observe);
@@ -152,6 +153,7 @@ pub fn run_parallel<'a>(
             })
         });
         let done = done.inspect_err(|why| {
+            // A worker that never came up must not be waited for: the last one that leaves says why no testee is left.
             queue.leave();
             notify(RunEvent::Without(&why.to_string()));
         });
@@ -182,6 +184,7 @@ pub fn run_parallel<'a>(
             Ok(done) => {
                 stated.add(done.stated);
                 match &identity {
+                    // A case is skipped by the releases of the testee that it goes to, which is chance: the report would be of no release.
                     Some(first) if first.releases != done.identity.releases => {
                         return Err(ParseError::new(format!(
                             "the testees are of different releases: {} and {}",

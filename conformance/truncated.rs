@@ -100,6 +100,7 @@ pub(super) fn of(case: &Case) -> Option<Case> {
     rules.sort();
     rules.dedup();
     let held = rules.iter().filter_map(|id| spec::rule(id));
+    // A rule that holds in fewer releases than the case narrows it: no testee is judged by a rule that its release does not have.
     let releases = held.fold(case.releases, |range, rule| Releases {
         since: range.since.max(rule.releases.since),
         until: range.until.min(rule.releases.until),
@@ -109,6 +110,7 @@ pub(super) fn of(case: &Case) -> Option<Case> {
         rules,
         releases,
         expect: Expect::Reject(cuts.first()?.breach.clone()),
+        // A rejection states no findings, whatever was odd in front of the cut.
         findings: Vec::new(),
         encode: false,
         why: "a reader that does not notice where a file ends reads what is not there".to_owned(),

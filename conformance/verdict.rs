@@ -185,6 +185,7 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
                 None => return judge_findings(case, findings.as_deref()),
             }
         }
+        // TGT-88: a generator that names the operator which it has no code for leaves that out, and is not wrong about it.
         (Reply::Reject(rejection), Expect::Accept(_)) if declines(&case.op, rejection) => {
             Verdict::Unsupported(plain(&rejection.message))
         }
@@ -229,6 +230,7 @@ fn judge_rejection(case: &Case, breach: &Breach, rejection: &Rejection) -> Judge
 /// Whether a case shows nothing but bounds of this crate, which another implementation need not have.
 fn is_bound(case: &Case) -> bool {
     let mut rules = case.rules.iter().map(|id| spec::rule(id));
+    // All of them: a case that shows a MUST beside a LIMIT is to be rejected by every implementation.
     rules.all(|rule| rule.is_some_and(|rule| rule.level == Level::Limit))
 }
 

@@ -101,6 +101,7 @@ impl Testee for Liar {
                 .or_else(|| args.get("value"))
                 .unwrap_or(args)
                 .clone()),
+            // No panic, which `InProcess` survives: this one ends its process.
             Liar::Crash => std::process::abort(),
             Liar::Hang => loop {
                 std::thread::sleep(Duration::from_secs(3600));
@@ -131,6 +132,7 @@ fn misplaced(mut reply: Reply) -> Reply {
 /// The reply without what it states, unless the input was truncated.
 fn vague(reply: Reply) -> Reply {
     match reply {
+        // A testee is held in every answer to the parts that it states in one: this liar states them in these alone.
         Reply::Reject(rejection) if rejection.kind.as_deref() != Some(Kind::Truncated.name()) => {
             Reply::Reject(Rejection {
                 message: rejection.message,

@@ -236,6 +236,7 @@ pub fn worker(spec: &str) -> Result<Box<dyn Testee>, ParseError> {
         }
         "legacy" => Ok(Box::new(legacy::Legacy::open(rest)?)),
         "ffi" => Ok(Box::new(ffi::Ffi::open(rest)?)),
+        // `worker_exists` has rejected every other scheme, so that this is `liar`.
         _ => Ok(Box::new(rest.parse::<liar::Liar>()?)),
     }
 }

@@ -158,6 +158,7 @@ fn reply_to_line(id: Value, reply: Reply) -> String {
             }
             line.insert("reject".to_owned(), reject.into());
         }
+        // The protocol has no `skipped`: a testee behind it that lacks something on its machine does not do the operation.
         Reply::Unsupported(why) | Reply::Skipped(why) => {
             line.insert("unsupported".to_owned(), why.into());
         }
@@ -206,6 +207,7 @@ fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
     let Value::Object(mut line) = line else {
         return Err("not a JSON object".to_owned());
     };
+    // The answer to an earlier request, which came late, must not count for this one.
     if line.get("id").and_then(Value::as_u64) != Some(id) {
         return Err(format!("the id is not {id}"));
     }

@@ -226,6 +226,7 @@ impl LiveServer {
                 .and_then(|value| value.pointer(pointer));
             found.is_some_and(|value| value == text)
         };
+        // The last question of such a session was answered, so that the server is there.
         if has("/end", "client") {
             return reply(played);
         }

@@ -49,6 +49,7 @@ fn find(args: &Value) -> Result<Answer, OpError> {
 /// Where a blob is, for whom, and how much room its symbol has (BLOB-53, BLOB-54).
 fn describe(part: &Part<'_>, blob: &Embedded<'_>) -> Value {
     let machine = part.machine.as_ref();
+    // BLOB-53: `room` is the size that ELF states, elsewhere the bytes up to the next symbol or the end of the section.
     json!({
         "form": part.form.name(),
         "machine": machine.map(|machine| &machine.architecture),

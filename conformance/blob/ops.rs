@@ -75,6 +75,7 @@ fn convert(args: &Value) -> Result<Answer, OpError> {
 /// `blob.fields`: where each field lies, those inside payloads included.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
+    // A layout that there is not must not be answered as a blob without fields.
     layout(args, &data)?;
     let spans = trace("blob.fields", &data, args);
     Ok(Answer::new(op::listed(&spans), Findings::default()))
@@ -83,6 +84,7 @@ fn fields(args: &Value) -> Result<Answer, OpError> {
 /// The fields of a blob, those inside payloads included, as far as it can be read.
 pub(crate) fn trace(op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
+    // Every other operation of the chapter takes a value, or a file around the blob.
     if matches!(op, "blob.decode" | "blob.fields")
         && let Ok(layout) = layout(args, data)
     {

@@ -225,6 +225,7 @@ fn export(args: &Value) -> Result<Answer, OpError> {
         .files
         .iter()
         .map(|(name, content)| match &plan.blob {
+            // BLOB-71: `devc.o`, `devc.c` or `devc.cc`, perhaps behind a prefix: an object and a text differ from writer to writer.
             Some(blob) if name.contains("devc.") => {
                 let file = container::open(content)?;
                 let found = file.blobs().any(|(_, found)| found.bytes == *blob);
@@ -282,6 +283,7 @@ fn replace(args: &Value) -> Result<Answer, OpError> {
     let old = data(args)?;
     let blob = data(&json!({"data": args.get("blob")}))?;
     let index = args.get("index").and_then(Value::as_u64).unwrap_or(0);
+    // BLOB-75: a number that the file has not is missing, also one that a host of 32 bits cannot hold.
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     let new = pack::replace(&old, index, &blob)?;
     let file = container::open(&new)?;
@@ -359,6 +361,7 @@ fn pack_shared(args: &Value) -> Result<Answer, OpError> {
     }
     let output = folder.path().join("made.so");
     pack::shared(&blob, &naming, &with, &output).map_err(failed)?;
+    // Counted behind the link: what packing leaves beside the library would stay in a user's folder.
     let left = std::fs::read_dir(folder.path()).map_err(failed)?.count();
     let made = std::fs::read(&output).map_err(failed)?;
     let file = container::open(&made)?;

@@ -74,6 +74,7 @@ pub(in crate::conformance) fn read(
         origin: origin_of(entry.get("origin"))?,
         cuts: Vec::new(),
     };
+    // Reports list and count failures by the rules of a case: under one that is not among these the failure would be missing.
     if let Expect::Reject(breach) = &case.expect
         && !case.rules.contains(&breach.rule)
     {
@@ -113,6 +114,7 @@ fn placed_in_bytes(case: &Case) -> Result<(), String> {
 fn inside_its_rules(case: &Case) -> Result<(), String> {
     for rule in case.rules.iter().filter_map(|id| spec::rule(id)) {
         let (claimed, held) = (case.releases, rule.releases);
+        // Both ends are enough: the releases of a rule are one range.
         if !held.contains(claimed.since) || !held.contains(claimed.until) {
             return Err(format!(
                 "`releases` is `{claimed}`, but {} holds in `{held}`: narrow the one, or leave out the other",
@@ -125,6 +127,7 @@ fn inside_its_rules(case: &Case) -> Result<(), String> {
 
 /// The id, which begins with the chapter of its file. A number is no name: it says nothing of what the case is about.
 fn id_of(chapter: &str, id: String) -> Result<String, String> {
+    // An id is a word of a shell in the line that repeats a failure, and an anchor of the HTML report.
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
     let name = id
         .strip_prefix(chapter)

@@ -58,6 +58,7 @@ impl UsageCount {
     /// Spaces, bytes and streams that are alive, and how often memory was taken and copied since the count began.
     pub(in crate::conformance) fn shown(&self) -> Value {
         let since = |now: usize, before: usize| now.cast_signed() - before.cast_signed();
+        // Behind the calls of earlier cases: the device, and what it noted, is one for the process.
         let calls = self.device.calls().split_off(self.calls);
         let count = |is: fn(&SimulatedCall) -> bool| calls.iter().filter(|call| is(call)).count();
         let made = count(|call| matches!(call, SimulatedCall::CreateStream(..)));

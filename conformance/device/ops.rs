@@ -91,11 +91,13 @@ fn run_behaviour(args: &Value) -> Result<Answer, OpError> {
         .and_then(Value::as_str)
         .unwrap_or_default();
     let on = args.get("on").and_then(Value::as_str);
+    // These bring devices of their own, so that `on` and `defect` mean nothing to them.
     if let Some(case) = without_a_device().find(|case| case.id == id) {
         return answer((case.run)());
     }
     let run = |api: &dyn DeviceApi, device| -> Option<Outcome> {
         if id == script::ID {
+            // 20 scripts are what the program asks for at least; `contract`, which is no case, walks further.
             let far = script::Walk {
                 scripts: 20,
                 ..script::Walk::default()

@@ -15,6 +15,7 @@ pub(super) fn launch(args: &Value) -> Result<Answer, OpError> {
     let sizes = integers(of.get("args"))?;
     let launch = || -> DeviceResult<Value> {
         let tags = LaunchTags::parse(&tags)?;
+        // Every member by its name: a new one of `WorkSizes` does not compile until the answer has it.
         let WorkSizes {
             grid,
             block,
@@ -53,6 +54,7 @@ pub(super) fn pack(args: &Value) -> Result<Answer, OpError> {
     let args: Vec<Arg> = args.iter().map(arg).collect::<Result<_, _>>()?;
     let form = of.get("form").and_then(Value::as_str).unwrap_or_default();
     let packed = || -> DeviceResult<Packed> {
+        // Types in front of the arguments: DEV-53 rejects a type when the function is looked at, whatever it is called with.
         let types: Vec<ArgType> = types
             .iter()
             .map(|dtype| ArgType::of(*dtype))
@@ -112,6 +114,7 @@ fn arg(value: &Value) -> Result<Arg, OpError> {
             handle as usize,
         )));
     }
+    // An integer wherever it is one: DEV-50 converts an integer for a float parameter.
     match (value.as_i64(), value.as_f64()) {
         (Some(number), _) => Ok(Arg::Int(number)),
         (None, Some(number)) => Ok(Arg::Float(number)),

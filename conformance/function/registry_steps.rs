@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// FUN-10 to FUN-12. A name is prefixed, so that nothing of the process has it; what a step registers returns the number that the case states,
 /// by which a lookup shows which function it found.
 pub(in crate::conformance) fn registry(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
+    // `finished` counts what ends on any thread: of a case that runs meanwhile as well.
     let _alone = alone();
     let prefix = fresh_prefix();
     let results = registered(api, &prefix, args);

@@ -18,6 +18,7 @@ use std::ffi::{CString, c_void};
 pub(super) fn import(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let (pairs, count) =
         pairs(args).ok_or_else(|| unsupported("`value` is not a list of pairs"))?;
+    // MOD-17: there is one system library for each prefix, so that every module has a prefix of its own.
     let modules = (0..count).map(|_| system_library(api, &fresh_prefix()));
     let modules: Vec<OwnedValue> = modules.collect::<Result<_, Raised>>()?;
     for (from, to) in pairs {
@@ -58,6 +59,7 @@ pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
         numbers(api, number, &names.collect::<Vec<_>>())
     });
     let modules: Vec<OwnedValue> = modules.collect::<Result<_, Raised>>()?;
+    // Behind all of them, since a module may import one that the case lists later.
     for (module, described) in modules.iter().zip(list) {
         let list = described.get("imports").and_then(Value::as_array);
         for import in list.into_iter().flatten() {
@@ -107,6 +109,7 @@ fn numbers(api: &'static FfiApi, number: usize, names: &[&str]) -> Result<OwnedV
         return api.call(&make, &args);
     }
     let prefix = fresh_prefix();
+    // MOD-16: from 0.22 on the prefix of the library is between `__tvm_ffi_` and the name.
     for name in names {
         api.system_symbol(
             &c_text(&format!("__tvm_ffi_{prefix}{name}")),
@@ -199,6 +202,7 @@ pub(super) fn system(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
             return Err(unsupported("`register` is not a list of pairs of names"));
         };
         let symbol = symbol.strip_prefix(before).unwrap_or(symbol);
+        // MOD-16: the fresh part goes behind the prefix of the case, by which the library looks for its symbols.
         let (behind, rest) = match symbol.strip_prefix(prefix) {
             Some(rest) => (prefix, rest),
             None => ("", symbol),

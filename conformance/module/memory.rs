@@ -104,6 +104,7 @@ impl Symbols for SymbolMemory {
     }
 
     fn unmet(&self) -> Vec<String> {
+        // MOD-26: what this crate exports is there, whether the dynamic linker sees it or not.
         let unmet = self
             .needs
             .iter()

@@ -162,6 +162,7 @@ fn symbols(args: &Value) -> Result<Answer, OpError> {
         memory = memory.slot(name);
     }
     for (name, text) in value["text"].as_object().into_iter().flatten() {
+        // MOD-04: the entry point of old libraries is data, the name of a function up to a NUL.
         let mut bytes = text.as_str().unwrap_or_default().as_bytes().to_vec();
         bytes.push(0);
         memory = memory.data(name, &bytes);

@@ -52,6 +52,7 @@ unsafe extern "C-unwind" fn other(
 
 /// Which of the functions above `function` calls.
 pub(super) fn name_of(function: &Function) -> Result<&'static str, Error> {
+    // A function that is none of these must not show the name of the one before.
     CALLED.set(None);
     function.call(&[])?;
     Ok(CALLED.take().unwrap_or("nothing"))

@@ -59,6 +59,7 @@ pub(crate) const OPS: &[Op] = &[
                 _ => LegacyGraph::read,
             };
             let graph = read(source.as_bytes(), &mut findings)?;
+            // As in `one`: the rule of an earlier failure would be blamed for this value.
             drop(take_broken());
             finish(graph.value().map(|value| to_json(value.view())))
         }),

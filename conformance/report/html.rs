@@ -217,6 +217,7 @@ fn entry(out: &mut String, name: &str, text: &str) {
 
 /// Text that no browser takes for markup: a testee writes what it likes.
 fn escaped(text: &str) -> String {
+    // The ampersand first: those of the entities that follow would be escaped once more.
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -95,6 +95,7 @@ fn not_put(out: &mut String, report: &Report<'_>) {
         match (&outcome.verdict, &outcome.note) {
             (Verdict::Pass, Some(note)) => count(format!("pass: {note}")),
             (Verdict::Unsupported(why), _) => count(format!("unsupported: {why}")),
+            // In one row: most reasons name the releases of a case, so that there would be a row for nearly every range.
             (Verdict::Skipped(_), _) => {
                 count("skipped: other releases, or not possible here".into())
             }
@@ -119,6 +120,7 @@ fn escaped(text: &str) -> String {
                 out.push('\\');
                 out.push(letter);
             }
+            // On one line: what begins a line may be a heading or the item of a list.
             '\n' | '\r' => out.push(' '),
             _ => out.push(letter),
         }

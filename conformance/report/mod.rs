@@ -206,6 +206,7 @@ fn bytes_around(case: &Case, offset: u64) -> Vec<String> {
         to.min(bytes.len() as u64),
         offset,
     );
+    // What ends too early is at fault where nothing is any more: no field covers that place.
     if offset >= bytes.len() as u64 {
         lines.push(format!(
             "{offset:04x}  {:<25} <- the input has {} bytes",

@@ -86,6 +86,7 @@ fn reasons(out: &mut String, report: &Report<'_>) {
                 let name = verdict.name();
                 format!("known {name} ({}): {}", known.case, known.reason)
             }
+            // On one line: a reason may have words of a testee, and more lines of it would look like reasons of their own.
             (Verdict::Skipped(why), _) => format!("skipped, because {}", line_of(why)),
             (Verdict::Unsupported(why), _) => format!("unsupported: {}", line_of(why)),
             _ => continue,

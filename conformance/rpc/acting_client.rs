@@ -104,6 +104,7 @@ impl<'a> ActingClient<'a> {
         let text = |at: usize| args.get(at).and_then(Value::as_str).ok_or_else(wrong);
         let session = self.sessions.get(self.current).ok_or_else(wrong)?.clone();
         self.began = Instant::now();
+        // An exception that answered an earlier action says nothing of the error of this one.
         self.is_far.store(false, Ordering::Relaxed);
         let at = |at: usize| {
             args.get(at)

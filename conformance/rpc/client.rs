@@ -83,12 +83,15 @@ pub(super) fn client(args: &Value) -> Result<Answer, OpError> {
             .replace("{tracker}", &format!("127.0.0.1:{of_tracker}"));
         let mut address = RemoteAddress::parse(&address)?;
         let options = &mut address.options;
+        // An address may state a longer time than a case may take.
         options.connect_timeout = options.connect_timeout.min(patience());
+        // Without a timeout in the address the client waits as long as a silent server, and the case with it.
         options.timeout.get_or_insert(patience());
         address.connect()
     };
     let mut client = ActingClient::new(is_far, texts(args)?, &connect);
     let shown = client.run(connect(), actions);
+    // In front of the end of the server, which waits until every connection is over: the client may hold some.
     drop(client);
     let mut played = server.end().into_iter();
     let requested = tracker.map(ScriptedPeer::end);

@@ -16,6 +16,7 @@ pub(super) fn reference(tensor: &Tensor) -> TensorRef<'_> {
         device: dl.device.into(),
         dtype: dl.dtype.into(),
         shape: tensor.shape(),
+        // RPC-30: the tensors of a server have no strides.
         strides: None,
         byte_offset: dl.byte_offset,
     }
@@ -111,6 +112,7 @@ pub(super) fn shown(value: &Any) -> Value {
         index::MODULE => json!("module"),
         index::TENSOR => match Tensor::try_from(value) {
             Ok(tensor) => {
+                // DEV-57: the number of the session is that of this process, which has had others before.
                 let device = Device::from(tensor.dl().device).without_session();
                 let dtype = from_dtype(tensor.dl().dtype.into());
                 json!({"tensor": {"device": from_device(device), "dtype": dtype, "shape": tensor.shape()}})

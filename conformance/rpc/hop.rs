@@ -67,6 +67,7 @@ impl HopPlace {
                 text(&place.key),
             ]);
             match release.minor() {
+                // RPC-80: the bool is there from 0.9 on.
                 0..=8 => {}
                 // RPC-43: a bool has no code of its own.
                 9..=17 => args.push(PackedValue::Int(0)),
@@ -106,6 +107,7 @@ impl NextServers {
                 servers: Vec::new(),
             });
         };
+        // From the end: each server is started with the place of the one behind it.
         let mut all = match hop {
             HopStart::Serves(next) => NextServers::start(next, release)?,
             HopStart::Plays(_) | HopStart::Absent => NextServers {

@@ -126,6 +126,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
         "proxy-hello" => {
             let key = Cow::Borrowed(text(value, "key")?);
             let hello = Hello { key };
+            // RPC-70: a proxy rejects a key that is empty, which RPC-02 allows.
             hello.pair_key()?;
             hello.write(&mut out)?;
         }

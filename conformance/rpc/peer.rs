@@ -54,6 +54,7 @@ pub(super) fn play(
 fn played(step: &Value, stream: &mut dyn PeerStream, release: Release) -> Result<Value, OpError> {
     let none = || OpError::Unsupported(format!("{step} is not a step"));
     let mut members = step.as_object().into_iter().flatten();
+    // A step does one thing: the members of an object have no order.
     let (Some((what, of)), None) = (members.next(), members.next()) else {
         return Err(none());
     };
@@ -75,6 +76,7 @@ fn played(step: &Value, stream: &mut dyn PeerStream, release: Release) -> Result
             Ok(Value::Null)
         }
         "wait" => {
+            // A case that waits for longer holds up all that follow.
             let seconds = of
                 .as_f64()
                 .filter(|seconds| (0.0..=1.0).contains(seconds))
@@ -135,6 +137,7 @@ fn played(step: &Value, stream: &mut dyn PeerStream, release: Release) -> Result
 fn packet(stream: &mut dyn PeerStream) -> io::Result<Vec<u8>> {
     let mut packet = up_to(stream, 8)?;
     let length = packet.first_chunk().copied().map_or(0, u64::from_le_bytes);
+    // A server may state any length, up to 2^64: no more is read than a script may have.
     let length = usize::try_from(length).unwrap_or(LARGEST).min(LARGEST);
     packet.extend(up_to(stream, length)?);
     Ok(packet)
@@ -153,6 +156,7 @@ fn shown_packet(bytes: &[u8], release: Release) -> Result<Value, Violation> {
 ///
 /// What the stream reports, TimedOut included; a connection that is reset has ended: its peer had bytes that it did not read.
 pub(super) fn up_to<S: Read + ?Sized>(stream: &mut S, count: usize) -> io::Result<Vec<u8>> {
+    // One deadline for all pieces: a peer that writes a byte now and then would renew the time with each.
     let until = Instant::now() + patience();
     let mut read = Vec::new();
     let mut piece = [0; 4096];

@@ -82,6 +82,7 @@ impl PipeWriter {
 impl Read for PipeEnd {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let limit = *self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        // Set once: a wake-up that brought no byte must not begin the time anew.
         let deadline = limit.map(|limit| Instant::now() + limit);
         let mut waiting = self.incoming.lock();
         while waiting.bytes.is_empty() && !waiting.is_closed {

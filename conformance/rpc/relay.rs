@@ -53,6 +53,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     }
     let value = match args.get("events") {
         Some(Value::Bool(true)) => {
+            // First the end: what is between reports from its own thread, and all events are there when that has ended.
             let names = play.end();
             json!({"read": shown, "events": events.forms(&names)})
         }
@@ -295,6 +296,7 @@ impl RelayPlay {
                 let reply = peer.reply();
                 return Ok(reply.map(|reply| self.without_chance(reply)));
             }
+            // The connection was accepted above, when the peer was made.
             "accept" => {}
             "until" => return peer.until(of),
             "upgrade" => {
@@ -383,6 +385,7 @@ impl RelayPlay {
             hide(server.get_mut("port"));
         }
         if let Some(key) = reply.get_mut("match") {
+            // RPC-67: behind the colon is a number that is not guessed, so that a case states the front of the key alone.
             let text = key.as_str().unwrap_or_default().to_owned();
             if let Some((front, _)) = text.split_once(":0.") {
                 *key = json!(format!("{front}:0.*"));

@@ -31,6 +31,7 @@ impl Events {
     /// Waits until there are so many; `None` where they do not come in time.
     pub(super) fn await_count(&self, count: usize) -> Option<()> {
         let until = Instant::now() + patience();
+        // By looking again and again: events come from a thread of the server, which wakes no case.
         while self.0.lock().unwrap_or_else(PoisonError::into_inner).len() < count {
             if Instant::now() >= until {
                 return None;

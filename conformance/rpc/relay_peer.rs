@@ -45,6 +45,7 @@ impl RelayPeer {
     /// Waits for more; `None` where nothing comes in time.
     fn more(&mut self, until: Instant) -> Option<()> {
         let left = until.saturating_duration_since(Instant::now());
+        // `set_read_timeout` rejects zero: here it means that the time is over, and not that the connection is broken.
         let limit = Some(left).filter(|left| !left.is_zero())?;
         self.stream.set_read_timeout(Some(limit)).ok()?;
         let mut piece = [0; 4096];

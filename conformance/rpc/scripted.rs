@@ -197,6 +197,7 @@ impl SessionOfScript {
         }
         let mut transport = Transport::tcp(stream)?;
         transport.set_deadline(Some(Instant::now() + patience()));
+        // Read in front of every answer: a connection that is closed with bytes unread is reset, which `reset` alone is about.
         let greeted = transport.read_hello();
         let is_client = greeted.is_ok();
         if let Ok(greeted) = greeted {

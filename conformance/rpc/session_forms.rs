@@ -15,6 +15,7 @@ pub(super) fn shown(
 ) -> (Value, Vec<PackedValue<'static>>) {
     let mut form = from_packet(packet);
     if let Packet::Exception(values) = packet {
+        // RPC-26, RPC-82: one string in the words of the server, of which the parts that the case names are compared.
         let text = match values.as_slice() {
             [PackedValue::Str(text)] => String::from_utf8_lossy(text),
             _ => Cow::Borrowed(""),
@@ -50,6 +51,7 @@ fn handed_out(value: &PackedValue<'_>) -> Option<PackedValue<'static>> {
 /// Puts `"some"` in the place of the server's own numbers, and lengths in that of texts and bytes.
 fn hide(value: &mut Value, with_lengths: bool) {
     let some = |number: Option<&mut Value>| {
+        // RPC-85: 0 is no object on every server, so that a case sees it as it is.
         if let Some(number) = number.filter(|number| number.as_u64() != Some(0)) {
             *number = json!("some");
         }

@@ -66,6 +66,7 @@ impl<'a> SessionScript<'a> {
             .and_then(Value::as_str)
             .unwrap_or_default();
         let release: Release = release.parse()?;
+        // RPC-15, RPC-22: up to 0.6 packets have no length, and no packet begins a session.
         if release.minor() < 7 {
             return Err(OpError::Unsupported(format!(
                 "sessions of {release} are of another protocol"
@@ -234,6 +235,7 @@ impl ScriptClient<'_, '_> {
                 }
                 Came::End => return Ok(true),
             }
+            // Steps count the answers from 0, and that of InitServer is of none of them.
             self.answers.clear();
         }
         for step in self.script.steps {

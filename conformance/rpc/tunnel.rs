@@ -47,6 +47,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     }
     let (near, far) = sockets().map_err(no_socket)?;
     let deadline = Instant::now() + limit;
+    // Both at once: each end of a handshake waits for the other.
     let begins = thread::spawn(move || server.begin(far, deadline));
     let client = client.begin(near, deadline)?;
     let server = begins
@@ -168,6 +169,7 @@ impl Through {
 
     /// Ends everything, and shows what became of both ends.
     fn finish(mut self, texts: &[&str]) -> Result<(Value, Value), OpError> {
+        // Streams in front of the threads: a writer and a session end with the stream of their end, or of the other.
         for end in [&mut self.client, &mut self.server] {
             if let TunnelEnd::Open(stream, _, _) = end {
                 *stream = None;

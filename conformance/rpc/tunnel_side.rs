@@ -184,6 +184,7 @@ impl TunnelSide {
                 socket
                     .set_read_timeout(Some(patience()))
                     .map_err(no_socket)?;
+                // Another handle of the socket would keep the connection open when the script has ended.
                 drop(below);
                 return Ok(TunnelEnd::Peer(thread::spawn(move || {
                     let mut stream: Box<dyn PeerStream> = match connection.map(|at| *at) {

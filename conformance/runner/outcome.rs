@@ -137,6 +137,7 @@ impl<'a> Report<'a> {
 
     /// Whether something was judged, nothing failed that is not known, and the known-failures file is true.
     pub fn is_good(&self) -> bool {
+        // A run in which nothing was judged is no success: an implementation that answers nothing would pass.
         self.was_judged() && self.problems.is_empty() && self.failures().next().is_none()
     }
 

@@ -54,6 +54,7 @@ fn nothing(suite: &Suite, selection: &Selection) -> String {
                 .iter()
                 .map(|case| case.chapter.as_str())
                 .collect();
+            // Cases are in the order of their chapters, so that equal names are neighbours.
             chapters.dedup();
             let chapters = chapters.join(", ");
             return format!("no chapter `{chapter}` has cases: there are {chapters}");
@@ -66,6 +67,7 @@ fn nothing(suite: &Suite, selection: &Selection) -> String {
         let near: Vec<&str> = ids()
             .filter(|id| {
                 glob.split(['/', '*', '-'])
+                    // Parts of one or two letters are in almost every id.
                     .any(|part| part.len() > 2 && id.contains(part))
             })
             .take(5)

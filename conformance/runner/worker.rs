@@ -48,6 +48,7 @@ impl<'a> CaseQueue<'a> {
 
     /// The next case and its place, by which results are put in order again.
     fn next(&self) -> Option<(usize, &'a Case)> {
+        // A worker that finds none left moves it past the end: `is_empty` compares by `>=` for that.
         let place = self.next.fetch_add(1, Ordering::SeqCst);
         self.cases.get(place).map(|case| (place, *case))
     }

@@ -275,6 +275,7 @@ fn stored<C: Compiler>(
         let kind = module.kind.to_string();
         Some(StoredKernels { kind, payload })
     });
+    // The library in front has no payload (BLOB-17): what has one is the module under judgement.
     let only = payloads.next().filter(|_| payloads.next().is_none());
     Ok(only.ok_or_else(|| "it is not stored as one module".to_owned()))
 }
@@ -305,6 +306,7 @@ fn described<C: Compiler>(stored: &StoredKernels) -> Result<BTreeMap<String, Val
 /// What is wrong with the module that the loader of its kind makes of the payload; `None` without a loader.
 fn wrong_again<C: Compiler>(compiler: &C, stored: &StoredKernels) -> Result<Option<String>, Reply> {
     let loaded = match compiler.load(&stored.kind, &stored.payload) {
+        // TGT-86: without a loader it does not show whether the payload loads; that there is none is no fault of the generator.
         Ok(None) => return Ok(None),
         Ok(Some(loaded)) => loaded,
         Err(Reply::Reject(rejection)) => return Ok(Some(rejection.message)),

@@ -11,6 +11,7 @@ pub(super) fn extent(shape: &[i64], strides: Option<&[i64]>) -> Option<usize> {
         .map(|size| usize::try_from(*size).ok())
         .collect();
     let sizes = sizes?;
+    // Without elements there is no last one, and `size - 1` below would be less than 0.
     if sizes.contains(&0) {
         return Some(0);
     }
@@ -81,6 +82,7 @@ pub(super) fn numbers(bytes: &[u8], dtype: DLDataType, bits: Option<u64>) -> Val
             (4, 16) => fraction(bf16::from_bits(unsigned as u16).into()),
             (2, 32) => fraction(f32::from_bits(unsigned as u32).into()),
             (2, 64) => fraction(f64::from_bits(unsigned)),
+            // The sign is the top bit of the element, and not of the 64 bits that it was read into.
             (0, _) => ((unsigned << unused).cast_signed() >> unused).into(),
             _ => unsigned.into(),
         }

@@ -89,6 +89,7 @@ fn launcher(kernel: &KernelInfo, passes: usize) -> String {
         let _ = writeln!(text, "  to[{axis}] = args[{at}].v_int;");
     }
     let mut indent = String::from("  ");
+    // The passes (6) are inside of the blocks: what threads share is one static variable, which the next block writes anew.
     for axis in [0, 1, 2, 6, 3, 4, 5] {
         let head = match axis {
             6 => format!("for (int pass = 0; pass < {passes}; pass += 1)"),

@@ -174,6 +174,7 @@ fn generate(args: &Value) -> Result<Answer, OpError> {
     // TGT-87: once more in the same process, where an address of memory in the text would differ.
     let again = generators.generate(&module, &target)?;
     let mut functions = code.symbols.clone();
+    // No rule orders the symbols of a result.
     functions.sort();
     let kernels = code.kernels().iter().map(|kernel| {
         json!({

@@ -155,6 +155,7 @@ fn built(folder: &Path, source: &str) -> Result<PathBuf, OpError> {
 /// Skipped where there is no such program, unsupported where it fails.
 fn compile(compiler: &mut Command) -> Result<(), OpError> {
     let built = compiler.output();
+    // Without a compiler nothing is known of the code: that is no verdict about the generator.
     let built = built.map_err(|why| OpError::Skipped(format!("there is no `cc`: {why}")))?;
     if built.status.success() {
         return Ok(());

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 /// Findings are compared by as much of each as the testee states of all of them: rules alone, each once, or every one in full.
 pub(super) fn judge_findings(case: &Case, findings: Option<&[Oddity]>) -> Judgement {
     let mut judgement = Judgement::bare(Verdict::Pass);
+    // No list is not an empty one: who reports no findings at all does not state that there are none.
     let Some(findings) = findings else {
         judgement.unstated.add(Parts::FINDINGS);
         return judgement;
@@ -17,6 +18,7 @@ pub(super) fn judge_findings(case: &Case, findings: Option<&[Oddity]>) -> Judgem
     let all = |has: fn(&Oddity) -> bool| findings.iter().all(has);
     let kinds = all(|oddity| oddity.kind.is_some());
     let offsets = all(|oddity| oddity.offset.is_some());
+    // An empty list states neither kinds nor offsets, although `all` is true of it.
     if !findings.is_empty() {
         for (part, stated) in [
             (Parts::FINDING_KINDS, kinds),
@@ -38,6 +40,7 @@ pub(super) fn judge_findings(case: &Case, findings: Option<&[Oddity]>) -> Judgem
             })
             .collect();
         list.sort();
+        // Without offsets two findings of one rule look the same, and who reports each rule once is right as well.
         if !offsets {
             list.dedup();
         }

@@ -82,10 +82,12 @@ impl Judgement {
     ) -> bool {
         match (expected, actual) {
             (None, None) => true,
+            // Right as far as it goes: only `held_to` fails an answer for what it leaves out.
             (Some(_), None) => {
                 self.unstated.add(part);
                 true
             }
+            // It contradicts nothing that the case states: only `in_full`, which our own is held to, fails it.
             (None, Some(_)) => {
                 self.surplus.add(part);
                 true

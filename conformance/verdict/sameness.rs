@@ -19,7 +19,9 @@ pub fn same(one: &Value, other: &Value) -> bool {
         }
         (Value::Number(a), Value::Number(b)) => match (a.is_f64(), b.is_f64()) {
             (false, false) => a == b,
+            // By bits: as numbers 0.0 and -0.0 are equal, and a reader that loses the sign would pass.
             (true, true) => a.as_f64().map(f64::to_bits) == b.as_f64().map(f64::to_bits),
+            // JSON has one form of number: a testee may write 1 for 1.0.
             _ => a.as_f64() == b.as_f64(),
         },
         _ => one == other,
@@ -31,6 +33,7 @@ pub(super) fn difference(expected: &Value, actual: &Value, bytes: bool) -> Optio
     if same(expected, actual) {
         return None;
     }
+    // As bytes where both are base64: the first letter that differs in it says nothing of the place.
     if bytes && let Some(mismatch) = byte_difference(expected, actual) {
         return Some(mismatch);
     }
@@ -88,6 +91,7 @@ fn first_difference(expected: &Value, actual: &Value, path: &mut String) -> (Str
             )
         }
         (Value::Object(one), Value::Object(other)) => {
+            // Behind the expected members those that the testee adds: one too many is a difference.
             let keys = one
                 .keys()
                 .chain(other.keys().filter(|key| !one.contains_key(*key)));
@@ -116,6 +120,7 @@ fn first_difference(expected: &Value, actual: &Value, path: &mut String) -> (Str
 pub fn short(value: &Value) -> String {
     const LONGEST: usize = 200;
     let text = value.to_string();
+    // At the beginning of a letter: a slice inside of one is a panic.
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}... ({} bytes of JSON)", &text[..end], text.len()),
         None => text,

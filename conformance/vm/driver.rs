@@ -38,10 +38,12 @@ pub(in crate::conformance) fn run(api: &'static FfiApi, args: &Value) -> Result<
         Some(numbers) => each(api, list(numbers)?, &[])?,
         None => [1, 0, 2].map(|number| api.share(int_arg(number))).into(),
     };
+    // VM-30: three numbers for each device, of which the first is its type.
     let mut kinds = devices.iter().step_by(3);
     let counts = kinds.any(|kind| kind.raw.int() == i64::from(counted::KIND));
     let balance = args.get("balance").is_some_and(|wish| *wish == true);
     let count = (counts || balance).then(|| counting(api)).transpose()?;
+    // The callback `watch` gets its number and nothing else: it finds the interface here.
     API.set(Some(api));
     LOG.take();
     let results = steps(api, args, &devices, count.as_ref())?;

@@ -37,6 +37,7 @@ pub(super) unsafe fn answer(
         Ok(Ok(text)) => (0, text),
         Ok(Err(CallFailure::Broken(broken))) => (1, broken.to_string()),
         Ok(Err(CallFailure::Other(why))) => (2, why.to_string()),
+        // A panic that reaches C ends the process, so that it is a failure of the call as any other.
         Err(_) => (2, "the call panicked".to_owned()),
     };
     // SAFETY: null or a place for a text, by this contract.

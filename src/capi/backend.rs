@@ -30,6 +30,7 @@ pub extern "C" fn TVMBackendAllocWorkspace(
     match workspace::alloc(request) {
         Ok(memory) => memory.as_ptr(),
         Err(text) => {
+            // MOD-23: compiled code takes null for failure and returns -1: the text is for the caller of that code.
             fail(&text);
             ptr::null_mut()
         }
@@ -62,6 +63,7 @@ pub unsafe extern "C" fn TVMBackendParallelLaunch(
     data: *mut c_void,
     num_task: c_int,
 ) -> c_int {
+    // MOD-20: 0 means one task for each worker; a number below 0 means nothing.
     let Ok(count) = usize::try_from(num_task) else {
         return code(Err(format!("a launch of {num_task} tasks")));
     };
@@ -96,6 +98,7 @@ pub unsafe extern "C" fn TVMBackendRunOnce(
     data: *mut c_void,
     _nbytes: c_int,
 ) -> c_int {
+    // MOD-22: threads race for the first call, so that the caller's pointer is read and written atomically.
     // SAFETY: `handle` is aligned, and only this function reads and writes it, by this contract.
     let handle = unsafe { AtomicPtr::from_ptr(handle) };
     // SAFETY: `f` is callable with `data`, by this contract.
@@ -114,6 +117,7 @@ pub unsafe extern "C" fn TVMBackendRegisterSystemLibSymbol(
 ) -> c_int {
     // SAFETY: `name` is a C string, by this contract.
     let name = unsafe { std::ffi::CStr::from_ptr(name) };
+    // MOD-16: a name at another address than before is no failure. Upstream warns of it, as the function of 0.22 and later does here.
     // SAFETY: `address` stays valid for the life of the process and is what `name` says, by this contract.
     unsafe { crate::module::system::register(&name.to_string_lossy(), address) };
     0

@@ -90,6 +90,7 @@ fn read(path: &CStr) -> io::Result<Vec<u8>> {
         _ => LONGEST_STREAM,
     };
     let mut bytes = Vec::new();
+    // A byte more than there should be shows a file that grows, and a stream without an end.
     file.take(longest.saturating_add(1))
         .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > longest {
@@ -113,6 +114,7 @@ unsafe fn put(
     let command = unsafe { c_text(command) }.map_or("".into(), CStr::to_string_lossy);
     let answered = bytes.and_then(|bytes| {
         let answer = || examine::answer_of_files(&command, name, &bytes, side);
+        // A file that makes a reader panic must not end the program that asks about it.
         match catch_unwind(AssertUnwindSafe(answer)) {
             Ok(answered) => answered.map_err(|nothing| nothing.to_string()),
             Err(_) => Err(format!("`{command}` of {name} panicked")),

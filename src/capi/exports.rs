@@ -5,6 +5,7 @@ use std::ffi::c_void;
 
 /// Lets libraries that are loaded find these functions (MOD-05).
 pub(crate) fn install() {
+    // MOD-26: a program without `-rdynamic`, and `dlopen` with RTLD_LOCAL, hide them from the dynamic linker.
     provide(ALL);
 }
 

@@ -6,10 +6,12 @@
 ///
 /// There is no host, or no port from 1 to 65535.
 pub(super) fn host_port(text: &str) -> Result<String, String> {
+    // From the right: an IPv6 address has colons of its own.
     let (host, port) = text
         .rsplit_once(':')
         .ok_or("it has no port: HOST:PORT is wanted")?;
     match port.parse::<u16>() {
+        // Port 0 is any free one to a listener; nothing connects to it.
         Ok(1..) if !host.is_empty() => Ok(text.to_owned()),
         Ok(1..) => Err("it has no host: HOST:PORT is wanted".to_owned()),
         _ => Err(format!("`{port}` is not a port from 1 to 65535")),

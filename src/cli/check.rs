@@ -80,6 +80,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| "not a number of seconds".to_owned())?;
+    // NaN and what no duration holds are rejected here: `from_secs_f64` would panic.
     match Duration::try_from_secs_f64(seconds) {
         Ok(limit) if !limit.is_zero() => Ok(limit),
         _ => Err("not a positive number of seconds".to_owned()),
@@ -147,6 +148,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     let report = judged(suite, &order, limits, args.jobs, selected.len())?;
     let text = report::render(args.report, &report);
     match args.output.as_deref() {
+        // Only the text report has lines that `color` knows; other forms are for programs.
         None if args.report == ReportFormat::Text => output::report(&text)?,
         file => write(file, &text)?,
     }
@@ -172,6 +174,7 @@ fn judged<'a>(
             progress.set_message(outcome.case.id.clone());
             progress.inc(1);
         });
+        // Also where the run failed: the bar would stand in front of the message.
         progress.finish_and_clear();
         return Ok(report?);
     };

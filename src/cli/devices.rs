@@ -36,6 +36,7 @@ pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
     let first = server.as_ref().and_then(|server| server.devices.first());
     #[cfg(not(feature = "rpc"))]
     let first: Option<&Device> = None;
+    // DEV-57: types of devices are below 128, and what is above them is the session.
     let session = first.map_or(0, |device| device.kind - device.kind % 128);
     for name in NAMES {
         match look(name, session) {

@@ -44,12 +44,14 @@ pub(crate) fn run(args: GenerateArgs) -> Result<Exit, CliError> {
             let place = DiagnosedBytes {
                 name: &input.name,
                 bytes: input.bytes(),
+                // TGT-88: the message has the path to the node, and the JSON has no fields to show.
                 spans: &[],
             };
             output::note(place.violation(&broken).trim_end());
             return Ok(Exit::Bad);
         }
     };
+    // Both generators of this crate write text; code of another form has none.
     let source = code
         .source()
         .ok_or_else(|| CliError::new("the code is not text"))?;

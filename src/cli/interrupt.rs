@@ -11,6 +11,7 @@ pub(crate) fn on_interrupt(then: impl FnOnce() + Send + 'static) {
         let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
             return;
         };
+        // In a thread: hardly anything may be called in the handler of a signal itself.
         std::thread::spawn(move || {
             let mut then = Some(then);
             for signal in signals.forever() {

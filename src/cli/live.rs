@@ -50,6 +50,7 @@ impl LiveLog {
 
     /// Draws the table in the place of the last one.
     pub(super) fn draw(&self, lines: Vec<String>) {
+        // A thread may draw once more behind the end, and the terminal is the shell's by then.
         if let Some(mut table) = self.lock()
             && !table.is_over
             && table.lines != lines
@@ -100,6 +101,7 @@ impl DrawnTable {
 fn replacement(shown: &[usize], columns: usize) -> String {
     let height: usize = shown
         .iter()
+        // An empty line takes a row, too.
         .map(|length| length.div_ceil(columns).max(1))
         .sum();
     match height {
@@ -116,6 +118,7 @@ fn fitting(lines: &[String], columns: usize, rows: usize) -> Vec<String> {
     if left > 0
         && let Some(last) = fitting.last_mut()
     {
+        // The last line makes room for the count, and is one of those that are left out.
         *last = format!("and {} more", left + 1);
     }
     for line in &mut fitting {

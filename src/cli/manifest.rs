@@ -27,6 +27,7 @@ pub(super) fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
     };
     let value =
         value.map_err(|error| CliError::new(format!("{}: {}", input.line(), error.trim_end())))?;
+    // Of stdin, which is `-`, the current folder.
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
     Ok((value, folder))
 }

@@ -106,6 +106,7 @@ impl Places {
                 .map(Some)
                 .map_err(CliError::of);
         }
+        // Without the feature `rpc` nothing else uses it.
         let _ = path;
         Ok(None)
     }
@@ -155,6 +156,7 @@ fn connect_to_server(address: &RemoteAddress) -> tvmspec::function::Result<Sessi
             }
         });
         let session = address.connect();
+        // Ends the wait of the thread above, which the scope stays for.
         drop(connected);
         session
     })

@@ -125,6 +125,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
     keep_table(&place, args.sessions, &running);
     let mut number = 0;
     loop {
+        // Before a client is accepted: those that wait are in the queue of the system.
         running.await_slot(args.sessions as usize);
         let (stream, peer) = match listener.accept() {
             Ok(accepted) => accepted,
@@ -135,6 +136,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
                 continue;
             }
         };
+        // The connection is dropped, so that the client sees its end and does not wait for a session.
         if running.is_draining() {
             continue;
         }
@@ -231,6 +233,7 @@ impl ProxyLine {
         let session = SessionProcess {
             number,
             peer: stream.peer_addr()?,
+            // Nothing to compare: the proxy has read the hello, and paired the client by its key.
             keys: Vec::new(),
             name: self.key.clone(),
             paired: Some(client),
@@ -246,6 +249,7 @@ impl ProxyLine {
 /// None of them is.
 fn bind(host: IpAddr, first: u16, last: Option<u16>) -> Result<TcpListener, CliError> {
     let last = last.unwrap_or(first);
+    // The message of an empty range: --port-end below --port.
     let mut why = format!("there is no port from {first} to {last}");
     for port in first..=last {
         match TcpListener::bind(SocketAddr::new(host, port)) {

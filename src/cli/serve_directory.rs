@@ -83,9 +83,11 @@ fn remove_orphans(folder: &Path) {
         if !is_ours {
             continue;
         }
+        // One without a lock is being made (`new`), and stays.
         let Ok(lock) = File::open(entry.path().join(LOCK)) else {
             continue;
         };
+        // The system lets go of a lock with its process: one that can be had is of a server that is gone.
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -38,6 +38,7 @@ fn limit_of(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u64>
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (root, name) = match fields.next() {
+            // Version 2 has one tree for all controllers, and names none here.
             Some("") => ("/sys/fs/cgroup", "memory.max"),
             Some(kinds) if kinds.split(',').any(|kind| kind == "memory") => {
                 ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
@@ -68,6 +69,7 @@ pub(super) fn go_first() {
 /// The system takes no such limit.
 pub(super) fn bound_memory(bytes: u64) -> Result<(), CliError> {
     let own = getrlimit(Resource::Data).maximum;
+    // A lower limit of the process stays: raising it takes a privilege.
     let most = own.map_or(bytes, |own| own.min(bytes));
     let limit = Rlimit {
         current: Some(most),

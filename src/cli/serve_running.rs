@@ -136,6 +136,7 @@ impl RunningSessions {
                 WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
             ) {}
         }
+        // Before the wait: behind it the number may be that of another process, which a second signal would kill.
         self.lock().leaders.remove(&child.id());
         kill_group(child.id());
         let status = child.wait();
@@ -147,6 +148,7 @@ impl RunningSessions {
     /// process, and no session.
     fn end_orphans(&self) {
         // Each round finds what the round before has made a child of this process.
+        // Bounded: what starts processes faster than they end would keep this thread for ever.
         for _ in 0..100 {
             // Under the lock: every session that was started is among them.
             let state = self.lock();

@@ -66,6 +66,7 @@ impl SessionTable {
             return;
         };
         let mut rows = self.lock();
+        // The last lines of a session may come when it is over.
         let Some(row) = rows.running.get_mut(&number) else {
             return;
         };
@@ -141,6 +142,7 @@ pub(super) fn write_states(gauge: &SessionGauge, mut out: impl Write) {
     let mut last = None;
     loop {
         let state = gauge.state();
+        // An idle session writes nothing: the server has its last line.
         if last.as_ref() != Some(&state) {
             let SessionState {
                 key,

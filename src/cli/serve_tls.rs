@@ -42,7 +42,9 @@ impl ServeTlsArgs {
             ("--token-file=", &self.token_file),
         ];
         all.into_iter().filter_map(|(option, path)| {
+            // Not a `String`: a path need not be UTF-8.
             let mut argument = OsString::from(option);
+            // The process of a session runs in a directory of its own, where a relative path leads elsewhere.
             argument.push(absolute(path.as_ref()?));
             Some(argument)
         })

@@ -112,6 +112,7 @@ impl TrackerLine {
         let mut taken: VecDeque<Instant> = VecDeque::new();
         while !self.running.is_draining() {
             let now = Instant::now();
+            // A client that never comes does not hold its session for ever.
             taken.retain(|since| now.duration_since(*since) < RESERVED);
             let busy = self.running.count() + taken.len();
             if offered.is_none() && busy < self.sessions {
@@ -136,6 +137,7 @@ impl TrackerLine {
             }
             if offered.as_ref().is_some_and(|key| !pending.contains(key)) {
                 offered = None;
+                // The client that has the key is not here yet: a session stays free for it.
                 if self.running.count() <= before {
                     taken.push_back(Instant::now());
                 }

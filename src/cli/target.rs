@@ -72,6 +72,7 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
             false => HostMachine::default(),
         };
         let mut machine = asked;
+        // TGT-54: both are LLVM's to name, which no device answers: the user states them.
         machine.triple = args.triple.clone();
         machine.cpu = args.cpu.clone();
         let targets = Targets::on(release, machine);
@@ -84,6 +85,7 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
     let shown = match (args.release, account.newest()) {
         (Some(release), _) => read(release),
         (None, Some(target)) => Ok(target.clone()),
+        // Where all reject it, what the newest says is of use to who writes it now.
         (None, None) => read(Release::LAST),
     };
     if args.json {
@@ -102,6 +104,7 @@ fn page(shown: &Read, asked: Option<Release>, account: &TargetAccount) -> String
         let _ = writeln!(page, "{release} rejects it: {broken}");
     }
     if let Ok(target) = shown {
+        // TGT-63: a target may have no text, and is a target all the same.
         let text = target
             .render()
             .unwrap_or_else(|broken| format!("none: {broken}"));

@@ -65,6 +65,7 @@ pub(crate) fn run(args: TrackerArgs) -> Result<Exit, CliError> {
 ///
 /// There is none.
 fn bind(args: &TrackerArgs) -> Result<TrackerServer, CliError> {
+    // --port alone, at or above the default end, tries that one port.
     let end = args.port_end.max(args.port.saturating_add(1));
     let mut last = None;
     for port in args.port..end {

@@ -103,6 +103,7 @@ impl Attribute {
 
     /// The attribute that the newest release calls `number`; `None` for a number of none, which is answered with null (DEV-08).
     pub(crate) fn from_number(number: i32) -> Option<Attribute> {
+        // DEV-08: below 0 as behind the last number: a question that no device knows is answered with null, and is no error.
         let at = usize::try_from(number).ok()?;
         Attribute::ALL.get(at).copied()
     }
@@ -151,6 +152,7 @@ impl AttributeValue {
     /// None: a number that does not fit is answered with [`AttributeValue::None`]. The type is the one of
     /// [`DeviceApi::attribute`](super::DeviceApi::attribute), which returns it.
     pub fn int(number: impl TryInto<i64>) -> Result<AttributeValue> {
+        // DEV-08: what no i64 holds is no answer: wrapped around, it would be a size below 0.
         Ok(number
             .try_into()
             .map_or(AttributeValue::None, AttributeValue::Int))

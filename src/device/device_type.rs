@@ -91,6 +91,7 @@ fn added(kind: i32, release: Release) -> Option<&'static str> {
 ///
 /// DEV-06 where the number or the name is taken, or the number is out of range.
 pub fn add(kind: i32, name: &'static str) -> Result<()> {
+    // DEV-57: from 128 on the number holds a session, so that no device of this process can have it.
     let local = kind.is_positive() && kind < REMOTE;
     // Locked from the look on: of two threads that add one number, one is rejected.
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);

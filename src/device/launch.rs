@@ -242,6 +242,7 @@ impl ArgType {
             (Dtype::UINT, 32) => ArgType::Uint32,
             (Dtype::FLOAT, 64) => ArgType::Float64,
             (Dtype::FLOAT, 32) => ArgType::Float32,
+            // DEV-53: whatever its bits are: upstream looks at the class of a handle alone.
             (Dtype::HANDLE, _) => ArgType::Handle,
             (code, bits) => {
                 let message = format!(

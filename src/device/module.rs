@@ -136,6 +136,7 @@ impl DeviceModule {
             let message = format!("no kernel of a `{}` module waits for all blocks", self.kind);
             return reject(DEV_59, Kind::Unsupported, message);
         }
+        // DEV-59: on the stream of the launch that follows, so that the kernel finds the 0 (DEV-37).
         let (id, stream) = self.current();
         self.on(id)?.reset_barrier(stream)
     }
@@ -154,6 +155,7 @@ impl DeviceModule {
         if let Some(there) = loaded.get(&id) {
             return Ok(there.clone());
         }
+        // DEV-54: a failure leaves no entry behind: the next launch loads again.
         let there = self.code.load(id)?;
         loaded.insert(id, there.clone());
         Ok(there)
@@ -207,6 +209,7 @@ impl Kernel {
             .iter()
             .map(|arg| match arg {
                 Arg::Int(value) => *value,
+                // DEV-47: upstream reads the 64 bits of an extent as an integer, whatever class they have; a float here is converted.
                 Arg::Float(value) => *value as i64,
                 Arg::Handle(value) => *value as i64,
             })

@@ -33,6 +33,7 @@ pub(crate) fn bring_remote(api: &'static dyn DeviceApi) {
 
 /// The device of this build that the registry would know as `device_api.<name>`.
 pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
+    // DEV-03: not in `OWN`, whose rows are devices of this process: those of servers come with the first session.
     #[cfg(feature = "rpc")]
     if name == "rpc" {
         return REMOTE_DEVICES.get().copied();
@@ -63,5 +64,6 @@ pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Time
         let timer = EventTimer::<crate::device::hip::Hip>::new(device.id)?;
         return Ok(Box::new(timer));
     }
+    // DEV-44: for OpenCL as well, which has a timer of its own upstream; Vulkan has none there either.
     Ok(Box::new(DefaultTimer::new(api, device)))
 }

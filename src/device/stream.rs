@@ -24,6 +24,7 @@ pub fn current(device: Device) -> Stream {
 ///
 /// DEV-38 for a stream of another type of device.
 pub fn set(device: Device, stream: Stream) -> Result<Stream> {
+    // DEV-38: here and not at each launch: what is in the table is passed to the driver, which follows its handle.
     stream.on(device)?;
     let before = CURRENT.with_borrow_mut(|table| table.put(key(device), stream));
     Ok(before.unwrap_or_default())

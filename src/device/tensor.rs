@@ -84,6 +84,7 @@ pub(crate) unsafe fn copy_bytes(
     };
     // SAFETY: `host` has `nbytes` bytes and the memory of `tensor` is there, by this contract; both have the size just compared.
     unsafe { Manager::global().copy_tensor(from, to, Stream::DEFAULT) }?;
+    // DEV-36: the copy may be no more than queued, and the caller reads or reuses its bytes when this returns.
     sync(tensor.device)
 }
 

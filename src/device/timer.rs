@@ -134,6 +134,7 @@ impl Evaluator {
         // DEV-45: the first call is not measured: it may load code (DEV-54).
         call()?;
         api.sync(device, Stream::DEFAULT)?;
+        // Of no calls there is no time per call: 0 nanoseconds by 0 calls are not a number.
         let mut number = self.number.max(1);
         let mut seconds = Vec::with_capacity(self.repeat);
         for repeat in 0..self.repeat {
@@ -147,6 +148,7 @@ impl Evaluator {
                 timer.stop()?;
                 let taken = timer.elapsed()?;
                 zeros += u64::from(taken == 0);
+                // DEV-45: a clock that reads 0 never reaches `min_repeat`. Releases before 0.10 have no bound, and try for ever.
                 if u128::from(taken) >= self.min_repeat.as_nanos()
                     || zeros >= self.limit_zero_time_iterations
                 {
@@ -176,6 +178,7 @@ fn more(number: u64, taken: u64, wanted: Duration) -> u64 {
 
 /// The bytes that a time evaluator returns: native doubles, one after the other (DEV-45).
 pub fn to_bytes(seconds: &[f64]) -> Vec<u8> {
+    // DEV-45: in the order of the host: frontends decode native doubles, those of a server as well (RPC-91).
     seconds
         .iter()
         .flat_map(|second| second.to_ne_bytes())

@@ -19,6 +19,7 @@ impl Code {
     #[inline]
     pub(crate) fn of<P, F: TypedFn<P>>(body: F) -> Code {
         assert!(size_of::<F>() == 0, "it captured something");
+        // Not dropped: a body of no bytes may have a destructor, and `invoke_plain` goes on calling it.
         let _kept = std::mem::ManuallyDrop::new(body);
         Code {
             signature: const { &F::SIGNATURE },

@@ -101,6 +101,7 @@ impl Error {
     pub fn reason(&self) -> String {
         let message = self.message();
         match self.violation() {
+            // More may stand behind the message of the rule, which `with_text_behind` adds; `with_message` may have replaced it.
             Some(broken) => match message.strip_prefix(broken.message()) {
                 Some(rest) => format!("{broken}{rest}"),
                 None => message.to_owned(),

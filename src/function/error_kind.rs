@@ -52,6 +52,7 @@ impl<'a> ErrorKind<'a> {
         match self {
             ErrorKind::Attribute => "AttributeError",
             ErrorKind::Connection => "ConnectionError",
+            // FUN-01: the one name that makes a call return -2, and leaves the slot of the thread empty.
             ErrorKind::Frontend => "EnvErrorAlreadySet",
             ErrorKind::Index => "IndexError",
             ErrorKind::Internal => "InternalError",
@@ -104,6 +105,7 @@ impl PartialEq for ErrorKind<'_> {
 
 impl std::hash::Hash for ErrorKind<'_> {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        // Of the name, as equality is: `Other` with a known name is equal to its variant.
         self.as_str().hash(state);
     }
 }

@@ -90,6 +90,7 @@ impl OwnError {
             |object: Option<ObjectRef>| object.map_or(std::ptr::null_mut(), ObjectRef::into_raw);
         let own = Ref::new(OwnError {
             public: ErrorObj {
+                // `Ref::new` writes its own header over this one, whose deleter ends the texts as well.
                 header: Header::new(index::ERROR, crate::value::heap::delete_plain),
                 cell: ErrorCell {
                     kind: ByteArray {
@@ -100,6 +101,7 @@ impl OwnError {
                         data: start.wrapping_add(kind.len()),
                         size: message.len(),
                     },
+                    // The vector's memory, which stays where it is when the vector itself moves into the object below.
                     backtrace: UnsafeCell::new(ByteArray::of(&backtrace)),
                     update_backtrace: Some(update_backtrace),
                     cause_chain: take(cause),
@@ -116,6 +118,7 @@ impl OwnError {
 
     /// The whole of an error that was made here; none of another library's.
     pub(super) fn of(error: &Ref<ErrorObj>) -> Option<&OwnError> {
+        // By the function and not by the type: errors of other libraries have that index and the public part alone.
         let own: UpdateBacktrace = update_backtrace;
         if !std::ptr::fn_addr_eq(error.cell.update_backtrace?, own) {
             return None;

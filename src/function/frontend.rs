@@ -87,6 +87,7 @@ pub(crate) fn held() -> *mut c_void {
 
 /// Ends the reference that this thread holds, if any.
 pub(crate) fn release() {
+    // Emptied before the count: an object's end runs code of the interpreter, which may come here again.
     let held = HELD.replace(null_mut());
     if !held.is_null() {
         // SAFETY: `hold` counted it, and nothing else ends that reference.
@@ -176,6 +177,7 @@ pub(crate) fn check_signals() -> i32 {
 /// Runs `body` with the interpreter's lock, where the frontend registered how to take it.
 fn with_interpreter<T>(body: impl FnOnce() -> T) -> T {
     let hooks = *HOOKS.read().unwrap_or_else(PoisonError::into_inner);
+    // Both or neither: a lock that is taken and not released stops the interpreter.
     let (Some(ensure), Some(release)) = (hooks.ensure, hooks.release) else {
         return body();
     };

@@ -16,6 +16,7 @@ pub(super) unsafe fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -
         Ok(value) => {
             // SAFETY: null, or can be written to, by this contract; what is there need not be a value.
             if let Some(place) = unsafe { result.cast::<MaybeUninit<RawAny>>().as_mut() } {
+                // Nothing is dropped there: by the convention the place holds no object before a call.
                 place.write(value.into_raw());
             }
             0
@@ -64,6 +65,7 @@ pub(crate) fn guard_code(body: impl FnOnce() -> Result<()>) -> i32 {
 /// The error behind a return code of a call.
 #[cold]
 pub(crate) fn raised(code: i32) -> Error {
+    // FUN-01: the slot is left alone: what is in it belongs to another call.
     if code == -2 {
         return Error::new(
             ErrorKind::Frontend,

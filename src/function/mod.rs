@@ -101,6 +101,7 @@ impl FunctionObj {
     /// The public part of a function of this crate: null for C++, which would expect exceptions to come out of it (FUN-03).
     fn new(safe_call: SafeCall) -> FunctionObj {
         FunctionObj {
+            // `Ref::new` writes its own header over this one, whose deleter ends what the function captured.
             header: Header::new(index::FUNCTION, crate::value::heap::delete_plain),
             safe_call,
             cpp_call: std::ptr::null_mut(),

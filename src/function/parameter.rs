@@ -108,6 +108,7 @@ impl BorrowCondition {
         match self {
             BorrowCondition::Type(wanted) => own == *wanted,
             BorrowCondition::Owned => {
+                // VAL-09: owning one of these makes another value of it. A tensor's description is copied as it is.
                 !matches!(own, index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF)
             }
             BorrowCondition::Fit(fits) => fits(view),

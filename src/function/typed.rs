@@ -61,6 +61,7 @@ impl Signature {
         let mut first = None;
         let mut checks_each = false;
         let mut at = 0;
+        // A loop by hand: this runs in a `const`, where iterators do not.
         while at < params.len() {
             match &params[at].borrowed {
                 None => {}
@@ -129,6 +130,7 @@ impl Signature {
     fn is_each_ready(&self, args: &[AnyView<'_>]) -> bool {
         let mut pairs = self.params.iter().zip(args);
         pairs.all(|(param, arg)| {
+            // VAL-09: to read an r-value reference empties its slot, which must not happen before the other arguments are known to convert.
             arg.type_index() != index::RVALUE_REF && param.converts(*arg).is_none()
         })
     }
@@ -246,6 +248,7 @@ fn rejected(name: Option<&str>, args: &[AnyView<'_>], signature: &Signature, at:
             ),
         ),
     };
+    // By `demand`, so that a rule that is switched off rejects nothing: the call returns None then, and the body is not run.
     rule.demand(crate::rule::Kind::Type, false, || text)?;
     Ok(Any::none())
 }

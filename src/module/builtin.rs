@@ -64,6 +64,7 @@ pub(crate) fn register() {
     def_packed("ffi.SystemLib", |args| {
         let prefix = match args {
             [] => String::new(),
+            // As in releases: what follows the prefix is not looked at.
             [prefix, ..] => cast::<String>(*prefix)?,
         };
         Ok(Any::from(module::system_library(&prefix)?))

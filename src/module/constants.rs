@@ -121,12 +121,14 @@ impl Constants {
         let Some(_turn) = self.turns.take(&at) else {
             return Ok(());
         };
+        // Locked for each look alone: the initialiser runs in between, and may look other symbols up.
         let ready = || self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         if ready()[at] {
             return Ok(());
         }
         let needed = self.needs.0[at].1.clone();
         self.initialise(module, symbol, needed)?;
+        // MOD-19: behind the call: where an initialiser fails, the next lookup calls it again.
         ready()[at] = true;
         Ok(())
     }
@@ -144,6 +146,7 @@ impl Constants {
         for (name, tensor) in &self.tensors {
             map.set_untrusted(&**name, tensor.clone())?;
         }
+        // Two threads may have made one each: the first that is set is what every caller gets.
         Ok(self.map.get_or_init(|| map).clone())
     }
 
@@ -189,6 +192,7 @@ impl ModuleKind for Constants {
         }
         self.pass_constants(module, name)?;
         for import in module.imports() {
+            // MOD-19: the imports themselves, as in releases; a lookup with imports goes further down by itself (MOD-08).
             if let Some(function) = import.function(name, false)? {
                 return Ok(Some(function));
             }
@@ -197,6 +201,7 @@ impl ModuleKind for Constants {
     }
 
     fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
+        // MOD-19: as it was loaded: releases write the names in the order of a hash table, which no reader can rely on.
         Ok(self.payload.clone())
     }
 }

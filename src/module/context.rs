@@ -34,6 +34,7 @@ unsafe impl Sync for Pointer {}
 pub(crate) unsafe fn register(name: &str, address: *mut c_void) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let address = Pointer(address);
+    // MOD-05: one entry for a name: releases keep both and write the slot twice, so that the later address wins there, too.
     match added.iter_mut().find(|known| known.name == name) {
         Some(known) => known.address = address,
         None => added.push(AddedSlot {
@@ -99,6 +100,7 @@ pub(super) fn set(
 ) -> Option<ContextGuard> {
     let slot = symbols.address(name).filter(|slot| fits(symbols, *slot))?;
     let value = module.map_or(std::ptr::null_mut(), Module::context);
+    // Before the write: of two loads of one file the last in the list is the one that the symbol names.
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: `fits` checked that a pointer can be written there; a symbol of this name is a context, by the contract of `load`.
     unsafe { slot.cast::<*mut c_void>().write_unaligned(value) };
@@ -127,6 +129,7 @@ impl Drop for ContextGuard {
         let before = written.iter().rfind(|(slot, _)| *slot == self.slot);
         let now = before.map_or(std::ptr::null_mut(), |(_, module)| module.0);
         let slot = self.slot.0.cast::<*mut c_void>();
+        // MOD-06: where a later load of the same mapping has the symbol by now, that load keeps it.
         // SAFETY: `set` checked that a pointer can be written there, and the library is mapped until this is dropped.
         if unsafe { slot.read_unaligned() } == self.context.0 {
             // SAFETY: `set` checked that a pointer can be written there, and the library is mapped until this is dropped.

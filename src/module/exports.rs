@@ -29,11 +29,13 @@ impl Export {
 
 /// Makes `exports` the functions that libraries find. Of several calls the first counts.
 pub(crate) fn provide(exports: &'static [Export]) {
+    // MOD-05: slots and jumps hold the addresses of the first call for as long as the process lives.
     ALL.get_or_init(|| exports);
 }
 
 /// Every function, in the order of the rooms that they are in.
 pub(crate) fn all() -> &'static [Export] {
+    // MOD-26: before it no function is known, and a library that needs one would be rejected.
     crate::install();
     ALL.get().copied().unwrap_or_default()
 }

@@ -44,6 +44,7 @@ pub trait ModuleKind: std::any::Any + Send + Sync {
 
     /// Bits of [`property`].
     fn property_mask(&self) -> u32 {
+        // MOD-15: what implements a kind runs it; a kind without a runtime is an `Opaque`, which has a mask of its own.
         property_mask(self.kind(), Release::LAST, true)
     }
 
@@ -128,6 +129,7 @@ fn cannot(kind: &str, what: &str) -> Error {
 /// `runs` is whether its runtime is there: device modules without one can be saved, and not called.
 pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
     use property::{EXPORTABLE, RUNNABLE, SERIALIZABLE};
+    // MOD-15: a compiler that was built without the runtime of a kind saves its code all the same.
     let device = SERIALIZABLE | if runs { RUNNABLE } else { 0 };
     match kind {
         // MOD-15: 0.12 and 0.13 left it at the default, though they save and run it.

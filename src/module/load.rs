@@ -265,6 +265,7 @@ fn declared(bytes: &[u8]) -> Result<&[u8], Violation> {
     let end = usize::try_from(nbytes(bytes)?)
         .ok()
         .and_then(|nbytes| nbytes.checked_add(8));
+    // A header that counts more than there is goes to `check_bounds`, which rejects it as truncated.
     Ok(end.and_then(|end| bytes.get(..end)).unwrap_or(bytes))
 }
 
@@ -355,6 +356,7 @@ pub fn system_library(prefix: &str) -> Result<Module, Error> {
         return Err(MOD_17.rejected(Kind::Cycle, text).into());
     };
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    // Looked up behind the turn: another thread may have loaded it while this one waited (MOD-17).
     let there = known().find(prefix).cloned();
     if let Some(module) = there {
         return Ok(module);

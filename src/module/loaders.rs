@@ -76,11 +76,13 @@ impl<'a> Loaders<'a> {
                     let bytes = Bytes::new(entry.payload);
                     function.call(&[(&bytes).into()])?
                 } else {
+                    // Releases pass the stream of the whole blob; this one ends with the payload, so that no loader reads the next entry.
                     let mut stream = super::cxx::stream::PayloadStream::new(entry.payload);
                     function.call(&[stream.handle()])?
                 };
                 into_module(made, entry)
             }
+            // MOD-11: releases reject the whole library here.
             LoaderSource::None => Ok(opaque(entry, global_name(entry.kind, entry.layout))),
         }
     }
@@ -131,6 +133,7 @@ fn into_module(made: crate::value::Any, entry: &LoaderEntry<'_>) -> Result<Modul
 fn known(table: &LoaderTable, kind: &str) -> Option<Loader> {
     let loaders = table.read().unwrap_or_else(PoisonError::into_inner);
     let mut found = loaders.iter().filter(|(known, _)| known == kind);
+    // Copied out: a loader runs without the lock, and may register another.
     found.next().map(|(_, loader)| *loader)
 }
 
@@ -150,6 +153,7 @@ fn opaque(entry: &LoaderEntry<'_>, loader: String) -> Module {
         &mut cursor,
         &mut Findings::default(),
     );
+    // MOD-11: a kind without a grammar names no functions, and is no reason to reject the rest of the library.
     let functions = decoded
         .map(|payload| function_names(&payload))
         .unwrap_or_default();

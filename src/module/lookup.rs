@@ -284,6 +284,7 @@ impl Module {
         if let Some(body) = self.body() {
             let mut kept = body.kept.lock().unwrap_or_else(PoisonError::into_inner);
             let object = function.as_object().as_ptr();
+            // Once, however often compiled code looks it up: the list lives as long as the module.
             if !kept
                 .iter()
                 .any(|known| known.as_object().as_ptr() == object)

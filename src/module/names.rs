@@ -58,6 +58,7 @@ impl Dialect {
         };
         match layout {
             Layout::V0_2 => Dialect {
+                // MOD-11: 0.7 put `runtime.` in front; the other names of 0.2 to 0.6 are those of 0.7.
                 loader: "module.loadbinary_",
                 ..LEGACY
             },
@@ -66,6 +67,7 @@ impl Dialect {
                 blob: SymbolName::of("__tvm_ffi_library_bin"),
                 context: SymbolName::of("__tvm_ffi_library_ctx"),
                 convention: Convention::Ffi021,
+                // MOD-02, MOD-04, MOD-11: 0.21 has no prefix yet, its entry point is still data, and its loaders are named as in 0.7.
                 ..LEGACY
             },
             Layout::V0_22 => Dialect {
@@ -125,6 +127,7 @@ pub const fn slots(release: crate::release::Release) -> &'static [&'static str] 
 
 /// Every slot of every release, once. A slot means the same function wherever it occurs, so one loader fills them all.
 pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
+    // MOD-05: what 0.21 to 0.25 have is in one of these two lists.
     let rest = SLOTS_0_26
         .iter()
         .filter(|name| !SLOTS_LEGACY.contains(name));
@@ -136,6 +139,7 @@ pub(super) const INITIALS: [u8; 2] = *b"T_";
 
 /// Whether `symbol` is a function or a class of a TVM runtime, in C or in C++.
 pub(super) fn is_of_runtime(symbol: &[u8]) -> bool {
+    // C++ mangles the namespace `tvm` as `3tvm`, anywhere in a name: as an argument of a template, too.
     let names_tvm = || symbol.windows(4).any(|part| part == b"3tvm");
     symbol.starts_with(b"TVM") || symbol.starts_with(b"_Z") && names_tvm()
 }
@@ -225,6 +229,7 @@ pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
 
 /// The name that the data symbol of the entry point holds (MOD-04): ASCII up to a NUL, within the symbol.
 pub(super) fn entry_name(symbols: &dyn Symbols, entry: &str) -> Option<String> {
+    // MOD-04, MOD-18: text whose end is not known is not read; there is no entry point then.
     let bytes = symbols.data(SymbolName::of(entry)).ok()??.bytes;
     let length = bytes.iter().position(|byte| *byte == 0)?;
     let name = bytes.get(..length).filter(|name| !name.is_empty())?;

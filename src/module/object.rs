@@ -236,6 +236,7 @@ impl Module {
         let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
         let taken = std::mem::take(&mut *imports);
         self.publish(&imports);
+        // In this order: what ends with a module may ask for these imports, and would wait for the lock.
         drop(imports);
         drop(taken);
         Ok(())

@@ -24,13 +24,16 @@ pub unsafe fn run(
     let Some(_turn) = TURNS.take(&handle.as_ptr().addr()) else {
         return 0;
     };
+    // Once more behind the turn: another thread may have run it while this one waited.
     if done() {
         return 0;
     }
     // SAFETY: `run` can be called with `data`, by this contract.
     let code = unsafe { run(data) };
     // MOD-22: a failure leaves the handle null, and the next caller tries again.
+    // Releases set it before the call, so that after a failure every later call returns 0 with nothing initialised.
     if code == 0 {
+        // 1, as in releases: compiled code looks only whether it is null.
         handle.store(std::ptr::without_provenance_mut(1), Ordering::Release);
     }
     code

@@ -26,6 +26,7 @@ impl Opaque {
     ) -> Opaque {
         Opaque {
             kind: kind.to_owned(),
+            // Copied: it lies in the library, which this module does not keep mapped.
             payload: payload.to_vec(),
             functions,
             loader,

@@ -18,6 +18,7 @@ impl<'a> SymbolName<'a> {
         let bytes = text.as_bytes();
         let mut hash = 5381_u32;
         let mut at = 0;
+        // A loop by hand: the names of releases are hashed in a `const`, where iterators do not run.
         while at < bytes.len() {
             hash = hash.wrapping_mul(33).wrapping_add(bytes[at] as u32);
             at += 1;
@@ -65,6 +66,7 @@ pub trait Symbols: Send + Sync {
     /// The function `name` whose symbols begin with `prefix`. Data is no function.
     fn function(&self, prefix: &str, name: &str) -> Option<NonNull<c_void>> {
         let address = self.address(SymbolName::of(&format!("{prefix}{name}")))?;
+        // MOD-02: data symbols share the names of functions, and calling one is undefined.
         self.is_code(address).then_some(address)
     }
 
@@ -79,6 +81,7 @@ pub trait Symbols: Send + Sync {
 
     /// Functions of a TVM runtime that it needs and that this process does not have (MOD-26).
     fn unmet(&self) -> Vec<String> {
+        // MOD-26: none for a source without a file, which has nothing left to bind, and none where the tables of a file are not read.
         Vec::new()
     }
 

@@ -32,6 +32,7 @@ pub(crate) unsafe fn register(name: &str, address: *mut c_void) -> bool {
         let address = unsafe { Any::handle(address) };
         table.set(key, address)
     };
+    // MOD-17: `TVMFFIEnvModRegisterSystemLibSymbol` warns by this, as releases do; the same address again is no change.
     before.is_some_and(|before| before.as_ptr() != address)
 }
 

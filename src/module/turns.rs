@@ -26,6 +26,7 @@ impl<K: PartialEq + Clone> Turns<K> {
     pub(crate) fn take(&self, key: &K) -> Option<KeyTurn<'_, K>> {
         let own = thread::current().id();
         let mut running = self.running();
+        // Looked for again after each wait: of several threads that were woken another may have taken the turn.
         while let Some((_, thread)) = running.iter().find(|(known, _)| known == key) {
             if *thread == own {
                 return None;
@@ -56,6 +57,7 @@ pub(crate) struct KeyTurn<'t, K: PartialEq + Clone> {
 impl<K: PartialEq + Clone> Drop for KeyTurn<'_, K> {
     fn drop(&mut self) {
         self.turns.running().retain(|(key, _)| *key != self.key);
+        // All of them: one alone might be a thread that waits for another key, and the right one would sleep on.
         self.turns.done.notify_all();
     }
 }

@@ -104,6 +104,7 @@ impl WorkspaceSource for HostSource {
 }
 
 fn layout(bytes: u64) -> Result<Layout, String> {
+    // MOD-23: a whole line for the size in front, so that what follows it is aligned like the line.
     let size = usize::try_from(bytes)
         .ok()
         .and_then(|bytes| bytes.checked_add(ALIGNMENT));

@@ -27,6 +27,7 @@ impl RunningThread {
     /// The system keeps the stacks of threads that have ended for the next ones: as many threads as there once were need no room.
     fn admit(stack: usize) -> io::Result<RunningThread> {
         let count = RUNNING.fetch_add(1, Ordering::SeqCst).saturating_add(1);
+        // From here on: its drop takes the thread off the count, also where there is no memory for it.
         let admitted = RunningThread;
         if count > MOST.load(Ordering::SeqCst) {
             let mut spare = Vec::<u8>::new();

@@ -31,6 +31,7 @@ impl Any {
     #[inline]
     pub const fn into_raw(self) -> RawAny {
         let raw = self.0;
+        // The reference stays with the cell: dropped here as well, it would be counted down twice.
         std::mem::forget(self);
         raw
     }
@@ -247,6 +248,7 @@ impl<'a> AnyView<'a> {
     #[inline(never)]
     fn owned(self) -> Any {
         match self.0.type_index {
+            // VAL-03, VAL-09: a copy, since the text may end with the call. Up to 7 bytes it lies in the cell from here on.
             index::RAW_STR => {
                 // SAFETY: a C string that lives while the view does (the contract of `from_raw`).
                 let text = unsafe { std::ffi::CStr::from_ptr(self.0.ptr().cast()) };
@@ -307,6 +309,7 @@ macro_rules! plain {
     )*};
 }
 
+// VAL-01: all integers have the one tag of ints. A `u64` beyond 2^63 - 1 keeps its bits, and is itself again where a `u64` is wanted.
 plain! {
     i64, |v| RawAny::from_int(v);
     i32, |v| RawAny::from_int(v.into());
@@ -328,6 +331,7 @@ plain! {
 impl From<ObjectRef> for Any {
     #[inline]
     fn from(object: ObjectRef) -> Any {
+        // VAL-01: the tag is the index of the object's own type, whatever type the reference is of.
         let ptr = object.into_raw();
         // SAFETY: `ptr` is a live object; its reference moves into the cell.
         let type_index = unsafe { (*ptr).type_index };
@@ -361,6 +365,7 @@ impl std::fmt::Debug for AnyView<'_> {
             index::INT => write!(f, "{}", raw.int()),
             index::BOOL => write!(f, "{}", raw.int() != 0),
             index::FLOAT => write!(f, "{:?}", raw.float()),
+            // Escaped, since text that C passes need not be UTF-8 (VAL-12).
             other => match super::str_bytes(self) {
                 Some(text) => write!(f, "\"{}\"", text.escape_ascii()),
                 None => write!(f, "<{}>", super::types::key_of(other)),

@@ -239,6 +239,7 @@ impl Argument for Any {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Any> {
+        // VAL-09: what the function keeps is its own: a C string is copied, and an r-value taken out of its slot.
         Some(view.to_any())
     }
 
@@ -273,6 +274,7 @@ impl Argument for String {
         // Most text is valid UTF-8: checking it is faster than the lossy conversion.
         str_bytes(&view).map(|bytes| match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
+            // VAL-12: the tag makes it text and is all that is checked; a `String` cannot hold the bytes that are no UTF-8.
             Err(_) => String::from_utf8_lossy(bytes).into_owned(),
         })
     }

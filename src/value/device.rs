@@ -57,11 +57,13 @@ fn parse(text: &str) -> Option<DLDevice> {
     let (name, number) = match text.split_once(':') {
         // `parse` accepts a sign, which no release does.
         Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            // VAL-13: no digits at all and a number beyond 2^31 - 1 are left to `parse`, which accepts neither.
             (name, number.parse::<i32>().ok()?)
         }
         Some(_) => return None,
         None => (text, 0),
     };
+    // VAL-13: the whole name: releases drop what comes behind a blank, and read `cuda x` as `cuda`.
     let &(_, device_type) = NAMES.iter().find(|(known, _)| *known == name)?;
     Some(DLDevice {
         device_type,

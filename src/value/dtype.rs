@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 /// Name, code, and bits when the name fixes them, of the small floats.
 const SMALL_FLOATS: [(&str, u8, u8); 11] = [
     ("float8_e3m4", 7, 8),
+    // The longer names first: `float8_e4m3` is the front of these three too, and would leave a rest that is no lanes.
     ("float8_e4m3b11fnuz", 9, 8),
     ("float8_e4m3fnuz", 11, 8),
     ("float8_e4m3fn", 10, 8),
@@ -123,6 +124,7 @@ fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
 /// in brackets, bits and lanes, or the code of the name is not 129 to 255; unknown-kind where this process does not know the
 /// name.
 pub fn dtype_from_text(text: &str) -> Result<DLDataType, Violation> {
+    // VAL-21: in front of all other names: whatever is wrong with such a text is malformed by that rule and not by VAL-17.
     if let Some(rest) = text.strip_prefix("custom") {
         return custom(text, rest);
     }
@@ -146,6 +148,7 @@ fn parse(text: &str) -> Option<DLDataType> {
         fits.then(|| format!("{long}{rest}"))
     });
     let text = expanded.as_deref().unwrap_or(text);
+    // In front of the names with a width of their own: `float` would take `float8_e5m2` for 8 bits and a rest.
     for (name, code, bits) in SMALL_FLOATS {
         if let Some(rest) = text.strip_prefix(name) {
             // Two of them share a byte, and an underscore may be in front of the lanes (TEN-08).
@@ -172,7 +175,9 @@ fn bits_and_lanes(rest: &str, default: u8) -> Option<(u8, u16)> {
     let (number, rest) = rest.split_at(digits);
     let bits = match number {
         "" => default,
+        // VAL-17: up to tvm-ffi 0.1.7 `int256` is read as another type; here it is malformed.
         number => match number.parse::<u8>().ok()? {
+            // VAL-17: 0 bits mean none: `int0` is `int32`.
             0 => default,
             bits => bits,
         },
@@ -188,6 +193,7 @@ fn lanes(rest: &str) -> Option<u16> {
     if rest.is_empty() {
         return Some(1);
     }
+    // The longer one first: `xvscalex` begins with `x`, too.
     let (scalable, number) = match rest.strip_prefix(SCALABLE) {
         Some(number) => (true, number),
         None => (false, rest.strip_prefix('x')?),
@@ -229,6 +235,7 @@ pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
         (1, _) => format!("uint{bits}"),
         (2, _) => format!("float{bits}"),
         (4, _) => format!("bfloat{bits}"),
+        // VAL-18: 8 bits are what `bool` is read as (VAL-17). In tvm-ffi 0.1.0 to 0.1.2 `bool` is `uint1`.
         (6, _) if bits == 8 => "bool".to_owned(),
         (6, _) => format!("bool{bits}"),
         (_, Some((name, _, _))) => (*name).to_owned(),

@@ -70,6 +70,7 @@ pub fn register_extension<T: Clone + Send + Sync + 'static>(code: i32) -> Result
     let taken = pairs
         .iter()
         .position(|pair| pair.is_some_and(|pair| pair.of == own));
+    // VAL-22: one code for a type as well: `Extension::new` finds the code by the type.
     match (taken, &pairs[at]) {
         (Some(taken), _) if taken == at => return Ok(()),
         (None, None) => {}

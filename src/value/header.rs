@@ -93,6 +93,7 @@ pub(crate) unsafe fn dec_ref(object: *mut Header) {
     if object.is_null() {
         return;
     }
+    // Release, for the load in `deleter_of`: the thread that ends the object sees what this one wrote into it.
     // SAFETY: alive until this reference is dropped, by this contract.
     let before = unsafe { &(*object).combined }.fetch_sub(1, Ordering::Release);
     if before as u32 == 1 {

@@ -32,6 +32,7 @@ pub(crate) fn allocate_zeroed(size: usize) -> *mut u8 {
 
 fn checked(ptr: *mut u8, size: usize) -> *mut u8 {
     let none = || {
+        // The layout is for the message alone: a size beyond that of any layout is shown as 1 byte.
         let layout = Layout::array::<u8>(size).unwrap_or(Layout::new::<u8>());
         std::alloc::handle_alloc_error(layout)
     };
@@ -49,6 +50,7 @@ pub(crate) unsafe fn release(ptr: *mut u8) {
 
 /// Deleter of objects that own nothing but their memory.
 pub(crate) unsafe extern "C-unwind" fn delete_plain(object: *mut super::Header, flags: i32) {
+    // VAL-05: there are no contents to end, so that a call with flag 1 alone has nothing to do.
     if flags & super::header::DELETE_WEAK != 0 {
         // SAFETY: objects with this deleter are made with `allocate`, and nothing refers to it any more.
         unsafe { release(object.cast()) }

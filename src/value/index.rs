@@ -80,6 +80,7 @@ pub const PLAIN_KEYS: [&str; 14] = [
     "const char*",
     "TVMFFIByteArray*",
     "ObjectRValueRef",
+    // VAL-03: not in 0.21, which ends in front of this and has every text as an object.
     "ffi.SmallStr",
     "ffi.SmallBytes",
     "ffi.Unchanged",
@@ -92,6 +93,7 @@ pub const OBJECT_KEYS: [&str; 15] = [
     "ffi.Bytes",
     "ffi.Error",
     "ffi.Function",
+    // MOD-25: 0.21 has the next four in another order: array 69, map 70, shape 71, tensor 72.
     "ffi.Shape",
     "ffi.Tensor",
     "ffi.Array",

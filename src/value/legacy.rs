@@ -92,6 +92,7 @@ pub fn code_name(code: i32, release: Release) -> String {
         code::FUNCTION => "FunctionHandle",
         code::STR => "str",
         code::BYTES => "bytes",
+        // VAL-19: before the release in which it begins a code is unknown: 13 up to 0.3, 14 up to 0.6, 15 up to 0.17.
         code::NDARRAY if release >= Release::of(4) => "NDArrayContainer",
         code::RVALUE if !early => "ObjectRValueRefArg",
         code::BOOL if release >= Release::of(18) => "bool",
@@ -198,6 +199,7 @@ pub(crate) fn argument_of(
             },
             code::HANDLE,
         ),
+        // As a whole word: `v_type` is four bytes of the eight, and the others would not be set (VAL-02 has them zero).
         index::DATA_TYPE => (TVMValue { v_int64: raw.int() }, code::DATA_TYPE),
         index::DEVICE => (TVMValue { v_int64: raw.int() }, code::DEVICE),
         index::DLTENSOR_PTR => (

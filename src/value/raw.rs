@@ -116,6 +116,7 @@ impl RawAny {
     /// Whether the payload is a counted object.
     #[inline]
     pub const fn is_object(&self) -> bool {
+        // By the range: another library registers types whose indices are not known here (VAL-14).
         self.type_index >= index::OBJECT_BEGIN
     }
 
@@ -124,6 +125,7 @@ impl RawAny {
     }
 
     pub(super) fn from_bool(value: bool) -> RawAny {
+        // VAL-02: all eight bytes, 0 or 1, since equality and hash look at the whole word.
         RawAny::of(index::BOOL, AnyPayload { int: value.into() })
     }
 

@@ -49,6 +49,7 @@ impl ByteArray {
     /// # Safety
     /// `data` points to `size` bytes that live for `'a`, or `size` is 0.
     pub const unsafe fn as_slice<'a>(&self) -> &'a [u8] {
+        // C passes null for no bytes, which no slice may begin at.
         if self.data.is_null() {
             return &[];
         }

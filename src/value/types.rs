@@ -36,6 +36,7 @@ pub fn info(type_index: i32) -> Option<&'static TypeInfo> {
 
 /// The key of `type_index`, or `(unregistered type)`.
 pub fn key_of(type_index: i32) -> &'static str {
+    // No error: messages name what type a value has, and a cell that C wrote may have any index.
     info(type_index).map_or("(unregistered type)", TypeInfo::key)
 }
 
@@ -89,6 +90,7 @@ pub fn key_hash(key: &[u8]) -> u64 {
     if !rest.is_empty() {
         let mut bytes = [0; 8];
         bytes[..rest.len()].copy_from_slice(rest);
+        // A rest is not mixed as whole words are: libstdc++ leaves that out, and structural hashes must be those of C++.
         hash = (hash ^ u64::from_le_bytes(bytes)).wrapping_mul(MUL);
     }
     shift_mix(shift_mix(hash).wrapping_mul(MUL))

@@ -92,6 +92,7 @@ pub(super) fn import_tree(api: &'static LegacyApi, args: &Value) -> Result<Reply
     }
     body.extend_from_slice(&tree);
 
+    // A case that failed on its way may have left rows of its own.
     ROWS.take();
     let before = api.global(&loader_of(row))?;
     let loader = api.function(load_row, api)?;
@@ -145,6 +146,7 @@ pub(super) fn payload(api: &'static LegacyApi, args: &Value) -> Result<Reply, Re
     of_this_layout(args)?;
     let kind = args.get("kind").and_then(Value::as_str).unwrap_or_default();
     let has_loader = api.global(&loader_of(kind))?.is_some();
+    // BLOB-04: an empty kind is for the runtime to reject; that it has no loader for it says nothing.
     if !has_loader && !kind.is_empty() {
         return Err(unsupported(format!(
             "none of the libraries loads modules of kind `{kind}`"

@@ -77,6 +77,7 @@ impl Pool {
             match client.request_while(self.key(), 1, self.wait, goes_on) {
                 Ok(server) => {
                     self.client = Some(client);
+                    // An address of IPv6 goes in brackets, or its last part reads as the port.
                     let host = match server.host.contains(':') {
                         true => format!("[{}]", server.host),
                         false => server.host,

@@ -49,6 +49,7 @@ impl LiveServer {
             Err(why) => return self.crash(why.clone(), why),
         };
         let reply = ask(&session, args).unwrap_or_else(|reply| reply);
+        // Closed before the server is looked for: one that serves a session at a time would wait for the end of this one.
         session.close();
         match &reply {
             Reply::Crash(_) | Reply::Hang(_) => match self.survives(&seat, true) {

@@ -28,6 +28,7 @@ pub(super) struct Spelled {
 ///
 /// What is missing, or no release from 0.7 on.
 pub(super) fn spelled(scheme: &str, text: &str) -> Result<Spelled, String> {
+    // From the end: a key may have an `@` in it, and a release has none.
     let (text, release) = match text.rsplit_once('@') {
         None => (text, None),
         Some((text, release)) => {
@@ -53,6 +54,7 @@ pub(super) fn spelled(scheme: &str, text: &str) -> Result<Spelled, String> {
         _ => (text, None),
     };
     let (place, key) = text.split_once('/').unwrap_or((text, ""));
+    // From the end: an address of IPv6 has colons of its own.
     let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty());
     let is_place = port.is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let seat = Seat {

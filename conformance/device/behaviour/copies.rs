@@ -107,6 +107,7 @@ pub(super) fn same(actual: &[u8], expected: &[u8], what: &str) -> Outcome {
 pub(super) fn copy_moves_exactly_its_bytes(probe: &Probe<'_>) -> Outcome {
     let [from, to] = [probe.space(300)?, probe.space(300)?];
     from.write(0, &pattern(3, 300), STREAM)?;
+    // Odd offsets and sizes: a device that copies whole words moves bytes beside the range, too.
     for (from_offset, to_offset, nbytes) in [
         (0, 0, 1),
         (1, 3, 5),
@@ -114,6 +115,7 @@ pub(super) fn copy_moves_exactly_its_bytes(probe: &Probe<'_>) -> Outcome {
         (4, 0, 299 - 4),
         (0, 150, 150),
     ] {
+        // Anew each time: a byte that is wrong is then the fault of this copy, and none of an earlier one is hidden.
         to.write(0, &[9; 300], STREAM)?;
         from.copy_to(from_offset, &to, to_offset, nbytes, STREAM)?;
         let mut expected = vec![9; 300];
@@ -163,10 +165,12 @@ pub(super) fn empty_copy_is_nothing(probe: &Probe<'_>) -> Outcome {
 /// `device/overlapping-copy-moves-or-is-rejected` (DEV-40). Where it does not hold: a cache that shifts in place repeats its first rows
 /// for ever.
 pub(super) fn overlapping_copy(probe: &Probe<'_>) -> Outcome {
+    // Both directions: a copy from the front smears the one, a copy from the back the other.
     for (from_offset, to_offset) in [(0, 8), (8, 0), (0, 1)] {
         let space = probe.space(128)?;
         let mut expected = pattern(5, 128);
         space.write(0, &expected, STREAM)?;
+        // DEV-40: rejecting it is as good, and then no byte may have changed.
         if space
             .copy_to(from_offset, &space, to_offset, 96, STREAM)
             .is_ok()

@@ -20,6 +20,7 @@ pub(super) fn stream_of_thread(probe: &Probe<'_>) -> Outcome {
         api.set_stream(device, stream)?;
         let here = api.current_stream(device);
         let there = std::thread::scope(|scope| scope.spawn(|| api.current_stream(device)).join());
+        // In front of every judgement: the stream is freed behind this, and must not stay the one of this thread.
         let replaced = crate::device::stream::set(device, before)?;
         expect(here, stream, "the stream of the thread that set it")?;
         demand(there.is_ok_and(|there| there == STREAM), || {
@@ -33,6 +34,7 @@ pub(super) fn stream_of_thread(probe: &Probe<'_>) -> Outcome {
 /// old data now and then.
 pub(super) fn sync_waits(probe: &Probe<'_>) -> Outcome {
     let space = probe.space(1 << 16)?;
+    // A pattern for each round: behind a sync that returns early the bytes of the round before are there, and differ.
     for round in 0..4 {
         let bytes = pattern(round, 1 << 16);
         space.write(0, &bytes, STREAM)?;

@@ -76,6 +76,7 @@ fn order_of_reuse(probe: &Probe<'_>, back: &str) -> Result<String, Failure> {
         }
     }
     let mut order = String::new();
+    // Held until all are taken: a block that is freed at once would come again, and the order would show nothing.
     let mut again = Vec::new();
     for _ in 0..back.len() {
         let held = probe.workspace(4096)?;
@@ -116,6 +117,7 @@ pub(super) fn workspace_comes_back_in_any_order(probe: &Probe<'_>) -> Outcome {
 pub(super) fn workspace_is_per_device(probe: &Probe<'_>) -> Outcome {
     pooled(probe)?;
     let other = Device::new(probe.device.kind, probe.device.id + 1);
+    // DEV-42: the CPU ignores the index, so that the next number needs no second CPU.
     if probe.device.kind != Device::CPU.kind
         && probe.api.attribute(other, Attribute::Exist)? != AttributeValue::Int(1)
     {

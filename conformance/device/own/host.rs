@@ -46,11 +46,13 @@ fn memory_is_that_of_the_system(answer: AttributeValue) -> Outcome {
 /// `device/an-alignment-that-is-none` (DEV-12). Where it does not hold: memory at an alignment that no allocator knows is aligned to
 /// something else.
 pub(super) fn no_such_alignment() -> Outcome {
+    // DEV-12: above the alignment of a pointer, and no power of two.
     for alignment in [24, 63, 65] {
         let allocated = cpu::cpu().alloc(Device::CPU, 64, alignment, Dtype::UINT8);
         let what = format!("memory aligned to {alignment}");
         rejected(allocated, DEV_12, Kind::Unsupported, &what)?;
     }
+    // DEV-12: up to the alignment of a pointer nothing is rejected, and 0 asks for none.
     for alignment in [0, 1] {
         let space = cpu::cpu().alloc(Device::CPU, 8, alignment, Dtype::UINT8)?;
         demand(!space.is_null(), || format!("null, aligned to {alignment}"))?;
@@ -108,6 +110,7 @@ pub(super) fn workspace_of_compiled_code() -> Outcome {
         unsafe { workspace::free((1, 0), memory.as_ptr()) }?;
         Ok(memory.addr().get())
     };
+    // On a thread of its own, whose pool is empty (DEV-33): beside free blocks of its size the returned one need not come next (DEV-30).
     let both = std::thread::scope(|scope| scope.spawn(|| (cycle(), cycle())).join());
     let Ok((Ok(first), Ok(second))) = both else {
         return Failure::broken(format!("there is no workspace: {both:?}"));
@@ -207,6 +210,7 @@ pub(super) fn module_of_a_library() -> Outcome {
     let text = Any::from("no argument");
     let call = |args: &[&Any]| {
         let args: Vec<AnyView<'_>> = args.iter().map(|any| any.view()).collect();
+        // What an earlier call left on the thread: the rule that is compared below is that of this call.
         drop(take_broken());
         let failed = kernel.call(&args).err()?;
         let rule = take_broken().map(|broken| broken.rule().id());

@@ -100,6 +100,7 @@ pub(super) fn overtaken() -> Outcome {
         let manager = manager.clone();
         Manager::with_lookup(Box::new(move |_| -> Option<ApiFactory> {
             let calls = shared.clone();
+            // The first look-up alone asks again: one that always did would never end.
             if !looked.swap(true, Ordering::Relaxed) {
                 manager.upgrade()?.find(8).ok()?;
             }
@@ -143,6 +144,7 @@ pub(super) fn missing_says() -> Outcome {
         format!("the error is `{text}`")
     })?;
     rejected::<()>(Err(error), DEV_04, Kind::Missing, "a missing device")?;
+    // DEV-04: `find` is the caller that allows a type to be missing, and gets nothing in the place of the error.
     demand(registry.manager.find(2)?.is_none(), || {
         "something was found where nothing is".into()
     })
@@ -191,6 +193,7 @@ pub(super) fn exist_of_missing() -> Outcome {
         AttributeValue::Int(1),
         "exist of one that is",
     )?;
+    // DEV-07: `exist` alone is answered without an API. Null would say that a device is there and does not know (DEV-08).
     let size = ask(4, Attribute::WarpSize);
     rejected(
         size,
@@ -227,6 +230,7 @@ pub(super) fn copy_dispatch() -> Outcome {
         (cpu, cuda, "device_api.cuda"),
         (cpu, cpu, "device_api.cpu"),
     ] {
+        // Recorders live as long as the process: the log may have calls of an earlier program.
         recorder_of(lookups).take_log();
         // SAFETY: both arrays hold 8 bytes, and recorders copy host memory.
         unsafe {
@@ -274,6 +278,7 @@ pub(super) fn copy_between_types() -> Outcome {
         format!("a copy between types returns {copied:?}")
     })?;
     rejected(copied, DEV_20, Kind::Unsupported, "a copy between types")?;
+    // DEV-20: between devices of one type, and between CUDA and its pinned memory (3), which is host memory.
     copy(Device::cuda(0), Device::cuda(1))?;
     copy(Device::cuda(0), Device::new(3, 0))?;
     Ok(())

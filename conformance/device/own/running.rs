@@ -49,6 +49,7 @@ pub(super) fn timer_measures() -> Outcome {
         Ok::<_, Failure>(timer.elapsed()?)
     };
     let shown = between(Duration::ZERO, PAUSE)?;
+    // At least the pause, and no upper bound: the system may wake this thread as late as it likes.
     demand(shown >= nanoseconds(PAUSE), || {
         format!("{shown} ns for a pause of 20 ms")
     })?;
@@ -60,6 +61,7 @@ pub(super) fn timer_measures() -> Outcome {
 
 /// `device/timer-of-a-type` (DEV-44). Where it does not hold: the clock of the host is not that of a device that has its own.
 pub(super) fn best_timer() -> Outcome {
+    // Leaked, since the timer of a type may keep its device as long as the process runs.
     let recorder: &'static Recorder = Box::leak(Box::default());
     let mut of_host = timer(recorder, DEVICE)?;
     of_host.start()?;
@@ -172,6 +174,7 @@ pub(super) fn evaluator_counts() -> Outcome {
         Ok(())
     })?;
     expect(calls.load(Ordering::Relaxed), 1 + 5 * 3, "calls")?;
+    // DEV-45: behind the call that is not measured, then in front of each measurement; `Clock` itself waits for nothing.
     let waits = vec!["sync 0".to_owned(); 1 + 3];
     expect(recorder.take_log(), waits, "waits")?;
     expect(seconds.as_slice(), &[1.0; 3], "seconds per call")?;

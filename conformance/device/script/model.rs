@@ -187,11 +187,13 @@ impl<'a> Runner<'a> {
                 let Some(slot) = self.admitted(slot, offset, nbytes, stream) else {
                     return Ok(());
                 };
+                // As it is now: later steps write to the model before the device has done the read.
                 let expected = slot.bytes[offset..offset + nbytes].to_vec();
                 let staging = slot
                     .held
                     .read_later(offset, nbytes, queue)
                     .map_err(failed)?;
+                // A read counts as work: what another stream writes before it is done would be read instead.
                 slot.touch(stream);
                 self.reads.push(Pending {
                     stream,
@@ -219,6 +221,7 @@ impl<'a> Runner<'a> {
                     .map_err(failed)?;
                 for slot in self.slots.values_mut() {
                     for (stream, ordered) in &mut slot.busy {
+                        // Orders add up: what is behind `before` already is behind all that `before` waits for.
                         if *stream == before || *ordered & (1 << before) != 0 {
                             *ordered |= 1 << after;
                         }
@@ -244,6 +247,7 @@ impl<'a> Runner<'a> {
         if !source.admits(from.1, nbytes, stream) || !target.admits(to.1, nbytes, stream) {
             return Ok(());
         }
+        // A copy of the source: where both are one space, DEV-40 has the result as if it had been read before any byte was written.
         let bytes = source.bytes[from.1..from.1 + nbytes].to_vec();
         let overlaps = from.0 == to.0 && from.1 < to.1 + nbytes && to.1 < from.1 + nbytes;
         match source
@@ -291,6 +295,7 @@ impl<'a> Runner<'a> {
 
     /// Gives everything back, whatever happened.
     fn close(mut self) {
+        // Whatever came of the script: work that is queued uses the memory and the streams that are freed next.
         for stream in 0..STREAMS {
             let _ = self.probe.sync(self.stream(stream));
         }

@@ -7,6 +7,7 @@ struct Dice(u64);
 
 impl Dice {
     fn new(seed: u64) -> Dice {
+        // Odd, and so never 0, from which xorshift does not get away; the factor moves neighbouring seeds far apart.
         Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
@@ -14,6 +15,7 @@ impl Dice {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
+        // From the high bits of the product: its low ones depend on the low ones of the state alone.
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % end.max(1)
     }
 }
@@ -37,6 +39,7 @@ pub(super) fn generate(seed: u64, steps: usize) -> Vec<Step> {
             continue;
         }
         let offset = dice.below(size);
+        // At least one byte: a copy of none has a program of its own (DEV-39).
         let nbytes = 1 + dice.below(size - offset);
         script.push(match dice.below(12) {
             0 => {

@@ -32,6 +32,7 @@ pub(super) fn shrink(
             for smaller in best.0.get(at).map(smaller).unwrap_or_default() {
                 let mut candidate = best.0.clone();
                 candidate[at] = smaller;
+                // The list was made of the step as it was: one that was taken meanwhile may be smaller than the next of it.
                 if weight(&candidate) < weight(&best.0)
                     && let Some(difference) = fails(&candidate)
                 {
@@ -112,6 +113,7 @@ fn smaller(step: &Step) -> Vec<Step> {
                 nbytes,
                 workspace,
             }));
+            // Plain memory in the place of workspace shows that the pool has no part in what differs.
             if workspace {
                 list.push(Step::Alloc {
                     slot,

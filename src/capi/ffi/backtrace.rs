@@ -102,10 +102,12 @@ impl StackTrace {
     /// Takes a frame; false ends the walk. The file of a frame is not known, only the symbol.
     fn frame(&mut self, symbol: Option<&[u8]>, named: bool) -> bool {
         let symbol = symbol.unwrap_or_default();
+        // Up to the function that was called, the frames are those of the walk.
         if !self.began {
             self.began = symbol == b"TVMFFIBacktrace";
             return true;
         }
+        // The caller has named its own place, which is a line already: the frame would be a second one.
         if named && !self.passed_caller {
             self.passed_caller = true;
             return true;

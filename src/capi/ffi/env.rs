@@ -22,6 +22,7 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvSetStream(
     enter(|| {
         // SAFETY: `stream` is null or a stream of that device, until another is set, by this contract.
         let old = unsafe { env::set_stream(device_type, device_id, stream) }?;
+        // DEV-23: null from a caller that does not restore the stream before.
         if !before.is_null() {
             // SAFETY: `before` is not null, so writable, by this contract.
             unsafe { before.write(old) }

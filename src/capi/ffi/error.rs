@@ -24,9 +24,11 @@ pub unsafe extern "C-unwind" fn TVMFFIErrorMoveFromRaised(out: *mut *mut Header)
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIErrorSetRaised(error: *mut Header) {
     if error.is_null() {
+        // FUN-06: null replaces what is in the slot as well: it is empty then.
         drop(take_raised());
         return;
     }
+    // FUN-06: an object that is no error leaves the slot as it was: this function has no code to reject it by.
     // SAFETY: `error` is not null, so an object, by this contract; its type is checked.
     if let Ok(error) = Error::from_object(unsafe { ObjectRef::retain(error) }) {
         set_raised(error);
@@ -116,6 +118,7 @@ pub unsafe extern "C-unwind" fn TVMFFIErrorCreateWithCauseAndExtraContext(
     out: *mut *mut Header,
 ) -> i32 {
     enter(|| {
+        // FUN-04: counted once more, since the caller keeps its references of both.
         let retained = |object: *mut Header| {
             // SAFETY: not null, so an object, as cause and context are by this contract.
             (!object.is_null()).then(|| unsafe { ObjectRef::retain(object) })

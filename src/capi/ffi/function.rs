@@ -39,6 +39,7 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionCall(
     count: i32,
     result: *mut RawAny,
 ) -> i32 {
+    // FUN-03: never the pointer for C++, out of which exceptions come: none may leave this function (FUN-07).
     // SAFETY: `function` is a function, by this contract.
     let call = unsafe { (*function).safe_call };
     // SAFETY: `args`, `count` and `result` follow the convention, by this contract.
@@ -54,11 +55,13 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionGetGlobal(
     name: *const ByteArray,
     out: *mut *mut Header,
 ) -> i32 {
+    // A lookup may be the first call of the process, when nothing of this library is registered yet.
     super::init();
     // SAFETY: `name` is readable, by this contract.
     let name = unsafe { &*name };
     // SAFETY: the bytes of `name` are readable, by this contract.
     let name = unsafe { name.as_slice() };
+    // FUN-10: also of functions that safe Rust does not find, since a caller of C answers for its arguments.
     // SAFETY: a caller of the function passes what it takes, by this contract. The lookup neither fails nor panics.
     let found = unsafe { registry::lookup_raw(name) };
     let handle = found.map_or(std::ptr::null_mut(), |function| {

@@ -30,6 +30,7 @@ pub(crate) fn init() {
         INIT.call_once(|| {
             crate::object::init();
             crate::module::builtin::register();
+            // Behind the registrations: a thread that sees it finds every name.
             READY.store(true, Ordering::Release);
         });
     }

@@ -46,6 +46,7 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModLookupFromImports(
         })?;
         // SAFETY: only compiled code of a loaded library has `context`, and the contract of `module::load` covers its calls.
         let function = unsafe { module.environment(name, Release::LAST) }?;
+        // MOD-13: the handle is borrowed, and compiled code frees none: the module holds the function.
         module.keep_alive(&function);
         // SAFETY: `out` is a place for a handle, by this contract.
         unsafe { out.write(function.as_object().as_ptr()) };

@@ -18,6 +18,7 @@ pub unsafe extern "C-unwind" fn TVMFFITensorFromDLPack(
 ) -> i32 {
     enter(|| {
         let contiguous = require_contiguous != 0;
+        // OBJ-12: whole or not at all: what is rejected stays with its producer, and its deleter is not called.
         // SAFETY: `from` is a live tensor that belongs to the caller, by this contract.
         let tensor = unsafe { Tensor::from_dlpack(from, require_alignment.into(), contiguous) }?;
         // SAFETY: `out` is writable, by this contract.

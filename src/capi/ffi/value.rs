@@ -115,6 +115,7 @@ pub unsafe extern "C-unwind" fn TVMFFIDataTypeFromString(
     out: *mut DLDataType,
 ) -> i32 {
     enter(|| {
+        // VAL-17: no name of a type has what stands for bytes that are not UTF-8, so that the parser rejects them.
         // SAFETY: `text` and its bytes are readable, by this contract.
         let text = String::from_utf8_lossy(unsafe { bytes(text) });
         let dtype = dtype_from_text(&text)?;

@@ -42,6 +42,7 @@ type Handle = *mut c_void;
 /// Runs `body` at the boundary: its error or panic becomes the text of this thread's last failure.
 fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
     let outcome = caught(|| {
+        // This may be the first call of the process, when no type and no global function is registered yet.
         super::ffi::init();
         body()
     });

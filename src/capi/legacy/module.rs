@@ -105,6 +105,7 @@ pub unsafe extern "C" fn TVMBackendGetFuncFromEnv(
         })?;
         // SAFETY: only compiled code of a loaded library has `module`, and the contract of `module::load` covers its calls.
         let function = unsafe { module.environment(name, SPOKEN) }?;
+        // MOD-13: the handle is borrowed, and compiled code frees none: the module holds the function.
         module.keep_alive(&function);
         // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, function.as_object().as_ptr().cast()) }

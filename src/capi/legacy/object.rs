@@ -78,6 +78,7 @@ pub unsafe extern "C" fn TVMObjectTypeIndex2Key(
 pub unsafe extern "C" fn TVMObjectDerivedFrom(child: u32, parent: u32, out: *mut c_int) -> c_int {
     guard(|| {
         let both = (c_int::try_from(child), c_int::try_from(parent));
+        // VAL-16: an index beyond the table derives from itself alone. In 0.8 it fails a check, unless that of the parent is as high.
         let derived = matches!(both, (Ok(child), Ok(parent)) if types::is_instance(child, parent));
         // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, c_int::from(derived)) }
@@ -104,6 +105,7 @@ pub unsafe extern "C" fn TVMObjectRetain(object: Handle) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMObjectFree(object: Handle) -> c_int {
     guard(|| {
+        // At the boundary, unlike counting one more: the last reference runs the deleter, whose panic must not reach C.
         // SAFETY: `object` is null or a handle that the caller owns, by this contract.
         unsafe { dec_ref(object.cast()) };
         Ok(())

@@ -91,6 +91,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
         .zip(&server.devices)
         .map(|(text, device)| place(text, *device))
         .collect::<Result<Vec<_>, _>>()?;
+    // Before the library, which runs its initialisers when it is loaded: a wrong input is found without them.
     let inputs = Inputs::of(&args)?;
     let Some(library) = &args.library else {
         let executor = graph::from_parts(&args, places, &server)?;

@@ -113,6 +113,7 @@ impl<D: KernelDriver> LoadedCode for DeviceCode<D> {
         sizes: &WorkSizes,
         stream: Stream,
     ) -> Result<()> {
+        // DEV-55: this thread may have entered another device since the code was loaded: CUDA and HIP launch on the one entered last.
         let on = D::backend().enter(self.id)?;
         let kernel = self.kernel(on, info)?;
         // SAFETY: as for this function.
@@ -132,6 +133,7 @@ impl<D: KernelDriver> DeviceCode<D> {
         if let Some(kernel) = kernels.get(&info.name) {
             return Ok(Arc::clone(kernel));
         }
+        // Under the lock: of two threads that make one kernel, the later would replace the other's, which `unload` then never sees.
         let kernel = Arc::new(D::kernel(on, &self.program, info)?);
         kernels.insert(info.name.clone(), Arc::clone(&kernel));
         Ok(kernel)

@@ -72,6 +72,7 @@ impl KernelDriver for Hip {
         sizes: &WorkSizes,
         stream: Stream,
     ) -> Result<()> {
+        // DEV-47: `programmatic` is not among them: a kernel that may begin early may as well begin in its turn.
         if sizes.cluster != [1; 3] || sizes.cooperative {
             return reject(
                 DEV_47,

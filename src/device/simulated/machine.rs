@@ -161,6 +161,7 @@ impl SimulatedMachine {
         if count_down(&mut self.fail_copy) {
             return Err(driver_error("simulated", "copy", -1, "injected failure"));
         }
+        // DEV-39: before any check: a copy of no bytes is no error, wherever it is from and to.
         if copy.nbytes == 0 {
             return Ok(());
         }
@@ -176,6 +177,7 @@ impl SimulatedMachine {
         if !to_host {
             self.check_range(copy.to, copy.to_offset.checked_add(copy.nbytes))?;
         }
+        // DEV-40: noted, and done: `run_copy` reads all of the source before it writes.
         if overlaps(&copy) {
             self.hazards.push(Hazard::Overlap(copy.from));
         }
@@ -282,6 +284,7 @@ impl SimulatedMachine {
         self.clock ^= self.clock >> 7;
         self.clock ^= self.clock << 17;
         if self.clock.is_multiple_of(8) {
+            // There is a queue: `push`, which calls this, has added one if there was none.
             let pick = (self.clock >> 8) as usize % self.queues.len();
             if let Some(queue) = self.queues.keys().nth(pick) {
                 self.step(*queue);
@@ -381,6 +384,7 @@ impl SimulatedMachine {
             }
             // What lies before an event that this queue waits for is ordered.
             for work in pending.iter().rev().take_while(|work| !ordered(work)) {
+                // What a kernel touches is not known before it runs, so that copies alone are compared.
                 let Work::Copy(other, _) = work else {
                     continue;
                 };

@@ -69,6 +69,7 @@ impl SimulatedMemory {
         let fits = |(_, block): &(&usize, &mut SimulatedBlock)| {
             !block.alive && block.bytes.len() == nbytes
         };
+        // DEV-46: reused at the first chance, so that queued work which still needs a freed space shows.
         if let Some((&base, block)) = self.blocks.iter_mut().rev().find(fits) {
             // An address that is free but not aligned enough stays free.
             if base.is_multiple_of(alignment) {

@@ -209,12 +209,14 @@ impl SpaceSource for SimulatedState {
 impl DeviceApi for Simulated {
     fn set_device(&self, device: Device) -> Result<()> {
         let id = self.here(device)?;
+        // DEV-55: under the type that `launch` looks under, whatever type the caller's number names.
         set_current_device(Device::ext_dev(id));
         self.machine().log(SimulatedCall::SetDevice(id));
         Ok(())
     }
 
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
+        // DEV-07: the one question that is answered for a device that is not there.
         if attribute == Attribute::Exist {
             return AttributeValue::int(self.here(device).is_ok());
         }

@@ -11,6 +11,7 @@ pub(super) fn attribute(on: &VulkanDevice, attribute: Attribute) -> AttributeVal
         Attribute::MaxThreadsPerBlock => int(limits.max_compute_work_group_invocations),
         Attribute::WarpSize => int(on.subgroup.subgroup_size),
         Attribute::MaxSharedMemoryPerBlock => int(limits.max_compute_shared_memory_size),
+        // DEV-11: Vulkan has no compute version of its own, so that the version of its API is one, with the patch.
         Attribute::ComputeVersion => version(on.properties.api_version),
         Attribute::DeviceName => name(on),
         Attribute::MaxThreadDimensions => {
@@ -86,6 +87,7 @@ pub(super) fn target_property(on: &VulkanDevice, property: &str) -> AttributeVal
             version if version >= vk::API_VERSION_1_1 => 0x1_0300,
             _ => 0x1_0000u32,
         }),
+        // DEV-08: also for `supports_integer_dot_product` and `supports_cooperative_matrix`, which 0.27 answers.
         _ => AttributeValue::None,
     }
 }

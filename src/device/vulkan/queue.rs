@@ -179,6 +179,7 @@ impl VulkanQueue {
     pub(super) fn sync(&mut self, device: &ash::Device) -> Result<()> {
         self.check()?;
         let ran = self.submit(device);
+        // DEV-46: without the end of the wait the device may still use staging and descriptor sets, so that they stay.
         if self.lost.is_none() {
             self.release(device);
         }

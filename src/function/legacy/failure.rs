@@ -30,6 +30,7 @@ pub(crate) fn report(error: Error) -> c_int {
 
 /// Leaves `message` as the failure of this thread, in the place of an error object of the frontend (FUN-25).
 pub(crate) fn leave(message: &str) {
+    // FUN-25: the reference to the object ends when another failure takes its place.
     frontend::release();
     last_error::set(message);
 }
@@ -76,11 +77,13 @@ fn error_of(text: &str) -> Error {
         Some((file, line, rest)) => (Some((file, line)), rest),
         None => (None, text),
     };
+    // FUN-18: in a text of the log alone; elsewhere these words are part of the message.
     let (check, text) = match checked(text).filter(|_| place.is_some()) {
         Some((check, rest)) => (check, rest),
         None => ("", text),
     };
     let text = text.trim_start_matches(' ');
+    // FUN-18: no blanks inside: words in front of a colon are a sentence and no kind.
     let is_kind = |name: &&str| {
         let mut bytes = name.bytes();
         !name.is_empty() && bytes.all(|one| one.is_ascii_alphanumeric() || b"_.".contains(&one))
@@ -97,6 +100,7 @@ fn error_of(text: &str) -> Error {
     let space = if check.is_empty() { "" } else { " " };
     let error = Error::new(kind, format!("{check}{space}{message}"));
     if let Some((file, line)) = place {
+        // FUN-18: the place of the log goes to the stack trace. The log names no function, which the lines of FUN-05 end with.
         error.update_backtrace(&format!("  File \"{file}\", line {line}\n"), 0);
     }
     error
@@ -107,6 +111,7 @@ fn place_of(text: &str) -> Option<(&str, &str, &str)> {
     let (_, rest) = text.strip_prefix('[')?.split_once(' ')?;
     let (file, rest) = rest.trim_start_matches(' ').split_once(':')?;
     let (line, rest) = rest.split_once(':')?;
+    // A bracket and two colons may stand in any text: without a number between them it is not of the log.
     line.parse::<u32>().ok()?;
     Some((file, line, rest.trim_start_matches([' ', ':'])))
 }

@@ -34,6 +34,7 @@ pub(crate) fn set(text: &str) {
 /// The failure that was set since the last `take`, which stays readable through [`pointer()`].
 pub(crate) fn take() -> Option<String> {
     LAST.with_borrow_mut(|slot| {
+        // FUN-15: what is taken is the news and not the text: `TVMGetLastError` goes on returning that.
         let fresh = std::mem::replace(&mut slot.fresh, false);
         let text = slot.text.as_deref().filter(|_| fresh)?;
         Some(text.to_string_lossy().into_owned())
@@ -43,6 +44,7 @@ pub(crate) fn take() -> Option<String> {
 /// The last failure as C reads it: never null, valid until the next [`set`] on this thread.
 pub(crate) fn pointer() -> *const c_char {
     const NONE: &CStr = c"";
+    // Never null: before the first failure upstream returns empty text up to 0.13, and from 0.14 on null, which callers read as text.
     LAST.with_borrow(|slot| slot.text.as_deref().unwrap_or(NONE).as_ptr())
 }
 

@@ -46,6 +46,7 @@ pub(crate) const SPOKEN: Release = Release::of(20);
 pub(crate) unsafe fn function(handle: *mut c_void) -> Result<Function> {
     // SAFETY: `handle` is null or a live object, by this contract.
     let object = unsafe { object(handle) }?;
+    // Releases call whatever the handle points to; handles of this crate are objects, whose type can be checked.
     Function::from_object(object)
         .map_err(|_| Error::new(ErrorKind::Type, "the handle is not a function"))
 }
@@ -60,6 +61,7 @@ pub(crate) unsafe fn function(handle: *mut c_void) -> Result<Function> {
 ///
 /// `handle` must be null or a live object.
 pub(crate) unsafe fn object(handle: *mut c_void) -> Result<ObjectRef> {
+    // Releases follow a null handle, which ends the process.
     if handle.is_null() {
         return Err(Error::new(ErrorKind::Value, "a null handle"));
     }

@@ -123,6 +123,7 @@ fn dtype_text(DLDataType { code, bits, lanes }: DLDataType) -> Result<String> {
 pub(crate) unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any> {
     #[cfg(feature = "extensions")]
     {
+        // VAL-22: in front of the view, which a value would copy: this handle came with the result, and is to be destroyed once.
         // SAFETY: any member may be read as an address: all eight bytes are written.
         let handle = unsafe { value.v_handle };
         // SAFETY: a handle of the type of `code`, which moves into the result (VAL-22).
@@ -159,6 +160,7 @@ pub(crate) fn pass_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_in
         index::MODULE => code::MODULE,
         index::TENSOR => {
             // A tensor's handle is the address of its description, behind the header.
+            // FUN-16: with its reference, which the caller frees.
             let handle = result
                 .into_raw()
                 .ptr()
@@ -175,6 +177,7 @@ pub(crate) fn pass_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_in
             *keep = result;
             return text_result(keep);
         }
+        // MOD-03: a handle, which the caller passes on without looking inside; as a value an object has no code (VAL-19).
         other if other >= index::OBJECT_BEGIN => code::OBJECT,
         _ => return argument_of(&result.view(), SPOKEN).map_err(Into::into),
     };

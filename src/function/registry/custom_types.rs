@@ -22,6 +22,7 @@ pub(super) fn serve() {
 
 /// The code of a custom type; the error is the text of what went wrong.
 fn code_of(name: &str) -> Result<i64, String> {
+    // VAL-21: not cut to eight bits as upstream does: the caller rejects what is outside of 129 to 255.
     ask(CODE_OF, &Any::from(name))
 }
 
@@ -32,6 +33,7 @@ fn name_of(code: u8) -> Result<String, String> {
 
 /// Calls the first of `names` that is registered, with `about` alone.
 fn ask<T: Argument>(names: [&str; 2], about: &Any) -> Result<T, String> {
+    // Looked up each time: the library with these types may be loaded at any time, and override functions that are there.
     // VAL-21: a library for older releases registers the older name only.
     let function = names.into_iter().find_map(lookup);
     let function = function.ok_or_else(|| format!("no global function `{}`", names[0]))?;

@@ -90,6 +90,7 @@ pub(super) fn as_bytes(view: AnyView<'_>) -> function::Result<Vec<u8>> {
 
 /// The description of a tensor argument, with whole bytes for each element (GRF-33).
 pub(super) fn description<'a>(view: &'a AnyView<'_>) -> function::Result<&'a DLTensor> {
+    // GRF-33: whether small elements may be packed is known of a tensor object alone; a borrowed description says nothing of it.
     if let Ok(tensor) = cast::<Tensor>(*view) {
         whole(&tensor)?;
     }

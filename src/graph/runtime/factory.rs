@@ -231,6 +231,7 @@ impl ModuleKind for GraphExecutorFactory {
                 let mut map = Map::new();
                 factory
                     .params
+                    // OBJ-39: the names may be those of a file, whose writer could let them share a chain.
                     .each(|name, tensor| map.set_untrusted(name, tensor.to_object()?))?;
                 Ok(map.into())
             }),
@@ -263,6 +264,7 @@ impl ModuleKind for GraphExecutorFactory {
             let dtype = Dtype::from(copy.dl().dtype);
             tensors.push((
                 name.to_owned(),
+                // PAY-40: factories came with 0.7, from which on the bytes of a record are counted so.
                 TensorRecord::new(dtype, copy.shape(), copy.to_bytes()?, Sizing::V0_7)?,
             ));
             Ok(())

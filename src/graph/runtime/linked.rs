@@ -41,6 +41,7 @@ pub(super) fn link(
         // Its shape is the executor's, which moves no tensor while it lives.
         let mut template = *executor.input(input)?.as_dltensor();
         (template.data, template.byte_offset) = (null_mut(), 0);
+        // GRF-43: what a lookup fills in is a tensor on the host, wherever the entry is.
         template.device = DLDevice::CPU;
         let found = match &finder {
             LinkedLookup::OfCaller(lookup) => {
@@ -66,6 +67,7 @@ pub(super) fn link(
                 // library says, and `lookup` keeps the library (third clause of `module::load`).
                 unsafe { put(executor, input, source, lookup.clone().into()) }?;
             }
+            // GRF-43: None is no parameter of that storage id: the input keeps its pool.
             _ if found.is_none() => {}
             _ => {
                 let tensor = cast::<Tensor>(found.view())?;

@@ -190,6 +190,7 @@ fn info(executor: &Executor, inputs: bool) -> function::Result {
     let graph = executor.graph();
     let (mut shapes, mut dtypes) = (Map::new(), Map::new());
     let mut add = |name: &str, tensor: &PoolTensor| -> function::Result<()> {
+        // OBJ-39: the names are those of the graph, whose writer could let them share a chain.
         shapes.set_untrusted(name, Shape::new(tensor.shape()))?;
         dtypes.set_untrusted(name, dtype_text(tensor.dtype()))
     };
@@ -275,6 +276,7 @@ fn share_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
         ))
     })?;
     let bytes = as_bytes(args[1])?;
+    // GRF-35: its names alone are used; the elements are those of the other executor.
     let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
     // GRF-44: it may be this very executor, whose lock this call has: to wait for it would never end.
     let other = shared.state.try_lock().map_err(|_| {

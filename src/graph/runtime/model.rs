@@ -96,6 +96,7 @@ impl Model {
         // GRF-31: imports are searched as well, without regard to the release of the graph.
         let kernels = |name: &str| module.function(name, true);
         let mut executor = Executor::new(graph, &kernels, executor_devices(devices)?)?;
+        // GRF-43: before the parameter file, so that a linked parameter in it is rejected and not replaced.
         linked::link(&mut executor, &module, None)?;
         if !params.is_empty() {
             let (params, _) = Params::detect(&mut Cursor::new(params), &mut Findings::default())?;
@@ -112,6 +113,7 @@ impl Model {
     /// type or shape; what a function raises.
     pub fn run(&mut self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>, Error> {
         for (name, tensor) in inputs {
+            // GRF-32: an error here, where `set_input` of the releases passes over an unknown name.
             let index = self.executor.require_input(name)?;
             self.executor.set_input(index, tensor)?;
         }

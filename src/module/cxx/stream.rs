@@ -39,6 +39,7 @@ impl<'a> PayloadStream<'a> {
 static TABLE: StreamVirtuals = StreamVirtuals {
     read,
     write,
+    // The stream lies on the stack of the loader's caller: a destructor has nothing to free.
     complete_destructor: nothing,
     deleting_destructor: nothing,
 };

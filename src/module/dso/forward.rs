@@ -110,6 +110,7 @@ impl Jumps {
     fn count(&self, change: impl FnOnce(usize) -> usize) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         *shown = change(*shown);
+        // 1 is the first symbol of the chain. Under the lock, so that the end of one load does not hide them from another.
         self.chain.store(u32::from(*shown > 0), Ordering::Release);
     }
 }

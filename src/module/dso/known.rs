@@ -54,6 +54,7 @@ pub(super) fn known(address: NonNull<c_void>) -> Option<KnownSymbol> {
     // What is not found leaves no entry.
     // SAFETY: the entry lies in the symbol table of a library that is open.
     let symbol = unsafe { entry.cast::<ElfSymbol>().as_ref() };
+    // The dynamic linker returns the nearest symbol at or before the address, which may be that of something else.
     let symbol = symbol.filter(|_| info.symbol == address.as_ptr())?;
     Some(KnownSymbol {
         size: symbol.size,
@@ -72,6 +73,7 @@ pub(super) fn size_in_file(path: &Path, name: &str) -> Option<usize> {
     use object::{Object, ObjectSection, ObjectSymbol};
     let file = std::fs::read(path).ok()?;
     let file = object::File::parse(&*file).ok()?;
+    // Mach-O has an underscore in front of every name of C.
     let decorated = format!("_{name}");
     let symbol = file
         .dynamic_symbols()
@@ -97,6 +99,7 @@ pub(super) fn list_in_file(path: &Path) -> Option<Vec<(String, bool)>> {
     let file = object::File::parse(&*file).ok()?;
     let decorated = file.format() == BinaryFormat::MachO;
     let symbols = match file.format() {
+        // The other table of an ELF file has names that are not exported, and may be stripped.
         BinaryFormat::Elf => file.dynamic_symbols(),
         _ => file.symbols(),
     };
@@ -112,6 +115,7 @@ pub(super) fn list_in_file(path: &Path) -> Option<Vec<(String, bool)>> {
             (!name.is_empty()).then(|| (name.to_owned(), symbol.is_undefined()))
         })
         .collect();
+    // Exported names first, as `Symbols::list` has them; the sort is stable.
     list.sort_by_key(|(_, needed)| *needed);
     Some(list)
 }

@@ -137,6 +137,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     }
     out.program_header(LOAD, READ_WRITE, START, data_end, PAGE);
     if code.is_empty() {
+        // The header stays, so that the tables behind it are at the same place with and without code (`CHAIN_HEAD`).
         out.0.extend_from_slice(&UNUSED);
     } else {
         let place = (code_at, code_at + PAGE);
@@ -152,6 +153,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     for next in 2..=count as u32 {
         out.u32(if next < count as u32 { next } else { 0 });
     }
+    // Symbol 0 is empty in every ELF file: its number is what ends a chain.
     out.pad_to(symbols_at + SYMBOL);
     let (mut name_at, mut end) = (1, dynamic_at + TAGS);
     for (at, symbol) in all().enumerate() {

@@ -41,6 +41,7 @@ impl Job {
             sync_handle: self.counters.as_ptr().cast_mut().cast(),
             num_task: i32::try_from(self.counters.len()).unwrap_or(i32::MAX),
         };
+        // Put back afterwards: with a concurrency of 1 a task may launch within a task (MOD-20).
         let outer = IN_TASK.replace(true);
         // What an earlier failure left on this thread is not this task's.
         last_error::take();
@@ -98,6 +99,7 @@ impl WorkerPool {
         let caller_works = std::env::var("TVM_EXCLUDE_WORKER0").map_or(true, |text| text != "0");
         // MOD-20: the launching thread is the worker of task 0, unless the variable keeps it free.
         let first = usize::from(caller_works);
+        // MOD-20: worker 0 is started in any case: the variable is read at each launch, and worker `i` runs task `i`.
         while self.workers.len() < count {
             self.workers.push(Worker::start()?);
         }
@@ -198,9 +200,11 @@ impl WorkerQueue {
     /// The life of a worker: one task after the other, until its pool ends.
     fn serve(&self) {
         while let Some(job) = self.wait() {
+            // Emptied before the task runs: behind its end the launching thread may put the next one here.
             self.job.store(ptr::null_mut(), Ordering::Release);
             // SAFETY: the launching thread keeps the job alive until `open` is 0, which needs the line below.
             let job = unsafe { &*job };
+            // A handle of its own, since the job may be gone when the owner is woken.
             let owner = job.owner.clone();
             job.run_task(self.index.load(Ordering::Relaxed));
             // The job may be gone from here on.
@@ -219,6 +223,7 @@ impl WorkerQueue {
             std::hint::spin_loop();
         }
         let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        // Set before the last look: who finds nobody asleep in `assign` has stored the job before, and the look finds it.
         self.asleep.store(true, Ordering::SeqCst);
         loop {
             if let Some(answer) = self.peek() {

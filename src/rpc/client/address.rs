@@ -210,6 +210,7 @@ impl RemoteAddress {
             let found = tracker
                 .request_while(&self.key, choice.priority, left, goes_on)
                 .map_err(|error| self.not_free(error, choice.wait, unanswered.take()))?;
+            // RPC-67: with the match key, which opens this one session: another key is answered with mismatch.
             let session = Session::connect(&found.host, found.port, &found.match_key, options);
             tried += 1;
             match session {
@@ -334,6 +335,7 @@ impl<'t> ServerPlace<'t> {
     /// What is wrong with it, for the sentence about an address.
     pub(crate) fn parse(text: &'t str) -> std::result::Result<ServerPlace<'t>, String> {
         let (place, key) = text.split_once('/').unwrap_or((text, ""));
+        // RPC-01: the last colon: an address of IPv6 has several in front of it.
         let (host, number) = place.rsplit_once(':').ok_or("it has no host and port")?;
         let host = match host.strip_prefix('[') {
             Some(host) => host.strip_suffix(']').ok_or("a bracket is left open")?,

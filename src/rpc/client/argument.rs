@@ -124,6 +124,7 @@ impl<'a> CallArguments<'a> {
             )
         })?;
         block.device = Device::CPU;
+        // RPC-102: the copy begins with the first element: `start` skips the offset here.
         block.byte_offset = 0;
         let there = device::alloc(link, Device::CPU, nbytes, 64, block.dtype)?;
         let writable = Tensor::try_from_view(*view).is_none_or(|tensor| !tensor.is_read_only());

@@ -89,6 +89,7 @@ pub(super) fn read(link: &Link, from: &RemotePart, bytes: &mut [u8]) -> Result<(
         let target = from.target(link, at * most, chunk.len());
         let request = Packet::CopyFromRemote(target, chunk.len() as u64);
         link.request(&request, |packet| match packet {
+            // RPC-27: the packet has as many bytes as the server chose: of fewer the rest of the tensor would stay as it was.
             Packet::CopyAck(content) if content.len() == chunk.len() => {
                 chunk.copy_from_slice(&content);
                 Ok(())
@@ -109,6 +110,7 @@ pub(super) fn read(link: &Link, from: &RemotePart, bytes: &mut [u8]) -> Result<(
 
 /// How many bytes of content a packet to this server has at most. Boards of microTVM, up to 0.18, say so themselves.
 fn largest(link: &Link) -> Result<usize> {
+    // microTVM, which alone in TVM has the function, went with 0.19; clients of later releases look it up for every copy all the same.
     if link.era.is_ffi() {
         return Ok(MOST);
     }
@@ -145,6 +147,7 @@ pub(super) fn alloc(
 ) -> Result<Space> {
     let number = |number: usize| PackedValue::Int(i64::try_from(number).unwrap_or(i64::MAX));
     let args = vec![
+        // RPC-86: a server has types from 1 to 127: the session is of this process (DEV-57).
         PackedValue::Device(device.without_session()),
         number(nbytes),
         number(alignment),
@@ -193,6 +196,7 @@ impl DeviceApi for RemoteDevices {
 
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         let (link, device) = there(device)?;
+        // RPC-23: of a server of unknown release, the oldest of its era: it is asked nothing that it has no number for.
         let release = match (link.era.stated, link.era.is_ffi()) {
             (false, false) => Release::of(8),
             (false, true) => Release::of(21),
@@ -239,6 +243,7 @@ impl DeviceApi for RemoteDevices {
         let (link, device) = there(device)?;
         // A scope is what the server makes of it. A session that may be of 0.7 has memory without one alone.
         if !link.era.has(8) {
+            // DEV-15: a shape without a size asks for more than any server has, and the server rejects it.
             let nbytes = crate::device::byte_size(shape, dtype, link.era.release);
             return alloc(&link, device, nbytes.unwrap_or(usize::MAX), 64, dtype);
         }
@@ -250,6 +255,7 @@ impl DeviceApi for RemoteDevices {
             byte_offset: 0,
         };
         let scope = match scope {
+            // DEV-13: the empty scope is plain memory since 0.14 alone, and none in every release.
             None | Some("") => PackedValue::None,
             Some(scope) => PackedValue::Str(Cow::Borrowed(scope.as_bytes())),
         };
@@ -301,6 +307,7 @@ impl DeviceApi for RemoteDevices {
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
         let (link, own) = there(device)?;
+        // RPC-20: the codes of streams came with 0.8.
         if !link.era.has(8) {
             return Ok(Stream::DEFAULT);
         }
@@ -342,6 +349,7 @@ impl DeviceApi for RemoteDevices {
 fn among(copy: &CopyRequest, stream: Stream) -> Result<()> {
     let (from, source) = side(copy.from, copy.from_device, copy.from_offset, copy.hint)?;
     let (to, target) = side(copy.to, copy.to_device, copy.to_offset, copy.hint)?;
+    // RPC-85: what one server knows its memory by is nothing to another, or other memory.
     if !Arc::ptr_eq(&from.link, &to.link) {
         let text = "a copy between two sessions: copy to the host first";
         return Err(Error::new(ErrorKind::Value, text));

@@ -34,6 +34,7 @@ impl Session {
         timing: &RemoteTiming,
     ) -> Result<Function> {
         let evaluator = self.require("runtime.RPCTimeEvaluator")?;
+        // RPC-91: type and number are two plain integers in this call, so that nothing behind it takes the session off.
         let device = self.link().unmasked(device)?;
         let mut failed = None;
         for form in forms(self) {
@@ -111,6 +112,7 @@ fn arguments(
         number(how.repeat as u64),
         number(millis(how.min_repeat)),
     ];
+    // RPC-91: it came with 0.10, and stands in front of what 0.9 had added.
     if form >= 11 {
         args.push(number(how.limit_zero_time_iterations));
     }
@@ -121,6 +123,7 @@ fn arguments(
     if form >= 12 {
         args.push(number(timing.cache_flush_bytes));
     }
+    // RPC-91: last in every form: what a release adds goes in front of it.
     args.push(timing.before.as_str().into());
     args
 }

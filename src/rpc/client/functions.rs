@@ -38,6 +38,7 @@ impl ModuleKind for SessionModule {
 /// RPC-103, of kind type, for other arguments, and unsupported for a session that is made by another function; as [`Session::connect`].
 fn connect(args: &[AnyView<'_>]) -> Result<Any> {
     let mut args = args;
+    // RPC-103: the call has no place for a release, so that the session speaks as the server does (RPC-100).
     let mut options = SessionOptions::default();
     let first = place(&mut args)?;
     // Each server on the way is named in the same manner, behind the name of the function that connects to it.

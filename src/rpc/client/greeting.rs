@@ -106,6 +106,7 @@ pub(super) fn begin(
         let read =
             transport.read_packet(&era.protocol(Speaker::Server), &mut Findings::default())?;
         match read {
+            // RPC-84: whatever it returns: a server that does not know the encoding yet writes no value.
             Some(Packet::Return(_)) => return Ok(era),
             Some(Packet::Exception(values)) => {
                 // Of two forms the first is that of most releases, and its exception is of most use.
@@ -164,6 +165,7 @@ pub(in crate::rpc) fn server_era(
         _ => None,
     };
     let own = release.minor() >= 21;
+    // RPC-84: an answer that shows no encoding is of a server that goes by ours.
     let theirs = ffi.unwrap_or(own);
     if stated {
         // RPC-100: a client of TVM takes the first answer for one in its own encoding, and fails with a check of the bytes that are left.

@@ -105,6 +105,7 @@ impl HandleKind {
             HandleKind::Object => 8,
             HandleKind::Module => 9,
             HandleKind::Function => 10,
+            // RPC-28: the code of a returned tensor when it is freed. No value of a packet has it (RPC-43).
             HandleKind::Tensor => 13,
         }
     }
@@ -175,6 +176,7 @@ impl Link {
         read: impl FnOnce(Packet<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut channel = lock(&self.channel);
+        // RPC-85: first what went meanwhile: a server has a limit of handles, which the request may come to.
         self.give_back(&mut channel);
         self.exchange(&mut channel, request, read)
     }
@@ -190,6 +192,7 @@ impl Link {
             Channel::Open(transport) => transport,
             Channel::Closed(why) => return Err(why.clone()),
         };
+        // Another thread may have ended the stream since: what a write to it fails with would not state why.
         if let Some(why) = self.ended.get() {
             channel.end(why.clone());
             return Err(why.clone());
@@ -312,6 +315,7 @@ impl Link {
             Ok(channel) => channel,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) if self.end(why()) => return,
+            // Without a twin nothing ends the request that is under way: Shutdown is written behind its answer.
             Err(TryLockError::WouldBlock) => lock(&self.channel),
         };
         if let Some(why) = self.ended.get() {
@@ -395,6 +399,7 @@ fn answer<T>(
             Some(Packet::Exception(values)) => {
                 return Err(RequestFailure::Answered(exception::far_error(&values)));
             }
+            // RPC-20: servers of TVM that fail write Shutdown in the place of an answer; others close the connection.
             Some(Packet::Shutdown) | None => return Err(RequestFailure::Broken(gone())),
             Some(packet) => return read(packet).map_err(RequestFailure::Answered),
         }

@@ -87,6 +87,7 @@ impl Symbols for StoredSymbols {
 
     fn data(&self, name: SymbolName<'_>) -> std::result::Result<Option<Data<'_>>, Violation> {
         let found = self.0.iter().find(|(symbol, _)| symbol == name.text());
+        // The file states how long the symbol is, which the address of a loaded one does not show.
         Ok(found.map(|(_, bytes)| Data { bytes, exact: true }))
     }
 

@@ -47,6 +47,7 @@ impl ModuleKind for RemoteModule {
         let args = [Any::from(module.clone()), name.into(), true.into()];
         let views = [args[0].view(), args[1].view(), args[2].view()];
         let found = call(link, lookup, &views)?;
+        // RPC-101: in both eras a server returns none for a name that its module lacks; the lookup goes on elsewhere.
         if found.is_none() {
             return Ok(None);
         }

@@ -30,6 +30,7 @@ pub(super) fn call(link: &Arc<Link>, function: u64, args: &[AnyView<'_>]) -> Res
         Packet::Return(values) => outcome(link, values),
         other => Err(super::link::unexpected("CallFunc", &other)),
     })?;
+    // RPC-102: behind a call that succeeded: one that failed leaves the tensors of the host as they were.
     made.fetch(link)?;
     Ok(result)
 }
@@ -130,6 +131,7 @@ fn tensor(link: &Arc<Link>, block: &TensorBlock, owner: u64) -> Result<Tensor> {
         byte_offset: block.byte_offset,
     };
     let finish = Box::new(move || {
+        // The number first: it must lead nowhere once the server may use the memory for another tensor.
         let _ = remove_space(data);
         drop(owner);
     });

@@ -20,6 +20,7 @@ impl SessionPlace {
     /// A RuntimeError where all of them are taken.
     pub(super) fn take() -> Result<SessionPlace> {
         let mut places = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        // DEV-57: numbers of sessions that have ended come again: a device type has room for 32.
         let free = places.iter().position(|taken| !taken);
         let free = free.ok_or_else(|| {
             let text =
@@ -43,6 +44,7 @@ impl SessionPlace {
 
 impl Drop for SessionPlace {
     fn drop(&mut self) {
+        // The last tensor of the session holds this, so that the type of its device names no other session meanwhile.
         TAKEN.lock().unwrap_or_else(PoisonError::into_inner)[self.0] = false;
     }
 }

@@ -54,6 +54,7 @@ impl Session {
                 ..options.clone()
             };
             let probe = Session::reach(host, port, key, &plain, may_ask)?;
+            // RPC-100: in the older era none is stated: the newest of it has codes that the server may lack.
             options.release = (probe.0.era.is_ffi()).then_some(Release::LAST);
             let hops = std::mem::take(&mut options.hops);
             let legacy = !probe.0.era.is_ffi();
@@ -117,6 +118,7 @@ impl Session {
         legacy: bool,
     ) -> Result<Session> {
         let oldest = Release::of(8);
+        // RPC-22: the names of hops are values, and go out before an answer shows the encoding: a session before this one has shown it.
         let release = options.release.unwrap_or(match legacy {
             true => oldest,
             false => Release::LAST,
@@ -125,7 +127,9 @@ impl Session {
             format!("release {release} has another protocol: this client speaks those from 0.7 on")
         })?;
         let era = begin(&mut transport, release, options.release.is_some(), hops)?;
+        // DEV-03: with a session and not before: until then no device of a server can be named.
         bring_remote(remote_devices());
+        // DEV-57: behind the answer, so that what is no server takes none of the 32 numbers.
         let place = SessionPlace::take()?;
         let link = Link::new(transport, era, options.timeout, place, server);
         let link = Arc::new(link?);

@@ -14,6 +14,7 @@ static SESSIONS: Mutex<[Weak<Link>; PLACES]> = Mutex::new([const { Weak::new() }
 
 /// Puts a session in the place that it has.
 pub(super) fn settle(link: &Arc<Link>) {
+    // Weak, as the table lives as long as the process: a session ends with the last of its handles.
     lock(&SESSIONS)[link.place.index()] = Arc::downgrade(link);
 }
 

@@ -5,6 +5,7 @@
 pub(super) fn sha1(message: &[u8]) -> [u8; 20] {
     let mut padded = message.to_vec();
     padded.push(0x80);
+    // RFC 3174: the length, eight bytes, ends the last block.
     while padded.len() % 64 != 56 {
         padded.push(0);
     }

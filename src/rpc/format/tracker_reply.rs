@@ -114,6 +114,7 @@ fn reply(text: &TrackerText) -> Result<TrackerReply, Violation> {
     if values.first().and_then(Value::as_i64) != Some(0) {
         return Err(other());
     }
+    // RPC-57: which of the two it is shows by its form alone: no reply names its request.
     match parts.get(1, "what was asked for")? {
         Value::Object(summary) => Ok(TrackerReply::Summary(to_summary(summary, start)?)),
         _ => {

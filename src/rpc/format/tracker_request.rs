@@ -209,6 +209,7 @@ impl<'v> TrackerElements<'v> {
             return Err(RPC_54.broken(Kind::Malformed, start, message));
         };
         let parts = TrackerElements::of(&text.value, RPC_55, start)?;
+        // RPC-55: elements behind the last that a code needs mean nothing, so that their number is not compared.
         Ok(match code {
             1 => TrackerRequest::Ping,
             2 => TrackerRequest::Stop(parts.text(1, "stop key")?),

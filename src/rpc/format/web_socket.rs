@@ -195,6 +195,7 @@ impl FrameHead {
         let kind = WebSocketKind::ALL
             .into_iter()
             .find(|kind| kind.number() == number);
+        // RPC-76: the three bits are of extensions, and the upgrade (RPC-74) agrees on none.
         let Some(kind) = kind.filter(|_| first & 0x70 == 0) else {
             let message = format!("{first:#04x} is not a frame");
             let broken = RPC_76.broken(Kind::Malformed, start, message);
@@ -211,6 +212,7 @@ impl FrameHead {
         };
         let place = start.saturating_add(1);
         let at_length = |broken| ("length", broken);
+        // RPC-77: RFC 6455 masks what clients write, so that no proxy of HTTP between takes it for a request.
         let wanted = speaker == Speaker::Client;
         RPC_77
             .require((second & 0x80 != 0) == wanted, place, || {

@@ -29,6 +29,7 @@ impl Default for ProxyOptions {
             capture: None,
             tracker: None,
             web: None,
+            // RPC-72: ten minutes, as proxies of releases wait on either side.
             wait: Duration::from_secs(600),
             connections: 2_000,
         }

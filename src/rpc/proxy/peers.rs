@@ -135,6 +135,7 @@ impl ProxyShared {
             let number = self.next_session();
             let server = TcpStream::connect_timeout(&to, PATIENCE).map_err(gone)?;
             server.set_nodelay(true).map_err(gone)?;
+            // RPC-73: nothing is paired, so that the hello passes, and is recorded, as all bytes behind it.
             return self.session(number, &stream, address, &server, to, &[], &[], watch);
         }
         stream.set_read_timeout(Some(PATIENCE)).map_err(gone)?;
@@ -362,6 +363,7 @@ fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The key of a server, and a random number: it opens one session.
 fn single_use_key(key: &str) -> String {
+    // RPC-67: as a fraction, which proxies of releases write too; of the 64 random bits an f64 keeps 53.
     let number = RandomState::new().build_hasher().finish();
     format!("{key}:{}", number as f64 / u64::MAX as f64)
 }

@@ -116,6 +116,7 @@ fn copy(
     loop {
         let count = match from.read(&mut piece) {
             Ok(0) => {
+                // RPC-73: this direction alone: the other side may still answer what it has read.
                 let _ = to.shutdown(Shutdown::Write);
                 return passed;
             }

@@ -41,6 +41,7 @@ fn report(shared: &ProxyShared, tracker: &str, port: u16) -> Result<()> {
         let pending = connection.pending_match_keys()?;
         let now = Instant::now();
         for (_, taken) in offered.iter_mut().filter(|(key, _)| !pending.contains(key)) {
+            // RPC-67: since the first look at which it was gone: a later one must not put the five seconds off.
             taken.get_or_insert(now);
         }
         // No peer came with the key: another one, so that the old one opens nothing.
@@ -66,6 +67,7 @@ fn report(shared: &ProxyShared, tracker: &str, port: u16) -> Result<()> {
                 key,
                 port,
                 match_key: match_key.clone(),
+                // RPC-56: clients are sent to where the tracker sees this connection come from.
                 host: None,
             }))?;
             offered.insert(match_key, None);

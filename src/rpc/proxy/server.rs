@@ -41,6 +41,7 @@ impl ProxyServer {
                 .map_err(|why| io::Error::new(why.kind(), format!("WebSockets at {web}: {why}")))
         });
         let web = web.transpose()?;
+        // RPC-73: numbers go on behind those of an earlier run, whose files are not written over.
         let sessions = options.capture.as_deref().map_or(0, last_recorded);
         let shared = Arc::new(ProxyShared {
             options,
@@ -126,6 +127,7 @@ fn accept(
             thread::sleep(Duration::from_millis(10));
             continue;
         };
+        // Before a thread is made for it: a peer too many costs no more than its socket.
         if shared.connections.load(Ordering::SeqCst) >= shared.options.connections {
             let reason = "there are too many connections".to_owned();
             watch(&ProxyEvent::Closed(address, reason));
@@ -143,6 +145,7 @@ fn accept(
             // The peer sees the end of its connection; those that are there go on.
             Err(why) => watch(&ProxyEvent::Closed(address, threads::none(&why))),
         }
+        // Otherwise a proxy would keep something of each connection that it ever had.
         threads.retain(|thread| !thread.is_finished());
     }
     for thread in threads {

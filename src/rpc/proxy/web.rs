@@ -153,6 +153,7 @@ fn frames(mut web: &TcpStream, mut inner: &TcpStream, writing: &Mutex<()>) -> Op
         let more = match frame.map_err(|broken| broken.to_string()) {
             Ok(Progress::Whole(frame)) => {
                 let passed = match frame.kind {
+                    // RPC-76: messages are one stream, so that a part needs nothing of what came before it.
                     WebSocketKind::More | WebSocketKind::Binary => inner.write_all(&frame.data),
                     WebSocketKind::Ping => write(web, writing, WebSocketKind::Pong, &frame.data),
                     WebSocketKind::Pong => Ok(()),
@@ -203,6 +204,7 @@ fn write(
     let mut out = Writer::new();
     let wrong = |broken: Violation| io::Error::other(broken.to_string());
     frame.write(Speaker::Server, &mut out).map_err(wrong)?;
+    // RPC-79: a Pong is of the thread that reads, and must not begin inside of the other one's frame.
     let _one = writing.lock().unwrap_or_else(PoisonError::into_inner);
     web.write_all(&out.into_bytes())
 }

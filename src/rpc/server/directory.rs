@@ -28,6 +28,7 @@ impl Directory {
     /// RPC-92 for a name that is not one of a file in the directory.
     pub(super) fn path_of(&self, name: &str) -> Result<PathBuf> {
         let mut parts = Path::new(name).components();
+        // RPC-92: compared with the name as well, since `a/` and `a/.` have one plain component too.
         let plain = matches!(
             (parts.next(), parts.next()),
             (Some(Component::Normal(part)), None) if part == name
@@ -54,6 +55,7 @@ impl Directory {
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path_of(name)?;
         let length = bytes.len() as u64;
+        // RPC-92: never returned: the limit is on what a session uploads, also where a file is written over or removed.
         let taken = self
             .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
@@ -97,6 +99,7 @@ impl Directory {
         let mut names: Vec<String> = entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .collect();
+        // A system lists a folder in any order.
         names.sort();
         Ok(names.iter().flat_map(|name| [name, ","]).collect())
     }

@@ -31,6 +31,7 @@ impl Functions {
         own.insert(
             "runtime.RPCTimeEvaluator",
             Function::from_packed(move |args| {
+                // RPC-89: an evaluator calls by name too, so that it finds what the client itself may call.
                 let global = |name: &str| match named.get(name) {
                     Some(function) => Ok(function.clone()),
                     None => match global(name, &patterns)? {
@@ -69,6 +70,7 @@ impl Functions {
 ///
 /// RPC-89.
 fn global(name: &str, allow: &[String]) -> Result<Option<Function>> {
+    // RPC-89: before the patterns: a name that is not there is 0, and only one that is there an exception.
     let Some(function) = registry::lookup(name) else {
         return Ok(None);
     };
@@ -156,6 +158,7 @@ fn modules(
     let by = compiler.clone();
     let load = move |args: &[AnyView<'_>]| -> Result<Any> {
         let name = name(args)?;
+        // RPC-92: in front of RPC-90, so that a path is rejected as one whether or not this server loads.
         of.path_of(name)?;
         // RPC-90: what is loaded runs, with all rights of this process.
         RPC_90.demand(Kind::Unsupported, allow_load, || {

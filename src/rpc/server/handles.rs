@@ -56,10 +56,12 @@ impl HandleTable {
     ///
     /// RPC-85 of kind limit.
     pub(super) fn insert(&mut self, held: HandleContent) -> Result<u64> {
+        // RPC-85: what a client never frees costs the server memory, also where the objects themselves are small.
         RPC_85.demand(Kind::Limit, self.held.len() < MOST, || {
             format!("a session has {MOST} handles at most: free some")
         })?;
         let token = self.next;
+        // RPC-85: upward alone: a client that kept a token for too long must not reach what came later.
         self.next = token.saturating_add(STEP);
         self.held.insert(token, held);
         Ok(token)
@@ -128,6 +130,7 @@ impl HandleTable {
             return Ok(Stream::DEFAULT);
         }
         match self.get(token)? {
+            // RPC-85: the number of the device counts too: a driver follows the handle for the device that it is asked about.
             HandleContent::Stream(of, stream) if *of == device => Ok(*stream),
             _ => Err(other(token, "stream of this device")),
         }

@@ -109,6 +109,7 @@ impl Hop {
         let stream = connected(&target.host, target.port, left)?;
         let mut far = Transport::tcp(stream)?;
         far.set_deadline(Some(deadline));
+        // RPC-93: without a time of its own: that of this server holds, and its end ends the other connection.
         shake_hands(&mut far, &target.key, &SessionOptions::default())?;
         let begin = Packet::InitServer(Cow::Borrowed(version), target.rest.to_vec());
         far.write_packet(&begin, &Protocol::new(release, Speaker::Client))?;
@@ -125,6 +126,7 @@ impl Hop {
                 ));
             }
         }
+        // RPC-83: no longer that of the handshake: what is called there may take as long as the session.
         far.set_deadline(limit);
         Ok(Hop { far })
     }

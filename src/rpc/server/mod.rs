@@ -90,6 +90,7 @@ impl ServerOptions {
     /// Of a server without a key that permits nothing but the functions of servers, with files in `directory`.
     pub fn new(directory: impl Into<PathBuf>) -> ServerOptions {
         ServerOptions {
+            // RPC-80: without a key of the server the first word of a hello is `client:` alone.
             keys: vec![String::new()],
             name: String::new(),
             release: None,
@@ -102,6 +103,7 @@ impl ServerOptions {
             uploads: 4 << 30,
             timeout: None,
             idle: None,
+            // RPC-83: servers of releases by default wait for a hello for ever, and serve no one else meanwhile.
             handshake: Duration::from_secs(10),
             directory: directory.into(),
             watch: None,

@@ -239,6 +239,7 @@ impl ServedSession<'_> {
                     }
                 }
             }
+            // RPC-83: anew for each packet, as this one may have shown the encoding in which the client reads of its end.
             self.watch();
             let mut findings = Findings::default();
             let answer = match transport.read_packet(&self.era.read(), &mut findings) {

@@ -54,7 +54,7 @@ pub(super) fn evaluator(
             },
             9,
         ),
-        // The last release puts the bytes of a cache to flush in front of the text.
+        // RPC-91: 0.14 put the bytes of a cache to flush in front of the text. No cache is flushed here.
         number @ (11 | 12) => (
             Tail {
                 limit_zero_time_iterations: count(7)?,

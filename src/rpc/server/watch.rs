@@ -36,6 +36,7 @@ impl SessionWatch {
     pub fn wait(&self) {
         let mut limit = lock(&self.limit);
         loop {
+            // Anew after each wait: the limit may be another one, and a condition variable also wakes without a cause.
             let left = limit.map(|limit| limit.deadline.saturating_duration_since(Instant::now()));
             limit = match left {
                 None => self
@@ -54,6 +55,7 @@ impl SessionWatch {
     /// Writes to the client that its time is over (RPC-83), in a packet that interleaves with no other. False where the session has
     /// written so itself, or is still writing another packet.
     pub fn expire(&self, stream: &mut dyn RpcStream) -> bool {
+        // RPC-83: not waited for: a session that writes to a client which takes nothing holds the lock for as long.
         let Ok(_writing) = self.writing.try_lock() else {
             return false;
         };
@@ -98,6 +100,7 @@ impl SessionWatch {
 
 /// RPC-83: clients from 0.13 on know the end of their time by how the text begins.
 pub(super) fn expired(seconds: f64) -> Packet<'static> {
+    // RPC-83: in the words of releases, which print the seconds as Python does, `2.0`: hence the debug form.
     let text = format!(
         "RPCSessionTimeoutError: Your {seconds:?}s session has expired, try to increase the \"session_timeout\" value."
     );

@@ -61,6 +61,7 @@ pub fn connect(
     prepare(&socket)?;
     let shaken = TlsStream::shake(socket, connection.into(), deadline);
     let mut stream = shaken.map_err(|stopped| end.failed(stopped))?;
+    // RPC-110: in TLS 1.3 a client is through its handshake before the server has judged the client's certificate.
     let mut admitted = [0];
     let begin = || {
         stream.bound(deadline)?;

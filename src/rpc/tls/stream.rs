@@ -247,6 +247,7 @@ impl RpcStream for TlsStream {
     }
 
     fn end(&self, both: bool) {
+        // First, so that a reader which sees the socket end does not take it for a tunnel that was cut.
         self.0.is_ended.store(true, Ordering::Relaxed);
         if both {
             self.0.close();
@@ -270,6 +271,7 @@ impl Tunnel {
             connection.write_tls(&mut outgoing.records)?;
         }
         drop(connection);
+        // Until all of it is out: a write that fails may have left a part of a record on the wire.
         outgoing.is_broken = true;
         (&self.socket).write_all(&outgoing.records)?;
         outgoing.is_broken = false;

@@ -163,6 +163,7 @@ impl TrackerClient {
     ) -> Result<TrackedServer> {
         let request = TrackerRequest::Request {
             key: key.to_owned(),
+            // RPC-54: empty, as clients of releases write it.
             user: String::new(),
             priority,
         };

@@ -127,6 +127,7 @@ impl TrackerServer {
                 stream,
                 writing: Mutex::new(()),
             });
+            // RPC-56: clients get it as the host: of a listener for both, an IPv4 peer has an address of IPv6, which is undone here.
             let host = peer.ip().to_canonical().to_string();
             if !locked(&shared.schedule).open(number, &host) {
                 let reason = "there are too many connections".to_owned();
@@ -148,6 +149,7 @@ impl TrackerServer {
                     watch(&TrackerEvent::Closed(peer, Some(threads::none(&why))));
                 }
             }
+            // Now and then: with each connection, the looks together would grow as the square of their number.
             if threads.len().is_power_of_two() {
                 threads.retain(|thread| !thread.is_finished());
             }

@@ -344,6 +344,7 @@ impl Transport {
             return;
         }
         let kept = self.start..self.end;
+        // RPC-13: one large packet must not keep its memory for the rest of the session.
         if self.buffer.len() > KEPT {
             self.buffer = self.buffer.get(kept.clone()).unwrap_or_default().to_vec();
         } else {

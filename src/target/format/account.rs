@@ -90,6 +90,7 @@ impl TargetAccount {
 fn is_same(left: &Result<Target, Violation>, right: &Result<Target, Violation>) -> bool {
     match (left, right) {
         (Ok(left), Ok(right)) => {
+            // TGT-60: the device type is no member of what is exported, so that it is compared beside it.
             left.export() == right.export() && left.device_type == right.device_type
         }
         (Err(left), Err(right)) => left.rule() == right.rule() && left.message() == right.message(),

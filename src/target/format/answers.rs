@@ -41,6 +41,7 @@ impl Targets {
         TGT_59.demand(Kind::Unsupported, options.is_some(), || {
             format!("Auto detection for device `{name}` is not supported")
         })?;
+        // DEV-08: device APIs answer `exist` with a number; a caller of this function may answer with a truth value.
         let exists = !matches!(answer("exist"), Value::Null | Value::Bool(false))
             && answer("exist").as_i64() != Some(0);
         TGT_59.demand(Kind::Missing, exists, || {
@@ -67,6 +68,7 @@ impl Targets {
                 OptionSource::Triple => self.machine().triple.clone().into(),
                 OptionSource::Cpu => self.machine().cpu.clone().into(),
             };
+            // TGT-03: an option that the kind of the release does not declare is left out, since reading would reject it.
             let of = declared.as_ref().and_then(|kind| kind.find(option));
             // TGT-59: upstream states None for what the device does not answer, which no option accepts; here it is not stated.
             if let (false, Some(of)) = (value.is_null(), of) {
@@ -163,6 +165,7 @@ pub(super) fn fill(
     let Some(devices) = targets.machine().devices.get(&kind.device_type) else {
         return Ok(());
     };
+    // TGT-58: up to 0.23 a negative number is one of no device; later it asks none, and does not get here.
     let found = usize::try_from(id).ok().and_then(|id| devices.get(id));
     TGT_58.demand(Kind::Missing, found.is_some(), || {
         format!(
@@ -176,12 +179,15 @@ pub(super) fn fill(
         let Some(answer) = answer.filter(|answer| !answer.is_null()) else {
             continue;
         };
+        // TGT-58: what is there wins: stated options, and from 0.24 on the defaults, which are filled in before.
         if attrs.contains_key(&option.name) {
             continue;
         }
         let value = typed(targets.release.minor(), &option.option_type, answer.clone());
+        // TGT-58: upstream checks no type from 0.21 on; here no answer of another type becomes an option.
         let fits = match option.option_type {
             OptionType::Int => value.is_i64(),
+            // TGT-05: up to 0.17 a truth value is a number.
             OptionType::Bool => value.is_boolean() || value.is_i64(),
             OptionType::Str => value.is_string(),
             _ => false,

@@ -98,6 +98,7 @@ pub(super) fn read(release: Release, text: &str) -> Result<Target, Violation> {
     let kind = KINDS
         .iter()
         .find(|kind| kind.name == name && minor >= kind.since)
+        // TGT-10: from 0.3 on upstream logs the name, and compiles for `stackvm`.
         .ok_or_else(|| TGT_10.rejected(Kind::UnknownKind, format!("Unknown target name {name}")))?;
     Ok(Target {
         release,
@@ -145,6 +146,7 @@ fn keys(minor: u8, kind: &EarlyKind, words: &[&str]) -> Vec<String> {
 fn attrs(minor: u8, kind: &EarlyKind, words: &[&str]) -> BTreeMap<String, Value> {
     let device = device_of(minor, words).unwrap_or_default();
     let threads = match kind.threads {
+        // TGT-13: 1024 is the number of `cuda` and `nvptx` alone, which have 512 before 0.6.
         1024 if minor < 6 => 512,
         threads => threads,
     };
@@ -171,6 +173,7 @@ fn attrs(minor: u8, kind: &EarlyKind, words: &[&str]) -> BTreeMap<String, Value>
         .iter()
         .filter_map(|word| word.strip_prefix("-libs="))
         .flat_map(|list| match minor {
+            // TGT-11: 0.2 keeps the empty item behind a last comma.
             2 => value_of_0_2(list).split(',').collect(),
             _ => items(list),
         })
@@ -178,6 +181,7 @@ fn attrs(minor: u8, kind: &EarlyKind, words: &[&str]) -> BTreeMap<String, Value>
     if !libs.is_empty() {
         attrs.insert("libs".into(), libs.into());
     }
+    // TGT-14: the words as they are, of which the text of the target is made.
     if !words.is_empty() {
         attrs.insert("options".into(), words.into());
     }

@@ -55,6 +55,7 @@ fn nvptx(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Vi
             format!("NVPTX target gets an invalid CUDA arch: -mcpu={arch}")
         })?,
         None => {
+            // TGT-51: without the `a` of TGT-50, which releases from 0.25 on add for `cuda` alone.
             let arch = default_cuda_arch(targets);
             insert(&mut config, "mcpu", &arch);
         }

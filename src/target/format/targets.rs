@@ -82,6 +82,7 @@ impl Targets {
 
     /// The kind of this name.
     pub fn kind(&self, name: &str) -> Option<TargetKind> {
+        // TGT-15: a registered kind takes the place of one of the release.
         let own = self.kinds.iter().find(|kind| kind.name == name).cloned();
         own.or_else(|| TargetKind::of(self.release, name))
     }
@@ -100,6 +101,7 @@ impl Targets {
 
     /// What a tag is short for.
     pub fn tag(&self, name: &str) -> Option<TargetConfig> {
+        // TGT-71: a tag that replaces one of the release is found before it.
         if let Some((_, config)) = self.tags.iter().find(|(own, _)| own == name) {
             return Some(config.clone());
         }
@@ -130,6 +132,7 @@ impl Targets {
 
     /// [`Targets::read`] of what is in `depth` other targets.
     pub(super) fn read_at(&self, text: &str, depth: usize) -> Result<Target, Violation> {
+        // TGT-10: up to 0.6 there are no tags and no JSON, so that every text is a command line.
         if self.release.minor() < 7 {
             return early::read(self.release, text);
         }

@@ -193,10 +193,12 @@ pub(super) fn split(
                     words.push(std::mem::take(&mut word));
                 }
             }
+            // TGT-21: the letter behind a backslash is no quote and separates nothing.
             '\\' if keeps => {
                 word.push(letter);
                 word.extend(letters.next());
             }
+            // TGT-21: up to 0.9 a backslash is a letter like others unless a quote is behind it.
             '\\' if letters.peek() == Some(&'\'') => word.extend(letters.next()),
             '\'' => {
                 quoted = !quoted;

@@ -75,6 +75,7 @@ impl Abi {
     /// What an assertion does that fails (TGT-88).
     pub(super) fn raise(self, kind: &str, parts: &[String]) -> Vec<String> {
         match (self, parts) {
+            // TGT-88: up to 0.20 an error is a message without a kind.
             (Abi::Legacy, parts) => vec![format!("TVMAPISetLastError({});", parts.join(" "))],
             (Abi::Ffi, [message]) => {
                 vec![format!("TVMFFIErrorSetRaisedFromCStr({kind}, {message});")]
@@ -193,6 +194,7 @@ static int call_packed(const char* name, void** function, void* values, void* co
 }
 ";
 
+// The result is None before the call, as the C interface requires of a caller.
 const FFI_CALL: &str = "\
 extern int TVMFFIEnvModLookupFromImports(void* context, const char* name, void** function);
 extern int TVMFFIFunctionCall(void* function, TVMFFIAny* args, int32_t count, TVMFFIAny* result);

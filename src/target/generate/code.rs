@@ -53,6 +53,7 @@ impl GeneratedCode {
     pub fn from_json(form: &Value) -> Result<GeneratedCode, Violation> {
         let wrong = |why: &str| TGT_81.rejected(Kind::Malformed, format!("generated code: {why}"));
         let kind = text(form, "kind").ok_or_else(|| wrong("there is no `kind`"))?;
+        // TGT-81: `payload` goes first: `to_json` has `source` beside it, which alone would be a payload without a grammar.
         let payload = match (
             form.get("payload"),
             text(form, "source"),
@@ -69,6 +70,7 @@ impl GeneratedCode {
         let symbols = texts(form, "functions");
         let symbols: Vec<&str> = symbols.iter().map(String::as_str).collect();
         let code = GeneratedCode::new(&symbols, payload);
+        // TGT-85: of a payload without a grammar these are all that is known of its kernels.
         let Some(kernels) = form.get("kernels").and_then(Value::as_array) else {
             return Ok(code);
         };

@@ -190,6 +190,7 @@ impl CWriter<'_> {
     fn short_for(&mut self, at: usize) -> Result<CValue, Violation> {
         let var = self.required(at, "var")?;
         let text = self.operand(at, "value")?.text;
+        // The same variable may be bound around it, and has that value again behind the body.
         let outer = self.names.insert(var, CName { text, space: "" });
         let body = self.operand(at, "body");
         match outer {

@@ -81,6 +81,7 @@ macro_rules! bits_of {
     };
 }
 
+// By a union: a cast of the address breaks the aliasing rules of C, and OpenCL C has no `memcpy`.
 pub(super) const F32: &str = bits_of!("f32", "float", "uint32_t");
 const F64: &str = bits_of!("f64", "double", "uint64_t");
 

@@ -119,6 +119,7 @@ impl IrGraph {
         // TGT-82: without the release it is not known which members a node has.
         let release: Option<Release> = release.and_then(|text| text.parse().ok());
         let release = release.ok_or_else(no_release)?;
+        // OBJ-20: `ffi::check` has seen that there is one, and that it names a node.
         let root = form.member("root_index").and_then(IrJson::index);
         let mut graph = IrGraph {
             nodes: form.items_of("nodes").map(IrNode::of_ffi).collect(),

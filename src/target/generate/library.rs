@@ -47,6 +47,7 @@ pub(super) const MATH: &[(&str, usize)] = &[
 /// A function of C's library by its name, with `f` behind it or without: the name without.
 pub(super) fn function(name: &str) -> Option<(&'static str, usize)> {
     let find = |name: &str| MATH.iter().find(|(known, _)| *known == name).copied();
+    // The whole name first: `erf` ends with the letter of the other width.
     find(name).or_else(|| find(name.strip_suffix('f')?))
 }
 

@@ -105,6 +105,7 @@ impl LoweredModule {
     /// TGT-88 for a parameter of a type that is not read here.
     pub fn kernels(&self) -> Result<Vec<KernelInfo>, Violation> {
         let graph = &self.graph;
+        // For its messages, which have the path to a parameter: nothing is written.
         let mut writer = CWriter::new(graph, CodePlace::Kernel);
         let kernels = self
             .functions
@@ -148,6 +149,7 @@ impl LoweredFunction {
             Some(("tir" | "tirx", last)) => last.to_owned(),
             _ => name,
         };
+        // TGT-88: first, since an attribute without its value would count as absent below.
         for (name, value) in &entries {
             if let Some(member) = graph.lacking(*value) {
                 let what = format!("has no `{member}`, as the attribute `{name}`");

@@ -5,6 +5,7 @@ use super::library::is_function;
 /// What a variable cannot be called: words of C, what is declared in front of the text, and the functions that it calls, which a variable of
 /// that name would hide.
 pub(super) fn is_reserved(name: &str) -> bool {
+    // `get_` begins what a kernel asks for its numbers by (`get_group_id`); `lanes` is what a vector is kept in (`vector_store`).
     let declared = ["tvmspec_", "TVM", "DL", "get_", "lanes"];
     is_word(name)
         || RESERVED.contains(&name)
@@ -125,6 +126,7 @@ const WORDS: &[&str] = &[
 
 /// Names of what a file begins with, and of what it may call; and words of C++, which releases compile the text as.
 const RESERVED: &[&str] = &[
+    // The names up to `signgam` are those that `math.h` of POSIX systems declares beyond those of C.
     "y0",
     "y1",
     "yn",

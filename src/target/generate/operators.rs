@@ -96,6 +96,7 @@ impl CWriter<'_> {
                 let b = self.argument(first.saturating_add(1), *b)?.text;
                 self.shift(&a, operator, (&b, amount), dtype)
             }
+            // A `uint64` that no `int64` holds comes as two halves where the number of an `IntImm` has a sign.
             ("large_uint_imm", [low, high]) => {
                 let low = self.argument(first, *low)?.text;
                 let high = self.argument(first.saturating_add(1), *high)?.text;
@@ -103,6 +104,7 @@ impl CWriter<'_> {
             }
             ("isnan" | "isinf" | "isfinite", [x]) => {
                 let x = self.fraction_argument(first, *x)?.text;
+                // C's macros are any number other than 0 where they hold; a truth value is 0 or 1.
                 format!("({name}({x}) != 0)")
             }
             ("popcount" | "clz", [x]) => {
@@ -131,6 +133,7 @@ impl CWriter<'_> {
             }
             ("exp10", [x]) => {
                 let x = self.fraction_argument(first, *x)?.text;
+                // OpenCL C has `exp10`; C has it by an extension of GNU alone.
                 let text = match (self.place, dtype) {
                     (CodePlace::Kernel, _) => format!("exp10({x})"),
                     (_, ScalarType::Float(64)) => {

@@ -94,6 +94,7 @@ fn check(module: &LoweredModule, code: &GeneratedCode) -> Result<(), Violation> 
     let kernels = module.kernels()?;
     let described = code.kernels();
     for kernel in &kernels {
+        // TGT-85: with types and tags, by which a launcher packs its arguments.
         if !described.contains(kernel) {
             let message = format!("`{}` is not described as it is", kernel.name);
             return Err(TGT_85.rejected(Kind::Missing, message));

@@ -189,6 +189,7 @@ impl ScalarType {
             }
             .to_owned();
         }
+        // With an exponent always: `1f` is no literal of C.
         let text = format!("{value:e}{suffix}");
         if value.is_sign_negative() {
             format!("({text})")

@@ -72,6 +72,7 @@ pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, 
         let why = format!(" with the symbol `{symbol}`, which the module calls in C's library,");
         return writer.within(*symbol, |writer| Err(writer.unsupported(*node, &why)));
     }
+    // TGT-88: behind the functions, whose nodes are rejected with the path to them; this knows the node alone.
     module.graph.whole()?;
     let mut source = abi.prelude();
     if !writer.called.is_empty() {
@@ -81,6 +82,7 @@ pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, 
         source.push_str(&format!("static void* {holder} = NULL;\n"));
     }
     source.push_str(&writer.conversions());
+    // GCC and Clang take a label on a declaration, and on no definition: so in front of the functions.
     for (.., label) in &labelled {
         source.push_str(label);
     }
@@ -125,6 +127,7 @@ pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode
         writer.fresh(symbol);
         writer.function(symbol, symbol, function)?;
     }
+    // A kernel with the name of a function of OpenCL C would be called in the place of that.
     let called = module
         .functions
         .iter()

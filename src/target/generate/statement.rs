@@ -64,6 +64,7 @@ impl CWriter<'_> {
             "AssertStmt" => self.assertion(at)?,
             "AttrStmt" => {
                 let key = self.graph.text(at, "attr_key").unwrap_or_default();
+                // TGT-84: in host code it is of what should be a kernel, and is rejected below.
                 if key == "thread_extent" && self.place == CodePlace::Kernel {
                     self.thread(at)?;
                 } else if !HINTS.contains(&key) && !key.starts_with("pragma_") {
@@ -134,6 +135,7 @@ impl CWriter<'_> {
         // Up to 0.23 a message; from 0.24 on a kind of error, and the parts of its message.
         let kind = match self.graph.child(at, "error_kind") {
             Some(kind) => quoted(self.within("error_kind", |writer| writer.literal(kind))?),
+            // TGT-88: 0.21 raises a RuntimeError, whatever the message.
             None => "\"RuntimeError\"".to_owned(),
         };
         let message = self.graph.child(at, "message");
@@ -211,6 +213,7 @@ impl CWriter<'_> {
             let extent = self.within(step, |writer| writer.constant(*extent))?;
             let all = extent
                 .and_then(|extent| count.checked_mul(extent))
+                // C has no array without elements.
                 .filter(|all| *all > 0);
             count = all.ok_or_else(|| self.unsupported(at, " of a size that is not constant"))?;
         }

@@ -122,6 +122,7 @@ impl<'a> CWriter<'a> {
     pub(super) fn visit(&mut self, at: usize) -> Result<(), Violation> {
         self.nodes = self.nodes.saturating_add(1);
         // TGT-89: a node is counted each time it is met, since the text grows by what is met and not by what is stored.
+        // The path has a step for each level inside; what follows in one block is no level (`mark`).
         if self.nodes > NODES || self.path.len() > DEPTH {
             return Err(too_much(format!(
                 "node {at} is one too many, or too deep: {NODES} nodes, {DEPTH} deep are read"

@@ -19,6 +19,7 @@ pub(crate) fn provide() {
 
 /// The kinds of the release that every build has, and those of the process.
 fn kinds() -> Vec<TargetKind> {
+    // TGT-74: kinds are listed without asking a device, so that no driver is loaded.
     let mut kinds = registered_targets(Release::LAST, false).kinds();
     kinds.retain(|kind| kind.built_with.is_none());
     kinds

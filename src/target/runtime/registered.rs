@@ -63,6 +63,7 @@ pub fn register_tag(
 
 /// The kinds and tags of `release` and of this process. With `ask_devices` on [`local_machine`]; without it no driver is loaded.
 pub fn registered_targets(release: Release, ask_devices: bool) -> Targets {
+    // Before the lock: what registers a kind would wait until the drivers have answered.
     let machine = match ask_devices {
         true => local_machine(release),
         false => HostMachine::default(),
@@ -90,6 +91,7 @@ pub fn register_generator(kind: &str, generator: Generator) {
 pub fn registered_generators() -> Generators {
     let mut generators = Generators::new();
     let all = GENERATORS.read().unwrap_or_else(PoisonError::into_inner);
+    // TGT-80: over those of this crate, which a registration replaces.
     for (kind, generator) in &*all {
         let generator = Arc::clone(generator);
         let call = move |module: &_, target: &_| generator(module, target);

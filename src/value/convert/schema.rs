@@ -31,9 +31,11 @@ impl Schema {
     /// As messages write it: `Optional<int>`, `Array<Any>`.
     pub fn text(&self) -> String {
         let name = match self.name {
+            // FUN-09: messages name text and bytes as those of C++ do; metadata has the type keys.
             "ffi.String" => "str",
             "ffi.Bytes" => "bytes",
             name if self.args.is_empty() => name,
+            // FUN-09: as in messages of C++, where an `ffi.Array` with a type of elements is `Array<int>`.
             name => name.strip_prefix("ffi.").unwrap_or(name),
         };
         if self.args.is_empty() {
@@ -45,6 +47,7 @@ impl Schema {
 
     /// As JSON: `{"type":"Optional","args":[{"type":"int"}]}`.
     pub fn json(&self) -> String {
+        // FUN-09: `args` stands where something is known: an empty list would state that the type holds nothing.
         if self.args.is_empty() {
             return format!("{{\"type\":\"{}\"}}", self.name);
         }

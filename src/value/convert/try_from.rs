@@ -48,6 +48,7 @@ macro_rules! try_from_narrow {
             type Error = Violation;
 
             fn try_from(view: AnyView<'_>) -> Result<$type, Violation> {
+                // VAL-01: a cell has signed ints alone, so that a `u64` beyond 2^63 - 1 is a negative number here, and rejected as one.
                 let wide: i64 = cast(view)?;
                 // An argument of a function loses bits here (VAL-07); `TryFrom` of Rust loses none.
                 <$type>::try_from(wide).map_err(|_| {
@@ -108,6 +109,7 @@ impl TryFrom<crate::value::Any> for f32 {
     }
 }
 
+// VAL-07: no narrower numbers: `cast` cuts them off, so that they have the impls above.
 try_from_any! {
     i64 bool f64 String Str Bytes Vec<u8> DLDataType DLDevice ObjectRef *mut c_void
 }

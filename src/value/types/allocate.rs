@@ -70,6 +70,7 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     // VAL-14: an index of its own, and one for each child that it reserves room for.
     let wanted = new.child_slots.max(0).saturating_add(1);
     let mut next = writer.next;
+    // Relaxed: it changes under the writer's lock alone, which is held here.
     let taken = slots.taken.load(Ordering::Relaxed);
     // VAL-15: a parent that was registered without overflow forbids it to its children, too.
     let can_overflow = new.can_overflow && slots.can_overflow;
@@ -139,6 +140,7 @@ pub(crate) fn lay_out(type_index: i32, layout: ObjectLayout) -> bool {
         return false;
     };
     let wanted = layout as u8;
+    // The first layout stays: objects of one index that lie in two ways would be read as each other.
     let known = entry
         .layout
         .compare_exchange(0, wanted, Ordering::AcqRel, Ordering::Acquire);
@@ -177,6 +179,7 @@ impl DynamicType {
         let index = register(self.key, (self.parent)()).ok();
         let index = index.filter(|&index| lay_out(index, ObjectLayout::Rust));
         let index = index.unwrap_or(index::ANY);
+        // -1 is kept as well: layouts never change, so that the answer would be the same each time.
         self.index.store(index, Ordering::Relaxed);
         index
     }

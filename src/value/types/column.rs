@@ -37,6 +37,7 @@ impl AttributeCell {
 
     /// The tag last: who sees it sees the rest.
     fn set(&self, value: Any) {
+        // The reference is never dropped: readers have views of the value, for which nothing is counted.
         let raw = value.into_raw();
         self.bits.store(raw.bits(), Ordering::Relaxed);
         self.aux.store(raw.aux, Ordering::Relaxed);
@@ -59,6 +60,7 @@ impl Column {
         Column {
             data: AtomicPtr::new(null_mut()),
             size: AtomicI32::new(0),
+            // As in releases, which fill columns from index 0; readers in C subtract it all the same.
             begin_index: 0,
         }
     }
@@ -101,6 +103,7 @@ impl Column {
             cell.set(unsafe { Any::from_raw(known.read()) });
         }
         list[at].set(value);
+        // The list before its size: a reader that sees the new size has a list with so many cells.
         self.data
             .store(Vec::leak(list).as_mut_ptr(), Ordering::Release);
         self.size.store(room as i32, Ordering::Release);

@@ -59,6 +59,7 @@ pub(crate) unsafe fn set_any_attr(
         let message = format!("no type has index {type_index}, so that it cannot have `{name}`");
         return Err(VAL_15.rejected(Kind::UnknownKind, message));
     }
+    // VAL-15: an attribute that is None counts as absent, and may be registered again.
     if column.value(type_index).is_some() {
         return Err(VAL_15.rejected(
             Kind::Duplicate,
@@ -90,6 +91,7 @@ pub(crate) unsafe fn push_field(type_index: i32, mut field: FieldInfo) -> Result
     // SAFETY: the first clause of this contract.
     field.name = unsafe { leak_text(field.name) };
     let name = field.name();
+    // VAL-15: the type's own fields alone: a name that an ancestor has, too, is accepted; upstream warns of it.
     if info.fields().iter().any(|known| known.name() == name) {
         return Err(VAL_15.rejected(
             Kind::Duplicate,
@@ -100,6 +102,7 @@ pub(crate) unsafe fn push_field(type_index: i32, mut field: FieldInfo) -> Result
     field.doc = unsafe { leak_text(field.doc) };
     // SAFETY: the first clause of this contract.
     field.metadata = unsafe { leak_text(field.metadata) };
+    // A new list for each field, and the old one stays: readers take no lock and may be in it.
     let mut list = info.fields().to_vec();
     list.push(field);
     let count = list.len() as i32;

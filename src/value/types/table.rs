@@ -33,6 +33,7 @@ pub(crate) enum ObjectLayout {
     Record = 2,
 }
 
+// In chunks that stay where they are: readers hold no lock, and one list that grows would move under them.
 static TYPES: [AtomicPtr<Chunk>; CHUNKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS];
 
 pub(super) struct TypeWriter {
@@ -47,12 +48,14 @@ pub(super) struct TypeWriter {
 pub(super) fn fill() {
     static FILLED: Once = Once::new();
     FILLED.call_once(|| {
+        // Not by `writer`, which calls this function: a `Once` that is entered again from inside waits for itself.
         let mut writer = lock();
         let mut enter = |at, key: &str, parent, can_overflow| {
             writer.enter(key.as_bytes(), at, parent, 0, can_overflow);
         };
         // VAL-15: of the types that are there from the start, only `ffi.Object` takes children without a fixed index.
         enter(index::OBJECT, index::OBJECT_KEYS[0], None, true);
+        // VAL-10, VAL-16: without a parent: a value without an object is no instance of `ffi.Object`.
         for (at, key) in (0..).zip(index::PLAIN_KEYS) {
             enter(at, key, None, false);
         }
@@ -79,6 +82,7 @@ pub(super) fn writer() -> MutexGuard<'static, TypeWriter> {
 
 #[inline]
 pub(super) fn published(type_index: i32) -> Option<&'static TypeEntry> {
+    // Below zero there is no type: views of extensions have such tags (VAL-22), and a type that could not be registered is -1.
     let at = usize::try_from(type_index).ok()?;
     let chunk = TYPES.get(at / CHUNK)?.load(Ordering::Acquire);
     // SAFETY: null, or a chunk that was published complete and is never freed.
@@ -132,6 +136,7 @@ impl TypeWriter {
                 metadata: AtomicPtr::new(std::ptr::null_mut()),
             },
             total: child_slots.saturating_add(1),
+            // VAL-14: its own index is the first of those that it reserves.
             taken: AtomicI32::new(1),
             can_overflow,
             layout: AtomicU8::new(0),
@@ -144,6 +149,7 @@ impl TypeWriter {
         }
         // SAFETY: the chunk was just ensured, and is never freed.
         let chunk: &Chunk = unsafe { &*chunk.load(Ordering::Acquire) };
+        // All of it is written before this: readers take no lock, and may find it by its index from here on.
         chunk[at % CHUNK].store(entry, Ordering::Release);
         let (Ok(place) | Err(place)) = self.index_of(key);
         self.keys.insert(place, (key, type_index));

@@ -82,6 +82,7 @@ fn allocators() -> MutexGuard<'static, Vec<Weak<VmAllocator>>> {
 
 /// Returns to the devices what pools keep and nothing uses.
 pub(super) fn clear_pools() {
+    // An upgrade may hold the last reference: an allocator that ends here must not lock this list in its drop.
     for allocator in allocators().iter().filter_map(Weak::upgrade) {
         allocator.clear();
     }
@@ -142,6 +143,7 @@ impl VmAllocator {
             lists.entry(nbytes).or_default().push(space);
             return;
         }
+        // Storage goes in a drop: there is no caller to report an error of the device to.
         // SAFETY: `take` got it from this device; `VmStorage`, which alone held it, is being dropped.
         let _ = unsafe { self.api.free(self.device, space) };
     }

@@ -79,6 +79,7 @@ impl VmClosure {
         // VM-28: what was bound first comes last of all.
         let mut last = more;
         last.extend(self.last.iter().cloned());
+        // VM-65: what drops its result keeps dropping it where it is saved under another name.
         VmClosure::make(&self.of, self.function, name, last, returns && self.returns)
     }
 

@@ -69,6 +69,7 @@ pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
     let source = unsafe { TensorRef::of(from) };
     // SAFETY: so are those of `to`.
     let target = unsafe { TensorRef::of(to) };
+    // The copy runs on a stream of the side that is not the host, and that side is waited for.
     let busy = if source.device.kind == Device::CPU.kind {
         target.device
     } else {
@@ -80,5 +81,6 @@ pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
     let _copying = crate::object::container::tensor::copying();
     // SAFETY: both describe memory that is there for the call, at the end of which the copy is done.
     unsafe { Manager::global().copy_tensor(&source, &target, stream) }?;
+    // VM-55: complete when this returns, since the memory of the source may go at once.
     api.sync(busy, stream)
 }

@@ -26,9 +26,11 @@ impl VirtualMachineImpl {
     /// `VirtualMachine::limit`; what the instructions raise.
     pub(super) fn run_function(&self, function: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         let frames = self.code.functions[function];
+        // VM-60: VM-03 has counted the operands of instructions alone; a closure and a call from outside pass any number.
         if args.len() != frames.arguments as usize {
             return Err(self.wrong_count(function, args));
         }
+        // VM-25: bound to a name, since `_` would end the count in this line.
         let _depth = CallDepth::enter(frames.registers)?;
         self.spend()?;
         // The lock ends with this line: the function calls others, and other threads run on the same machine.

@@ -113,6 +113,7 @@ pub(super) fn callee(index: usize, value: &Any, origin: Origin) -> Callee {
         .cloned()
         .and_then(|object| Function::from_object(object).ok());
     match function {
+        // Only the closure of a VM function is no function of the ABI: `resolve` has rejected what is missing.
         None => Callee::Vm(index),
         Some(function) => match Builtin::of(&function) {
             // Safe code may share the heap of code of unknown origin with another thread: the function of the registry is in order.

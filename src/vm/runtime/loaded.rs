@@ -74,6 +74,7 @@ impl LoadedExecutable {
         layout: Layout,
     ) -> Result<LoadedExecutable, Error> {
         let path = path.as_ref();
+        // Read and not mapped: a mapped file may change below what borrows from it.
         let bytes = std::fs::read(path).map_err(|error| {
             Error::new(ErrorKind::Runtime, format!("{}: {error}", path.display()))
         })?;

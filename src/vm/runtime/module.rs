@@ -93,6 +93,7 @@ impl VirtualMachine {
             return Err(Error::new(ErrorKind::Runtime, message));
         };
         let devices = pooled(devices);
+        // VM-11: what the executable itself imports; modules above it are not searched.
         VirtualMachine::make(loaded, executable.imports(), &devices, Origin::Trusted)
     }
 }
@@ -130,6 +131,7 @@ impl ModuleKind for ExecutableModule {
             "vm_load_executable" => Function::from_packed(move |_| {
                 Ok(Module::new(MachineModule(Arc::new(LazyMachine {
                     loaded: Arc::clone(&loaded),
+                    // VM-11: as they are now; what the executable imports later is not searched.
                     imports: module.imports(),
                     machine: OnceLock::new(),
                 })))

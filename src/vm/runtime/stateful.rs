@@ -61,6 +61,7 @@ impl VirtualMachineImpl {
         };
         for step in path {
             let at = cast::<i64>(*step)?;
+            // VM-63: missing as well where the value is no tuple, and for a negative index.
             let next = sequence_of(value.view())
                 .and_then(|items| items.get(usize::try_from(at).ok()?).cloned());
             value = next.ok_or_else(|| {

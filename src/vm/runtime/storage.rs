@@ -58,6 +58,7 @@ impl VmStorage {
         dtype: Dtype,
         scope: &str,
     ) -> Result<Ref<VmStorage>, Error> {
+        // VM-31: also for memory of a scope, whose bytes are the device's to count: a size that does not fit never gets there.
         let nbytes = room(shape, dtype)?;
         let flat = matches!(scope, "" | "global");
         let (space, nbytes) = if flat {

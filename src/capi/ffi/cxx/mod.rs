@@ -42,6 +42,7 @@ unsafe extern "C-unwind" {
 fn throw(error: Error) -> ! {
     // SAFETY: `__cxa_allocate_exception` returns memory for that many bytes, or ends the process.
     let memory = unsafe { __cxa_allocate_exception(size_of::<Exception>()) };
+    // The exception owns the reference: `throwing::destroy`, which C++ calls behind the last handler, drops it.
     let exception = Exception {
         table: classes::error_table(),
         error: error.into_object().into_raw(),

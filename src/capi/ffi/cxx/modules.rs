@@ -73,6 +73,7 @@ pub(crate) unsafe extern "C-unwind" fn module_get_function(
     // SAFETY: `name` is a reference to a cell, as C++ calls it.
     let name = unsafe { text(name) };
     let found = or_throw(module.function(&name, deep));
+    // To C++ an optional of a reference is the handle alone, and empty where that is null.
     let handle = found.map_or(std::ptr::null_mut(), |function| {
         function.into_object().into_raw()
     });

@@ -69,6 +69,7 @@ impl Executor {
     /// GRF-32 for an unknown input; what the device rejects.
     pub fn clear_input(&mut self, index: usize) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
+        // GRF-43: the memory of a linked parameter may be constant, and a write would end the process.
         if !self.entries[entry].is_read_only() {
             self.entries[entry].clear()?;
         }
@@ -94,6 +95,7 @@ impl Executor {
             with_record(record, |tensor| unsafe {
                 self.set_input_from(index, tensor)
             })?;
+            // GRF-44: `get_input_info` leaves these inputs out.
             self.params.insert(index);
             set += 1;
         }

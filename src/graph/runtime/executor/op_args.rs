@@ -81,6 +81,7 @@ impl OpArgs {
             if stands_for(*id) {
                 // SAFETY: leaked in `new`, and not freed before `drop`.
                 let mut view = unsafe { tensor.read() };
+                // GRF-34: both: 0.6 to 0.8 lose the offset, so that kernels use other bytes than were meant.
                 (view.data, view.byte_offset) = (to.data, to.byte_offset);
                 // SAFETY: with `&mut self` no call that reads the tensor is under way.
                 unsafe { tensor.write(view) };

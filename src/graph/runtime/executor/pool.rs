@@ -28,6 +28,7 @@ impl PoolMemory {
         let whole = bytes.checked_next_multiple_of(4);
         let whole = whole.and_then(|whole| usize::try_from(whole).ok());
         let whole = whole.ok_or_else(rejected)?;
+        // Memory of a scope is asked for by a shape: that of a pool is one row of float32 words.
         let words = i64::try_from(whole / 4).map_err(|_| rejected())?;
         let bytes = usize::try_from(bytes).map_err(|_| rejected())?;
         // GRF-30: a pool is float32 to the device, whatever its entries are: releases allocate a vector of them.

@@ -318,6 +318,7 @@ impl PoolTensor {
             }
         };
         let home = &self.memory.home;
+        // The API that the executor was made with, which the manager need not know (`ExecutorDevice::with`).
         if home.device.kind == busy.kind {
             return Ok((home.api, busy));
         }

@@ -91,6 +91,7 @@ pub fn from_json(form: &Value) -> Result<LegacyGraph, FormError> {
     };
     if let Some(list) = form.get("tensors") {
         let list = list.as_array().ok_or("`tensors` is an array")?;
+        // OBJ-26: the size of a record is counted as the release in `tvm_version` counts it.
         let sizing = graph.release().map(crate::tensor::Sizing::of);
         let record = |form: &Value| -> Result<Vec<u8>, FormError> {
             let owned = tensor::to_tensor(form).map_err(FormError::Form)?;

@@ -52,6 +52,7 @@ pub(super) fn check(
                 None => return Ok(()),
             },
         };
+        // Bytes that are no UTF-8 become a letter that no number has.
         let text = String::from_utf8_lossy(text);
         let read = match number {
             Number::Bool => truth(node, &text).map(drop),
@@ -102,6 +103,7 @@ fn no_number(node: &LegacyNode, text: &str) -> Violation {
 ///
 /// OBJ-36 of kind malformed for any other text.
 pub(crate) fn parse<T: FromStr>(node: &LegacyNode, text: &str) -> Result<T, Violation> {
+    // OBJ-36: Rust reads a text to its end and no blanks; upstream reads what the text begins with, so that `3abc` is 3.
     text.parse().map_err(|_| no_number(node, text))
 }
 

@@ -39,6 +39,7 @@ fn hash_of_more(value: AnyView<'_>) -> Result<u64> {
             Ok(combine(index::BYTES as u64, hash_bytes(bytes)))
         }
         own if own >= index::OBJECT_BEGIN => match ANY_HASH.value(own) {
+            // OBJ-01: the result of the hook takes the place of the payload alone; the tag stays in the hash.
             Some(hook) => Ok(combine(own as u64, native::hash(hook, value)?)),
             None => Ok(combine(own as u64, raw.bits())),
         },

@@ -69,6 +69,7 @@ pub fn extents_of(view: AnyView<'_>) -> Option<&[i64]> {
     let shape = view.as_raw().ptr().cast::<ShapeObj>();
     // SAFETY: an object of this index begins with a `ShapeObj` (OBJ-09), and lives for the view's life.
     let shape = unsafe { &*shape };
+    // A slice needs an address, which another library need not have for the shape of a scalar.
     if shape.size == 0 || shape.data.is_null() {
         return Some(&[]);
     }

@@ -74,6 +74,7 @@ pub(crate) unsafe fn set_allocator(
 
 /// The allocator in force: this thread's, else that of all threads.
 pub(crate) fn allocator() -> Option<TensorAllocator> {
+    // A closure, so that the lock is taken only where the thread has no allocator of its own.
     let global = || {
         GLOBAL_ALLOCATOR
             .read()

@@ -165,6 +165,7 @@ impl Printer {
         }
         // A hook of a type comes before its fields, and after containers: those print as OBJ-13 has them.
         if let Some(hook) = column::REPR.value(type_index) {
+            // With the same texts and one level more: a hook that comes back to its own object ends.
             let printer = self.clone();
             let callback = Function::named(None, move |value: Any| {
                 printer.print(value.view(), depth + 1)

@@ -38,6 +38,7 @@ pub(super) unsafe fn copy(
     };
     // SAFETY: by this contract; both sides live until the sync below.
     unsafe { api.copy(&request, Stream::DEFAULT) }?;
+    // DEV-36: before the answer goes out, by which the client takes the copy for done.
     api.sync(by, Stream::DEFAULT)
 }
 
@@ -60,6 +61,7 @@ pub(in crate::rpc::server) fn api_of(device: Device) -> Result<&'static dyn Devi
 ///
 /// RPC-87 for a shape that has no size.
 pub(in crate::rpc::server) fn size_of(block: &TensorBlock, release: Release) -> Result<u64> {
+    // DEV-15: as the client counts: up to 0.20 three `int4` are three bytes, later two.
     match byte_size(&block.shape, block.dtype, release) {
         Some(nbytes) => Ok(nbytes as u64),
         None => {

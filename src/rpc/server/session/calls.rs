@@ -31,6 +31,7 @@ impl ServedSession<'_> {
                     None => handle(0),
                 }
             }
+            // RPC-28: up to 0.20 a type code follows, which is not needed: the table knows what a token is of.
             (RpcCode::FreeHandle, [token, ..]) => self.free(number(token)),
             (RpcCode::DevSetDevice, [V::Device(device)]) => {
                 api_of(*device)?.set_device(*device)?;
@@ -64,6 +65,7 @@ impl ServedSession<'_> {
             }
             (RpcCode::DevCreateStream, [V::Device(device)]) => {
                 let stream = api_of(*device)?.create_stream(*device)?;
+                // DEV-21: a device without streams returns the default one, which is 0 to every client and is never freed.
                 match stream == Stream::DEFAULT {
                     true => handle(0),
                     false => handle(
@@ -89,6 +91,7 @@ impl ServedSession<'_> {
             }
             (RpcCode::DevGetCurrentStream, [V::Device(device)]) => {
                 let current = stream::current(*device);
+                // RPC-85: a stream that this session did not create has no token, and is the default one to the client.
                 handle(self.handles.of_stream(*device, current).unwrap_or(0))
             }
             (RpcCode::CopyAmongRemote, [V::Tensor(from), V::Tensor(to), token]) => {

@@ -17,6 +17,7 @@ pub(super) fn exception(error: &Error, era: &Era) -> Packet<'static> {
             _ => format!("{all}\nStack trace:\n{trace}"),
         };
     }
+    // A message may quote what the client wrote, of any length, and a client reads an answer whole.
     Packet::Exception(vec![text(limited(all))])
 }
 

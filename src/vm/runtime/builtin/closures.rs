@@ -32,6 +32,7 @@ pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
             ),
         );
     };
+    // The closure outlives this call, whose arguments are borrowed: what it binds is its own.
     let last = rest.iter().map(|value| value.to_any()).collect();
     // It returns its result: only `save_function` makes closures that drop theirs (VM-65).
     Ok(inner.bind(&inner.name, last, true).into())
@@ -75,6 +76,7 @@ pub(super) fn call_tir_dyn(args: &[AnyView<'_>]) -> VmResult {
             ),
         );
     };
+    // VM-54: a kernel; a closure would need the machine (VM-29), which is no argument here.
     let function = cast::<Function>(*function)?;
     // VM-54: one integer for each extent, whatever their number: the kernel was compiled for it.
     let mut all: Vec<AnyView<'_>> = middle.to_vec();

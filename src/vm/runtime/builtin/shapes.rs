@@ -47,6 +47,7 @@ fn heap<'a>(view: AnyView<'a>) -> VmResult<ShapeHeap<'a>> {
     let Some(dl) = usable else {
         return wrong_type(VM_48, "a shape heap is a row of int64 on the host".into());
     };
+    // VM-48: a negative extent has no cells; as an unsigned length it would reach all of memory.
     let count = usize::try_from(extents(dl)[0]).unwrap_or(0);
     // SAFETY: a compact row of `count` aligned integers on the host, as just seen, that the argument's caller keeps for the
     // call; cells may be written by others of this thread, and a heap belongs to one running function.
@@ -84,6 +85,7 @@ impl ShapeHeap<'_> {
     /// VM-48 of kind missing; OBJ-12 for a read-only tensor.
     fn store(&self, at: i64, value: i64) -> VmResult<()> {
         let cell = self.cell(at)?;
+        // OBJ-12: the flag is of the tensor object; a borrowed `DLTensor*` has no place for one.
         if let Ok(tensor) = cast::<Tensor>(self.view) {
             tensor.check_writable()?;
         }

@@ -160,6 +160,7 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
     let view = DLTensor {
         ndim: shape.len() as i32,
         shape: shape.as_ptr().cast_mut(),
+        // OBJ-12: null strides are compact ones; those of `dl` belong to its own extents.
         strides: std::ptr::null_mut(),
         ..*dl
     };
@@ -212,6 +213,7 @@ fn integers(dl: &DLTensor) -> VmResult<Option<Vec<i64>>> {
     if !matches!(dl.dtype.code, 0 | 1 | 6) || dl.dtype.lanes != 1 {
         return Ok(None);
     }
+    // A copy also of what is on the host: this is a description, and bytes are asked of a tensor object.
     let host = VmDevice::new(Device::CPU, AllocatorKind::Naive)?;
     // SAFETY: an argument describes memory that its caller keeps for the call.
     let copy = unsafe { copied(dl, &host) }?;

@@ -38,6 +38,7 @@ pub(in crate::vm::runtime) fn reset_item_held_alone(args: &[AnyView<'_>]) -> VmR
     // VM-58: 0.16 to 0.20 wrote into a copy, which no holder saw. The argument's holder has one reference, and `to_any` one here.
     let shared = |object: &ObjectRef| object.header().strong_count() > 2;
     if arg(args, 0).to_any().as_object().is_some_and(shared) {
+        // VM-49: an index that names no element is rejected here as well.
         return tuple_getitem(args).map(|_| Any::none());
     }
     tuple_reset_item(args)

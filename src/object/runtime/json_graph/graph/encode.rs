@@ -73,6 +73,7 @@ impl GraphEncoder {
                 ));
             }
             depth::check_saved(self.open.len() + 1)?;
+            // OBJ-41 counts objects; the stack of a thread may end before.
             depth::check_stack()?;
             self.open.push(at);
         }

@@ -100,6 +100,7 @@ impl LegacyDecoder<'_> {
         depth::check_stack()?;
         self.open[at] = true;
         self.depth += 1;
+        // OBJ-41: children of this node count from 0; its siblings read so far count again when it is done.
         let beside = std::mem::take(&mut self.below);
         let value = self.decode(node)?;
         // Objects are dropped by recursion.
@@ -231,6 +232,7 @@ fn record(node: &LegacyNode) -> Result {
     if !node.attrs.is_empty() {
         let mut attrs = Map::new();
         for (name, text) in &node.attrs {
+            // OBJ-39: the names are those of a file, whose writer could let them share a chain.
             attrs.set_untrusted(name.as_str(), Str::new(text))?;
         }
         map.set("attrs", attrs)?;

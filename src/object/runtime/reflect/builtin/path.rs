@@ -166,6 +166,7 @@ fn extend_by(path: &AccessPath, step: Ref<AccessStepObj>) -> AccessPath {
 fn steps(path: &AccessPath) -> Result<Vec<Any>> {
     let mut steps = Vec::new();
     let mut at = path.clone();
+    // Along the parents, and not by `depth`, which is a field that reflection may write.
     while let Some(parent) = at.parent.clone() {
         if let Some(step) = &at.step {
             steps.push(Any::from(step.clone()));

@@ -66,6 +66,7 @@ fn described_type(type_index: i32) -> Result<&'static TypeInfo> {
 ///
 /// An InternalError, as upstream raises it, for a tensor on another device than the CPU (type 1) or that is not compact.
 fn tensor_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
+    // Apart from `to_bytes`, which rejects it as well: upstream has a message for each.
     if tensor.dl().device.device_type != 1 {
         return Err(Error::new(
             ErrorKind::Internal,

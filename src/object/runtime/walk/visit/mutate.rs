@@ -138,6 +138,7 @@ impl Mutator {
     /// (OBJ-35).
     pub(crate) fn mutate(self, value: AnyView<'_>, in_place: bool) -> Result {
         let table = self.table();
+        // OBJ-35: `in_place` is about what holds the value; that nothing else holds it shows in its own count of references.
         let function = if in_place && is_unshared(value) {
             table.maybe_in_place
         } else {
