@@ -1,10 +1,11 @@
 //! The operations of the chapter `device`.
 
-use super::forms::{integer, integers, rejected_or, release, value};
+use super::forms::{integers, rejected_or, release, value};
 use super::probe::Probe;
 use super::{Defect, behaviour, registered, script, without_a_device};
 use crate::conformance::behaviour::{Failure, Outcome};
 use crate::conformance::op::{Answer, Handler, Op, OpError};
+use crate::conformance::runtime::number::number_of;
 use crate::device::simulated::Simulated;
 use crate::device::{
     Attribute, Device, DeviceApi, Dtype, byte_size, cpu, device_type, is_contiguous, manager, timer,
@@ -81,7 +82,6 @@ pub(crate) const OPS: &[Op] = &[
 ];
 
 /// Finds a behaviour and runs it on every built-in device that it is for.
-///
 ///
 /// It holds where each device keeps to it; a device that it is not for is passed over, and where it is for none it is unsupported. With a
 /// defect it has to show: then "does not hold" is what the case expects.
@@ -166,8 +166,8 @@ pub(crate) fn answer(outcome: Outcome) -> Result<Answer, OpError> {
 
 /// `device.name` (DEV-01, DEV-06).
 fn name(args: &Value) -> Result<Answer, OpError> {
-    let number = integer(args.get("value"))?;
-    rejected_or(device_type::name_in(number as i32, release(args)?))
+    let number = number_of(args.get("value"))?;
+    rejected_or(device_type::name_in(number, release(args)?))
 }
 
 /// `device.text` (DEV-58): a device as an error or a printed tensor names it, of a session too.
@@ -202,16 +202,16 @@ fn attribute(args: &Value) -> Result<Answer, OpError> {
 /// `device.size` (DEV-15): in bytes; null for a shape that has no size.
 fn size(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
-    let dtype = integers(of.get("dtype"))?;
-    let &[code, bits, lanes] = dtype.as_slice() else {
+    let dtype = of.get("dtype").and_then(Value::as_array);
+    let Some([code, bits, lanes]) = dtype.map(Vec::as_slice) else {
         return Err(OpError::Unsupported(
             "`dtype` is [code, bits, lanes]".into(),
         ));
     };
     let dtype = Dtype {
-        code: code as u8,
-        bits: bits as u8,
-        lanes: lanes as u16,
+        code: number_of(code)?,
+        bits: number_of(bits)?,
+        lanes: number_of(lanes)?,
     };
     Ok(value(json!(byte_size(
         &integers(of.get("shape"))?,
@@ -237,23 +237,24 @@ fn contiguous(args: &Value) -> Result<Answer, OpError> {
 
 /// `device.timer-name` (DEV-44).
 fn timer_name(args: &Value) -> Result<Answer, OpError> {
-    let number = integer(args.get("value"))?;
-    rejected_or(timer::timer_name(number as i32, release(args)?))
+    let number = number_of(args.get("value"))?;
+    rejected_or(timer::timer_name(number, release(args)?))
 }
 
 /// `device.needs-set-device` (DEV-43).
 fn needs_set_device(args: &Value) -> Result<Answer, OpError> {
-    let number = integer(args.get("value"))?;
+    let number = number_of(args.get("value"))?;
     Ok(value(json!(manager::needs_set_device(
-        number as i32,
+        number,
         release(args)?
     ))))
 }
 
 /// Type and number of the device under `value`.
 fn pair(args: &Value) -> Result<Device, OpError> {
-    match integers(args.get("value"))?.as_slice() {
-        &[kind, id] => Ok(Device::new(kind as i32, id as i32)),
+    let value = args.get("value").and_then(Value::as_array);
+    match value.map(Vec::as_slice) {
+        Some([kind, id]) => Ok(Device::new(number_of(kind)?, number_of(id)?)),
         _ => Err(OpError::Unsupported("`value` is a pair of integers".into())),
     }
 }

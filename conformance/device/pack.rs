@@ -117,7 +117,7 @@ fn arg(value: &Value) -> Result<Arg, OpError> {
     // An integer wherever it is one: DEV-50 converts an integer for a float parameter.
     match (value.as_i64(), value.as_f64()) {
         (Some(number), _) => Ok(Arg::Int(number)),
-        (None, Some(number)) => Ok(Arg::Float(number)),
+        (None, Some(number)) if value.is_f64() => Ok(Arg::Float(number)),
         _ => Err(OpError::Unsupported(format!("{value} is not an argument"))),
     }
 }

@@ -276,7 +276,6 @@ impl LegacyScript {
     /// A result as the case states it: its code (FUN-13), and what the code says of the eight bytes. Text and bytes are borrowed from the thread
     /// (FUN-16), so they are copied before anything else is called.
     ///
-    ///
     /// # Safety
     ///
     /// `value` is what `code` says, and handles in it are the caller's.

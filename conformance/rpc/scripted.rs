@@ -179,7 +179,6 @@ impl SessionOfScript {
 
     /// Plays the session; `read` is what the client wrote.
     ///
-    ///
     /// Requests that free something are answered without the script: a client sends them when a value ends, which cases do not count. The
     /// session ends where the script does.
     fn serve(

@@ -117,9 +117,14 @@ pub unsafe extern "C" fn TVMBackendRegisterSystemLibSymbol(
 ) -> c_int {
     // SAFETY: `name` is a C string, by this contract.
     let name = unsafe { std::ffi::CStr::from_ptr(name) };
-    // MOD-16: a name at another address than before is no failure. Upstream warns of it, as the function of 0.22 and later does here.
+    let name = name.to_string_lossy();
+    // MOD-16: a name at another address than before is no failure; as upstream, this warns.
     // SAFETY: `address` stays valid for the life of the process and is what `name` says, by this contract.
-    unsafe { crate::module::system::register(&name.to_string_lossy(), address) };
+    if unsafe { crate::module::system::register(&name, address) } {
+        eprintln!(
+            "warning: the system library symbol `{name}` is registered again, at another address"
+        );
+    }
     0
 }
 

@@ -129,6 +129,18 @@ impl Evaluator {
         api: &dyn DeviceApi,
         device: Device,
         timer: &mut dyn Timer,
+        call: impl FnMut() -> Result<()>,
+    ) -> Result<Vec<f64>> {
+        self.run_prepared(api, device, timer, || Ok(()), call)
+    }
+
+    /// [`Evaluator::run`] that calls `prepare` before each measurement, outside of its time.
+    pub(crate) fn run_prepared(
+        &self,
+        api: &dyn DeviceApi,
+        device: Device,
+        timer: &mut dyn Timer,
+        mut prepare: impl FnMut() -> Result<()>,
         mut call: impl FnMut() -> Result<()>,
     ) -> Result<Vec<f64>> {
         // DEV-45: the first call is not measured: it may load code (DEV-54).
@@ -138,6 +150,7 @@ impl Evaluator {
         let mut number = self.number.max(1);
         let mut seconds = Vec::with_capacity(self.repeat);
         for repeat in 0..self.repeat {
+            prepare()?;
             let mut zeros = 0;
             let taken = loop {
                 api.sync(device, Stream::DEFAULT)?;

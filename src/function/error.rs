@@ -340,6 +340,24 @@ pub(crate) fn take_raised() -> Option<Error> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_backtrace_is_appended_to_itself() {
+        let error = Error::with_parts(b"Kind", b"text", b"  File \"a.py\", line 1\n", None, None);
+        let update = error.0.cell.update_backtrace.unwrap();
+        for mode in [APPEND, 0] {
+            let shown = error.0.cell.backtrace.get();
+            let before = error.backtrace_bytes();
+            // SAFETY: the function is of this error, and what the cell shows is readable for the call: nothing else changes it.
+            unsafe { update(error.0.as_object().as_ptr(), shown, mode) };
+            let expected = if mode == APPEND {
+                before.repeat(2)
+            } else {
+                before
+            };
+            assert_eq!(error.backtrace_bytes(), expected);
+        }
+    }
+
     #[cfg(feature = "vm")]
     #[test]
     fn a_text_behind_a_message_changes_no_byte_of_an_error() {

@@ -162,6 +162,11 @@ unsafe extern "C-unwind" fn update_backtrace(
 ) {
     let error = error.cast::<OwnError>();
     let _held = changes();
+    // SAFETY: null or the address of a byte array, by this contract.
+    let added = unsafe { text.as_ref() };
+    // FUN-05: a copy, for the bytes may be those of this very backtrace, as the cell of the error shows them.
+    // SAFETY: readable for the call, by this contract.
+    let added = added.map(|added| unsafe { added.as_slice() }.to_vec());
     // SAFETY: this function is only ever set in errors made here, and called with the error itself.
     let error = unsafe { &*error };
     // SAFETY: what looks at the backtrace of such an error holds the lock `changes`, as this does.
@@ -169,11 +174,7 @@ unsafe extern "C-unwind" fn update_backtrace(
     if mode == 0 {
         backtrace.clear();
     }
-    // SAFETY: null or the address of a byte array, by this contract.
-    if let Some(text) = unsafe { text.as_ref() } {
-        // SAFETY: readable for the call, by this contract.
-        backtrace.extend_from_slice(unsafe { text.as_slice() });
-    }
+    backtrace.extend(added.unwrap_or_default());
     // SAFETY: as for the backtrace itself.
     unsafe {
         error

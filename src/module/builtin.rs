@@ -48,10 +48,11 @@ pub(crate) fn register() {
         module.clear_imports()
     });
     def("ffi.ModuleGlobalsAdd", |module: Module| {
-        PINNED
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(module);
+        let mut pinned = PINNED.lock().unwrap_or_else(PoisonError::into_inner);
+        // As in the releases: one that is there is not added again, so that removing it once is enough.
+        if !pinned.contains(&module) {
+            pinned.push(module);
+        }
     });
     def("ffi.ModuleGlobalsRemove", |module: &Module| {
         let mut pinned = PINNED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,7 +72,8 @@ pub(crate) fn register() {
     });
     def(
         "ffi.Module.load_from_file.so",
-        |path: &str, _format: &str| load(path),
+        // SAFETY: as in `load`.
+        |path: &str, _format: &str| unsafe { module::load_shared(path) },
     );
     def("ffi.ModuleGetWriteFormats", |module: &Module| {
         let formats = module.write_formats()?;

@@ -110,6 +110,32 @@ pub unsafe fn load_named(path: &str) -> Result<Module, Error> {
     unsafe { load_by(path.as_ref(), path, Dso::open_named) }
 }
 
+/// [`load_named`] of a shared library, whatever its name ends in: the loader of `so` files, which a loader of another extension may
+/// hand its path to.
+///
+/// # Errors
+///
+/// As [`load_library`].
+///
+/// # Safety
+///
+/// As for [`load_named`].
+pub(crate) unsafe fn load_shared(path: &str) -> Result<Module, Error> {
+    // SAFETY: as for this function.
+    unsafe { load_symbols_at(path.as_ref(), Dso::open_named) }
+}
+
+/// # Safety
+///
+/// As for [`load`].
+unsafe fn load_symbols_at(path: &Path, open: Opener) -> Result<Module, Error> {
+    // SAFETY: the file is trusted to be opened and closed, the first clause of `load`.
+    let dso = unsafe { open(path) }?;
+    // SAFETY: its symbols and functions are what the other clauses of `load` say.
+    let loaded = unsafe { load_symbols(Arc::new(dso), Strictness::Lenient) }?;
+    Ok(loaded.module)
+}
+
 type Opener = unsafe fn(&Path) -> Result<Dso, Violation>;
 
 /// # Safety
@@ -128,11 +154,8 @@ unsafe fn load_by(path: &Path, text: &str, open: Opener) -> Result<Module, Error
         }
     };
     if extension == "so" {
-        // SAFETY: the file is trusted to be opened and closed, the first clause of `load`.
-        let dso = unsafe { open(path) }?;
-        // SAFETY: its symbols and functions are what the other clauses of `load` say.
-        let loaded = unsafe { load_symbols(Arc::new(dso), Strictness::Lenient) }?;
-        return Ok(loaded.module);
+        // SAFETY: as for this function.
+        return unsafe { load_symbols_at(path, open) };
     }
     let name = format!("ffi.Module.load_from_file.{extension}");
     // SAFETY: what it loads is the file at `path`, which the contract of `load` covers.

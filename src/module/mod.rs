@@ -60,6 +60,7 @@ pub(crate) use dso::Dso;
 pub use entry::{Loader, LoaderEntry};
 pub use kind::{ModuleKind, property, property_mask};
 pub use library::Library;
+pub(crate) use load::load_shared;
 pub use load::{LoadedLibrary, load, load_library, load_named, load_symbols, system_library};
 pub(crate) use loaders::provide_loader;
 pub use loaders::{global_name, has_loader, register_loader};

@@ -90,7 +90,6 @@ impl LiveServer {
 
 /// An error of the client that ends the case: the server is gone, or slow.
 ///
-///
 /// Only these two are losses: an exception is an answer, and the server lives.
 fn lost(error: &Error) -> Option<Reply> {
     let kind = error.kind();

@@ -45,6 +45,7 @@ impl Job {
         let outer = IN_TASK.replace(true);
         // What an earlier failure left on this thread is not this task's.
         last_error::take();
+        take_raised();
         // SAFETY: the task can be called with this data, by the contract of `launch`; the group lives until it returns.
         let code = unsafe { (self.task)(index as c_int, &raw mut group, self.data) };
         IN_TASK.set(outer);
@@ -96,7 +97,7 @@ impl WorkerPool {
     /// Runs all tasks of a launch, and returns when the last of them has ended (MOD-20).
     pub(super) fn run(&mut self, job: &Job) -> Result<(), String> {
         let count = job.counters.len();
-        let caller_works = std::env::var("TVM_EXCLUDE_WORKER0").map_or(true, |text| text != "0");
+        let caller_works = caller_works();
         // MOD-20: the launching thread is the worker of task 0, unless the variable keeps it free.
         let first = usize::from(caller_works);
         // MOD-20: worker 0 is started in any case: the variable is read at each launch, and worker `i` runs task `i`.
@@ -121,6 +122,16 @@ impl WorkerPool {
         }
         job.outcome()
     }
+}
+
+/// Whether the launching thread is the worker of task 0 (MOD-20).
+fn caller_works() -> bool {
+    let Ok(text) = std::env::var("TVM_EXCLUDE_WORKER0") else {
+        return true;
+    };
+    // MOD-20: as C's `atoi` reads it: a number below 0 is not 0, and what is no number is.
+    let text = text.trim_start();
+    leading_number(text.strip_prefix('-').unwrap_or(text)) != 0
 }
 
 /// Rounds that a thread spins before it sleeps.

@@ -97,22 +97,13 @@ pub(super) fn evaluator(
     Ok(Function::from_packed(move |args| {
         let api = Manager::global().api(device.kind)?;
         let mut timer = device::timer(api, device)?;
-        let mut measure = |evaluator: &Evaluator| {
-            evaluator.run(api, device, &mut *timer, || function.call(args).map(drop))
+        // RPC-91: the function in front is called before each repetition, with the arguments of the other.
+        let prepare = || match &before {
+            Some(before) => before.call(args).map(drop),
+            None => Ok(()),
         };
-        let Some(before) = &before else {
-            return Ok(Bytes::new(to_bytes(&measure(&evaluator)?)).into());
-        };
-        // RPC-91: the function in front is called before each repetition, so that these are made one by one.
-        let once = Evaluator {
-            repeat: 1,
-            ..evaluator
-        };
-        let mut seconds = Vec::new();
-        for _ in 0..evaluator.repeat {
-            before.call(args)?;
-            seconds.extend(measure(&once)?);
-        }
+        let call = || function.call(args).map(drop);
+        let seconds = evaluator.run_prepared(api, device, &mut *timer, prepare, call)?;
         Ok(Bytes::new(to_bytes(&seconds)).into())
     }))
 }

@@ -189,8 +189,9 @@ pub fn to_decimal(words: &[i64]) -> String {
 ///
 /// OBJ-10 of kind limit for more than 100,000 digits; as [`from_decimal`].
 pub(crate) fn from_untrusted_decimal(text: &str) -> Result {
-    OBJ_10.demand(Kind::Limit, text.len() <= MOST_DIGITS, || {
-        format!("a number of {} digits, more than {MOST_DIGITS}", text.len())
+    let digits = text.strip_prefix('-').unwrap_or(text).len();
+    OBJ_10.demand(Kind::Limit, digits <= MOST_DIGITS, || {
+        format!("a number of {digits} digits, more than {MOST_DIGITS}")
     })?;
     from_decimal(text)
 }

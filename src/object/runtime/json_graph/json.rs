@@ -95,6 +95,12 @@ pub(crate) fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
         open: Vec::new(),
     };
     writer.value(value)?;
+    // A value without lines, such as one string, was not measured on the way.
+    if writer.text.len() > MAX_TEXT {
+        return Err(too_much(format!(
+            "the text is longer than {MAX_TEXT} bytes"
+        )));
+    }
     // JSON is UTF-8: bytes of a string that are not are replaced.
     Ok(String::from_utf8(writer.text)
         .unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned()))
@@ -143,6 +149,13 @@ fn too_much(message: String) -> Error {
     Error::of_violation(ErrorKind::Value, OBJ_17.rejected(Kind::Limit, message))
 }
 
+/// The ValueError with OBJ-17, kind unsupported, for what has no JSON.
+#[cold]
+fn unsupported(message: impl Into<String>) -> Error {
+    let violation = OBJ_17.rejected(Kind::Unsupported, message.into());
+    Error::of_violation(ErrorKind::Value, violation)
+}
+
 /// A text that is being written.
 struct JsonWriter {
     /// The text so far. Bytes, because a string of C++ need not be UTF-8.
@@ -184,8 +197,7 @@ impl JsonWriter {
             index::ARRAY | index::LIST | index::MAP => self.container(value)?,
             own => {
                 let message = format!("Unsupported type: `{}`", types::key_of(own));
-                let violation = OBJ_17.rejected(Kind::Unsupported, message);
-                return Err(Error::of_violation(ErrorKind::Value, violation));
+                return Err(unsupported(message));
             }
         }
         Ok(())
@@ -200,10 +212,7 @@ impl JsonWriter {
         let at = value.as_raw().ptr() as usize;
         // OBJ-17: only a list can come to hold itself, directly or further down, and without this its text has no end.
         if self.open.contains(&at) {
-            return Err(Error::new(
-                ErrorKind::Value,
-                "Cycle detected: List contains itself",
-            ));
+            return Err(unsupported("Cycle detected: List contains itself"));
         }
         // OBJ-40: with the outermost counted as one.
         if self.open.len() >= MAX_DEPTH {
@@ -227,10 +236,8 @@ impl JsonWriter {
                 let view = key.view();
                 let Some(name) = str_bytes(&view) else {
                     let own = types::key_of(key.type_index());
-                    return Err(Error::new(
-                        ErrorKind::Value,
-                        format!("Expect key to be string, got `{own}`"),
-                    ));
+                    let message = format!("Expect key to be string, got `{own}`");
+                    return Err(unsupported(message));
                 };
                 string_text(name, &mut self.text);
                 self.text

@@ -239,7 +239,9 @@ impl LegacyEncoder {
             }
             index::TENSOR => {
                 node.type_key = self.key(value, "runtime.NDArray", 9, "ffi.NDArray")?;
-                node.repr = BASE64_STANDARD.encode(tensor_record(value)?).into();
+                node.repr = BASE64_STANDARD
+                    .encode(tensor_record(value, Sizing::of(self.release))?)
+                    .into();
             }
             _ => return Err(self.nothing(value)),
         }
@@ -302,7 +304,8 @@ impl LegacyEncoder {
             index::DATA_TYPE => dtype_to_text(raw.dtype())?,
             // OBJ-26: from 0.4 on tensors are apart; 0.21 makes them nodes.
             index::TENSOR if (4..21).contains(&self.release.minor()) => {
-                self.tensors.push(tensor_record(value.view())?);
+                self.tensors
+                    .push(tensor_record(value.view(), Sizing::of(self.release))?);
                 (self.tensors.len() - 1).to_string()
             }
             _ => self.node(value.view())?.to_string(),
@@ -310,16 +313,16 @@ impl LegacyEncoder {
     }
 }
 
-/// The record of a tensor, as TEN-20 has it from 0.7 on.
+/// The record of a tensor, whose bytes are counted as the release counts them (OBJ-26).
 ///
 /// # Errors
 ///
 /// OBJ-11 for a tensor that is not compact on the CPU; the rules of tensor records.
-fn tensor_record(value: AnyView<'_>) -> Result<Vec<u8>> {
+fn tensor_record(value: AnyView<'_>, sizing: Sizing) -> Result<Vec<u8>> {
     let tensor = cast::<Tensor>(value)?;
     let dtype = tensor.dl().dtype;
     let dtype = Dtype::from(dtype);
     let mut out = Writer::new();
-    TensorRecord::new(dtype, tensor.shape(), tensor.to_bytes()?, Sizing::V0_7)?.write(&mut out);
+    TensorRecord::new(dtype, tensor.shape(), tensor.to_bytes()?, sizing)?.write(&mut out);
     Ok(out.into_bytes())
 }

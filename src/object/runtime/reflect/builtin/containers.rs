@@ -98,7 +98,7 @@ fn contains(items: &[Any], value: AnyView<'_>) -> Result<bool> {
     Ok(false)
 }
 
-/// Registers the functions of arrays and lists. Those that look into one take it as it is (`Exactly`); those that change a list take a
+/// Registers the functions of arrays and lists. Those that look into one take it as it is (`ExactContainer`); those that change a list take a
 /// list by reference, which an array converts to: the change of that copy is lost, as it is upstream.
 fn sequences() {
     def_packed("ffi.Array", |args| Ok(Array::of_views(args).into()));
