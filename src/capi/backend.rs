@@ -120,11 +120,7 @@ pub unsafe extern "C" fn TVMBackendRegisterSystemLibSymbol(
     let name = name.to_string_lossy();
     // MOD-16: a name at another address than before is no failure; as upstream, this warns.
     // SAFETY: `address` stays valid for the life of the process and is what `name` says, by this contract.
-    if unsafe { crate::module::system::register(&name, address) } {
-        eprintln!(
-            "warning: the system library symbol `{name}` is registered again, at another address"
-        );
-    }
+    unsafe { crate::module::system::register_or_warn(&name, address) };
     0
 }
 

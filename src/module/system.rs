@@ -12,6 +12,20 @@ use std::sync::{PoisonError, RwLock};
 /// Addresses by name. Code that runs in this process chose the names, no file: that the hash is public does no harm.
 static TABLE: RwLock<Option<Dict>> = RwLock::new(None);
 
+/// [`register`] for the C interfaces of both eras, which warn where another address was replaced (MOD-16).
+///
+/// # Safety
+///
+/// As for [`register`].
+pub(crate) unsafe fn register_or_warn(name: &str, address: *mut c_void) {
+    // SAFETY: as for this function.
+    if unsafe { register(name, address) } {
+        eprintln!(
+            "warning: the system library symbol `{name}` is registered again, at another address"
+        );
+    }
+}
+
 /// Registers `address` under `name`; a null address removes the name. Returns whether another address was replaced (MOD-17).
 ///
 /// # Safety

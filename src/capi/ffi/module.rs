@@ -87,11 +87,7 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterSystemLibSymbol(
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name) }?;
         // SAFETY: `address` stays valid for the life of the process and is what `name` says, by this contract.
-        if unsafe { system::register(name, address) } {
-            eprintln!(
-                "warning: the system library symbol `{name}` is registered again, at another address"
-            );
-        }
+        unsafe { system::register_or_warn(name, address) };
         Ok(())
     })
 }

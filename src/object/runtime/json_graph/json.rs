@@ -96,11 +96,7 @@ pub(crate) fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
     };
     writer.value(value)?;
     // A value without lines, such as one string, was not measured on the way.
-    if writer.text.len() > MAX_TEXT {
-        return Err(too_much(format!(
-            "the text is longer than {MAX_TEXT} bytes"
-        )));
-    }
+    writer.hold_length(0)?;
     // JSON is UTF-8: bytes of a string that are not are replaced.
     Ok(String::from_utf8(writer.text)
         .unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned()))
@@ -265,18 +261,28 @@ impl JsonWriter {
         self.line()
     }
 
-    /// A new line with its indent, in indented text; in any text this is where its length is checked.
+    /// Holds the text with so many more bytes to its limit.
     ///
     /// # Errors
     ///
     /// A ValueError with OBJ-17, kind limit, for a text of more than [`MAX_TEXT`] bytes.
+    fn hold_length(&self, more: usize) -> Result<()> {
+        if self.text.len() + more <= MAX_TEXT {
+            return Ok(());
+        }
+        Err(too_much(format!(
+            "the text is longer than {MAX_TEXT} bytes"
+        )))
+    }
+
+    /// A new line with its indent, in indented text; in any text this is where its length is checked.
+    ///
+    /// # Errors
+    ///
+    /// As [`JsonWriter::hold_length`].
     fn line(&mut self) -> Result<()> {
         // Before the line is written: the spaces alone may be most of the text.
-        if self.text.len() + self.level > MAX_TEXT {
-            return Err(too_much(format!(
-                "the text is longer than {MAX_TEXT} bytes"
-            )));
-        }
+        self.hold_length(self.level)?;
         if self.has_lines {
             self.text.push(b'\n');
             self.text.extend(std::iter::repeat_n(b' ', self.level));

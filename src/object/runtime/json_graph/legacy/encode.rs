@@ -239,9 +239,7 @@ impl LegacyEncoder {
             }
             index::TENSOR => {
                 node.type_key = self.key(value, "runtime.NDArray", 9, "ffi.NDArray")?;
-                node.repr = BASE64_STANDARD
-                    .encode(tensor_record(value, Sizing::of(self.release))?)
-                    .into();
+                node.repr = BASE64_STANDARD.encode(self.tensor_record(value)?).into();
             }
             _ => return Err(self.nothing(value)),
         }
@@ -304,25 +302,25 @@ impl LegacyEncoder {
             index::DATA_TYPE => dtype_to_text(raw.dtype())?,
             // OBJ-26: from 0.4 on tensors are apart; 0.21 makes them nodes.
             index::TENSOR if (4..21).contains(&self.release.minor()) => {
-                self.tensors
-                    .push(tensor_record(value.view(), Sizing::of(self.release))?);
+                self.tensors.push(self.tensor_record(value.view())?);
                 (self.tensors.len() - 1).to_string()
             }
             _ => self.node(value.view())?.to_string(),
         })
     }
-}
 
-/// The record of a tensor, whose bytes are counted as the release counts them (OBJ-26).
-///
-/// # Errors
-///
-/// OBJ-11 for a tensor that is not compact on the CPU; the rules of tensor records.
-fn tensor_record(value: AnyView<'_>, sizing: Sizing) -> Result<Vec<u8>> {
-    let tensor = cast::<Tensor>(value)?;
-    let dtype = tensor.dl().dtype;
-    let dtype = Dtype::from(dtype);
-    let mut out = Writer::new();
-    TensorRecord::new(dtype, tensor.shape(), tensor.to_bytes()?, sizing)?.write(&mut out);
-    Ok(out.into_bytes())
+    /// The record of a tensor, whose bytes are counted as the release counts them (OBJ-26).
+    ///
+    /// # Errors
+    ///
+    /// OBJ-11 for a tensor that is not compact on the CPU; the rules of tensor records.
+    fn tensor_record(&self, value: AnyView<'_>) -> Result<Vec<u8>> {
+        let tensor = cast::<Tensor>(value)?;
+        let dtype = tensor.dl().dtype;
+        let dtype = Dtype::from(dtype);
+        let sizing = Sizing::of(self.release);
+        let mut out = Writer::new();
+        TensorRecord::new(dtype, tensor.shape(), tensor.to_bytes()?, sizing)?.write(&mut out);
+        Ok(out.into_bytes())
+    }
 }
