@@ -215,7 +215,7 @@ def main(samples):
 
 
 def models(samples):
-    """Whole models with inputs and outputs, for tests/runtime/graph.rs. Their graphs are those of the cases above."""
+    """Whole models with inputs and outputs, for tests/models/graph.rs. Their graphs are those of the cases above."""
     names = [f"v{release}/{model}{end}" for release in ("0.8", "0.19") for model in ("mlp", "multi_out", "dtypes")
              for end in (".so", ".kernels.so", ".params", ".io.npz")]
     names += ["v0.8/resnet8.kernels.so", "v0.8/resnet8.params", "v0.8/resnet8.io.npz", "v0.8/perf/chain1000.so", "v0.8/perf/chain1000.io.npz"]

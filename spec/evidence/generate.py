@@ -6,7 +6,7 @@
 
 FOLDER holds bare clones: tvm.git of apache/tvm and tvm-ffi.git of apache/tvm-ffi. Python 3.9 and git suffice. A row says in
 which releases something is so, in the form of a range: `0.2..0.6`, `0.7..`, or several with blanks between.
-`tests/suite/evidence.rs` compares the tables with the code of this crate.
+`tests/project/evidence.rs` compares the tables with the code of this crate.
 """
 
 import json

@@ -2,12 +2,8 @@
 //! The dynamic linker hides our functions there, and what they load calls them all the same (MOD-05, MOD-26).
 #![cfg(feature = "runtime")]
 
-#[path = "../support/cargo.rs"]
-mod cargo;
-#[path = "../support/skip.rs"]
-mod skip;
-
-use skip::skipped;
+use crate::support::cargo;
+use crate::support::skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;

@@ -2,13 +2,9 @@
 //! the OpenCL device of this machine.
 #![cfg(all(feature = "runtime", feature = "target"))]
 
-#[path = "../support/python.rs"]
-mod python;
-#[path = "../support/skip.rs"]
-mod skip;
-
+use crate::support::python;
+use crate::support::skip::skipped;
 use serde_json::{Value, json};
-use skip::skipped;
 use std::path::Path;
 use tvmspec::device::{Attribute, AttributeValue, Device, Manager, device_type};
 use tvmspec::release::Release;

@@ -1,13 +1,9 @@
 //! The same twenty artifacts by compilers of several releases (golden/eras): each is read, written to the same bytes, loads in its own
-//! release, and runs where it runs. `BLESS=1 cargo test --test eras` writes conformance/reports/eras.md and golden/eras/rules.json anew.
+//! release, and runs where it runs. `BLESS=1 cargo test --test foreign eras` writes conformance/reports/eras.md and golden/eras/rules.json anew.
 #![cfg(feature = "cli")]
 
-#[path = "eras/report.rs"]
 mod report;
-#[path = "eras/runs.rs"]
 mod runs;
-#[path = "../support/skip.rs"]
-mod skip;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

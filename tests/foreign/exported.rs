@@ -3,10 +3,7 @@
 
 #![cfg(feature = "runtime")]
 
-#[path = "../support/skip.rs"]
-mod skip;
-
-use skip::skipped;
+use crate::support::skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tvmspec::blob::pack::{

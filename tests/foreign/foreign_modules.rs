@@ -7,11 +7,8 @@
     target_arch = "x86_64"
 ))]
 
-#[path = "../support/skip.rs"]
-mod skip;
-
+use crate::support::skip::skipped;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
-use skip::skipped;
 use std::path::Path;
 use std::process::Command;
 use std::ptr::null_mut;

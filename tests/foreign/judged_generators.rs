@@ -2,14 +2,11 @@
 //! it is. conformance/known/generators.toml has what they do otherwise, conformance/reports/generators.md the verdicts.
 //!
 //! `TVMSPEC_PYTHON` is a Python with apache-tvm 0.27, `TVMSPEC_PYTHON_0_16` one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0.
-//! `BLESS=1 cargo test --test judged_generators` writes the rows of those that are there.
+//! `BLESS=1 cargo test --test foreign judged_generators` writes the rows of those that are there.
 #![cfg(all(feature = "cli", target_os = "linux", target_env = "gnu"))]
 
-#[path = "../support/skip.rs"]
-mod skip;
-
+use crate::support::skip::skipped;
 use serde_json::Value;
-use skip::skipped;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

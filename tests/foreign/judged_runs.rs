@@ -2,11 +2,8 @@
 //!
 //! A script calls their generator for LLVM and the functions that it makes. `TVMSPEC_PYTHON` is a Python with TVM.
 
-#[path = "../support/skip.rs"]
-mod skip;
-
+use crate::support::skip::skipped;
 use serde_json::Value;
-use skip::skipped;
 use std::path::Path;
 use std::process::Command;
 use std::{env, fs};

@@ -1,14 +1,7 @@
 //! What we write, the real TVM reads, and the reverse. Needs a Python with apache-tvm 0.27: `TVMSPEC_PYTHON`, or a
 //! `python3` that has it.
 
-#[path = "../support/python.rs"]
-mod python;
-
-#[path = "../support/skip.rs"]
-mod skip;
-
-use python::{python, run};
-use skip::skipped;
+use crate::support::python::{python, run};
 use std::path::Path;
 use tvmspec::rule::Findings;
 use tvmspec::tensor::{Dtype, Params, Sizing, TensorRecord};

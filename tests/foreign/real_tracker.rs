@@ -2,12 +2,7 @@
 
 #![cfg(all(feature = "rpc", feature = "runtime"))]
 
-#[path = "../support/python.rs"]
-mod python;
-#[path = "../support/skip.rs"]
-mod skip;
-
-use skip::skipped;
+use crate::support::python;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};

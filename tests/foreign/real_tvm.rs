@@ -2,16 +2,9 @@
 
 #![cfg(feature = "runtime")]
 
-#[path = "../support/python.rs"]
-mod python;
-
-#[path = "../support/skip.rs"]
-mod skip;
-
+use crate::support::python::{python, run};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use python::{python, run};
 use serde_json::Value;
-use skip::skipped;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::container;
 use tvmspec::blob::pack::{self, LinkOptions, SymbolNaming};

@@ -5,16 +5,10 @@
 
 #![cfg(all(unix, feature = "rpc", feature = "runtime"))]
 
-#[path = "rpc_interop/client.rs"]
 mod client;
-#[allow(dead_code, reason = "other tests run scripts")]
-#[path = "../support/python.rs"]
-mod python;
-#[path = "../support/skip.rs"]
-mod skip;
 
-use python::python;
-use skip::skipped;
+use crate::support::python::python;
+use crate::support::skip::skipped;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};

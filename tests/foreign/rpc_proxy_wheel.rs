@@ -1,17 +1,8 @@
 //! Proxies, servers at proxies and clients of the real TVM, 0.27, with ours in the place of each. Needs a Python with apache-tvm 0.27.
 #![cfg(all(unix, feature = "cli", feature = "rpc"))]
 
-#[path = "../support/python.rs"]
-mod python;
-#[allow(dead_code, reason = "other tests read more of it")]
-#[path = "../support/serving.rs"]
-mod serving;
-#[path = "../support/skip.rs"]
-mod skip;
-
-use python::{python, run};
-use serving::Serving;
-use skip::skipped;
+use crate::support::python::{python, run};
+use crate::support::serving::Serving;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;

@@ -1,13 +1,7 @@
 //! A client of the real TVM, 0.27, with `tvmspec serve`: what such a client does every day. Needs a Python with apache-tvm 0.27.
 #![cfg(all(unix, feature = "cli", feature = "rpc"))]
 
-#[path = "../support/python.rs"]
-mod python;
-#[path = "../support/skip.rs"]
-mod skip;
-
-use python::{python, run};
-use skip::skipped;
+use crate::support::python::{python, run};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;

@@ -6,13 +6,9 @@
 //! LLVM.
 #![cfg(feature = "target")]
 
-#[path = "../support/targets.rs"]
-mod observed;
-#[path = "../support/skip.rs"]
-mod skip;
-
+use crate::support::observed;
+use crate::support::skip::skipped;
 use serde_json::Value;
-use skip::skipped;
 use std::path::Path;
 use std::process::Command;
 use std::{env, fs};

@@ -2,10 +2,7 @@
 
 #![cfg(feature = "frontend")]
 
-#[path = "containers/linkers.rs"]
 mod linkers;
-#[path = "../support/skip.rs"]
-mod skip;
 
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,10 @@
 //! Every small golden has its annotated dump beside it, and a dump says what every byte is.
 //!
-//! `golden/blob/x.bin.txt` is what `tvmspec dump golden/blob/x.bin` prints. `BLESS=1 cargo test --test dumps` writes
+//! `golden/blob/x.bin.txt` is what `tvmspec dump golden/blob/x.bin` prints. `BLESS=1 cargo test --test formats dumps` writes
 //! all of them anew; a difference in one is a difference in what the crate reads.
 #![cfg(feature = "cli")]
 
-#[path = "../support/folder.rs"]
-mod folder;
-
+use crate::support::folder;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,22 +1,15 @@
 //! `explain` does not lie: single bits are flipped in libraries of every era, and what it says is held against `verify`, which
 //! knows what is broken, and against the loader of the real 0.27, which knows what loads.
 //!
-//! `TVMSPEC_FLIPS=1000 cargo test --test explain -- --nocapture` flips more, and prints the tables.
+//! `TVMSPEC_FLIPS=1000 cargo test --test formats explain -- --nocapture` flips more, and prints the tables.
 #![cfg(feature = "cli")]
 
-#[path = "explain/linking.rs"]
 mod linking;
-#[path = "explain/opening.rs"]
 mod opening;
-#[path = "../support/schema.rs"]
-mod schema;
-#[path = "../support/skip.rs"]
-mod skip;
-#[path = "explain/verdicts.rs"]
 mod verdicts;
 
+use crate::support::skip::skipped;
 use serde_json::Value;
-use skip::skipped;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::{Path, PathBuf};

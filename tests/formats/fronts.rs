@@ -1,15 +1,10 @@
 //! The command line and the C interface say the same about every golden file, in JSON of the published form.
 #![cfg(all(feature = "cli", feature = "inspect"))]
 
-#[path = "../support/folder.rs"]
-mod folder;
-#[path = "../support/schema.rs"]
-mod schema;
-#[path = "../support/skip.rs"]
-mod skip;
-
+use crate::support::folder;
+use crate::support::schema;
+use crate::support::skip::skipped;
 use serde_json::Value;
-use skip::skipped;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 use std::fs;

@@ -1,25 +1,19 @@
 //! The productions of the specification are what the bytes are: a small reader that knows nothing but their notation reads
 //! every golden file as the library does, from the first byte to the last.
 //!
-//! `BLESS=1 cargo test --test grammar` writes what is generated: the productions of module kinds in `spec/payload.md`, from
+//! `BLESS=1 cargo test --test formats grammar` writes what is generated: the productions of module kinds in `spec/payload.md`, from
 //! the table of kinds, and the examples in `spec/bytes/`.
 #![cfg(feature = "suite")]
 
-#[path = "../support/folder.rs"]
-mod folder;
-#[path = "../support/goldens/mod.rs"]
-mod goldens;
-#[path = "grammar/kinds.rs"]
 mod kinds;
-#[path = "grammar/pages.rs"]
 mod pages;
-#[path = "grammar/read.rs"]
 mod read;
-#[path = "grammar/text.rs"]
 mod text;
 
-use goldens::compare::{self, Field};
-use goldens::{Format, Subject, root, subjects};
+use crate::support::folder;
+use crate::support::goldens;
+use crate::support::goldens::compare::{self, Field};
+use crate::support::goldens::{Format, Subject, root, subjects};
 use read::{Fault, Grammar, Leaf, Reading};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -31,7 +25,7 @@ use tvmspec::tensor::Sizing;
 /// Chapters with productions, in the order in which they build on each other.
 const CHAPTERS: [&str; 4] = ["tensor", "payload", "import_tree", "blob"];
 
-const BEGIN: &str = "<!-- grammar: written by BLESS=1 cargo test --test grammar -->\n";
+const BEGIN: &str = "<!-- grammar: written by BLESS=1 cargo test --test formats grammar -->\n";
 const END: &str = "<!-- end of grammar -->\n";
 
 fn chapter(name: &str) -> String {
@@ -159,7 +153,7 @@ fn settle(path: &str, expected: &str) {
     let there = fs::read_to_string(&file).unwrap_or_default();
     assert!(
         there == expected,
-        "BLESS=1 cargo test --test grammar writes {path} anew"
+        "BLESS=1 cargo test --test formats grammar writes {path} anew"
     );
 }
 

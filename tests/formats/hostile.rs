@@ -5,10 +5,7 @@
 //! `conformance/reports/hostile-files.md`.
 #![cfg(all(feature = "cli", target_os = "linux"))]
 
-#[path = "../support/skip.rs"]
-mod skip;
-
-use skip::skipped;
+use crate::support::skip::skipped;
 use std::path::Path;
 use std::process::Command;
 

@@ -5,19 +5,13 @@
 //! where it names none. `tests/formats/kaitai/read.js` compiles and reads.
 #![cfg(feature = "suite")]
 
-#[path = "../support/folder.rs"]
-mod folder;
-#[path = "../support/goldens/mod.rs"]
-mod goldens;
-#[path = "../support/skip.rs"]
-mod skip;
-
+use crate::support::goldens;
+use crate::support::goldens::compare::{self, Field, Value};
+use crate::support::goldens::{Format, Reading, Subject, root, subjects};
+use crate::support::skip::skipped;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use goldens::compare::{self, Field, Value};
-use goldens::{Format, Reading, Subject, root, subjects};
 use serde_json::{Value as Json, json};
-use skip::skipped;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;

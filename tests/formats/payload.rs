@@ -2,15 +2,11 @@
 #![cfg(feature = "suite")]
 #![allow(missing_docs)]
 
-#[path = "payload/edits.rs"]
 mod edits;
-#[path = "payload/files.rs"]
 mod files;
-#[path = "../support/folder.rs"]
-mod folder;
-#[path = "payload/meanings.rs"]
 mod meanings;
 
+use crate::support::folder;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::fs;

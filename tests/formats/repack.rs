@@ -2,14 +2,10 @@
 //! writes, and what comes back from another layout is what went there.
 #![cfg(feature = "cli")]
 
-#[path = "../support/folder.rs"]
-mod folder;
-#[path = "repack/replacement.rs"]
 mod replacement;
-#[path = "../support/skip.rs"]
-mod skip;
 
-use skip::skipped;
+use crate::support::folder;
+use crate::support::skip::skipped;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

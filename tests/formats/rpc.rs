@@ -1,7 +1,6 @@
 //! What client and server write: round trips, beginnings, real connections from end to end, and what hostile bytes cannot do.
 #![cfg(feature = "rpc")]
 
-#[path = "rpc/connections.rs"]
 mod connections;
 
 use proptest::prelude::*;

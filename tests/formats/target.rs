@@ -1,9 +1,7 @@
 //! Targets: what real releases made of them, round trips, and what hostile text cannot do.
 #![cfg(feature = "target")]
 
-#[path = "../support/targets.rs"]
-mod observed;
-
+use crate::support::observed;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::path::PathBuf;

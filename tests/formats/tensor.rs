@@ -1,8 +1,6 @@
 //! Stored tensors: round trips, what the real 0.27 says of element types, cut files, zero copy.
 
-#[path = "tensor/elements.rs"]
 mod elements;
-#[path = "tensor/parameters.rs"]
 mod parameters;
 
 use proptest::prelude::*;

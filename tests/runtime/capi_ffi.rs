@@ -7,11 +7,8 @@
     reason = "sequences of calls as a C program makes them, with handles from the calls before"
 )]
 
-#[path = "capi_ffi/functions.rs"]
 mod functions;
-#[path = "capi_ffi/types.rs"]
 mod types;
-#[path = "capi_ffi/values.rs"]
 mod values;
 
 use std::ffi::c_void;

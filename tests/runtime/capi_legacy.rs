@@ -6,11 +6,8 @@
     reason = "sequences of calls as a C program makes them, with handles from the calls before"
 )]
 
-#[path = "capi_legacy/compiled.rs"]
 mod compiled;
-#[path = "capi_legacy/functions.rs"]
 mod functions;
-#[path = "capi_legacy/types.rs"]
 mod types;
 
 use std::ffi::{CStr, c_int, c_void};

@@ -1,10 +1,7 @@
 //! What a program that embeds the library need not do: nothing has to be installed before a library loads.
 #![cfg(all(feature = "graph", feature = "vm"))]
 
-#[path = "../support/skip.rs"]
-mod skip;
-
-use skip::skipped;
+use crate::support::skip::skipped;
 use std::ffi::{CString, c_void};
 use std::path::Path;
 use tvmspec::capi::ffi::function::{TVMFFIFunctionCall, TVMFFIFunctionGetGlobal};

@@ -1,10 +1,7 @@
 //! Types of extensions (VAL-22): from Rust, from C++, and between the two.
 #![cfg(feature = "extensions")]
 
-#[path = "../support/skip.rs"]
-mod skip;
-
-use skip::skipped;
+use crate::support::skip::skipped;
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
 use std::process::Command;

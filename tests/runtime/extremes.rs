@@ -4,7 +4,6 @@
 //! whose last line says which call it was about to make.
 #![cfg(feature = "frontend")]
 
-#[path = "extremes/collisions.rs"]
 mod collisions;
 
 use std::ffi::c_void;
@@ -224,7 +223,7 @@ fn no_global_function_ends_the_process() {
     let mut child = Command::new("sh")
         .args([
             "-c",
-            "ulimit -v 8000000; exec \"$0\" victim --exact --nocapture",
+            "ulimit -v 8000000; exec \"$0\" extremes::victim --exact --nocapture",
         ])
         .arg(std::env::current_exe().unwrap())
         .env(CALLS, "150")

@@ -7,21 +7,15 @@
     target_arch = "x86_64"
 ))]
 
-#[cfg(feature = "opencl")]
-#[path = "../support/device_memory.rs"]
-mod device_memory;
 #[path = "../../examples/foo.rs"]
 mod foo;
 #[cfg(feature = "opencl")]
-#[path = "generators/opencl.rs"]
 mod opencl;
-#[path = "../support/skip.rs"]
-mod skip;
 
+use crate::support::skip::skipped;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use half::f16;
 use serde_json::Value;
-use skip::skipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

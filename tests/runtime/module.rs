@@ -1,14 +1,10 @@
 //! Loading and calling real libraries of both eras.
 #![cfg(feature = "runtime")]
 
-#[path = "module/c_interface.rs"]
 mod c_interface;
-#[path = "../support/cargo.rs"]
-mod cargo;
-#[path = "../support/skip.rs"]
-mod skip;
 
-use skip::skipped;
+use crate::support::alone::alone;
+use crate::support::skip::skipped;
 use std::path::PathBuf;
 use tvmspec::module::{self, Library, Module};
 use tvmspec::object::Tensor;
@@ -397,8 +393,7 @@ fn a_bare_name_is_left_to_the_dynamic_linker() {
     std::fs::copy(golden("host-0.8.so"), here.path().join("here.so")).unwrap();
     let other = elsewhere.path().join("elsewhere.so");
     std::fs::copy(golden("host-0.8.so"), other).unwrap();
-    let ran = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_bare_name_is_left_to_the_dynamic_linker"])
+    let ran = alone(module_path!(), "a_bare_name_is_left_to_the_dynamic_linker")
         .env("TVMSPEC_BARE_NAME", "1")
         .env("LD_LIBRARY_PATH", elsewhere.path())
         .current_dir(here.path())

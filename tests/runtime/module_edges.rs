@@ -7,10 +7,8 @@
     target_arch = "x86_64"
 ))]
 
-#[path = "../support/skip.rs"]
-mod skip;
-
-use skip::skipped;
+use crate::support::alone::alone;
+use crate::support::skip::skipped;
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -247,9 +245,7 @@ fn launches_once() {
 
 /// Milliseconds on a processor of the thread that waits for a task of a second; `None` where that cannot be measured.
 fn milliseconds(spins: &str) -> Option<u64> {
-    let program = std::env::current_exe().unwrap();
-    let output = Command::new(program)
-        .args(["launches_once", "--exact", "--nocapture"])
+    let output = alone(module_path!(), "launches_once")
         .env(LAUNCHES, "1")
         .env(SPINS, spins)
         .output()
@@ -355,8 +351,7 @@ fn workers_once() {
 #[test]
 fn the_environment_says_how_many_workers_there_are() {
     let workers = |name: &str, number: &str| -> usize {
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["workers_once", "--exact", "--nocapture"])
+        let output = alone(module_path!(), "workers_once")
             .env(LAUNCHES, "1")
             .env_remove("TVM_NUM_THREADS")
             .env_remove("OMP_NUM_THREADS")

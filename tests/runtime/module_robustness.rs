@@ -1,14 +1,12 @@
 //! The malformed libraries of `golden/module/robustness.py` through our loader, each in a process of its own.
 //!
 //! No crash, no hang, and nothing that is wrong is accepted without a finding that names the rule. The table is printed;
-//! see it with `cargo test --test module_robustness -- --nocapture`.
+//! see it with `cargo test --test runtime module_robustness -- --nocapture`.
 #![cfg(feature = "runtime")]
 
-#[path = "../support/skip.rs"]
-mod skip;
-
+use crate::support::alone::alone;
+use crate::support::skip::skipped;
 use serde_json::Value;
-use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -163,8 +161,8 @@ fn compile(folder: &Path, host: &Path, id: &str, blob: &[u8]) -> PathBuf {
 
 /// Runs `victim` on `library`: what it printed, or how it ended.
 fn load(library: &Path) -> String {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "victim", "--nocapture", "--test-threads=1"])
+    let mut child = alone(module_path!(), "victim")
+        .arg("--test-threads=1")
         .env(VICTIM, library)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -1,11 +1,8 @@
 //! Values from outside: conversions, texts, type indices.
 #![cfg(feature = "runtime")]
 
-#[path = "../support/skip.rs"]
-mod skip;
-
+use crate::support::skip::skipped;
 use proptest::prelude::*;
-use skip::skipped;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -4,12 +4,8 @@
 //! `TVMSPEC_PYTHON` has it.
 #![cfg(feature = "cli")]
 
-#[path = "../support/cargo.rs"]
-mod cargo;
-#[path = "../support/skip.rs"]
-mod skip;
-
-use skip::skipped;
+use crate::support::cargo;
+use crate::support::skip::skipped;
 use std::path::PathBuf;
 use std::process::Command;
 use tvmspec::conformance::adapter::exec::Exec;

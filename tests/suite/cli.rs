@@ -11,19 +11,14 @@
 //! ```
 //!
 //! `< FILE` is stdin, `> FILE` keeps stdout, `$TMP` is a folder of the transcript's own. Exit code 0 is not written.
-//! `RUN: cat FILE` shows a file. `BLESS=1 cargo test --test cli` writes what the program says now.
+//! `RUN: cat FILE` shows a file. `BLESS=1 cargo test --test suite cli` writes what the program says now.
 #![cfg(feature = "cli")]
 
-#[path = "cli/printed.rs"]
 mod printed;
-#[path = "../support/schema.rs"]
-mod schema;
-#[cfg(target_os = "linux")]
-#[path = "../support/skip.rs"]
-mod skip;
-#[path = "cli/terminal.rs"]
 mod terminal;
 
+use crate::support::schema;
+use crate::support::skip;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;

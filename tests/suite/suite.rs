@@ -1,17 +1,10 @@
 //! The suite is itself tested: it fails every liar, survives every loss, and says what its schema promises.
 #![cfg(feature = "cli")]
 
-#[path = "suite/known.rs"]
 mod known;
-#[path = "suite/liars.rs"]
 mod liars;
-#[path = "suite/reports.rs"]
 mod reports;
-#[path = "../support/schema.rs"]
-mod schema;
-#[path = "suite/selection.rs"]
 mod selection;
-#[path = "suite/testees.rs"]
 mod testees;
 
 use serde_json::Value;

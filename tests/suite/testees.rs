@@ -1,11 +1,8 @@
 //! The sample testees join the suite as any implementation would, and agree with ours wherever they have an opinion.
 #![cfg(all(feature = "cli", unix))]
 
-#[path = "../support/skip.rs"]
-mod skip;
-
+use crate::support::skip::skipped;
 use serde_json::Value;
-use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -3,7 +3,7 @@
 // Every test file that has this module uses some of it.
 #![allow(dead_code)]
 
-use crate::skip::skipped;
+use crate::support::skip::skipped;
 use std::path::{Path, PathBuf};
 use tvmspec::device::launch::Arg;
 use tvmspec::device::{

@@ -1,6 +1,6 @@
 //! A Python with the real TVM: `TVMSPEC_PYTHON`, or a `python3` that has it.
 
-use crate::skipped;
+use crate::support::skip::skipped;
 use std::path::Path;
 use std::process::Command;
 

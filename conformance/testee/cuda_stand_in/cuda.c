@@ -5,7 +5,7 @@
  * driver is: contexts must be current, handles alive, sizes and alignments right. Streams are late: what is queued runs
  * when somebody waits. Results obtained with it are results of a stand-in, and say so: the device's name is "stand-in".
  *
- * Built by tests/runtime/device.rs: cc -shared -fPIC -o libcuda.so.1 cuda.c */
+ * Built by tests/devices/device.rs: cc -shared -fPIC -o libcuda.so.1 cuda.c */
 
 #include <pthread.h>
 #include <stdint.h>
@@ -119,7 +119,7 @@ static void run_kernel(Op *op) {
     } else if (!strcmp(f->name, "reverse")) {
         float *data = (float *)(uintptr_t)out;
         for (unsigned i = 0; i < op->block[0] / 2; i++) { float t = data[i]; data[i] = data[op->block[0] - 1 - i]; data[op->block[0] - 1 - i] = t; }
-    } else if (!strcmp(f->name, "arrive")) { /* of tests/runtime/device_modules/cuda.rs: how many threads arrived */
+    } else if (!strcmp(f->name, "arrive")) { /* of tests/devices/device_modules/cuda.rs: how many threads arrived */
         Global *state = global_of(f->module, "__tvm_global_barrier_state");
         state->value += (uint64_t)op->grid[0] * op->block[0];
         *(uint32_t *)(uintptr_t)out = (uint32_t)state->value;

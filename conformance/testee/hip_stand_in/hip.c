@@ -4,7 +4,7 @@
  * otherwise: a device per thread in place of contexts, other numbers for attributes and errors, one block of arguments.
  * A code object of this stand-in is a PTX text, of which it reads the kernels and their parameters.
  *
- * Built by tests/runtime/device_modules.rs: cc -shared -fPIC -o libamdhip64.so hip.c */
+ * Built by tests/devices/device_modules.rs: cc -shared -fPIC -o libamdhip64.so hip.c */
 
 #include "../cuda_stand_in/cuda.c"
 

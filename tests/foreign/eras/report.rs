@@ -34,7 +34,7 @@ fn report(eras_of: &BTreeMap<String, Vec<String>>) -> String {
     let (eras, artifacts) = (eras(), artifacts());
     let mut page = String::from(
         "# The same twenty artifacts by compilers of six releases\n\n\
-         Written by `BLESS=1 cargo test --test eras` from golden/eras, whose README says where each release came from and how to repeat it.\n\
+         Written by `BLESS=1 cargo test --test foreign eras` from golden/eras, whose README says where each release came from and how to repeat it.\n\
          The test holds every cell: `read` is no violation and no finding, decoded and encoded to the same bytes (JSON of objects is read\n\
          only, a graph keeps its meaning), and `explain` says that the release itself loads it; `ran` is all that, and outputs equal to the\n\
          recorded ones to the last bit. A number says why not.\n\n",

@@ -1,7 +1,7 @@
 //! What an era compiled is called, with the outputs that it recorded.
 
-use super::skip::skipped;
 use super::{ALL, artifacts, is_not_run, tvmspec};
+use crate::support::skip::skipped;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read as _;

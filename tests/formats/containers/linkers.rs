@@ -1,7 +1,7 @@
 //! What linkers make of what is packed.
 
-use super::skip::skipped;
 use super::{assert_holds, blob_of, golden};
+use crate::support::skip::skipped;
 use std::process::Command;
 use tvmspec::blob::container::{self, FileForm, Role};
 use tvmspec::blob::pack::{self, Arch, LinkOptions, ObjectFormat, ObjectTarget, SymbolNaming};

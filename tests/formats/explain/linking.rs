@@ -1,7 +1,7 @@
 //! What the dynamic loader and linkers make of the tables of a library.
 
-use super::skip::skipped;
 use super::{Wheel, ask, compile, flipped, flips, golden, outcomes, reply, spread};
+use crate::support::skip::skipped;
 use object::{Object as _, ObjectSection as _, SectionKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

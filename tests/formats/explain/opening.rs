@@ -1,7 +1,7 @@
 //! What keeps a library from opening, and where it is looked for.
 
-use super::skip::skipped;
 use super::{ask, compile, reply};
+use crate::support::skip::skipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

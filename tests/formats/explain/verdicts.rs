@@ -1,6 +1,7 @@
 //! Libraries with flipped bits: what `verify` and the loader of 0.27 say of them.
 
-use super::{Wheel, ask, flipped, flips, golden, outcomes, schema, spread};
+use super::{Wheel, ask, flipped, flips, golden, outcomes, spread};
+use crate::support::schema;
 use std::collections::BTreeMap;
 use std::fs;
 use tvmspec::blob::container;

@@ -307,6 +307,6 @@ fn head(page: &str) -> String {
         "# {page}: examples\n\n\
          One golden of each layout, every byte with its field, as the productions of chapter\n\
          [{page}](../{page}.md) read it: offset, bytes, field, value. `:` is a count or a length. Written by\n\
-         `BLESS=1 cargo test --test grammar`.\n"
+         `BLESS=1 cargo test --test formats grammar`.\n"
     )
 }

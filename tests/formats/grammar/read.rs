@@ -1,8 +1,6 @@
 //! Reads bytes by the productions alone. It knows the notation and none of the formats.
 
-#[path = "read/expressions.rs"]
 mod expressions;
-#[path = "read/scalars.rs"]
 mod scalars;
 
 use super::text::{At, Item, Kind, Literal, Production, Relation};

@@ -1,6 +1,5 @@
 //! The grammar as the specification writes it, parsed. `spec/wire.md` explains the notation.
 
-#[path = "text/parser.rs"]
 mod parser;
 
 use parser::Parser;

@@ -1,7 +1,7 @@
 //! Whole libraries with a part replaced.
 
-use super::skip::skipped;
 use super::{folder, root, succeed, tvmspec};
+use crate::support::skip::skipped;
 use std::process::Command;
 use tvmspec::blob::{container, pack};
 

@@ -1,8 +1,8 @@
 //! Kernels by the generators of this crate, on OpenCL.
 
-use super::device_memory;
 use super::open;
-use super::skip::skipped;
+use crate::support::device_memory;
+use crate::support::skip::skipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! The header and the C example agree with the library.
 
-use super::skip::skipped;
-use super::{cargo, golden, runs_here};
+use super::{golden, runs_here};
+use crate::support::cargo;
+use crate::support::skip::skipped;
 use std::path::PathBuf;
 
 /// Names of the functions that `text` declares or defines, behind `marker`.

@@ -2,7 +2,7 @@
 
 use super::int;
 #[cfg(feature = "suite")]
-use super::schema;
+use crate::support::schema;
 use proptest::prelude::*;
 #[cfg(feature = "suite")]
 use tvmspec::object::json_graph::legacy::form::{self, FormError};

@@ -1,7 +1,7 @@
 //! Exports, and library binaries that are replaced.
 
-use super::skip::skipped;
 use super::{answer, c};
+use crate::support::skip::skipped;
 use serde_json::{Value, json};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fs;

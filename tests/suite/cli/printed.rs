@@ -1,6 +1,6 @@
 //! How the command line prints: lines as wide as `COLUMNS`, names of files on one line, lists of files by their schema, colours of messages.
 
-use super::schema;
+use crate::support::schema;
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
 

@@ -1,7 +1,7 @@
 //! What a report says of a case, and where it goes.
 
-use super::schema::{conforms, schema};
 use super::{check, json};
+use crate::support::schema::{conforms, schema};
 use serde_json::Value;
 use std::fs;
 use tvmspec::conformance::adapter::builtin::BuiltinTestee;

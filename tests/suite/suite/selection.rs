@@ -1,7 +1,7 @@
 //! Cases and rules are selected, listed and shown.
 
-use super::schema::{conforms, schema};
 use super::{PROGRAM, check, json, verdicts};
+use crate::support::schema::{conforms, schema};
 use serde_json::Value;
 use std::process::Command;
 use std::{env, fs};

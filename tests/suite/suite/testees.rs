@@ -1,6 +1,6 @@
 //! Implementations that crash, answer in part or not at all.
 
-use super::schema::{conforms, schema};
+use crate::support::schema::{conforms, schema};
 use serde_json::Value;
 use tvmspec::conformance::adapter::builtin::BuiltinTestee;
 use tvmspec::conformance::adapter::{Adapter, Identity, InProcess, Rejection, Reply, Testee};

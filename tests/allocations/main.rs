@@ -1,0 +1,61 @@
+//! Tests that count or watch allocations. The allocator is this program's own.
+
+#[cfg(feature = "frontend")]
+mod function_first;
+mod inflation;
+#[path = "../support/mod.rs"]
+mod support;
+#[cfg(feature = "runtime")]
+mod value_ends;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// Counts the bytes of each thread, and calls a hook before it allocates.
+struct Watched;
+
+thread_local! {
+    /// Bytes that this thread has allocated and not freed.
+    static LIVE: Cell<i64> = const { Cell::new(0) };
+    /// The highest value of `LIVE` since it was last set.
+    static PEAK: Cell<i64> = const { Cell::new(0) };
+    /// Called once before the next allocation, as an allocator that measures might.
+    static HOOK: Cell<Option<fn()>> = const { Cell::new(None) };
+}
+
+fn add(bytes: i64) {
+    let _ = LIVE.try_with(|live| {
+        live.set(live.get() + bytes);
+        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(live.get())));
+    });
+}
+
+/// Runs `work`: the most bytes that this thread held at once beyond those it held before, and the result.
+fn peak_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = LIVE.get();
+    PEAK.set(before);
+    let result = work();
+    (usize::try_from(PEAK.get() - before).unwrap(), result)
+}
+
+// SAFETY: `System` allocates; the counters and the hook touch none of its blocks.
+unsafe impl GlobalAlloc for Watched {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if let Ok(Some(hook)) = HOOK.try_with(|hook| hook.take()) {
+            hook();
+            HOOK.set(Some(hook));
+        }
+        add(layout.size() as i64);
+        // SAFETY: the contract of this function.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        add(-(layout.size() as i64));
+        // SAFETY: the contract of this function.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watched = Watched;

@@ -1,0 +1,218 @@
+//! Devices: the contract on every backend that is here, planted bugs, and the pool against a model of it.
+#![cfg(feature = "suite")]
+
+mod api;
+mod misuse;
+mod pool;
+
+use crate::support::cargo;
+use crate::support::skip::skipped;
+use tvmspec::conformance::behaviour::{Behaviour, Failure};
+use tvmspec::conformance::device::{behaviour, contract, contract_on, own, probe::Probe, script};
+use tvmspec::device::simulated::{Bug, Simulated};
+use tvmspec::device::{Device, cpu};
+use tvmspec::rule::Rule;
+
+#[test]
+fn the_cpu_keeps_the_contract() {
+    let report = contract_on(cpu::cpu(), Device::CPU);
+    println!("{report}");
+    assert!(report.holds(), "{report}");
+}
+
+#[test]
+fn the_simulated_device_keeps_the_contract() {
+    for seed in [1, 2, 3] {
+        let simulated = Simulated::new(seed);
+        let report = contract(&simulated);
+        println!("{report}");
+        assert!(report.holds(), "seed {seed}: {report}");
+    }
+}
+
+#[test]
+fn the_chapters_own_half_holds() {
+    for case in own::CASES {
+        match (case.run)() {
+            Ok(()) => {}
+            Err(Failure::Skipped(why)) => skipped(why),
+            Err(Failure::Broken(how)) => panic!("{}: {how}", case.id),
+        }
+    }
+}
+
+#[test]
+fn every_planted_bug_is_found_by_the_behaviours() {
+    for bug in Bug::ALL {
+        let report = contract(&Simulated::with_bug(1, bug));
+        let behaviours: Vec<&str> = report
+            .broken()
+            .map(|result| result.id)
+            .filter(|id| *id != "device/random-walk")
+            .collect();
+        println!("{bug:?}: {}", behaviours.join(", "));
+        assert!(!behaviours.is_empty(), "{bug:?} was not noticed:\n{report}");
+    }
+}
+
+#[test]
+fn a_behaviour_alone_finds_what_the_contract_finds() {
+    for bug in Bug::ALL {
+        let whole = contract(&Simulated::with_bug(1, bug));
+        let broken: Vec<&str> = whole.broken().map(|result| result.id).collect();
+        let alone = behaviour::CASES.iter().filter(|case| {
+            let device = Simulated::with_bug(1, bug);
+            let probe = Probe::new(&device, Device::ext_dev(0));
+            matches!((case.run)(&probe), Err(Failure::Broken(_)))
+        });
+        let alone: Vec<&str> = alone.map(|case| case.id).collect();
+        assert!(!alone.is_empty(), "{bug:?}");
+        // A device that has gone through other behaviours may break more, and not less.
+        assert!(
+            alone.iter().all(|id| broken.contains(id)),
+            "{bug:?}: {alone:?}, {broken:?}"
+        );
+    }
+}
+
+#[test]
+fn every_planted_bug_is_found_by_the_walk_and_shrunk() {
+    for bug in Bug::ALL {
+        let far = script::Walk {
+            scripts: 400,
+            ..script::Walk::default()
+        };
+        let make = || Simulated::with_bug(1, bug);
+        let found = script::walk_fresh(make, Device::ext_dev(0), &far).expect_err("a planted bug");
+        println!("{bug:?}: {found}");
+        let script::Minimal { script, before, .. } = &found;
+        assert!(
+            script.len() <= 7,
+            "{bug:?} was not shrunk far enough: {found}"
+        );
+        assert!(script.len() <= *before, "{bug:?}: {found}");
+    }
+}
+
+/// The OpenCL device of this machine, or why there is none to test.
+#[cfg(feature = "opencl")]
+fn opencl_here() -> Option<&'static dyn tvmspec::device::DeviceApi> {
+    use tvmspec::device::{Attribute, AttributeValue, opencl};
+    let api = opencl::opencl();
+    if api.attribute(Device::opencl(0), Attribute::Exist) == Ok(AttributeValue::Int(1)) {
+        return Some(api);
+    }
+    let why = api
+        .attribute(Device::opencl(0), Attribute::DeviceName)
+        .expect_err("no device");
+    skipped(why);
+    None
+}
+
+#[cfg(feature = "opencl")]
+#[test]
+fn opencl_keeps_the_contract() {
+    let Some(api) = opencl_here() else {
+        return;
+    };
+    let report = contract_on(api, Device::opencl(0));
+    println!("{report}");
+    assert!(report.holds(), "{report}");
+}
+
+/// The Vulkan device of this machine, or why there is none to test.
+#[cfg(feature = "vulkan")]
+fn vulkan_here() -> Option<&'static dyn tvmspec::device::DeviceApi> {
+    use tvmspec::device::{Attribute, AttributeValue, vulkan};
+    let api = vulkan::vulkan();
+    if api.attribute(Device::vulkan(0), Attribute::Exist) == Ok(AttributeValue::Int(1)) {
+        return Some(api);
+    }
+    let why = api
+        .attribute(Device::vulkan(0), Attribute::DeviceName)
+        .expect_err("no device");
+    skipped(why);
+    None
+}
+
+#[cfg(feature = "vulkan")]
+#[test]
+fn vulkan_keeps_the_contract() {
+    let Some(api) = vulkan_here() else {
+        return;
+    };
+    let report = contract_on(api, Device::vulkan(0));
+    println!("{report}");
+    assert!(report.holds(), "{report}");
+}
+
+/// A table is all that a device of C is; ours through one keeps the contract like a foreign one.
+#[test]
+fn a_device_behind_a_table_keeps_the_contract() {
+    use tvmspec::device::c_table::{self, DeviceTable};
+    let simulated: &'static Simulated = Box::leak(Box::new(Simulated::new(5)));
+    // A copy at another address is not known as ours, and is called as C would be.
+    let copied: &'static mut DeviceTable = Box::leak(Box::new(*c_table::of_api(simulated)));
+    // SAFETY: a whole table that lives for ever.
+    let api = unsafe { c_table::to_api(copied) }.expect("a table");
+    let report = contract(api);
+    println!("{report}");
+    assert!(report.holds(), "{report}");
+    let mut nonsense = [7u64; 32];
+    // SAFETY: eight bytes at least, and they are not the magic.
+    assert!(unsafe { c_table::to_api(nonsense.as_mut_ptr().cast()) }.is_none());
+}
+
+/// The example in C, against the header: compiled, linked with our library, and run.
+#[test]
+fn a_device_in_c_keeps_the_contract() {
+    use std::path::Path;
+    use std::process::Command;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let library = match cargo::c_library() {
+        Ok(library) => library,
+        Err(why) => return skipped(why),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("external_device");
+    let built = Command::new("cc")
+        .args(["-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(&program)
+        .arg(format!("-I{}", root.join("include").display()))
+        .arg(root.join("examples/c/external_device.c"))
+        .arg(&library)
+        .status();
+    match built {
+        Ok(status) => assert!(status.success(), "the example does not compile"),
+        Err(why) => {
+            return skipped(format_args!("there is no C compiler: {why}"));
+        }
+    }
+    let folder = library.parent().unwrap();
+    let output = Command::new(&program)
+        .env("LD_LIBRARY_PATH", folder)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}");
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn every_behaviour_has_a_case_with_its_rules() {
+    use tvmspec::conformance::case::Suite;
+    fn named<R>(cases: &[Behaviour<R>]) -> impl Iterator<Item = (&str, &[Rule])> {
+        cases.iter().map(|case| (case.id, case.rules))
+    }
+    for (id, rules) in named(behaviour::CASES).chain(named(own::CASES)) {
+        let case = Suite::embedded()
+            .case(id)
+            .unwrap_or_else(|| panic!("no case {id}"));
+        let rules: Vec<&str> = rules.iter().map(|rule| rule.id()).collect();
+        assert_eq!(case.rules, rules, "{id}");
+    }
+}

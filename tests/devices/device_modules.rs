@@ -1,0 +1,148 @@
+//! Kernels of payloads, launched on whatever device is here. Whole libraries: `device_library.rs`.
+#![cfg(feature = "suite")]
+
+mod cuda;
+mod opencl;
+mod rocm;
+mod vulkan;
+
+use crate::support::alone::alone;
+use crate::support::device_memory::{Floats, counting, golden, here, plus_one};
+use crate::support::skip::skipped;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use tvmspec::device::launch::Arg;
+use tvmspec::device::load::from_payload;
+use tvmspec::device::module::DeviceModule;
+use tvmspec::device::{Attribute, Device, DeviceApi, Stream};
+use tvmspec::release::Layout;
+
+fn kernel_adds_one(
+    kind: &str,
+    file: &str,
+    layout: Layout,
+    device: Device,
+    extra: &[Arg],
+    test: &str,
+) {
+    let Some(api) = here(device) else {
+        return;
+    };
+    let module = from_payload(kind, layout, &std::fs::read(golden(file)).unwrap()).unwrap();
+    let kernel = module.kernel("add_one").unwrap();
+    let input = counting(1000);
+    let (from, to) = (
+        Floats::new(api, device, &input),
+        Floats::new(api, device, &vec![7.0; 1000]),
+    );
+    api.set_device(device).unwrap();
+    // 900 of 1000, in 15 blocks of 64.
+    let mut args = vec![to.arg(), from.arg(), Arg::Int(900)];
+    args.extend_from_slice(extra);
+    args.extend([Arg::Int(15), Arg::Int(64)]);
+    for _ in 0..3 {
+        // SAFETY: the kernel is called with what it was compiled for, in spaces that stay.
+        unsafe { kernel.call(&args) }.unwrap();
+    }
+    let mut expected = plus_one(&input);
+    expected[900..].fill(7.0);
+    assert_eq!(to.read(), expected);
+    println!(
+        "{test}: on {:?}",
+        api.attribute(device, Attribute::DeviceName)
+    );
+}
+
+/// A driver may wait in a launch, and another thread launches a kernel of the same module meanwhile: the stand-in lets launches of this
+/// size go in twos.
+fn two_launches_overlap(kind: &str, device: Device) {
+    let bytes = std::fs::read(golden("cuda-0.27.payload")).unwrap();
+    let module = from_payload(kind, Layout::V0_22, &bytes).unwrap();
+    let null = Arg::Handle(std::ptr::null_mut());
+    let args = [null, null, Arg::Int(0), Arg::Int(7), Arg::Int(7)];
+    std::thread::scope(|scope| {
+        let launch = || {
+            let kernel = module.kernel("add_one").unwrap();
+            // SAFETY: no thread of the kernel has an element.
+            unsafe { kernel.call(&args) }
+        };
+        let [first, second] = [scope.spawn(launch), scope.spawn(launch)];
+        first.join().unwrap().unwrap();
+        second.join().unwrap().unwrap();
+    });
+    here(device).unwrap().sync(device, Stream::DEFAULT).unwrap();
+}
+
+/// Calls the kernel `scalars` of the golden with integers and floats of both widths, in an order that needs padding: it widens each to a
+/// double. `narrow` is passed as a float32.
+fn scalars_reach_their_kernel(
+    api: &'static dyn DeviceApi,
+    device: Device,
+    module: &Arc<DeviceModule>,
+    narrow: f64,
+) {
+    let out = Floats::new(api, device, &[0.0; 10]);
+    let scalars = [
+        out.arg(),
+        Arg::Int(-(1 << 40)),
+        Arg::Int((1 << 32) - 6),
+        Arg::Int((1 << 32) - 1),
+        Arg::Float(0.1),
+        Arg::Float(narrow),
+        Arg::Int(1),
+        Arg::Int(1),
+    ];
+    let kernel = module.kernel("scalars").unwrap();
+    // SAFETY: the kernel is called with what it was compiled for, in spaces that stay.
+    unsafe { kernel.call(&scalars) }.unwrap();
+    let doubles: Vec<f64> = out
+        .read()
+        .chunks_exact(2)
+        .map(|pair| {
+            f64::from_bits(u64::from(pair[0].to_bits()) | u64::from(pair[1].to_bits()) << 32)
+        })
+        .collect();
+    let narrowed = f64::from(narrow as f32);
+    assert_eq!(
+        doubles,
+        [-(1i64 << 40) as f64, -6.0, 4294967295.0, 0.1, narrowed]
+    );
+}
+
+/// Builds a stand-in for a driver library, and runs `test` on it in a process that finds it where the driver would be.
+fn on_a_stand_in(source: &str, define: &str, library: &str, test: &str) {
+    if cfg!(not(target_os = "linux")) {
+        skipped("the stand-in is built for Linux");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/testee");
+    let built = Command::new("cc")
+        .args([define, "-shared", "-fPIC", "-O1", "-pthread", "-o"])
+        .arg(folder.path().join(library))
+        .arg(sources.join(source))
+        .status();
+    match built {
+        Ok(status) => assert!(status.success(), "the stand-in does not compile"),
+        Err(why) => {
+            skipped(format_args!("there is no C compiler: {why}"));
+            return;
+        }
+    }
+    let output = alone(module_path!(), test)
+        .env("LD_LIBRARY_PATH", folder.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}");
+    assert!(
+        output.status.success(),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        text.contains("stand-in"),
+        "the stand-in was not used:\n{text}"
+    );
+}

@@ -1,0 +1,19 @@
+//! TVM's wheels, compilers and other programs that are not ours.
+
+mod dependants;
+mod detected;
+mod eras;
+mod exported;
+mod foreign_modules;
+mod inventory;
+mod judged_generators;
+mod judged_runs;
+mod real_params;
+mod real_tracker;
+mod real_tvm;
+mod rpc_interop;
+mod rpc_proxy_wheel;
+mod rpc_server_wheel;
+#[path = "../support/mod.rs"]
+mod support;
+mod targets;

@@ -1,0 +1,21 @@
+//! Bytes to values and back, and looking into files.
+
+mod blob;
+mod containers;
+mod dumps;
+mod editing;
+mod examine_c;
+mod explain;
+mod fronts;
+mod grammar;
+mod hostile;
+mod import_tree;
+mod kaitai;
+mod payload;
+mod repack;
+mod rpc;
+#[path = "../support/mod.rs"]
+mod support;
+mod target;
+mod tensor;
+mod wire;

@@ -1,0 +1,11 @@
+//! Graph and VM models, run as the release that wrote them ran them.
+
+mod graph;
+mod graph_files;
+mod graph_models;
+mod inputs;
+mod sound_runtime;
+#[path = "../support/mod.rs"]
+mod support;
+mod vm;
+mod vm_files;

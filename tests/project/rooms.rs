@@ -1,0 +1,414 @@
+//! The rooms agree: what a chapter has in one it has in the others, and rules, code and cases name each other.
+#![cfg(feature = "suite")]
+
+mod cases;
+
+use crate::support::skip::skipped;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+use tvmspec::conformance::CHAPTERS;
+use tvmspec::spec;
+
+/// Chapters without a golden file: a calling convention and a registry leave no bytes.
+const NO_BYTES: [&str; 1] = ["function"];
+
+/// Chapters whose bytes come from outside: they have a fuzz target.
+const FORMATS: [&str; 10] = [
+    "wire",
+    "tensor",
+    "payload",
+    "import_tree",
+    "blob",
+    "object",
+    "target",
+    "graph",
+    "vm",
+    "rpc",
+];
+
+fn root() -> PathBuf {
+    env::var_os("CARGO_MANIFEST_DIR")
+        .expect("cargo sets it")
+        .into()
+}
+
+/// Whether this is what `cargo package` made: it keeps the table of the source beside its own.
+fn is_package() -> bool {
+    exists("Cargo.toml.orig")
+}
+
+fn exists(name: &str) -> bool {
+    root().join(name).exists()
+}
+
+#[test]
+fn a_chapter_is_in_every_room_that_it_belongs_to() {
+    let mut missing = Vec::new();
+    for chapter in CHAPTERS {
+        let name = chapter.name;
+        let mut rooms = vec![
+            format!("spec/{name}.md"),
+            format!("conformance/{name}/cases"),
+        ];
+        let programs = ["formats", "runtime", "devices", "models"];
+        if !programs
+            .iter()
+            .any(|program| exists(&format!("tests/{program}/{name}.rs")))
+        {
+            rooms.push(format!("tests/*/{name}.rs"));
+        }
+        if !exists(&format!("src/{name}.rs")) {
+            rooms.push(format!("src/{name}/mod.rs"));
+        }
+        if !NO_BYTES.contains(&name) {
+            rooms.push(format!("golden/{name}"));
+        }
+        if FORMATS.contains(&name) && !is_package() {
+            rooms.push(format!("fuzz/fuzz_targets/{name}.rs"));
+        }
+        missing.extend(rooms.into_iter().filter(|room| !exists(room)));
+    }
+    assert!(missing.is_empty(), "missing: {missing:#?}");
+}
+
+/// Which rooms a file of `src/` names by `crate::`, its comments and its tests aside.
+fn rooms_named_in(text: &str) -> BTreeSet<String> {
+    let code: String = text
+        .split("\n#[cfg(test)]\nmod ")
+        .next()
+        .unwrap_or_default()
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n");
+    let word = |text: &str| -> String {
+        text.trim_start()
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect()
+    };
+    let mut rooms = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let behind = &code[at + "crate::".len()..];
+        let Some(group) = behind.strip_prefix('{') else {
+            rooms.insert(word(behind));
+            continue;
+        };
+        // `use crate::{blob, payload::{self, Payload}}` names two rooms: what begins at the first level of the group.
+        let mut depth = 0;
+        let mut begins = true;
+        for (at, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => begins = true,
+                c if c.is_whitespace() => {}
+                _ if begins => {
+                    rooms.insert(word(&group[at..]));
+                    begins = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    rooms
+}
+
+#[test]
+fn a_chapter_uses_only_chapters_above_it() {
+    let chapters: Vec<&str> = CHAPTERS.iter().map(|chapter| chapter.name).collect();
+    // What stands around the chapters uses them, and none of them uses it.
+    let around = ["capi", "cli", "conformance", "content", "examine", "spec"];
+    let source = root().join("src");
+    let mut files = Vec::new();
+    walk(&source, &mut files);
+    let mut up = Vec::new();
+    let mut down = 0;
+    for file in files
+        .iter()
+        .filter(|file| file.extension().is_some_and(|end| end == "rs"))
+    {
+        let name = name_below(&source, file);
+        let room = name.split(['/', '.']).next().unwrap_or_default();
+        let Some(own) = chapters.iter().position(|chapter| *chapter == room) else {
+            continue;
+        };
+        for used in rooms_named_in(&fs::read_to_string(file).expect("listed just now")) {
+            match chapters.iter().position(|chapter| *chapter == used) {
+                Some(other) if other > own => {
+                    up.push(format!("src/{name} uses {used}, which is below {room}"))
+                }
+                Some(other) if other < own => down += 1,
+                None if around.contains(&used.as_str()) => {
+                    up.push(format!("src/{name} uses {used}, which is no chapter"))
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(
+        down > 100,
+        "only {down} uses found: the test reads the source wrongly"
+    );
+    assert_eq!(
+        up,
+        Vec::<String>::new(),
+        "a chapter uses only chapters above it"
+    );
+}
+
+#[test]
+fn every_fuzz_target_is_built_once() {
+    if is_package() {
+        return skipped("the package leaves fuzz/ out");
+    }
+    let table = fs::read_to_string(root().join("fuzz/Cargo.toml")).unwrap();
+    let named: Vec<&str> = table
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("path = \"fuzz_targets/")?
+                .strip_suffix(".rs\"")
+        })
+        .collect();
+    let mut there: Vec<String> = fs::read_dir(root().join("fuzz/fuzz_targets"))
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| {
+            Some(
+                entry
+                    .file_name()
+                    .into_string()
+                    .ok()?
+                    .strip_suffix(".rs")?
+                    .to_owned(),
+            )
+        })
+        .collect();
+    there.sort_unstable();
+    assert_eq!(
+        named, there,
+        "fuzz/Cargo.toml names each target once, sorted"
+    );
+}
+
+/// Cargo looks for tests in `tests/` itself only: a file that its table does not name would never run.
+#[test]
+fn every_test_is_built_once() {
+    let table = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let table: toml::Table = table.parse().unwrap();
+    let mut named: Vec<&str> = table["test"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|test| {
+            let (name, path) = (test["name"].as_str(), test["path"].as_str().unwrap());
+            let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
+            assert_eq!(name, stem, "{path}");
+            path
+        })
+        .collect();
+    named.sort_unstable();
+    let mut there = Vec::new();
+    for folder in ["foreign", "formats", "runtime", "suite"] {
+        for entry in fs::read_dir(root().join("tests").join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|end| end == "rs") {
+                there.push(name_below(&root(), &path));
+            }
+        }
+    }
+    there.sort_unstable();
+    assert_eq!(named, there, "Cargo.toml names each file below tests/ once");
+}
+
+#[test]
+fn every_room_for_cases_is_in_the_table_of_chapters() {
+    for entry in fs::read_dir(root().join("conformance")).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        let is_chapter = entry.path().join("cases").exists();
+        let known = CHAPTERS.iter().any(|chapter| chapter.name == name);
+        assert_eq!(
+            is_chapter, known,
+            "conformance/{name} and conformance/chapters.rs disagree"
+        );
+    }
+}
+
+#[test]
+fn every_rule_in_code_is_in_the_specification_and_vice_versa() {
+    for chapter in CHAPTERS {
+        let code: BTreeSet<&str> = chapter.rules().map(|rule| rule.id()).collect();
+        let reply: BTreeSet<&str> = spec::rules()
+            .iter()
+            .filter(|rule| rule.chapter == chapter.name)
+            .map(|rule| rule.id.as_str())
+            .collect();
+        let alone: Vec<_> = code.symmetric_difference(&reply).collect();
+        assert!(
+            alone.is_empty(),
+            "{}: only in code or only in the specification: {alone:?}",
+            chapter.name
+        );
+    }
+}
+
+/// The rules that a cell of a table lists: `DEV-07`, and `DEV-12 .. DEV-18` with those between that there are.
+fn rules_in(cell: &str) -> Vec<String> {
+    let mut rules = Vec::new();
+    for part in cell
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
+        let ends = part.split_once(" .. ").or_else(|| part.split_once(" to "));
+        let Some((first, last)) = ends else {
+            rules.push(part.to_owned());
+            continue;
+        };
+        let number = |id: &str| -> u32 {
+            let digits = id.rsplit('-').next().and_then(|digits| digits.parse().ok());
+            digits.unwrap_or_else(|| panic!("`{cell}` is no list of rules"))
+        };
+        let chapter = first.rsplit_once('-').map_or(first, |(chapter, _)| chapter);
+        let between = (number(first)..=number(last)).map(|at| format!("{chapter}-{at:02}"));
+        rules.extend(between.filter(|id| spec::rule(id).is_some()));
+    }
+    rules
+}
+
+#[test]
+fn a_table_of_files_lists_rules_that_the_file_names() {
+    let mut files = Vec::new();
+    walk(&root().join("src"), &mut files);
+    let (mut wrong, mut rows) = (Vec::new(), 0);
+    for file in files.iter().filter(|file| file.ends_with("mod.rs")) {
+        let text = fs::read_to_string(file).unwrap();
+        let folder = file.parent().unwrap();
+        let lines = text.lines().skip_while(|line| {
+            let header = line.replace(' ', "");
+            header != "//!|file|what|rules|"
+        });
+        for row in lines.skip(2).map_while(|line| line.strip_prefix("//! | ")) {
+            rows += 1;
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let mut content = String::new();
+            // ``a/b`, `c`` is two files, the second beside the first.
+            let mut beside = folder.to_owned();
+            for name in cells[0].split('`').skip(1).step_by(2) {
+                let name = name.trim_end_matches('/');
+                let path = [&beside, folder].map(|base| base.join(name));
+                let path = path
+                    .iter()
+                    .find(|path| path.with_extension("rs").is_file() || path.is_dir());
+                let Some(path) = path else {
+                    wrong.push(format!("{}: no `{name}`", folder.display()));
+                    continue;
+                };
+                beside = path.parent().unwrap().to_owned();
+                let mut sources = Vec::new();
+                if path.is_dir() {
+                    walk(path, &mut sources);
+                }
+                let file = path.with_extension("rs");
+                sources.extend(file.is_file().then_some(file));
+                content.extend(sources.iter().map(|file| fs::read_to_string(file).unwrap()));
+            }
+            let missing = rules_in(cells[2]).into_iter().filter(|id| {
+                let constant = id.replace('-', "_");
+                !content.contains(id.as_str()) && !content.contains(&constant)
+            });
+            wrong.extend(missing.map(|id| format!("{}: {} and {id}", folder.display(), cells[0])));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(rows > 60, "{rows} rows in all tables of files");
+}
+
+#[test]
+fn every_golden_file_has_an_origin_and_is_small() {
+    const LARGEST: u64 = 500_000;
+    let text = fs::read_to_string(root().join("golden/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let entries: Vec<&str> = manifest
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["file"].as_str().unwrap())
+        .collect();
+    let mut sorted = entries.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert_eq!(
+        entries, sorted,
+        "golden/manifest.json is not sorted by file, each once"
+    );
+    let entries: BTreeSet<&str> = entries.into_iter().collect();
+
+    let mut files = Vec::new();
+    walk(&root().join("golden"), &mut files);
+    let files: Vec<String> = files
+        .iter()
+        .map(|file| name_below(&root().join("golden"), file))
+        .collect();
+    for file in &files {
+        let size = fs::metadata(root().join("golden").join(file))
+            .unwrap()
+            .len();
+        assert!(size <= LARGEST, "golden/{file} has {size} bytes");
+        // Explanations, scripts and the dump of a file are beside the bytes and are ours.
+        let beside = [".md", ".py", ".sh", ".c", ".cc", ".h"]
+            .iter()
+            .any(|end| file.ends_with(end))
+            || file
+                .strip_suffix(".txt")
+                .is_some_and(|dumped| files.iter().any(|file| file == dumped));
+        if file != "manifest.json" && !beside {
+            assert!(
+                entries.contains(file.as_str()),
+                "golden/{file} is not in the manifest"
+            );
+        }
+    }
+    for entry in entries {
+        assert!(
+            files.iter().any(|file| file == entry),
+            "the manifest names golden/{entry}, which is not there"
+        );
+    }
+}
+
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        let hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if path.is_dir() && !hidden && !path.ends_with("__pycache__") {
+            walk(&path, files);
+        } else if path.is_file() && !hidden {
+            files.push(path);
+        }
+    }
+}
+
+fn name_below(base: &Path, file: &Path) -> String {
+    file.strip_prefix(base)
+        .unwrap()
+        .to_string_lossy()
+        .replace('\\', "/")
+}
+
+#[test]
+fn who_is_obliged_is_explained_where_the_form_of_a_rule_is() {
+    let form = fs::read_to_string(root().join("spec/README.md")).unwrap();
+    let obliged: BTreeSet<spec::Party> = spec::rules()
+        .iter()
+        .flat_map(|rule| rule.who.iter().copied())
+        .collect();
+    for party in obliged {
+        assert!(
+            form.contains(&format!("{party} (")),
+            "spec/README.md does not say who the {party} is"
+        );
+    }
+}

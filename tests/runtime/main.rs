@@ -1,0 +1,23 @@
+//! Values, functions, objects and modules as programs use them.
+
+mod capi_ffi;
+mod capi_legacy;
+mod embedding;
+mod extension_types;
+mod extremes;
+mod function;
+mod generators;
+mod module;
+mod module_edges;
+mod module_kinds;
+mod module_robustness;
+mod object;
+mod object_nan;
+mod sound;
+#[path = "../support/mod.rs"]
+mod support;
+mod target_c;
+mod threads;
+mod value;
+mod value_types;
+mod visits;

@@ -1,0 +1,22 @@
+//! Helpers that several tests share.
+
+// Each program uses some of them.
+#![allow(dead_code)]
+
+pub(crate) mod alone;
+pub(crate) mod cargo;
+#[cfg(feature = "suite")]
+pub(crate) mod device_memory;
+pub(crate) mod folder;
+#[cfg(feature = "suite")]
+pub(crate) mod goldens;
+#[cfg(feature = "target")]
+pub(crate) mod observed;
+pub(crate) mod python;
+#[cfg(all(unix, feature = "rpc", feature = "runtime"))]
+pub(crate) mod rpc_maker;
+pub(crate) mod schema;
+#[cfg(feature = "cli")]
+pub(crate) mod serving;
+pub(crate) mod skip;
+pub(crate) mod source;
