@@ -2,9 +2,12 @@
 //!
 //! Run: `cargo bench --bench device`. What is not here is named and left out.
 
+mod support;
+
 use std::path::Path;
 use std::ptr;
 use std::time::Instant;
+use support::rounds;
 use tvmspec::device::launch::Arg;
 use tvmspec::device::load::from_payload;
 use tvmspec::device::{
@@ -38,14 +41,14 @@ fn main() {
     opencl::compare();
 }
 
-/// The fastest of `rounds`, in seconds.
-fn fastest(rounds: usize, mut body: impl FnMut()) -> f64 {
+/// The fastest of `runs`, in seconds.
+fn fastest(runs: usize, mut body: impl FnMut()) -> f64 {
     let once = |_| {
         let start = Instant::now();
         body();
         start.elapsed().as_secs_f64()
     };
-    (0..rounds).map(once).fold(f64::INFINITY, f64::min)
+    (0..rounds(runs)).map(once).fold(f64::INFINITY, f64::min)
 }
 
 /// A thousand blocks of workspace from the pool, against plain memory of the device.
@@ -215,7 +218,7 @@ mod opencl {
     /// Both bodies in turn, so that a busy neighbour hits them alike; the fastest of each.
     fn alternately(mut first: impl FnMut(), mut second: impl FnMut()) -> (f64, f64) {
         let mut best = (f64::INFINITY, f64::INFINITY);
-        for _ in 0..15 {
+        for _ in 0..rounds(15) {
             best.0 = best.0.min(fastest(1, &mut first));
             best.1 = best.1.min(fastest(1, &mut second));
         }

@@ -2,8 +2,9 @@
  *   cc -O2 -o ffi_driver benches/ffi_driver.c -ldl
  *   ./ffi_driver path/to/libtvm_ffi.so target/release/libtvmspec.so
  *   ./ffi_driver --instructions path/to/libtvm_ffi.so target/release/libtvmspec.so
+ *   ./ffi_driver --brief path/to/libtvm_ffi.so target/release/libtvmspec.so
  * Prints nanoseconds per operation (the fastest of many rounds that alternate), or instructions per operation as callgrind
- * counts them, and the ratio second / first. Loading a library is what it costs beyond dlopen and dlclose of the same file.
+ * counts them, and the ratio second / first; `--brief` is one round, to see that the driver works. Loading a library is what it costs beyond dlopen and dlclose of the same file.
  * Needs a C compiler for the libraries that it loads, and valgrind for instructions. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,8 +16,7 @@
 #include <unistd.h>
 #include "../include/tvm_ffi_c_api.h"
 
-#define ROUNDS 9
-#define REPEATS 5
+static int rounds = 9, repeats = 5;
 
 static int (*call)(TVMFFIObjectHandle, TVMFFIAny*, int32_t, TVMFFIAny*);
 static int (*create)(void*, TVMFFISafeCallType, void (*)(void*), TVMFFIObjectHandle*);
@@ -49,8 +49,16 @@ static TVMFFIObjectHandle global(const char* name) {
   return found;
 }
 
-static void release(TVMFFIAny* value) {
-  if (value->type_index >= 64) dec(value->u.v_obj);
+static void release(TVMFFIAny value) {
+  if (value.type_index >= 64) dec(value.u.v_obj);
+}
+
+/* Calls with a result slot that is None before: a callee of C++ drops what an owned slot holds. */
+static TVMFFIAny invoke(TVMFFIObjectHandle f, const TVMFFIAny* args, int count, const char* what) {
+  TVMFFIAny result;
+  memset(&result, 0, sizeof result);
+  check(call(f, (TVMFFIAny*)args, count, &result), what);
+  return result;
 }
 
 /* The callbacks: a sum of ints without and with a context, and a loader that returns one module again and again. */
@@ -86,15 +94,14 @@ typedef struct Measure {
 
 static void run_call(const Measure* m, int times) {
   TVMFFIObjectHandle f = m->text ? counter : summer;
-  TVMFFIAny args[8], result;
+  TVMFFIAny args[8];
   memset(args, 0, sizeof args);
   for (int i = 0; i < times; ++i) {
     for (int k = 0; k < m->count; ++k) {
       args[k].type_index = kTVMFFIInt;
       args[k].u.v_int64 = i + k;
     }
-    memset(&result, 0, sizeof result);
-    call(f, args, m->count, &result);
+    invoke(f, args, m->count, m->name);
   }
 }
 
@@ -121,7 +128,7 @@ static void run_string(const Measure* m, int times) {
   for (int i = 0; i < times; ++i) {
     TVMFFIAny value;
     string(&array, &value);
-    release(&value);
+    release(value);
   }
 }
 
@@ -141,12 +148,7 @@ static void prepare_elements(const Measure* m) {
 
 static void run_container(const Measure* m, int times) {
   TVMFFIObjectHandle f = global(m->text);
-  for (int i = 0; i < times; ++i) {
-    TVMFFIAny result;
-    memset(&result, 0, sizeof result);
-    check(call(f, elements, m->count, &result), m->text);
-    release(&result);
-  }
+  for (int i = 0; i < times; ++i) release(invoke(f, elements, m->count, m->text));
   dec(f);
 }
 
@@ -155,7 +157,8 @@ static TVMFFIAny container;
 static void prepare_container(const Measure* m) {
   TVMFFIObjectHandle f = global(strstr(m->text, "List") ? "ffi.List" : "ffi.Dict");
   prepare_elements(m);
-  check(call(f, elements, m->count, &container), m->text);
+  release(container);
+  container = invoke(f, elements, m->count, m->text);
   dec(f);
 }
 
@@ -163,14 +166,13 @@ static void prepare_container(const Measure* m) {
 static void run_member(const Measure* m, int times) {
   TVMFFIObjectHandle f = global(m->text);
   int count = strstr(m->text, "Set") ? 3 : 2;
-  TVMFFIAny args[3], result;
+  TVMFFIAny args[3];
   memset(args, 0, sizeof args);
   args[0] = container;
   args[1].type_index = args[2].type_index = kTVMFFIInt;
   for (int i = 0; i < times; ++i) {
     args[1].u.v_int64 = 2 * i % m->count;
-    memset(&result, 0, sizeof result);
-    check(call(f, args, count, &result), m->text);
+    release(invoke(f, args, count, m->text));
   }
   dec(f);
 }
@@ -192,15 +194,11 @@ static void run_dlopen(const Measure* m, int times) {
 
 static void run_load(const Measure* m, int times) {
   const char* path = library_path(m);
-  for (int i = 0; i < times; ++i) {
-    TVMFFIAny arg, result;
-    memset(&arg, 0, sizeof arg);
-    memset(&result, 0, sizeof result);
-    arg.type_index = kTVMFFIRawStr;
-    arg.u.v_c_str = path;
-    check(call(loader, &arg, 1, &result), path);
-    release(&result);
-  }
+  TVMFFIAny arg;
+  memset(&arg, 0, sizeof arg);
+  arg.type_index = kTVMFFIRawStr;
+  arg.u.v_c_str = path;
+  for (int i = 0; i < times; ++i) release(invoke(loader, &arg, 1, path));
 }
 
 static const Measure MEASURES[] = {
@@ -241,7 +239,7 @@ __attribute__((noinline)) void measured(const Measure* m, int times) {
 
 static double fastest(const Measure* m) {
   double best = 1e30;
-  for (int repeat = 0; repeat < REPEATS; ++repeat) {
+  for (int repeat = 0; repeat < repeats; ++repeat) {
     struct timespec start, end;
     clock_gettime(CLOCK_MONOTONIC, &start);
     measured(m, m->times);
@@ -271,10 +269,7 @@ static void open_library(const char* path) {
   set_global(&name, summer, 1);
   set_global(&small, summer, 1);
   loader = global("ffi.ModuleLoadFromFile");
-  TVMFFIAny made;
-  memset(&made, 0, sizeof made);
-  check(call(global("ffi.SystemLib"), NULL, 0, &made), "ffi.SystemLib");
-  module = made.u.v_obj;
+  module = invoke(global("ffi.SystemLib"), NULL, 0, "ffi.SystemLib").u.v_obj;
   TVMFFIObjectHandle giver;
   TVMFFIByteArray kind = bytes("ffi.Module.load_from_bytes.rob");
   create(NULL, give, NULL, &giver);
@@ -359,10 +354,12 @@ int main(int argc, char** argv) {
     _exit(0);
   }
   int count_instructions = argc == 4 && !strcmp(argv[1], "--instructions");
-  if (argc != 3 && !count_instructions) {
-    fprintf(stderr, "usage: %s [--instructions] FIRST.so SECOND.so\n", argv[0]);
+  int brief = argc == 4 && !strcmp(argv[1], "--brief");
+  if (argc != 3 && !count_instructions && !brief) {
+    fprintf(stderr, "usage: %s [--instructions | --brief] FIRST.so SECOND.so\n", argv[0]);
     return 2;
   }
+  if (count_instructions || brief) rounds = repeats = 1;
   char made[] = "/tmp/ffi_driver.XXXXXX";
   folder = mkdtemp(made);
   check(!folder, "mkdtemp");
@@ -371,7 +368,7 @@ int main(int argc, char** argv) {
   double best[2][2 * COUNT];
   for (int side = 0; side < 2; ++side)
     for (int i = 0; i < 2 * COUNT; ++i) best[side][i] = 1e30;
-  for (int turn = 0; turn < (count_instructions ? 2 : ROUNDS * 2); ++turn) {
+  for (int turn = 0; turn < 2 * rounds; ++turn) {
     int side = turn % 2, pipes[2];
     const char* library = argv[argc - 2 + side];
     double out[2 * COUNT];

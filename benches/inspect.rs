@@ -2,15 +2,16 @@
 //!
 //! The library is a real one with one payload of 1 GiB behind it, so that a reader that touches payloads is slow.
 
+mod support;
+
 use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
+use support::rounds;
 use tvmspec::blob::pack::{self, ObjectTarget, SymbolNaming};
 use tvmspec::blob::{Blob, container};
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
-
-const PAYLOAD: u64 = 1 << 30;
 
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -53,8 +54,10 @@ fn main() {
     }
 }
 
-/// `_lib` and one module of an unknown kind with [`PAYLOAD`] bytes.
+/// `_lib` and one module of an unknown kind with 1 GiB, or 1 MiB in a short round.
 fn write_blob(path: &std::path::Path) -> std::io::Result<()> {
+    let mebibytes = rounds(1 << 10);
+    let payload = (mebibytes as u64) << 20;
     let mut body = Vec::new();
     let words: [u64; 6] = [3, 0, 1, 1, 1, 1];
     body.extend(words.iter().flat_map(|word| word.to_le_bytes()));
@@ -62,17 +65,17 @@ fn write_blob(path: &std::path::Path) -> std::io::Result<()> {
         body.extend((kind.len() as u64).to_le_bytes());
         body.extend(kind.as_bytes());
     }
-    body.extend(PAYLOAD.to_le_bytes());
+    body.extend(payload.to_le_bytes());
     let mut file = File::create(path)?;
-    file.write_all(&(body.len() as u64 + PAYLOAD).to_le_bytes())?;
+    file.write_all(&(body.len() as u64 + payload).to_le_bytes())?;
     file.write_all(&body)?;
     // Not a hole: pages that are touched count.
     let chunk = vec![0x5A; 1 << 20];
-    (0..PAYLOAD >> 20).try_for_each(|_| file.write_all(&chunk))
+    (0..mebibytes).try_for_each(|_| file.write_all(&chunk))
 }
 
 fn fastest(mut body: impl FnMut()) -> Duration {
-    let times = (0..5).map(|_| {
+    let times = (0..rounds(5)).map(|_| {
         let start = Instant::now();
         body();
         start.elapsed()

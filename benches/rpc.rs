@@ -2,6 +2,8 @@
 //!
 //! `TVMSPEC_PYTHON=python cargo bench --bench rpc [-- tracker]`; without `TVMSPEC_PYTHON` there is nothing to compare with.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -31,7 +33,7 @@ fn main() {
     let rounds = std::env::var("ROUNDS")
         .ok()
         .and_then(|text| text.parse().ok());
-    let rounds = rounds.unwrap_or(5);
+    let rounds = rounds.unwrap_or_else(|| support::rounds(5));
     let Ok(python) = std::env::var("TVMSPEC_PYTHON") else {
         println!("skipped, because TVMSPEC_PYTHON names no Python with apache-tvm");
         return;

@@ -2,6 +2,8 @@
 //!
 //! `TVMSPEC_PYTHON=python cargo bench --bench vm` compares with the VM of that Python's apache-tvm in the same run.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,7 @@ use std::process::Command;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
+use support::rounds;
 use tvmspec::device::Device;
 use tvmspec::module::{self, Symbols};
 use tvmspec::object::Tensor;
@@ -91,7 +94,7 @@ fn golden(name: &str) -> PathBuf {
 
 fn fastest(runs: usize, mut body: impl FnMut()) -> f64 {
     body();
-    (0..runs)
+    (0..rounds(runs))
         .map(|_| {
             let started = Instant::now();
             body();

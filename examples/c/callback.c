@@ -41,6 +41,7 @@ int main(void) {
   args[1].u.v_int64 = 2;
   if (TVMFFIFunctionCall(found, args, 2, &result)) return fail("call");
   printf("example.add(40, 2) = %lld\n", (long long)result.u.v_int64);
+  memset(&result, 0, sizeof result); /* A result is None before each call. */
   if (TVMFFIFunctionCall(found, args, 1, &result)) fail("example.add(40)");
   TVMFFIObjectDecRef(found);
   TVMFFIObjectDecRef(made);

@@ -248,7 +248,12 @@ impl Module {
             return more.iter().try_for_each(|each| foreign::import(self, each));
         };
         let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
-        imports.extend(more);
+        if imports.is_empty() {
+            // A load adds all imports of a module at once, and needs no second allocation.
+            *imports = more;
+        } else {
+            imports.extend(more);
+        }
         self.publish(&imports);
         Ok(())
     }

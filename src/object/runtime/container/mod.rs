@@ -1,11 +1,11 @@
 //! Containers: arrays, lists, maps, dicts, shapes, tensors and big integers, in the layouts that inlined C++ reads, with the hash
 //! and the equality of their keys (OBJ-01 to OBJ-12, OBJ-38, OBJ-39). What changes in place is shared between threads, and
-//! [`turnstile`] lets one of them at a container at a time.
+//! [`lock`] lets one of them at a container at a time.
 
 pub mod big_int;
 pub mod hash;
+pub(crate) mod lock;
 pub(crate) mod map;
 pub(crate) mod seq;
 pub(crate) mod shape;
 pub(crate) mod tensor;
-pub(crate) mod turnstile;

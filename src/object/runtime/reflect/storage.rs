@@ -3,7 +3,7 @@
 
 use super::record::{address, fields_of};
 use crate::function::{Error, ErrorKind, Result, guard_code};
-use crate::object::container::turnstile::alone;
+use crate::object::container::lock::with_lock;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, end_nested};
 use crate::value::heap::{allocate_zeroed, release};
 use crate::value::types::{self, FieldInfo, Getter, TypeInfo};
@@ -105,12 +105,12 @@ pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> R
         match storage(&field) {
             FieldStorage::Cell => {
                 // SAFETY: the field is a cell, says its description, and `source` is alive.
-                let value = alone(from, || unsafe { &*from.cast::<Any>() }.clone());
+                let value = with_lock(from, || unsafe { &*from.cast::<Any>() }.clone());
                 // SAFETY: the copy has the same field, which is still zero.
                 unsafe { to.cast::<Any>().write(value) }
             }
             FieldStorage::Object => {
-                let value = alone(from, || {
+                let value = with_lock(from, || {
                     // SAFETY: the field is a reference, says its description, and `source` is alive.
                     unsafe { &*from.cast::<Option<ObjectRef>>() }.clone()
                 });
@@ -120,7 +120,7 @@ pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> R
             FieldStorage::Plain => {
                 let (from, to) = (from.cast::<u8>(), to.cast::<u8>());
                 // SAFETY: both objects have the field, of `size` bytes.
-                alone(from, || unsafe {
+                with_lock(from, || unsafe {
                     std::ptr::copy_nonoverlapping(from, to, field.size as usize);
                 });
             }
@@ -141,7 +141,7 @@ where
     Any: From<F>,
 {
     // SAFETY: the address of an `F`, by this contract; nothing writes it while this thread is alone with it.
-    let value = alone(field, || unsafe { &*field.cast::<F>() }.clone());
+    let value = with_lock(field, || unsafe { &*field.cast::<F>() }.clone());
     // SAFETY: writable, by this contract.
     unsafe { out.write(Any::from(value).into_raw()) }
     0
@@ -163,7 +163,9 @@ pub(super) unsafe extern "C-unwind" fn write_field<F: Argument>(
         let value = cast::<F>(unsafe { AnyView::from_raw(value) })?;
         // SAFETY: the address of an `F`, by this contract, which this thread is alone with. The old value ends after that: its end
         // may come back to the field.
-        drop(alone(field, || unsafe { field.cast::<F>().replace(value) }));
+        drop(with_lock(field, || unsafe {
+            field.cast::<F>().replace(value)
+        }));
         Ok(())
     })
 }
@@ -171,7 +173,7 @@ pub(super) unsafe extern "C-unwind" fn write_field<F: Argument>(
 /// # Safety
 /// As [`read_field`] for a reference, possibly absent.
 unsafe extern "C-unwind" fn read_object(field: *mut c_void, out: *mut RawAny) -> i32 {
-    let value = alone(field, || {
+    let value = with_lock(field, || {
         // SAFETY: the address of a reference, by this contract; nothing writes it while this thread is alone with it.
         unsafe { &*field.cast::<Option<ObjectRef>>() }.clone()
     });
@@ -184,7 +186,7 @@ unsafe extern "C-unwind" fn read_object(field: *mut c_void, out: *mut RawAny) ->
 /// As [`read_field`] for a byte that is zero or not.
 unsafe extern "C-unwind" fn read_bool(field: *mut c_void, out: *mut RawAny) -> i32 {
     // SAFETY: the address of a byte, by this contract.
-    let value = alone(field, || unsafe { field.cast::<u8>().read() }) != 0;
+    let value = with_lock(field, || unsafe { field.cast::<u8>().read() }) != 0;
     // SAFETY: writable, by this contract.
     unsafe { out.write(Any::from(value).into_raw()) }
     0
@@ -194,7 +196,7 @@ unsafe extern "C-unwind" fn read_bool(field: *mut c_void, out: *mut RawAny) -> i
 /// As [`read_field`] for a pointer that its receiver may use.
 unsafe extern "C-unwind" fn read_pointer(field: *mut c_void, out: *mut RawAny) -> i32 {
     // SAFETY: the address of a pointer, by this contract.
-    let value = alone(field, || unsafe { field.cast::<*mut c_void>().read() });
+    let value = with_lock(field, || unsafe { field.cast::<*mut c_void>().read() });
     // SAFETY: may be used by its receiver, by this contract.
     let value = unsafe { Any::handle(value) };
     // SAFETY: writable, by this contract.
@@ -243,7 +245,7 @@ pub(crate) unsafe fn store(at: *mut c_void, field_type: i32, value: Any) -> Resu
     unsafe fn put<T: Argument>(at: *mut c_void, value: Any) -> Result<()> {
         let value = cast::<T>(value.view())?;
         // SAFETY: such a field, by this contract, which this thread is alone with.
-        drop(alone(at, || unsafe { at.cast::<T>().replace(value) }));
+        drop(with_lock(at, || unsafe { at.cast::<T>().replace(value) }));
         Ok(())
     }
     /// # Safety
@@ -252,7 +254,7 @@ pub(crate) unsafe fn store(at: *mut c_void, field_type: i32, value: Any) -> Resu
         let value = cast::<bool>(value.view())?;
         // Written as a byte: what C++ left there may be no `bool` of Rust's, which `replace` would read.
         // SAFETY: the address of a byte, by this contract, which this thread is alone with.
-        alone(at, || unsafe { at.cast::<u8>().write(u8::from(value)) });
+        with_lock(at, || unsafe { at.cast::<u8>().write(u8::from(value)) });
         Ok(())
     }
     let put: unsafe fn(*mut c_void, Any) -> Result<()> = match field_type {

@@ -1,7 +1,7 @@
 //! Who reaches a map that changes.
 
 use super::table::MapTable;
-use crate::object::container::turnstile::{Turn, turn};
+use crate::object::container::lock::{LockGuard, lock};
 
 /// Who reaches a map that changes.
 #[derive(Clone, Copy)]
@@ -13,9 +13,9 @@ pub(super) enum Holders {
 }
 
 impl Holders {
-    /// What the change happens under.
+    /// Locks the map for the change where other threads reach it.
     #[inline]
-    pub(super) fn turn(self, table: MapTable) -> Option<Turn> {
-        matches!(self, Holders::Several).then(|| turn(table.as_ptr()))
+    pub(super) fn lock(self, table: MapTable) -> Option<LockGuard> {
+        matches!(self, Holders::Several).then(|| lock(table.as_ptr()))
     }
 }

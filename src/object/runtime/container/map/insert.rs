@@ -6,7 +6,7 @@ use super::holders::Holders;
 use super::layout::{BODY, EMPTY, MapItem, NOWHERE, Pair, SMALL_MAX};
 use super::table::{MapTable, is_plain};
 use crate::function::Result;
-use crate::object::container::turnstile::turn;
+use crate::object::container::lock::lock;
 use crate::object::hash::any_hash;
 use crate::value::Any;
 
@@ -39,10 +39,10 @@ impl MapTable {
             // SAFETY: `inserted` is of that fresh map.
             return unsafe { dense.succeeded(inserted) };
         }
-        // Before the turn is taken: this may call a hook, and none runs under a lock.
+        // Before the map is locked: this may call a hook, and none runs under a lock.
         let known = self.find(fresh.key.view())?;
         if known.is_some() || !full {
-            let _turn = holders.turn(self);
+            let _guard = holders.lock(self);
             // SAFETY: `find` looked for this key in this small map, which did not change since and has room for a pair more.
             unsafe { self.put_small(known, fresh) };
             return Ok(None);
@@ -82,14 +82,14 @@ impl MapTable {
     /// As [`MapTable::place`].
     ///
     /// # Safety
-    /// The map is a dict: others who reach it take their turn.
+    /// The map is a dict: others who reach it lock it.
     pub(super) unsafe fn insert_at_once(self, longest: u64, fresh: &mut Pair) -> Result<bool> {
         let key = fresh.key.view();
         if !is_plain(key) {
             return Ok(false);
         }
-        let turn = turn(self.as_ptr());
-        if !turn.is_free() {
+        let guard = lock(self.as_ptr());
+        if !guard.has_no_stay() {
             return Ok(false);
         }
         if self.is_small() {
@@ -165,13 +165,13 @@ impl MapTable {
             // SAFETY: the home of the key.
             _ => unsafe { self.place(longest, home, fresh.key.view())? },
         };
-        let turn = holders.turn(self);
+        let guard = holders.lock(self);
         // SAFETY: nothing changed the map since the place was found (`Stay`, or the caller has it alone).
         if unsafe { self.put_dense(place, fresh) } {
             return Ok(None);
         }
         // The larger map has a lock of its own.
-        drop(turn);
+        drop(guard);
         // SAFETY: a dense map, by this contract.
         unsafe { self.rehash(longest, fresh) }.map(Some)
     }

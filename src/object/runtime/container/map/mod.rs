@@ -19,13 +19,13 @@ mod insert;
 mod layout;
 mod order;
 mod pairs;
+mod stay;
 mod table;
 mod whole;
 
 pub(crate) use pairs::MapCursor;
 pub use pairs::{PairIter, Pairs, pairs_of};
 
-use super::turnstile::{Purpose, Stay};
 use crate::function::{Error, ErrorKind, Result, borrowed};
 use crate::object::format::key_hash::{UNTRUSTED_CHAIN, table_size};
 use crate::value::header::{ObjectRef, Ref};
@@ -34,6 +34,7 @@ use grow::replace_in;
 use holders::Holders;
 use insert::filled;
 use layout::{ANY_CHAIN, DictKind, MapKind, Pair, SMALL_MAX};
+use stay::{Purpose, Stay};
 use table::MapTable;
 
 /// The KeyError for a key that is not there, with upstream's text for both kinds of map.
@@ -80,7 +81,7 @@ macro_rules! map_type {
             /// Raw access to the map, for as long as the handle is borrowed.
             const fn table(&self) -> MapTable {
                 // SAFETY: a map, which this handle keeps alive. Others change a `Map` only where its handle is the only one; a
-                // `Dict` is read in a turn or a stay.
+                // `Dict` is read under its lock or in a stay.
                 unsafe { MapTable::of(self.0.as_ptr().cast()) }
             }
 
@@ -391,7 +392,7 @@ pub fn lookup_in(map: AnyView<'_>, key: AnyView<'_>) -> Result<Option<Any>> {
     if !matches!(map.type_index(), index::MAP | index::DICT) {
         return Ok(None);
     }
-    // SAFETY: a map, which the view keeps alive; `look_up` takes the turn at a dict.
+    // SAFETY: a map, which the view keeps alive; `look_up` locks a dict.
     unsafe { MapTable::of(map.as_raw().ptr().cast()) }.look_up(key)
 }
 
@@ -435,7 +436,7 @@ pub(crate) unsafe fn swap_value(
 pub(crate) fn pair_count(view: AnyView<'_>) -> usize {
     match view.type_index() {
         index::MAP | index::DICT => {
-            // SAFETY: a map, which the view keeps alive; a dict is read in a turn.
+            // SAFETY: a map, which the view keeps alive; a dict is read under its lock.
             let table = unsafe { MapTable::of(view.as_raw().ptr().cast()) };
             table.settled(|| table.size() as usize)
         }

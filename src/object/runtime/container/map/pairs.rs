@@ -76,7 +76,7 @@ pub fn pairs_of(view: AnyView<'_>) -> Option<Pairs<'_>> {
     if !matches!(view.type_index(), index::MAP | index::DICT) {
         return None;
     }
-    // SAFETY: a map, which the view keeps alive; a dict is read in a turn.
+    // SAFETY: a map, which the view keeps alive; a dict is read under its lock.
     let table = unsafe { MapTable::of(view.as_raw().ptr().cast()) };
     Some(Pairs(match view.type_index() {
         index::MAP => PairSource::Borrowed(table, PhantomData),
@@ -114,7 +114,7 @@ impl MapCursor {
 
     /// Raw access to the map.
     const fn table(&self) -> MapTable {
-        // SAFETY: a map, by the two functions that make a cursor, which the cursor keeps alive; a dict is read in a turn.
+        // SAFETY: a map, by the two functions that make a cursor, which the cursor keeps alive; a dict is read under its lock.
         unsafe { MapTable::of(self.map.as_ptr().cast()) }
     }
 

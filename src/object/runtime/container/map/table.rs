@@ -4,8 +4,9 @@ use super::layout::{
     BLOCK, BODY, EMPTY, HEAD, JUMPS, MapBody, MapItem, MapObj, MapOrder, NOWHERE, Pair, SMALL,
     blocks, free_data,
 };
+use super::stay::{Purpose, Stay};
 use crate::function::Result;
-use crate::object::container::turnstile::{Purpose, Stay, Turn, alone, turn};
+use crate::object::container::lock::{LockGuard, lock, with_lock};
 use crate::object::format::key_hash;
 use crate::object::hash::{any_equal, any_hash};
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, end_nested};
@@ -40,7 +41,7 @@ unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
 ///
 /// Invariant: the clauses of [`MapTable::of`], of every copy. So methods that read are safe, and those that change the map, take a
 /// position or end the map are `unsafe`: to *have a map alone* is that it is fresh, a [`Map`](super::Map) with one reference, or a
-/// [`Dict`](super::Dict) at which this thread has its turn ([`MapTable::settled`]).
+/// [`Dict`](super::Dict) that this thread has locked ([`MapTable::settled`]).
 #[derive(Clone, Copy)]
 pub(super) struct MapTable(*mut MapObj);
 
@@ -48,7 +49,7 @@ impl MapTable {
     /// # Safety
     /// * `map` is a map as OBJ-05 to OBJ-07 say, and lives for as long as the result and its copies are used.
     /// * Nothing else changes it while one of them reads it: it is a [`Map`](super::Map), which nothing changes while others hold it,
-    ///   or the caller stays at the [`Dict`](super::Dict) or has its turn there, in all but [`MapTable::look_up`],
+    ///   or the caller stays at the [`Dict`](super::Dict) or has locked it, in all but [`MapTable::look_up`],
     ///   [`MapTable::insert_at_once`] and [`MapTable::settled`], which do that themselves.
     #[inline]
     pub(super) const unsafe fn of(map: *mut MapObj) -> MapTable {
@@ -309,14 +310,14 @@ impl MapTable {
     /// that calls a hook comes before, all that drops a value after.
     #[inline]
     pub(super) fn settled<R>(self, work: impl FnOnce() -> R) -> R {
-        let _turn = self.turn();
+        let _guard = self.lock();
         work()
     }
 
     /// The lock of a dict. One place for all maps, so that what runs meanwhile is compiled once.
     #[inline]
-    pub(super) fn turn(self) -> Option<Turn> {
-        (self.type_index() == index::DICT).then(|| turn(self.0))
+    pub(super) fn lock(self) -> Option<LockGuard> {
+        (self.type_index() == index::DICT).then(|| lock(self.0))
     }
 
     /// The value of `key`. The caller stays at a dict, or is alone with it and the key calls no hook.
@@ -336,7 +337,7 @@ impl MapTable {
             return self.value_of(key);
         }
         if is_plain(key) {
-            return alone(self.0, || self.value_of(key));
+            return with_lock(self.0, || self.value_of(key));
         }
         let _stay = Stay::at(self.0, Purpose::Look)?;
         self.value_of(key)

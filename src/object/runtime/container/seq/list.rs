@@ -3,7 +3,7 @@
 use super::layout::{ListObj, SeqBody, SeqObj, delete, free_data};
 use super::{countable, element, out_of_bounds};
 use crate::function::{Error, ErrorKind, Result};
-use crate::object::container::turnstile::{alone, turn};
+use crate::object::container::lock::{lock, with_lock};
 use crate::value::header::{Header, ObjectRef, Ref};
 use crate::value::heap::{allocate, try_allocate};
 use crate::value::{Any, index};
@@ -68,7 +68,7 @@ impl List {
     /// Runs `work` while no other thread is at the list. It calls nothing and drops no element.
     #[inline]
     fn alone<R>(&self, work: impl FnOnce() -> R) -> R {
-        alone(self.0.as_object().as_ptr(), work)
+        with_lock(self.0.as_object().as_ptr(), work)
     }
 
     /// The elements as they are now, each counted once more: the list may change while they are looked at.
@@ -95,14 +95,14 @@ impl List {
     /// An IndexError with OBJ-04.
     #[inline(always)]
     pub fn at(&self, at: i64) -> Result {
-        let turn = turn(self.seq());
+        let guard = lock(self.seq());
         if let Some(cell) = self.cell_of(at) {
             // SAFETY: an element of the list, with which this thread is alone.
             let found = unsafe { &*cell }.clone();
-            drop(turn);
+            drop(guard);
             return Ok(found);
         }
-        drop(turn);
+        drop(guard);
         self.outside(at)
     }
 
@@ -131,15 +131,15 @@ impl List {
     #[inline(always)]
     pub fn set(&self, at: i64, value: Any) -> Result<()> {
         // The old element, or `value`, is dropped when this thread is not at the list.
-        let turn = turn(self.seq());
+        let guard = lock(self.seq());
         if let Some(cell) = self.cell_of(at) {
             // SAFETY: an element of the list, with which this thread is alone.
             let old = unsafe { cell.replace(value) };
-            drop(turn);
+            drop(guard);
             drop(old);
             return Ok(());
         }
-        drop(turn);
+        drop(guard);
         Err(out_of_bounds(format_args!("Index {at}"), self.count()))
     }
 
@@ -218,7 +218,7 @@ impl List {
     /// Appends one element. Grows to twice the room, at least to 4 elements (OBJ-03).
     #[inline]
     pub fn push(&self, value: Any) {
-        let turn = turn(self.seq());
+        let guard = lock(self.seq());
         // SAFETY: the list lives while `self` does, and this thread is alone with it.
         let body = unsafe { &mut (*self.seq()).body };
         if body.size >= 0 && body.size < body.capacity && !body.data.is_null() {
@@ -227,7 +227,7 @@ impl List {
             body.size += 1;
             return;
         }
-        drop(turn);
+        drop(guard);
         self.push_beyond(value);
     }
 

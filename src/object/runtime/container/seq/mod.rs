@@ -18,7 +18,7 @@ mod list;
 pub use array::Array;
 pub use list::List;
 
-use super::turnstile::alone;
+use super::lock::with_lock;
 use crate::function::{Error, ErrorKind, Result, borrowed};
 use crate::object::OBJ_04;
 use crate::value::header::{ObjectRef, Ref};
@@ -140,7 +140,7 @@ fn with_items<'a, R>(view: AnyView<'a>, work: impl FnOnce(&'a [Any]) -> R) -> Op
     };
     match view.type_index() {
         index::ARRAY => Some(work(items())),
-        index::LIST => Some(alone(seq, || work(items()))),
+        index::LIST => Some(with_lock(seq, || work(items()))),
         _ => None,
     }
 }
