@@ -97,9 +97,6 @@ impl fmt::Display for Release {
 impl FromStr for Release {
     type Err = ParseError;
 
-    /// # Errors
-    ///
-    /// A [`ParseError`] with the releases that are covered.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let wrong = || {
             ParseError::new(format!(
@@ -184,9 +181,6 @@ impl fmt::Display for Releases {
 impl FromStr for Releases {
     type Err = ParseError;
 
-    /// # Errors
-    ///
-    /// A [`ParseError`]: an end that is no release, or a range that runs backwards.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         // One release is a range, too.
         let Some((since, until)) = text.split_once("..") else {
@@ -277,9 +271,6 @@ impl fmt::Display for Layout {
 impl FromStr for Layout {
     type Err = ParseError;
 
-    /// # Errors
-    ///
-    /// A [`ParseError`] with the layouts that there are.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         // By name alone: `0.8` is a release and no layout. `Layout::of` has that of a release.
         let known = Layout::ALL.into_iter().find(|layout| layout.name() == text);

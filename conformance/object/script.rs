@@ -85,10 +85,6 @@ fn lock(notes: &Notes) -> std::sync::MutexGuard<'_, Vec<Value>> {
 }
 
 /// The function of a step, which may be a name or a value, and the forms of its arguments.
-///
-/// # Errors
-///
-/// Unsupported for what is no list, or an empty one.
 fn parts_of(step: &Value) -> Result<(&Value, &[Value]), Reply> {
     let parts = step.as_array().and_then(|parts| parts.split_first());
     parts.ok_or_else(|| unsupported(format!("{step} names no function")))

@@ -62,10 +62,6 @@ impl<'a> ActingClient<'a> {
     }
 
     /// What came of connecting and of each action, in order.
-    ///
-    /// # Errors
-    ///
-    /// What of the script has another form.
     pub(super) fn run(
         &mut self,
         connected: Result<Session, Error>,

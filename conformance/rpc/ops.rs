@@ -176,10 +176,6 @@ struct Request {
 
 impl Request {
     /// Release and side are stated always: no bytes of a session show them, and every rule of the formats depends on both.
-    ///
-    /// # Errors
-    ///
-    /// Unsupported for a form, a release or a side that there is not.
     fn of(args: &Value) -> Result<Request, OpError> {
         let name = text(args, "form")?;
         let form = FORMS.into_iter().find(|form| *form == name);

@@ -94,10 +94,6 @@ fn no_server(error: std::io::Error) -> OpError {
 }
 
 /// What is looked for in the texts of exceptions and errors.
-///
-/// # Errors
-///
-/// Another form.
 pub(super) fn texts(args: &Value) -> Result<Vec<&str>, OpError> {
     let wrong = || OpError::Unsupported("`texts` has another form".to_owned());
     let texts = args.get("texts").and_then(Value::as_array);
@@ -160,10 +156,6 @@ fn serve_one(mut far: PipeEnd, is_paired: bool, options: &ServerOptions) -> Opti
 }
 
 /// For a server that goes on to another one: it reads while it writes, which a pipe has no halves for.
-///
-/// # Errors
-///
-/// No socket.
 fn over_socket(script: &SessionScript<'_>, options: ServerOptions) -> std::io::Result<Played> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let near = TcpStream::connect(listener.local_addr()?)?;

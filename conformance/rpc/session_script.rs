@@ -55,10 +55,6 @@ enum Came {
 
 impl<'a> SessionScript<'a> {
     /// Reads a request.
-    ///
-    /// # Errors
-    ///
-    /// What of it has another form.
     pub(in crate::conformance) fn read(args: &'a Value) -> Result<SessionScript<'a>, OpError> {
         let wrong = |what: &str| OpError::Unsupported(format!("`{what}` has another form"));
         let release = args
@@ -99,10 +95,6 @@ impl<'a> SessionScript<'a> {
     }
 
     /// Plays the session over a connection that nothing was written to yet, with a server of this key. `patience` is for each answer.
-    ///
-    /// # Errors
-    ///
-    /// A hang; a function that the server does not have.
     pub(in crate::conformance) fn play(
         &self,
         transport: Transport,

@@ -80,10 +80,6 @@ pub(super) struct WorkSummary {
 }
 
 /// Puts cases of the queue to a testee until there are none, and hands each to `settle` with its place.
-///
-/// # Errors
-///
-/// No testee answers hello, or it writes behind its answer to that.
 pub(super) fn work<'a>(
     queue: &CaseQueue<'a>,
     suite: &'a Suite,

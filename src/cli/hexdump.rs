@@ -77,10 +77,6 @@ impl Hexdump<'_> {
     ///
     /// A rule is named at the first of the fields that it is about. Fields with a mark are printed also inside a run
     /// whose middle is left out. Marks at the end of the bytes, where a field is missing, have a row of their own.
-    ///
-    /// # Errors
-    ///
-    /// `out` fails.
     pub(crate) fn render(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         let length = self.bytes.len() as u64;
         let fields = self.fields(self.spans, self.from, self.to.unwrap_or(length));

@@ -39,10 +39,6 @@ enum Bytes {
 
 impl Input {
     /// Opens `path`, or stdin for `-`.
-    ///
-    /// # Errors
-    ///
-    /// The system cannot open or read it, it is a directory, or it is a stream that has no end within 256 MiB.
     pub(crate) fn open(path: &Path) -> Result<Input, CliError> {
         let bytes = match is_stdin(path) {
             true => Bytes::Read(drain(io::stdin().lock()).map_err(CliError::new)?),
@@ -81,10 +77,6 @@ pub(crate) fn name_of(path: &Path) -> String {
 
 /// What is in the file at `path`, or on stdin, which `input` was opened of: a device module with its side file where the extension is
 /// of one (PAY-23), and there is a side file or the bytes are of no other form.
-///
-/// # Errors
-///
-/// The rule that the container breaks, or that the two files do.
 pub(crate) fn subject<'i>(
     input: &'i Input,
     path: &Path,
@@ -100,10 +92,6 @@ pub(crate) fn subject<'i>(
 }
 
 /// The whole input as the payload of a module of `kind`, in layout 0.22 where none is stated.
-///
-/// # Errors
-///
-/// No payload of the kind is known; the message has the nearest kind that is.
 pub(crate) fn payload<'i>(
     input: &'i Input,
     kind: &str,
@@ -157,10 +145,6 @@ fn drain(from: impl Read) -> io::Result<Vec<u8>> {
 
 /// Opens the file at `path`, and returns its length in bytes with it. A device, a pipe or a folder is none: a list of
 /// files, for example a manifest, could name one that has no end, or waits for ever.
-///
-/// # Errors
-///
-/// The system cannot find or open it, or it is no regular file.
 pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
     // Before it is opened: opening a pipe that no process writes to waits.
     let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
@@ -175,10 +159,6 @@ pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
 }
 
 /// The content of the file at `path`.
-///
-/// # Errors
-///
-/// See [`regular`].
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     let (file, length) = regular(path)?;
     let mut bytes = Vec::new();

@@ -33,11 +33,6 @@ pub(super) struct NpyHeader {
 
 impl NpyHeader {
     /// Reads a header, up to the first byte of the data.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the file, as the end of a sentence that begins with its name: it is no `.npy` file or ends
-    /// too early, its version or a key is unknown, or its elements are of a type or an order that no tensor has.
     pub(super) fn read(from: &mut impl Read) -> Result<NpyHeader, String> {
         let mut start = [0; 10];
         from.read_exact(&mut start)
@@ -74,10 +69,6 @@ impl NpyHeader {
 
     /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, the keys in any order. Of a key that is
     /// repeated the last counts, as in Python.
-    ///
-    /// # Errors
-    ///
-    /// See [`NpyHeader::read`].
     fn parse(text: &str) -> Result<NpyHeader, String> {
         let (mut word, mut is_column_major, mut shape) = (None, None, None);
         let mut literal = Literal { rest: text };
@@ -212,10 +203,6 @@ impl<'t> Literal<'t> {
     }
 
     /// Goes on behind `text`.
-    ///
-    /// # Errors
-    ///
-    /// Something else comes next.
     fn expect(&mut self, text: &str) -> Result<(), String> {
         match self.skip(text) {
             true => Ok(()),

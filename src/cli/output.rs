@@ -273,11 +273,6 @@ fn is_unseen(letter: char) -> bool {
 /// Writes `bytes` to `path`, or to stdout for `-`. Binary never goes to a terminal.
 ///
 /// A file appears under its name only when it is complete; an interrupted run leaves the old one.
-///
-/// # Errors
-///
-/// `content` is binary and stdout is a terminal; the path is a directory; the folder or the disk does not take the
-/// file.
 pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), CliError> {
     if path.as_os_str() == "-" {
         let mut out = stdout();

@@ -164,10 +164,6 @@ pub(crate) struct ServeSessionArgs {
 const DEPARTED: Duration = Duration::from_secs(2);
 
 /// Serves the client on stdin, and writes one line on stderr: what the session came to.
-///
-/// # Errors
-///
-/// Stdin is no socket.
 pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     #[cfg(target_os = "linux")]
     {
@@ -278,10 +274,6 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
 }
 
 /// Writes how far the session is to what is stdout until now: behind it what functions print goes to the log.
-///
-/// # Errors
-///
-/// [`std::io::Error`] of duplicating stdout.
 fn states() -> std::io::Result<Arc<SessionGauge>> {
     let out = std::io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdout(std::io::stderr())?;

@@ -16,10 +16,6 @@ pub(crate) enum FileAnswer {
 
 /// Prints the answer about each file: texts one after the other; JSON as it is for one file, as a list for several, in which a file
 /// that cannot be read is `{"file", "error"}`. Each is printed before the next is looked at. Of the exit codes the largest counts.
-///
-/// # Errors
-///
-/// The only file cannot be read, or several are stdin. Of several, each that cannot be read is printed where it is met.
 pub(crate) fn each(
     files: &[PathBuf],
     is_json: bool,

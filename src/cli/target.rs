@@ -40,10 +40,6 @@ pub(crate) struct TargetArgs {
 type Read = Result<Target, Violation>;
 
 /// Prints the target and what releases make of the text.
-///
-/// # Errors
-///
-/// The text of --from-device is no device; the output cannot be written.
 pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
     let device = match &args.from_device {
         None => None,

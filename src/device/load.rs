@@ -226,10 +226,6 @@ fn write_both(files: [(&str, &[u8]); 2]) -> Result<()> {
 }
 
 /// The loader of files: `(path, format)` (PAY-23, PAY-28).
-///
-/// # Errors
-///
-/// What the system answers for the file; what [`ModuleFile::read`] and [`from_payload`] reject.
 fn from_file(args: &[AnyView<'_>]) -> Result<Any> {
     let [path, rest @ ..] = args else {
         return reject(
@@ -268,10 +264,6 @@ fn from_file(args: &[AnyView<'_>]) -> Result<Any> {
 }
 
 /// A value as an argument of a kernel: numbers, pointers, and tensors for their memory (without their byte offset).
-///
-/// # Errors
-///
-/// DEV-53 for any other type.
 fn argument(view: &AnyView<'_>) -> Result<Arg> {
     let raw = view.as_raw();
     match view.type_index() {

@@ -15,10 +15,6 @@ use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::wire::Cursor;
 
 /// Holds `bytes` to the rules of its form; `None` where the form is that of a container, or none.
-///
-/// # Errors
-///
-/// The first rule of the form that is broken; where `findings` are strict, the first oddity, too.
 pub fn read(
     form: FileForm,
     bytes: &[u8],

@@ -12,10 +12,6 @@ use std::sync::{PoisonError, RwLock};
 
 /// Registers a function of the interpreter under one of the five names of FUN-25; null takes it back.
 ///
-/// # Errors
-///
-/// Any other name (FUN-25).
-///
 /// # Safety
 ///
 /// `address` is null or the function of CPython that has this name, which any thread may call from then on; those that count

@@ -276,11 +276,6 @@ impl<'a> RelaxExecutable<'a> {
 }
 
 /// Magic and version; whether memory scopes follow the functions.
-///
-/// # Errors
-///
-/// PAY-82 of kind malformed for another magic, the newer one before layout 0.22 among them; PAY-83 of kind unsupported for another
-/// version.
 fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violation> {
     let start = cursor.offset();
     let magic = cursor.u64("magic", PAY_82)?;

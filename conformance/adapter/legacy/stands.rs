@@ -45,10 +45,6 @@ impl RuntimeReleases {
     };
 
     /// What the runtime shows, and the release that the user says.
-    ///
-    /// # Errors
-    ///
-    /// When the runtime is of a release, and it is not the one that the user says: with every sign against it.
     pub(super) fn of(
         api: &'static LegacyApi,
         named: Option<Release>,

@@ -48,10 +48,6 @@ impl<'a> FileWalk<'a> {
 }
 
 /// The regular files of a plain tar, by their paths, in its order.
-///
-/// # Errors
-///
-/// BLOB-56.
 #[cfg(all(feature = "rpc", feature = "runtime"))]
 pub(crate) fn tar_files(bytes: &[u8]) -> Result<Vec<(String, &[u8])>, Violation> {
     let (mut files, mut names) = (Vec::new(), LongNames::default());
@@ -149,10 +145,6 @@ pub(crate) enum TarEntry {
 
 impl TarHeader {
     /// The header at the start of `rest`; `None` at the end-of-archive mark.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-56: kind truncated for less than a block, kind malformed for another checksum or a size that is no number.
     pub(super) fn read(rest: &[u8], offset: u64) -> Result<Option<TarHeader>, Violation> {
         let Some(block) = rest.first_chunk::<BLOCK>() else {
             let message = format!("a tar header takes {BLOCK} bytes, {} follow", rest.len());

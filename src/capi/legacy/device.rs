@@ -192,10 +192,6 @@ pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
 
 /// The extents of a shape.
 ///
-/// # Errors
-///
-/// A negative number of them.
-///
 /// # Safety
 ///
 /// `shape` must hold `ndim` extents, for `'a`.
@@ -211,10 +207,6 @@ pub(super) unsafe fn extents<'a>(shape: *const i64, ndim: c_int) -> Result<&'a [
 }
 
 /// A tensor as devices take it.
-///
-/// # Errors
-///
-/// Null.
 ///
 /// # Safety
 ///

@@ -207,10 +207,6 @@ pub fn side_file_name(name: &str) -> String {
 }
 
 /// The row of `format`, or of the extension of `name` where that is empty.
-///
-/// # Errors
-///
-/// PAY-28 of kind unknown-kind.
 fn known(name: &str, format: &str) -> Result<&'static FileFormat, Violation> {
     let extension = match format {
         "" => extension(name).unwrap_or_default(),

@@ -61,10 +61,6 @@ impl RemotePart {
 }
 
 /// Copies bytes of the host to a server, in packets of at most [`MOST`] bytes.
-///
-/// # Errors
-///
-/// What the server raises; what the connection is broken by.
 pub(super) fn write(link: &Link, to: &RemotePart, bytes: &[u8]) -> Result<()> {
     let most = largest(link)?;
     for (at, chunk) in bytes.chunks(most).enumerate() {
@@ -79,10 +75,6 @@ pub(super) fn write(link: &Link, to: &RemotePart, bytes: &[u8]) -> Result<()> {
 }
 
 /// Copies from a server to bytes of the host, in packets of at most [`MOST`] bytes.
-///
-/// # Errors
-///
-/// As [`write`]; a RuntimeError for an answer of another number of bytes.
 pub(super) fn read(link: &Link, from: &RemotePart, bytes: &mut [u8]) -> Result<()> {
     let most = largest(link)?;
     for (at, chunk) in bytes.chunks_mut(most).enumerate() {
@@ -134,10 +126,6 @@ fn largest(link: &Link) -> Result<usize> {
 }
 
 /// Memory of the server.
-///
-/// # Errors
-///
-/// What the server raises.
 pub(super) fn alloc(
     link: &Arc<Link>,
     device: Device,
@@ -157,10 +145,6 @@ pub(super) fn alloc(
 }
 
 /// Frees what [`alloc`] returned.
-///
-/// # Errors
-///
-/// What the server raises; a RuntimeError for memory that is not there any more.
 pub(super) fn free(space: Space, device: Device) -> Result<()> {
     deallocated(space, device)
 }
@@ -342,10 +326,6 @@ impl DeviceApi for RemoteDevices {
 }
 
 /// A copy on a server.
-///
-/// # Errors
-///
-/// A ValueError for memory of two sessions; what the server raises.
 fn among(copy: &CopyRequest, stream: Stream) -> Result<()> {
     let (from, source) = side(copy.from, copy.from_device, copy.from_offset, copy.hint)?;
     let (to, target) = side(copy.to, copy.to_device, copy.to_offset, copy.hint)?;

@@ -143,10 +143,6 @@ fn constructor(hops: &[RemoteHop], flag: bool) -> Vec<PackedValue<'_>> {
 }
 
 /// RPC-100: the era by the first answer, which is left to be read. It is one value, none or a text, whose codes differ.
-///
-/// # Errors
-///
-/// RPC-100 of kind unsupported where the stated release is of the other era.
 pub(in crate::rpc) fn server_era(
     transport: &mut Transport,
     release: Release,

@@ -253,10 +253,6 @@ fn side<'a>(
 }
 
 /// The next message, whole.
-///
-/// # Errors
-///
-/// A rule that the message breaks, and RPC-16 where it is cut off: a capture ends where its bytes do.
 fn message<'b>(
     cursor: &mut Cursor<'b>,
     first: bool,
@@ -282,10 +278,6 @@ fn message<'b>(
 }
 
 /// The next message of a connection to a tracker, whole.
-///
-/// # Errors
-///
-/// A rule that the message breaks, and RPC-16 where it is cut off.
 fn tracker_message<'b>(
     cursor: &mut Cursor<'b>,
     first: bool,

@@ -87,10 +87,6 @@ pub(super) struct PackedCode {
 
 impl PackedCode {
     /// Reads a code, of `rule` (RPC-41 or RPC-42).
-    ///
-    /// # Errors
-    ///
-    /// RPC-43 for a code that says nothing, or whose value is in no packet; RPC-48 for a handle in the wrong direction.
     pub(super) fn read(
         cursor: &mut Cursor<'_>,
         rule: Rule,

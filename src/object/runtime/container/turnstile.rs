@@ -214,10 +214,6 @@ pub(super) struct Stay {
 
 impl Stay {
     /// Stays at `object`. Waits for other threads only where this thread stays nowhere: those who wait hold nothing up.
-    ///
-    /// # Errors
-    ///
-    /// A RuntimeError where the hook of a key changes the dict that it is looked up in, and where waiting could last forever.
     pub(super) fn at<T>(object: *const T, purpose: Purpose) -> Result<Stay> {
         let object = object.addr();
         // An address names a thread more cheaply than `ThreadId`; no other thread has it while this one stays, being bound to it.

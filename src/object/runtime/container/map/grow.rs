@@ -35,10 +35,6 @@ impl MapTable {
     }
 
     /// A dense map with the pairs of this one, of 8 slots for four pairs.
-    ///
-    /// # Errors
-    ///
-    /// What the hash or the equality of a key's own type raises.
     pub(super) fn dense_copy(self) -> Result<MapTable> {
         let (slots, shift) = table_size(self.size().max(SMALL_MAX));
         self.copied(slots, shift)
@@ -131,10 +127,6 @@ impl MapTable {
     }
 
     /// [`MapTable::moved`] with copies of the pairs: for maps that keep theirs.
-    ///
-    /// # Errors
-    ///
-    /// What the hash or the equality of a key's own type raises.
     pub(super) fn copied(self, slots: u64, shift: u32) -> Result<MapTable> {
         let mut copy = MapTable::dense(self.type_index(), slots, shift);
         let mut at = self.first();

@@ -182,10 +182,6 @@ impl MapTable {
     }
 
     /// Position of `key`: a pair of a small map, a slot of a dense one; `None` where it is not there.
-    ///
-    /// # Errors
-    ///
-    /// What the hash or the equality of a key's own type raises.
     pub(super) fn find(self, key: AnyView<'_>) -> Result<Option<u64>> {
         if self.size() == 0 {
             return Ok(None);
