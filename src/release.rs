@@ -152,9 +152,10 @@ impl Releases {
 
     /// `0.8` for one release, otherwise the range as it is written.
     pub fn short(self) -> String {
-        match self.since == self.until {
-            true => self.since.to_string(),
-            false => self.to_string(),
+        if self.since == self.until {
+            self.since.to_string()
+        } else {
+            self.to_string()
         }
     }
 

@@ -104,14 +104,15 @@ impl LiveServer {
                 break;
             }
         }
-        match self.is_stated {
-            true => begun,
-            false => begun.map_err(|why| {
+        if self.is_stated {
+            begun
+        } else {
+            begun.map_err(|why| {
                 format!(
                     "{why}; if it is of another release than {}, state it behind the address: @0.8",
                     Release::LAST
                 )
-            }),
+            })
         }
     }
 

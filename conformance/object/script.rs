@@ -64,9 +64,10 @@ pub(super) fn script(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
             .iter()
             .map(|note| play.renamed(note, Direction::Out))
             .collect();
-        answers.push(match noted.is_empty() {
-            true => answer,
-            false => json!({"notes": noted, "result": answer}),
+        answers.push(if noted.is_empty() {
+            answer
+        } else {
+            json!({"notes": noted, "result": answer})
         });
     }
     drop(play);

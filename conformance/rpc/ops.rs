@@ -84,9 +84,10 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
 /// `rpc.decode`: the message, with what is odd about it unless findings are errors.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let strict = args.get("strict").and_then(Value::as_bool) == Some(true);
-    let mut findings = Findings::new(match strict {
-        true => Strictness::Strict,
-        false => Strictness::Lenient,
+    let mut findings = Findings::new(if strict {
+        Strictness::Strict
+    } else {
+        Strictness::Lenient
     });
     let data = data(args)?;
     let value = Request::of(args)?.read(&mut Cursor::new(&data), &mut findings)?;

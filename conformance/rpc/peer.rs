@@ -80,10 +80,13 @@ fn played(step: &Value, stream: &mut dyn PeerStream, release: Release) -> Result
             std::thread::sleep(Duration::from_secs_f64(seconds));
             Ok(Value::Null)
         }
-        "signal" => match stream.signal(of.as_str().unwrap_or_default()) {
-            true => Ok(Value::Null),
-            false => Err(none()),
-        },
+        "signal" => {
+            if stream.signal(of.as_str().unwrap_or_default()) {
+                Ok(Value::Null)
+            } else {
+                Err(none())
+            }
+        }
         "read" => {
             let count = of.as_u64().and_then(|count| usize::try_from(count).ok());
             let count = count.filter(|count| *count <= LARGEST).ok_or_else(none)?;

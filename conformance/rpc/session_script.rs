@@ -112,10 +112,11 @@ impl<'a> SessionScript<'a> {
         let hello = client.greet(key)?;
         let is_greeted = hello.get("code").is_some_and(|code| code == "success");
         let mut shown = Vec::new();
-        let ended = match is_greeted {
-            true => client.run(&mut shown)?,
+        let ended = if is_greeted {
+            client.run(&mut shown)?
+        } else {
             // What did not become a session is over.
-            false => client.is_over()?,
+            client.is_over()?
         };
         Ok(
             json!({"hello": hello, "answers": shown, "end": if ended { "server" } else { "client" }}),

@@ -292,9 +292,10 @@ pub(in crate::conformance) fn ask(
     for step in case.steps() {
         let reply = adapter.call(&step.op, &step.request());
         let judgement = judge(&step, &reply);
-        let judgement = match adapter.answers_in_full() {
-            true => judgement.in_full(&step),
-            false => judgement,
+        let judgement = if adapter.answers_in_full() {
+            judgement.in_full(&step)
+        } else {
+            judgement
         };
         whole = whole.with(judgement);
         last = Some(reply);

@@ -322,9 +322,10 @@ impl RunTensor {
         // An empty tensor has an address, too.
         shifted.push(UNTOUCHED);
         let mut memory = AlignedLine::holding(&shifted);
-        let data = match has_address {
-            true => memory.as_mut_ptr().cast::<u8>().wrapping_add(shift).cast(),
-            false => ptr::null_mut(),
+        let data = if has_address {
+            memory.as_mut_ptr().cast::<u8>().wrapping_add(shift).cast()
+        } else {
+            ptr::null_mut()
         };
         let record = DLTensor {
             data,

@@ -16,9 +16,10 @@ pub(super) fn host_port(text: &str) -> Result<String, String> {
 
 /// A key of a server.
 pub(super) fn key(text: &str) -> Result<String, String> {
-    match text.contains(char::is_whitespace) {
-        true => Err("a key has no blanks: no client could name it".to_owned()),
-        false => Ok(text.to_owned()),
+    if text.contains(char::is_whitespace) {
+        Err("a key has no blanks: no client could name it".to_owned())
+    } else {
+        Ok(text.to_owned())
     }
 }
 

@@ -309,9 +309,10 @@ impl Hexdump<'_> {
         // Where the column is narrower than usual, dots in the place of as many characters say less than those.
         let fits =
             widths.longest < LONGEST_VALUE && field.value.chars().count() + 2 <= widths.value;
-        match self.whole || fits {
-            true => format!("= {}", field.value).into(),
-            false => format!("= {}", shortened(field.value, widths.longest)).into(),
+        if self.whole || fits {
+            format!("= {}", field.value).into()
+        } else {
+            format!("= {}", shortened(field.value, widths.longest)).into()
         }
     }
 

@@ -40,9 +40,10 @@ enum Bytes {
 impl Input {
     /// Opens `path`, or stdin for `-`.
     pub(crate) fn open(path: &Path) -> Result<Input, CliError> {
-        let bytes = match is_stdin(path) {
-            true => Bytes::Read(drain(io::stdin().lock()).map_err(CliError::new)?),
-            false => open(path).map_err(|error| cannot_read(path, &error))?,
+        let bytes = if is_stdin(path) {
+            Bytes::Read(drain(io::stdin().lock()).map_err(CliError::new)?)
+        } else {
+            open(path).map_err(|error| cannot_read(path, &error))?
         };
         let name = name_of(path);
         Ok(Input { name, bytes })
@@ -69,9 +70,10 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 
 /// What JSON calls the file at `path`: the path as on the command line; `<stdin>` for `-`.
 pub(crate) fn name_of(path: &Path) -> String {
-    match is_stdin(path) {
-        true => "<stdin>".to_owned(),
-        false => path.display().to_string(),
+    if is_stdin(path) {
+        "<stdin>".to_owned()
+    } else {
+        path.display().to_string()
     }
 }
 
@@ -83,9 +85,10 @@ pub(crate) fn subject<'i>(
     layout: Option<Layout>,
 ) -> Result<Subject<'i>, Violation> {
     // PAY-23: stdin has no file beside it.
-    let side = match is_stdin(path) {
-        true => None,
-        false => file::side_file_of(&input.name),
+    let side = if is_stdin(path) {
+        None
+    } else {
+        file::side_file_of(&input.name)
     };
     let side = side.and_then(|side| read(Path::new(&side)).ok());
     Subject::of_files(&input.name, input.bytes(), side.as_deref(), layout)

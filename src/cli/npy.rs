@@ -204,9 +204,10 @@ impl<'t> Literal<'t> {
 
     /// Goes on behind `text`.
     fn expect(&mut self, text: &str) -> Result<(), String> {
-        match self.skip(text) {
-            true => Ok(()),
-            false => Err(self.wrong(&format!("`{text}`"))),
+        if self.skip(text) {
+            Ok(())
+        } else {
+            Err(self.wrong(&format!("`{text}`")))
         }
     }
 
@@ -231,10 +232,12 @@ impl<'t> Literal<'t> {
 
     /// Reads `True` or `False`.
     fn truth(&mut self) -> Result<bool, String> {
-        match self.skip("True") {
-            true => Ok(true),
-            false if self.skip("False") => Ok(false),
-            false => Err(self.wrong("True or False")),
+        if self.skip("True") {
+            Ok(true)
+        } else if self.skip("False") {
+            Ok(false)
+        } else {
+            Err(self.wrong("True or False"))
         }
     }
 
@@ -258,9 +261,10 @@ impl<'t> Literal<'t> {
             self.rest = rest.strip_prefix('L').unwrap_or(rest);
             has_comma = self.skip(",");
         }
-        match items.len() == 1 && !has_comma {
-            true => Err("its shape is not a tuple".into()),
-            false => Ok(items),
+        if items.len() == 1 && !has_comma {
+            Err("its shape is not a tuple".into())
+        } else {
+            Ok(items)
         }
     }
 

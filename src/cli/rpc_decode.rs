@@ -172,9 +172,10 @@ fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool)
 
 /// A range of releases in words: `0.22 to 0.27`, or `0.21` for one alone.
 fn range(first: Release, last: Release) -> String {
-    match first == last {
-        true => first.to_string(),
-        false => format!("{first} to {last}"),
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first} to {last}")
     }
 }
 

@@ -286,14 +286,13 @@ impl SessionProcess {
             .args(permits.to_arguments())
             .current_dir(directory.path())
             .stdin(Stdio::from(OwnedFd::from(stream)));
-        let printed = match running.log.is_live() {
+        let printed = if running.log.is_live() {
             // Lines in the middle of the table would garble it, and what a function prints is a line too.
-            true => Some(self.follow(&mut command, running)?),
+            Some(self.follow(&mut command, running)?)
+        } else {
             // What a function prints belongs to the log.
-            false => {
-                command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
-                None
-            }
+            command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+            None
         };
         let (number, peer) = (self.number, self.peer);
         let (started, start) = channel();

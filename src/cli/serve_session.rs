@@ -77,10 +77,11 @@ pub(super) struct SessionArgs {
 /// A release whose clients are served (RPC-84).
 fn served(text: &str) -> Result<Release, String> {
     let release: Release = text.parse()?;
-    match release.minor() >= 7 {
-        true => Ok(release),
+    if release.minor() >= 7 {
+        Ok(release)
+    } else {
         // Up to there each session would end with its first byte, and the server itself would show nothing wrong.
-        false => Err("clients up to 0.6 have another protocol, which is not served".to_owned()),
+        Err("clients up to 0.6 have another protocol, which is not served".to_owned())
     }
 }
 

@@ -60,9 +60,10 @@ pub(crate) fn each(
         };
         let text = format!("{between}{text}");
         // JSON is for programs, which get no colour.
-        match is_json {
-            true => output::show(&text)?,
-            false => output::report(&text)?,
+        if is_json {
+            output::show(&text)?
+        } else {
+            output::report(&text)?
         }
         between = if is_json { ",\n  " } else { "\n" };
     }

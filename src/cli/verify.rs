@@ -111,9 +111,10 @@ fn verify(
     if found.found() > MOST {
         let more = found.found() - MOST;
         // Readers keep that many findings and count the rest.
-        let listed = match found.found() > Findings::MOST {
-            true => format!("--json lists the first {}", Findings::MOST),
-            false => "--json lists all".to_owned(),
+        let listed = if found.found() > Findings::MOST {
+            format!("--json lists the first {}", Findings::MOST)
+        } else {
+            "--json lists all".to_owned()
         };
         text.push_str(&format!("{more} more findings; {listed}\n"));
     }

@@ -246,9 +246,10 @@ fn from_file(args: &[AnyView<'_>]) -> Result<Any> {
     let code = read(&path)?;
     // PAY-23: one that is not there is for the rule to reject; one that cannot be read is the system's message.
     let side_path = file::side_file_name(&path);
-    let side = match std::path::Path::new(&side_path).exists() {
-        true => Some(read(&side_path)?),
-        false => None,
+    let side = if std::path::Path::new(&side_path).exists() {
+        Some(read(&side_path)?)
+    } else {
+        None
     };
     let mut findings = Findings::new(Strictness::Lenient);
     let of_files = ModuleFile::read(&path, &format, &code, side.as_deref(), &mut findings)?;

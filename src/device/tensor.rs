@@ -82,9 +82,10 @@ pub(crate) unsafe fn copy_bytes(
 
 /// Waits for the default stream of a device; the host is one device, whatever its number.
 fn sync(device: Device) -> Result<()> {
-    let device = match device.kind == Device::CPU.kind {
-        true => Device::CPU,
-        false => device,
+    let device = if device.kind == Device::CPU.kind {
+        Device::CPU
+    } else {
+        device
     };
     Manager::global()
         .api(device.kind)?

@@ -18,10 +18,11 @@ use std::sync::{PoisonError, RwLock};
 /// references, from any thread that has the interpreter's lock.
 pub(crate) unsafe fn register(name: &[u8], address: *mut c_void) -> Result<()> {
     // SAFETY: `address` is null or the function of that name, by this contract.
-    match unsafe { register_count(name, address) } {
-        true => Ok(()),
+    if unsafe { register_count(name, address) } {
+        Ok(())
+    } else {
         // SAFETY: `address` is null or the function of that name, by this contract.
-        false => unsafe { register_hook(name, address) },
+        unsafe { register_hook(name, address) }
     }
 }
 

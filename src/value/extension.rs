@@ -334,10 +334,11 @@ pub(super) fn owned_copy(view: AnyView<'_>) -> Any {
 ///
 /// `handle` is null or a live one of `pair`.
 unsafe fn copied(pair: &ExtensionPair, handle: *mut c_void) -> *mut c_void {
-    match handle.is_null() {
-        true => handle,
+    if handle.is_null() {
+        handle
+    } else {
         // SAFETY: a live handle of the pair, by this contract.
-        false => unsafe { (pair.clone)(handle) },
+        unsafe { (pair.clone)(handle) }
     }
 }
 

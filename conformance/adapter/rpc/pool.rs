@@ -70,9 +70,10 @@ impl Pool {
                 Ok(server) => {
                     self.client = Some(client);
                     // An address of IPv6 goes in brackets, or its last part reads as the port.
-                    let host = match server.host.contains(':') {
-                        true => format!("[{}]", server.host),
-                        false => server.host,
+                    let host = if server.host.contains(':') {
+                        format!("[{}]", server.host)
+                    } else {
+                        server.host
                     };
                     break Seat {
                         place: format!("{host}:{}", server.port),

@@ -204,9 +204,10 @@ fn definitions(text: &[u8]) -> impl Iterator<Item = (&str, bool)> + Clone {
             .iter()
             .find_map(|(mark, is_function)| Some((line.strip_prefix(*mark)?, *is_function)))?;
         let (name, rest) = identifier(rest)?;
-        let defines = match is_function {
-            true => rest.trim_ascii_end().ends_with(b"{"),
-            false => rest.trim_ascii_start().starts_with(b"="),
+        let defines = if is_function {
+            rest.trim_ascii_end().ends_with(b"{")
+        } else {
+            rest.trim_ascii_start().starts_with(b"=")
         };
         defines.then_some((name, is_function))
     })

@@ -144,9 +144,10 @@ impl<'a> SymbolNames<'a, '_> {
         let Ok(name) = std::str::from_utf8(name) else {
             return Ok(None);
         };
-        let name = match underscored {
-            true => name.strip_prefix('_').unwrap_or(name),
-            false => name,
+        let name = if underscored {
+            name.strip_prefix('_').unwrap_or(name)
+        } else {
+            name
         };
         Ok((!name.is_empty() && self.seen.insert(name)).then_some(name))
     }
@@ -418,8 +419,9 @@ fn number(bytes: &[u8], at: u64, size: usize, little: bool) -> Option<u64> {
     let at = usize::try_from(at).ok()?;
     let field = bytes.get(at..at.checked_add(size)?)?;
     let add = |value: u64, byte: &u8| (value << 8) | u64::from(*byte);
-    Some(match little {
-        true => field.iter().rev().fold(0, add),
-        false => field.iter().fold(0, add),
+    Some(if little {
+        field.iter().rev().fold(0, add)
+    } else {
+        field.iter().fold(0, add)
     })
 }

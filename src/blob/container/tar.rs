@@ -104,13 +104,13 @@ impl Iterator for TarHeaders<'_> {
 /// The sum of a header, which counts its own eight bytes as blanks.
 pub(crate) fn sum_of(header: &[u8; BLOCK]) -> u64 {
     let own = 148..156;
-    let bytes = header
-        .iter()
-        .enumerate()
-        .map(|(at, byte)| match own.contains(&at) {
-            true => u64::from(b' '),
-            false => u64::from(*byte),
-        });
+    let bytes = header.iter().enumerate().map(|(at, byte)| {
+        if own.contains(&at) {
+            u64::from(b' ')
+        } else {
+            u64::from(*byte)
+        }
+    });
     bytes.fold(0, u64::saturating_add)
 }
 

@@ -146,9 +146,10 @@ enum LinkKind {
 fn link(job: &LinkJob<'_>, with: &LinkOptions, kind: LinkKind) -> io::Result<()> {
     let mut inputs = Vec::new();
     for input in job.inputs {
-        inputs.push(match is_llvm(input) {
-            true => assemble(input, job, with)?,
-            false => input.clone(),
+        inputs.push(if is_llvm(input) {
+            assemble(input, job, with)?
+        } else {
+            input.clone()
         });
     }
     // BLOB-60: the text of a system library is C++, and a C compiler would not link what it needs.
@@ -191,9 +192,10 @@ fn link(job: &LinkJob<'_>, with: &LinkOptions, kind: LinkKind) -> io::Result<()>
 
 /// How another compiler is chosen: the environment is looked at only where neither compiler nor machine is named.
 fn hint(with: &LinkOptions) -> &'static str {
-    match with.compiler.is_none() && with.triple.is_none() {
-        true => "set CC (CXX for C++) to one that is there",
-        false => "name one that is there (--cc)",
+    if with.compiler.is_none() && with.triple.is_none() {
+        "set CC (CXX for C++) to one that is there"
+    } else {
+        "name one that is there (--cc)"
     }
 }
 

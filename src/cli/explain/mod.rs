@@ -50,9 +50,10 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         }
         Err(broken) => {
             // PAY-23: code with a side file is opened by its driver, whatever its bytes look like.
-            let form = match broken.rule().id().starts_with("PAY-") {
-                true => FileForm::Unknown,
-                false => FileForm::of(bytes),
+            let form = if broken.rule().id().starts_with("PAY-") {
+                FileForm::Unknown
+            } else {
+                FileForm::of(bytes)
             };
             let account = damaged(name, bytes, &broken, args.release);
             (vec![account], form)

@@ -81,9 +81,10 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
             (inspection, shown)
         }
     };
-    let exit = match broken.is_empty() {
-        true => Exit::Good,
-        false => Exit::Bad,
+    let exit = if broken.is_empty() {
+        Exit::Good
+    } else {
+        Exit::Bad
     };
     let report = inspection.report;
     if args.code && !has_code(&report) {

@@ -199,9 +199,10 @@ impl Texture {
         let element = Packing::Each.bytes(self.dtype, &[])?;
         let extents = self.extents();
         // An image without texels, or without elements in them, has no bytes however long its other sides are.
-        match extents.contains(&0) {
-            true => Some(0),
-            false => extents.into_iter().try_fold(element, u64::checked_mul),
+        if extents.contains(&0) {
+            Some(0)
+        } else {
+            extents.into_iter().try_fold(element, u64::checked_mul)
         }
     }
 }

@@ -46,9 +46,10 @@ impl RemotePart {
         let whole = size > 0
             && nbytes.is_multiple_of(size)
             && (usize::from(self.dtype.bits) * usize::from(self.dtype.lanes)).is_multiple_of(8);
-        let (dtype, extent) = match whole {
-            true => (self.dtype, nbytes / size),
-            false => (Dtype::UINT8, nbytes),
+        let (dtype, extent) = if whole {
+            (self.dtype, nbytes / size)
+        } else {
+            (Dtype::UINT8, nbytes)
         };
         CopyTarget::Block(TensorBlock {
             data: self.handle,

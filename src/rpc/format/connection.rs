@@ -91,9 +91,10 @@ impl<'a> Connection<'a> {
     ///
     /// It always returns a connection: what is wrong with a side is in [`ConnectionSide::broken`].
     pub fn read(client: &'a [u8], server: &'a [u8], release: Option<Release>) -> Connection<'a> {
-        let forms = match is_of_tracker(client) {
-            false => FORMS.as_slice(),
-            true => TRACKER_FORMS.as_slice(),
+        let forms = if is_of_tracker(client) {
+            TRACKER_FORMS.as_slice()
+        } else {
+            FORMS.as_slice()
         };
         let forms = forms
             .iter()

@@ -138,9 +138,10 @@ impl PackedCode {
 /// what that is.
 pub(super) fn sender_of_handles(spoken: &Protocol) -> Speaker {
     // RPC-48: up to 0.6 a server returned modules and functions by codes of their own.
-    match spoken.is_framed() {
-        true => Speaker::Client,
-        false => Speaker::Server,
+    if spoken.is_framed() {
+        Speaker::Client
+    } else {
+        Speaker::Server
     }
 }
 

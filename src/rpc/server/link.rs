@@ -55,12 +55,11 @@ pub(super) fn library_of(
 fn members(archive: &[u8]) -> Result<Vec<(String, Vec<u8>)>> {
     let inflated;
     // BLOB-74: upstream exports them under gzip.
-    let archive = match archive.starts_with(&[0x1f, 0x8b]) {
-        true => {
-            inflated = inflate(archive)?;
-            &inflated
-        }
-        false => archive,
+    let archive = if archive.starts_with(&[0x1f, 0x8b]) {
+        inflated = inflate(archive)?;
+        &inflated
+    } else {
+        archive
     };
     let mut members = Vec::new();
     for (index, (path, content)) in tar_files(archive)?.into_iter().enumerate() {

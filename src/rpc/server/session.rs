@@ -286,9 +286,10 @@ impl ServedSession<'_> {
 
     /// What says that nothing is returned. While the encoding is not known, a device: it is the same in both.
     fn void(&self) -> PackedValue<'static> {
-        match self.era.is_known() {
-            true => PackedValue::None,
-            false => PackedValue::Device(Device::CPU),
+        if self.era.is_known() {
+            PackedValue::None
+        } else {
+            PackedValue::Device(Device::CPU)
         }
     }
 

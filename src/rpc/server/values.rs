@@ -263,9 +263,10 @@ fn encode_object(
 
 /// An object of no type that clients know.
 fn other_object(object: ObjectRef, era: &Era) -> Result<HandleContent> {
-    match era.has_objects() {
-        true => Ok(HandleContent::Object(object)),
-        false => Err(unsupported(index::OBJECT)),
+    if era.has_objects() {
+        Ok(HandleContent::Object(object))
+    } else {
+        Err(unsupported(index::OBJECT))
     }
 }
 

@@ -410,9 +410,10 @@ pub(super) fn seconds(time: Duration) -> String {
         _ => 3,
     };
     let text = format!("{seconds:.digits$}");
-    match text.contains('.') {
-        true => format!("{} s", text.trim_end_matches('0').trim_end_matches('.')),
-        false => format!("{text} s"),
+    if text.contains('.') {
+        format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
+    } else {
+        format!("{text} s")
     }
 }
 

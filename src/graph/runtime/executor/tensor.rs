@@ -170,9 +170,10 @@ impl PoolTensor {
     ///
     /// OBJ-11 where the host has no memory for it; what the device rejects.
     pub fn to_host_object(&self) -> Result<object::Tensor, Error> {
-        let dtype = match is_flag(self.dtype) {
-            true => bool_of_today(),
-            false => self.view.dtype,
+        let dtype = if is_flag(self.dtype) {
+            bool_of_today()
+        } else {
+            self.view.dtype
         };
         let copy = object::Tensor::empty(self.shape(), dtype)?;
         copy.fill(&self.to_host()?)?;
@@ -207,12 +208,11 @@ impl PoolTensor {
         what: &str,
     ) -> Result<(), Violation> {
         // SAFETY: as for this function.
-        match unsafe { other.is_contiguous() } {
-            true => Ok(()),
-            false => {
-                let message = format!("{what} does not lie in one piece");
-                Err(GRF_33.rejected(Kind::Unsupported, message))
-            }
+        if unsafe { other.is_contiguous() } {
+            Ok(())
+        } else {
+            let message = format!("{what} does not lie in one piece");
+            Err(GRF_33.rejected(Kind::Unsupported, message))
         }
     }
 

@@ -117,8 +117,9 @@ pub(crate) fn float(node: &LegacyNode, text: &str) -> Result<f64, Violation> {
     let value = parse(node, text)?;
     // Rust reads `infinity`, `NaN` and `+inf` as well, which no release writes.
     let word = matches!(text, "inf" | "-inf" | "nan" | "-nan");
-    match f64::is_finite(value) || word {
-        true => Ok(value),
-        false => Err(no_number(node, text)),
+    if f64::is_finite(value) || word {
+        Ok(value)
+    } else {
+        Err(no_number(node, text))
     }
 }

@@ -91,12 +91,13 @@ impl MapTable {
             let place = any_hash(key).and_then(|hash| {
                 // SAFETY: the other map is dense.
                 let home = unsafe { larger.home(hash) };
-                match is_plain(key) {
+                if is_plain(key) {
                     // SAFETY: the home of the key, which is none of the keys before: equality of such keys calls no hook that
                     // could say otherwise now.
-                    true => unsafe { larger.place_of_new(home) },
+                    unsafe { larger.place_of_new(home) }
+                } else {
                     // SAFETY: the home of the key.
-                    false => unsafe { larger.place(ANY_CHAIN, home, key) },
+                    unsafe { larger.place(ANY_CHAIN, home, key) }
                 }
             });
             let room = match place {

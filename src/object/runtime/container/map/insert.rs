@@ -87,10 +87,10 @@ impl MapTable {
         if self.is_small() {
             let full = self.size() == self.slots();
             // A full small map turns dense, even for an update (OBJ-06).
-            let known = match full && self.slots() >= SMALL_MAX {
-                true => return Ok(false),
-                false => self.find(key)?,
-            };
+            if full && self.slots() >= SMALL_MAX {
+                return Ok(false);
+            }
+            let known = self.find(key)?;
             if known.is_none() && full {
                 return Ok(false);
             }

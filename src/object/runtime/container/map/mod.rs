@@ -395,9 +395,10 @@ pub(crate) unsafe fn swap_value(
     // SAFETY: a map, which the reference keeps alive; this thread stays at a dict below, before anything is read.
     let table = unsafe { MapTable::of(map.as_ptr().cast()) };
     let is_dict = map.type_index() == index::DICT;
-    let _stay = match is_dict {
-        true => Some(Stay::at(table.as_ptr(), Purpose::Change)?),
-        false => None,
+    let _stay = if is_dict {
+        Some(Stay::at(table.as_ptr(), Purpose::Change)?)
+    } else {
+        None
     };
     let Some(at) = table.find(key)? else {
         return Ok(None);

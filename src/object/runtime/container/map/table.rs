@@ -259,10 +259,7 @@ impl MapTable {
         let mask = slots.wrapping_sub(1);
         // OBJ-07: another library may have made a table of any size: upstream takes the remainder. A mask costs a fraction of that.
         let is_power = slots & mask == 0;
-        move |slot| match is_power {
-            true => slot & mask,
-            false => slot % slots,
-        }
+        move |slot| if is_power { slot & mask } else { slot % slots }
     }
 
     /// Where the pair of a position lies.

@@ -70,10 +70,11 @@ impl Tensor {
         let dl = self.dl();
         let size = usize::from(dl.dtype.bits / 8) * usize::from(dl.dtype.lanes);
         // SAFETY: tensors of this ABI have readable shapes and strides.
-        let strides = match unsafe { dl.is_contiguous() } {
-            true => None,
+        let strides = if unsafe { dl.is_contiguous() } {
+            None
+        } else {
             // SAFETY: tensors of this ABI have readable shapes and strides.
-            false => unsafe { dl.strides() },
+            unsafe { dl.strides() }
         };
         let Some(strides) = strides.filter(|_| is_cpu(dl.device)) else {
             let memory = self.memory()?;
