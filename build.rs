@@ -34,7 +34,7 @@ fn main() {
     });
     // Dumps, scripts and what only scripts read stand beside the bytes; the suite needs only the bytes.
     let mut golden = files(&root, "golden", |name| {
-        ![".md", ".py", ".sh", ".npz"]
+        ![".md", ".py", ".sh", ".npz", ".sha256"]
             .iter()
             .any(|end| name.ends_with(end))
             // Whole models, what each era writes and modules to compile are read and run by tests; no case names one.

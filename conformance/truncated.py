@@ -4,8 +4,8 @@
     python3 conformance/truncated.py target/debug/tvmspec --anew   # asks for all again: read the difference
 
 A run is [first length, last length, rule, offset or "end", field]. Only truncations are listed: a beginning that is accepted, or
-wrong in another way, says nothing of where an input ends. The answers are ours; `tests/suite/testees.rs` holds them, kind, offset and
-field, to the testee in Python, which shares no code with us, and `tests/formats/dumps.rs` the offsets to the fields of the annotated dumps.
+wrong in another way, says nothing of where an input ends. The answers are ours. Those of chapter import_tree are compared with the testee in
+Python by `tests/suite/testees.rs`.
 """
 
 import base64, itertools, json, pathlib, subprocess, sys

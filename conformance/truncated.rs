@@ -1,8 +1,7 @@
 //! Inputs that end too early: every accepted decode has a derived case that puts beginnings of its input, and counts once.
 //!
-//! `golden/<chapter>/truncated.json` states for each case, run by run of lengths, which rule is broken where. It was made by
-//! `conformance/truncated.py`; the testee in Python, which shares no code with ours, answers the same kind, offset
-//! and field throughout, those of the formats by the productions of spec/.
+//! `golden/<chapter>/truncated.json` states for each case, run by run of lengths, which rule is broken where. `conformance/truncated.py`
+//! writes it from our own answers.
 
 use super::case::{Breach, Case, CaseInput, Expect};
 use super::golden::golden;

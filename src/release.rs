@@ -97,9 +97,6 @@ impl fmt::Display for Release {
 impl FromStr for Release {
     type Err = ParseError;
 
-    /// # Errors
-    ///
-    /// A [`ParseError`] with the releases that are covered.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let wrong = || {
             ParseError::new(format!(
@@ -155,9 +152,10 @@ impl Releases {
 
     /// `0.8` for one release, otherwise the range as it is written.
     pub fn short(self) -> String {
-        match self.since == self.until {
-            true => self.since.to_string(),
-            false => self.to_string(),
+        if self.since == self.until {
+            self.since.to_string()
+        } else {
+            self.to_string()
         }
     }
 
@@ -184,9 +182,6 @@ impl fmt::Display for Releases {
 impl FromStr for Releases {
     type Err = ParseError;
 
-    /// # Errors
-    ///
-    /// A [`ParseError`]: an end that is no release, or a range that runs backwards.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         // One release is a range, too.
         let Some((since, until)) = text.split_once("..") else {
@@ -277,9 +272,6 @@ impl fmt::Display for Layout {
 impl FromStr for Layout {
     type Err = ParseError;
 
-    /// # Errors
-    ///
-    /// A [`ParseError`] with the layouts that there are.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         // By name alone: `0.8` is a release and no layout. `Layout::of` has that of a release.
         let known = Layout::ALL.into_iter().find(|layout| layout.name() == text);

@@ -26,10 +26,6 @@ pub(crate) struct DeviceUnderTest {
 
 impl DeviceUnderTest {
     /// The device `name`, such as `opencl`, `cuda:1`, `simulated`, or whatever is registered as `device_api.<name>`.
-    ///
-    /// # Errors
-    ///
-    /// Why it cannot be driven: the name, the driver, the device.
     pub(crate) fn open(name: &str) -> Result<DeviceUnderTest, String> {
         #[cfg(feature = "rpc")]
         if RemoteAddress::is_remote(name) {
@@ -103,10 +99,6 @@ impl DeviceUnderTest {
 }
 
 /// Checks the spelling of a name without touching a driver.
-///
-/// # Errors
-///
-/// When no release has a device of that name.
 pub(crate) fn parse(name: &str) -> Result<(String, Device), String> {
     #[cfg(feature = "rpc")]
     if RemoteAddress::is_remote(name) {

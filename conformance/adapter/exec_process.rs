@@ -93,9 +93,10 @@ impl Process {
                 let shown = crate::wire::show(&line);
                 // Whether the first line answers decides whose fault the second is: a line too many of this case, or a late one of the last.
                 let wrong = format!("more than one line; the first was `{shown}`");
-                Err(Reply::ProtocolError(match is_answer(&line) {
-                    true => format!("{BEHIND}: {wrong}"),
-                    false => wrong,
+                Err(Reply::ProtocolError(if is_answer(&line) {
+                    format!("{BEHIND}: {wrong}")
+                } else {
+                    wrong
                 }))
             }
             Ok(Heard::TooLong) => Err(too_long()),

@@ -183,10 +183,6 @@ pub(crate) fn parse_reply(id: u64, line: &[u8]) -> Reply {
 }
 
 /// Reads the answer to `hello`.
-///
-/// # Errors
-///
-/// Says what is wrong with the line.
 pub(crate) fn parse_hello(line: &[u8]) -> Result<Identity, String> {
     match parse_reply(0, line) {
         Reply::Ok { value, .. } => identity_of_json(&value),

@@ -70,10 +70,6 @@ struct Reached {
 
 impl LiveServer {
     /// What `text` names. Nothing is connected to, but the tracker.
-    ///
-    /// # Errors
-    ///
-    /// The spelling; that no tracker answers there.
     pub(super) fn open(scheme: &str, text: &str, patience: Duration) -> Result<LiveServer, String> {
         let Spelled {
             seat,
@@ -94,10 +90,6 @@ impl LiveServer {
     }
 
     /// Serves a session to show that a server is there.
-    ///
-    /// # Errors
-    ///
-    /// That nothing answers there; that the release is to be stated.
     pub(super) fn is_there(&mut self) -> Result<(), String> {
         let tries = match self.source {
             ServerSource::Server(_) => 1,
@@ -112,14 +104,15 @@ impl LiveServer {
                 break;
             }
         }
-        match self.is_stated {
-            true => begun,
-            false => begun.map_err(|why| {
+        if self.is_stated {
+            begun
+        } else {
+            begun.map_err(|why| {
                 format!(
                     "{why}; if it is of another release than {}, state it behind the address: @0.8",
                     Release::LAST
                 )
-            }),
+            })
         }
     }
 
@@ -132,10 +125,6 @@ impl LiveServer {
     }
 
     /// A connection for the next session. A server of a tracker that does not answer is replaced: no case has begun.
-    ///
-    /// # Errors
-    ///
-    /// Nothing answers there.
     fn reach(&mut self) -> Result<Reached, String> {
         let patience = self.patience;
         match &mut self.source {
@@ -249,10 +238,6 @@ impl LiveServer {
     }
 
     /// Looks for a server that was lost.
-    ///
-    /// # Errors
-    ///
-    /// It is gone for good.
     fn await_return(&mut self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
         let Some(mut last) = self.lost.clone() else {
             return Ok(());
@@ -341,10 +326,6 @@ fn shown(played: &Result<Value, Reply>) -> String {
 }
 
 /// Checks the spelling without connecting.
-///
-/// # Errors
-///
-/// What is missing, or no release from 0.7 on.
 pub(super) fn parse(scheme: &str, text: &str) -> Result<(), String> {
     spelled(scheme, text).map(drop)
 }

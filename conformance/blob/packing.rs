@@ -238,10 +238,6 @@ fn export(args: &Value) -> Result<Answer, OpError> {
 }
 
 /// A module of a case: host code in one of its formats, or a kind with its payload, and the positions of what it imports.
-///
-/// # Errors
-///
-/// Unsupported for a format that no host code has, and for imports that are no positions.
 fn export_module(value: &Value) -> Result<ExportModule, OpError> {
     let wrong = |what: &str| OpError::Unsupported(format!("a module has no {what}"));
     let content = match value.get("code") {

@@ -38,10 +38,6 @@ pub(in crate::conformance) struct UsageCount {
 
 impl UsageCount {
     /// From now on.
-    ///
-    /// # Errors
-    ///
-    /// The device cannot be registered.
     pub(in crate::conformance) fn begin() -> Result<UsageCount, Error> {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

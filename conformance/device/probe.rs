@@ -161,11 +161,12 @@ impl ProbedMemory<'_> {
     /// Returns the memory to where it is from: workspace to the pool (DEV-32), anything else to the device.
     fn delete_exported(&self) -> Result<(), Error> {
         let Probe { api, device } = self.probe;
-        match self.workspace {
+        if self.workspace {
             // SAFETY: `space` is workspace of this API, and this object is its only owner.
-            true => unsafe { api.free_workspace(device, self.space) },
+            unsafe { api.free_workspace(device, self.space) }
+        } else {
             // SAFETY: `space` came from this API, and this object is its only owner.
-            false => unsafe { api.free(device, self.space) },
+            unsafe { api.free(device, self.space) }
         }
     }
 }

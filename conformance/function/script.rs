@@ -167,9 +167,10 @@ impl CallScript {
 
     /// An earlier result, or a value of the chapters.
     fn value(&self, form: &Value) -> Result<OwnedValue, Reply> {
-        match form.get("of").is_some() {
-            true => self.earlier(form),
-            false => make(self.api, form),
+        if form.get("of").is_some() {
+            self.earlier(form)
+        } else {
+            make(self.api, form)
         }
     }
 
@@ -200,9 +201,10 @@ impl CallScript {
         }
         if let Some(inner) = form.get("moved") {
             let held = self.value(inner)?;
-            let slot = match held.raw.type_index >= index::OBJECT_BEGIN {
-                true => Box::new(held.pointer()),
-                false => return Err(unsupported(format!("{inner} is not an object"))),
+            let slot = if held.raw.type_index >= index::OBJECT_BEGIN {
+                Box::new(held.pointer())
+            } else {
+                return Err(unsupported(format!("{inner} is not an object")));
             };
             // VAL-09: the slot owns the reference from here on; who does not take it leaves it there.
             std::mem::forget(held);

@@ -215,12 +215,13 @@ impl ExecutorScript<'_> {
         }
         args.extend(places);
         // The executor is called a runtime up to 0.7.
-        let [name, of_0_7] = match debug {
-            true => [
+        let [name, of_0_7] = if debug {
+            [
                 "tvm.graph_executor_debug.create",
                 "tvm.graph_runtime_debug.create",
-            ],
-            false => ["tvm.graph_executor.create", "tvm.graph_runtime.create"],
+            ]
+        } else {
+            ["tvm.graph_executor.create", "tvm.graph_runtime.create"]
         };
         let is_there = |name: &str| Ok::<bool, Reply>(self.api.global(name)?.is_some());
         let old = !is_there(name)? && is_there(of_0_7)?;

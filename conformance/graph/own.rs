@@ -130,11 +130,12 @@ fn model(graph: &str, args: &Value) -> Result<Value, Error> {
     } else {
         &[Device::CPU]
     };
-    let made = match args["load"] == true {
+    let made = if args["load"] == true {
         // SAFETY: the library is the one of the kernels that cases call.
-        true => unsafe { Model::load_on(&path, devices) },
+        unsafe { Model::load_on(&path, devices) }
+    } else {
         // SAFETY: the same.
-        false => unsafe { Model::from_parts(graph, &params, &path, devices) },
+        unsafe { Model::from_parts(graph, &params, &path, devices) }
     };
     let Ok(mut model) = made else {
         return Ok(broken());

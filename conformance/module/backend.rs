@@ -158,9 +158,10 @@ pub(in crate::conformance) fn launch<H: BackendHost>(
 /// More workers than processors are no more than these, in every release.
 fn has_processors(workers: i64) -> Result<(), Reply> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    match usize::try_from(workers).is_ok_and(|workers| workers > processors) {
-        true => Err(unsupported("this machine has fewer processors")),
-        false => Ok(()),
+    if usize::try_from(workers).is_ok_and(|workers| workers > processors) {
+        Err(unsupported("this machine has fewer processors"))
+    } else {
+        Ok(())
     }
 }
 
@@ -275,9 +276,10 @@ struct Initialised {
 impl Initialised {
     /// One run: -1 for the first `failures` ones, then 0.
     fn again(&self) -> c_int {
-        match self.calls.fetch_add(1, Ordering::SeqCst) < self.failures {
-            true => -1,
-            false => 0,
+        if self.calls.fetch_add(1, Ordering::SeqCst) < self.failures {
+            -1
+        } else {
+            0
         }
     }
 }

@@ -13,10 +13,6 @@ pub(in crate::conformance) trait BackendHost: Sync {
     fn runtime(&self) -> &'static dyn Runtime;
 
     /// Sets the number of workers of a launch.
-    ///
-    /// # Errors
-    ///
-    /// What the runtime answers.
     fn configure(&'static self, workers: i64) -> Result<(), Reply>;
 
     /// Leaves an error on this thread, as compiled code does before it fails.
@@ -33,10 +29,6 @@ pub(in crate::conformance) trait BackendHost: Sync {
     ) -> Option<c_int>;
 
     /// Whether workspace is aligned that is taken where no device is; `None` where the runtime does not show it.
-    ///
-    /// # Errors
-    ///
-    /// What the runtime answers.
     fn host_is_aligned(&'static self, _bytes: u64) -> Result<Option<bool>, Reply> {
         Ok(None)
     }

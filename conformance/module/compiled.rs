@@ -87,9 +87,10 @@ thread_local! {
 
 /// Notes an argument of this type or code, and with [`READS`] what `content` makes of it.
 fn note(kind: i32, content: impl FnOnce() -> Value) {
-    let seen = match READS.get() {
-        true => json!([kind, content()]),
-        false => json!(kind),
+    let seen = if READS.get() {
+        json!([kind, content()])
+    } else {
+        json!(kind)
     };
     SEEN.with_borrow_mut(|all| all.push(seen));
 }
@@ -222,11 +223,12 @@ thread_local! {
 fn layout(api: &'static FfiApi, args: &Value) -> Result<Layout, Reply> {
     let named = args.pointer("/value/layout").and_then(Value::as_str);
     let layout: Layout = named.unwrap_or("0.22").parse().map_err(unsupported)?;
-    match api.runtime.loads(layout) {
-        true => Ok(layout),
-        false => Err(unsupported(format!(
+    if api.runtime.loads(layout) {
+        Ok(layout)
+    } else {
+        Err(unsupported(format!(
             "this runtime loads no library of {layout}"
-        ))),
+        )))
     }
 }
 

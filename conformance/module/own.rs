@@ -204,12 +204,12 @@ fn result_code(args: &[AnyView<'_>]) -> Result<Any, Error> {
 
 /// `opened`: the module of a library by its path, which is that of a file, or as the releases take it.
 fn opened(path: String, is_file: bool) -> Result<Module, Error> {
-    match is_file {
-        // SAFETY: a case names a library of the system or its own, which keep the contract of `load`.
-        true => unsafe { load(path) },
-        // SAFETY: a case names a library of the system or its own, which keep the contract of `load`.
-        false => unsafe { load_named(&path) },
+    if !is_file {
+        // SAFETY: as below.
+        return unsafe { load_named(&path) };
     }
+    // SAFETY: a case names a library of the system or its own, which keep the contract of `load`.
+    unsafe { load(path) }
 }
 
 /// `jumps`: whether the dynamic linker finds a function of the C interface in the library that shows them: before it is shown,

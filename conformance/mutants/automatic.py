@@ -1,7 +1,7 @@
 """Automatic mutants: small changes to the product's code, by the grammar of Rust (tree-sitter).
 
 Every mutant says what it changes as a line of source before and after: so a list of accepted ones survives edits elsewhere in
-the file. What is in a constant, a pattern or a `const fn` cannot look at a switch, and is built alone (`alone`).
+the file. Constants, patterns and bodies of `const fn` are left out: they cannot look at a switch at run time.
 """
 
 import hashlib
@@ -39,14 +39,14 @@ SILENT = {
     "generic_type", "reference_type", "pointer_type", "foreign_mod_item", "extern_crate_declaration", "function_signature_item",
     "array_type",
 }
-ALONE = {"const_item", "static_item", "enum_item", "const_block"}
+CONSTANT = {"const_item", "static_item", "enum_item", "const_block"}
 PATTERNS = {"match_pattern", "let_condition", "let_declaration", "for_expression", "closure_expression"}
 
 
 def collect(name, source):
     """Every mutant of the file `name`."""
     reader = Reader(name, source)
-    reader.visit(PARSER.parse(source).root_node, False)
+    reader.visit(PARSER.parse(source).root_node)
     times = {}
     for mutant in reader.found:
         facts = mutant.facts
@@ -62,7 +62,7 @@ class Reader:
         self.name, self.source, self.found = name, source, []
         self.rules = sorted(set(re.findall(r"\b[A-Z]{2,6}_\d\d\b", source.decode())))
         self.versions = sorted(set(re.findall(r"\bV\d+_\d+\b", source.decode())))
-        self.alone, self.function = False, ""
+        self.function = ""
 
     def text(self, node):
         return self.source[node.start_byte : node.end_byte].decode()
@@ -80,22 +80,21 @@ class Reader:
         changed = squeezed(self.source[low:start] + after.encode() + self.source[end:high])
         if before == changed:
             return
-        facts = {"what": what, "line": node.start_point[0] + 1, "function": self.function, "before": before, "after": changed, "alone": self.alone}
-        self.found.append(Mutant([Place(self.name, start, end, after if self.alone else text)], facts=facts))
+        facts = {"what": what, "line": node.start_point[0] + 1, "function": self.function, "before": before, "after": changed}
+        self.found.append(Mutant([Place(self.name, start, end, text)], facts=facts))
 
-    def visit(self, node, alone):
+    def visit(self, node):
         kind = node.type
-        if kind in SILENT:
+        if kind in SILENT or kind in CONSTANT:
             return
         if kind == "impl_item" and node.child_by_field_name("trait") is not None:
             if self.text(node.child_by_field_name("trait")).endswith("Debug"):
                 return
         if kind == "function_item":
             modifiers = [self.text(child) for child in node.children if child.type == "function_modifiers"]
-            alone = alone or any("const" in words.split() for words in modifiers)
+            if any("const" in words.split() for words in modifiers):
+                return
             self.function = self.text(node.child_by_field_name("name"))
-        alone = alone or kind in ALONE
-        self.alone = alone
         change = getattr(self, kind, None)
         if change is not None:
             change(node)
@@ -114,7 +113,8 @@ class Reader:
             if "cfg" in attributes and ELSEWHERE.search(attributes) or "#[test]" in attributes:
                 continue
             is_pattern = kind == "match_pattern" and child != guard or pattern is not None and child == pattern
-            self.visit(child, alone or is_pattern)
+            if not is_pattern:
+                self.visit(child)
 
     # Expressions.
 
@@ -224,7 +224,7 @@ class Reader:
     def expression_statement(self, node):
         whole = self.text(node)
         inner = node.children[0]
-        if not whole.endswith(";") or self.alone:
+        if not whole.endswith(";"):
             return
         while inner.type == "try_expression":
             inner = inner.children[0]
@@ -258,20 +258,9 @@ class Reader:
             elif not binds(guard):
                 self.add(guard, "condition", "true", f"(({ORIGINAL}) || {SWITCH})")
 
-    def or_pattern(self, node):
-        alternatives = [child for child in node.children if child.is_named]
-        if len(alternatives) == 2:
-            for one in alternatives:
-                self.add(node, "pattern", self.text(one))
-
-    def range_pattern(self, node):
-        text = self.text(node)
-        if "..=" in text and not text.endswith("..="):
-            self.add(node, "pattern", text.replace("..=", ".."))
-
     def function_item(self, node):
         body, returned = (node.child_by_field_name(part) for part in ("body", "return_type"))
-        if body is None or self.alone:
+        if body is None:
             return
         at = (body.start_byte + 1, body.start_byte + 1)
         for value in defaults(" ".join(self.text(returned).split()) if returned else ""):

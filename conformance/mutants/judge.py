@@ -1,4 +1,4 @@
-"""Which mutants are noticed: by the cases of the suite, and by the tests of the crate."""
+"""Which mutants the cases of the suite notice."""
 
 import json
 import os
@@ -12,10 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 NONE, LISTING = 0, 2**32 - 1
 MEMORY = 6 << 30
 PATIENCE = 5
-# The tests of the formats, and those of what runs; rpc and target have both.
-FORMATS = ("wire", "tensor", "payload", "import_tree", "blob", "target", "rpc")
-RUNTIME = ("value", "function", "object", "module", "device", "graph", "vm", "rpc", "target")
-GROUPS = ((FORMATS, "formats"), (RUNTIME, "runtime"))
 RULE = re.compile(r"[A-Z]{2,6}-\d{2,3}")
 
 
@@ -89,72 +85,8 @@ class Suite:
         failed, late = named(False), named(True)
         return (failed, late) if failed or late else (["the exit status"], [])
 
-    def executed(self, *arguments):
-        """The numbers of the mutants that a run executes."""
+    def executed(self):
+        """The numbers of the mutants that the suite executes."""
         with tempfile.NamedTemporaryFile("r") as listed:
-            self.run(LISTING, *arguments, executed=listed.name)
+            self.run(LISTING, executed=listed.name)
             return {int(line) for line in listed.read().split()}
-
-    def nearest(self, numbers):
-        """For each of `numbers` the case that executes the fewest mutants besides: the nearest to it."""
-        cases = list(self.rules_of_cases())
-        found = {}
-        for case, executed in zip(cases, each(lambda case: self.executed("--case", case), cases)):
-            for number in executed & numbers:
-                if number not in found or len(executed) < found[number][0]:
-                    found[number] = (len(executed), case)
-        return {number: case for number, (_, case) in found.items()}
-
-
-class Tests:
-    """The tests of one chapter, tests/*/<chapter>*.rs and those beside its code, and behind them the others of its group: what is
-    compiled for C or run as a program is in tests that no chapter names."""
-
-    # What fails without any mutant, by its command: the chapters of a group share their tests.
-    failing = {}
-
-    def __init__(self, chapter, programs, work, timeout):
-        self.work, self.timeout = work, timeout
-        group = {name for chapters, name in GROUPS if chapter in chapters}
-        own, others = [], []
-        for (kind, name, is_test), program in sorted(programs.items()):
-            if is_test and kind == "lib":
-                own.append([program, f"{chapter}::"])
-            elif is_test and kind == "test":
-                (own if belongs(name, chapter) else others if group_of(work, name) in group else []).append([program])
-        # A test that fails without any mutant says nothing of one.
-        self.commands = [command for command in own + others if not self.fails_alone(command)]
-
-    def fails_alone(self, command):
-        key = tuple(command)
-        if key not in Tests.failing:
-            Tests.failing[key] = self.fails(command, NONE)
-        return Tests.failing[key]
-
-    def fails(self, command, number):
-        try:
-            result = subprocess.run(
-                command, cwd=self.work, env={**os.environ, "TVMSPEC_MUTANT": str(number), "CARGO_MANIFEST_DIR": str(self.work)},
-                stdin=subprocess.DEVNULL, capture_output=True, **bounded(self.timeout),
-            )
-        except subprocess.TimeoutExpired:
-            return True
-        return result.returncode != 0
-
-    def notice(self, number):
-        return any(self.fails(command, number) for command in self.commands)
-
-
-def belongs(name, chapter):
-    return re.fullmatch(f"{chapter}(_.*)?", name) is not None
-
-
-def group_of(project, name):
-    return next((path.parent.name for path in (project / "tests").glob(f"*/{name}.rs")), None)
-
-
-def names_of_tests(project, chapters):
-    """What cargo builds for `Tests`."""
-    groups = {name for members, name in GROUPS if set(members) & set(chapters)}
-    names = sorted(path.stem for path in (project / "tests").glob("*/*.rs") if path.parent.name in groups)
-    return ["--lib", *(word for name in names for word in ("--test", name))]

@@ -34,10 +34,6 @@ struct Edit {
 }
 
 /// Every list in `conformance/mutants/`, by chapter.
-///
-/// # Errors
-///
-/// Says which entry of which file lacks what.
 pub(super) fn lists() -> Result<BTreeMap<String, Vec<Mutant>>, String> {
     let mut lists = BTreeMap::new();
     let folder = root().join("conformance/mutants");

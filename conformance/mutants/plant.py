@@ -27,15 +27,13 @@ PROFILE = {"CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_PROFILE_DEV_DEBUG": "false
 
 SOURCE = """//! Planted: which mutant is on, and which of them are executed.
 #![allow(missing_docs)]
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 static ON: OnceLock<u32> = OnceLock::new();
 static LIST: OnceLock<Option<std::fs::File>> = OnceLock::new();
 static LISTED: [AtomicBool; 65536] = [const { AtomicBool::new(false) }; 65536];
-static ASKED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
 
 /// 0 is no mutant; with u32::MAX those are listed that are executed.
 fn chosen() -> u32 {
@@ -48,26 +46,19 @@ fn chosen() -> u32 {
 pub fn on(number: u32) -> bool {
     let on = chosen();
     if on == u32::MAX && !LISTED[number as usize].swap(true, Ordering::Relaxed) {
-        list(&number.to_string());
+        list(number);
     }
     on == number
 }
 
-/// Lists a rule whose check is about to fail, and could be off.
-pub fn asked(rule: &'static str) {
-    if chosen() == u32::MAX && ASKED.lock().is_ok_and(|mut asked| asked.insert(rule)) {
-        list(rule);
-    }
-}
-
 #[cold]
-fn list(line: &str) {
+fn list(number: u32) {
     let file = LIST.get_or_init(|| {
         let path = std::env::var_os("TVMSPEC_MUTANTS_EXECUTED")?;
         std::fs::OpenOptions::new().create(true).append(true).open(path).ok()
     });
     if let Some(mut file) = file.as_ref() {
-        let _ = file.write_all(format!("{line}\\n").as_bytes());
+        let _ = file.write_all(format!("{number}\\n").as_bytes());
     }
 }
 """
@@ -167,10 +158,10 @@ class Copy:
         self.write(MODULE, SOURCE.encode())
         return owned
 
-    def build(self, mutants, what=("--bin", "tvmspec")):
+    def build(self, mutants):
         """Plants and builds. Mutants that do not compile are left out, with what the compiler says of them, and the rest is built.
 
-        Returns the mutants that are in, and the programs that were built, by name.
+        Returns the mutants that are in, and the command line that was built.
         """
         alive = list(mutants)
         for number, mutant in enumerate(alive, 1):
@@ -180,12 +171,12 @@ class Copy:
         for _ in range(100):
             owned = self.plant(alive)
             result = subprocess.run(
-                ["cargo", "build", "--message-format=json", *what],
+                ["cargo", "build", "--message-format=json", "--bin", "tvmspec"],
                 cwd=self.work, capture_output=True, env={**os.environ, **PROFILE, "CARGO_TARGET_DIR": str(self.target)},
             )
             messages = [json.loads(line) for line in result.stdout.splitlines() if line.startswith(b"{")]
             if result.returncode == 0:
-                return alive, programs(messages)
+                return alive, next(one["executable"] for one in messages if one.get("executable"))
             wrong = culprits(messages, owned, {mutant.number for mutant in alive if "rule" in mutant.facts})
             if not wrong:
                 raise SystemExit(errors_of(messages) or result.stderr.decode()[-4000:])
@@ -229,11 +220,6 @@ def render(source, places):
 
     within(0, 0, len(source))
     return bytes(out), spans
-
-
-def programs(messages):
-    built = [one for one in messages if one.get("reason") == "compiler-artifact" and one.get("executable")]
-    return {(one["target"]["kind"][0], one["target"]["name"], one["profile"]["test"]): one["executable"] for one in built}
 
 
 def errors(messages):

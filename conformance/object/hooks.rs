@@ -79,10 +79,6 @@ pub(crate) fn fresh_key() -> String {
 }
 
 /// Form and numbers of a case.
-///
-/// # Errors
-///
-/// What is no number among them.
 pub(super) fn form_and_numbers(value: &Value) -> Result<(&str, Vec<i64>), NoNumber> {
     let form = value.get("form").and_then(Value::as_str);
     let numbers = value.get("numbers").and_then(Value::as_array);

@@ -112,8 +112,9 @@ pub(in crate::conformance) fn home(api: &'static FfiApi, args: &Value) -> Result
         return seen("home", home);
     };
     let hash = json!(api.call(&hash, &[key.raw])?.text());
-    match view("home", &hash) == Some(home.clone()) {
-        true => accepted(hash),
-        false => accepted(json!({"hash": hash, "home": home})),
+    if view("home", &hash) == Some(home.clone()) {
+        accepted(hash)
+    } else {
+        accepted(json!({"hash": hash, "home": home}))
     }
 }

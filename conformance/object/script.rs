@@ -64,9 +64,10 @@ pub(super) fn script(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
             .iter()
             .map(|note| play.renamed(note, Direction::Out))
             .collect();
-        answers.push(match noted.is_empty() {
-            true => answer,
-            false => json!({"notes": noted, "result": answer}),
+        answers.push(if noted.is_empty() {
+            answer
+        } else {
+            json!({"notes": noted, "result": answer})
         });
     }
     drop(play);
@@ -85,10 +86,6 @@ fn lock(notes: &Notes) -> std::sync::MutexGuard<'_, Vec<Value>> {
 }
 
 /// The function of a step, which may be a name or a value, and the forms of its arguments.
-///
-/// # Errors
-///
-/// Unsupported for what is no list, or an empty one.
 fn parts_of(step: &Value) -> Result<(&Value, &[Value]), Reply> {
     let parts = step.as_array().and_then(|parts| parts.split_first());
     parts.ok_or_else(|| unsupported(format!("{step} names no function")))

@@ -159,10 +159,11 @@ fn case(report: &Report<'_>, outcome: &CaseOutcome<'_>, xml: &mut Xml) -> io::Re
         let why = xml
             .create_element(element)
             .with_attributes(pairs(&attributes));
-        match outcome.is_failure() {
-            true => why.write_text_content(BytesText::new(&carried(&description(report, outcome)))),
-            false => why.write_empty(),
-        }?;
+        if outcome.is_failure() {
+            why.write_text_content(BytesText::new(&carried(&description(report, outcome))))?;
+        } else {
+            why.write_empty()?;
+        }
         Ok(())
     })?;
     Ok(())

@@ -62,10 +62,6 @@ impl<'a> ActingClient<'a> {
     }
 
     /// What came of connecting and of each action, in order.
-    ///
-    /// # Errors
-    ///
-    /// What of the script has another form.
     pub(super) fn run(
         &mut self,
         connected: Result<Session, Error>,
@@ -355,11 +351,10 @@ impl<'a> ActingClient<'a> {
             is_late();
             return json!({"raises": kind, "late": true});
         }
-        match self.is_far.load(Ordering::Relaxed) {
-            true => {
-                json!({"raises": kind, "message": error.message(), "backtrace": error.backtrace()})
-            }
-            false => with_texts(json!({ "raises": kind })),
+        if self.is_far.load(Ordering::Relaxed) {
+            json!({"raises": kind, "message": error.message(), "backtrace": error.backtrace()})
+        } else {
+            with_texts(json!({ "raises": kind }))
         }
     }
 

@@ -30,10 +30,6 @@ pub(in crate::conformance) enum HopStart {
 
 impl HopStart {
     /// Reads what is under `hop`.
-    ///
-    /// # Errors
-    ///
-    /// What of it has another form.
     pub(super) fn read(form: &Value) -> Result<HopStart, OpError> {
         if form.get("absent") == Some(&Value::Bool(true)) {
             return Ok(HopStart::Absent);
@@ -97,10 +93,6 @@ type PeerInput = Option<Vec<Value>>;
 
 impl NextServers {
     /// Starts what is behind a server that is started as `first`, for clients of `release`.
-    ///
-    /// # Errors
-    ///
-    /// No port, no folder.
     pub(super) fn start(first: &ServerStart, release: Release) -> Result<NextServers, OpError> {
         let Some(hop) = &first.hop else {
             return Ok(NextServers {
@@ -128,10 +120,6 @@ impl NextServers {
     }
 
     /// Waits until all have ended, which the session that went through them has, and returns what a peer among them read.
-    ///
-    /// # Errors
-    ///
-    /// A script of another form.
     pub(super) fn finish(self) -> Result<PeerInput, OpError> {
         let mut shown = None;
         for server in self.servers {

@@ -84,9 +84,10 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
 /// `rpc.decode`: the message, with what is odd about it unless findings are errors.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let strict = args.get("strict").and_then(Value::as_bool) == Some(true);
-    let mut findings = Findings::new(match strict {
-        true => Strictness::Strict,
-        false => Strictness::Lenient,
+    let mut findings = Findings::new(if strict {
+        Strictness::Strict
+    } else {
+        Strictness::Lenient
     });
     let data = data(args)?;
     let value = Request::of(args)?.read(&mut Cursor::new(&data), &mut findings)?;
@@ -176,10 +177,6 @@ struct Request {
 
 impl Request {
     /// Release and side are stated always: no bytes of a session show them, and every rule of the formats depends on both.
-    ///
-    /// # Errors
-    ///
-    /// Unsupported for a form, a release or a side that there is not.
     fn of(args: &Value) -> Result<Request, OpError> {
         let name = text(args, "form")?;
         let form = FORMS.into_iter().find(|form| *form == name);

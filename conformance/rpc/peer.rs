@@ -29,10 +29,6 @@ impl PeerStream for TcpStream {}
 
 /// Plays `steps`, and returns what they read, up to the one that nothing comes to in time. The connection ends when its owner drops it.
 /// Packets are those of a client and a server of `release`.
-///
-/// # Errors
-///
-/// A step of another form.
 pub(super) fn play(
     steps: &[Value],
     stream: &mut dyn PeerStream,
@@ -84,10 +80,13 @@ fn played(step: &Value, stream: &mut dyn PeerStream, release: Release) -> Result
             std::thread::sleep(Duration::from_secs_f64(seconds));
             Ok(Value::Null)
         }
-        "signal" => match stream.signal(of.as_str().unwrap_or_default()) {
-            true => Ok(Value::Null),
-            false => Err(none()),
-        },
+        "signal" => {
+            if stream.signal(of.as_str().unwrap_or_default()) {
+                Ok(Value::Null)
+            } else {
+                Err(none())
+            }
+        }
         "read" => {
             let count = of.as_u64().and_then(|count| usize::try_from(count).ok());
             let count = count.filter(|count| *count <= LARGEST).ok_or_else(none)?;
@@ -130,10 +129,6 @@ fn played(step: &Value, stream: &mut dyn PeerStream, release: Release) -> Result
 }
 
 /// The bytes of a packet, which has its length in front from 0.8 on (RPC-10).
-///
-/// # Errors
-///
-/// As [`up_to`].
 fn packet(stream: &mut dyn PeerStream) -> io::Result<Vec<u8>> {
     let mut packet = up_to(stream, 8)?;
     let length = packet.first_chunk().copied().map_or(0, u64::from_le_bytes);
@@ -151,10 +146,6 @@ fn shown_packet(bytes: &[u8], release: Release) -> Result<Value, Violation> {
 }
 
 /// `count` bytes, or those in front of the end.
-///
-/// # Errors
-///
-/// What the stream reports, TimedOut included; a connection that is reset has ended: its peer had bytes that it did not read.
 pub(super) fn up_to<S: Read + ?Sized>(stream: &mut S, count: usize) -> io::Result<Vec<u8>> {
     // One deadline for all pieces: a peer that writes a byte now and then would renew the time with each.
     let until = Instant::now() + patience();

@@ -108,9 +108,10 @@ impl Read for PipeEnd {
 
 impl Write for PipeEnd {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.writer().write(bytes) {
-            true => Ok(bytes.len()),
-            false => Err(io::ErrorKind::BrokenPipe.into()),
+        if self.writer().write(bytes) {
+            Ok(bytes.len())
+        } else {
+            Err(io::ErrorKind::BrokenPipe.into())
         }
     }
 

@@ -95,20 +95,23 @@ impl Beside {
     fn start(args: &Value) -> Result<Beside, OpError> {
         let wants = |name: &str| args.get(name) == Some(&Value::Bool(true));
         Ok(Beside {
-            tracker: match wants("tracker") {
-                true => Some(Between::tracker(
+            tracker: if wants("tracker") {
+                Some(Between::tracker(
                     TrackerLimits::default(),
                     Events::default(),
-                )?),
-                false => None,
+                )?)
+            } else {
+                None
             },
-            server: match wants("to") {
-                true => Some(TcpListener::bind(ANY).map_err(no_socket)?),
-                false => None,
+            server: if wants("to") {
+                Some(TcpListener::bind(ANY).map_err(no_socket)?)
+            } else {
+                None
             },
-            capture: match wants("capture") {
-                true => Some(tempfile::tempdir().map_err(no_socket)?),
-                false => None,
+            capture: if wants("capture") {
+                Some(tempfile::tempdir().map_err(no_socket)?)
+            } else {
+                None
             },
         })
     }
@@ -357,12 +360,11 @@ impl RelayPlay {
             let (stream, _) = server.accept().map_err(no_socket)?;
             return RelayPeer::over(stream).map_err(no_socket);
         }
-        let address = match wants("at_tracker") {
-            true => {
-                let tracker = self.beside.tracker.as_ref();
-                tracker.ok_or_else(|| wrong("at_tracker"))?.address(false)?
-            }
-            false => self.between.address(wants("web"))?,
+        let address = if wants("at_tracker") {
+            let tracker = self.beside.tracker.as_ref();
+            tracker.ok_or_else(|| wrong("at_tracker"))?.address(false)?
+        } else {
+            self.between.address(wants("web"))?
         };
         let stream = TcpStream::connect(address).map_err(no_socket)?;
         RelayPeer::over(stream).map_err(no_socket)

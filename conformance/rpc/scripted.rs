@@ -40,10 +40,6 @@ pub(super) trait Script: Send + 'static {
 
 impl ScriptedPeer {
     /// Listens, and plays `scripts` in the order of the connections. Several may be open.
-    ///
-    /// # Errors
-    ///
-    /// [`OpError::Unsupported`] where no port of this machine can be bound.
     pub(super) fn start<S: Script>(
         scripts: impl FnOnce(u16) -> Vec<S>,
     ) -> Result<ScriptedPeer, OpError> {
@@ -128,10 +124,6 @@ pub(super) struct SessionOfScript {
 
 impl SessionOfScript {
     /// Reads `release`, `greeting` and `answers`.
-    ///
-    /// # Errors
-    ///
-    /// What of it has another form.
     pub(super) fn read(
         form: &Value,
         release: Release,
@@ -287,10 +279,6 @@ enum ScriptedReply {
 
 impl TrackerOfScript {
     /// Reads a list of replies, the first of which may be a `hello`.
-    ///
-    /// # Errors
-    ///
-    /// What of it has another form.
     pub(super) fn read(form: &Value, port: u16) -> Result<TrackerOfScript, OpError> {
         let wrong = || OpError::Unsupported("`tracker` has another form".into());
         let mut out = Writer::new();

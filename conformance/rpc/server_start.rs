@@ -97,10 +97,6 @@ impl ServerStart {
     }
 
     /// Reads how a server is started.
-    ///
-    /// # Errors
-    ///
-    /// What of it has another form.
     pub(super) fn read(form: Option<&Value>) -> Result<ServerStart, OpError> {
         let mut start = ServerStart::default();
         for (name, value) in form.and_then(Value::as_object).into_iter().flatten() {
@@ -142,10 +138,6 @@ impl ServerStart {
 const NAME: &str = "suite_server";
 
 /// Registers the simulated device of servers, once.
-///
-/// # Errors
-///
-/// Its number or name is taken.
 pub(super) fn simulated() -> Result<(), OpError> {
     static DEVICE: OnceLock<Result<(), String>> = OnceLock::new();
     let registered = DEVICE.get_or_init(|| {

@@ -27,9 +27,10 @@ use std::time::Duration;
 /// How long a peer of this process may take for an answer. Once one took longer, the next ones have a twentieth: they are most likely
 /// wrong in the same way, and there are hundreds.
 pub(super) fn patience() -> Duration {
-    match IS_LATE.load(Ordering::Relaxed) {
-        true => Duration::from_millis(500),
-        false => Duration::from_secs(10),
+    if IS_LATE.load(Ordering::Relaxed) {
+        Duration::from_millis(500)
+    } else {
+        Duration::from_secs(10)
     }
 }
 
@@ -53,9 +54,10 @@ pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
     }
     let options = (script.server).options(script.release, folder.path(), script.hops.first());
     let gauge = options.gauge.clone();
-    let (played, ended) = match script.hops.is_empty() {
-        true => over_pipe(&script, options),
-        false => over_socket(&script, options).map_err(no_server)?,
+    let (played, ended) = if script.hops.is_empty() {
+        over_pipe(&script, options)
+    } else {
+        over_socket(&script, options).map_err(no_server)?
     };
     // A panic of the server is one of the testee.
     let report = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -94,10 +96,6 @@ fn no_server(error: std::io::Error) -> OpError {
 }
 
 /// What is looked for in the texts of exceptions and errors.
-///
-/// # Errors
-///
-/// Another form.
 pub(super) fn texts(args: &Value) -> Result<Vec<&str>, OpError> {
     let wrong = || OpError::Unsupported("`texts` has another form".to_owned());
     let texts = args.get("texts").and_then(Value::as_array);
@@ -160,10 +158,6 @@ fn serve_one(mut far: PipeEnd, is_paired: bool, options: &ServerOptions) -> Opti
 }
 
 /// For a server that goes on to another one: it reads while it writes, which a pipe has no halves for.
-///
-/// # Errors
-///
-/// No socket.
 fn over_socket(script: &SessionScript<'_>, options: ServerOptions) -> std::io::Result<Played> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let near = TcpStream::connect(listener.local_addr()?)?;

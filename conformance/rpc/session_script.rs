@@ -55,10 +55,6 @@ enum Came {
 
 impl<'a> SessionScript<'a> {
     /// Reads a request.
-    ///
-    /// # Errors
-    ///
-    /// What of it has another form.
     pub(in crate::conformance) fn read(args: &'a Value) -> Result<SessionScript<'a>, OpError> {
         let wrong = |what: &str| OpError::Unsupported(format!("`{what}` has another form"));
         let release = args
@@ -99,10 +95,6 @@ impl<'a> SessionScript<'a> {
     }
 
     /// Plays the session over a connection that nothing was written to yet, with a server of this key. `patience` is for each answer.
-    ///
-    /// # Errors
-    ///
-    /// A hang; a function that the server does not have.
     pub(in crate::conformance) fn play(
         &self,
         transport: Transport,
@@ -120,10 +112,11 @@ impl<'a> SessionScript<'a> {
         let hello = client.greet(key)?;
         let is_greeted = hello.get("code").is_some_and(|code| code == "success");
         let mut shown = Vec::new();
-        let ended = match is_greeted {
-            true => client.run(&mut shown)?,
+        let ended = if is_greeted {
+            client.run(&mut shown)?
+        } else {
             // What did not become a session is over.
-            false => client.is_over()?,
+            client.is_over()?
         };
         Ok(
             json!({"hello": hello, "answers": shown, "end": if ended { "server" } else { "client" }}),

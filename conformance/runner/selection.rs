@@ -38,9 +38,10 @@ impl Selection {
 pub fn select<'a>(suite: &'a Suite, selection: &Selection) -> Result<Vec<&'a Case>, ParseError> {
     let all = suite.cases.iter();
     let selected: Vec<&Case> = all.filter(|case| selection.takes(case)).collect();
-    match selected.is_empty() {
-        true => Err(nothing(suite, selection).into()),
-        false => Ok(selected),
+    if selected.is_empty() {
+        Err(nothing(suite, selection).into())
+    } else {
+        Ok(selected)
     }
 }
 
@@ -72,9 +73,10 @@ fn nothing(suite: &Suite, selection: &Selection) -> String {
             })
             .take(5)
             .collect();
-        return match near.is_empty() {
-            true => format!("no case matches `{glob}`"),
-            false => format!("no case matches `{glob}`; near are {}", near.join(", ")),
+        return if near.is_empty() {
+            format!("no case matches `{glob}`")
+        } else {
+            format!("no case matches `{glob}`; near are {}", near.join(", "))
         };
     }
     let mut parts = Vec::new();

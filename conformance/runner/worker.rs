@@ -80,10 +80,6 @@ pub(super) struct WorkSummary {
 }
 
 /// Puts cases of the queue to a testee until there are none, and hands each to `settle` with its place.
-///
-/// # Errors
-///
-/// No testee answers hello, or it writes behind its answer to that.
 pub(super) fn work<'a>(
     queue: &CaseQueue<'a>,
     suite: &'a Suite,
@@ -296,9 +292,10 @@ pub(in crate::conformance) fn ask(
     for step in case.steps() {
         let reply = adapter.call(&step.op, &step.request());
         let judgement = judge(&step, &reply);
-        let judgement = match adapter.answers_in_full() {
-            true => judgement.in_full(&step),
-            false => judgement,
+        let judgement = if adapter.answers_in_full() {
+            judgement.in_full(&step)
+        } else {
+            judgement
         };
         whole = whole.with(judgement);
         last = Some(reply);

@@ -14,10 +14,6 @@ use std::io;
 use std::path::Path;
 
 /// Writes the library `path` with `blob` under the names of `naming`, and a context slot beside it.
-///
-/// # Errors
-///
-/// When the file cannot be written, or linked where that is needed.
 pub(in crate::conformance) fn write(
     blob: &[u8],
     symbol: &str,
@@ -32,10 +28,6 @@ pub(in crate::conformance) fn write(
 }
 
 /// Writes a library with functions of the calling convention of 0.8 to 0.20, which take anything and return `number`.
-///
-/// # Errors
-///
-/// When the file cannot be written, or no code is known for this machine.
 pub(in crate::conformance) fn write_functions(
     names: &[&str],
     number: u32,
@@ -82,10 +74,6 @@ pub(in crate::conformance) enum SymbolContent {
 }
 
 /// Writes a library with slots, with functions of this process, and with symbols that name bytes, for this process to load.
-///
-/// # Errors
-///
-/// When the file cannot be written, or no code is known for this machine.
 pub(in crate::conformance) fn write_symbols(
     symbols: &[(&str, SymbolContent)],
     data: &[(&str, &[u8])],

@@ -78,9 +78,10 @@ fn generated<C: Compiler>(compiler: &C, args: &Value) -> Result<Reply, Reply> {
     let chosen = Chosen::of(compiler, &named)?;
     let made = chosen.build(compiler, graph)?;
     let again = chosen.build(compiler, graph)?;
-    let mut value = match chosen.is_host {
-        true => host(compiler, &data, [&made, &again])?,
-        false => kernels(compiler, [&made, &again])?,
+    let mut value = if chosen.is_host {
+        host(compiler, &data, [&made, &again])?
+    } else {
+        kernels(compiler, [&made, &again])?
     };
     if chosen.is_stand_in {
         return Ok(Reply::Shown {
@@ -147,9 +148,10 @@ impl<C: Compiler> Chosen<C> {
             CompilerArgument::Returned(&self.target),
         ];
         // What looks for the generator says that there is none.
-        let name = match compiler.has(&self.generator)? {
-            true => &self.generator,
-            false => "target.Build",
+        let name = if compiler.has(&self.generator)? {
+            &self.generator
+        } else {
+            "target.Build"
         };
         let made = compiler.call(name, &args);
         made.map_err(|reply| match &reply {

@@ -205,10 +205,6 @@ pub(super) fn compiled_for(args: &Value) -> Result<Target, OpError> {
 }
 
 /// The release that a request names.
-///
-/// # Errors
-///
-/// Unsupported for none, and for a text that is none.
 pub(super) fn release(args: &Value) -> Result<Release, OpError> {
     let release = args.get("release").and_then(Value::as_str);
     let release = release.unwrap_or_default().parse();

@@ -107,10 +107,6 @@ fn counting() -> String {
 ///
 /// Without optimisation and without contraction of products and sums, so that one number is right on every machine (TGT-91 to TGT-93);
 /// `char` is signed, as on x86-64. What counts is compiled apart, since the options of the text are not for it.
-///
-/// # Errors
-///
-/// Skipped where there is no `cc`; unsupported for a text that is no C.
 fn built(folder: &Path, source: &str) -> Result<PathBuf, OpError> {
     let library = folder.join("code.so");
     let mut objects = Vec::new();
@@ -149,10 +145,6 @@ fn built(folder: &Path, source: &str) -> Result<PathBuf, OpError> {
 }
 
 /// Runs the compiler, and shows the first line of what it has against the text.
-///
-/// # Errors
-///
-/// Skipped where there is no such program, unsupported where it fails.
 fn compile(compiler: &mut Command) -> Result<(), OpError> {
     let built = compiler.output();
     // Without a compiler nothing is known of the code: that is no verdict about the generator.
@@ -269,10 +261,6 @@ impl RunArgument {
 impl RunTensor {
     /// `{"dtype", "shape", "strides", "device", "byte_offset", "shift", "values"}`: strides in elements, the others in bytes. Without `values`
     /// the function writes it, and what is in it before shows where it does not; with null for them it has no memory.
-    ///
-    /// # Errors
-    ///
-    /// Unsupported for another form, for extents of more than a mebibyte, and for fewer elements than the extents have.
     fn of(form: &Value) -> Result<RunTensor, OpError> {
         let numbers = |name: &str| match form.get(name) {
             None => Ok(None),
@@ -334,9 +322,10 @@ impl RunTensor {
         // An empty tensor has an address, too.
         shifted.push(UNTOUCHED);
         let mut memory = AlignedLine::holding(&shifted);
-        let data = match has_address {
-            true => memory.as_mut_ptr().cast::<u8>().wrapping_add(shift).cast(),
-            false => ptr::null_mut(),
+        let data = if has_address {
+            memory.as_mut_ptr().cast::<u8>().wrapping_add(shift).cast()
+        } else {
+            ptr::null_mut()
         };
         let record = DLTensor {
             data,

@@ -95,9 +95,10 @@ fn called(
     // SAFETY: one value and one code; the handle is of this code and lives until the call returns.
     let args = unsafe { calls::views(&value, &code, 1) }?;
     let (result, of) = calls::call(&Function::from_packed(body), &args)?;
-    Ok(match of == code {
+    Ok(if of == code {
         // SAFETY: a code of extensions has a handle.
-        true => unsafe { result.v_handle },
-        false => ptr::null_mut(),
+        unsafe { result.v_handle }
+    } else {
+        ptr::null_mut()
     })
 }

@@ -24,9 +24,10 @@ pub(super) fn judge_findings(case: &Case, findings: Option<&[Oddity]>) -> Judgem
             (Parts::FINDING_KINDS, kinds),
             (Parts::FINDING_OFFSETS, offsets),
         ] {
-            match stated {
-                true => judgement.stated.add(part),
-                false => judgement.unstated.add(part),
+            if stated {
+                judgement.stated.add(part)
+            } else {
+                judgement.unstated.add(part)
             }
         }
     }

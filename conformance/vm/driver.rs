@@ -218,9 +218,10 @@ impl MachineScript<'_> {
 
     /// Calls a function of the machine, or a builtin as bytecode does: these are global functions, whose first argument may be the machine.
     fn call(&self, name: &str, values: &[OwnedValue]) -> Result<OwnedValue, Raised> {
-        let called = match name.starts_with("vm.builtin.") {
-            true => global(self.api, name)?,
-            false => function(self.api, &self.machine, name)?,
+        let called = if name.starts_with("vm.builtin.") {
+            global(self.api, name)?
+        } else {
+            function(self.api, &self.machine, name)?
         };
         self.api.call(&called, &raw(values))
     }

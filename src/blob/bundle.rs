@@ -72,10 +72,6 @@ pub fn open(bytes: &[u8]) -> Result<Vec<Bundle<'_>>, Violation> {
 }
 
 /// Reads one library binary of `part`, of whose file `functions` are the exported functions.
-///
-/// # Errors
-///
-/// What [`Blob::read`] rejects, at an offset into the file where the file has the bytes as they are.
 fn read<'a>(
     part: &Part<'_>,
     functions: &Arc<[String]>,

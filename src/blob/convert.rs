@@ -45,10 +45,6 @@ impl<'a> Blob<'a> {
     }
 
     /// What a loader makes of a blob without a tree: the host library on top, importing every module in order.
-    ///
-    /// # Errors
-    ///
-    /// What [`ImportTree::new`] rejects, which is nothing of this tree.
     fn put_library_on_top(&mut self) -> Result<(), Violation> {
         let imported = self.modules.len() as u64;
         self.modules.insert(
@@ -74,10 +70,6 @@ impl<'a> Blob<'a> {
     }
 
     /// Layout 0.2 leaves the root out and has room for one level below it.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-17 of kind unsupported, for every tree but a host library on top of leaves.
     fn drop_library(&mut self) -> Result<(), Violation> {
         // BLOB-17: each of these is a blob that layout 0.2 could hold only by losing something.
         let rejected = |message: &str| Err(BLOB_17.rejected(Kind::Unsupported, message));
@@ -116,11 +108,6 @@ impl<'a> Blob<'a> {
 
 impl<'a> StoredModule<'a> {
     /// The module with its payload as layout `to` stores it (BLOB-17): the same fields, in the form that `to` has for them.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-17 of kind unsupported for a payload without a grammar in a layout without lengths; the rule that the payload breaks in
-    /// either layout.
     fn convert(&self, from: Layout, to: Layout) -> Result<StoredModule<'a>, Violation> {
         let Some(bytes) = &self.payload else {
             return Ok(self.clone());

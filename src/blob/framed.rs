@@ -8,10 +8,6 @@ use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
 /// Reads the body: the tree, and a module for each of its rows (BLOB-10).
-///
-/// # Errors
-///
-/// A TREE rule of the tree; BLOB-10 of kind truncated where modules are missing; BLOB-04, BLOB-11, BLOB-12 and the rules of payloads.
 pub(super) fn read<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -41,10 +37,6 @@ pub(super) fn read<'a>(
 }
 
 /// Reads one module (BLOB-11). `known` is the kind before it, and whether that one has a grammar.
-///
-/// # Errors
-///
-/// BLOB-04 for its kind, BLOB-12 for a second `_lib`, WIRE-01 for a length beyond the end; the rule that its payload breaks.
 fn read_module<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -90,10 +82,6 @@ fn read_module<'a>(
 }
 
 /// Adds the module whose kind is at `start` and whose payload at `offset`.
-///
-/// # Errors
-///
-/// BLOB-12; BLOB-15 where findings are strict.
 fn push<'a>(
     blob: &mut Blob<'a>,
     kind: &'a str,
@@ -117,10 +105,6 @@ fn push<'a>(
 }
 
 /// Writes the body: the inverse of [`read`].
-///
-/// # Errors
-///
-/// BLOB-17 for a blob without a tree or a module without its payload; BLOB-10 of kind malformed for a tree of another number of rows.
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
     // BLOB-17: 0.2 stores no tree, and 0.7 none for a lone host library. `Blob::convert` makes one.
     let Some(tree) = &blob.tree else {

@@ -99,10 +99,6 @@ impl StoredModule<'_> {
 
 impl StoredModule<'static> {
     /// The module of an object with `kind` and perhaps `payload`.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-17 of kind type for another form, and for text that is no base64.
     fn from_json(value: &Value) -> Result<StoredModule<'static>, Violation> {
         known_members(value, &["kind", "payload"])?;
         let kind = value
@@ -130,10 +126,6 @@ impl StoredModule<'static> {
 }
 
 /// Whether an object has no member but these.
-///
-/// # Errors
-///
-/// BLOB-17 of kind type, with the first other member.
 fn known_members(value: &Value, known: &[&str]) -> Result<(), Violation> {
     let mut members = value.as_object().into_iter().flat_map(Map::keys);
     match members.find(|member| !known.contains(&member.as_str())) {

@@ -197,10 +197,6 @@ impl<'a> Blob<'a> {
     }
 
     /// Reads the header (BLOB-01), the body by the layout, and what lies behind both (BLOB-02).
-    ///
-    /// # Errors
-    ///
-    /// The first rule that is broken, at its byte from the header on. What was read before it stays in the blob.
     fn read_into(
         &mut self,
         mut file: Cursor<'a>,
@@ -243,10 +239,6 @@ impl<'a> Blob<'a> {
     }
 
     /// Adds a module while reading, at `offset`; a second `_lib` breaks BLOB-12.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-12 of kind duplicate.
     fn push(&mut self, module: StoredModule<'a>, offset: u64) -> Result<(), Violation> {
         let again =
             // BLOB-12: 0.8 to 0.21 reject it; from 0.22 on the host code finds its imports through whichever came last. 0.7
@@ -288,10 +280,6 @@ impl<'a> StoredModule<'a> {
     }
 
     /// What a writer stores behind the kind: the payload, or nothing for `_lib` (BLOB-17).
-    ///
-    /// # Errors
-    ///
-    /// BLOB-17: kind malformed for `_lib` with a payload, kind missing for another module without one.
     fn stored(&self) -> Result<Option<&[u8]>, Violation> {
         match &self.payload {
             Some(payload) if self.kind != LIBRARY => Ok(Some(payload)),
@@ -308,10 +296,6 @@ impl<'a> StoredModule<'a> {
 }
 
 /// BLOB-04: what a kind must be to name a module.
-///
-/// # Errors
-///
-/// BLOB-04 at `offset`, where the kind begins.
 pub(crate) fn check_kind(kind: &str, offset: u64) -> Result<(), Violation> {
     // The name of the loader is made of it (PAY-99). 0.8 looks an empty one up like any other; 0.27 takes it for the end of the
     // file.

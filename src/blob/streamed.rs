@@ -15,11 +15,6 @@ use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
 /// Reads the body: the count, and that many entries, one of them the tree (BLOB-03, BLOB-07).
-///
-/// # Errors
-///
-/// BLOB-03 for the count; BLOB-04, BLOB-06, BLOB-12 and BLOB-14 at the key of an entry; BLOB-07 to BLOB-09 for the tree; the rules of
-/// payloads and of the tree itself.
 pub(super) fn read<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -66,10 +61,6 @@ pub(super) fn read<'a>(
 }
 
 /// Reads one entry. Returns whether it was the import tree.
-///
-/// # Errors
-///
-/// BLOB-04, BLOB-06, BLOB-12 and BLOB-14 at its key; the rule that its payload, or the tree, breaks.
 fn read_entry<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -136,10 +127,6 @@ fn read_entry<'a>(
 }
 
 /// BLOB-07 to BLOB-09: in 0.7 and 0.21 the tree comes last and has a row for every module.
-///
-/// # Errors
-///
-/// BLOB-09 of kind missing, BLOB-08, and TREE-13 for another number of rows.
 fn check_tree(
     blob: &Blob<'_>,
     count: u64,
@@ -182,11 +169,6 @@ fn is_known(kind: &str, layout: Layout) -> bool {
 }
 
 /// Writes the body: the inverse of [`read`].
-///
-/// # Errors
-///
-/// BLOB-17 of kind unsupported, for a kind without a grammar and for what 0.2 does not store; of kind
-/// missing or malformed, as in any layout.
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
     let rejected = |message: String| Err(BLOB_17.rejected(Kind::Unsupported, message));
     let entries = blob

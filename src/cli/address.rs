@@ -1,10 +1,6 @@
 //! What an option of a server takes: the place of another, a key.
 
 /// HOST:PORT, as it is: the host may be a name that is looked up later, an address, or an IPv6 address in brackets.
-///
-/// # Errors
-///
-/// There is no host, or no port from 1 to 65535.
 pub(super) fn host_port(text: &str) -> Result<String, String> {
     // From the right: an IPv6 address has colons of its own.
     let (host, port) = text
@@ -19,14 +15,11 @@ pub(super) fn host_port(text: &str) -> Result<String, String> {
 }
 
 /// A key of a server.
-///
-/// # Errors
-///
-/// It has a blank: what a client writes ends at the first one (RPC-05), so that no client would have this key.
 pub(super) fn key(text: &str) -> Result<String, String> {
-    match text.contains(char::is_whitespace) {
-        true => Err("a key has no blanks: no client could name it".to_owned()),
-        false => Ok(text.to_owned()),
+    if text.contains(char::is_whitespace) {
+        Err("a key has no blanks: no client could name it".to_owned())
+    } else {
+        Ok(text.to_owned())
     }
 }
 

@@ -34,11 +34,6 @@ const MAX_INFLATION: u64 = 16;
 const FREE: u64 = 16 << 20;
 
 /// A tensor from an .npy file, in row-major order.
-///
-/// # Errors
-///
-/// The file is not a regular one or cannot be read, it is not an `.npy` array of a type that a tensor has, or its data
-/// is larger than `bound` allows.
 pub(super) fn read(path: &Path, bound: Bound<'_>) -> Result<Tensor, CliError> {
     let (file, length) = input::regular(path)?;
     let most = match bound {
@@ -67,10 +62,6 @@ pub(super) struct Archive {
 
 impl Archive {
     /// Reads the list of members.
-    ///
-    /// # Errors
-    ///
-    /// The file is not a regular one or cannot be read, or two of its members have the same name.
     pub(super) fn open(path: &Path) -> Result<Archive, CliError> {
         let (file, length) = input::regular(path)?;
         let zip = zip::ZipArchive::new(BufReader::new(file));
@@ -112,10 +103,6 @@ impl Archive {
     }
 
     /// Reads the array `name`, which is stored as `name.npy` or, by writers other than numpy, as `name`.
-    ///
-    /// # Errors
-    ///
-    /// There is no member of this name, it is not an array, or `bound` does not allow its size.
     pub(super) fn read(&mut self, name: &str, bound: Bound<'_>) -> Result<Tensor, CliError> {
         let what = format!("{}, {name}", output::file_name(&self.path));
         let file_name = format!("{name}.npy");
@@ -140,10 +127,6 @@ impl Archive {
 ///
 /// Reads no more of an entry than the lengths of what follows it: all integers of a zip are little endian, and an
 /// entry has 46 bytes.
-///
-/// # Errors
-///
-/// The directory cannot be read, or ends inside an entry.
 fn members(directory: &mut impl Read) -> io::Result<usize> {
     // The signature of an entry, 0x02014b50.
     const MEMBER: [u8; 4] = *b"PK\x01\x02";
@@ -167,11 +150,6 @@ fn members(directory: &mut impl Read) -> io::Result<usize> {
 }
 
 /// Writes one array as `.npy`, and makes the folder of `path` where it is missing.
-///
-/// # Errors
-///
-/// numpy has no word for the data type or no header of so many dimensions, the bytes of the tensor cannot be read
-/// (OBJ-11), or the file cannot be written.
 pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), CliError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -182,10 +160,6 @@ pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), CliError> {
 }
 
 /// Writes arrays as `.npz`, uncompressed as `numpy.savez` does.
-///
-/// # Errors
-///
-/// As `write`; a message about a member names it.
 pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), CliError> {
     let wrong = |error: &dyn Display| {
         CliError::Message(format!("cannot write {}: {error}", output::file_name(path)))
@@ -237,11 +211,6 @@ fn cannot_read(what: &dyn Display, error: &dyn Display) -> CliError {
 ///
 /// Memory grows with the bytes that really come, whatever the header declares; the tensor is allocated only when all
 /// of them are there.
-///
-/// # Errors
-///
-/// A header that `NpyHeader::read` rejects, a shape whose bytes have no 64-bit count, more data than allowed, or less
-/// than declared.
 fn decode(
     mut from: impl Read,
     what: &str,
@@ -305,10 +274,6 @@ fn nbytes(dtype: DLDataType, shape: &[i64]) -> Option<u64> {
 }
 
 /// The array as the bytes of an `.npy` file.
-///
-/// # Errors
-///
-/// See [`write`].
 fn encode(tensor: &Tensor) -> Result<Vec<u8>, CliError> {
     let dtype = tensor.dl().dtype;
     let word = npy::word_of(dtype)

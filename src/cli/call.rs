@@ -51,10 +51,6 @@ const INNER: &str = "TVMSPEC_CALL_INNER";
 ///
 /// Returns [`Exit::Bad`] where the function fails or its process is ended by a signal; ends with the exit code of that
 /// process where it is any other.
-///
-/// # Errors
-///
-/// The process cannot be started. In the inner process, the errors of `call`.
 pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
     if let Some(outer) = std::env::var_os(INNER) {
         end_with(&outer);
@@ -101,11 +97,6 @@ fn end_with(outer: &std::ffi::OsStr) {
 fn end_with(_: &std::ffi::OsStr) {}
 
 /// Loads the library, calls the function, prints the result and every out tensor, and saves those (`--save`).
-///
-/// # Errors
-///
-/// The device is not here, the library does not load, it has no function of this name, or an argument cannot be made
-/// of its text. An error that the function itself returns is [`Exit::Bad`].
 fn call(args: CallArgs) -> Result<Exit, CliError> {
     // Before the library: loading one runs its initialisers.
     let places = Places::of(&[&args.device])?;
@@ -169,10 +160,6 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
 }
 
 /// Loads the library into this process, and notes what is odd about it on stderr.
-///
-/// # Errors
-///
-/// What [`module::load_library`] rejects.
 fn load(path: &Path) -> Result<Module, CliError> {
     // MOD-01: a file of another extension has a loader of its own, if it has one: a device module with its side file, for example.
     let extension = path.extension().and_then(|extension| extension.to_str());
@@ -224,11 +211,6 @@ fn unlinked(path: &Path) -> Option<String> {
 }
 
 /// Finds the function in the library or its imports (MOD-08).
-///
-/// # Errors
-///
-/// There is none of this name. The message has the names that there are, or the nearest of many, and what keeps a
-/// module from running.
 fn find(root: &Module, name: &str) -> Result<Function, CliError> {
     if let Some(found) = root.function(name, true).map_err(CliError::new)? {
         return Ok(found);
@@ -269,10 +251,6 @@ struct CallArgument {
 impl CallArgument {
     /// Makes an argument of its text. What is marked (`@`, `str:`, `out:`) goes before what looks like a number or a
     /// word, so that `str:42` is a text.
-    ///
-    /// # Errors
-    ///
-    /// A text of none of the forms that the help lists, an integer beyond 64 bits, or a file that is not an array.
     fn parse(text: &str) -> Result<CallArgument, CliError> {
         let plain = |value: Any| Ok(CallArgument { value, out: None });
         if let Some(path) = text.strip_prefix('@') {
@@ -321,10 +299,6 @@ impl CallArgument {
 
 impl CallArgument {
     /// Copies the argument to `device` if it is a tensor; `None` for any other value, and where the device is the CPU.
-    ///
-    /// # Errors
-    ///
-    /// The device is not here, or has no memory for the tensor.
     fn on(&self, device: Device) -> Result<Option<DeviceMirror>, CliError> {
         if device.kind == Device::CPU.kind {
             return Ok(None);
@@ -338,10 +312,6 @@ impl CallArgument {
 }
 
 /// Makes a tensor of zeros of the form `float32[2,3]`; `float32[]` is a scalar.
-///
-/// # Errors
-///
-/// Another form, a data type that no tensor has (TEN-28), or a shape that no memory holds (OBJ-11).
 fn empty(form: &str) -> Result<Tensor, CliError> {
     let wrong = || {
         CliError::Message(format!(

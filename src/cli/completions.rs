@@ -12,10 +12,6 @@ pub(crate) struct CompletionsArgs {
 }
 
 /// Writes the script to stdout.
-///
-/// # Errors
-///
-/// Stdout cannot be written; a closed pipe is no failure ([`CliError::ClosedPipe`]).
 pub(crate) fn run(args: CompletionsArgs) -> Result<Exit, CliError> {
     // clap panics where it cannot write: a closed pipe is to be quiet.
     let mut script = Vec::new();

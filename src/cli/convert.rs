@@ -36,11 +36,6 @@ pub(crate) struct ConvertArgs {
 
 /// Reads the library binary, rewrites it in the layout of `--layout`, or its own, and writes the file of `-o`. Warns of each
 /// module that no release of that layout loads, which is no failure: the file may be meant for another reader.
-///
-/// # Errors
-///
-/// The file has no library binary, or several and no `--blob`; the layout cannot hold it (BLOB-17); the output cannot
-/// be written. A broken library binary is [`Exit::Bad`], with its place on stderr.
 pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
     let choice = LibraryChoice {
         file: &args.file,

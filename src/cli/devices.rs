@@ -23,10 +23,6 @@ pub(crate) struct DevicesArgs {
 const NAMES: [&str; 6] = ["cpu", "cuda", "opencl", "vulkan", "metal", "rocm"];
 
 /// Prints the devices and, for each type without one, why.
-///
-/// # Errors
-///
-/// Stdout cannot be written; the server is not there, or the session ends. A device that is not here is no error.
 pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
     let (mut devices, mut absent) = (Vec::new(), Vec::new());
     #[cfg(feature = "rpc")]
@@ -70,10 +66,6 @@ struct DeviceRow {
 }
 
 /// Looks for the devices of a type, numbered from 0 without gaps. `session` is what the type of a device of a server has added (DEV-57).
-///
-/// # Errors
-///
-/// Why there are none: no API of the type (DEV-04), no driver, or a driver without a device.
 fn look(name: &str, session: i32) -> Result<Vec<DeviceRow>, String> {
     let there = device_type::number_of(name).ok_or("no release has such a device")?;
     let of = there + session;

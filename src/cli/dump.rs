@@ -41,10 +41,6 @@ pub(crate) struct DumpArgs {
 }
 
 /// An offset as the dump writes it, 0x1f8, or in decimal.
-///
-/// # Errors
-///
-/// Any other text; clap prints the message behind the name of the option.
 fn offset(text: &str) -> Result<u64, String> {
     dump::parse_offset(text).ok_or_else(|| "it is not an offset: write 0x1f8 or 504".to_owned())
 }
@@ -53,10 +49,6 @@ fn offset(text: &str) -> Result<u64, String> {
 ///
 /// Returns [`Exit::Bad`] if a rule is broken. Without `--json` a unit is printed before the next is read, since the
 /// record of the fields is many times the size of the bytes.
-///
-/// # Errors
-///
-/// The file cannot be read, nothing in it has fields, or no payload of the kind is known.
 pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     // Declared here, because the units borrow from it.
@@ -102,10 +94,6 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
 }
 
 /// The units of a file; none for compiled code without a library binary, which is noted.
-///
-/// # Errors
-///
-/// The file is nothing that rules are about.
 fn units_of<'s>(subject: &'s Subject<'_>) -> Result<Vec<Unit<'s>>, CliError> {
     let units = subject.units();
     if units.is_empty() {

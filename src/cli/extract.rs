@@ -48,11 +48,6 @@ pub(crate) struct ExtractArgs {
 }
 
 /// Writes what one module of the library binary stores.
-///
-/// # Errors
-///
-/// The file has no library binary, or several and no `--blob`; it has no module of that number or kind; the module has
-/// not what the options ask for; the output cannot be written.
 pub(crate) fn run(args: ExtractArgs) -> Result<Exit, CliError> {
     let choice = LibraryChoice {
         file: &args.file,
@@ -102,11 +97,6 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &PartialBlob<'_>) -> Resu
 }
 
 /// Finds the module of this number, counted from 0, or of this kind, and returns its number with it.
-///
-/// # Errors
-///
-/// None or several are of that kind, or the number is too large: the message has the kinds or the count that there
-/// are.
 fn find<'m, 'a>(
     wanted: &str,
     modules: &'m [StoredModule<'a>],
@@ -143,10 +133,6 @@ fn find<'m, 'a>(
 
 /// Writes the code: one piece, one kernel of several, or every kernel into a folder. `index` is that of the module,
 /// for messages.
-///
-/// # Errors
-///
-/// The module stores no code, has no kernel of that name, or has several for one file.
 fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit, CliError> {
     // Empty for kinds that store all kernels in one piece, as CUDA does; Vulkan, for example, stores each by itself.
     let kernels: Vec<(&str, &[u8])> = payload.kernels().collect();
@@ -194,10 +180,6 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
 }
 
 /// Returns the bytes of a field that is text or bytes.
-///
-/// # Errors
-///
-/// The payload has no field of this name, or it is a number, a list or a map.
 fn field<'p>(payload: &'p Payload<'_>, name: &str) -> Result<&'p [u8], CliError> {
     match payload.field(name) {
         Some(Field::Text(text)) => Ok(text.as_bytes()),

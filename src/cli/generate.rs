@@ -32,10 +32,6 @@ pub(crate) struct GenerateArgs {
 }
 
 /// Writes the code of the module. What is rejected is [`Exit::Bad`], with the rule and the place on stderr.
-///
-/// # Errors
-///
-/// The module cannot be read, or the output not written.
 pub(crate) fn run(args: GenerateArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.module)?;
     let code = match generated(&args, input.bytes()) {

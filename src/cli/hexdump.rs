@@ -77,10 +77,6 @@ impl Hexdump<'_> {
     ///
     /// A rule is named at the first of the fields that it is about. Fields with a mark are printed also inside a run
     /// whose middle is left out. Marks at the end of the bytes, where a field is missing, have a row of their own.
-    ///
-    /// # Errors
-    ///
-    /// `out` fails.
     pub(crate) fn render(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         let length = self.bytes.len() as u64;
         let fields = self.fields(self.spans, self.from, self.to.unwrap_or(length));
@@ -313,9 +309,10 @@ impl Hexdump<'_> {
         // Where the column is narrower than usual, dots in the place of as many characters say less than those.
         let fits =
             widths.longest < LONGEST_VALUE && field.value.chars().count() + 2 <= widths.value;
-        match self.whole || fits {
-            true => format!("= {}", field.value).into(),
-            false => format!("= {}", shortened(field.value, widths.longest)).into(),
+        if self.whole || fits {
+            format!("= {}", field.value).into()
+        } else {
+            format!("= {}", shortened(field.value, widths.longest)).into()
         }
     }
 

@@ -39,14 +39,11 @@ enum Bytes {
 
 impl Input {
     /// Opens `path`, or stdin for `-`.
-    ///
-    /// # Errors
-    ///
-    /// The system cannot open or read it, it is a directory, or it is a stream that has no end within 256 MiB.
     pub(crate) fn open(path: &Path) -> Result<Input, CliError> {
-        let bytes = match is_stdin(path) {
-            true => Bytes::Read(drain(io::stdin().lock()).map_err(CliError::new)?),
-            false => open(path).map_err(|error| cannot_read(path, &error))?,
+        let bytes = if is_stdin(path) {
+            Bytes::Read(drain(io::stdin().lock()).map_err(CliError::new)?)
+        } else {
+            open(path).map_err(|error| cannot_read(path, &error))?
         };
         let name = name_of(path);
         Ok(Input { name, bytes })
@@ -73,37 +70,31 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 
 /// What JSON calls the file at `path`: the path as on the command line; `<stdin>` for `-`.
 pub(crate) fn name_of(path: &Path) -> String {
-    match is_stdin(path) {
-        true => "<stdin>".to_owned(),
-        false => path.display().to_string(),
+    if is_stdin(path) {
+        "<stdin>".to_owned()
+    } else {
+        path.display().to_string()
     }
 }
 
 /// What is in the file at `path`, or on stdin, which `input` was opened of: a device module with its side file where the extension is
 /// of one (PAY-23), and there is a side file or the bytes are of no other form.
-///
-/// # Errors
-///
-/// The rule that the container breaks, or that the two files do.
 pub(crate) fn subject<'i>(
     input: &'i Input,
     path: &Path,
     layout: Option<Layout>,
 ) -> Result<Subject<'i>, Violation> {
     // PAY-23: stdin has no file beside it.
-    let side = match is_stdin(path) {
-        true => None,
-        false => file::side_file_of(&input.name),
+    let side = if is_stdin(path) {
+        None
+    } else {
+        file::side_file_of(&input.name)
     };
     let side = side.and_then(|side| read(Path::new(&side)).ok());
     Subject::of_files(&input.name, input.bytes(), side.as_deref(), layout)
 }
 
 /// The whole input as the payload of a module of `kind`, in layout 0.22 where none is stated.
-///
-/// # Errors
-///
-/// No payload of the kind is known; the message has the nearest kind that is.
 pub(crate) fn payload<'i>(
     input: &'i Input,
     kind: &str,
@@ -157,10 +148,6 @@ fn drain(from: impl Read) -> io::Result<Vec<u8>> {
 
 /// Opens the file at `path`, and returns its length in bytes with it. A device, a pipe or a folder is none: a list of
 /// files, for example a manifest, could name one that has no end, or waits for ever.
-///
-/// # Errors
-///
-/// The system cannot find or open it, or it is no regular file.
 pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
     // Before it is opened: opening a pipe that no process writes to waits.
     let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
@@ -175,10 +162,6 @@ pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
 }
 
 /// The content of the file at `path`.
-///
-/// # Errors
-///
-/// See [`regular`].
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     let (file, length) = regular(path)?;
     let mut bytes = Vec::new();

@@ -24,11 +24,6 @@ pub(crate) struct LibraryChoice<'c> {
 
 impl LibraryChoice<'_> {
     /// Reads the library binary as far as it is good, and hands it to `work`, with the file and the place in it.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read, its container is broken, it has no library binary, or several and no number; or what
-    /// `work` returns.
     pub(crate) fn partial(
         self,
         work: impl FnOnce(&Input, &Unit<'_>, PartialBlob<'_>) -> Result<Exit, CliError>,
@@ -44,10 +39,6 @@ impl LibraryChoice<'_> {
     }
 
     /// [`LibraryChoice::partial`] for work that needs all of it: where a rule is broken, the command shows the place and fails.
-    ///
-    /// # Errors
-    ///
-    /// See [`LibraryChoice::partial`]. A broken rule is [`Exit::Bad`].
     pub(crate) fn whole(
         self,
         work: impl FnOnce(&Input, &Unit<'_>, Blob<'_>, &Findings) -> Result<Exit, CliError>,
@@ -106,10 +97,6 @@ pub(crate) fn is_in_payload(module: &StoredModule<'_>, offset: u64) -> bool {
 
 /// Opens the container in the input, for commands to which a broken container is an input that they cannot read.
 /// `layout` overrides what symbols and bytes indicate (BLOB-18).
-///
-/// # Errors
-///
-/// The container breaks a rule: the message points to `verify`, which shows the place.
 pub(crate) fn subject(input: &Input, layout: Option<Layout>) -> Result<Subject<'_>, CliError> {
     Subject::open(&input.name, input.bytes(), layout)
         .map_err(|broken| CliError::line(NotExaminable::broken(&input.name, &broken)))
@@ -117,11 +104,6 @@ pub(crate) fn subject(input: &Input, layout: Option<Layout>) -> Result<Subject<'
 
 /// Picks the library binary that a command is about: the only one, or number `wanted`, counted from 0 in the order of
 /// the file.
-///
-/// # Errors
-///
-/// There is none, or none of this number, or several and no number: the message lists them with the option that
-/// selects each.
 fn pick<'u, 'a>(
     subject: &Subject<'_>,
     units: &'u [Unit<'a>],

@@ -158,9 +158,10 @@ pub(super) fn columns<const N: usize>(
             let mut line = String::new();
             for (at, cell) in row.iter().enumerate() {
                 let width = widths[at];
-                let cell = match is_number[at] {
-                    true => format!("{cell:>width$}"),
-                    false => format!("{cell:<width$}"),
+                let cell = if is_number[at] {
+                    format!("{cell:>width$}")
+                } else {
+                    format!("{cell:<width$}")
                 };
                 line.push_str(if at == 0 { "" } else { "  " });
                 line.push_str(&cell);

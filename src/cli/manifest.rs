@@ -7,10 +7,6 @@ use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat};
 use tvmspec::examine::manifest::ManifestModule;
 
 /// The manifest as a JSON value, and the folder that its file names start from.
-///
-/// # Errors
-///
-/// The file cannot be read, is not UTF-8, or is neither TOML nor JSON.
 pub(super) fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
     let input = super::input::Input::open(path)?;
     let text = std::str::from_utf8(input.bytes()).map_err(|_| {
@@ -33,10 +29,6 @@ pub(super) fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
 }
 
 /// The module as it is exported with host code; file names start from `folder`.
-///
-/// # Errors
-///
-/// A host module without code, which others have; code that cannot be read, or whose extension no host code has.
 pub(super) fn into_export(module: ManifestModule, folder: &Path) -> Result<ExportModule, String> {
     let content = match (module.code, module.payload) {
         (Some(name), _) => ExportContent::Host(host_code(folder, &name)?),
@@ -53,10 +45,6 @@ pub(super) fn into_export(module: ManifestModule, folder: &Path) -> Result<Expor
 }
 
 /// Reads a file that the manifest names, from its own folder on.
-///
-/// # Errors
-///
-/// The name is not that of a regular file that can be read.
 pub(super) fn load(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
     let path = folder.join(name);
     super::input::read(&path).map_err(|error| match error {
@@ -66,10 +54,6 @@ pub(super) fn load(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
 }
 
 /// The host code in a file that the manifest names, whose extension says what it is (BLOB-70).
-///
-/// # Errors
-///
-/// As [`load`], and an extension that no host code has.
 fn host_code(folder: &Path, name: &str) -> Result<HostCode, String> {
     let code = load(folder, name)?;
     let extension = name.rsplit_once('.');

@@ -33,11 +33,6 @@ pub(super) struct NpyHeader {
 
 impl NpyHeader {
     /// Reads a header, up to the first byte of the data.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the file, as the end of a sentence that begins with its name: it is no `.npy` file or ends
-    /// too early, its version or a key is unknown, or its elements are of a type or an order that no tensor has.
     pub(super) fn read(from: &mut impl Read) -> Result<NpyHeader, String> {
         let mut start = [0; 10];
         from.read_exact(&mut start)
@@ -74,10 +69,6 @@ impl NpyHeader {
 
     /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, the keys in any order. Of a key that is
     /// repeated the last counts, as in Python.
-    ///
-    /// # Errors
-    ///
-    /// See [`NpyHeader::read`].
     fn parse(text: &str) -> Result<NpyHeader, String> {
         let (mut word, mut is_column_major, mut shape) = (None, None, None);
         let mut literal = Literal { rest: text };
@@ -212,14 +203,11 @@ impl<'t> Literal<'t> {
     }
 
     /// Goes on behind `text`.
-    ///
-    /// # Errors
-    ///
-    /// Something else comes next.
     fn expect(&mut self, text: &str) -> Result<(), String> {
-        match self.skip(text) {
-            true => Ok(()),
-            false => Err(self.wrong(&format!("`{text}`"))),
+        if self.skip(text) {
+            Ok(())
+        } else {
+            Err(self.wrong(&format!("`{text}`")))
         }
     }
 
@@ -244,10 +232,12 @@ impl<'t> Literal<'t> {
 
     /// Reads `True` or `False`.
     fn truth(&mut self) -> Result<bool, String> {
-        match self.skip("True") {
-            true => Ok(true),
-            false if self.skip("False") => Ok(false),
-            false => Err(self.wrong("True or False")),
+        if self.skip("True") {
+            Ok(true)
+        } else if self.skip("False") {
+            Ok(false)
+        } else {
+            Err(self.wrong("True or False"))
         }
     }
 
@@ -271,9 +261,10 @@ impl<'t> Literal<'t> {
             self.rest = rest.strip_prefix('L').unwrap_or(rest);
             has_comma = self.skip(",");
         }
-        match items.len() == 1 && !has_comma {
-            true => Err("its shape is not a tuple".into()),
-            false => Ok(items),
+        if items.len() == 1 && !has_comma {
+            Err("its shape is not a tuple".into())
+        } else {
+            Ok(items)
         }
     }
 

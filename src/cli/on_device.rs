@@ -24,11 +24,6 @@ pub(crate) struct DeviceMirror {
 
 impl DeviceMirror {
     /// Copies `host` to `device`.
-    ///
-    /// # Errors
-    ///
-    /// There is no API for the type of the device (DEV-04) or no device of this number (DEV-42), it has no memory
-    /// left, or the copy fails.
     pub(crate) fn new(host: &Tensor, device: Device) -> Result<DeviceMirror, CliError> {
         let api = Manager::global().api(device.kind).map_err(CliError::of)?;
         api.set_device(device).map_err(CliError::of)?;
@@ -68,19 +63,11 @@ impl DeviceMirror {
     }
 
     /// Copies what the device has now to the tensor of the host.
-    ///
-    /// # Errors
-    ///
-    /// The copy fails, or what the function had queued on the device does: drivers report that at the next sync.
     pub(crate) fn fetch(&self) -> Result<(), CliError> {
         self.copy(false)
     }
 
     /// Copies all bytes in one direction, and waits for them.
-    ///
-    /// # Errors
-    ///
-    /// The driver fails.
     fn copy(&self, to_device: bool) -> Result<(), CliError> {
         let dl = self.host.dl();
         let host = CopyRequest {
@@ -115,10 +102,6 @@ impl DeviceMirror {
 }
 
 /// A tensor of any device as one of the host: itself where it is there.
-///
-/// # Errors
-///
-/// There is no API for the type of the device, or the copy fails.
 pub(crate) fn on_host(tensor: Tensor) -> Result<Tensor, CliError> {
     let dl = tensor.dl();
     let device = Device::from(dl.device);

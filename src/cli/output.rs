@@ -147,9 +147,10 @@ impl fmt::Write for TerminalWriter {
                 continue;
             }
             // Most lines have nothing to escape, and are written without a copy.
-            match part.trim_end_matches('\n').contains(is_unseen) {
-                true => self.put(&plain(part))?,
-                false => self.put(part)?,
+            if part.trim_end_matches('\n').contains(is_unseen) {
+                self.put(&plain(part))?
+            } else {
+                self.put(part)?
             }
         }
         Ok(())
@@ -252,9 +253,10 @@ pub(crate) fn file_name(path: &Path) -> String {
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
-        match is_escaped(letter) {
-            true => out.extend(letter.escape_default()),
-            false => out.push(letter),
+        if is_escaped(letter) {
+            out.extend(letter.escape_default())
+        } else {
+            out.push(letter)
         }
     }
     out
@@ -273,11 +275,6 @@ fn is_unseen(letter: char) -> bool {
 /// Writes `bytes` to `path`, or to stdout for `-`. Binary never goes to a terminal.
 ///
 /// A file appears under its name only when it is complete; an interrupted run leaves the old one.
-///
-/// # Errors
-///
-/// `content` is binary and stdout is a terminal; the path is a directory; the folder or the disk does not take the
-/// file.
 pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), CliError> {
     if path.as_os_str() == "-" {
         let mut out = stdout();

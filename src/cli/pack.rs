@@ -69,12 +69,6 @@ pub(crate) struct PackArgs {
 }
 
 /// Packs the manifest. Options go before what the manifest states.
-///
-/// # Errors
-///
-/// The manifest cannot be read or is not of its form, a payload cannot be read or encoded, the modules have no order
-/// (TREE-24, TREE-25), the layout cannot hold them (BLOB-17), or the output cannot be written. Messages about the
-/// manifest begin with its name.
 pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     let (value, folder) = manifest::read(&args.manifest)?;
     let named = |error: String| {
@@ -122,10 +116,6 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
 }
 
 /// The library that the manifest keeps whole: `unpack --whole` names the file that the library binary is from.
-///
-/// # Errors
-///
-/// As [`manifest::load`].
 fn whole_library(
     manifest: &Manifest,
     folder: &Path,

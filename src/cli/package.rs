@@ -61,12 +61,6 @@ enum PackageForm {
 
 impl Packaging {
     /// Writes `blob` in its layout. A layout that cannot hold it is a message, not a violation of a file.
-    ///
-    /// # Errors
-    ///
-    /// An extension without a form or an option that does not fit it, a blob that its layout cannot hold (BLOB-17), a
-    /// prefix without a system library (BLOB-61), a machine without an object file (BLOB-66), a linker that fails, or
-    /// an output that reads back differently or cannot be written.
     pub(crate) fn write(&self, blob: &Blob<'_>) -> Result<Exit, CliError> {
         let form = self.form(false)?;
         let bytes = blob
@@ -120,10 +114,6 @@ impl Packaging {
     }
 
     /// Exports `modules`, some of which are host code, in `layout` (BLOB-70 to BLOB-74).
-    ///
-    /// # Errors
-    ///
-    /// As [`Packaging::write`], and what a plan of the modules rejects.
     pub(crate) fn export(
         &self,
         modules: &[ExportModule],
@@ -156,11 +146,6 @@ impl Packaging {
     }
 
     /// Writes `library` with `blob` in the place of its library binary (BLOB-75). The form is that of the library.
-    ///
-    /// # Errors
-    ///
-    /// Any option but `-o`, whose extension is of the form of the library; what [`WholeLibrary::is_for`] and [`WholeLibrary::replace`] reject; an output that
-    /// cannot be written.
     pub(crate) fn replace_in_library(
         &self,
         blob: &Blob<'_>,
@@ -230,10 +215,6 @@ impl Packaging {
 
     /// Reads the file around the library binary back: it must be found there by its symbol, as it was and in its
     /// layout (BLOB-18, BLOB-52).
-    ///
-    /// # Errors
-    ///
-    /// It is not found, or the file breaks a rule of its container.
     fn found_again(&self, file: &[u8], bytes: &[u8], layout: Layout) -> Result<(), CliError> {
         let again = container::open(file).map_err(|broken| self.not_written(&broken))?;
         let found = again.blobs().any(|(_, found)| {
@@ -255,11 +236,6 @@ impl Packaging {
     }
 
     /// The form that the name of the output selects; `has_code` where host code goes into it.
-    ///
-    /// # Errors
-    ///
-    /// No form has this extension, or an option is for another form: an option that has no effect would hide a
-    /// mistake.
     fn form(&self, has_code: bool) -> Result<PackageForm, CliError> {
         let form = match extension(&self.output) {
             // Before the extensions: stdout has none.
@@ -310,10 +286,6 @@ impl Packaging {
 
     /// The symbol of the library binary, and whether it registers itself, as the release of `--release` or the last of
     /// `layout` has it.
-    ///
-    /// # Errors
-    ///
-    /// The release writes another layout, or has no prefix of this form (BLOB-61).
     fn naming(&self, layout: Layout) -> Result<SymbolNaming, CliError> {
         // BLOB-59: the releases of a layout agree on the bytes, and not on the look of C text.
         let release = self.release.unwrap_or(layout.releases().until);
@@ -328,10 +300,6 @@ impl Packaging {
     }
 
     /// The machine of an object file: that of `--target`, or this one.
-    ///
-    /// # Errors
-    ///
-    /// No object file is written for the machine (BLOB-66).
     fn machine(&self) -> Result<ObjectTarget, CliError> {
         match &self.target {
             Some(triple) => ObjectTarget::from_triple(triple).map_err(CliError::new),
@@ -344,10 +312,6 @@ impl Packaging {
 
 /// Reads the written bytes back, by the rules of their layout, and compares kinds, payloads and tree with those of
 /// `blob`.
-///
-/// # Errors
-///
-/// The rule that they break, or the first difference.
 fn read_back(bytes: &[u8], blob: &Blob<'_>) -> Result<(), String> {
     let mut findings = Findings::default();
     let again =

@@ -32,10 +32,6 @@ pub(crate) struct ProxyArgs {
 }
 
 /// Serves until Ctrl-C.
-///
-/// # Errors
-///
-/// The port is taken, the server's name is unknown, or the folder cannot be made.
 pub(crate) fn run(args: ProxyArgs) -> Result<Exit, CliError> {
     // Looked up now: an unknown name is an error of the command, and not of each connection.
     let to = match &args.to {

@@ -27,10 +27,6 @@ pub(crate) struct Places {
 
 impl Places {
     /// The devices that `texts` name. Those of servers are of one: the first that is named is connected to.
-    ///
-    /// # Errors
-    ///
-    /// A text that names no device (VAL-13), a server that is not there, or devices of several places.
     pub(crate) fn of<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
         #[cfg(feature = "rpc")]
         if texts
@@ -48,10 +44,6 @@ impl Places {
     }
 
     /// [`Places::of`] where a server is among them.
-    ///
-    /// # Errors
-    ///
-    /// As [`Places::of`].
     #[cfg(feature = "rpc")]
     fn of_server<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
         // With devices of this process among them the text of one of these is not of the form.
@@ -89,10 +81,6 @@ impl Places {
     }
 
     /// Loads a library where the devices are: on the server by its code, and here what runs a model of it. `None` where they are here.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read, or what [`Session::load_model`] reports.
     pub(crate) fn load(&self, path: &Path) -> Result<Option<Module>, CliError> {
         #[cfg(feature = "rpc")]
         if let Some(session) = &self.session {
@@ -163,10 +151,6 @@ fn connect_to_server(address: &RemoteAddress) -> tvmspec::function::Result<Sessi
 }
 
 /// A device of this machine.
-///
-/// # Errors
-///
-/// VAL-13 for a text that names none.
 fn local(text: &str) -> Result<Device, CliError> {
     device_from_text(text)
         .map(Device::from)

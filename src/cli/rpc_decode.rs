@@ -34,10 +34,6 @@ pub(crate) struct RpcDecodeArgs {
 }
 
 /// Reads both sides and prints the messages. Returns [`Exit::Bad`] if a side breaks a rule, RPC-16 included.
-///
-/// # Errors
-///
-/// A file cannot be read, or there is no second one of the name.
 pub(crate) fn run(args: RpcDecodeArgs) -> Result<Exit, CliError> {
     let (client, server) = match args.server {
         Some(server) => (args.client, server),
@@ -59,10 +55,6 @@ pub(crate) fn run(args: RpcDecodeArgs) -> Result<Exit, CliError> {
 const ENDS: [[&str; 2]; 2] = [[".c2s.bin", ".s2c.bin"], [".client.bin", ".server.bin"]];
 
 /// Finds both files of a capture by the name that they share, or by one of them.
-///
-/// # Errors
-///
-/// One of them is there alone, or none.
 fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
     // By its text and not by an extension: the name may have dots of its own.
     let text = name.as_os_str().to_string_lossy();
@@ -111,10 +103,6 @@ fn alone(found: &Path, side: &str, missing: &Path) -> CliError {
 
 /// Writes the connection for people: the releases that speak like that, why the others do not, then the messages of
 /// both sides in turn, with their fields unless `brief`, then findings and broken rules.
-///
-/// # Errors
-///
-/// `out` fails.
 fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool) -> fmt::Result {
     let (first, last) = connection.releases;
     writeln!(out, "spoken as in {}", range(first, last))?;
@@ -184,9 +172,10 @@ fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool)
 
 /// A range of releases in words: `0.22 to 0.27`, or `0.21` for one alone.
 fn range(first: Release, last: Release) -> String {
-    match first == last {
-        true => first.to_string(),
-        false => format!("{first} to {last}"),
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first} to {last}")
     }
 }
 

@@ -31,10 +31,6 @@ pub(crate) struct RuleArgs {
 }
 
 /// Prints the rules that match, in the order of the ids on the command line, then of the book.
-///
-/// # Errors
-///
-/// No rule has one of the ids.
 pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
     let mut rules: Vec<&RuleText> = Vec::new();
     for id in &args.ids {

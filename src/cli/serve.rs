@@ -67,10 +67,6 @@ pub(crate) struct ServeArgs {
 const FIRST_OFFER: Duration = Duration::from_secs(15);
 
 /// Accepts clients until it is stopped.
-///
-/// # Errors
-///
-/// No port can be had, or no process can be started for sessions.
 pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
     args.permits.settle();
     // A file that is wrong shows now, and not to the first client.
@@ -243,10 +239,6 @@ impl ProxyLine {
 }
 
 /// The first port that is free.
-///
-/// # Errors
-///
-/// None of them is.
 fn bind(host: IpAddr, first: u16, last: Option<u16>) -> Result<TcpListener, CliError> {
     let last = last.unwrap_or(first);
     // The message of an empty range: --port-end below --port.
@@ -274,10 +266,6 @@ struct SessionProcess {
 
 impl SessionProcess {
     /// Starts the process of the session, and a thread that waits for its end.
-    ///
-    /// # Errors
-    ///
-    /// There is no directory, no thread, or no process.
     fn start(
         self,
         program: &std::path::Path,
@@ -298,14 +286,13 @@ impl SessionProcess {
             .args(permits.to_arguments())
             .current_dir(directory.path())
             .stdin(Stdio::from(OwnedFd::from(stream)));
-        let printed = match running.log.is_live() {
+        let printed = if running.log.is_live() {
             // Lines in the middle of the table would garble it, and what a function prints is a line too.
-            true => Some(self.follow(&mut command, running)?),
+            Some(self.follow(&mut command, running)?)
+        } else {
             // What a function prints belongs to the log.
-            false => {
-                command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
-                None
-            }
+            command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+            None
         };
         let (number, peer) = (self.number, self.peer);
         let (started, start) = channel();
@@ -333,10 +320,6 @@ impl SessionProcess {
     }
 
     /// Where there is a table: reads how far the session is, and what it prints. What returns hears of the end of the latter.
-    ///
-    /// # Errors
-    ///
-    /// There is no pipe, or no thread. What was begun ends with the command.
     fn follow(
         &self,
         command: &mut Command,

@@ -21,10 +21,6 @@ pub(super) struct ServerDirectory {
 
 impl ServerDirectory {
     /// A new one; those of servers that are gone are removed.
-    ///
-    /// # Errors
-    ///
-    /// [`io::Error`] of making the directory and its lock.
     pub(super) fn new() -> io::Result<ServerDirectory> {
         remove_orphans(&std::env::temp_dir());
         let folder = Builder::new().prefix(PREFIX).tempdir()?;
@@ -40,10 +36,6 @@ impl ServerDirectory {
     }
 
     /// A directory for a session; in a new one of the server where its own was removed, as systems do with what is old.
-    ///
-    /// # Errors
-    ///
-    /// [`io::Error`] of making a directory.
     pub(super) fn session(&mut self) -> io::Result<TempDir> {
         match self.inside() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

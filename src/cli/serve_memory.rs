@@ -63,10 +63,6 @@ pub(super) fn go_first() {
 
 /// RPC-86: bounds what the process writes to, since the code of a client allocates as it likes. Drivers of devices reserve addresses beyond
 /// any memory, which is not counted.
-///
-/// # Errors
-///
-/// The system takes no such limit.
 pub(super) fn bound_memory(bytes: u64) -> Result<(), CliError> {
     let own = getrlimit(Resource::Data).maximum;
     // A lower limit of the process stays: raising it takes a privilege.

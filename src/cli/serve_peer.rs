@@ -25,10 +25,6 @@ pub(super) fn keep_alive(stream: &TcpStream) {
 }
 
 /// Returns when the other end has closed its side, or is gone. Bytes that it wrote before and that are not read make no difference.
-///
-/// # Errors
-///
-/// [`io::Error`] of polling the socket.
 pub(super) fn await_departure(stream: &TcpStream) -> io::Result<()> {
     loop {
         let mut looked = [PollFd::new(stream, CLOSED)];

@@ -41,10 +41,6 @@ struct RunningSessionsState {
 
 impl RunningSessions {
     /// None yet.
-    ///
-    /// # Errors
-    ///
-    /// There is no directory for their files.
     pub(super) fn new() -> io::Result<RunningSessions> {
         adopt_orphans();
         Ok(RunningSessions {
@@ -62,10 +58,6 @@ impl RunningSessions {
     }
 
     /// A directory for the files of a session, readable by this user alone.
-    ///
-    /// # Errors
-    ///
-    /// [`io::Error`] of making a directory.
     pub(super) fn session_directory(&self) -> io::Result<TempDir> {
         self.directory().session()
     }
@@ -205,10 +197,6 @@ fn kill_group(leader: u32) {
 }
 
 /// At the first signal no session begins any more, and the program ends with the last one; at the second, the sessions end.
-///
-/// # Errors
-///
-/// The system takes no handler, or has no thread.
 pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let own = running.clone();

@@ -77,10 +77,11 @@ pub(super) struct SessionArgs {
 /// A release whose clients are served (RPC-84).
 fn served(text: &str) -> Result<Release, String> {
     let release: Release = text.parse()?;
-    match release.minor() >= 7 {
-        true => Ok(release),
+    if release.minor() >= 7 {
+        Ok(release)
+    } else {
         // Up to there each session would end with its first byte, and the server itself would show nothing wrong.
-        false => Err("clients up to 0.6 have another protocol, which is not served".to_owned()),
+        Err("clients up to 0.6 have another protocol, which is not served".to_owned())
     }
 }
 
@@ -164,10 +165,6 @@ pub(crate) struct ServeSessionArgs {
 const DEPARTED: Duration = Duration::from_secs(2);
 
 /// Serves the client on stdin, and writes one line on stderr: what the session came to.
-///
-/// # Errors
-///
-/// Stdin is no socket.
 pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     #[cfg(target_os = "linux")]
     {
@@ -278,10 +275,6 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
 }
 
 /// Writes how far the session is to what is stdout until now: behind it what functions print goes to the log.
-///
-/// # Errors
-///
-/// [`std::io::Error`] of duplicating stdout.
 fn states() -> std::io::Result<Arc<SessionGauge>> {
     let out = std::io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdout(std::io::stderr())?;

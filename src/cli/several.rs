@@ -16,10 +16,6 @@ pub(crate) enum FileAnswer {
 
 /// Prints the answer about each file: texts one after the other; JSON as it is for one file, as a list for several, in which a file
 /// that cannot be read is `{"file", "error"}`. Each is printed before the next is looked at. Of the exit codes the largest counts.
-///
-/// # Errors
-///
-/// The only file cannot be read, or several are stdin. Of several, each that cannot be read is printed where it is met.
 pub(crate) fn each(
     files: &[PathBuf],
     is_json: bool,
@@ -64,9 +60,10 @@ pub(crate) fn each(
         };
         let text = format!("{between}{text}");
         // JSON is for programs, which get no colour.
-        match is_json {
-            true => output::show(&text)?,
-            false => output::report(&text)?,
+        if is_json {
+            output::show(&text)?
+        } else {
+            output::report(&text)?
         }
         between = if is_json { ",\n  " } else { "\n" };
     }

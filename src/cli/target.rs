@@ -40,10 +40,6 @@ pub(crate) struct TargetArgs {
 type Read = Result<Target, Violation>;
 
 /// Prints the target and what releases make of the text.
-///
-/// # Errors
-///
-/// The text of --from-device is no device; the output cannot be written.
 pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
     let device = match &args.from_device {
         None => None,
@@ -67,9 +63,10 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
         output::note("note: no device is asked for `from_device` without --ask-devices");
     }
     let read = |release: Release| {
-        let asked = match args.ask_devices {
-            true => local_machine(release),
-            false => HostMachine::default(),
+        let asked = if args.ask_devices {
+            local_machine(release)
+        } else {
+            HostMachine::default()
         };
         let mut machine = asked;
         // TGT-54: both are LLVM's to name, which no device answers: the user states them.

@@ -21,10 +21,6 @@ pub(crate) struct WorkerArgs {
 }
 
 /// Serves our own implementation, or one that lies on purpose, until stdin ends.
-///
-/// # Errors
-///
-/// Stdin or stdout fails.
 pub(crate) fn run(args: TesteeArgs) -> Result<Exit, CliError> {
     match args.liar {
         Some(mut liar) => serve(&mut liar),
@@ -33,10 +29,6 @@ pub(crate) fn run(args: TesteeArgs) -> Result<Exit, CliError> {
 }
 
 /// Serves the implementation that `check` names, until stdin ends or `check` does.
-///
-/// # Errors
-///
-/// The implementation cannot be started, or stdin or stdout fails.
 pub(crate) fn run_worker(args: WorkerArgs) -> Result<Exit, CliError> {
     // A killed `check` cannot end its workers, and one that hangs in a case would stay.
     family::end_with_parent();
@@ -44,10 +36,6 @@ pub(crate) fn run_worker(args: WorkerArgs) -> Result<Exit, CliError> {
 }
 
 /// Answers requests, a line of JSON each, until stdin ends.
-///
-/// # Errors
-///
-/// Stdin or stdout fails; what a request makes `testee` fail with is an answer.
 fn serve(testee: &mut dyn Testee) -> Result<Exit, CliError> {
     protocol::serve(testee, &mut io::stdin().lock(), &mut io::stdout().lock())?;
     Ok(Exit::Good)

@@ -28,10 +28,6 @@ pub(crate) struct TrackerArgs {
 }
 
 /// Serves until Ctrl-C or Stop.
-///
-/// # Errors
-///
-/// No port is free.
 pub(crate) fn run(args: TrackerArgs) -> Result<Exit, CliError> {
     let server = bind(&args)?;
     let handle = server.handle()?;
@@ -60,10 +56,6 @@ pub(crate) fn run(args: TrackerArgs) -> Result<Exit, CliError> {
 }
 
 /// The tracker at the first port that is free.
-///
-/// # Errors
-///
-/// There is none.
 fn bind(args: &TrackerArgs) -> Result<TrackerServer, CliError> {
     // --port alone, at or above the default end, tries that one port.
     let end = args.port_end.max(args.port.saturating_add(1));

@@ -38,11 +38,6 @@ pub(crate) struct UnpackArgs {
 }
 
 /// Writes the manifest and the payloads of the library binary into the folder of `-o`.
-///
-/// # Errors
-///
-/// The file has no library binary, or several and no `--blob`; the folder cannot be written. A broken library binary
-/// is [`Exit::Bad`].
 pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
     let choice = LibraryChoice {
         file: &args.file,
@@ -67,10 +62,6 @@ pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
 }
 
 /// Writes the files of `unpack` into the folder of `-o`.
-///
-/// # Errors
-///
-/// As [`stale`] and [`put_all`]; a library binary of layout 0.2 that no manifest can list.
 fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, CliError> {
     let mut unpacked = unpack(blob).map_err(CliError::new)?;
     let mut files: Vec<(String, &[u8], Content)> = Vec::new();
@@ -117,10 +108,6 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
 }
 
 /// The files in `folder` that the manifest of another library in it lists; none where there is no manifest, or the same one.
-///
-/// # Errors
-///
-/// There is such a manifest, and no `force`: its files would be left beside those that are written.
 fn stale(folder: &Path, manifest: &Value, force: bool) -> Result<Vec<String>, CliError> {
     let path = folder.join(MANIFEST);
     if !path.is_file() {
@@ -155,10 +142,6 @@ fn stale(folder: &Path, manifest: &Value, force: bool) -> Result<Vec<String>, Cl
 const MANIFEST: &str = "manifest.json";
 
 /// Writes `files` into `folder`, all or none, the manifest last: where one is, all of its files are.
-///
-/// # Errors
-///
-/// The folder cannot be made, or a file in it not be written: what was there stays.
 fn put_all(folder: &Path, files: &[(String, &[u8], Content)]) -> Result<(), CliError> {
     let failed = |error| {
         CliError::new(format!(

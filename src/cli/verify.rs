@@ -36,11 +36,6 @@ pub(crate) struct VerifyArgs {
 }
 
 /// Verifies each file and prints what was found; of several files their totals, too.
-///
-/// # Errors
-///
-/// The only file cannot be read or has nothing that rules are about. Of several, each of those is printed and counts
-/// as exit code 2.
 pub(crate) fn run(args: VerifyArgs) -> Result<Exit, CliError> {
     let mut totals = Totals::default();
     let exit = several::each(&args.files, args.json, |path| {
@@ -83,10 +78,6 @@ impl Totals {
 }
 
 /// Verifies one file. The text ends with the line of counts, behind the name of the file where there are several.
-///
-/// # Errors
-///
-/// The file cannot be read, or nothing in it has rules.
 fn verify(
     path: &Path,
     args: &VerifyArgs,
@@ -120,9 +111,10 @@ fn verify(
     if found.found() > MOST {
         let more = found.found() - MOST;
         // Readers keep that many findings and count the rest.
-        let listed = match found.found() > Findings::MOST {
-            true => format!("--json lists the first {}", Findings::MOST),
-            false => "--json lists all".to_owned(),
+        let listed = if found.found() > Findings::MOST {
+            format!("--json lists the first {}", Findings::MOST)
+        } else {
+            "--json lists all".to_owned()
         };
         text.push_str(&format!("{more} more findings; {listed}\n"));
     }

@@ -18,11 +18,6 @@ pub(crate) struct WholeLibrary<'w> {
 
 impl WholeLibrary<'_> {
     /// Whether a library binary of `layout` has a place in it.
-    ///
-    /// # Errors
-    ///
-    /// Several library binaries and no number; a layout with another symbol than that of the file, whose host code looks for its
-    /// own.
     pub(crate) fn is_for(&self, layout: Layout) -> Result<(), CliError> {
         let file = container::open(&self.bytes).map_err(CliError::new)?;
         let count = file.blobs().count();
@@ -49,10 +44,6 @@ impl WholeLibrary<'_> {
     }
 
     /// The file with `blob` in the place of its own, and its form.
-    ///
-    /// # Errors
-    ///
-    /// What [`pack::replace`] rejects.
     pub(crate) fn replace(&self, blob: &[u8]) -> Result<(Vec<u8>, FileForm), CliError> {
         // `is_for` has rejected several library binaries without a number.
         let made = pack::replace(&self.bytes, self.index.unwrap_or(0), blob);

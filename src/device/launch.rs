@@ -115,10 +115,6 @@ impl LaunchTags {
     }
 
     /// The launch of these arguments (DEV-47): a missing axis is 1, and so is 0 or less.
-    ///
-    /// # Errors
-    ///
-    /// DEV-47 for another number of arguments; DEV-48 for a negative number of bytes.
     pub(crate) fn sizes(&self, arguments: &[i64]) -> Result<WorkSizes> {
         let wanted = self.arguments();
         DEV_47.demand(Kind::Type, arguments.len() == wanted, || {

@@ -226,10 +226,6 @@ fn write_both(files: [(&str, &[u8]); 2]) -> Result<()> {
 }
 
 /// The loader of files: `(path, format)` (PAY-23, PAY-28).
-///
-/// # Errors
-///
-/// What the system answers for the file; what [`ModuleFile::read`] and [`from_payload`] reject.
 fn from_file(args: &[AnyView<'_>]) -> Result<Any> {
     let [path, rest @ ..] = args else {
         return reject(
@@ -250,9 +246,10 @@ fn from_file(args: &[AnyView<'_>]) -> Result<Any> {
     let code = read(&path)?;
     // PAY-23: one that is not there is for the rule to reject; one that cannot be read is the system's message.
     let side_path = file::side_file_name(&path);
-    let side = match std::path::Path::new(&side_path).exists() {
-        true => Some(read(&side_path)?),
-        false => None,
+    let side = if std::path::Path::new(&side_path).exists() {
+        Some(read(&side_path)?)
+    } else {
+        None
     };
     let mut findings = Findings::new(Strictness::Lenient);
     let of_files = ModuleFile::read(&path, &format, &code, side.as_deref(), &mut findings)?;
@@ -268,10 +265,6 @@ fn from_file(args: &[AnyView<'_>]) -> Result<Any> {
 }
 
 /// A value as an argument of a kernel: numbers, pointers, and tensors for their memory (without their byte offset).
-///
-/// # Errors
-///
-/// DEV-53 for any other type.
 fn argument(view: &AnyView<'_>) -> Result<Arg> {
     let raw = view.as_raw();
     match view.type_index() {

@@ -8,10 +8,6 @@ use crate::value::{DLDataType, DLDevice};
 
 /// A tensor of `shape`, in elements, in the flat memory of a device. Its contents are not defined. The memory is freed when the
 /// tensor ends.
-///
-/// # Errors
-///
-/// As [`Manager::api`]; what the device answers where it has no such memory; a ValueError for a shape that no tensor of the host has.
 pub(crate) fn allocate(
     shape: &[i64],
     dtype: DLDataType,
@@ -51,10 +47,6 @@ pub(crate) enum HostCopy {
 
 /// Copies between a tensor and `nbytes` bytes of the host, and returns when they are there.
 ///
-/// # Errors
-///
-/// A ValueError where the tensor has another number of bytes; what the device answers.
-///
 /// # Safety
 ///
 /// The memory of `tensor` is there. `host` has `nbytes` bytes, to be written for [`HostCopy::Out`].
@@ -90,9 +82,10 @@ pub(crate) unsafe fn copy_bytes(
 
 /// Waits for the default stream of a device; the host is one device, whatever its number.
 fn sync(device: Device) -> Result<()> {
-    let device = match device.kind == Device::CPU.kind {
-        true => Device::CPU,
-        false => device,
+    let device = if device.kind == Device::CPU.kind {
+        Device::CPU
+    } else {
+        device
     };
     Manager::global()
         .api(device.kind)?

@@ -118,12 +118,6 @@ struct Options {
 
 impl Options {
     /// The options of `command`, `--name value` or `--name=value`, in any order.
-    ///
-    /// # Errors
-    ///
-    /// An option that the command does not have, one without its value, and a flag with one.
-    ///
-    /// Of an option that is there twice the last value counts.
     fn parse<'w>(
         command: &str,
         mut words: impl Iterator<Item = &'w str>,

@@ -15,10 +15,6 @@ use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::wire::Cursor;
 
 /// Holds `bytes` to the rules of its form; `None` where the form is that of a container, or none.
-///
-/// # Errors
-///
-/// The first rule of the form that is broken; where `findings` are strict, the first oddity, too.
 pub fn read(
     form: FileForm,
     bytes: &[u8],
@@ -98,9 +94,10 @@ fn relax_layout(bytes: &[u8]) -> Layout {
         RelaxExecutable::read(layout, &mut Cursor::new(bytes), &mut findings).is_ok()
     };
     // A file that is broken in either layout is held to the older one.
-    match !reads(Layout::V0_7) && reads(Layout::V0_21) {
-        true => Layout::V0_21,
-        false => Layout::V0_7,
+    if !reads(Layout::V0_7) && reads(Layout::V0_21) {
+        Layout::V0_21
+    } else {
+        Layout::V0_7
     }
 }
 

@@ -83,9 +83,10 @@ impl<'a> Subject<'a> {
         let known = file::extension(name).is_some_and(|last| file::file_format(last).is_some());
         // PAY-23: some code objects are ELF, and read as libraries without a side file.
         let bare = || matches!(FileForm::of(bytes), FileForm::Unknown | FileForm::CText);
-        match known && (side.is_some() || bare()) {
-            true => Subject::with_side_file(name, bytes, side),
-            false => Subject::open(name, bytes, layout),
+        if known && (side.is_some() || bare()) {
+            Subject::with_side_file(name, bytes, side)
+        } else {
+            Subject::open(name, bytes, layout)
         }
     }
 

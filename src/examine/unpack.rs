@@ -85,10 +85,6 @@ pub fn pack<D: Display>(
 }
 
 /// The library in the form of a manifest: with a host library on top, also where the layout has none to store.
-///
-/// # Errors
-///
-/// A payload of layout 0.2 that layout 0.7 cannot hold (BLOB-17).
 fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
     // BLOB-14: the exported module is no entry there; a conversion puts the host library on top of the entries.
     if blob.layout == Layout::V0_2 {

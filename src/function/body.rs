@@ -67,9 +67,12 @@ pub(super) unsafe extern "C-unwind" fn call_plain(
     let plain = unsafe { &*this.cast::<Plain>() };
     // SAFETY: the caller passes `count` cells that live for the call (FUN-01); a negative count is that of nothing.
     let args = unsafe { AnyView::slice(args, count.max(0) as usize) };
-    let settled = || match plain.code.signature.is_ready(args) {
-        true => (plain.code.body)(plain.name, args),
-        false => plain.settle(args),
+    let settled = || {
+        if plain.code.signature.is_ready(args) {
+            (plain.code.body)(plain.name, args)
+        } else {
+            plain.settle(args)
+        }
     };
     // SAFETY: the caller passes null or a cell for the result (FUN-01).
     unsafe { guard(result, settled) }

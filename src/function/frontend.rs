@@ -12,20 +12,17 @@ use std::sync::{PoisonError, RwLock};
 
 /// Registers a function of the interpreter under one of the five names of FUN-25; null takes it back.
 ///
-/// # Errors
-///
-/// Any other name (FUN-25).
-///
 /// # Safety
 ///
 /// `address` is null or the function of CPython that has this name, which any thread may call from then on; those that count
 /// references, from any thread that has the interpreter's lock.
 pub(crate) unsafe fn register(name: &[u8], address: *mut c_void) -> Result<()> {
     // SAFETY: `address` is null or the function of that name, by this contract.
-    match unsafe { register_count(name, address) } {
-        true => Ok(()),
+    if unsafe { register_count(name, address) } {
+        Ok(())
+    } else {
         // SAFETY: `address` is null or the function of that name, by this contract.
-        false => unsafe { register_hook(name, address) },
+        unsafe { register_hook(name, address) }
     }
 }
 

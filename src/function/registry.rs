@@ -206,9 +206,10 @@ enum Claim {
 impl Claim {
     /// As `TVMFFIFunctionSetGlobal` has it: a flag (FUN-11).
     const fn of(override_existing: bool) -> Claim {
-        match override_existing {
-            true => Claim::Override,
-            false => Claim::New,
+        if override_existing {
+            Claim::Override
+        } else {
+            Claim::New
         }
     }
 }

@@ -72,10 +72,6 @@ pub(crate) fn from_order(order: &Order) -> Value {
 }
 
 /// The member `name`, an array of u64.
-///
-/// # Errors
-///
-/// The array is missing, or what in it is no u64.
 fn words(value: &Value, name: &str) -> Result<Vec<u64>, ParseError> {
     let list = value
         .get(name)

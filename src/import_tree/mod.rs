@@ -140,10 +140,6 @@ impl<'a> ImportTree<'a> {
     }
 
     /// Holds the tree to TREE-02 to TREE-12.
-    ///
-    /// # Errors
-    ///
-    /// The first rule that is broken, at its word.
     fn check(&self, findings: &mut Findings) -> Result<(), Violation> {
         self.check_rows(findings)?;
         // One row that lists all others, as most libraries have: it can have no cycle, and looking takes no memory.
@@ -157,10 +153,6 @@ impl<'a> ImportTree<'a> {
     }
 
     /// TREE-02 to TREE-06: what `indptr` says of itself and of the number of children.
-    ///
-    /// # Errors
-    ///
-    /// The first of them that is broken, at its word; TREE-05 and TREE-06 where findings are strict.
     fn check_rows(&self, findings: &mut Findings) -> Result<(), Violation> {
         let indices = self.indices.len() as u64;
         let count_at = self.indptr.offset_of(0).saturating_sub(8);

@@ -135,10 +135,6 @@ pub fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Violati
 
 impl ModuleGraph {
     /// Holds the graph to what the walks rely on.
-    ///
-    /// # Errors
-    ///
-    /// TREE-02 without a module, TREE-28 for an import of none.
     fn check(&self) -> Result<(), Violation> {
         TREE_02.demand(Kind::Malformed, !self.modules.is_empty(), || {
             "there is no module to store".into()
@@ -321,10 +317,6 @@ fn rows(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
 }
 
 /// Rejects what the releases reject: a group whose first child does not come behind it (TREE-24, TREE-25).
-///
-/// # Errors
-///
-/// TREE-24 where no order would do, TREE-25 where another one would; kind cycle in both.
 fn check_descent(
     graph: &ModuleGraph,
     groups: &[Vec<usize>],
@@ -357,10 +349,6 @@ fn check_descent(
 }
 
 /// The groups of 0.8 in an order where every parent comes before its children (TREE-27).
-///
-/// # Errors
-///
-/// TREE-24 of kind cycle.
 fn topological(graph: &ModuleGraph) -> Result<Order, Violation> {
     let groups = merged_groups(graph);
     let children = rows(graph, &groups);

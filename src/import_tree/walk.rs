@@ -93,10 +93,6 @@ impl TreeWalk<'_, '_> {
     }
 
     /// Walks over everything that `start` reaches and that was not walked before.
-    ///
-    /// # Errors
-    ///
-    /// TREE-09, at the import that closes the cycle.
     fn from(&mut self, start: usize) -> Result<(), Violation> {
         self.open(start, self.tree.row(start));
         while let Some(step) = self.path.last_mut() {

@@ -134,10 +134,6 @@ impl Constants {
     }
 
     /// All constants by name, made once.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-39: names are a file's, and may all share one chain.
     fn all(&self) -> Result<Map, Error> {
         if let Some(known) = self.map.get() {
             return Ok(known.clone());
@@ -151,10 +147,6 @@ impl Constants {
     }
 
     /// Passes its constants to the initialiser of a function, which is in one of the imports; a function without one needs none.
-    ///
-    /// # Errors
-    ///
-    /// MOD-19 in words for a code other than 0; VAL-19 where compiled code would get an object of another world.
     fn initialise(&self, module: &Module, symbol: &str, needed: Any) -> Result<(), Error> {
         let name = format!("__init_{symbol}");
         for import in module.imports() {

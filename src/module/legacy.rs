@@ -19,10 +19,6 @@ pub(crate) type PackedC = unsafe extern "C-unwind" fn(
 
 /// Calls `function` with `args`.
 ///
-/// # Errors
-///
-/// An argument that the convention cannot express; and what the function left as the failure of this thread.
-///
 /// # Safety
 ///
 /// `function` must follow the convention.
@@ -54,10 +50,6 @@ pub(crate) unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result {
 }
 
 /// The module behind a handle of that convention.
-///
-/// # Errors
-///
-/// A null handle, and an object that is no module.
 ///
 /// # Safety
 ///

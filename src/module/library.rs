@@ -120,10 +120,7 @@ impl ModuleKind for Library {
                 let flat = convention == Convention::Ffi021;
                 Function::from_packed(move |args| {
                     let _alive = &alive;
-                    let flat = match flat {
-                        true => Some(flattened(args)?),
-                        false => None,
-                    };
+                    let flat = if flat { Some(flattened(args)?) } else { None };
                     let views = flat.as_ref().map(Flat::views);
                     let args = views.as_deref().unwrap_or(args);
                     // SAFETY: it follows that convention and is passed what it was compiled for, the second and third clause of

@@ -113,10 +113,6 @@ pub unsafe fn load_named(path: &str) -> Result<Module, Error> {
 /// [`load_named`] of a shared library, whatever its name ends in: the loader of `so` files, which a loader of another extension may
 /// hand its path to.
 ///
-/// # Errors
-///
-/// As [`load_library`].
-///
 /// # Safety
 ///
 /// As for [`load_named`].

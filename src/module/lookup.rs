@@ -220,10 +220,6 @@ impl Module {
 
     /// [`Module::from_environment`] for every name.
     ///
-    /// # Errors
-    ///
-    /// As [`Module::from_environment`], but for names that are kept from safe code.
-    ///
     /// # Safety
     ///
     /// As for [`registry::lookup_raw`].

@@ -182,10 +182,6 @@ pub(super) const HEX: &[PayloadForm] = &[PayloadForm::new(
 )];
 
 /// PAY-17: what distinguishes form 0.13 of metal from the others is that it starts with a version.
-///
-/// # Errors
-///
-/// PAY-17 of kind malformed at the length of the string; the rules of [`wire`](crate::wire).
 pub(super) fn read_version<'a>(
     cursor: &mut Cursor<'a>,
     field: &str,
@@ -207,10 +203,6 @@ pub(super) fn read_version<'a>(
 }
 
 /// A format: a word (PAY-11), and one of those that its kind has (PAY-12).
-///
-/// # Errors
-///
-/// PAY-11 of kind malformed at the length of the string; under strict findings PAY-12 of kind unknown-kind.
 pub(super) fn read_format<'a>(
     cursor: &mut Cursor<'a>,
     field: &str,
@@ -321,10 +313,6 @@ pub(super) fn write_shaders(list: &[Shader<'_>], framed: bool, out: &mut Writer)
 }
 
 /// PAY-22: from 0.8 on OpenCL source is cut into kernels at its delimiter lines.
-///
-/// # Errors
-///
-/// Under strict findings, PAY-22 of kind malformed at the source.
 fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<(), Violation> {
     const DELIMITER: &[u8] = b"// Function: ";
     let Some((Field::Text(format), _)) = checked.field("format") else {

@@ -43,10 +43,6 @@ pub(super) const AOT: &[PayloadForm] = &[PayloadForm::new(
 )];
 
 /// A number, that many names (PAY-42), that many tensors.
-///
-/// # Errors
-///
-/// PAY-42 of kind malformed at the count; the rules of tensor records; under strict findings PAY-43 for a name that repeats.
 pub(super) fn read_params<'a>(
     cursor: &mut Cursor<'a>,
     rule: Rule,

@@ -47,11 +47,6 @@ const fn smallest(layout: Layout) -> usize {
 }
 
 /// Reads the map, whose entries have the fields of `layout`.
-///
-/// # Errors
-///
-/// PAY-05 of kind malformed for the axis of a tag; the rules of [`wire`](crate::wire). Under strict findings also PAY-04, PAY-06,
-/// PAY-07 and PAY-08.
 pub(super) fn read<'a>(
     layout: Layout,
     cursor: &mut Cursor<'a>,
@@ -191,10 +186,6 @@ fn check_tags(
 }
 
 /// Writes the map with the fields of `layout`.
-///
-/// # Errors
-///
-/// PAY-03 of kind unsupported for a tag that is not 0, in a layout before 0.21.
 pub(super) fn write(
     list: &[DeviceFunction<'_>],
     layout: Layout,

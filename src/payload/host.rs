@@ -62,10 +62,6 @@ pub(super) const CONST_LOADER: &[PayloadForm] =
     &[PayloadForm::new("0.9", Releases::from(9), CONSTANTS).checked(check_listed)];
 
 /// PAY-34: names, how many (PAY-35), and a tensor for each.
-///
-/// # Errors
-///
-/// PAY-35 of kind malformed for the count, PAY-36 of kind duplicate at a name that repeats; the rules of tensor records.
 pub(super) fn read_variables<'a>(
     cursor: &mut Cursor<'a>,
     rule: Rule,
@@ -104,10 +100,6 @@ pub(super) fn write_variables(list: &[(Text<'_>, TensorRecord<'_>)], out: &mut W
 }
 
 /// PAY-34: names of functions, how many (PAY-35), and the variables of each.
-///
-/// # Errors
-///
-/// PAY-35 of kind malformed for the count; under strict findings PAY-37 for a name that repeats.
 pub(super) fn read_symbols<'a>(
     cursor: &mut Cursor<'a>,
     rule: Rule,

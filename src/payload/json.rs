@@ -115,10 +115,6 @@ fn put_field(slot: &FormSlot, field: &Field<'_>, object: &mut Map<String, Value>
 }
 
 /// The inverse of [`put_field`], by the shape of the slot.
-///
-/// # Errors
-///
-/// PAY-01 of kind type, with the path of what is missing or wrong; the rule that a tensor breaks.
 fn take_field(slot: &FormSlot, object: &JsonPlace<'_>) -> Result<Field<'static>, Violation> {
     let name = slot.name;
     Ok(match slot.shape {

@@ -9,10 +9,6 @@ use serde_json::Value;
 use std::borrow::Cow;
 
 /// A tensor in the form of the chapter `tensor`.
-///
-/// # Errors
-///
-/// PAY-01 of kind type for a member that is missing or wrong; a rule of chapter `tensor` for a shape that its data does not fill.
 pub(super) fn tensor_from(
     item: &JsonPlace<'_>,
     sizing: Sizing,
@@ -63,20 +59,12 @@ impl<'v> JsonPlace<'v> {
     }
 
     /// The member `name`.
-    ///
-    /// # Errors
-    ///
-    /// PAY-01 of kind type where it is absent.
     pub(super) fn at(&self, name: &str) -> Result<JsonPlace<'v>, Violation> {
         self.maybe(name)
             .ok_or_else(|| wrong(format!("{} has no `{name}`", self.path)))
     }
 
     /// Every element through `read`.
-    ///
-    /// # Errors
-    ///
-    /// PAY-01 of kind type where this is no list; the first that `read` returns.
     pub(super) fn all<T>(
         &self,
         mut read: impl FnMut(JsonPlace<'v>) -> Result<T, Violation>,
@@ -114,10 +102,6 @@ impl<'v> JsonPlace<'v> {
     }
 
     /// This value, bytes in base64.
-    ///
-    /// # Errors
-    ///
-    /// PAY-01 of kind type for another value, and for base64 without its padding or with other letters.
     pub(super) fn base64(&self) -> Result<Binary<'static>, Violation> {
         let bytes = self
             .value
@@ -163,10 +147,6 @@ impl<'v> JsonPlace<'v> {
     }
 
     /// This value, a dtype as text or as `[code, bits, lanes]`.
-    ///
-    /// # Errors
-    ///
-    /// PAY-01 of kind type for another value.
     pub(super) fn dtype(&self) -> Result<Dtype, Violation> {
         to_dtype(self.value).map_err(|_| self.wrong("a dtype"))
     }

@@ -39,10 +39,6 @@ pub(super) fn relax_to(executable: &relax_vm::RelaxExecutable<'_>) -> Value {
 }
 
 /// The inverse of [`relax_to`]. `memory_scopes` that is absent or null is the older magic (PAY-82).
-///
-/// # Errors
-///
-/// PAY-01 of kind type for a member that is missing or wrong; a rule of chapter `tensor` for a constant.
 pub(super) fn relax_from(
     object: &JsonPlace<'_>,
 ) -> Result<relax_vm::RelaxExecutable<'static>, Violation> {
@@ -74,10 +70,6 @@ fn relax_function_to(function: &relax_vm::RelaxFunction<'_>) -> Value {
 }
 
 /// The inverse of [`relax_function_to`].
-///
-/// # Errors
-///
-/// PAY-01 of kind type, for a kind of another word, too.
 fn relax_function_from(item: JsonPlace<'_>) -> Result<relax_vm::RelaxFunction<'static>, Violation> {
     let kind = item.at("kind")?;
     let mut kinds = relax_vm::FunctionKind::ALL.into_iter();
@@ -112,10 +104,6 @@ fn relax_constant_to(constant: &relax_vm::RelaxConstant<'_>) -> Value {
 }
 
 /// The inverse of [`relax_constant_to`].
-///
-/// # Errors
-///
-/// PAY-01 of kind type where no member names a type; a rule of chapter `tensor` for a tensor.
 fn relax_constant_from(item: JsonPlace<'_>) -> Result<relax_vm::RelaxConstant<'static>, Violation> {
     use relax_vm::RelaxConstant;
     if let Some(tensor) = item.maybe("tensor") {
@@ -180,10 +168,6 @@ pub(super) fn relay_to(executable: &relay_vm::RelayExecutable<'_>) -> Value {
 
 /// The inverse of [`relay_to`].
 /// The code is not checked: that is for reading what is written of it.
-///
-/// # Errors
-///
-/// PAY-01 of kind type for a member that is missing or wrong; a rule of chapter `tensor` for a constant.
 pub(super) fn relay_from(
     object: &JsonPlace<'_>,
 ) -> Result<relay_vm::RelayExecutable<'static>, Violation> {

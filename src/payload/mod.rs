@@ -154,10 +154,6 @@ pub(crate) fn is_opaque(kind: &str, layout: Layout) -> bool {
 }
 
 /// PAY-09: the newest form that reads without a violation and, where the window is known, to its end.
-///
-/// # Errors
-///
-/// Where none reads, the violation with the largest offset, of equal ones that of the newest form.
 fn choose(
     info: &'static KindInfo,
     layout: Layout,
@@ -200,10 +196,6 @@ fn choose(
 }
 
 /// Reads every slot of `form` in turn, then holds the form to the rules that span its fields.
-///
-/// # Errors
-///
-/// The first rule that a slot or the check of the form finds broken.
 fn read_form<'a>(
     form: &'static PayloadForm,
     layout: Layout,

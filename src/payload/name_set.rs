@@ -42,10 +42,6 @@ impl<'n> NameSet<'n> {
 }
 
 /// Notes `rule` for every text that is in `names` a second time.
-///
-/// # Errors
-///
-/// Under strict findings, `rule` of kind duplicate at the first.
 pub(super) fn note_repeats(
     names: &mut dyn Iterator<Item = (&str, u64)>,
     rule: Rule,

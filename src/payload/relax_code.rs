@@ -23,10 +23,6 @@ pub(super) struct RelaxCode<'c, 'a> {
 
 impl RelaxCode<'_, '_> {
     /// Instruction `index` of the table.
-    ///
-    /// # Errors
-    ///
-    /// At the word: PAY-88 where it does not lie inside the words, PAY-89 for an unknown opcode or kind of operand.
     pub(super) fn instruction(&self, index: usize) -> Result<RelaxInstruction, Violation> {
         let (at, start) = self.start_of(index)?;
         // PAY-88: each word is looked for: an instruction may be cut anywhere.
@@ -78,10 +74,6 @@ impl RelaxCode<'_, '_> {
     }
 
     /// Index of the first word of instruction `index`, and that word's offset in the file.
-    ///
-    /// # Errors
-    ///
-    /// PAY-88 of kind malformed at the entry of `instr_offset`.
     fn start_of(&self, index: usize) -> Result<(usize, u64), Violation> {
         let listed = self.offsets.offset_of(index);
         let at = self
@@ -102,11 +94,6 @@ impl RelaxCode<'_, '_> {
     }
 
     /// The `count` operands behind the four first words of the call at word `at` (PAY-88, PAY-89).
-    ///
-    /// # Errors
-    ///
-    /// PAY-88 of kind truncated at the count, where more operands are counted than words are left; PAY-89 of kind unknown-kind at
-    /// the operand.
     fn operands(
         &self,
         index: usize,
@@ -207,10 +194,6 @@ impl RelaxCode<'_, '_> {
     }
 
     /// Holds a function of the VM, whose row is at `at`, to PAY-91 and PAY-97, and each of its instructions to PAY-92 to PAY-94.
-    ///
-    /// # Errors
-    ///
-    /// PAY-91 of kind malformed and PAY-97 of kind limit at the row; PAY-92 to PAY-94 at the first word of the instruction.
     fn check_function(&self, function: &RelaxFunction<'_>, at: u64) -> Result<(), Violation> {
         let fits = 0 <= function.num_args && function.num_args <= function.registers;
         PAY_91.require(fits, at, || {

@@ -214,12 +214,15 @@ impl<'a> RelaxExecutable<'a> {
         let old = self.instruction(index)?.length();
         let start = self.offsets.get(index).unwrap_or_default();
         let behind = start.saturating_add(old as u64);
-        let offsets = self.offsets.iter().map(|offset| match offset < behind {
-            true => offset,
-            // PAY-96: the next one begins where this one ends.
-            false => offset
-                .saturating_sub(old as u64)
-                .saturating_add(new.len() as u64),
+        let offsets = self.offsets.iter().map(|offset| {
+            if offset < behind {
+                offset
+            } else {
+                // PAY-96: the next one begins where this one ends.
+                offset
+                    .saturating_sub(old as u64)
+                    .saturating_add(new.len() as u64)
+            }
         });
         let offsets: Vec<u64> = offsets.collect();
         let start = usize::try_from(start).unwrap_or(usize::MAX);
@@ -276,11 +279,6 @@ impl<'a> RelaxExecutable<'a> {
 }
 
 /// Magic and version; whether memory scopes follow the functions.
-///
-/// # Errors
-///
-/// PAY-82 of kind malformed for another magic, the newer one before layout 0.22 among them; PAY-83 of kind unsupported for another
-/// version.
 fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violation> {
     let start = cursor.offset();
     let magic = cursor.u64("magic", PAY_82)?;

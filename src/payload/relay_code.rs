@@ -170,11 +170,6 @@ impl RelayInstruction {
     }
 
     /// Reads instruction `index` of a function and holds it to PAY-71 to PAY-77.
-    ///
-    /// # Errors
-    ///
-    /// At the word: PAY-71 of kind malformed for fewer than two words or another hash, PAY-72 of kind unknown-kind, PAY-73 and
-    /// PAY-75 to PAY-77 of kind malformed.
     pub(super) fn read(
         cursor: &mut Cursor<'_>,
         frame: &RelayFrame,
@@ -216,10 +211,6 @@ impl RelayInstruction {
     }
 
     /// Holds the instruction, number `index` of its function and with its first field at `first`, to PAY-72 to PAY-77.
-    ///
-    /// # Errors
-    ///
-    /// The rule, at the opcode or at the field that breaks it.
     fn check(&self, frame: &RelayFrame, index: u64, first: u64) -> Result<(), Violation> {
         let Some(row) = self.opcode_in(frame.era) else {
             let message = format!("release 0.{} has no opcode {}", frame.era, self.opcode);

@@ -31,10 +31,6 @@ pub struct RelayFunction<'a> {
 
 impl<'a> RelayFunction<'a> {
     /// Reads a function and its code (PAY-69 to PAY-74), and holds the code to the tables of `frame`.
-    ///
-    /// # Errors
-    ///
-    /// PAY-69 and PAY-70 of kind malformed, PAY-74 of kind missing, and what an instruction breaks.
     pub(super) fn read(
         cursor: &mut Cursor<'a>,
         globals: &NameSet<'_>,
@@ -102,10 +98,6 @@ impl<'a> RelayFunction<'a> {
 }
 
 /// PAY-69: a number as decimal text, in the only way that writes back the same.
-///
-/// # Errors
-///
-/// PAY-69 of kind malformed for a sign, a leading zero, a blank, no digit, or a number beyond 64 bits.
 fn read_decimal(cursor: &mut Cursor<'_>, field: &str) -> Result<u64, Violation> {
     let start = cursor.offset();
     let digits = text(cursor, field, PAY_69)?;
@@ -122,10 +114,6 @@ fn read_decimal(cursor: &mut Cursor<'_>, field: &str) -> Result<u64, Violation> 
 
 /// PAY-70: one device per parameter.
 /// None in code of 0.6, which has no such vector.
-///
-/// # Errors
-///
-/// PAY-70 of kind malformed where there are not as many as parameters.
 fn read_param_devices(
     cursor: &mut Cursor<'_>,
     era: u8,

@@ -214,10 +214,6 @@ impl<'a> RelayExecutable<'a> {
 }
 
 /// PAY-61 and PAY-62: magic and version; the version's minor number is the era of the code.
-///
-/// # Errors
-///
-/// PAY-61 of kind malformed for another magic, PAY-62 of kind unsupported for another version.
 fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation> {
     let start = cursor.offset();
     let magic = cursor.u64("magic", PAY_61)?;
@@ -252,10 +248,6 @@ pub(super) fn era_of(version: &str) -> Option<u8> {
 }
 
 /// PAY-64 and PAY-65: the virtual devices, from 0.14 on with a memory scope each, and the index of the host.
-///
-/// # Errors
-///
-/// PAY-65 of kind malformed for a host outside of the list.
 fn read_devices<'a>(
     cursor: &mut Cursor<'a>,
     era: u8,
@@ -288,10 +280,6 @@ fn read_devices<'a>(
 
 /// PAY-67: one device per constant.
 /// None in code of 0.6, which has no such vector.
-///
-/// # Errors
-///
-/// PAY-67 of kind malformed where there are not as many as constants.
 fn read_constant_devices(
     cursor: &mut Cursor<'_>,
     era: u8,

@@ -11,10 +11,6 @@ use std::borrow::Cow;
 
 impl FormSlot {
     /// Reads what the slot holds, as `layout` stores it. What is wrong with it is blamed on the field of the slot.
-    ///
-    /// # Errors
-    ///
-    /// The rules of the shape, of [`wire`](crate::wire) and of tensor records, at the byte of the field.
     pub(super) fn read<'a>(
         &self,
         layout: Layout,
@@ -64,10 +60,6 @@ impl FormSlot {
     }
 
     /// Writes `field` as `layout` stores it: the inverse of [`FormSlot::read`].
-    ///
-    /// # Errors
-    ///
-    /// The rule of the slot, kind type, where `field` is of another shape; else those of the shape: PAY-03, PAY-48, PAY-62, PAY-85.
     pub(super) fn write(
         &self,
         field: &Field<'_>,

@@ -6,10 +6,6 @@ use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
 /// A string of UTF-8, borrowed from the file.
-///
-/// # Errors
-///
-/// `rule` where the length or a byte is missing (WIRE-01, WIRE-04), and WIRE-05 for what is not UTF-8.
 pub(super) fn text<'a>(
     cursor: &mut Cursor<'a>,
     field: &str,
@@ -19,10 +15,6 @@ pub(super) fn text<'a>(
 }
 
 /// A vector of strings: u64 count, and each string with its own length.
-///
-/// # Errors
-///
-/// As [`text`]; WIRE-06 for a count that the bytes have no room for.
 pub(super) fn names<'a>(
     cursor: &mut Cursor<'a>,
     field: &'static str,

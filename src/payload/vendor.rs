@@ -176,10 +176,6 @@ const DIGITS: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// PAY-98: what is where 0.17 has the binary is, in 0.16, the kind of the next module.
-///
-/// # Errors
-///
-/// PAY-98 of kind malformed at the string.
 fn check_simulator(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Violation> {
     let Some((Field::Text(binary), start)) = checked.field("binary") else {
         return Ok(());
@@ -211,10 +207,6 @@ pub(super) const MRVL_HW: &[PayloadForm] = &[PayloadForm::new(
 )];
 
 /// PAY-48: a count, and the networks. Sizes have no count of their own.
-///
-/// # Errors
-///
-/// PAY-49 of kind missing for a network without inputs or outputs; the rules of [`wire`](crate::wire).
 pub(super) fn read_networks<'a>(
     cursor: &mut Cursor<'a>,
     rule: Rule,
@@ -266,10 +258,6 @@ fn read_buffers(
 }
 
 /// The inverse of [`read_networks`].
-///
-/// # Errors
-///
-/// PAY-48 of kind malformed for sizes that are not as many as their buffers, or that the form does not have.
 pub(super) fn write_networks(
     list: &[Network<'_>],
     sizes: bool,

@@ -68,10 +68,6 @@ pub fn spawn<T: Send + 'static>(
 }
 
 /// [`spawn`], with [`STACK`] and in a scope.
-///
-/// # Errors
-///
-/// As [`spawn`].
 pub(in crate::rpc) fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,

@@ -112,10 +112,6 @@ impl Findings {
     }
 
     /// [`Findings::expect`] of a rule without which what was read cannot be used.
-    ///
-    /// # Errors
-    ///
-    /// As [`Findings::expect`].
     pub(crate) fn expect_usable(
         &mut self,
         rule: Rule,

@@ -167,17 +167,13 @@ impl Rule {
         Violation::new(self, kind, None, message.into())
     }
 
-    /// Whether the rule-off test has switched this rule off on this thread, or `fuzz/measure` in this process. Always false in
-    /// what users build: the other two are compiled under `test` and `fuzzing` only.
+    /// Returns whether the rule-off test has switched this rule off on this thread. Always false outside of tests.
     #[inline]
     fn is_off(self) -> bool {
         // By thread, since tests run beside each other, and only one of them has the rule off.
         #[cfg(test)]
         return off::OFF.get() == Some(self);
-        // By process: a fuzz target runs with one rule off from its first input to its last.
-        #[cfg(all(fuzzing, not(test)))]
-        return off::named() == Some(self.0);
-        #[cfg(not(any(test, fuzzing)))]
+        #[cfg(not(test))]
         false
     }
 }
@@ -191,19 +187,6 @@ impl fmt::Display for Rule {
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
-    }
-}
-
-/// The switch of `fuzz/measure`: a variable of the environment, in builds for fuzzing only.
-#[cfg(all(fuzzing, not(test)))]
-mod off {
-    use std::sync::OnceLock;
-
-    /// The id in `TVMSPEC_RULE_OFF`, as it was when the first rule was held.
-    pub(super) fn named() -> Option<&'static str> {
-        static NAMED: OnceLock<Option<String>> = OnceLock::new();
-        let named = NAMED.get_or_init(|| std::env::var("TVMSPEC_RULE_OFF").ok());
-        named.as_deref()
     }
 }
 

@@ -25,10 +25,6 @@ pub struct Evidence {
 pub(super) const JUDGED: &str = include_str!("../../spec/evidence/tables/judged.json");
 
 /// Reads one file of evidence, `spec/evidence/<chapter>.toml`: a table for each rule id. Keys for the probes of a test are skipped.
-///
-/// # Errors
-///
-/// A text: which rule has what in a wrong form.
 pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, ParseError> {
     // Without a schema in types: the same tables hold the probes of a test, whose keys are not known here.
     let file: toml::Table = text
@@ -73,10 +69,6 @@ pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, P
 }
 
 /// The releases that pass each rule, and those that fail it.
-///
-/// # Errors
-///
-/// A text: what is no list of releases.
 pub(super) fn parse_judged(text: &str) -> Result<BTreeMap<String, [Vec<Release>; 2]>, ParseError> {
     let table: BTreeMap<String, BTreeMap<String, Vec<String>>> =
         serde_json::from_str(text).map_err(|error| ParseError::new(error.to_string()))?;

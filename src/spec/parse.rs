@@ -60,10 +60,6 @@ fn heading(line: &str) -> Option<(&str, &str)> {
 
 /// The attributes of a rule, and nothing else of it: `level`, `who`, `since`, `until`, `kind`, four spaces apart, lists with commas.
 /// Unknown and missing ones are errors, so that a slip of the pen is no rule without a level.
-///
-/// # Errors
-///
-/// A text: which attribute is unknown or missing, or has an unknown value.
 fn attributes_of(line: &str) -> Result<RuleText, ParseError> {
     let (mut level, mut since, mut until) = (None, None, None);
     let (mut who, mut kinds) = (Vec::new(), Vec::new());
@@ -106,10 +102,6 @@ fn attributes_of(line: &str) -> Result<RuleText, ParseError> {
 }
 
 /// A list of words out of `all`, each once.
-///
-/// # Errors
-///
-/// A text: which word is none of them, or is there twice.
 fn words<T: Copy + PartialEq>(
     list: &str,
     what: &str,
@@ -133,10 +125,6 @@ fn words<T: Copy + PartialEq>(
 }
 
 /// The level that a word names.
-///
-/// # Errors
-///
-/// A text with the word, where it is no level.
 fn level_of(word: &str) -> Result<Level, ParseError> {
     match word {
         "MUST" => Ok(Level::Must),

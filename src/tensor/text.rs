@@ -229,10 +229,6 @@ impl FromStr for Dtype {
     type Err = Violation;
 
     /// [`Dtype::parse`] in the newest release.
-    ///
-    /// # Errors
-    ///
-    /// TEN-02 for a name that the release does not have, TEN-09 for what follows a name and is no bits or lanes.
     fn from_str(text: &str) -> Result<Dtype, Violation> {
         Dtype::parse(text, Release::LAST)
     }

@@ -239,9 +239,10 @@ impl<'a> AnyView<'a> {
             return Any(self.0);
         }
         // Most tags are below those that VAL-09 converts: a call less for them. Those of extensions are below zero.
-        match (index::NONE..index::RAW_STR).contains(&self.0.type_index) {
-            true => Any(self.0),
-            false => self.owned(),
+        if (index::NONE..index::RAW_STR).contains(&self.0.type_index) {
+            Any(self.0)
+        } else {
+            self.owned()
         }
     }
 

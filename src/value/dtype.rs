@@ -69,10 +69,6 @@ pub(crate) fn know_custom_names(names: CustomNames) {
 const NOT_REGISTERED: &str = "no function for custom types is registered";
 
 /// The name of the custom type `code` (VAL-21).
-///
-/// # Errors
-///
-/// VAL-21 (unknown-kind) where no function for it is registered, or the function fails.
 pub(crate) fn custom_name(code: u8) -> Result<String, Violation> {
     let named = match CUSTOM_NAMES.get() {
         Some(names) => (names.name_of)(code),
@@ -260,10 +256,6 @@ impl FromStr for DLDataType {
     type Err = Violation;
 
     /// [`dtype_from_text`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`dtype_from_text`]: VAL-17 and VAL-21.
     fn from_str(text: &str) -> Result<DLDataType, Violation> {
         dtype_from_text(text)
     }

@@ -91,10 +91,6 @@ pub fn register_extension<T: Clone + Send + Sync + 'static>(code: i32) -> Result
 
 /// Registers the functions of C under `code`, in place of a pair of C that is there, as upstream. Returns the pair, which lives for ever.
 ///
-/// # Errors
-///
-/// VAL-22: missing for a code outside of the range, duplicate for one that a Rust type has.
-///
 /// # Safety
 ///
 /// Both may be called with each handle that is passed under this code, from any thread; handles of an earlier pair are not used any more.
@@ -120,10 +116,6 @@ pub(crate) unsafe fn register_pair(
 }
 
 /// The pair of `code`.
-///
-/// # Errors
-///
-/// VAL-22, missing, where there is none.
 pub(crate) fn pair(code: i32) -> Result<&'static ExtensionPair, Violation> {
     let found = pairs()[place(code)?];
     found.ok_or_else(|| {
@@ -342,10 +334,11 @@ pub(super) fn owned_copy(view: AnyView<'_>) -> Any {
 ///
 /// `handle` is null or a live one of `pair`.
 unsafe fn copied(pair: &ExtensionPair, handle: *mut c_void) -> *mut c_void {
-    match handle.is_null() {
-        true => handle,
+    if handle.is_null() {
+        handle
+    } else {
         // SAFETY: a live handle of the pair, by this contract.
-        false => unsafe { (pair.clone)(handle) },
+        unsafe { (pair.clone)(handle) }
     }
 }
 

@@ -103,11 +103,6 @@ pub fn code_name(code: i32, release: Release) -> String {
 
 /// An argument of the old convention as a view of the new one.
 ///
-/// # Errors
-///
-/// VAL-19: unsupported for codes 8, 9, 10, 13 and 14, which point into the old object world; unknown-kind for any other that is
-/// not in the table and of no extension (VAL-22).
-///
 /// # Safety
 /// `value` is what `code` says, and what it points to lives for `'a`.
 pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'a>, Violation> {
@@ -166,10 +161,6 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
 /// A value of the new convention as an argument of the old one, for a callee of `release`.
 ///
 /// Strings must end in NUL: heap strings and small strings of this crate do. The result borrows from `view`.
-///
-/// # Errors
-///
-/// VAL-19 (unsupported) for objects, and for small bytes, which have no byte array that the result could point to.
 pub(crate) fn argument_of(
     view: &AnyView<'_>,
     release: Release,

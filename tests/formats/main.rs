@@ -10,7 +10,6 @@ mod fronts;
 mod grammar;
 mod hostile;
 mod import_tree;
-mod kaitai;
 mod payload;
 mod repack;
 mod rpc;

@@ -67,7 +67,7 @@ fn an_executable_says_how_much_it_has() {
     let module: Module = cast(module.view()).unwrap();
     let stats = call(&module.require("stats").unwrap(), &[]).unwrap();
     let stats = String::try_from(&stats).unwrap();
-    // As golden/vm/machine.vmexec.txt lists them.
+    // As `tvmspec dump golden/vm/machine.vmexec` lists them.
     for line in ["functions: 18", "packed: 11", "compiled: 0", "constants: 1"] {
         assert!(
             stats.lines().any(|own| own.trim() == line),

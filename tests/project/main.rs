@@ -6,5 +6,4 @@ mod readme;
 mod rooms;
 #[path = "../support/mod.rs"]
 mod support;
-mod surface;
 mod unsafe_surface;

@@ -1,13 +1,12 @@
 //! The rooms agree: what a chapter has in one it has in the others, and rules, code and cases name each other.
 #![cfg(feature = "suite")]
 
-mod cases;
-
-use crate::support::skip::skipped;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use tvmspec::conformance::CHAPTERS;
+use tvmspec::conformance::case::{Expect, Suite};
+use tvmspec::rule::Level;
 use tvmspec::spec;
 
 /// Chapters without a golden file: a calling convention and a registry leave no bytes.
@@ -159,40 +158,6 @@ fn a_chapter_uses_only_chapters_above_it() {
     );
 }
 
-#[test]
-fn every_fuzz_target_is_built_once() {
-    if is_package() {
-        return skipped("the package leaves fuzz/ out");
-    }
-    let table = fs::read_to_string(root().join("fuzz/Cargo.toml")).unwrap();
-    let named: Vec<&str> = table
-        .lines()
-        .filter_map(|line| {
-            line.strip_prefix("path = \"fuzz_targets/")?
-                .strip_suffix(".rs\"")
-        })
-        .collect();
-    let mut there: Vec<String> = fs::read_dir(root().join("fuzz/fuzz_targets"))
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| {
-            Some(
-                entry
-                    .file_name()
-                    .into_string()
-                    .ok()?
-                    .strip_suffix(".rs")?
-                    .to_owned(),
-            )
-        })
-        .collect();
-    there.sort_unstable();
-    assert_eq!(
-        named, there,
-        "fuzz/Cargo.toml names each target once, sorted"
-    );
-}
-
 /// Cargo looks for tests in `tests/` itself only: a file that its table does not name would never run.
 #[test]
 fn every_test_is_built_once() {
@@ -254,76 +219,57 @@ fn every_rule_in_code_is_in_the_specification_and_vice_versa() {
     }
 }
 
-/// The rules that a cell of a table lists: `DEV-07`, and `DEV-12 .. DEV-18` with those between that there are.
-fn rules_in(cell: &str) -> Vec<String> {
-    let mut rules = Vec::new();
-    for part in cell
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-    {
-        let ends = part.split_once(" .. ").or_else(|| part.split_once(" to "));
-        let Some((first, last)) = ends else {
-            rules.push(part.to_owned());
-            continue;
-        };
-        let number = |id: &str| -> u32 {
-            let digits = id.rsplit('-').next().and_then(|digits| digits.parse().ok());
-            digits.unwrap_or_else(|| panic!("`{cell}` is no list of rules"))
-        };
-        let chapter = first.rsplit_once('-').map_or(first, |(chapter, _)| chapter);
-        let between = (number(first)..=number(last)).map(|at| format!("{chapter}-{at:02}"));
-        rules.extend(between.filter(|id| spec::rule(id).is_some()));
-    }
-    rules
+#[test]
+fn every_binding_or_disputed_rule_has_a_case() {
+    let shown: BTreeSet<&str> = Suite::embedded()
+        .cases
+        .iter()
+        .flat_map(|case| &case.rules)
+        .map(String::as_str)
+        .collect();
+    let bare: Vec<&str> = spec::rules()
+        .iter()
+        .filter(|rule| CHAPTERS.iter().any(|chapter| chapter.name == rule.chapter))
+        .filter(|rule| rule.level.binds() || rule.level == Level::Disputed)
+        .filter(|rule| !shown.contains(rule.id.as_str()))
+        .map(|rule| rule.id.as_str())
+        .collect();
+    assert!(bare.is_empty(), "no case shows {bare:?}");
 }
 
 #[test]
-fn a_table_of_files_lists_rules_that_the_file_names() {
-    let mut files = Vec::new();
-    walk(&root().join("src"), &mut files);
-    let (mut wrong, mut rows) = (Vec::new(), 0);
-    for file in files.iter().filter(|file| file.ends_with("mod.rs")) {
-        let text = fs::read_to_string(file).unwrap();
-        let folder = file.parent().unwrap();
-        let lines = text.lines().skip_while(|line| {
-            let header = line.replace(' ', "");
-            header != "//!|file|what|rules|"
-        });
-        for row in lines.skip(2).map_while(|line| line.strip_prefix("//! | ")) {
-            rows += 1;
-            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-            let mut content = String::new();
-            // ``a/b`, `c`` is two files, the second beside the first.
-            let mut beside = folder.to_owned();
-            for name in cells[0].split('`').skip(1).step_by(2) {
-                let name = name.trim_end_matches('/');
-                let path = [&beside, folder].map(|base| base.join(name));
-                let path = path
-                    .iter()
-                    .find(|path| path.with_extension("rs").is_file() || path.is_dir());
-                let Some(path) = path else {
-                    wrong.push(format!("{}: no `{name}`", folder.display()));
-                    continue;
-                };
-                beside = path.parent().unwrap().to_owned();
-                let mut sources = Vec::new();
-                if path.is_dir() {
-                    walk(path, &mut sources);
-                }
-                let file = path.with_extension("rs");
-                sources.extend(file.is_file().then_some(file));
-                content.extend(sources.iter().map(|file| fs::read_to_string(file).unwrap()));
-            }
-            let missing = rules_in(cells[2]).into_iter().filter(|id| {
-                let constant = id.replace('-', "_");
-                !content.contains(id.as_str()) && !content.contains(&constant)
-            });
-            wrong.extend(missing.map(|id| format!("{}: {} and {id}", folder.display(), cells[0])));
-        }
+fn every_case_names_an_operation_that_exists() {
+    let ops: BTreeSet<&str> = CHAPTERS
+        .iter()
+        .flat_map(|chapter| chapter.ops())
+        .map(|op| op.name)
+        .collect();
+    for case in &Suite::embedded().cases {
+        assert!(
+            ops.contains(case.op.as_str()),
+            "{}: there is no `{}`",
+            case.id,
+            case.op
+        );
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(rows > 60, "{rows} rows in all tables of files");
+}
+
+/// What reject cases are worth: each differs from its parent, and expects a rejection of the rule that it names.
+#[test]
+fn a_reject_case_is_not_its_parent() {
+    let suite = Suite::embedded();
+    for case in &suite.cases {
+        let (Some(parent), Expect::Reject(..)) = (&case.parent, &case.expect) else {
+            continue;
+        };
+        let parent = suite.case(parent).unwrap();
+        assert_ne!(
+            case.request(),
+            parent.request(),
+            "{} equals its parent",
+            case.id
+        );
+    }
 }
 
 #[test]
@@ -357,8 +303,8 @@ fn every_golden_file_has_an_origin_and_is_small() {
             .unwrap()
             .len();
         assert!(size <= LARGEST, "golden/{file} has {size} bytes");
-        // Explanations, scripts and the dump of a file are beside the bytes and are ours.
-        let beside = [".md", ".py", ".sh", ".c", ".cc", ".h"]
+        // Explanations, scripts and dumps are ours.
+        let beside = [".md", ".py", ".sh", ".c", ".cc", ".h", ".sha256"]
             .iter()
             .any(|end| file.ends_with(end))
             || file
@@ -396,19 +342,4 @@ fn name_below(base: &Path, file: &Path) -> String {
         .unwrap()
         .to_string_lossy()
         .replace('\\', "/")
-}
-
-#[test]
-fn who_is_obliged_is_explained_where_the_form_of_a_rule_is() {
-    let form = fs::read_to_string(root().join("spec/README.md")).unwrap();
-    let obliged: BTreeSet<spec::Party> = spec::rules()
-        .iter()
-        .flat_map(|rule| rule.who.iter().copied())
-        .collect();
-    for party in obliged {
-        assert!(
-            form.contains(&format!("{party} (")),
-            "spec/README.md does not say who the {party} is"
-        );
-    }
 }

@@ -1,4 +1,4 @@
-//! The modules of the library as its source has them, for tests that read what is public in it.
+//! The modules of the library as its source has them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

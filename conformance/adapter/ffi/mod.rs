@@ -63,10 +63,6 @@ pub(crate) struct Ffi {
 
 impl Ffi {
     /// Loads the libraries: paths between commas.
-    ///
-    /// # Errors
-    ///
-    /// Says which cannot be loaded, or what it lacks.
     pub(crate) fn open(libraries: &str) -> Result<Ffi, String> {
         let (libraries, generator) = library::with_generator(libraries);
         let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();

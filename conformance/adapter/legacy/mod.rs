@@ -63,10 +63,6 @@ pub(crate) struct Legacy {
 
 impl Legacy {
     /// Loads the libraries: paths between commas, and behind the last `@` and the release of the runtime.
-    ///
-    /// # Errors
-    ///
-    /// Says which cannot be loaded, what it lacks, or what contradicts the release.
     pub(crate) fn open(libraries: &str) -> Result<Legacy, String> {
         let (libraries, generator) = library::with_generator(libraries);
         let (libraries, release) = with_release(libraries)?;
@@ -138,10 +134,6 @@ impl Testee for Legacy {
 }
 
 /// The libraries, and the release behind the last of them. An `@` in the path of a file is part of it.
-///
-/// # Errors
-///
-/// When what comes behind the `@` is no release of this interface.
 pub(super) fn with_release(libraries: &str) -> Result<(&str, Option<Release>), String> {
     let Some((before, named)) = libraries.rsplit_once('@') else {
         return Ok((libraries, None));

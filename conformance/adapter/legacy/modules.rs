@@ -81,10 +81,7 @@ pub(super) fn import_tree(api: &'static LegacyApi, args: &Value) -> Result<Reply
     let modules = args.get("modules").and_then(Value::as_u64).unwrap_or(rows);
     // The tree itself counts as an entry in this layout.
     let mut body = (modules + 1).to_le_bytes().to_vec();
-    let row = match api.can_remove() {
-        true => ROW,
-        false => ROW_FOR_GOOD,
-    };
+    let row = if api.can_remove() { ROW } else { ROW_FOR_GOOD };
     let keys = (0..modules).map(|_| row).chain(["_import_tree"]);
     for key in keys {
         body.extend_from_slice(&(key.len() as u64).to_le_bytes());

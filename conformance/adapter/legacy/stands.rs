@@ -45,10 +45,6 @@ impl RuntimeReleases {
     };
 
     /// What the runtime shows, and the release that the user says.
-    ///
-    /// # Errors
-    ///
-    /// When the runtime is of a release, and it is not the one that the user says: with every sign against it.
     pub(super) fn of(
         api: &'static LegacyApi,
         named: Option<Release>,
@@ -97,12 +93,13 @@ impl RuntimeReleases {
 
     /// One release that is left is known exactly.
     fn settled(self) -> RuntimeReleases {
-        match self.first == self.last {
-            true => RuntimeReleases {
+        if self.first == self.last {
+            RuntimeReleases {
                 known: Certainty::Exactly,
                 ..self
-            },
-            false => self,
+            }
+        } else {
+            self
         }
     }
 
@@ -269,13 +266,15 @@ impl Sign {
                 "it returns a bool as an integer".to_owned(),
             ),
         };
-        let who = match until == RuntimeReleases::LAST {
-            true => format!("{since} and later have"),
-            false => format!("{since} to {until} have"),
+        let who = if until == RuntimeReleases::LAST {
+            format!("{since} and later have")
+        } else {
+            format!("{since} to {until} have")
         };
-        match there {
-            true => format!("{has}, which only {who}"),
-            false => format!("{lacks}, which {who}"),
+        if there {
+            format!("{has}, which only {who}")
+        } else {
+            format!("{lacks}, which {who}")
         }
     }
 }

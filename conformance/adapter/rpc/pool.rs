@@ -27,10 +27,6 @@ pub(super) struct Pool {
 
 impl Pool {
     /// Connects to the tracker; no server is asked for.
-    ///
-    /// # Errors
-    ///
-    /// No tracker answers there.
     pub(super) fn open(tracker: Seat, wait: Option<Duration>) -> Result<Pool, String> {
         let mut pool = Pool {
             tracker,
@@ -58,10 +54,6 @@ impl Pool {
     }
 
     /// Has a server for the next session.
-    ///
-    /// # Errors
-    ///
-    /// None is free in time, or the tracker is gone.
     pub(super) fn ready(&mut self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
         if matches!(&self.taken, Some((_, since)) if since.elapsed() < FRESH) {
             return Ok(());
@@ -78,9 +70,10 @@ impl Pool {
                 Ok(server) => {
                     self.client = Some(client);
                     // An address of IPv6 goes in brackets, or its last part reads as the port.
-                    let host = match server.host.contains(':') {
-                        true => format!("[{}]", server.host),
-                        false => server.host,
+                    let host = if server.host.contains(':') {
+                        format!("[{}]", server.host)
+                    } else {
+                        server.host
                     };
                     break Seat {
                         place: format!("{host}:{}", server.port),
@@ -102,10 +95,6 @@ impl Pool {
     }
 
     /// A server that was handed out for the next session.
-    ///
-    /// # Errors
-    ///
-    /// As [`Pool::ready`].
     pub(super) fn take(&mut self) -> Result<Seat, String> {
         self.ready(&|| true)?;
         let taken = self.taken.take().map(|(seat, _)| seat);
@@ -113,10 +102,6 @@ impl Pool {
     }
 
     /// A connection to a server that is there.
-    ///
-    /// # Errors
-    ///
-    /// As [`Pool::ready`]; several in a row do not answer.
     pub(super) fn reach(&mut self, patience: Duration) -> Result<Reached, String> {
         let mut last = String::new();
         for _ in 0..TRIES {

@@ -23,10 +23,6 @@ pub(super) struct Spelled {
 }
 
 /// Checks the spelling without connecting.
-///
-/// # Errors
-///
-/// What is missing, or no release from 0.7 on.
 pub(super) fn spelled(scheme: &str, text: &str) -> Result<Spelled, String> {
     // From the end: a key may have an `@` in it, and a release has none.
     let (text, release) = match text.rsplit_once('@') {

@@ -190,9 +190,10 @@ pub(in crate::conformance) fn float_of(form: &Value) -> Option<f64> {
 
 /// A float that stands for itself: JSON has no number for one that is not finite, and null is None.
 pub(in crate::conformance) fn plain_float(value: f64) -> Value {
-    match value.is_finite() {
-        true => json!(value),
-        false => json!({"float": float(value)}),
+    if value.is_finite() {
+        json!(value)
+    } else {
+        json!({"float": float(value)})
     }
 }
 

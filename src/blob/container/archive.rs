@@ -8,10 +8,6 @@ use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 
 impl<'a> FileWalk<'a> {
     /// Every member of a static archive.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-56: kind truncated for a damaged archive, kind unsupported for a thin one; BLOB-57 and BLOB-68; what its members break.
     pub(super) fn archive(
         &mut self,
         bytes: &'a [u8],
@@ -40,10 +36,6 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Every machine of a fat Mach-O file.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-56 of kind truncated; BLOB-57 and BLOB-68; what its machines break.
     pub(super) fn fat(&mut self, bytes: &'a [u8], place: &MemberPlace) -> Result<(), Violation> {
         let damaged = |error: object::read::Error| {
             place.blame(BLOB_56.broken(
@@ -63,10 +55,6 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Every machine of the list (BLOB-56): together no larger than the file, and none inside another.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-56 of kind truncated, where machines share bytes or claim more than there are; what a machine breaks.
     fn machines<F: FatArch>(
         &mut self,
         bytes: &'a [u8],
@@ -106,10 +94,6 @@ impl<'a> FileWalk<'a> {
     }
 
     /// The place of a member, if the file may have one more (BLOB-68).
-    ///
-    /// # Errors
-    ///
-    /// BLOB-68 of kind limit, at byte `at`.
     pub(super) fn enter(
         &mut self,
         place: &MemberPlace,
@@ -127,10 +111,6 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Visits the `size` bytes at `start` (BLOB-56).
-    ///
-    /// # Errors
-    ///
-    /// BLOB-56 of kind truncated where they are not there; BLOB-68; what the member breaks.
     pub(super) fn member(
         &mut self,
         bytes: &'a [u8],

@@ -14,10 +14,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// Reads every byte array whose name is that of a blob, and what the text defines besides.
-///
-/// # Errors
-///
-/// BLOB-58: kind malformed for a number that is no byte or another count, kind truncated for a text that ends inside; BLOB-68.
 pub(super) fn read<'a>(
     text: &'a [u8],
     part: &mut Part<'a>,
@@ -152,10 +148,6 @@ fn identifier(text: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 /// The numbers from `start` to the closing brace. Both forms are read: `0x3b,0x3` and `0x3b,0x03,`.
-///
-/// # Errors
-///
-/// BLOB-58, at the number that is no byte, or at the end of a text that ends inside.
 fn numbers(text: &[u8], start: usize, at: &mut usize) -> Result<Vec<u8>, Violation> {
     let body = text.get(start..).unwrap_or_default();
     let end = body.iter().position(|byte| *byte == b'}').ok_or_else(|| {
@@ -212,9 +204,10 @@ fn definitions(text: &[u8]) -> impl Iterator<Item = (&str, bool)> + Clone {
             .iter()
             .find_map(|(mark, is_function)| Some((line.strip_prefix(*mark)?, *is_function)))?;
         let (name, rest) = identifier(rest)?;
-        let defines = match is_function {
-            true => rest.trim_ascii_end().ends_with(b"{"),
-            false => rest.trim_ascii_start().starts_with(b"="),
+        let defines = if is_function {
+            rest.trim_ascii_end().ends_with(b"{")
+        } else {
+            rest.trim_ascii_start().starts_with(b"=")
         };
         defines.then_some((name, is_function))
     })

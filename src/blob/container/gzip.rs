@@ -18,10 +18,6 @@ pub(super) const MAX_KEPT: u64 = 24;
 
 impl<'a> FileWalk<'a> {
     /// Every regular file of a tar under gzip.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-56 for a damaged stream or header, or a member that ends early; BLOB-57 and BLOB-68; what its members break.
     pub(super) fn gzip_tar(
         &mut self,
         bytes: &'a [u8],
@@ -39,10 +35,6 @@ impl<'a> FileWalk<'a> {
     }
 
     /// The next member; false at the end.
-    ///
-    /// # Errors
-    ///
-    /// As `gzip_tar`, at offsets into what was inflated.
     fn gzip_member(
         &mut self,
         stream: &mut GzipStream<'_>,
@@ -103,10 +95,6 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Visits bytes that do not live as long as the file.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-57 where more is kept than the file may have kept; what the member breaks.
     fn detached(&mut self, bytes: &[u8], place: MemberPlace, at: u64) -> Result<(), Violation> {
         let mut walk = FileWalk {
             parts: Vec::new(),
@@ -170,10 +158,6 @@ impl<'a> GzipStream<'a> {
     }
 
     /// Puts the next `size` bytes behind `kept`, and returns how many there were.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-56: kind truncated for a stream that ends early, kind malformed for one that is damaged; BLOB-57 beyond the limit.
     fn advance(
         &mut self,
         size: u64,

@@ -68,10 +68,6 @@ pub(super) enum Defined {
 }
 
 /// Reads the tables of an object file of this form (BLOB-55), as far as `allowance` goes (BLOB-68).
-///
-/// # Errors
-///
-/// BLOB-55 for tables that do not lie inside or that the parser rejects; BLOB-68 for names that take too much.
 pub(super) fn read<'a>(
     form: FileForm,
     bytes: &'a [u8],
@@ -134,10 +130,6 @@ struct SymbolNames<'a, 'w> {
 
 impl<'a> SymbolNames<'a, '_> {
     /// The name, where it is text and new.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-68 of kind limit.
     fn take(
         &mut self,
         name: Option<&'a [u8]>,
@@ -152,9 +144,10 @@ impl<'a> SymbolNames<'a, '_> {
         let Ok(name) = std::str::from_utf8(name) else {
             return Ok(None);
         };
-        let name = match underscored {
-            true => name.strip_prefix('_').unwrap_or(name),
-            false => name,
+        let name = if underscored {
+            name.strip_prefix('_').unwrap_or(name)
+        } else {
+            name
         };
         Ok((!name.is_empty() && self.seen.insert(name)).then_some(name))
     }
@@ -245,10 +238,6 @@ impl<'a> ObjectTables<'a> {
     }
 
     /// What a PE image exports by name.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-55 for a table that cannot be read; BLOB-68.
     fn exports(
         &mut self,
         file: &object::File<'a>,
@@ -292,10 +281,6 @@ impl<'a> ObjectTables<'a> {
 
 /// BLOB-55: whether the tables of an ELF file lie inside it, which those of a download that broke off do not, and have entries of
 /// the size of their format.
-///
-/// # Errors
-///
-/// BLOB-55: kind truncated for a table that does not lie inside, kind malformed for entries of another size.
 fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     // Byte 4 of ELF is its width, 2 for 64 bits; byte 5 the byte order, 2 for big endian.
     let wide = bytes.get(4) == Some(&2);
@@ -373,10 +358,6 @@ fn inside(offset: u64, size: u64, length: u64, at: u64) -> Result<(), Violation>
 
 /// Whether the load commands and the symbol table of a Mach-O file lie inside it. Its parser takes commands that are cut off for
 /// the end of them.
-///
-/// # Errors
-///
-/// BLOB-55 of kind truncated.
 fn mach_o_tables(bytes: &[u8]) -> Result<(), Violation> {
     // The magic ends in `cf` for 64 bits and in `ce` for 32, and begins with `fe` where the file is big endian.
     let wide = matches!(bytes, [0xcf, ..] | [_, _, _, 0xcf, ..]);
@@ -412,10 +393,6 @@ fn mach_o_tables(bytes: &[u8]) -> Result<(), Violation> {
 }
 
 /// Whether the section headers and the symbol table of a COFF object file lie inside it.
-///
-/// # Errors
-///
-/// BLOB-55 of kind truncated.
 fn coff_tables(bytes: &[u8]) -> Result<(), Violation> {
     let number = |at: u64, size: usize| number(bytes, at, size, true);
     let length = bytes.len() as u64;
@@ -442,8 +419,9 @@ fn number(bytes: &[u8], at: u64, size: usize, little: bool) -> Option<u64> {
     let at = usize::try_from(at).ok()?;
     let field = bytes.get(at..at.checked_add(size)?)?;
     let add = |value: u64, byte: &u8| (value << 8) | u64::from(*byte);
-    Some(match little {
-        true => field.iter().rev().fold(0, add),
-        false => field.iter().fold(0, add),
+    Some(if little {
+        field.iter().rev().fold(0, add)
+    } else {
+        field.iter().fold(0, add)
     })
 }

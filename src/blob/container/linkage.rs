@@ -80,9 +80,10 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
         let Some(name) = name.ok().and_then(|name| std::str::from_utf8(name).ok()) else {
             continue;
         };
-        let name = match underscored {
-            true => name.strip_prefix('_').unwrap_or(name),
-            false => name,
+        let name = if underscored {
+            name.strip_prefix('_').unwrap_or(name)
+        } else {
+            name
         };
         if !is_interface(name) {
             continue;

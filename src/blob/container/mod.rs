@@ -277,10 +277,6 @@ impl MemberPlace {
 
 impl<'a> FileWalk<'a> {
     /// Looks into bytes of any form, archives included, and adds a part for each file that is none.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`], at offsets into the opened file.
     fn visit(&mut self, bytes: &'a [u8], place: MemberPlace) -> Result<FileForm, Violation> {
         let form = FileForm::of(bytes);
         // BLOB-57: each level costs a frame of this recursion, and gzip in gzip multiplies what a byte inflates to.
@@ -308,10 +304,6 @@ impl<'a> FileWalk<'a> {
     }
 
     /// The part of a file that is no archive: its blobs and its symbols.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-52 to BLOB-55 and BLOB-58, at offsets into `bytes`; BLOB-68.
     fn leaf(
         &mut self,
         bytes: &'a [u8],
@@ -350,10 +342,6 @@ impl<'a> FileWalk<'a> {
 
 /// Bounds a blob by its own header (BLOB-53, BLOB-54): `room` is what the container grants from `offset` on, `known`
 /// whether that is the blob's size or merely a bound.
-///
-/// # Errors
-///
-/// BLOB-53 of kind truncated; BLOB-54 where findings are strict.
 fn bounded<'a>(
     room: &'a [u8],
     known: bool,

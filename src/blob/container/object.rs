@@ -9,11 +9,6 @@ use crate::rule::{Findings, Kind, Violation};
 use std::borrow::Cow;
 
 /// Reads the object file `bytes` into `part`.
-///
-/// # Errors
-///
-/// BLOB-55 for tables that do not lie in the file; BLOB-52 and BLOB-53, with the symbol as the field; BLOB-54 where
-/// findings are strict; BLOB-68.
 pub(super) fn read<'a>(
     bytes: &'a [u8],
     place: &MemberPlace,
@@ -94,10 +89,6 @@ struct SymbolExtent<'a> {
 }
 
 /// The bytes of a symbol (BLOB-52): its own size of them, or up to the next symbol.
-///
-/// # Errors
-///
-/// BLOB-52: kind missing for a symbol without bytes in the file, kind truncated for one that goes past its section or the file.
 fn extent<'a>(
     image: &ObjectTables<'a>,
     bytes: &'a [u8],
@@ -150,10 +141,6 @@ fn extent<'a>(
 }
 
 /// Where the symbol begins in the file, and where its section ends.
-///
-/// # Errors
-///
-/// BLOB-52: kind missing where the section has no bytes, kind truncated where the symbol begins behind them.
 fn in_section(
     image: &ObjectTables<'_>,
     entry: &ObjectSymbol<'_>,
@@ -178,10 +165,6 @@ fn in_section(
 }
 
 /// Where the symbol begins in the file, and where its segment ends.
-///
-/// # Errors
-///
-/// BLOB-52: kind missing where the file does not fill the segment that far, kind truncated where no segment has the address.
 fn in_segment(image: &ObjectTables<'_>, entry: &ObjectSymbol<'_>) -> Result<(u64, u64), Violation> {
     // BLOB-52: by address, as the loader of the system maps it: images are stripped of sections.
     for segment in &image.segments {

@@ -48,10 +48,6 @@ impl<'a> FileWalk<'a> {
 }
 
 /// The regular files of a plain tar, by their paths, in its order.
-///
-/// # Errors
-///
-/// BLOB-56.
 #[cfg(all(feature = "rpc", feature = "runtime"))]
 pub(crate) fn tar_files(bytes: &[u8]) -> Result<Vec<(String, &[u8])>, Violation> {
     let (mut files, mut names) = (Vec::new(), LongNames::default());
@@ -108,13 +104,13 @@ impl Iterator for TarHeaders<'_> {
 /// The sum of a header, which counts its own eight bytes as blanks.
 pub(crate) fn sum_of(header: &[u8; BLOCK]) -> u64 {
     let own = 148..156;
-    let bytes = header
-        .iter()
-        .enumerate()
-        .map(|(at, byte)| match own.contains(&at) {
-            true => u64::from(b' '),
-            false => u64::from(*byte),
-        });
+    let bytes = header.iter().enumerate().map(|(at, byte)| {
+        if own.contains(&at) {
+            u64::from(b' ')
+        } else {
+            u64::from(*byte)
+        }
+    });
     bytes.fold(0, u64::saturating_add)
 }
 
@@ -149,10 +145,6 @@ pub(crate) enum TarEntry {
 
 impl TarHeader {
     /// The header at the start of `rest`; `None` at the end-of-archive mark.
-    ///
-    /// # Errors
-    ///
-    /// BLOB-56: kind truncated for less than a block, kind malformed for another checksum or a size that is no number.
     pub(super) fn read(rest: &[u8], offset: u64) -> Result<Option<TarHeader>, Violation> {
         let Some(block) = rest.first_chunk::<BLOCK>() else {
             let message = format!("a tar header takes {BLOCK} bytes, {} follow", rest.len());

@@ -164,10 +164,6 @@ pub fn plan(
 }
 
 /// The packed library binary: an object for `target`, or text (BLOB-71).
-///
-/// # Errors
-///
-/// BLOB-66 for a machine whose objects are not written.
 fn device_part(
     blob: &[u8],
     naming: &SymbolNaming,
@@ -193,10 +189,6 @@ fn device_part(
 }
 
 /// The host code in the order of the files (BLOB-70): a walk from the root that takes the last import first.
-///
-/// # Errors
-///
-/// BLOB-70 of kind type for an import that is not in the list.
 fn collect(modules: &[ExportModule]) -> Result<Vec<&HostCode>, Violation> {
     let mut found = Vec::new();
     let mut stack = vec![0];

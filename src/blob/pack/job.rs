@@ -112,12 +112,13 @@ fn module(form: &Value, layout: Layout) -> io::Result<ExportModule> {
     });
     let imports = imports.collect::<io::Result<Vec<usize>>>()?;
     // BLOB-70: the code of a host module is a file of its own, and all others are stored.
-    let content = match kind == LIBRARY {
-        true => ExportContent::Host(host_code(&form)?),
-        false => ExportContent::Stored {
+    let content = if kind == LIBRARY {
+        ExportContent::Host(host_code(&form)?)
+    } else {
+        ExportContent::Stored {
             kind: kind.to_owned(),
             payload: payload(&form, kind, layout)?,
-        },
+        }
     };
     Ok(ExportModule { content, imports })
 }

@@ -143,16 +143,13 @@ enum LinkKind {
 }
 
 /// Calls the C compiler of the system, or of `with`.
-///
-/// # Errors
-///
-/// What the compiler printed when it is missing or fails.
 fn link(job: &LinkJob<'_>, with: &LinkOptions, kind: LinkKind) -> io::Result<()> {
     let mut inputs = Vec::new();
     for input in job.inputs {
-        inputs.push(match is_llvm(input) {
-            true => assemble(input, job, with)?,
-            false => input.clone(),
+        inputs.push(if is_llvm(input) {
+            assemble(input, job, with)?
+        } else {
+            input.clone()
         });
     }
     // BLOB-60: the text of a system library is C++, and a C compiler would not link what it needs.
@@ -195,9 +192,10 @@ fn link(job: &LinkJob<'_>, with: &LinkOptions, kind: LinkKind) -> io::Result<()>
 
 /// How another compiler is chosen: the environment is looked at only where neither compiler nor machine is named.
 fn hint(with: &LinkOptions) -> &'static str {
-    match with.compiler.is_none() && with.triple.is_none() {
-        true => "set CC (CXX for C++) to one that is there",
-        false => "name one that is there (--cc)",
+    if with.compiler.is_none() && with.triple.is_none() {
+        "set CC (CXX for C++) to one that is there"
+    } else {
+        "name one that is there (--cc)"
     }
 }
 
@@ -212,10 +210,6 @@ fn driver(with: &LinkOptions, cxx: bool) -> Command {
 }
 
 /// The object of LLVM's text or bitcode at `input`.
-///
-/// # Errors
-///
-/// As [`finish`].
 fn assemble(input: &Path, job: &LinkJob<'_>, with: &LinkOptions) -> io::Result<PathBuf> {
     let name = input.file_stem().unwrap_or_default();
     let mut object = job.output.with_file_name(name).into_os_string();
@@ -241,10 +235,6 @@ fn assemble(input: &Path, job: &LinkJob<'_>, with: &LinkOptions) -> io::Result<P
 }
 
 /// Runs `command`, which is a `what`; `hint` says how another one is chosen.
-///
-/// # Errors
-///
-/// What it printed when it is missing or fails.
 fn finish(command: &mut Command, what: &str, hint: &str) -> io::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let result = command.output().map_err(|error| {
@@ -265,10 +255,6 @@ fn finish(command: &mut Command, what: &str, hint: &str) -> io::Result<()> {
 }
 
 /// The library that was linked is one in which the library binary is found: a linker may leave out what nothing refers to.
-///
-/// # Errors
-///
-/// A library that cannot be read, that breaks a rule, or that has no blob of these bytes.
 fn read_back(made: &Path, blob: Option<&[u8]>) -> io::Result<()> {
     let Some(blob) = blob else {
         return std::fs::metadata(made).map(drop);

@@ -68,10 +68,6 @@ pub fn object(
 }
 
 /// An object file without sections and symbols, or BLOB-66 where the format has no such machine.
-///
-/// # Errors
-///
-/// BLOB-66 of kind unsupported.
 fn empty<'a>(target: ObjectTarget) -> Result<Object<'a>, Violation> {
     let architecture = match target.arch {
         Arch::X86_64 => Architecture::X86_64,
@@ -171,10 +167,6 @@ fn define(file: &mut Object<'_>, name: &str, kind: SymbolKind, scope: SymbolScop
 }
 
 /// A constructor that calls `register(name, blob)` (BLOB-67).
-///
-/// # Errors
-///
-/// BLOB-67 of kind unsupported, where no constructor is written for the machine.
 fn announce(
     file: &mut Object<'_>,
     blob: SymbolId,
@@ -243,10 +235,6 @@ fn announce(
 }
 
 /// Has the linker put the address of `symbol` at `offset`.
-///
-/// # Errors
-///
-/// BLOB-67 of kind unsupported, for a relocation that the format has not.
 fn relocate(
     file: &mut Object<'_>,
     section: SectionId,

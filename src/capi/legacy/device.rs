@@ -139,11 +139,12 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
     guard(|| {
         // SAFETY: `shape` holds `ndim` extents, by this contract.
         let shape = unsafe { extents(shape, ndim) }?;
-        let scope = match scope.is_null() {
+        let scope = if scope.is_null() {
             // DEV-13: null and "global" are flat memory; another scope is for the device to know.
-            true => None,
+            None
+        } else {
             // SAFETY: `scope` is not null, so a C string, by this contract.
-            false => Some(unsafe { text(scope, "the scope") }?),
+            Some(unsafe { text(scope, "the scope") }?)
         };
         let device = Device::from(device);
         let space = api(device)?.alloc_scoped(device, shape, Dtype::from(dtype), scope)?;
@@ -192,10 +193,6 @@ pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
 
 /// The extents of a shape.
 ///
-/// # Errors
-///
-/// A negative number of them.
-///
 /// # Safety
 ///
 /// `shape` must hold `ndim` extents, for `'a`.
@@ -211,10 +208,6 @@ pub(super) unsafe fn extents<'a>(shape: *const i64, ndim: c_int) -> Result<&'a [
 }
 
 /// A tensor as devices take it.
-///
-/// # Errors
-///
-/// Null.
 ///
 /// # Safety
 ///

@@ -51,10 +51,6 @@ fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
 
 /// The text that a caller passes as `what`.
 ///
-/// # Errors
-///
-/// Null, and text that is not UTF-8.
-///
 /// # Safety
 ///
 /// `text` must be null or a C string.
@@ -69,10 +65,6 @@ unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Error> {
 }
 
 /// Writes a result to where the caller wants it.
-///
-/// # Errors
-///
-/// Null.
 ///
 /// # Safety
 ///

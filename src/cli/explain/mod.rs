@@ -40,11 +40,6 @@ pub(crate) struct ExplainArgs {
 ///
 /// Returns [`Exit::Bad`] only with `--release`, where that release does not load the file for certain; without it the
 /// report is the answer.
-///
-/// # Errors
-///
-/// The file cannot be read, or there is nothing in it that any release loads. A broken container is no error: it is
-/// explained, too.
 pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
@@ -55,9 +50,10 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         }
         Err(broken) => {
             // PAY-23: code with a side file is opened by its driver, whatever its bytes look like.
-            let form = match broken.rule().id().starts_with("PAY-") {
-                true => FileForm::Unknown,
-                false => FileForm::of(bytes),
+            let form = if broken.rule().id().starts_with("PAY-") {
+                FileForm::Unknown
+            } else {
+                FileForm::of(bytes)
             };
             let account = damaged(name, bytes, &broken, args.release);
             (vec![account], form)

@@ -48,11 +48,6 @@ pub(crate) struct InspectArgs {
 }
 
 /// Prints or writes the report about each file.
-///
-/// # Errors
-///
-/// `--html` with several files; the only file cannot be read or is nothing of TVM. Of several, each of those is
-/// printed and counts as exit code 2.
 pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
     if let ([_, _, ..], Some(path)) = (args.files.as_slice(), &args.html) {
         let message = format!("{} is a page about one file", output::file_name(path));
@@ -63,10 +58,6 @@ pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
 
 /// Makes the report about one file, in the form that the options select; with `--html` it writes the page and returns
 /// no text.
-///
-/// # Errors
-///
-/// The file cannot be read, is nothing of TVM, or the page cannot be written.
 fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
     let mut options = InspectOptions::default();
@@ -90,9 +81,10 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
             (inspection, shown)
         }
     };
-    let exit = match broken.is_empty() {
-        true => Exit::Good,
-        false => Exit::Bad,
+    let exit = if broken.is_empty() {
+        Exit::Good
+    } else {
+        Exit::Bad
     };
     let report = inspection.report;
     if args.code && !has_code(&report) {

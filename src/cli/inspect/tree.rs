@@ -60,9 +60,10 @@ pub(super) fn draw(
         drawn.insert(module);
         // Backwards, so that the first is on top of the stack and drawn next.
         for (position, child) in children.iter().enumerate().rev() {
-            let (own, next) = match position + 1 == children.len() {
-                true => ("└─ ", "   "),
-                false => ("├─ ", "│  "),
+            let (own, next) = if position + 1 == children.len() {
+                ("└─ ", "   ")
+            } else {
+                ("├─ ", "│  ")
             };
             let (own, next) = (format!("{below}{own}"), format!("{below}{next}"));
             stack.push((*child, depth + 1, own, next));

@@ -29,11 +29,12 @@ pub(crate) fn array_text(dtype: DLDataType, shape: &[i64], bytes: &[u8]) -> Stri
         .map(|extent| usize::try_from(*extent).unwrap_or(0))
         .collect();
     // The extents before one of 0 may have a product beyond any integer.
-    let count = match shape.contains(&0) {
-        true => Some(0),
-        false => shape
+    let count = if shape.contains(&0) {
+        Some(0)
+    } else {
+        shape
             .iter()
-            .try_fold(1_usize, |count, extent| count.checked_mul(*extent)),
+            .try_fold(1_usize, |count, extent| count.checked_mul(*extent))
     };
     let read = count.and_then(|count| Some((count, NumpyElements::read(dtype, bytes, count)?)));
     let Some((count, elements)) = read else {

@@ -16,11 +16,6 @@ use tvmspec::wire::Cursor;
 
 /// Makes the executor of `--graph`, `--lib` and `--params`. Functions are looked up in the library and its imports
 /// (GRF-31).
-///
-/// # Errors
-///
-/// A file cannot be read, graph or parameters break a rule, a function of the graph is missing (GRF-31), or a
-/// parameter does not fit its input (GRF-33).
 pub(super) fn from_parts(
     args: &RunArgs,
     places: Vec<ExecutorDevice>,
@@ -67,11 +62,6 @@ pub(super) fn from_parts(
 }
 
 /// Sets the inputs, runs the graph, and writes outputs, times, profile and dump as the arguments want them.
-///
-/// # Errors
-///
-/// An input that the graph has not (GRF-32) or that does not fit (GRF-33), a kernel that fails, or an output that
-/// cannot be written.
 pub(super) fn run(
     args: &RunArgs,
     mut executor: Executor,
@@ -122,10 +112,6 @@ pub(super) fn run(
 
 /// Fills the inputs that were not set with zeros, and names them on stderr. A model can be measured without inputs,
 /// whose memory holds anything until it is set.
-///
-/// # Errors
-///
-/// The device fails.
 fn fill_with_zeros(executor: &mut Executor) -> Result<(), CliError> {
     let names: Vec<String> = executor
         .unset_inputs()
@@ -147,10 +133,6 @@ fn fill_with_zeros(executor: &mut Executor) -> Result<(), CliError> {
 
 /// Measures every call by itself and reports: three repetitions of ten runs, of which the last counts, since the first
 /// ones warm up caches.
-///
-/// # Errors
-///
-/// A call fails, or the report cannot be written.
 fn profile(args: &RunArgs, executor: &mut Executor) -> Result<(), CliError> {
     let repetitions = debug::run_individual(executor, 10, 3, 0).map_err(CliError::new)?;
     let seconds = repetitions.last().cloned().unwrap_or_default();

@@ -25,10 +25,6 @@ enum InputSource {
 
 impl Inputs {
     /// Those of the command line. One that --input names is not taken from --inputs.
-    ///
-    /// # Errors
-    ///
-    /// A name that is there twice in one of the two ways, and an archive that cannot be read.
     pub(super) fn of(args: &RunArgs) -> Result<Inputs, CliError> {
         let mut named = BTreeMap::new();
         let archive = args.inputs.as_deref().map(Archive::open).transpose()?;
@@ -66,10 +62,6 @@ impl Inputs {
     }
 
     /// Reads input `name`, no more of it than `bound` allows; `None` where there is none of this name.
-    ///
-    /// # Errors
-    ///
-    /// See [`array::read`] and [`Archive::read`].
     pub(super) fn read(
         &mut self,
         name: &str,

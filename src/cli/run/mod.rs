@@ -78,11 +78,6 @@ pub(crate) struct RunArgs {
 }
 
 /// Runs the model and writes its outputs and what else the options select.
-///
-/// # Errors
-///
-/// A device is not here, the library does not load or is no model, an input does not fit, the model fails, or an
-/// output cannot be written.
 pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
     let server = Places::of(&args.device)?;
     let places = args
@@ -130,10 +125,6 @@ struct Operator {
 
 /// Prints the table of `--profile`, most expensive first, and writes the trace of `--trace`, in the order of the
 /// calls.
-///
-/// # Errors
-///
-/// The trace or stdout cannot be written.
 fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> {
     // Before the operators are sorted. Two events for each, its begin and its end, in microseconds: the format of
     // chrome://tracing.
@@ -185,10 +176,6 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
 }
 
 /// Writes the outputs to `--output`, or prints them as numpy does.
-///
-/// # Errors
-///
-/// See [`array::write_all`].
 fn write_outputs(args: &RunArgs, outputs: &[(String, Tensor)]) -> Result<(), CliError> {
     match &args.output {
         Some(path) => array::write_all(outputs, path),
@@ -199,10 +186,6 @@ fn write_outputs(args: &RunArgs, outputs: &[(String, Tensor)]) -> Result<(), Cli
 }
 
 /// How long each of `repeat` runs took; one run at least, since its outputs are wanted.
-///
-/// # Errors
-///
-/// The first of `once`, which ends the runs.
 fn timed(
     repeat: usize,
     mut once: impl FnMut() -> Result<(), CliError>,
@@ -239,10 +222,6 @@ fn statistics(times: &[Duration]) {
 }
 
 /// Loads a library where the devices are, and notes what is odd about it on stderr.
-///
-/// # Errors
-///
-/// The file cannot be read, the system's loader rejects it, or its library binary breaks a rule.
 fn load(path: &Path, server: &Places) -> Result<Module, CliError> {
     if let Some(there) = server.load(path)? {
         return Ok(there);
@@ -278,10 +257,6 @@ fn spinner(path: &Path) -> ProgressBar {
 }
 
 /// The content of a file, with a spinner where that takes a while.
-///
-/// # Errors
-///
-/// See [`input::read`].
 fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
     let busy = spinner(path);
     let bytes = input::read(path);
@@ -290,10 +265,6 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
 }
 
 /// Checks that the device that `text` names is here.
-///
-/// # Errors
-///
-/// There is no API for it, or no device of this number.
 fn place(text: &str, device: Device) -> Result<ExecutorDevice, CliError> {
     ExecutorDevice::of(device).map_err(|error| CliError::new(format!("{text}: {error}")))
 }

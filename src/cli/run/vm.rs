@@ -16,11 +16,6 @@ use tvmspec::value::{Any, AnyView, DLTensor, cast, dtype_to_text};
 use tvmspec::vm::VirtualMachine;
 
 /// Calls --func with its parameters, and writes outputs, times and profile as the arguments want them.
-///
-/// # Errors
-///
-/// `--dump`, which is for graphs; no function of that name (VM-61); inputs that are missing or are no parameters; what
-/// the function fails with; outputs that cannot be written.
 pub(super) fn run(
     args: &RunArgs,
     module: &Module,
@@ -58,10 +53,6 @@ pub(super) fn run(
 
 /// Makes the arguments of a call: every parameter is an input by its name; `NAME.0`, `NAME.1`, ... are the elements of
 /// a tuple.
-///
-/// # Errors
-///
-/// An input that is no parameter, parameters without an input (all are listed), or an array that cannot be read.
 fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any>, CliError> {
     // A set, and a pass over the names: a model may have thousands of parameters, its weights.
     let known: HashSet<&str> = params.iter().copied().collect();
@@ -128,10 +119,6 @@ fn leaves(value: &Any, outputs: &mut Vec<(String, Tensor)>) {
 
 /// Runs the function once more with an observer, and returns its calls in the order in which they ended. What VM
 /// functions take is in what they call.
-///
-/// # Errors
-///
-/// What the function fails with.
 fn profile(
     machine: &VirtualMachine,
     func: &str,

@@ -153,10 +153,6 @@ impl<D: KernelDriver> Drop for DeviceCode<D> {
 }
 
 /// The name of a kernel for C.
-///
-/// # Errors
-///
-/// DEV-54 for a name with a zero in it, which no driver can have a kernel of.
 pub(crate) fn c_name(info: &KernelDescription) -> Result<CString> {
     match CString::new(info.name.as_str()) {
         Ok(name) => Ok(name),

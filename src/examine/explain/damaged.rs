@@ -49,15 +49,16 @@ fn module_file(name: &str, broken: &Violation, only: Option<Release>) -> Option<
     };
     let title = format!("{name}: code of a module of kind `{}`", format.kind);
     let mut account = Account::new(title, loads(only, load));
-    account.remarks.push(match is_missing {
-        true => format!(
+    account.remarks.push(if is_missing {
+format!(
             "The side file `{side}` is missing, which says how the functions of this code are launched. `tvmspec verify` shows the rule."
-        ),
-        false => format!(
+        )
+} else {
+format!(
             "The code and its side file `{side}` do not make a module: {}.",
             broken.message()
-        ),
-    });
+        )
+});
     Some(account)
 }
 

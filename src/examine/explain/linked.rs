@@ -98,13 +98,14 @@ impl<'a> LinkedImage<'a> {
         }
         // MOD-26: functions are bound on first use unless the library was linked with `-z now`, and then `dlopen` fails.
         let names = missing.join(", ");
-        match self.0.binds_now {
-            true => Load::fails(format!(
+        if self.0.binds_now {
+            Load::fails(format!(
                 "it cannot be opened: it calls {names}, which this release does not have"
-            )),
-            false => Load::silent(format!(
+            ))
+        } else {
+            Load::silent(format!(
                 "it calls {names}, which this release does not have: opening it fails, or the first such call ends the process"
-            )),
+            ))
         }
     }
 

@@ -229,10 +229,6 @@ fn unusable(findings: &[Finding]) -> Option<Violation> {
 }
 
 /// The account of what is not loaded by name: JSON, text, object code without anything of TVM.
-///
-/// # Errors
-///
-/// The file is of no form that TVM loads.
 fn other(
     subject: &Subject<'_>,
     linked: &LinkedImage<'_>,

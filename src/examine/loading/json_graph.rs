@@ -8,11 +8,6 @@ use serde_json::Value;
 /// Walks the graph as the loader of `release` reads it.
 ///
 /// The graph is the text of a payload of PAY-45. Members may be in any order, and none is required.
-///
-/// # Errors
-///
-/// [`Stop::Rejects`] for what is no JSON from 0.24 on, and for an unknown member; [`Stop::Unknown`] for what the readers were not seen to
-/// decide.
 pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
     let graph: Value = serde_json::from_slice(graph).map_err(|error| {
         let why = format!("the graph of the subgraph is not JSON: {error}");
@@ -54,10 +49,6 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
 }
 
 /// A node: its members by name, each of the type that the reader expects.
-///
-/// # Errors
-///
-/// [`Stop::Rejects`] for an unknown member, [`Stop::Unknown`] for a type that the reader may or may not take.
 fn node(node: &Value) -> Result<(), Stop> {
     let node = node
         .as_object()

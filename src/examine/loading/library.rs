@@ -9,11 +9,6 @@ use crate::release::{Layout, Release};
 /// Walks a library binary, header included, as the loader of `release` reads it.
 ///
 /// `Ok` is for what that loader is known to take.
-///
-/// # Errors
-///
-/// [`Stop::Rejects`] where it is known to end in an error or a crash, [`Stop::Unknown`] where that depends on what lies
-/// behind the bytes, on memory, or on code that was not read.
 pub(crate) fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
     // BLOB-01: a loader has an address and no size, so that the header is not missing to it.
     let Some((header, body)) = bytes.split_first_chunk() else {
@@ -110,10 +105,6 @@ fn streamed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
 }
 
 /// The kind as text.
-///
-/// # Errors
-///
-/// A kind that is no text has no loader (BLOB-04, MOD-11).
 fn name(release: Release, kind: &[u8]) -> Result<&str, Stop> {
     std::str::from_utf8(kind).map_err(|_| {
         let kind = text(kind);
@@ -125,10 +116,6 @@ fn name(release: Release, kind: &[u8]) -> Result<&str, Stop> {
 const STEPS: usize = 1 << 22;
 
 /// Follows the rows of the import tree, as far as they are those of modules: nothing compares their number (TREE-13).
-///
-/// # Errors
-///
-/// [`Stop::Rejects`] for a child that is no module, [`Stop::Unknown`] where a loader reads behind the tree.
 fn imports(rows: &[u64], children: &[u64], modules: usize) -> Result<(), Stop> {
     let behind = || {
         Stop::Unknown(

@@ -15,11 +15,6 @@ use crate::wire::Cursor;
 use std::collections::HashSet;
 
 /// Walks the payload of a module of `kind` as the loader of `release` reads it.
-///
-/// # Errors
-///
-/// [`Stop::Rejects`] where that loader is known to fail, and where there is none; [`Stop::Unknown`] for a kind of a user's own, and where
-/// its loader was not read.
 pub(super) fn walk(
     release: Release,
     kind: &str,
@@ -96,10 +91,6 @@ fn unlooked(info: &KindInfo, slot: &FormSlot, manner: Manner, stop: Stop) -> Sto
 /// A kind of which only the grammar is known, not what its loader lets pass.
 ///
 /// Reads it by the rules, and leaves the stream behind it.
-///
-/// # Errors
-///
-/// [`Stop::Rejects`] for the few rules that every loader of the kind is known to check, [`Stop::Unknown`] for all others.
 fn by_grammar(
     release: Release,
     info: &KindInfo,
@@ -268,10 +259,6 @@ fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<
 
 impl FieldsRead<'_> {
     /// The checks that span several fields.
-    ///
-    /// # Errors
-    ///
-    /// [`Stop::Rejects`] by PAY-22 and PAY-38, in the releases that check them.
     fn judge(&self, release: Release, kind: &str) -> Result<(), Stop> {
         let since = release.minor();
         match kind {

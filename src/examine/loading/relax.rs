@@ -7,10 +7,6 @@ use crate::payload::relax_vm::{MAGIC, MAGIC_WITH_SCOPES};
 use crate::release::{Layout, Release};
 
 /// Walks the code, with its length in front before 0.22 (PAY-81).
-///
-/// # Errors
-///
-/// Those of the stream, and [`Stop::Rejects`] for another magic, another version and an unknown tag of a constant.
 pub(super) fn walk(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     if Layout::of(release) >= Layout::V0_22 {
         return code(release, stream);

@@ -64,10 +64,6 @@ impl<'a> LoaderStream<'a> {
     }
 
     /// `length` bytes of `what`.
-    ///
-    /// # Errors
-    ///
-    /// [`Stop::Rejects`] where the stream ends before, [`Stop::Unknown`] where the header counts bytes that are not there.
     pub(super) fn take(&mut self, length: u64, what: &str) -> Result<&'a [u8], Stop> {
         let taken = usize::try_from(length)
             .ok()
@@ -80,10 +76,6 @@ impl<'a> LoaderStream<'a> {
     }
 
     /// A number of 8 bytes, little endian as the next two.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`LoaderStream::take`], as of all that follow.
     pub(super) fn u64(&mut self, what: &str) -> Result<u64, Stop> {
         let bytes = self.take(8, what)?;
         Ok(bytes

@@ -5,11 +5,6 @@ use super::stream::LoaderStream;
 use crate::tensor::TensorRecord;
 
 /// A tensor record, which every loader since 0.2 checks in the same way.
-///
-/// # Errors
-///
-/// [`Stop::Rejects`] for what loaders check (TEN-20, TEN-23, TEN-25, TEN-31) and for memory that no allocator has; [`Stop::Unknown`] for
-/// sizes with which a loader writes behind its memory.
 pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let reject = |why: String| Err(Stop::Rejects(format!("a tensor {why}")));
     let magic = stream.u64("magic of a tensor")?;

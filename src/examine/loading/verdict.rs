@@ -308,10 +308,6 @@ fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<
 }
 
 /// What of [`reads`] holds for files as well.
-///
-/// # Errors
-///
-/// Why it does not, for people.
 fn reads_content(
     release: Release,
     kind: &str,

@@ -22,9 +22,6 @@ pub(crate) struct PackedArguments {
 }
 
 impl PackedArguments {
-    /// # Errors
-    ///
-    /// An argument that the convention cannot express (VAL-19).
     pub(crate) fn of(args: &[AnyView<'_>]) -> Result<PackedArguments> {
         let room = args.len() + SLACK;
         let mut values = vec![TVMValue::ZERO; room];
@@ -91,10 +88,6 @@ pub(crate) fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int)> {
 }
 
 /// The views of `count` arguments that arrived in two arrays, which a callee borrows until it returns (FUN-19).
-///
-/// # Errors
-///
-/// A negative number of them, and a code that no release has (VAL-19).
 ///
 /// # Safety
 ///

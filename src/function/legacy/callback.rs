@@ -81,10 +81,6 @@ impl Drop for Resource {
 
 /// Sets the result of a callback: the value is copied, a handle counted.
 ///
-/// # Errors
-///
-/// Another number of values than 1, which changes nothing (FUN-17).
-///
 /// # Safety
 ///
 /// `result` must be what the callback received, and `values` and `codes` hold `count` values.
@@ -108,10 +104,6 @@ pub(crate) unsafe fn set_result(
 }
 
 /// An argument of a callback as a value that the callback owns: a handle is counted once more (FUN-19).
-///
-/// # Errors
-///
-/// Text and bytes, which have no owner in this convention.
 ///
 /// # Safety
 ///

@@ -43,14 +43,13 @@ pub(crate) fn leave(message: &str) {
 pub(crate) unsafe fn leave_object(error: *mut c_void) {
     // SAFETY: `error` is null or an object of the frontend, by this contract.
     let is_kept = unsafe { frontend::hold(error) };
-    match is_kept {
-        true => last_error::set(&format!(
+    if is_kept {
+        last_error::set(&format!(
             "{FRONTEND_KIND}: the frontend holds the error of this call"
-        )),
+        ))
+    } else {
         // FUN-25: without the functions that count it the object may be freed before it is read.
-        false => {
-            last_error::set("the frontend left an error and registered no functions to hold it")
-        }
+        last_error::set("the frontend left an error and registered no functions to hold it")
     }
 }
 
@@ -93,9 +92,10 @@ fn error_of(text: &str) -> Error {
         None => (ErrorKind::Tvm, text),
     };
     // FUN-14: a text alone, whatever it begins with, is no error that the frontend holds.
-    let (kind, message) = match kind == FRONTEND_KIND && frontend::held().is_null() {
-        true => (ErrorKind::Tvm, text),
-        false => (kind, message),
+    let (kind, message) = if kind == FRONTEND_KIND && frontend::held().is_null() {
+        (ErrorKind::Tvm, text)
+    } else {
+        (kind, message)
     };
     let space = if check.is_empty() { "" } else { " " };
     let error = Error::new(kind, format!("{check}{space}{message}"));

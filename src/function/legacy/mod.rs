@@ -36,10 +36,6 @@ pub(crate) const SPOKEN: Release = Release::of(20);
 
 /// The function behind a handle.
 ///
-/// # Errors
-///
-/// A null handle, and an object that is no function.
-///
 /// # Safety
 ///
 /// `handle` must be null or a live object.
@@ -52,10 +48,6 @@ pub(crate) unsafe fn function(handle: *mut c_void) -> Result<Function> {
 }
 
 /// The object behind a handle, counted once more.
-///
-/// # Errors
-///
-/// A null handle.
 ///
 /// # Safety
 ///

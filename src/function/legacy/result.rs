@@ -20,10 +20,6 @@ thread_local! {
 
 /// Calls `function`. Text, bytes and data types in the result are valid until the next call on this thread that returns
 /// one (FUN-16); any other handle has a reference, which belongs to the caller.
-///
-/// # Errors
-///
-/// What the function raises.
 pub(crate) fn call(function: &Function, args: &[AnyView<'_>]) -> Result<(TVMValue, c_int)> {
     let returned = function.call(args)?;
     let returned = match returned.type_index() {

@@ -30,10 +30,6 @@ pub struct DataEntry {
 const LAST: Release = Release::of(19);
 
 /// GRF-13 to GRF-18: the lists that describe each of `count` entries.
-///
-/// # Errors
-///
-/// GRF-13 to GRF-18, GRF-22, GRF-51 and GRF-52, each at the JSON value that breaks it; GRF-20 and GRF-21 where findings are strict.
 pub(super) fn read_attrs(
     attrs: JsonText<'_>,
     count: usize,
@@ -125,10 +121,6 @@ fn nth<'a>(list: &Option<Vec<JsonText<'a>>>, index: usize) -> Option<JsonText<'a
 }
 
 /// GRF-17 and GRF-51: an element type, by its text.
-///
-/// # Errors
-///
-/// GRF-17 for a text that is no dtype of a graph, GRF-51 for an element of other bits.
 fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
     let text = item.string(GRF_17, "attrs.dltype")?;
     // GRF-17: a dtype that has no text of its own (`handle2` reads as one) is no graph's, which could not be written again.
@@ -160,10 +152,6 @@ pub(in crate::graph) fn dtype_text(dtype: Dtype) -> String {
 }
 
 /// GRF-18. Upstream reads a negative extent as a huge unsigned one, and the product wraps.
-///
-/// # Errors
-///
-/// GRF-18 for an extent that is no integer from 0 on.
 fn read_shape(item: &JsonText<'_>) -> Result<Vec<i64>, Violation> {
     let mut shape = Vec::new();
     for extent in item.elements(GRF_18, "attrs.shape")? {
@@ -182,10 +170,6 @@ fn read_shape(item: &JsonText<'_>) -> Result<Vec<i64>, Violation> {
 /// The pool of an entry. A negative id is that of a shape which is known at run time only, which no released executor has (GRF-22).
 ///
 /// Ids without gaps never reach the number of entries: a reader that trusts a lone id of 2^31 makes that many pools (GRF-52).
-///
-/// # Errors
-///
-/// GRF-22 for a negative id and for what is no integer, GRF-52 for one that no graph of so many entries needs.
 fn read_storage(item: &JsonText<'_>, entries: usize) -> Result<usize, Violation> {
     let value = item.integer(GRF_22, "attrs.storage_id")?;
     GRF_22
@@ -204,10 +188,6 @@ fn read_storage(item: &JsonText<'_>, entries: usize) -> Result<usize, Violation>
 }
 
 /// A device type: 32 bits, as in every C interface of a device. Which device of the type is for the executor to choose (GRF-30).
-///
-/// # Errors
-///
-/// GRF-13 for a number that 32 bits do not hold.
 fn read_device(item: &JsonText<'_>) -> Result<i32, Violation> {
     let value = item.integer(GRF_13, "attrs.device_index")?;
     i32::try_from(value).map_err(|_| {

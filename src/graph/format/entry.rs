@@ -17,10 +17,6 @@ pub struct NodeEntry {
 }
 
 /// GRF-08: an entry is two or three numbers.
-///
-/// # Errors
-///
-/// GRF-08 of kind malformed, at the entry, with `what` as its field.
 pub(super) fn read_entry_list(list: JsonText<'_>, what: &str) -> Result<Vec<NodeEntry>, Violation> {
     let mut entries = Vec::new();
     for item in list.elements(GRF_08, what)? {
@@ -53,10 +49,6 @@ pub(super) fn read_entry_list(list: JsonText<'_>, what: &str) -> Result<Vec<Node
 }
 
 /// A list of indices of nodes or entries, each from 0 on; what is no such list breaks `rule`.
-///
-/// # Errors
-///
-/// `rule` of kind malformed, at the element, with `what` as its field.
 pub(super) fn read_indices(
     list: JsonText<'_>,
     rule: Rule,

@@ -115,10 +115,6 @@ impl Graph {
     }
 
     /// Holds a graph that may be made member by member to what an executor follows without looking: GRF-09 to GRF-12, GRF-15.
-    ///
-    /// # Errors
-    ///
-    /// The first of these rules that is broken, without an offset.
     #[cfg(feature = "graph")]
     pub(in crate::graph) fn check_members(&self) -> Result<(), Violation> {
         let rows = rows_of(&self.nodes);
@@ -154,10 +150,6 @@ impl Graph {
     }
 
     /// GRF-09 to GRF-11: every reference leads to something, and a node reads entries of earlier nodes alone.
-    ///
-    /// # Errors
-    ///
-    /// GRF-09, GRF-10 and GRF-11, at the reference.
     fn check_references(&self, top: &Top<'_>) -> Result<(), Violation> {
         for (index, node) in self.nodes.iter().enumerate() {
             for (nth, input) in node.inputs.iter().enumerate() {
@@ -236,10 +228,6 @@ struct Top<'a> {
 
 impl<'a> Top<'a> {
     /// The last member of each name counts (GRF-20).
-    ///
-    /// # Errors
-    ///
-    /// GRF-01 for a document that is no object, GRF-02 and GRF-03.
     fn read(document: &JsonText<'a>, findings: &mut Findings) -> Result<Top<'a>, Violation> {
         let mut found: [Option<JsonText<'a>>; 5] = [None; 5];
         for (key, value) in document.members(GRF_01, "")? {
@@ -292,10 +280,6 @@ impl<'a> Top<'a> {
 }
 
 /// GRF-12: `node_row_ptr` counts the entries of each node. Returns how many there are.
-///
-/// # Errors
-///
-/// GRF-12, at the list.
 fn check_rows(nodes: &[Node], rows: &[usize], list: JsonText<'_>) -> Result<usize, Violation> {
     let counted = rows_of(nodes);
     let count = counted.last().copied().unwrap_or(0);

@@ -21,10 +21,6 @@ pub(super) struct JsonText<'a> {
 
 impl<'a> JsonText<'a> {
     /// The whole document; anything that is not JSON breaks GRF-01.
-    ///
-    /// # Errors
-    ///
-    /// GRF-01 at the byte where reading stopped: kind truncated at the end of the text, else kind malformed.
     pub(super) fn document(text: &'a str) -> Result<JsonText<'a>, Violation> {
         let mut scan = Scan { text, at: 0 };
         if let Some(value) = scan.value() {
@@ -65,10 +61,6 @@ impl<'a> JsonText<'a> {
     }
 
     /// The members of an object, in order, repetitions included.
-    ///
-    /// # Errors
-    ///
-    /// `rule` of kind malformed for another value, and for the name of a member with half of a surrogate pair.
     pub(super) fn members(
         &self,
         rule: Rule,
@@ -89,10 +81,6 @@ impl<'a> JsonText<'a> {
     }
 
     /// The elements of an array.
-    ///
-    /// # Errors
-    ///
-    /// `rule` of kind malformed for another value.
     pub(super) fn elements(&self, rule: Rule, what: &str) -> Result<Vec<JsonText<'a>>, Violation> {
         let elements = self.parts(b'[');
         elements.ok_or_else(|| self.wrong(rule, what, "a list"))
@@ -110,10 +98,6 @@ impl<'a> JsonText<'a> {
     }
 
     /// A string.
-    ///
-    /// # Errors
-    ///
-    /// `rule` of kind malformed for another value, and for half of a surrogate pair.
     pub(super) fn string(&self, rule: Rule, what: &str) -> Result<String, Violation> {
         // GRF-01: here, and not when it was skipped, half of a surrogate pair is an error.
         let text = unescaped(self.text).map(Cow::into_owned);
@@ -121,10 +105,6 @@ impl<'a> JsonText<'a> {
     }
 
     /// An integer.
-    ///
-    /// # Errors
-    ///
-    /// `rule` of kind malformed for another value, a fraction, and a number that 64 bits with a sign do not hold.
     pub(super) fn integer(&self, rule: Rule, what: &str) -> Result<i64, Violation> {
         let number = self.text.parse();
         // `parse` accepts `+1` and `01` as well; neither is JSON, so that `document` has rejected them.
@@ -132,10 +112,6 @@ impl<'a> JsonText<'a> {
     }
 
     /// An integer that counts or indexes.
-    ///
-    /// # Errors
-    ///
-    /// `rule` of kind malformed for another value, a fraction, a negative number, and one that memory does not count to.
     pub(super) fn index(&self, rule: Rule, what: &str) -> Result<usize, Violation> {
         let number = self.text.parse();
         number.map_err(|_| self.wrong(rule, what, "an integer from 0 on"))

@@ -70,10 +70,6 @@ impl TvmOpParam {
 }
 
 /// The list of nodes. A violation names the node that it is in as its field.
-///
-/// # Errors
-///
-/// GRF-04 to GRF-08.
 pub(super) fn read_nodes(
     list: JsonText<'_>,
     findings: &mut Findings,
@@ -93,10 +89,6 @@ pub(super) fn read_nodes(
 }
 
 /// One node (GRF-04 to GRF-06).
-///
-/// # Errors
-///
-/// GRF-04 to GRF-08, with the member as the field; GRF-20 where findings are strict.
 fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Violation> {
     let (mut op, mut name, mut inputs, mut attrs) = (None, None, None, None);
     let members = item.members(GRF_04, "")?;
@@ -153,10 +145,6 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
 }
 
 /// GRF-20: the second of two members that mean the same is odd.
-///
-/// # Errors
-///
-/// GRF-20 of kind duplicate where `findings` are strict.
 pub(super) fn once(
     members: &[(Cow<'_, str>, JsonText<'_>)],
     findings: &mut Findings,
@@ -176,10 +164,6 @@ pub(super) fn once(
 }
 
 /// What a `tvm_op` calls (GRF-07): all attributes are strings, numbers too.
-///
-/// # Errors
-///
-/// GRF-07: kind missing without one of the four, kind malformed for a value of another form; GRF-20 where findings are strict.
 fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam, Violation> {
     let mut all = Vec::new();
     let members = attrs.members(GRF_07, "attrs")?;

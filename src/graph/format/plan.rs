@@ -97,10 +97,6 @@ impl Plan {
 
 impl StoragePool {
     /// The pool that `entry` alone needs.
-    ///
-    /// # Errors
-    ///
-    /// GRF-23 for a size beyond 64 bits, GRF-53 for an entry that is no image in a scope of images.
     fn of(index: usize, entry: &DataEntry) -> Result<StoragePool, Violation> {
         let scope = entry.scope.clone().unwrap_or_default();
         // GRF-53: any scope with the word is one of images; one that is not in the table is rejected below.
@@ -123,10 +119,6 @@ impl StoragePool {
     }
 
     /// Lets another entry, which needs `one` alone, share pool `id`.
-    ///
-    /// # Errors
-    ///
-    /// GRF-24 for another device, GRF-53 for other texels, GRF-23 for a size beyond 64 bits.
     fn add(&mut self, one: StoragePool, id: usize) -> Result<(), Violation> {
         // GRF-24: an entry without a device does not share with one that names it: the executor may put them apart (GRF-30).
         GRF_24.demand(Kind::Malformed, self.device == one.device, || {
@@ -163,10 +155,6 @@ impl StoragePool {
 
 impl Texture {
     /// The image that holds `entry` (GRF-53): the last extent is the texel, the others are rows and columns.
-    ///
-    /// # Errors
-    ///
-    /// GRF-53 for an unknown scope or too few extents, GRF-23 for extents beyond 64 bits.
     fn of(index: usize, entry: &DataEntry, scope: &str) -> Result<Texture, Violation> {
         let rank = entry.shape.len();
         // GRF-53: how many extents in front make rows.
@@ -211,9 +199,10 @@ impl Texture {
         let element = Packing::Each.bytes(self.dtype, &[])?;
         let extents = self.extents();
         // An image without texels, or without elements in them, has no bytes however long its other sides are.
-        match extents.contains(&0) {
-            true => Some(0),
-            false => extents.into_iter().try_fold(element, u64::checked_mul),
+        if extents.contains(&0) {
+            Some(0)
+        } else {
+            extents.into_iter().try_fold(element, u64::checked_mul)
         }
     }
 }

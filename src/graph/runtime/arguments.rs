@@ -36,10 +36,6 @@ pub(super) fn executor_devices(
 }
 
 /// The module in the library's place, or in that of another executor.
-///
-/// # Errors
-///
-/// GRF-43 of kind type for anything else.
 pub(super) fn as_module(view: AnyView<'_>) -> function::Result<Module> {
     let object = view.as_object().cloned();
     object

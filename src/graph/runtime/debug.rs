@@ -22,10 +22,6 @@ pub(crate) struct Stepper {
 
 impl Stepper {
     /// Runs up to node `index`: on from the last one, or from the start if that is already behind; nothing if it is it.
-    ///
-    /// # Errors
-    ///
-    /// GRF-40 of kind missing, without a node of that number; what a function raises.
     pub(crate) fn execute(&mut self, executor: &mut Executor, index: usize) -> Result<(), Error> {
         let nodes = executor.graph().nodes.len();
         if index >= nodes {
@@ -51,10 +47,6 @@ impl Stepper {
     }
 
     /// Output `output` of node `index`, which must be the node that ran last (GRF-41).
-    ///
-    /// # Errors
-    ///
-    /// GRF-41 of kind missing, where another node ran last, or for an output that the node does not have.
     pub(crate) fn output<'e>(
         &self,
         executor: &'e Executor,
@@ -112,10 +104,6 @@ pub fn run_individual(
 }
 
 /// GRF-42: something is run, and repeated.
-///
-/// # Errors
-///
-/// GRF-42 of kind type.
 pub(super) fn check_counts(counts: &[usize]) -> Result<(), Error> {
     GRF_42.demand(Kind::Type, !counts.contains(&0), || {
         "number and repeat must be greater than 0".into()
@@ -124,10 +112,6 @@ pub(super) fn check_counts(counts: &[usize]) -> Result<(), Error> {
 }
 
 /// Mean seconds of one run of node `index`.
-///
-/// # Errors
-///
-/// What a function raises; what a device rejects.
 pub(crate) fn time_node(
     executor: &mut Executor,
     index: usize,

@@ -36,10 +36,6 @@ const METHODS: [ExecutorMethod; 8] = [
 ];
 
 /// `(node)`: runs up to it (GRF-40).
-///
-/// # Errors
-///
-/// GRF-40 of kind missing, without a node of that number; what a function raises.
 fn execute_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     // Taken apart, because the stepper runs the executor beside it.
     let ExecutorState { executor, stepper } = state;
@@ -48,10 +44,6 @@ fn execute_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
 }
 
 /// `(node, output)`: a host copy of an output of the node that ran last (GRF-41).
-///
-/// # Errors
-///
-/// GRF-41 of kind missing; what the device rejects.
 fn node_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (index, output) = (position(args[0])?, position(args[1])?);
     let found = state.stepper.output(&state.executor, index, output)?;
@@ -59,10 +51,6 @@ fn node_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Res
 }
 
 /// `(node, output)`: the output as it is in memory now.
-///
-/// # Errors
-///
-/// GRF-44 of kind missing, without a node or output of that number.
 fn output_by_layer(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (node, index) = (position(args[0])?, position(args[1])?);
     // GRF-44: nothing runs: 0.5 to 0.7 show what the last run left there.
@@ -76,10 +64,6 @@ fn output_by_layer(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
 }
 
 /// `(node)`: runs the node alone, and returns the seconds that it took.
-///
-/// # Errors
-///
-/// GRF-44 of kind missing, without a node of that number; what its function raises.
 fn debug_run(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let node = count(args[0])?;
     known_node(&state.executor, node)?;
@@ -178,10 +162,6 @@ fn individual_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
 }
 
 /// GRF-44: the node is one of the graph's.
-///
-/// # Errors
-///
-/// GRF-44 of kind missing.
 fn known_node(executor: &Executor, node: usize) -> function::Result<()> {
     if node < executor.graph().nodes.len() {
         return Ok(());
@@ -193,10 +173,6 @@ fn known_node(executor: &Executor, node: usize) -> function::Result<()> {
 
 /// What follows `min_repeat_ms`: pauses between repetitions, which are not made here, and how many repetitions one
 /// follows, which is above 0 (GRF-42).
-///
-/// # Errors
-///
-/// GRF-42 of kind type, for a negative number, and where pauses follow no repetition.
 fn check_pauses(rest: &[AnyView<'_>]) -> function::Result<()> {
     let Some((repeats, others)) = rest.split_last() else {
         return Ok(());

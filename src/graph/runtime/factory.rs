@@ -42,10 +42,6 @@ pub(super) enum ModelParams {
 
 impl ModelParams {
     /// Hands every parameter to `visit`.
-    ///
-    /// # Errors
-    ///
-    /// What the payload breaks, and what `visit` raises.
     fn each(
         &self,
         mut visit: impl FnMut(&str, ModelParam<'_>) -> function::Result<()>,
@@ -112,10 +108,6 @@ impl ModelParam<'_> {
 }
 
 /// Reads a factory out of a library.
-///
-/// # Errors
-///
-/// What the payload breaks (PAY-40).
 pub(super) fn load_factory(entry: &LoaderEntry<'_>) -> function::Result<Module> {
     let mut cursor = Cursor::new(entry.payload);
     let read = crate::payload::read(
@@ -284,10 +276,6 @@ impl ModuleKind for GraphExecutorFactory {
 
 impl GraphExecutorFactory {
     /// An executor of this model as a module, on these devices (GRF-49).
-    ///
-    /// # Errors
-    ///
-    /// GRF-43 for devices of another form; as [`GraphExecutorFactory::create`].
     fn make(&self, module: &Module, devices: &[AnyView<'_>], debug: bool) -> function::Result {
         let executor = self.create(module, executor_devices(devices)?)?;
         Ok(Module::new(GraphExecutor::new(executor, debug)).into())

@@ -62,10 +62,6 @@ fn which_output_in_place(executor: &Executor, key: AnyView<'_>) -> function::Res
 }
 
 /// Output by number, or the last one of whose head `is` says so: by the name, the name of its node, and its number.
-///
-/// # Errors
-///
-/// GRF-32 of kind missing for an unknown name. A number is held to the heads where it is used.
 fn named_output(
     executor: &Executor,
     key: AnyView<'_>,
@@ -90,10 +86,6 @@ fn named_output(
 }
 
 /// `(name or number, tensor)`: copies the tensor into the input (GRF-33).
-///
-/// # Errors
-///
-/// GRF-32 for an unknown number; GRF-33 for another type, shape or gaps; GRF-43 for a linked parameter.
 fn set_input(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, tensor) = (args[0], &args[1]);
     if let Some(index) = which_input(&state.executor, key)? {
@@ -105,10 +97,6 @@ fn set_input(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Resul
 }
 
 /// `(name or number, tensor)`: calls use the tensor from now on (GRF-34).
-///
-/// # Errors
-///
-/// GRF-32 for an unknown number; GRF-33 and GRF-34 for another tensor than calls can use; OBJ-12 for one that they would write to.
 fn set_input_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, tensor) = (args[0], &args[1]);
     if let Some(index) = which_input(&state.executor, key)? {
@@ -121,10 +109,6 @@ fn set_input_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> funct
 }
 
 /// `(name or number, tensor)`: calls write to the tensor from now on (GRF-34).
-///
-/// # Errors
-///
-/// GRF-32 for an unknown number or name; GRF-33, GRF-34 and OBJ-12 for a tensor that calls cannot write to.
 fn set_output_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, tensor) = (args[0], &args[1]);
     let index = which_output_in_place(&state.executor, key)?;
@@ -153,10 +137,6 @@ fn output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
 }
 
 /// The tensor itself, or a copy of it in the tensor that was handed in.
-///
-/// # Errors
-///
-/// OBJ-12 for a read-only target; GRF-33 for another type, shape or gaps; what the device rejects.
 pub(super) fn tensor_or_copy(tensor: &PoolTensor, rest: &[AnyView<'_>]) -> function::Result {
     match rest {
         [] => Ok(tensor.to_object().into()),
@@ -220,10 +200,6 @@ fn info(executor: &Executor, inputs: bool) -> function::Result {
 }
 
 /// `(host device type, host device id, name0, tensor0, ...)`: sets, runs, and returns host copies of the outputs.
-///
-/// # Errors
-///
-/// GRF-44 of kind type for half a pair, GRF-32 for a name that is no input; as `set_input` and `run`.
 fn run_from_inputs(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     GRF_44.demand(Kind::Type, args.len().is_multiple_of(2), || {
         "Number of arguments to run_from_inputs must be an even number of key-value pairs".into()
@@ -248,10 +224,6 @@ fn run_from_inputs(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
 }
 
 /// Sets every parameter of a parameter file that is an input of the graph; others are skipped, as from 0.7 on.
-///
-/// # Errors
-///
-/// What the parameter file breaks; GRF-33 and GRF-43 for a parameter that cannot be set.
 fn load_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let bytes = as_bytes(args[0])?;
     let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
@@ -260,10 +232,6 @@ fn load_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Res
 }
 
 /// `(other executor's module, parameter file)`: uses the other's memory for every parameter that the file names.
-///
-/// # Errors
-///
-/// GRF-43 and GRF-44 of kind type for another module, GRF-44 of kind cycle for this very executor; GRF-33 and GRF-35.
 fn share_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let other = as_module(args[0])?;
     let shared = GraphExecutor::of(&other).ok_or_else(|| {

@@ -153,10 +153,6 @@ unsafe fn open(path: &Path) -> Result<Module, Error> {
 }
 
 /// Each device with its backend.
-///
-/// # Errors
-///
-/// As [`ExecutorDevice::of`], of the first that is not here.
 fn executor_devices(devices: &[Device]) -> Result<Vec<ExecutorDevice>, Error> {
     devices
         .iter()

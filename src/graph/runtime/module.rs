@@ -44,10 +44,6 @@ pub(crate) fn provide() {
 }
 
 /// `(graph_json, module, [lookup_linked_param,] type0, id0, type1, id1, ...)` (GRF-43).
-///
-/// # Errors
-///
-/// GRF-43 of kind type for other arguments; what the graph breaks; as [`Executor::new`]; what linked parameters break.
 fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> function::Result {
     let few = || {
         let count = args.len();
@@ -80,10 +76,6 @@ fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> function::Result {
 }
 
 /// `(graph_json, module, module_name, name0, tensor0, name1, ...)`.
-///
-/// # Errors
-///
-/// GRF-43 of kind type for fewer arguments, half a pair, and what is no module. The graph is read when an executor is made.
 fn create_factory(args: &[AnyView<'_>]) -> function::Result {
     let [json, module, name, params @ ..] = args else {
         return Err(GRF_43
@@ -114,10 +106,6 @@ fn create_factory(args: &[AnyView<'_>]) -> function::Result {
 }
 
 /// An executor of graph JSON, with what `lookup` or the library links into it (GRF-43).
-///
-/// # Errors
-///
-/// What the graph breaks; GRF-43 for devices of another form; as [`Executor::new`].
 fn executor(
     json: &str,
     module: &Module,

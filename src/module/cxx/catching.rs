@@ -144,10 +144,11 @@ unsafe fn error_of(thrown: *mut Unwind) -> Error {
     // SAFETY: `thrown` is an exception, by this contract, and begins as those of every language do.
     let class = unsafe { (*thrown).class };
     let bytes = thrown.cast::<u8>();
-    let object: *mut u8 = match class & 0xff == 1 {
+    let object: *mut u8 = if class & 0xff == 1 {
         // SAFETY: of one that was thrown again, the first word of the part in front says where it is.
-        true => unsafe { bytes.wrapping_sub(80).cast::<*mut u8>().read() },
-        false => bytes.wrapping_add(size_of::<Unwind>()),
+        unsafe { bytes.wrapping_sub(80).cast::<*mut u8>().read() }
+    } else {
+        bytes.wrapping_add(size_of::<Unwind>())
     };
     let front = object.wrapping_sub(80 + size_of::<Unwind>());
     // SAFETY: the part in front of an exception begins with the type of what was thrown.

@@ -37,11 +37,6 @@ impl Dso {
     /// Opens `path` with its symbols visible to no other library. What it needs of the C interface it finds here, however this
     /// library came into the process.
     ///
-    /// # Errors
-    ///
-    /// MOD-01: missing where the dynamic linker cannot open it, unsupported where it is for another machine. MOD-26 (missing) where
-    /// the dynamic linker does not find a function of a runtime.
-    ///
     /// # Safety
     ///
     /// Opening runs the initializers of the library, and dropping its finalizers: both are sound to run.
@@ -52,11 +47,6 @@ impl Dso {
 
     /// [`Dso::open`], but a path without a folder is a name that the dynamic linker looks for in its own folders, as every
     /// release leaves it; it does not mean the current one.
-    ///
-    /// # Errors
-    ///
-    /// MOD-01: missing where the dynamic linker cannot open it, unsupported where it is for another machine. MOD-26 (missing) where
-    /// the dynamic linker does not find a function of a runtime.
     ///
     /// # Safety
     ///

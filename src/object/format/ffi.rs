@@ -106,10 +106,6 @@ enum NodeState {
 }
 
 /// The node that an index names.
-///
-/// # Errors
-///
-/// OBJ-18 of kind malformed for what is no integer, OBJ-20 for an integer that names no node.
 fn slot(
     named: Option<i64>,
     count: usize,
@@ -212,10 +208,6 @@ struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     /// Reads a text.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-16, OBJ-39 or OBJ-40.
     fn read(text: &'a [u8]) -> Result<Tree<'a>, Violation> {
         let mut tree = Tree {
             text,
@@ -264,11 +256,6 @@ impl<'a> Tree<'a> {
     }
 
     /// The indices in a container; nothing for any other node.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-18: kind missing for a node without `type` or `data`, kind malformed for `data` of a container that is no array, or has
-    /// a key without a value.
     fn children(&self, node: JsonRef, at: usize) -> Result<&[JsonRef], Violation> {
         let missing =
             |what: &str| OBJ_18.rejected(Kind::Missing, format!("node {at} has no {what}"));

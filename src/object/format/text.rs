@@ -33,11 +33,6 @@ pub(crate) trait Build {
 }
 
 /// Reads a text to its end.
-///
-/// # Errors
-///
-/// OBJ-16 of kind malformed at the byte that is no JSON; OBJ-40 of kind limit where it nests too deep; OBJ-39 of kind limit at the
-/// brace of an object whose names collide.
 pub(crate) fn read<B: Build>(text: &[u8], build: B) -> Result<B::Value, Violation> {
     let mut reader = JsonReader { text, at: 0, build };
     reader.document().map_err(|wrong| {
@@ -113,10 +108,6 @@ impl<'a, B: Build> JsonReader<'a, B> {
     }
 
     /// Reads a value, and nothing but space behind it.
-    ///
-    /// # Errors
-    ///
-    /// "Extra data" at the first byte behind the value; what the value breaks.
     fn document(&mut self) -> Result<B::Value, JsonError> {
         let value = self.value()?;
         self.skip_space();
@@ -212,10 +203,6 @@ impl<'a, B: Build> JsonReader<'a, B> {
     }
 
     /// The value of an object whose closing brace is the next byte.
-    ///
-    /// # Errors
-    ///
-    /// At that brace, where too many of its names share a chain (OBJ-39).
     fn object(&mut self, pairs: Vec<(B::Value, B::Value)>) -> Result<B::Value, JsonError> {
         match self.build.object(pairs) {
             Some(object) => Ok(object),
@@ -237,10 +224,6 @@ impl<'a, B: Build> JsonReader<'a, B> {
     }
 
     /// Reads a name and its colon.
-    ///
-    /// # Errors
-    ///
-    /// Where no quote begins the name, and where no colon follows it.
     fn key(&mut self) -> Result<B::Value, JsonError> {
         if self.peek() != Some(b'"') {
             return self.wrong(NAME);
@@ -255,10 +238,6 @@ impl<'a, B: Build> JsonReader<'a, B> {
     }
 
     /// Reads `word`, which the cursor is expected to be at.
-    ///
-    /// # Errors
-    ///
-    /// At the first letter, where the text has another word.
     fn literal(
         &mut self,
         word: &str,

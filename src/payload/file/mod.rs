@@ -81,10 +81,7 @@ impl<'a> ModuleFile<'a> {
             .functions
             .iter()
             .any(|function| !function.info.arg_extra_tags.is_empty());
-        let layout = match tagged {
-            true => Layout::V0_21,
-            false => Layout::V0_7,
-        };
+        let layout = if tagged { Layout::V0_21 } else { Layout::V0_7 };
         let (info, form) = form_of(format)?;
         let mut functions = Some(side.functions);
         let rejected = side.rejected;
@@ -207,10 +204,6 @@ pub fn side_file_name(name: &str) -> String {
 }
 
 /// The row of `format`, or of the extension of `name` where that is empty.
-///
-/// # Errors
-///
-/// PAY-28 of kind unknown-kind.
 fn known(name: &str, format: &str) -> Result<&'static FileFormat, Violation> {
     let extension = match format {
         "" => extension(name).unwrap_or_default(),

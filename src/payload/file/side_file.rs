@@ -93,10 +93,6 @@ impl<'a> SideFile<'a> {
 }
 
 /// One function of `func_info`.
-///
-/// # Errors
-///
-/// As [`SideFile::read`].
 fn function(
     key: &str,
     value: &Value,
@@ -211,10 +207,6 @@ fn function_value(info: &FunctionInfo<'_>, release: Release) -> Value {
 }
 
 /// The members of an object.
-///
-/// # Errors
-///
-/// PAY-24 of kind malformed for any other value.
 fn object<'v>(value: &'v Value, place: &str) -> Result<&'v Map<String, Value>, Violation> {
     value
         .as_object()
@@ -222,10 +214,6 @@ fn object<'v>(value: &'v Value, place: &str) -> Result<&'v Map<String, Value>, V
 }
 
 /// The member `name`.
-///
-/// # Errors
-///
-/// PAY-24 of kind missing.
 fn member<'v>(
     members: &'v Map<String, Value>,
     name: &str,
@@ -237,10 +225,6 @@ fn member<'v>(
 }
 
 /// PAY-25: a finding for each member that readers up to 0.23 do not know.
-///
-/// # Errors
-///
-/// Under strict findings, PAY-25.
 fn note_unknown(
     members: &Map<String, Value>,
     known: &[&str],

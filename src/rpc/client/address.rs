@@ -329,10 +329,6 @@ pub(crate) struct ServerPlace<'t> {
 
 impl<'t> ServerPlace<'t> {
     /// Reads a text of this form.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it, for the sentence about an address.
     pub(crate) fn parse(text: &'t str) -> std::result::Result<ServerPlace<'t>, String> {
         let (place, key) = text.split_once('/').unwrap_or((text, ""));
         // RPC-01: the last colon: an address of IPv6 has several in front of it.

@@ -37,11 +37,6 @@ struct HostTensor<'a> {
 
 impl<'a> CallArguments<'a> {
     /// Encodes `args`, and copies tensors of the host to the server's CPU.
-    ///
-    /// # Errors
-    ///
-    /// A TypeError for what a server cannot be passed, a ValueError for a tensor that is not compact or of another session; what a copy
-    /// is broken by.
     pub(super) fn encode(link: &Arc<Link>, args: &'a [AnyView<'_>]) -> Result<CallArguments<'a>> {
         let mut made = CallArguments {
             values: Vec::with_capacity(args.len()),
@@ -55,10 +50,6 @@ impl<'a> CallArguments<'a> {
     }
 
     /// One argument in the encoding of the server. Text and bytes are borrowed: they are written before the call returns.
-    ///
-    /// # Errors
-    ///
-    /// RPC-102 for a tensor that cannot go; what a module or an object of another session is rejected for.
     fn value(&mut self, link: &Arc<Link>, view: &'a AnyView<'_>) -> Result<PackedValue<'a>> {
         let raw = view.as_raw();
         Ok(match view.type_index() {
@@ -145,10 +136,6 @@ impl<'a> CallArguments<'a> {
     }
 
     /// Copies the tensors of the host back, once the call has returned.
-    ///
-    /// # Errors
-    ///
-    /// What a copy is broken by.
     pub(super) fn fetch(&self, link: &Link) -> Result<()> {
         self.copies
             .iter()

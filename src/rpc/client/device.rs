@@ -46,9 +46,10 @@ impl RemotePart {
         let whole = size > 0
             && nbytes.is_multiple_of(size)
             && (usize::from(self.dtype.bits) * usize::from(self.dtype.lanes)).is_multiple_of(8);
-        let (dtype, extent) = match whole {
-            true => (self.dtype, nbytes / size),
-            false => (Dtype::UINT8, nbytes),
+        let (dtype, extent) = if whole {
+            (self.dtype, nbytes / size)
+        } else {
+            (Dtype::UINT8, nbytes)
         };
         CopyTarget::Block(TensorBlock {
             data: self.handle,
@@ -61,10 +62,6 @@ impl RemotePart {
 }
 
 /// Copies bytes of the host to a server, in packets of at most [`MOST`] bytes.
-///
-/// # Errors
-///
-/// What the server raises; what the connection is broken by.
 pub(super) fn write(link: &Link, to: &RemotePart, bytes: &[u8]) -> Result<()> {
     let most = largest(link)?;
     for (at, chunk) in bytes.chunks(most).enumerate() {
@@ -79,10 +76,6 @@ pub(super) fn write(link: &Link, to: &RemotePart, bytes: &[u8]) -> Result<()> {
 }
 
 /// Copies from a server to bytes of the host, in packets of at most [`MOST`] bytes.
-///
-/// # Errors
-///
-/// As [`write`]; a RuntimeError for an answer of another number of bytes.
 pub(super) fn read(link: &Link, from: &RemotePart, bytes: &mut [u8]) -> Result<()> {
     let most = largest(link)?;
     for (at, chunk) in bytes.chunks_mut(most).enumerate() {
@@ -134,10 +127,6 @@ fn largest(link: &Link) -> Result<usize> {
 }
 
 /// Memory of the server.
-///
-/// # Errors
-///
-/// What the server raises.
 pub(super) fn alloc(
     link: &Arc<Link>,
     device: Device,
@@ -157,10 +146,6 @@ pub(super) fn alloc(
 }
 
 /// Frees what [`alloc`] returned.
-///
-/// # Errors
-///
-/// What the server raises; a RuntimeError for memory that is not there any more.
 pub(super) fn free(space: Space, device: Device) -> Result<()> {
     deallocated(space, device)
 }
@@ -342,10 +327,6 @@ impl DeviceApi for RemoteDevices {
 }
 
 /// A copy on a server.
-///
-/// # Errors
-///
-/// A ValueError for memory of two sessions; what the server raises.
 fn among(copy: &CopyRequest, stream: Stream) -> Result<()> {
     let (from, source) = side(copy.from, copy.from_device, copy.from_offset, copy.hint)?;
     let (to, target) = side(copy.to, copy.to_device, copy.to_offset, copy.hint)?;

@@ -32,10 +32,6 @@ impl ModuleKind for SessionModule {
 }
 
 /// `rpc.Connect`: host, port, key, from 0.9 on whether to log, and what makes the session at the server.
-///
-/// # Errors
-///
-/// RPC-103, of kind type, for other arguments, and unsupported for a session that is made by another function; as [`Session::connect`].
 fn connect(args: &[AnyView<'_>]) -> Result<Any> {
     let mut args = args;
     // RPC-103: the call has no place for a release, so that the session speaks as the server does (RPC-100).

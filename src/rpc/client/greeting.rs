@@ -143,10 +143,6 @@ fn constructor(hops: &[RemoteHop], flag: bool) -> Vec<PackedValue<'_>> {
 }
 
 /// RPC-100: the era by the first answer, which is left to be read. It is one value, none or a text, whose codes differ.
-///
-/// # Errors
-///
-/// RPC-100 of kind unsupported where the stated release is of the other era.
 pub(in crate::rpc) fn server_era(
     transport: &mut Transport,
     release: Release,
@@ -170,10 +166,11 @@ pub(in crate::rpc) fn server_era(
     if stated {
         // RPC-100: a client of TVM takes the first answer for one in its own encoding, and fails with a check of the bytes that are left.
         RPC_100.demand(Kind::Unsupported, theirs == own, || {
-            let era = |ffi| match ffi {
-                true => "0.21 and later",
-                false => "0.20 and earlier",
-            };
+            let era = |ffi| if ffi {
+"0.21 and later"
+} else {
+"0.20 and earlier"
+};
             format!(
                 "the server speaks as releases {} do, and this session was to be spoken as {release} does",
                 era(theirs)
@@ -181,10 +178,11 @@ pub(in crate::rpc) fn server_era(
         })?;
         return Ok(SpokenEra { release, stated });
     }
-    let release = match theirs {
-        true => Release::LAST,
+    let release = if theirs {
+        Release::LAST
+    } else {
         // The newest of its era: it reads what all of them write.
-        false => Release::of(20),
+        Release::of(20)
     };
     Ok(SpokenEra { release, stated })
 }

@@ -138,10 +138,6 @@ impl Drop for RemoteHandle {
 
 impl Link {
     /// The session of a connection whose first answer has come in.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Connection`] where the system has no file for another hold on the stream.
     pub(super) fn new(
         transport: Transport,
         era: SpokenEra,
@@ -164,12 +160,6 @@ impl Link {
     }
 
     /// Writes `request` and hands the answer to `read`.
-    ///
-    /// # Errors
-    ///
-    /// The exception of the server, as the error that it was there; what `read` returns; and where the connection is gone, a packet
-    /// breaks a rule or the answer takes longer than the timeout, that. After one of the last three the session is closed: whose
-    /// answer would come next is not known.
     pub(super) fn request<T>(
         &self,
         request: &Packet<'_>,
@@ -225,10 +215,6 @@ impl Link {
     }
 
     /// A call that the session itself answers, with one value.
-    ///
-    /// # Errors
-    ///
-    /// As [`Link::request`]; an answer of another number of values.
     pub(super) fn system<T>(
         &self,
         code: RpcCode,
@@ -245,30 +231,18 @@ impl Link {
     }
 
     /// [`Link::system`] where nothing is answered.
-    ///
-    /// # Errors
-    ///
-    /// As [`Link::system`].
     pub(super) fn command(&self, code: RpcCode, args: Vec<PackedValue<'_>>) -> Result<()> {
         // RPC-84: a server that does not know the encoding yet returns a value that both have.
         self.system(code, args, |_| Some(()))
     }
 
     /// The handle of a global function of the server; 0 where there is none.
-    ///
-    /// # Errors
-    ///
-    /// As [`Link::system`].
     pub(super) fn global(&self, name: &str) -> Result<u64> {
         let name = PackedValue::Str(Cow::Borrowed(name.as_bytes()));
         self.system(RpcCode::GetGlobalFunc, vec![name], handle_of)
     }
 
     /// [`Link::global`] for one that the session calls again and again.
-    ///
-    /// # Errors
-    ///
-    /// As [`Link::system`].
     pub(super) fn known(&self, name: &'static str) -> Result<Option<u64>> {
         let found = lock(&self.known)
             .iter()
@@ -352,10 +326,6 @@ impl Link {
     }
 
     /// A device of this process as the server knows it: one of this session without it, and a plain one as it is.
-    ///
-    /// # Errors
-    ///
-    /// A ValueError for a device of another session.
     pub(super) fn unmasked(&self, device: Device) -> Result<Device> {
         match device.session() {
             Some(session) if session != self.place.number() => Err(Error::new(

@@ -40,10 +40,6 @@ impl Session {
 }
 
 /// The graph or executable of a library, if there is one.
-///
-/// # Errors
-///
-/// The rules of blob, import_tree and payload.
 fn plan(content: Vec<u8>) -> Result<Option<Module>> {
     let blobs = StoredSymbols::of(&content)?;
     if blobs.0.is_empty() {
@@ -60,10 +56,6 @@ struct StoredSymbols(Vec<(String, Vec<u8>)>);
 
 impl StoredSymbols {
     /// The library binary of a file, which is read here and loaded by the server.
-    ///
-    /// # Errors
-    ///
-    /// A ValueError for a file with several; what a container is rejected for.
     fn of(content: &[u8]) -> Result<StoredSymbols> {
         let file = container::open(content)?;
         let blobs = file.parts.into_iter().flat_map(|part| part.blobs);

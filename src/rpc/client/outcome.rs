@@ -19,10 +19,6 @@ pub(super) fn function(handle: RemoteHandle) -> Function {
 }
 
 /// Calls a function of the server.
-///
-/// # Errors
-///
-/// As [`CallArguments::encode`]; what the function raises there; RPC-101 for a result of no form.
 pub(super) fn call(link: &Arc<Link>, function: u64, args: &[AnyView<'_>]) -> Result {
     let mut made = CallArguments::encode(link, args)?;
     let values = std::mem::take(&mut made.values);
@@ -36,10 +32,6 @@ pub(super) fn call(link: &Arc<Link>, function: u64, args: &[AnyView<'_>]) -> Res
 }
 
 /// A call without arguments whose result is an integer.
-///
-/// # Errors
-///
-/// What the function raises; an answer that is none.
 pub(super) fn call_of(link: &Link, function: u64) -> Result<i64> {
     let request = Packet::CallFunc(function, Vec::new());
     link.request(&request, |packet| {
@@ -55,10 +47,6 @@ pub(super) fn call_of(link: &Link, function: u64) -> Result<i64> {
 }
 
 /// RPC-101: the result of a call is what it is, and the value; for a tensor its owner as well.
-///
-/// # Errors
-///
-/// RPC-101 for values of no such form.
 fn outcome(link: &Arc<Link>, values: Vec<PackedValue<'_>>) -> Result {
     use PackedValue as V;
     let broken = |values: &[PackedValue<'_>]| -> Error {

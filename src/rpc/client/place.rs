@@ -14,10 +14,6 @@ pub(super) struct SessionPlace(usize);
 
 impl SessionPlace {
     /// Takes the first place that is free.
-    ///
-    /// # Errors
-    ///
-    /// A RuntimeError where all of them are taken.
     pub(super) fn take() -> Result<SessionPlace> {
         let mut places = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         // DEV-57: numbers of sessions that have ended come again: a device type has room for 32.

@@ -119,10 +119,9 @@ impl Session {
     ) -> Result<Session> {
         let oldest = Release::of(8);
         // RPC-22: the names of hops are values, and go out before an answer shows the encoding: a session before this one has shown it.
-        let release = options.release.unwrap_or(match legacy {
-            true => oldest,
-            false => Release::LAST,
-        });
+        let release = options
+            .release
+            .unwrap_or(if legacy { oldest } else { Release::LAST });
         RPC_23.demand(Kind::Unsupported, release.minor() >= 7, || {
             format!("release {release} has another protocol: this client speaks those from 0.7 on")
         })?;

@@ -19,10 +19,6 @@ pub(super) fn settle(link: &Arc<Link>) {
 }
 
 /// The session of a device.
-///
-/// # Errors
-///
-/// A RuntimeError for a device of no session, or of one that has ended.
 pub(super) fn session_of(device: Device) -> Result<Arc<Link>> {
     let number = device
         .session()
@@ -71,10 +67,6 @@ pub(super) fn add_space(space: RemoteSpace) -> Space {
 }
 
 /// The memory that a number stands for.
-///
-/// # Errors
-///
-/// A RuntimeError for a number that is of none, or of memory that was freed.
 pub(super) fn find_space(space: Space) -> Result<RemoteSpace> {
     let spaces = spaces().read().unwrap_or_else(PoisonError::into_inner);
     let found = spaces.by_number.get(&space.address()).cloned();
@@ -87,10 +79,6 @@ pub(super) fn find_space(space: Space) -> Result<RemoteSpace> {
 }
 
 /// Forgets a number, and returns what it stood for.
-///
-/// # Errors
-///
-/// As [`find_space`].
 pub(super) fn remove_space(space: Space) -> Result<RemoteSpace> {
     let mut spaces = spaces().write().unwrap_or_else(PoisonError::into_inner);
     let found = spaces.by_number.remove(&space.address());

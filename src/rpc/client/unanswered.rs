@@ -39,16 +39,18 @@ pub(super) fn unanswered(
     let is_tracker = may_ask
         && options.tls.is_none()
         && TrackerClient::connect_within(place, PATIENCE.min(options.connect_timeout)).is_ok();
-    let text = match is_tracker {
-        true => format!(
+    let text = if is_tracker {
+        format!(
             "{host}:{port} is a tracker, and no server: a server that it hands out is rpc-tracker://{host}:{port}/KEY"
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "{host}:{port} closes the connection and answers nothing: is the port that of an RPC server or a proxy?"
-        ),
+        )
     };
-    match is_end {
-        true => RPC_16.broken(Kind::Truncated, 0, text).into(),
-        false => Error::new(ErrorKind::Connection, text),
+    if is_end {
+        RPC_16.broken(Kind::Truncated, 0, text).into()
+    } else {
+        Error::new(ErrorKind::Connection, text)
     }
 }

@@ -91,9 +91,10 @@ impl<'a> Connection<'a> {
     ///
     /// It always returns a connection: what is wrong with a side is in [`ConnectionSide::broken`].
     pub fn read(client: &'a [u8], server: &'a [u8], release: Option<Release>) -> Connection<'a> {
-        let forms = match is_of_tracker(client) {
-            false => FORMS.as_slice(),
-            true => TRACKER_FORMS.as_slice(),
+        let forms = if is_of_tracker(client) {
+            TRACKER_FORMS.as_slice()
+        } else {
+            FORMS.as_slice()
         };
         let forms = forms
             .iter()
@@ -253,10 +254,6 @@ fn side<'a>(
 }
 
 /// The next message, whole.
-///
-/// # Errors
-///
-/// A rule that the message breaks, and RPC-16 where it is cut off: a capture ends where its bytes do.
 fn message<'b>(
     cursor: &mut Cursor<'b>,
     first: bool,
@@ -282,10 +279,6 @@ fn message<'b>(
 }
 
 /// The next message of a connection to a tracker, whole.
-///
-/// # Errors
-///
-/// A rule that the message breaks, and RPC-16 where it is cut off.
 fn tracker_message<'b>(
     cursor: &mut Cursor<'b>,
     first: bool,

@@ -204,10 +204,6 @@ fn has_key(release: Release) -> bool {
 }
 
 /// The length of the key behind four bytes of `cursor`, once all of the key is there. Nothing is read.
-///
-/// # Errors
-///
-/// RPC-02 for a negative length, RPC-03 for one above [`Hello::LONGEST`].
 fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
     let ahead = cursor.rest();
     let Some((_, behind)) = ahead.split_first_chunk::<4>() else {
@@ -236,10 +232,6 @@ fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
 }
 
 /// Reads the length and the key behind it, `length` bytes, which [`whole_key`] saw.
-///
-/// # Errors
-///
-/// RPC-02 for a key that is not UTF-8.
 fn read_key<'a>(cursor: &mut Cursor<'a>, length: u64) -> Result<Cow<'a, str>, Violation> {
     cursor.i32("key_length", RPC_02)?;
     let start = cursor.offset();
@@ -256,10 +248,6 @@ fn read_key<'a>(cursor: &mut Cursor<'a>, length: u64) -> Result<Cow<'a, str>, Vi
 }
 
 /// Writes the length, an i32, and the key.
-///
-/// # Errors
-///
-/// RPC-03 of kind limit.
 fn write_key(key: &str, out: &mut Writer) -> Result<(), Violation> {
     // A length that no i32 counts is above the limit all the same.
     let length = i32::try_from(key.len()).unwrap_or(i32::MAX);

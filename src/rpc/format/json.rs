@@ -164,20 +164,12 @@ pub fn to_packet(form: &Value) -> Result<Packet<'static>, ParseError> {
 }
 
 /// The values of a list.
-///
-/// # Errors
-///
-/// The first that is none.
 fn to_values(list: &Value) -> Result<Vec<PackedValue<'static>>, ParseError> {
     let list = list.as_array().ok_or("`args` is not a list")?;
     list.iter().map(to_value).collect()
 }
 
 /// The value of a form, by its first member.
-///
-/// # Errors
-///
-/// No member that says what it is, or one of another type.
 fn to_value(form: &Value) -> Result<PackedValue<'static>, ParseError> {
     let Some(members) = form.as_object() else {
         return match form {
@@ -226,10 +218,6 @@ fn to_value(form: &Value) -> Result<PackedValue<'static>, ParseError> {
 }
 
 /// The tensor of a form.
-///
-/// # Errors
-///
-/// A member that is missing or of another type.
 fn to_block(form: &Value) -> Result<TensorBlock, ParseError> {
     let shape = form.get("shape").and_then(Value::as_array);
     let shape = shape.and_then(|list| list.iter().map(Value::as_i64).collect());
@@ -244,10 +232,6 @@ fn to_block(form: &Value) -> Result<TensorBlock, ParseError> {
 }
 
 /// What is copied, in member `name` of a packet.
-///
-/// # Errors
-///
-/// As [`to_block`].
 fn to_target(form: &Value, name: &str) -> Result<CopyTarget, ParseError> {
     let target = form
         .get(name)
@@ -265,40 +249,24 @@ fn to_target(form: &Value, name: &str) -> Result<CopyTarget, ParseError> {
 }
 
 /// The unsigned number in member `name`.
-///
-/// # Errors
-///
-/// It is missing, or no u64.
 fn number(form: &Value, name: &str) -> Result<u64, ParseError> {
     let number = form.get(name).and_then(Value::as_u64);
     number.ok_or_else(|| ParseError::new(format!("`{name}` is not a number of 64 bits")))
 }
 
 /// The signed number in member `name`.
-///
-/// # Errors
-///
-/// It is missing, or no i64.
 fn signed(form: &Value, name: &str) -> Result<i64, ParseError> {
     let number = form.get(name).and_then(Value::as_i64);
     number.ok_or_else(|| ParseError::new(format!("`{name}` is not an integer")))
 }
 
 /// The number of 32 bits in member `name`: a type index, or padding.
-///
-/// # Errors
-///
-/// It is missing, or no i32.
 fn narrow(form: &Value, name: &str) -> Result<i32, ParseError> {
     let number = signed(form, name)?;
     i32::try_from(number).map_err(|_| ParseError::new(format!("`{name}` has more than 32 bits")))
 }
 
 /// A float; JSON has no form for four of them, which are words.
-///
-/// # Errors
-///
-/// Neither a number nor one of these words.
 fn float(form: Option<&Value>) -> Result<f64, ParseError> {
     match form {
         // An integer is a float here: many writers print 1.0 as 1.
@@ -316,10 +284,6 @@ fn float(form: Option<&Value>) -> Result<f64, ParseError> {
 }
 
 /// The bytes of text in member `name`: a string, or `{"base64": ..}` for what is not UTF-8.
-///
-/// # Errors
-///
-/// It is missing, or neither.
 fn to_text(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, ParseError> {
     match form.get(name) {
         Some(Value::String(text)) => Ok(Cow::Owned(text.clone().into_bytes())),
@@ -330,10 +294,6 @@ fn to_text(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, ParseError> {
 }
 
 /// The bytes in member `name`, in base64.
-///
-/// # Errors
-///
-/// It is missing, or no base64.
 fn to_bytes(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, ParseError> {
     let text = form.get(name).and_then(Value::as_str);
     let bytes = text.and_then(|text| BASE64_STANDARD.decode(text).ok());

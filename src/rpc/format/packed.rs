@@ -70,11 +70,6 @@ const INNER_REFERENCE: i32 = 115;
 
 impl<'a> PackedValue<'a> {
     /// Reads a sequence, as `field`.
-    ///
-    /// # Errors
-    ///
-    /// RPC-40 for a count that is none or more than there is room for; RPC-43 and RPC-47 for a code that says nothing; RPC-48 for
-    /// a handle in the wrong direction; WIRE-01 for a value that is cut off.
     pub(super) fn read_all(
         cursor: &mut Cursor<'a>,
         spoken: &Protocol,
@@ -124,11 +119,6 @@ impl<'a> PackedValue<'a> {
     }
 
     /// Reads the value behind `code`.
-    ///
-    /// # Errors
-    ///
-    /// RPC-47 for an object, RPC-31 for a tensor, WIRE-01 where the value is cut off; where findings are strict, RPC-44 to RPC-46 and
-    /// RPC-49.
     fn read(
         cursor: &mut Cursor<'a>,
         code: PackedCode,
@@ -189,10 +179,6 @@ impl<'a> PackedValue<'a> {
     }
 
     /// Reads an object behind the type index `outer`: its inner index, and what that says (RPC-47).
-    ///
-    /// # Errors
-    ///
-    /// RPC-47 for another inner index; RPC-49, where findings are strict, for two that do not agree.
     fn read_object(
         cursor: &mut Cursor<'a>,
         outer: i32,
@@ -239,13 +225,6 @@ impl<'a> PackedValue<'a> {
     }
 
     /// Writes a sequence.
-    ///
-    /// # Errors
-    ///
-    /// RPC-43 of kind unsupported for a value that the release has no code for; RPC-48 for a handle in the wrong direction; those
-    /// of [`TensorBlock::write`].
-    ///
-    /// The order of codes and values is that of RPC-41 or RPC-42, by the release.
     pub(super) fn write_all(
         values: &[PackedValue<'_>],
         spoken: &Protocol,
@@ -271,10 +250,6 @@ impl<'a> PackedValue<'a> {
     }
 
     /// Writes the value behind its code.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`TensorBlock::write`].
     fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match self {
             PackedValue::None => {}
@@ -315,10 +290,6 @@ impl<'a> PackedValue<'a> {
     }
 
     /// The code in front of the value: the one that its release has for it, and of an object the index that it was read with.
-    ///
-    /// # Errors
-    ///
-    /// RPC-43 of kind unsupported, RPC-48.
     fn code(&self, spoken: &Protocol) -> Result<i32, Violation> {
         let (wanted, outer) = match self {
             PackedValue::None => (S::None, None),

@@ -87,10 +87,6 @@ pub(super) struct PackedCode {
 
 impl PackedCode {
     /// Reads a code, of `rule` (RPC-41 or RPC-42).
-    ///
-    /// # Errors
-    ///
-    /// RPC-43 for a code that says nothing, or whose value is in no packet; RPC-48 for a handle in the wrong direction.
     pub(super) fn read(
         cursor: &mut Cursor<'_>,
         rule: Rule,
@@ -142,9 +138,10 @@ impl PackedCode {
 /// what that is.
 pub(super) fn sender_of_handles(spoken: &Protocol) -> Speaker {
     // RPC-48: up to 0.6 a server returned modules and functions by codes of their own.
-    match spoken.is_framed() {
-        true => Speaker::Client,
-        false => Speaker::Server,
+    if spoken.is_framed() {
+        Speaker::Client
+    } else {
+        Speaker::Server
     }
 }
 

@@ -141,10 +141,6 @@ impl<'a> Packet<'a> {
     }
 
     /// Reads the code and the body behind it.
-    ///
-    /// # Errors
-    ///
-    /// RPC-20 for an unknown code, RPC-21 for one of the other side, and the rules of its body.
     fn read_body(
         cursor: &mut Cursor<'a>,
         spoken: &Protocol,
@@ -276,10 +272,6 @@ impl<'a> Packet<'a> {
     }
 
     /// Writes what comes behind the code.
-    ///
-    /// # Errors
-    ///
-    /// The rules that reading it back would find broken.
     fn write_body(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match self {
             Packet::KeepAlive | Packet::Shutdown => Ok(()),
@@ -318,10 +310,6 @@ impl<'a> Packet<'a> {
 
 impl CopyTarget {
     /// What is copied, and how many bytes of it.
-    ///
-    /// # Errors
-    ///
-    /// RPC-31 for the tensor, WIRE-01 where a field is cut off.
     fn read(cursor: &mut Cursor<'_>, spoken: &Protocol) -> Result<(CopyTarget, u64), Violation> {
         // RPC-25: the tensor took the place of handle and offset in 0.8.
         if spoken.release.minor() >= 8 {
@@ -339,10 +327,6 @@ impl CopyTarget {
     }
 
     /// Writes what is copied, and how many bytes of it.
-    ///
-    /// # Errors
-    ///
-    /// RPC-25 of kind unsupported for the form of another release, and those of [`TensorBlock::write`].
     fn write(&self, bytes: u64, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match (self, spoken.release.minor()) {
             // RPC-25: nothing is converted: a flat copy has no shape, and a tensor of 0.8 may have more than one extent.
@@ -367,10 +351,6 @@ impl CopyTarget {
 }
 
 /// How many bytes an answer to a copy has: the rest of the packet, and without a packet's length what was asked for.
-///
-/// # Errors
-///
-/// RPC-27 of kind missing where that is not known.
 fn copied(cursor: &Cursor<'_>, spoken: &Protocol) -> Result<u64, Violation> {
     if spoken.is_framed() {
         return Ok(cursor.remaining() as u64);
@@ -383,10 +363,6 @@ fn copied(cursor: &Cursor<'_>, spoken: &Protocol) -> Result<u64, Violation> {
 }
 
 /// RPC-23: the versions differ only between 0.7 and 0.8, whatever changed since.
-///
-/// # Errors
-///
-/// RPC-23 of kind unsupported, at `place`.
 fn check_version(version: &[u8], release: Release, place: u64) -> Result<(), Violation> {
     // RPC-22: InitServer came with 0.7, so that no earlier release comes here.
     let own: &[u8] = if release.minor() == 7 {
@@ -404,10 +380,6 @@ fn check_version(version: &[u8], release: Release, place: u64) -> Result<(), Vio
 }
 
 /// RPC-26: an exception is one string.
-///
-/// # Errors
-///
-/// RPC-26 of kind type, at `place`.
 fn check_exception(values: &[PackedValue<'_>], place: u64) -> Result<(), Violation> {
     // Upstream writes a C string; a string by value is the same message.
     let one = matches!(values, [PackedValue::Str(_) | PackedValue::StrObject(..)]);

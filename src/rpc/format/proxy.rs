@@ -8,9 +8,10 @@ use crate::rule::{Kind, Violation};
 impl Hello<'_> {
     /// Which side of a session wrote the hello to a proxy: a server where it begins with `server:`, otherwise a client (RPC-70).
     pub fn role(&self) -> Speaker {
-        match self.key.starts_with("server:") {
-            true => Speaker::Server,
-            false => Speaker::Client,
+        if self.key.starts_with("server:") {
+            Speaker::Server
+        } else {
+            Speaker::Client
         }
     }
 

@@ -85,10 +85,6 @@ impl ArgumentType {
 }
 
 /// Holds the arguments of a call to RPC-28. `place` is where they begin.
-///
-/// # Errors
-///
-/// RPC-28 of kind type, for a wrong number of arguments as for a wrong type.
 pub(super) fn check(
     code: RpcCode,
     args: &[PackedValue<'_>],

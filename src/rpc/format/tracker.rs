@@ -67,10 +67,6 @@ pub(super) struct TrackerText {
 
 impl TrackerText {
     /// Reads one message.
-    ///
-    /// # Errors
-    ///
-    /// RPC-51 and RPC-52 for its length, RPC-53 for what is not JSON in UTF-8.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Progress<TrackerText>, Violation> {
         let length = match peeked(cursor) {
             Progress::Short(more) => return Ok(Progress::Short(more)),
@@ -138,10 +134,6 @@ fn levels(json: &[u8]) -> usize {
 }
 
 /// Writes a message: its length and its JSON in ASCII, with the blanks of Python's `json.dumps`.
-///
-/// # Errors
-///
-/// RPC-52 of kind limit for a message that no reader takes.
 pub(super) fn write_text(value: &Value, out: &mut Writer) -> Result<(), Violation> {
     let mut text = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut text, Ascii);

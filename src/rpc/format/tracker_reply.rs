@@ -87,10 +87,6 @@ impl TrackerReply {
 }
 
 /// The reply that `text` is.
-///
-/// # Errors
-///
-/// RPC-57 for another form, RPC-58 for a part that is missing or of another type.
 fn reply(text: &TrackerText) -> Result<TrackerReply, Violation> {
     let start = text.start;
     let other = || {
@@ -139,10 +135,6 @@ fn from_summary(summary: &TrackerSummary) -> Value {
 }
 
 /// The way back from [`from_summary`].
-///
-/// # Errors
-///
-/// RPC-58 of kind missing or type.
 fn to_summary(summary: &Map<String, Value>, start: u64) -> Result<TrackerSummary, Violation> {
     let member = |name: &str| {
         summary

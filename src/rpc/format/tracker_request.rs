@@ -124,10 +124,6 @@ pub(super) struct TrackerElements<'v> {
 
 impl<'v> TrackerElements<'v> {
     /// The elements of a list.
-    ///
-    /// # Errors
-    ///
-    /// `rule` of kind type for what is no list.
     pub(super) fn of(
         value: &'v Value,
         rule: Rule,
@@ -144,10 +140,6 @@ impl<'v> TrackerElements<'v> {
     }
 
     /// Element `index`.
-    ///
-    /// # Errors
-    ///
-    /// The rule, of kind missing.
     pub(super) fn get(&self, index: usize, name: &str) -> Result<&'v Value, Violation> {
         self.values.get(index).ok_or_else(|| {
             let message = format!("there is no {name}");
@@ -156,10 +148,6 @@ impl<'v> TrackerElements<'v> {
     }
 
     /// Element `index`, as a text.
-    ///
-    /// # Errors
-    ///
-    /// The rule, of kind missing or type.
     pub(super) fn text(&self, index: usize, name: &str) -> Result<String, Violation> {
         let value = self.get(index, name)?;
         let text = value.as_str().map(str::to_owned);
@@ -167,19 +155,11 @@ impl<'v> TrackerElements<'v> {
     }
 
     /// Element `index`, as a list.
-    ///
-    /// # Errors
-    ///
-    /// The rule, of kind missing or type.
     pub(super) fn list(&self, index: usize, name: &str) -> Result<TrackerElements<'v>, Violation> {
         TrackerElements::of(self.get(index, name)?, self.rule, self.start)
     }
 
     /// Element `index`, as a port.
-    ///
-    /// # Errors
-    ///
-    /// The rule, of kind missing or type.
     pub(super) fn port(&self, index: usize) -> Result<u16, Violation> {
         let value = self.get(index, "port")?;
         // RPC-55: the server in C++ writes the port of its address as a text.
@@ -248,10 +228,6 @@ impl<'v> TrackerElements<'v> {
     }
 
     /// Element `index`, as `{"key": .., "addr": [host, port]}`; other members mean nothing.
-    ///
-    /// # Errors
-    ///
-    /// The rule, of kind missing or type; RPC-56 of kind missing without an address that must be there.
     pub(super) fn peer(&self, index: usize, has_address: bool) -> Result<TrackerPeer, Violation> {
         let value = self.get(index, "peer")?;
         let Value::Object(members) = value else {

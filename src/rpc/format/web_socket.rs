@@ -178,10 +178,6 @@ struct FrameHead {
 
 impl FrameHead {
     /// Reads it, and sees that all of the frame is there.
-    ///
-    /// # Errors
-    ///
-    /// The field, and the rule that it breaks.
     fn read(
         ahead: &[u8],
         speaker: Speaker,

@@ -162,10 +162,6 @@ struct Head<'a> {
 
 impl<'a> Head<'a> {
     /// Reads lines up to the first empty one.
-    ///
-    /// # Errors
-    ///
-    /// `rule`: of kind limit for more than 8 KiB, malformed for lines that are not ASCII text or no header.
     fn read(cursor: &mut Cursor<'a>, rule: Rule) -> Result<Progress<Head<'a>>, Violation> {
         const END: &[u8] = b"\r\n\r\n";
         let start = cursor.offset();
@@ -213,10 +209,6 @@ impl<'a> Head<'a> {
     }
 
     /// The value of the first header of this name, which is written in small letters here and anyhow there.
-    ///
-    /// # Errors
-    ///
-    /// The rule, of kind missing.
     fn header(&self, name: &str) -> Result<&'a str, Violation> {
         let mut headers = self.headers.iter();
         let found = headers.find(|(other, _)| other.eq_ignore_ascii_case(name));
@@ -227,10 +219,6 @@ impl<'a> Head<'a> {
     }
 
     /// That one of the words of a header is `word`.
-    ///
-    /// # Errors
-    ///
-    /// The rule, of kind missing without the header, malformed without the word.
     fn has_word(&self, name: &str, word: &str) -> Result<(), Violation> {
         let value = self.header(name)?;
         let mut words = value.split(',').map(str::trim);

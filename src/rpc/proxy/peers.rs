@@ -85,10 +85,6 @@ impl ProxyShared {
     }
 
     /// One connection that is to become a WebSocket: behind its answer a peer as any other.
-    ///
-    /// # Errors
-    ///
-    /// Why there is no session.
     pub(super) fn serve_web(
         &self,
         stream: TcpStream,
@@ -116,10 +112,6 @@ impl ProxyShared {
     }
 
     /// One connection, from its hello to its end.
-    ///
-    /// # Errors
-    ///
-    /// Why there is no session.
     pub(super) fn serve(
         &self,
         stream: TcpStream,
@@ -214,10 +206,6 @@ impl ProxyShared {
 
     /// Passes on what both write, and records it behind what the proxy has read and written itself. `first` is its number, unless another proxy
     /// has recorded one by that.
-    ///
-    /// # Errors
-    ///
-    /// There is no thread for one of both directions.
     #[expect(clippy::too_many_arguments, reason = "two sides of three things each")]
     fn session(
         &self,
@@ -272,10 +260,6 @@ impl ProxyShared {
     }
 
     /// Keeps a peer until the other side takes it, it is gone, or its time is over.
-    ///
-    /// # Errors
-    ///
-    /// Why no other side took it.
     fn wait(&self, own: &TcpStream, address: SocketAddr) -> Result<(), String> {
         let end = Instant::now().checked_add(self.options.wait);
         let is_over = || end.is_some_and(|end| Instant::now() >= end);
@@ -309,10 +293,6 @@ impl ProxyShared {
 }
 
 /// Reads a hello: the side, the key of the pair, and the peer.
-///
-/// # Errors
-///
-/// It breaks a rule (RPC-01, RPC-02, RPC-03, RPC-70), or does not come in time.
 fn hello(stream: TcpStream, address: SocketAddr) -> Result<(Speaker, String, ProxyPeer), String> {
     // RPC-16: the magic number first. What takes the proxy for a tracker writes four bytes, and waits for as many.
     let (mut input, mut more) = (Vec::new(), 4);

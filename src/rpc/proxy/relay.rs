@@ -25,10 +25,6 @@ struct SideCapture {
 
 impl<'a> SessionCapture<'a> {
     /// Both files, in `folder`; one that is there is not overwritten.
-    ///
-    /// # Errors
-    ///
-    /// [`io::Error`] of creating a file, with its path; AlreadyExists where either is there.
     pub(super) fn new(
         folder: &Path,
         name: &str,
@@ -83,10 +79,6 @@ pub(super) fn last_recorded(folder: &Path) -> u64 {
 }
 
 /// Passes on what both write until both are at their end. Returns how many bytes the client and the server wrote.
-///
-/// # Errors
-///
-/// There is no thread for one of both directions. Then both are ended.
 pub(super) fn relay(
     client: &TcpStream,
     server: &TcpStream,

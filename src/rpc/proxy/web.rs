@@ -21,10 +21,6 @@ const PATH: &str = "/ws";
 const PIECE: usize = 64 << 10;
 
 /// Answers the request of a WebSocket.
-///
-/// # Errors
-///
-/// Why there is none; the peer has been answered with a status of HTTP.
 pub(super) fn upgrade(mut stream: &TcpStream, patience: Duration) -> Result<(), String> {
     let gone = |why: io::Error| why.to_string();
     stream.set_read_timeout(Some(patience)).map_err(gone)?;
@@ -73,10 +69,6 @@ fn foreign_origin(head: &[u8], host: &str) -> Option<String> {
 }
 
 /// Answers without a WebSocket.
-///
-/// # Errors
-///
-/// Always: `why`.
 fn reject(mut stream: &TcpStream, status: &str, why: String) -> Result<(), String> {
     let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     // A peer that is gone learns nothing.
@@ -85,10 +77,6 @@ fn reject(mut stream: &TcpStream, status: &str, why: String) -> Result<(), Strin
 }
 
 /// A connection that carries what the frames of `stream` do, and the thread's end of it.
-///
-/// # Errors
-///
-/// [`io::Error`] of binding, connecting or accepting a socket on this machine.
 pub(super) fn pair() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let own = TcpStream::connect(listener.local_addr()?)?;

@@ -22,10 +22,6 @@ impl Directory {
     }
 
     /// The path of the file `name`.
-    ///
-    /// # Errors
-    ///
-    /// RPC-92 for a name that is not one of a file in the directory.
     pub(super) fn path_of(&self, name: &str) -> Result<PathBuf> {
         let mut parts = Path::new(name).components();
         // RPC-92: compared with the name as well, since `a/` and `a/.` have one plain component too.
@@ -48,10 +44,6 @@ impl Directory {
     }
 
     /// Writes the file `name`, which may be there.
-    ///
-    /// # Errors
-    ///
-    /// RPC-92 for the name, or of kind limit for too many bytes in all; what fails of writing the file, which it names.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path_of(name)?;
         let length = bytes.len() as u64;
@@ -68,20 +60,12 @@ impl Directory {
     }
 
     /// The bytes of the file `name`.
-    ///
-    /// # Errors
-    ///
-    /// RPC-92 for the name; what fails of reading the file, which it names.
     pub(super) fn read(&self, name: &str) -> Result<Vec<u8>> {
         let path = self.path_of(name)?;
         std::fs::read(&path).map_err(|error| failed(name, &error))
     }
 
     /// Removes the file `name`. That there is none is no error.
-    ///
-    /// # Errors
-    ///
-    /// RPC-92 for the name; what fails of removing the file, which it names.
     pub(super) fn remove(&self, name: &str) -> Result<()> {
         match std::fs::remove_file(self.path_of(name)?) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(name, &error)),
@@ -90,10 +74,6 @@ impl Directory {
     }
 
     /// The names of all files, each with a comma behind it, as the server of C++ has them.
-    ///
-    /// # Errors
-    ///
-    /// What fails of listing the directory.
     pub(super) fn list(&self) -> Result<String> {
         let entries = std::fs::read_dir(&self.path).map_err(|error| failed(".", &error))?;
         let mut names: Vec<String> = entries

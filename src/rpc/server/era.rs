@@ -24,10 +24,6 @@ const FIRST: Release = Release::of(7);
 
 impl Era {
     /// Of the clients of `stated`, or of any.
-    ///
-    /// # Errors
-    ///
-    /// RPC-84 of kind unsupported up to 0.6.
     pub(super) fn new(stated: Option<Release>, largest: u64) -> Result<Era, Violation> {
         let release = stated.unwrap_or(Release::LAST);
         RPC_84.demand(Kind::Unsupported, release.minor() >= 7, || {

@@ -52,10 +52,6 @@ impl Functions {
     }
 
     /// The function of this name; `None` where there is none.
-    ///
-    /// # Errors
-    ///
-    /// RPC-89 for one that is there and may not be called.
     pub(super) fn lookup(&self, name: &str) -> Result<Option<Function>> {
         match self.own.get(name) {
             Some(function) => Ok(Some(function.clone())),
@@ -65,10 +61,6 @@ impl Functions {
 }
 
 /// A function of the process, if the patterns name it.
-///
-/// # Errors
-///
-/// RPC-89.
 fn global(name: &str, allow: &[String]) -> Result<Option<Function>> {
     // RPC-89: before the patterns: a name that is not there is 0, and only one that is there an exception.
     let Some(function) = registry::lookup(name) else {

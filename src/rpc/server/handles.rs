@@ -51,10 +51,6 @@ impl HandleTable {
     }
 
     /// Enters `held`, under a token that was never used before.
-    ///
-    /// # Errors
-    ///
-    /// RPC-85 of kind limit.
     pub(super) fn insert(&mut self, held: HandleContent) -> Result<u64> {
         // RPC-85: what a client never frees costs the server memory, also where the objects themselves are small.
         RPC_85.demand(Kind::Limit, self.held.len() < MOST, || {
@@ -68,10 +64,6 @@ impl HandleTable {
     }
 
     /// What is behind `token`.
-    ///
-    /// # Errors
-    ///
-    /// RPC-85.
     pub(super) fn get(&self, token: u64) -> Result<&HandleContent> {
         match self.held.get(&token) {
             Some(held) => Ok(held),
@@ -80,10 +72,6 @@ impl HandleTable {
     }
 
     /// Takes `token` out.
-    ///
-    /// # Errors
-    ///
-    /// RPC-85.
     pub(super) fn remove(&mut self, token: u64) -> Result<HandleContent> {
         self.held.remove(&token).ok_or_else(|| unknown(token))
     }
@@ -97,10 +85,6 @@ impl HandleTable {
     }
 
     /// The function behind `token`.
-    ///
-    /// # Errors
-    ///
-    /// RPC-85.
     pub(super) fn function(&self, token: u64) -> Result<&Function> {
         match self.get(token)? {
             HandleContent::Function(function) => Ok(function),
@@ -109,10 +93,6 @@ impl HandleTable {
     }
 
     /// The module behind `token`.
-    ///
-    /// # Errors
-    ///
-    /// RPC-85.
     pub(super) fn module(&self, token: u64) -> Result<&Module> {
         match self.get(token)? {
             HandleContent::Module(module) => Ok(module),
@@ -121,10 +101,6 @@ impl HandleTable {
     }
 
     /// The stream behind `token`; 0 is the default one of every device.
-    ///
-    /// # Errors
-    ///
-    /// RPC-85, also for a stream of another device.
     pub(super) fn stream(&self, token: u64, device: Device) -> Result<Stream> {
         if token == 0 {
             return Ok(Stream::DEFAULT);

@@ -31,10 +31,6 @@ struct HopTarget<'a> {
 
 impl<'a> HopTarget<'a> {
     /// Reads what follows the name.
-    ///
-    /// # Errors
-    ///
-    /// RPC-80 of kind type.
     fn of(args: &'a [PackedValue<'a>]) -> Result<HopTarget<'a>> {
         let [host, port, key, rest @ ..] = args else {
             return Err(wrong());
@@ -82,11 +78,6 @@ fn wrong() -> Error {
 
 impl Hop {
     /// Connects to the server that `args` name, and begins a session there by the rules of `release`.
-    ///
-    /// # Errors
-    ///
-    /// RPC-80 for arguments of other types, RPC-93 for a server that the options do not name, RPC-100 for one of the other encoding; a
-    /// ConnectionError or TimeoutError where it cannot be had; the exception that it answers with.
     pub(super) fn connect(
         version: &[u8],
         args: &[PackedValue<'_>],
@@ -133,10 +124,6 @@ impl Hop {
 
     /// Passes on packets until either side ends the session. A packet is read as far as its length: what it requests is for the server
     /// there to reject.
-    ///
-    /// # Errors
-    ///
-    /// RPC-93 for a stream that is not read and written at the same time; RPC-12, RPC-13, RPC-16; a deadline, a connection that is gone.
     pub(super) fn pass_on(
         self,
         client: &mut Transport,
@@ -193,10 +180,6 @@ impl Hop {
 }
 
 /// Passes on what the client writes. `answered` is how many answers it has got.
-///
-/// # Errors
-///
-/// As [`Hop::pass_on`].
 fn requests(
     client: &mut Transport,
     to_far: &mut Transport,

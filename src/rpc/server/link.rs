@@ -17,11 +17,6 @@ const COMPILED: [&str; 5] = ["o", "c", "cc", "cpp", "ll"];
 const LARGEST: u64 = 1 << 30;
 
 /// The library that the upload `name` is: itself, unless it is an object or an archive, which `compiler` links.
-///
-/// # Errors
-///
-/// RPC-90 where there is no compiler, and for an archive with other files; BLOB-56 for one that is damaged; RPC-92 for names and sizes; what the compiler
-/// prints.
 pub(super) fn library_of(
     directory: &Directory,
     name: &str,
@@ -57,19 +52,14 @@ pub(super) fn library_of(
 }
 
 /// The files of an archive, with names of ours: RPC-92 holds for them too, and two folders may have the same.
-///
-/// # Errors
-///
-/// BLOB-56; RPC-90 for a file that is neither an object nor a source.
 fn members(archive: &[u8]) -> Result<Vec<(String, Vec<u8>)>> {
     let inflated;
     // BLOB-74: upstream exports them under gzip.
-    let archive = match archive.starts_with(&[0x1f, 0x8b]) {
-        true => {
-            inflated = inflate(archive)?;
-            &inflated
-        }
-        false => archive,
+    let archive = if archive.starts_with(&[0x1f, 0x8b]) {
+        inflated = inflate(archive)?;
+        &inflated
+    } else {
+        archive
     };
     let mut members = Vec::new();
     for (index, (path, content)) in tar_files(archive)?.into_iter().enumerate() {
@@ -88,10 +78,6 @@ fn members(archive: &[u8]) -> Result<Vec<(String, Vec<u8>)>> {
 }
 
 /// What is under gzip.
-///
-/// # Errors
-///
-/// RPC-92 of kind limit for more than [`LARGEST`]; a ValueError for what is no gzip.
 fn inflate(archive: &[u8]) -> Result<Vec<u8>> {
     let mut inflated = Vec::new();
     // A byte more than may be there shows that there is more.

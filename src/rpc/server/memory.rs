@@ -95,10 +95,6 @@ impl SessionMemory {
     }
 
     /// Allocates bytes.
-    ///
-    /// # Errors
-    ///
-    /// RPC-86 of kind limit for more than the session may have; what the device answers.
     pub(super) fn alloc(
         &mut self,
         device: Device,
@@ -115,10 +111,6 @@ impl SessionMemory {
     }
 
     /// Allocates the memory of a tensor.
-    ///
-    /// # Errors
-    ///
-    /// RPC-86 of kind limit; what the device answers, for the shape or the scope too.
     pub(super) fn alloc_scoped(
         &mut self,
         block: &TensorBlock,
@@ -202,10 +194,6 @@ impl SessionMemory {
     }
 
     /// Frees an allocation of the client.
-    ///
-    /// # Errors
-    ///
-    /// RPC-86 for a token that is none, of another device, or of a tensor; what the device answers.
     pub(super) fn free(&mut self, device: Device, token: u64) -> Result<()> {
         let own = self
             .regions
@@ -221,11 +209,6 @@ impl SessionMemory {
     }
 
     /// Where `nbytes` bytes are, `offset` bytes behind what has the token `data`.
-    ///
-    /// # Errors
-    ///
-    /// RPC-86 for a token that is none, or is of another device; RPC-87 for bytes that are not all in the allocation, or are not to
-    /// be written.
     pub(super) fn place(
         &self,
         data: u64,
@@ -276,20 +259,12 @@ impl SessionMemory {
     }
 
     /// Where the elements of a tensor are.
-    ///
-    /// # Errors
-    ///
-    /// As [`SessionMemory::place`]; DEV-15 for a shape that has no size.
     pub(super) fn place_of(&self, block: &TensorBlock, release: Release) -> Result<CheckedSpan> {
         let nbytes = size_of(block, release)?;
         self.place(block.data, block.device, block.byte_offset, nbytes, false)
     }
 
     /// `nbytes` bytes for the client.
-    ///
-    /// # Errors
-    ///
-    /// As [`SessionMemory::place`]; what the device answers.
     pub(super) fn read(
         &self,
         data: u64,
@@ -318,10 +293,6 @@ impl SessionMemory {
     }
 
     /// Writes bytes of the client.
-    ///
-    /// # Errors
-    ///
-    /// As [`SessionMemory::place`]; what the device answers.
     pub(super) fn write(&self, data: u64, device: Device, offset: u64, bytes: &[u8]) -> Result<()> {
         let place = self.place(data, device, offset, bytes.len() as u64, true)?;
         let host = CheckedSpan {
@@ -333,10 +304,6 @@ impl SessionMemory {
     }
 
     /// Copies between two tensors of the session.
-    ///
-    /// # Errors
-    ///
-    /// As [`SessionMemory::place`]; DEV-16, DEV-20 for tensors that do not fit; what the device answers.
     pub(super) fn copy(
         &self,
         from: &TensorBlock,

@@ -147,10 +147,6 @@ enum HelloOutcome {
 }
 
 /// Reads the hello and answers it.
-///
-/// # Errors
-///
-/// RPC-01 to RPC-05; a deadline, a connection that is gone.
 fn greet(
     transport: &mut Transport,
     options: &ServerOptions,
@@ -209,10 +205,6 @@ enum ServerAnswer {
 
 impl ServedSession<'_> {
     /// Answers requests.
-    ///
-    /// # Errors
-    ///
-    /// What ends the session: a broken rule of the client, a deadline, a connection that is gone.
     fn serve(
         &mut self,
         transport: &mut Transport,
@@ -294,9 +286,10 @@ impl ServedSession<'_> {
 
     /// What says that nothing is returned. While the encoding is not known, a device: it is the same in both.
     fn void(&self) -> PackedValue<'static> {
-        match self.era.is_known() {
-            true => PackedValue::None,
-            false => PackedValue::Device(Device::CPU),
+        if self.era.is_known() {
+            PackedValue::None
+        } else {
+            PackedValue::Device(Device::CPU)
         }
     }
 
@@ -339,10 +332,6 @@ impl ServedSession<'_> {
     }
 
     /// Does what the packet requests.
-    ///
-    /// # Errors
-    ///
-    /// What the client gets as an exception.
     fn answer(&mut self, packet: Packet<'_>) -> Result<ServerAnswer> {
         let release = self.era.release();
         match packet {

@@ -52,12 +52,13 @@ fn tensors(own: &mut BTreeMap<&'static str, Function>) {
     let ones = Function::from_packed(|args| {
         let (shape, content) = on_host(args, "float64")?;
         let is_ones = shape == [3, 4] && content == [1.0_f64; 12].map(f64::to_ne_bytes).concat();
-        match is_ones {
-            true => Ok(Any::none()),
-            false => Err(Error::new(
+        if is_ones {
+            Ok(Any::none())
+        } else {
+            Err(Error::new(
                 ErrorKind::Value,
                 "the tensor is not 3 by 4 ones",
-            )),
+            ))
         }
     });
     // The name up to 0.21, and that from 0.22 on.

@@ -18,10 +18,6 @@ struct Tail {
 }
 
 /// Makes the function. `global` looks up a function that is in no module.
-///
-/// # Errors
-///
-/// RPC-91 for arguments of no release; a module without the function.
 pub(super) fn evaluator(
     args: &[AnyView<'_>],
     global: impl Fn(&str) -> Result<Function>,

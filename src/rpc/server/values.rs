@@ -27,10 +27,6 @@ pub(super) enum Prepared {
 
 /// Turns arguments into what a function takes.
 ///
-/// # Errors
-///
-/// RPC-85, RPC-86, RPC-87 for a handle that is none, or memory that a tensor is not in.
-///
 /// # Safety
 ///
 /// The bytes that `args` borrow live as long as what is returned.
@@ -197,10 +193,6 @@ fn tag(of: i32, era: &Era) -> i64 {
 }
 
 /// What a client gets of the result of a call: its type, and its value or a handle of it (RPC-88).
-///
-/// # Errors
-///
-/// RPC-85 of kind limit; RPC-88 for what no client of this era reads.
 pub(super) fn encode(
     value: Any,
     handles: &mut HandleTable,
@@ -270,14 +262,11 @@ fn encode_object(
 }
 
 /// An object of no type that clients know.
-///
-/// # Errors
-///
-/// RPC-88 up to 0.15.
 fn other_object(object: ObjectRef, era: &Era) -> Result<HandleContent> {
-    match era.has_objects() {
-        true => Ok(HandleContent::Object(object)),
-        false => Err(unsupported(index::OBJECT)),
+    if era.has_objects() {
+        Ok(HandleContent::Object(object))
+    } else {
+        Err(unsupported(index::OBJECT))
     }
 }
 

@@ -18,10 +18,6 @@ fn wrong(source: &TlsSource, why: impl std::fmt::Display) -> Error {
 }
 
 /// All certificates of a file.
-///
-/// # Errors
-///
-/// An OSError or a ValueError that names the file.
 fn certificates(source: &TlsSource) -> Result<Vec<CertificateDer<'static>>> {
     let content = source.read()?;
     let found: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&content).collect();
@@ -33,10 +29,6 @@ fn certificates(source: &TlsSource) -> Result<Vec<CertificateDer<'static>>> {
 }
 
 /// The authorities of a file.
-///
-/// # Errors
-///
-/// As [`certificates`].
 pub(super) fn authorities(source: &TlsSource) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for (at, certificate) in certificates(source)?.into_iter().enumerate() {
@@ -53,10 +45,6 @@ pub(super) fn authorities(source: &TlsSource) -> Result<RootCertStore> {
 }
 
 /// Certificates and the key of the first.
-///
-/// # Errors
-///
-/// As [`certificates`]; a ValueError for a file without a private key.
 pub(super) fn identity(
     identity: &TlsIdentity,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
@@ -82,10 +70,6 @@ pub(super) fn unfit(identity: &TlsIdentity, error: &rustls::Error) -> Error {
 /// Whether a client that trusts the right authority accepts the certificate of a server, as far as that shows without the authority.
 ///
 /// Its time does not count: the clock here may be the one that is wrong, as on boards that have none, and clients look at their own.
-///
-/// # Errors
-///
-/// A ValueError that names the file and what clients reject.
 pub(super) fn acceptable(identity: &TlsIdentity, provider: Arc<CryptoProvider>) -> Result<()> {
     let source = &identity.certificates;
     let chain = certificates(source)?;

@@ -51,10 +51,6 @@ mod absent {
     }
 
     /// Connects through TLS with the feature `tls`.
-    ///
-    /// # Errors
-    ///
-    /// Of kind [`ErrorKind::Runtime`], always: the feature `tls` is off.
     pub fn connect(
         _: TcpStream,
         _: (&str, u16),
@@ -65,19 +61,11 @@ mod absent {
     }
 
     /// Accepts a client through TLS with the feature `tls`.
-    ///
-    /// # Errors
-    ///
-    /// Of kind [`ErrorKind::Runtime`], always: the feature `tls` is off.
     pub fn accept(_: TcpStream, _: &TlsServerOptions, _: Instant) -> Result<Box<dyn RpcStream>> {
         Err(absent())
     }
 
     /// Whether [`accept`] can begin, with the feature `tls`.
-    ///
-    /// # Errors
-    ///
-    /// Of kind [`ErrorKind::Runtime`], always: the feature `tls` is off.
     pub fn check(_: &TlsServerOptions) -> Result<()> {
         Err(absent())
     }

@@ -27,10 +27,6 @@ impl TlsSource {
     }
 
     /// All of it.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Os`] for a file that cannot be read, which it names.
     pub(super) fn read(&self) -> Result<Vec<u8>> {
         match self {
             TlsSource::Content(content) => Ok(content.clone()),
@@ -139,10 +135,6 @@ impl TlsFiles {
     }
 
     /// The options of a client; `variable` is the environment, where files are named that the address does not name.
-    ///
-    /// # Errors
-    ///
-    /// What is missing, for the sentence about an address.
     pub(in crate::rpc) fn into_options(
         self,
         variable: impl Fn(&str) -> Option<OsString>,

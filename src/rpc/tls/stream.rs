@@ -80,10 +80,6 @@ impl TlsFailure {
 
 impl TlsStream {
     /// Does the handshake of `connection` over `socket`.
-    ///
-    /// # Errors
-    ///
-    /// Why it stopped. The peer has been sent the alert by then.
     pub(super) fn shake(
         socket: TcpStream,
         mut connection: Connection,
@@ -144,10 +140,6 @@ impl TlsStream {
     }
 
     /// Bounds reads and writes of the socket by what is left until `deadline`.
-    ///
-    /// # Errors
-    ///
-    /// TimedOut behind the deadline; [`io::Error`] of setting the timeouts of the socket.
     pub(super) fn bound(&self, deadline: Instant) -> io::Result<()> {
         bound(&self.0.socket, deadline)
     }
@@ -258,10 +250,6 @@ impl RpcStream for TlsStream {
 
 impl Tunnel {
     /// Writes the records that the connection has.
-    ///
-    /// # Errors
-    ///
-    /// [`io::Error`] of writing to the socket; BrokenPipe behind a record that went out in part.
     fn send(&self, outgoing: &mut Outgoing) -> io::Result<()> {
         if outgoing.is_broken {
             return Err(io::ErrorKind::BrokenPipe.into());

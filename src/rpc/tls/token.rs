@@ -19,10 +19,6 @@ pub(super) struct Token {
 
 impl Token {
     /// Of `source`, without what is blank around it: editors end a file with an end of line.
-    ///
-    /// # Errors
-    ///
-    /// An OSError for a file that cannot be read; a ValueError for a token of nothing, or of more than 4,096 bytes.
     pub(super) fn open(source: &TlsSource) -> Result<Token> {
         let content = source.read()?;
         Token::new(content.trim_ascii()).ok_or_else(|| {
@@ -45,10 +41,6 @@ impl Token {
     }
 
     /// Writes it: four bytes of length, little-endian, and the bytes.
-    ///
-    /// # Errors
-    ///
-    /// What the stream reports.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let bytes = self.padded.get(..self.length).unwrap_or_default();
         // At most LONGEST.
@@ -57,10 +49,6 @@ impl Token {
     }
 
     /// Reads what a client shows, and whether it is this.
-    ///
-    /// # Errors
-    ///
-    /// What the stream reports; InvalidData for a length that no token has.
     pub(super) fn read_same(&self, input: &mut impl Read) -> io::Result<bool> {
         let mut length = [0; 4];
         input.read_exact(&mut length)?;
@@ -77,10 +65,6 @@ impl Token {
 }
 
 /// RPC-111, of a client that showed another token.
-///
-/// # Errors
-///
-/// RPC-111 of kind unsupported.
 pub(super) fn demand(same: bool) -> Result<()> {
     RPC_111.demand(Kind::Unsupported, same, || {
         "the client shows another token".to_owned()

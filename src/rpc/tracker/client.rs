@@ -47,10 +47,6 @@ impl TrackerClient {
     }
 
     /// [`TrackerClient::connect`] to one whose hello comes within `patience`, at most what a tracker may take.
-    ///
-    /// # Errors
-    ///
-    /// As [`TrackerClient::connect`].
     pub(in crate::rpc) fn connect_within(
         address: impl ToSocketAddrs,
         patience: Duration,

@@ -229,10 +229,6 @@ impl TrackerShared {
 
 impl TrackerConnection {
     /// Reads and answers until the peer is gone.
-    ///
-    /// # Errors
-    ///
-    /// Why the connection is closed: a broken rule, or a limit (RPC-66).
     fn serve(
         &self,
         shared: &TrackerShared,
@@ -301,10 +297,6 @@ impl TrackerConnection {
     }
 
     /// Writes all of it, in one piece among those of other threads.
-    ///
-    /// # Errors
-    ///
-    /// [`io::Error`] of writing to the socket, also where the peer has not taken it in time.
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let _one = locked(&self.writing);
         (&self.stream).write_all(bytes)

@@ -182,10 +182,6 @@ impl Transport {
 
     /// The bytes of the next packet, without consuming them; `None` is a stream that ended between two packets. For what has to find out
     /// by which release's rules the peer writes.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Transport::read_packet`] about lengths, and about the stream.
     pub(in crate::rpc) fn peek_packet(&mut self, spoken: &Protocol) -> Result<Option<&[u8]>> {
         let Some(length) = self.await_packet(spoken)? else {
             return Ok(None);
@@ -204,10 +200,6 @@ impl Transport {
     }
 
     /// Another transport over the same stream, to be written to while this one is read; `None` where the stream has none.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Connection`].
     pub(in crate::rpc) fn twin(&self) -> Result<Option<Transport>> {
         let stream = self.stream.twin().map_err(closed)?;
         Ok(stream.map(|stream| Transport {
@@ -219,10 +211,6 @@ impl Transport {
     }
 
     /// Writes bytes that are a packet already.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
     pub(in crate::rpc) fn write_raw(&mut self, packet: &[u8]) -> Result<()> {
         self.write_all(packet, &[])
     }
@@ -424,9 +412,10 @@ pub(super) fn seconds(time: Duration) -> String {
         _ => 3,
     };
     let text = format!("{seconds:.digits$}");
-    match text.contains('.') {
-        true => format!("{} s", text.trim_end_matches('0').trim_end_matches('.')),
-        false => format!("{text} s"),
+    if text.contains('.') {
+        format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
+    } else {
+        format!("{text} s")
     }
 }
 

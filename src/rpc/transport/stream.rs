@@ -70,8 +70,5 @@ impl RpcStream for Box<dyn RpcStream> {
 
 /// What of a connection ends.
 fn half(both: bool) -> Shutdown {
-    match both {
-        true => Shutdown::Both,
-        false => Shutdown::Read,
-    }
+    if both { Shutdown::Both } else { Shutdown::Read }
 }

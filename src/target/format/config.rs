@@ -244,13 +244,12 @@ impl ConfigReader<'_> {
             let of = type_key(self.minor(), value);
             // TGT-05: the releases with boxes have no conversion to a truth value, and say so in other words.
             let boxed = name == "bool" && (18..21).contains(&self.minor());
-            let message = match boxed {
-                true => format!(
+            let message = if boxed {
+                format!(
                     "{at}: Parsing type \"runtime.BoxBool\" is not supported for the given object of type \"{of}\". The object is: {value}"
-                ),
-                false => {
-                    format!("{at}: Expects type \"{name}\", but gets \"{of}\" for object: {value}")
-                }
+                )
+            } else {
+                format!("{at}: Expects type \"{name}\", but gets \"{of}\" for object: {value}")
             };
             TGT_04.rejected(Kind::Type, message)
         };

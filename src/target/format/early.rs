@@ -156,9 +156,10 @@ fn attrs(minor: u8, kind: &EarlyKind, words: &[&str]) -> BTreeMap<String, Value>
         3 => device == "intel_gpu",
         _ => device == "intel_graphics",
     };
-    let warp = match is_intel && matches!(kind.name, "rocm" | "opencl") {
-        true => 16,
-        false => kind.warp,
+    let warp = if is_intel && matches!(kind.name, "rocm" | "opencl") {
+        16
+    } else {
+        kind.warp
     };
     let mut attrs = BTreeMap::new();
     attrs.insert("thread_warp_size".into(), warp.into());

@@ -108,11 +108,13 @@ impl Target {
 
     /// Up to 0.9: one text, its parts in quotes where they hold the separator or a quote. 0.7 has no quotes.
     fn joined(&self, parts: &[String], separator: char) -> String {
-        let quote =
-            |part: &String| match part.contains([separator, '\'']) && self.release.minor() > 7 {
-                true => format!("'{}'", part.replace('\'', "\\'")),
-                false => part.clone(),
-            };
+        let quote = |part: &String| {
+            if part.contains([separator, '\'']) && self.release.minor() > 7 {
+                format!("'{}'", part.replace('\'', "\\'"))
+            } else {
+                part.clone()
+            }
+        };
         parts
             .iter()
             .map(quote)

@@ -57,10 +57,6 @@ pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<Target
 }
 
 /// TGT-23: the name of an option without its dashes, of which there may be any number.
-///
-/// # Errors
-///
-/// TGT-23 for a word without a dash, and for one of dashes alone.
 fn undashed(word: &str) -> Result<&str, Violation> {
     let key = word.trim_start_matches('-');
     TGT_23.demand(Kind::Malformed, key.len() < word.len(), || {

@@ -7,10 +7,6 @@ use crate::rule::Violation;
 
 impl CWriter<'_> {
     /// A call that has a value.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 for an operator or a function that is not written here.
     pub(super) fn call(&mut self, at: usize, dtype: ScalarType) -> Result<CValue, Violation> {
         let name = self.operator(at)?;
         let args = self.required_list(at, "args")?;
@@ -92,10 +88,6 @@ impl CWriter<'_> {
     }
 
     /// A call as a statement.
-    ///
-    /// # Errors
-    ///
-    /// As [`CWriter::call`].
     pub(super) fn call_statement(&mut self, at: usize) -> Result<(), Violation> {
         let name = self.operator(at)?;
         let args = self.required_list(at, "args")?;
@@ -178,10 +170,6 @@ impl CWriter<'_> {
     }
 
     /// The place of a field of a record (`tvm_struct_get`).
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 for one that this ABI has not.
     fn field(
         &self,
         kind: usize,
@@ -245,10 +233,6 @@ impl CWriter<'_> {
     }
 
     /// A call of a packed function of which the result is used: a kernel that returns whether it failed. `None` for any other expression.
-    ///
-    /// # Errors
-    ///
-    /// As [`CWriter::call`].
     pub(super) fn packed_result(&mut self, at: usize) -> Result<Option<String>, Violation> {
         if self.graph.key(at) != "Call" || self.operator(at)? != "tvm_call_packed_lowered" {
             return Ok(None);

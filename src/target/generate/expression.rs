@@ -6,10 +6,6 @@ use crate::rule::Violation;
 
 impl CWriter<'_> {
     /// The type of an expression, or of a variable.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind unsupported for one that C has not, such as a vector where no lane of it is written.
     pub(super) fn dtype(&self, at: usize) -> Result<ScalarType, Violation> {
         match self.vector_type(at)? {
             (dtype, lanes) if lanes == 1 || lanes == self.lanes => Ok(dtype),
@@ -18,10 +14,6 @@ impl CWriter<'_> {
     }
 
     /// An expression.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 for a node that is not written, or lacks what its type has; TGT-89.
     pub(super) fn expression(&mut self, at: usize) -> Result<CValue, Violation> {
         self.visit(at)?;
         let dtype = self.dtype(at)?;
@@ -103,10 +95,6 @@ impl CWriter<'_> {
     }
 
     /// A literal of this type, with the suffix that C needs for its width.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind malformed for a number that the type does not have.
     fn integer(&self, at: usize, dtype: ScalarType) -> Result<String, Violation> {
         let value = self.graph.number(at, "value");
         let value = value.ok_or_else(|| self.malformed(at, "has no `value`"))?;
@@ -120,10 +108,6 @@ impl CWriter<'_> {
     }
 
     /// What a variable is in the text.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind malformed where nothing in front defines it.
     fn variable(&self, at: usize) -> Result<CName, Violation> {
         let name = self.names.get(&at).cloned();
         name.ok_or_else(|| self.malformed(at, "is used where nothing defines it"))
@@ -201,10 +185,6 @@ impl CWriter<'_> {
     }
 
     /// An element of a buffer, to be read or written, or the lane of it that is being written; and its type.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88: more than one index, a predicate, or a vector of another number of lanes.
     pub(super) fn element(&mut self, at: usize) -> Result<(String, ScalarType), Violation> {
         if matches!(self.graph.key(at), "Load" | "Store") {
             return self.untyped_element(at);
@@ -320,10 +300,6 @@ impl CWriter<'_> {
     }
 
     /// What is in memory that this node describes.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 for what has no size.
     pub(super) fn memory_type(&self, form: usize) -> Result<(ScalarType, u16), Violation> {
         let named = match self.graph.child(form, "dtype") {
             Some(dtype) => self.graph.text(dtype, "dtype"),

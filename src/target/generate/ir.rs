@@ -48,10 +48,6 @@ enum IrKey {
 
 impl IrGraph {
     /// Reads what `save_json` wrote, of either era.
-    ///
-    /// # Errors
-    ///
-    /// The rules of the JSON graph (OBJ-16, OBJ-18 to OBJ-32, OBJ-39, OBJ-40); TGT-88 of kind malformed for a text that is neither, or does not name its release.
     pub(super) fn read(text: &[u8]) -> Result<IrGraph, Violation> {
         let legacy = LegacyGraph::read(text, &mut Findings::default());
         match legacy {
@@ -68,10 +64,6 @@ impl IrGraph {
     }
 
     /// A graph up to 0.21, whose members are all text (OBJ-22): a word is kept until it is known whether it is a number or an index.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind malformed where it does not name its release.
     fn of_legacy(graph: LegacyGraph) -> Result<IrGraph, Violation> {
         let release = graph.release();
         let nodes = graph.nodes.into_iter().map(|node| {
@@ -108,10 +100,6 @@ impl IrGraph {
     }
 
     /// A graph from 0.22 on (OBJ-18), whose numbers are numbers.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind malformed where its metadata does not name the release.
     fn of_ffi(form: IrJson) -> Result<IrGraph, Violation> {
         let release = form
             .member("metadata")
@@ -188,10 +176,6 @@ impl IrGraph {
     }
 
     /// [`IrGraph::child`] of a field that has to be there.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind malformed.
     pub(super) fn required(&self, at: usize, name: &str) -> Result<usize, Violation> {
         let child = self.child(at, name);
         child.ok_or_else(|| self.malformed(at, &format!("has no `{name}`")))
@@ -296,10 +280,6 @@ impl IrGraph {
     }
 
     /// Holds all nodes to the members that their types have: also those that no generator reads, such as the value of an attribute.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind malformed.
     pub(super) fn whole(&self) -> Result<(), Violation> {
         let lacking = |at: usize| Some((at, self.lacking(at)?));
         match (0..self.nodes.len()).find_map(lacking) {

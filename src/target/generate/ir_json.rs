@@ -28,10 +28,6 @@ pub(super) enum IrJson {
 
 impl IrJson {
     /// Reads a text.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-16, OBJ-39, OBJ-40.
     pub(super) fn read(text: &[u8]) -> Result<IrJson, Violation> {
         text::read(text, Builder)
     }

@@ -136,10 +136,6 @@ impl LoweredModule {
 
 impl LoweredFunction {
     /// A function with its attributes by their names, without the part that moved between releases.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind malformed for a function without attributes, and for an attribute that lacks what its type has.
     fn read(graph: &IrGraph, node: usize) -> Result<LoweredFunction, Violation> {
         let dictionary = graph.required(node, "attrs")?;
         let dictionary = graph.child(dictionary, "__dict__");

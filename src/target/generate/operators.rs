@@ -70,10 +70,6 @@ impl CWriter<'_> {
 
     /// An operator of numbers by its name without the prefix of its release, called with arguments of which the first is the one of that
     /// number; `None` for any other.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 for operands of types that the operator has no code for.
     pub(super) fn operator_of_numbers(
         &mut self,
         at: usize,
@@ -159,10 +155,6 @@ impl CWriter<'_> {
     }
 
     /// An operator that is a function of C's library; `None` for any other.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 for one of numbers that the function is not for.
     pub(super) fn operator_of_library(
         &mut self,
         at: usize,
@@ -187,10 +179,6 @@ impl CWriter<'_> {
     }
 
     /// A function of C's library, called with arguments of which the first is the one of that number.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 for a function that is not among them, or takes another number of arguments.
     pub(super) fn library(
         &mut self,
         at: usize,

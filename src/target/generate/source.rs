@@ -27,10 +27,6 @@ typedef ulong uint64_t;
 
 /// `target.build.c`: a file of C that needs no header of a release. Its functions have the convention of the release that wrote the
 /// module, and check their arguments as the module states it.
-///
-/// # Errors
-///
-/// TGT-84 for a kernel; TGT-88 and TGT-89 for what is not written.
 pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, Violation> {
     let abi = Abi::of(module.release());
     let mut writer = CWriter::new(&module.graph, CodePlace::Host(abi));
@@ -102,10 +98,6 @@ pub(super) fn host(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, 
 }
 
 /// `target.build.opencl`: a file of OpenCL C with the kernels of the module, and how each is launched.
-///
-/// # Errors
-///
-/// TGT-84 for what is no kernel; TGT-88 and TGT-89 for what is not written.
 pub(super) fn opencl(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, Violation> {
     let mut writer = CWriter::new(&module.graph, CodePlace::Kernel);
     for (symbol, function) in &module.functions {
@@ -184,10 +176,6 @@ fn is_taken(symbol: &str) -> bool {
 
 impl CWriter<'_> {
     /// One function, by its name in the text: the types of its parameters.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88, TGT-89.
     fn function(
         &mut self,
         symbol: &str,

@@ -14,10 +14,6 @@ const HINTS: &[&str] = &[
 
 impl CWriter<'_> {
     /// A statement and all that is in it. What a statement is for the rest of its block follows it without nesting.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 for a node that is not written, or lacks what its type has; TGT-89.
     pub(super) fn statement(&mut self, at: usize) -> Result<(), Violation> {
         let mark = self.mark();
         let mut next = Some(at);
@@ -250,10 +246,6 @@ impl CWriter<'_> {
     }
 
     /// A loop that is serial, parallel or unrolled (TGT-88): one round after the other, in order.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 for a loop that is vectorised or bound to a thread: lowering has replaced these.
     fn repetition(&mut self, at: usize) -> Result<(), Violation> {
         // 0 serial, 1 parallel, 2 vectorised, 3 unrolled, 4 bound to a thread. One after the other is an order that parallel ones allow.
         if !matches!(self.graph.int(at, "kind"), Some(0 | 1 | 3)) {

@@ -9,10 +9,6 @@ use crate::rule::Violation;
 
 impl CWriter<'_> {
     /// The type of each lane of an expression or of a variable, and how many it has.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind unsupported for a type that is not written.
     pub(super) fn vector_type(&self, at: usize) -> Result<(ScalarType, u16), Violation> {
         // Up to 0.26 an expression states its dtype, from 0.27 on its type.
         let stated = self.graph.text(at, "dtype");
@@ -38,10 +34,6 @@ impl CWriter<'_> {
     }
 
     /// A lane of an expression, in a variable of its own: its name, with the lane as index.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88, TGT-89.
     fn lanes_of(
         &mut self,
         at: usize,
@@ -71,10 +63,6 @@ impl CWriter<'_> {
     }
 
     /// A store of a vector.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88, TGT-89.
     pub(super) fn vector_store(
         &mut self,
         at: usize,
@@ -94,10 +82,6 @@ impl CWriter<'_> {
     }
 
     /// A variable that is a vector.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88, TGT-89.
     pub(super) fn vector_binding(
         &mut self,
         var: usize,
@@ -114,10 +98,6 @@ impl CWriter<'_> {
     }
 
     /// A lane of `Ramp`: so many steps from its first.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 for one of vectors.
     pub(super) fn ramp(&mut self, at: usize, dtype: ScalarType) -> Result<String, Violation> {
         let base = self.same_for_all(at, "base")?;
         let stride = self.same_for_all(at, "stride")?;
@@ -126,10 +106,6 @@ impl CWriter<'_> {
     }
 
     /// An operand that is no vector, and is the same in every lane.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 for a vector of vectors.
     pub(super) fn same_for_all(&mut self, at: usize, name: &str) -> Result<String, Violation> {
         let operand = self.required(at, name)?;
         self.within(name, |writer| match writer.vector_type(operand)? {

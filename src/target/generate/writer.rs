@@ -115,10 +115,6 @@ impl<'a> CWriter<'a> {
     }
 
     /// Counts a node, and holds it to the members that its type has.
-    ///
-    /// # Errors
-    ///
-    /// TGT-89; TGT-88 of kind malformed.
     pub(super) fn visit(&mut self, at: usize) -> Result<(), Violation> {
         self.nodes = self.nodes.saturating_add(1);
         // TGT-89: a node is counted each time it is met, since the text grows by what is met and not by what is stored.
@@ -135,10 +131,6 @@ impl<'a> CWriter<'a> {
     }
 
     /// An expression, if it is not too long.
-    ///
-    /// # Errors
-    ///
-    /// TGT-89.
     pub(super) fn value(&self, text: String, dtype: ScalarType) -> Result<CValue, Violation> {
         match text.len() <= EXPRESSION {
             true => Ok(CValue { text, dtype }),
@@ -166,30 +158,18 @@ impl<'a> CWriter<'a> {
     }
 
     /// The node that a member names, which has to be there.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind malformed.
     pub(super) fn required(&self, at: usize, name: &str) -> Result<usize, Violation> {
         let child = self.graph.child(at, name);
         child.ok_or_else(|| self.malformed(at, &format!("has no `{name}`")))
     }
 
     /// What is in the array that a member names, which has to be there.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind malformed.
     pub(super) fn required_list(&self, at: usize, name: &str) -> Result<&'a [usize], Violation> {
         let graph = self.graph;
         Ok(graph.items(self.required(at, name)?))
     }
 
     /// The text of a node that is a literal.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind malformed for any other node.
     pub(super) fn literal(&self, at: usize) -> Result<&'a str, Violation> {
         let graph = self.graph;
         let text = graph.text(at, "value").or_else(|| graph.plain(at));
@@ -197,10 +177,6 @@ impl<'a> CWriter<'a> {
     }
 
     /// The number of a node that is a constant; `None` for any other expression.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 of kind malformed for a constant without a number.
     pub(super) fn constant(&self, at: usize) -> Result<Option<i64>, Violation> {
         if self.graph.key(at) != "IntImm" {
             return Ok(None);
@@ -259,10 +235,6 @@ impl<'a> CWriter<'a> {
     }
 
     /// Lines between braces.
-    ///
-    /// # Errors
-    ///
-    /// Those of `body`.
     pub(super) fn braces(
         &mut self,
         head: &str,

@@ -33,9 +33,6 @@ fn list_kinds() -> Array {
     Array::new(names)
 }
 
-/// # Errors
-///
-/// TGT-74, missing, for a name that is no kind.
 fn list_options(name: String) -> Result<Map> {
     let found = kinds().into_iter().find(|kind| kind.name == name);
     let Some(kind) = found else {

@@ -64,9 +64,10 @@ pub fn register_tag(
 /// The kinds and tags of `release` and of this process. With `ask_devices` on [`local_machine`]; without it no driver is loaded.
 pub fn registered_targets(release: Release, ask_devices: bool) -> Targets {
     // Before the lock: what registers a kind would wait until the drivers have answered.
-    let machine = match ask_devices {
-        true => local_machine(release),
-        false => HostMachine::default(),
+    let machine = if ask_devices {
+        local_machine(release)
+    } else {
+        HostMachine::default()
     };
     let all = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     all.targets(release, machine)

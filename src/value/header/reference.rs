@@ -150,9 +150,10 @@ pub struct Ref<T: Object>(ObjectRef, PhantomData<T>);
 
 impl<T: Object> Ref<T> {
     /// What ends an object of [`Ref::new`].
-    const DELETER: Deleter = match std::mem::needs_drop::<T>() {
-        true => delete_boxed::<T>,
-        false => end_boxed::<T>,
+    const DELETER: Deleter = if std::mem::needs_drop::<T>() {
+        delete_boxed::<T>
+    } else {
+        end_boxed::<T>
     };
 
     /// Puts `value` on the heap. Its header is overwritten with that of a fresh `T`.

@@ -40,11 +40,6 @@ pub(crate) struct NewType<'a> {
 }
 
 /// The index of a type, allocated when its key is new; a known key keeps its index whatever else is passed.
-///
-/// # Errors
-///
-/// VAL-14 (duplicate) for a fixed index that another key has. VAL-15 (type) for an unknown parent, a depth that is not the
-/// parent's plus one, a parent without room, an index that is not above the parent's, and when all indices are taken.
 pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     let mut writer = writer();
     // VAL-14: a key that is known keeps its index, whatever else is stated with it this time.

@@ -30,10 +30,6 @@ pub fn set_attr(type_index: i32, name: &str, value: Any) -> Result<(), Violation
 
 /// [`set_attr`] for any value.
 ///
-/// # Errors
-///
-/// As [`set_attr`], but for the last.
-///
 /// # Safety
 /// An opaque pointer is the address of a C function that follows the convention of the attribute, for ever.
 pub(crate) unsafe fn set_any_attr(
@@ -75,10 +71,6 @@ pub(crate) unsafe fn set_any_attr(
 
 /// Appends a field.
 ///
-/// # Errors
-///
-/// VAL-15: unknown-kind where no type has this index, duplicate for a second field of one name.
-///
 /// # Safety
 /// * The strings of `field` are readable now; they are copied.
 /// * Every object of the type, and of types derived from it, has the field: at `offset` from its header lies something that
@@ -114,10 +106,6 @@ pub(crate) unsafe fn push_field(type_index: i32, mut field: FieldInfo) -> Result
 
 /// Appends a method. Two of one name are both listed, and the later one counts.
 ///
-/// # Errors
-///
-/// VAL-15 (unknown-kind) where no type has this index.
-///
 /// # Safety
 /// The strings of `method` are readable now; they are copied. The function is valid for ever.
 pub(crate) unsafe fn push_method(type_index: i32, mut method: MethodInfo) -> Result<(), Violation> {
@@ -139,10 +127,6 @@ pub(crate) unsafe fn push_method(type_index: i32, mut method: MethodInfo) -> Res
 }
 
 /// Sets the metadata, once.
-///
-/// # Errors
-///
-/// VAL-15: unknown-kind where no type has this index, duplicate for a second time.
 ///
 /// # Safety
 /// The documentation is readable now; it is copied. `creator` makes an object of the type, and `total_size` is no more than

@@ -10,11 +10,6 @@ use crate::rule::{Kind, Violation};
 use crate::vm::{VM_01, VM_02, VM_03, VM_04, VM_05};
 
 /// VM-01 to VM-05 for a function of kind `vm`, at the bytes of its instructions.
-///
-/// # Errors
-///
-/// VM-04 and VM-01 of the function, then VM-05, VM-02 or VM-03 of the first instruction that breaks one; the PAY rule of an instruction
-/// that cannot be decoded.
 pub(super) fn check_function(
     code: &relax_vm::RelaxExecutable<'_>,
     function: &RelaxFunction<'_>,
@@ -53,10 +48,6 @@ pub(super) fn check_function(
 }
 
 /// VM-02, VM-03 and VM-05 for instruction `index`, which PAY rules have let through.
-///
-/// # Errors
-///
-/// VM-02, VM-03 (kind type) and VM-05, at the first word of the instruction; the PAY rule of one that cannot be decoded.
 fn check_instruction(
     code: &relax_vm::RelaxExecutable<'_>,
     function: &RelaxFunction<'_>,

@@ -51,10 +51,6 @@ pub(super) struct VmDevice {
 
 impl VmDevice {
     /// `device` with an allocator of its own.
-    ///
-    /// # Errors
-    ///
-    /// DEV-04 where no backend of the device is here.
     pub(super) fn new(device: Device, kind: AllocatorKind) -> Result<VmDevice, Error> {
         let api = Manager::global().api(device.kind)?;
         let allocator = Arc::new(VmAllocator {
@@ -106,10 +102,6 @@ impl VmAllocator {
     }
 
     /// Memory of at least `nbytes` in the flat scope; how much it is.
-    ///
-    /// # Errors
-    ///
-    /// What the device answers; with a pool, only after everything in the pool went back to the device (VM-32).
     pub(super) fn take(&self, nbytes: usize, hint: Dtype) -> Result<(Space, usize), Error> {
         let Some(mut lists) = self.free_lists() else {
             return Ok((self.alloc(nbytes, hint)?, nbytes));

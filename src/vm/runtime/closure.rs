@@ -84,10 +84,6 @@ impl VmClosure {
     }
 
     /// Calls it on `machine`, which must run the same executable.
-    ///
-    /// # Errors
-    ///
-    /// VM-28 of kind type on a machine of another executable; VM-60 for another number of arguments; what the function raises.
     pub(super) fn call(
         &self,
         machine: &dyn CallingMachine,
@@ -116,10 +112,6 @@ impl VmClosure {
 }
 
 /// Calls a closure or a plain function on `machine` (VM-29).
-///
-/// # Errors
-///
-/// VM-29 of kind type for anything else; what the callee raises.
 pub(super) fn invoke(
     machine: &dyn CallingMachine,
     closure: AnyView<'_>,

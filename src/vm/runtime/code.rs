@@ -83,10 +83,6 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 impl DecodedCode {
     /// Decodes `loaded`. Cells of `constants` and `functions` are borrowed: both must stay as they are while the code is
     /// used.
-    ///
-    /// # Errors
-    ///
-    /// PAY-88 and PAY-97, of kind limit, for numbers that 32 bits do not hold; the PAY rule of an instruction that cannot be decoded.
     pub(super) fn decode(
         loaded: &LoadedExecutable,
         constants: &[Any],

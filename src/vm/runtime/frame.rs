@@ -41,10 +41,6 @@ pub(super) struct CallDepth(Running);
 
 impl CallDepth {
     /// Counts a function with so many registers.
-    ///
-    /// # Errors
-    ///
-    /// VM-25 of kind limit.
     pub(super) fn enter(registers: u32) -> Result<CallDepth, Error> {
         // VM-25: of all machines on the thread together: they share its stack.
         let before = RUNNING.get();

@@ -19,11 +19,6 @@ use std::time::Instant;
 
 impl VirtualMachineImpl {
     /// Runs function `function` of the executable on `args` (VM-20 to VM-25).
-    ///
-    /// # Errors
-    ///
-    /// VM-60 for another number of arguments; VM-25 for calls that nest too deep; a RuntimeError beyond
-    /// `VirtualMachine::limit`; what the instructions raise.
     pub(super) fn run_function(&self, function: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         let frames = self.code.functions[function];
         // VM-60: VM-03 has counted the operands of instructions alone; a closure and a call from outside pass any number.
@@ -53,10 +48,6 @@ impl VirtualMachineImpl {
     }
 
     /// Follows the instructions of `function` from `start` on, until one returns (VM-20 to VM-23).
-    ///
-    /// # Errors
-    ///
-    /// VM-21 for a condition of another type, and what a callee raises, each with the instruction where it happened.
     fn follow(
         &self,
         function: usize,
@@ -137,10 +128,6 @@ impl VirtualMachineImpl {
     }
 
     /// Calls entry `callee` of the function table.
-    ///
-    /// # Errors
-    ///
-    /// VM-60, where a function of the VM takes another number; what the callee raises.
     #[inline]
     pub(super) fn call_index(&self, callee: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         match &self.callees[callee] {
@@ -156,10 +143,6 @@ impl VirtualMachineImpl {
     /// A call with the observer and the instrument around it.
     ///
     /// Observer and instrument are cloned first, so that the callee may change them. A call that fails is reported to neither of them.
-    ///
-    /// # Errors
-    ///
-    /// What the instrument or the callee raises.
     #[cold]
     fn call_watched(
         &self,

@@ -30,11 +30,6 @@ pub(super) enum Origin {
 }
 
 /// Every entry of the function table as a value, or VM-11 with all names that are nowhere.
-///
-/// # Errors
-///
-/// VM-11 of kind missing, with all names that are nowhere; VM-12 of kind unsupported for a compiled function; what a lookup in an
-/// import raises.
 pub(super) fn resolve(
     loaded: &Arc<LoadedExecutable>,
     imports: &[Module],
@@ -81,10 +76,6 @@ pub(super) fn resolve(
 }
 
 /// VM-11: the imports in order, then the registry.
-///
-/// # Errors
-///
-/// What the lookup in an import raises.
 fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Function>, Error> {
     for import in imports {
         // Each import with all that it imports, before the next one.
@@ -125,10 +116,6 @@ pub(super) fn callee(index: usize, value: &Any, origin: Origin) -> Callee {
 }
 
 /// The constant pool as values; tensors are copied once, to the first device, aligned as kernels want them (VM-13).
-///
-/// # Errors
-///
-/// TEN-35 for a tensor that is not stored whole; VM-31 for one whose size does not fit; what the device answers.
 pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Result<Vec<Any>, Error> {
     let code = loaded.executable().code();
     let mut scopes: HashMap<usize, &str> = HashMap::new();

@@ -82,10 +82,6 @@ impl LoadedExecutable {
     }
 
     /// The executable in `bytes`, which `owner` keeps in place.
-    ///
-    /// # Errors
-    ///
-    /// A rule of chapter payload, or VM-01 to VM-05.
     fn new(
         bytes: &'static [u8],
         layout: Layout,

@@ -96,10 +96,6 @@ impl VirtualMachine {
     }
 
     /// [`VirtualMachine::new`] with exactly these devices and allocators, at least one, for code of which more or less is known.
-    ///
-    /// # Errors
-    ///
-    /// DEV-04; VM-11 and VM-12; TEN-35 for a constant; PAY-88 and PAY-97 of kind limit; what a device answers.
     pub(super) fn make(
         loaded: Arc<LoadedExecutable>,
         imports: Vec<Module>,
@@ -175,10 +171,6 @@ impl VirtualMachine {
     }
 
     /// [`VirtualMachine::call`] with borrowed arguments.
-    ///
-    /// # Errors
-    ///
-    /// As [`VirtualMachine::call`].
     pub(crate) fn call_views(&self, function: &str, args: &[AnyView<'_>]) -> Result<Any, Error> {
         self.0.closure(function)?.call(&*self.0, args)
     }
@@ -311,10 +303,6 @@ impl VirtualMachineImpl {
     }
 
     /// [`VirtualMachineImpl::spend`] where there is a limit.
-    ///
-    /// # Errors
-    ///
-    /// A RuntimeError when none is left.
     #[cold]
     fn spend_one(&self) -> Result<(), Error> {
         // Where another thread just ended the limit, one less than all there is is no limit either.
@@ -361,10 +349,6 @@ impl VirtualMachineImpl {
     }
 
     /// Index of the function `name` (VM-61).
-    ///
-    /// # Errors
-    ///
-    /// VM-61 of kind missing, with the names that there are.
     pub(super) fn index(&self, name: &str) -> Result<usize, Error> {
         let code = self.loaded.executable().code();
         let index = self
@@ -385,10 +369,6 @@ impl VirtualMachineImpl {
     }
 
     /// The closure of `name`: what was saved under it, else the function (VM-64).
-    ///
-    /// # Errors
-    ///
-    /// VM-61 of kind missing.
     pub(super) fn closure(&self, name: &str) -> Result<Ref<VmClosure>, Error> {
         // VM-64: a saved function may have the name of one of the executable, which is then hidden.
         let saved = self.state().saved.get(name).cloned();

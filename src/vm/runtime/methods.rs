@@ -111,10 +111,6 @@ fn set_input(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(function, arguments..., module)`: what `get_params` of the module returns is the last argument of the function (VM-62).
-///
-/// # Errors
-///
-/// A TypeError where the last argument is no module; an error where it has no `get_params`; as `set_input`.
 fn set_input_with_param_module(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let mut args = args.to_vec();
     // VM-60: `least` is 2, so that the last argument is never the name.
@@ -125,10 +121,6 @@ fn set_input_with_param_module(machine: &VirtualMachine, args: &[AnyView<'_>]) -
 }
 
 /// `(function, index...)`: the kept result, or an element of it that is no tuple (VM-63): RPC passes none.
-///
-/// # Errors
-///
-/// VM-63: kind missing without a result or element, kind type for a tuple.
 fn output(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let value = machine.0.output(&cast::<String>(args[0])?, &args[1..])?;
     // VM-63: a tuple is no value that RPC sends, so that none is returned on this side of it either.
@@ -139,10 +131,6 @@ fn output(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(function, index...)`: how many elements the kept result has there (VM-63).
-///
-/// # Errors
-///
-/// VM-63 of kind missing.
 fn output_arity(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let value = machine.0.output(&cast::<String>(args[0])?, &args[1..])?;
     // VM-63: -1 is what no tuple has.
@@ -163,10 +151,6 @@ fn parameter_name(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(function, name, with result, arguments...)`: binds the last arguments and keeps that under the name (VM-65).
-///
-/// # Errors
-///
-/// VM-61 for an unknown function; what the first device answers to a copy.
 fn save_function(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let (name, save_as) = (cast::<String>(args[0])?, cast::<String>(args[1])?);
     // VM-65: a remote caller that measures a function does not want its result sent.

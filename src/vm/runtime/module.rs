@@ -160,10 +160,6 @@ struct LazyMachine {
 
 impl LazyMachine {
     /// The machine, once it has devices (VM-30).
-    ///
-    /// # Errors
-    ///
-    /// VM-30 of kind missing.
     fn machine(&self) -> VmResult<&VirtualMachine> {
         self.machine.get().ok_or_else(|| {
             let message = "the machine has no devices yet: call vm_initialization first";
@@ -172,10 +168,6 @@ impl LazyMachine {
     }
 
     /// Triplets of device type, device id and allocator (VM-30).
-    ///
-    /// # Errors
-    ///
-    /// VM-30: kind type for the arguments, kind duplicate for a second call; what making the machine rejects.
     fn initialize(&self, args: &[AnyView<'_>]) -> VmResult<()> {
         let machine = VirtualMachine::make(
             Arc::clone(&self.loaded),
@@ -192,10 +184,6 @@ impl LazyMachine {
 }
 
 /// The devices of a machine, from the arguments of `vm_initialization`.
-///
-/// # Errors
-///
-/// VM-30 of kind type, for any other number of arguments, or numbers that are no device or allocator.
 fn triplets(args: &[AnyView<'_>]) -> VmResult<Vec<(Device, AllocatorKind)>> {
     // VM-30: without a device a release makes the machine, and crashes when it needs one.
     if args.is_empty() || !args.len().is_multiple_of(3) {

@@ -11,10 +11,6 @@ use crate::vm::{VM_62, VM_63};
 
 impl VirtualMachineImpl {
     /// Keeps arguments for [`VirtualMachineImpl::invoke_stateful`] (VM-62).
-    ///
-    /// # Errors
-    ///
-    /// VM-61 for an unknown function; VM-60 for another number of arguments; what the first device answers to a copy.
     pub(super) fn set_input(&self, name: &str, args: &[AnyView<'_>]) -> Result<(), Error> {
         let index = self.index(name)?;
         // VM-60: now, and not in `invoke_stateful`: the caller that passes the arguments learns of it.
@@ -28,10 +24,6 @@ impl VirtualMachineImpl {
     }
 
     /// Runs `name` on what was set and keeps the result (VM-62).
-    ///
-    /// # Errors
-    ///
-    /// VM-61 for an unknown function; VM-62 of kind missing without inputs; what the function raises.
     pub(super) fn invoke_stateful(&self, name: &str) -> Result<(), Error> {
         let index = self.index(name)?;
         // VM-62: cloned, because they stay for the next run, and the lock must not be held while the function runs.
@@ -48,10 +40,6 @@ impl VirtualMachineImpl {
     }
 
     /// The kept result of `name`, or a part of it: each of `path` is an index into a tuple (VM-63).
-    ///
-    /// # Errors
-    ///
-    /// VM-63 of kind missing, without a result or an element of that index; a TypeError for an index that is no integer.
     pub(super) fn output(&self, name: &str, path: &[AnyView<'_>]) -> Result<Any, Error> {
         let Some(mut value) = self.state().outputs.get(name).cloned() else {
             let message = format!(
@@ -75,10 +63,6 @@ impl VirtualMachineImpl {
     }
 
     /// Binds arguments to `name` and keeps that as `save_as` (VM-65).
-    ///
-    /// # Errors
-    ///
-    /// VM-61 for an unknown function; what the first device answers to a copy.
     pub(super) fn save(
         &self,
         name: &str,

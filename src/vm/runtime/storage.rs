@@ -48,10 +48,6 @@ impl Drop for VmStorage {
 
 impl VmStorage {
     /// Memory for `shape` elements of `dtype` in `scope` (VM-31).
-    ///
-    /// # Errors
-    ///
-    /// VM-31 of kind limit, for a negative extent or a size that does not fit; what the device answers.
     pub(super) fn take(
         place: &VmDevice,
         shape: &[i64],
@@ -86,10 +82,6 @@ impl VmStorage {
     }
 
     /// A tensor that begins `offset` bytes into the storage and keeps it (VM-33).
-    ///
-    /// # Errors
-    ///
-    /// VM-33 of kind limit, where it does not lie inside.
     #[inline]
     pub(super) fn tensor(
         this: &Ref<VmStorage>,
@@ -132,10 +124,6 @@ impl VmStorage {
 }
 
 /// A fresh tensor of its own on `place`, not from the pool: what lives as long as the machine.
-///
-/// # Errors
-///
-/// VM-31 of kind limit, for a negative extent or a size that does not fit; what the device answers.
 pub(super) fn lasting(
     place: &VmDevice,
     shape: &[i64],
@@ -167,10 +155,6 @@ pub(super) fn lasting(
 
 /// Bytes that any release may write to a tensor: compiled code of TVM up to 0.20 has whole bytes for each element, and that of 0.21
 /// to 0.25 for each `uint1` (DEV-15).
-///
-/// # Errors
-///
-/// VM-31 of kind limit.
 fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Error> {
     let bytes = Packing::Each.bytes(dtype, shape);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());

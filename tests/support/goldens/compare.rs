@@ -17,7 +17,7 @@ pub(crate) struct Field {
 pub(crate) enum Value {
     /// An integer, a count or a length.
     Number(i128),
-    /// A float, or an integer that its reader holds as one.
+    /// A float.
     Float(f64),
     /// Bytes, text among them.
     Bytes(Vec<u8>),

@@ -1,6 +1,6 @@
 //! Every run of bytes that a golden file or a case of the binary chapters holds, with what it is, and how the library reads it.
 //!
-//! Second readings (the grammar of the specification, its Kaitai descriptions) are compared with [`Subject::read`].
+//! The second reading, by the grammar of the specification, is compared with [`Subject::read`].
 
 pub(crate) mod compare;
 

@@ -109,10 +109,6 @@ const FLAGS_1_PIE: u64 = 0x0800_0000;
 
 impl Dynamic {
     /// Reads the entries up to the one of tag 0, and holds them to each other and to the segments.
-    ///
-    /// # Errors
-    ///
-    /// [`Stop::Rejects`] where its flags forbid `dlopen`; [`Stop::Unknown`] for everything that no linker writes.
     pub(super) fn read(image: &Image<'_>) -> Result<Dynamic, Stop> {
         let mut dynamic = Dynamic {
             values: BTreeMap::new(),
@@ -176,10 +172,6 @@ impl Dynamic {
     }
 
     /// What must be there together, and the sizes that there is one of.
-    ///
-    /// # Errors
-    ///
-    /// [`Stop::Unknown`] for an entry without the one that belongs to it, another size, and a section that names no symbols.
     fn pairs(&self) -> Result<(), Stop> {
         let has = |tag: u64| self.values.contains_key(&tag);
         // A loader takes one for a sign that the other is there, and would read a size or an address of 0.
@@ -226,10 +218,6 @@ impl Dynamic {
     }
 
     /// The flags are ones whose meaning is known here.
-    ///
-    /// # Errors
-    ///
-    /// [`Stop::Rejects`] for flags that forbid `dlopen`, [`Stop::Unknown`] for those whose meaning is not known here.
     fn flags(&self) -> Result<(), Stop> {
         if let Some(flags) = self.value(FLAGS)
             && flags & !FLAGS_KNOWN != 0
@@ -248,10 +236,6 @@ impl Dynamic {
     }
 
     /// Every table in the file and in memory, code where code is run.
-    ///
-    /// # Errors
-    ///
-    /// [`Stop::Unknown`]: no loader compares these addresses with the segments.
     fn places(&self, image: &Image<'_>) -> Result<(), Stop> {
         for (address, size, unit) in [
             (STRINGS, STRINGS_SIZE, 1),

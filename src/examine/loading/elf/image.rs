@@ -80,10 +80,6 @@ const MOST_MEMORY: u64 = 1 << 36;
 
 impl<'a> Image<'a> {
     /// Reads the header and the program headers of `bytes`.
-    ///
-    /// # Errors
-    ///
-    /// [`Stop::Rejects`] where every dynamic loader returns an error, [`Stop::Unknown`] where a header is as no linker writes it.
     pub(super) fn read(bytes: &'a [u8]) -> Result<Image<'a>, Stop> {
         // EI_DATA is needed before any number is read; `header` rejects values other than 1 and 2.
         let big = bytes.get(5) == Some(&2);
@@ -102,10 +98,6 @@ impl<'a> Image<'a> {
     }
 
     /// The address and size of the one dynamic section.
-    ///
-    /// # Errors
-    ///
-    /// [`Stop::Rejects`] where there is none, [`Stop::Unknown`] for two, and for one that is not where its segment is.
     fn dynamic_section(&self) -> Result<(u64, u64), Stop> {
         let mut sections = self.of(DYNAMIC);
         let section = sections.next();
@@ -130,10 +122,6 @@ impl<'a> Image<'a> {
     }
 
     /// Reads the ELF header, with the machine and the program headers.
-    ///
-    /// # Errors
-    ///
-    /// [`Stop::Rejects`] for a file that is no shared object of a known version, [`Stop::Unknown`] for one that no linker writes.
     fn header(&mut self) -> Result<(), Stop> {
         let ident = self.bytes.get(..16).unwrap_or_default();
         let [_, _, _, _, _, order, version, system, rest @ ..] = ident else {
@@ -204,10 +192,6 @@ impl<'a> Image<'a> {
     }
 
     /// The segments that are mapped: inside the file, ascending, congruent to their places in it, on pages of their own.
-    ///
-    /// # Errors
-    ///
-    /// [`Stop::Rejects`] where there is none, [`Stop::Unknown`] for one that loaders map without a check.
     fn loads(&self) -> Result<(), Stop> {
         // The ABI has segments ascend by their addresses, and glibc reserves memory from the first to the last.
         let mut end = None;
@@ -259,10 +243,6 @@ impl<'a> Image<'a> {
     }
 
     /// The program headers that speak of what is mapped.
-    ///
-    /// # Errors
-    ///
-    /// [`Stop::Unknown`] for a header that is not about mapped bytes, and for a stack that not every system grants.
     fn others(&self) -> Result<(), Stop> {
         let wrong = |what: &str| Err(unknown(what));
         for segment in &self.segments {

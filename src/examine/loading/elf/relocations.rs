@@ -48,10 +48,6 @@ fn does(machine: u16, kind: u32) -> Option<RelocationEffect> {
 }
 
 /// Holds the relocations to the data that they are for, and what initializers and finalizers they store to the functions.
-///
-/// # Errors
-///
-/// [`Stop::Unknown`]: a loader applies a wrong relocation without a check, and what breaks shows later or never.
 pub(super) fn check(
     image: &Image<'_>,
     dynamic: &Dynamic,
@@ -99,10 +95,6 @@ pub(super) fn check(
 type Stored = BTreeMap<u64, Option<u64>>;
 
 /// A place is a word of its own, in data, outside the dynamic section.
-///
-/// # Errors
-///
-/// [`Stop::Unknown`] for any other place, a place that was there before, and an address outside of the library.
 fn put(
     image: &Image<'_>,
     stored: &mut Stored,
@@ -141,10 +133,6 @@ fn put(
 }
 
 /// The words that are shifted by the address of the library, as bit maps.
-///
-/// # Errors
-///
-/// Those of `put`.
 fn compact(image: &Image<'_>, dynamic: &Dynamic, stored: &mut Stored) -> Result<(), Stop> {
     let Some((start, length)) = dynamic.table(RELR, RELR_SIZE) else {
         return Ok(());
@@ -182,10 +170,6 @@ fn compact(image: &Image<'_>, dynamic: &Dynamic, stored: &mut Stored) -> Result<
 }
 
 /// A table of relocations of 24 bytes: where, symbol and type, addend.
-///
-/// # Errors
-///
-/// [`Stop::Unknown`] for a relocation that is none of a library's, names no symbol or fits its type badly, and those of `put`.
 fn table(
     image: &Image<'_>,
     dynamic: &Dynamic,
@@ -278,10 +262,6 @@ fn is_in(dynamic: &Dynamic, start: u64, size: u64, address: u64) -> bool {
 }
 
 /// A function that is looked up when it is first called: its word leads to code until then, and can be written.
-///
-/// # Errors
-///
-/// [`Stop::Unknown`] where the first call would go nowhere, or its result could not be stored.
 fn lazily(image: &Image<'_>, dynamic: &Dynamic, place: u64) -> Result<(), Stop> {
     // MOD-26: a library that is bound at once has no first call.
     if dynamic.binds_now() {

@@ -71,10 +71,6 @@ pub(super) fn symbols(image: &Image<'_>) -> Option<(Section, Section)> {
 }
 
 /// Holds what is mapped, and what the dynamic section says, against the section headers. Without them there is nothing to hold.
-///
-/// # Errors
-///
-/// [`Stop::Unknown`] for a section that is not mapped as it states, and a table that the dynamic section has elsewhere.
 pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic) -> Result<(), Stop> {
     let sections = list(image);
     let mapped = sections

@@ -56,10 +56,6 @@ pub(super) struct RelocatableSymbols {
 }
 
 /// All dynamic symbols, the first, empty one included.
-///
-/// # Errors
-///
-/// [`Stop::Unknown`] where the table, a name or the number of symbols is not to be found.
 pub(super) fn list<'a>(
     image: &Image<'a>,
     dynamic: &Dynamic,
@@ -111,10 +107,6 @@ fn symbol<'a>(
 }
 
 /// Holds every symbol to what a dynamic loader does with it.
-///
-/// # Errors
-///
-/// [`Stop::Unknown`] for a symbol that lies nowhere, differs from the static one, or is not found by its name.
 pub(super) fn read(image: &Image<'_>, dynamic: &Dynamic) -> Result<RelocatableSymbols, Stop> {
     let symbols = list(image, dynamic)?;
     let statics = statics(image)?;
@@ -202,10 +194,6 @@ struct Statics<'a> {
 }
 
 /// The static symbols, which say of every dynamic one a second time where it is.
-///
-/// # Errors
-///
-/// [`Stop::Unknown`] where the table or its names end behind the file. A file without the table is no error.
 fn statics<'a>(image: &Image<'a>) -> Result<Statics<'a>, Stop> {
     let mut statics = Statics {
         values: BTreeMap::new(),

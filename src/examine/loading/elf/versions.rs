@@ -12,10 +12,6 @@ use std::collections::BTreeSet;
 /// Holds the names of libraries, and the versions that they have to have, against each other.
 ///
 /// `symbols` is how many dynamic symbols there are: each has a version number, a u16.
-///
-/// # Errors
-///
-/// [`Stop::Unknown`], without a word on which table is wrong: each of them may be.
 pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic, symbols: u64) -> Result<(), Stop> {
     const WRONG: &str =
         "its versions, or the names of the libraries that it needs, contradict each other";

@@ -24,10 +24,6 @@ pub(super) enum OpExec {
 
 impl Executor {
     /// What each node does, by its number (GRF-31, GRF-36, GRF-39).
-    ///
-    /// # Errors
-    ///
-    /// GRF-31 with all names that are missing; GRF-36 for a copy of two sizes; what `kernels` raises.
     pub(super) fn find_functions(&self, kernels: &Kernels<'_>) -> Result<Vec<OpExec>, Error> {
         let mut missing = BTreeSet::new();
         let mut steps = Vec::with_capacity(self.graph.nodes.len());

@@ -16,10 +16,6 @@ pub(super) struct PoolMemory {
 
 impl PoolMemory {
     /// Memory of `home` for one pool of the plan, in the pool's scope.
-    ///
-    /// # Errors
-    ///
-    /// GRF-23 for a size that this machine cannot address; what the device rejects.
     pub(super) fn take(pool: &StoragePool, home: ExecutorDevice) -> Result<Arc<PoolMemory>, Error> {
         let bytes = pool.bytes;
         let rejected =

@@ -170,9 +170,10 @@ impl PoolTensor {
     ///
     /// OBJ-11 where the host has no memory for it; what the device rejects.
     pub fn to_host_object(&self) -> Result<object::Tensor, Error> {
-        let dtype = match is_flag(self.dtype) {
-            true => bool_of_today(),
-            false => self.view.dtype,
+        let dtype = if is_flag(self.dtype) {
+            bool_of_today()
+        } else {
+            self.view.dtype
         };
         let copy = object::Tensor::empty(self.shape(), dtype)?;
         copy.fill(&self.to_host()?)?;
@@ -207,12 +208,11 @@ impl PoolTensor {
         what: &str,
     ) -> Result<(), Violation> {
         // SAFETY: as for this function.
-        match unsafe { other.is_contiguous() } {
-            true => Ok(()),
-            false => {
-                let message = format!("{what} does not lie in one piece");
-                Err(GRF_33.rejected(Kind::Unsupported, message))
-            }
+        if unsafe { other.is_contiguous() } {
+            Ok(())
+        } else {
+            let message = format!("{what} does not lie in one piece");
+            Err(GRF_33.rejected(Kind::Unsupported, message))
         }
     }
 
@@ -328,10 +328,6 @@ impl PoolTensor {
 }
 
 /// Hands `body` the description of a record's elements, which stay where they are.
-///
-/// # Errors
-///
-/// TEN-35 when the record does not store all of the tensor; what `body` says.
 pub(in crate::graph::runtime) fn with_record<T>(
     record: &TensorRecord<'_>,
     body: impl FnOnce(&DLTensor) -> Result<T, Error>,
@@ -379,10 +375,6 @@ pub(in crate::graph::runtime) fn record_to_object(
 }
 
 /// The description of a tensor that has the whole bytes for each element that a graph copies and its kernels use.
-///
-/// # Errors
-///
-/// GRF-33 for one whose small elements may be packed, such as a `uint1` of a VM: there is less memory than the graph has.
 pub(in crate::graph::runtime) fn whole(tensor: &object::Tensor) -> Result<&DLTensor, Violation> {
     if tensor.has_whole_bytes() {
         return Ok(tensor.dl());

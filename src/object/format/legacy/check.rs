@@ -5,10 +5,6 @@ use crate::object::{OBJ_24, OBJ_27};
 use crate::rule::{Kind, Violation};
 
 /// OBJ-24: a map has as many keys as values, or, without keys, pairs.
-///
-/// # Errors
-///
-/// OBJ-24 of kind malformed at the brace of the node.
 pub(super) fn check_container(node: &LegacyNode, at: u64) -> Result<(), Violation> {
     let (keys, values) = (node.keys.len(), node.data.len());
     let kept = match node.container() {
@@ -26,10 +22,6 @@ pub(super) fn check_container(node: &LegacyNode, at: u64) -> Result<(), Violatio
 }
 
 /// OBJ-27, along `data`: takes away nodes that nothing refers to until none is left.
-///
-/// # Errors
-///
-/// OBJ-27 of kind cycle at the brace of a node that is left.
 pub(super) fn check_cycles(nodes: &[LegacyNode], starts: &[u64]) -> Result<(), Violation> {
     let mut referrers = vec![0usize; nodes.len()];
     for node in nodes {

@@ -134,10 +134,6 @@ impl From<&str> for FormError {
 }
 
 /// The inverse of [`of_node`].
-///
-/// # Errors
-///
-/// For a node without a string `type_key`, a text that is none, an index that is none.
 fn to_node(form: &Value) -> Result<LegacyNode, FormError> {
     let list = |name: &str| {
         form.get(name)
@@ -183,10 +179,6 @@ fn to_text(form: &Value) -> Result<Vec<u8>, FormError> {
 }
 
 /// The index of a node, from 0 on.
-///
-/// # Errors
-///
-/// For a negative number, a fraction, and any other value.
 fn index(form: &Value) -> Result<usize, FormError> {
     let index = form.as_u64().and_then(|index| usize::try_from(index).ok());
     index.ok_or_else(|| FormError::Form(ParseError::new(format!("{form} is not an index"))))

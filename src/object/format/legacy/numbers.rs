@@ -98,20 +98,12 @@ fn no_number(node: &LegacyNode, text: &str) -> Violation {
 }
 
 /// An integer that fits `T`, in decimal digits (OBJ-36).
-///
-/// # Errors
-///
-/// OBJ-36 of kind malformed for any other text.
 pub(crate) fn parse<T: FromStr>(node: &LegacyNode, text: &str) -> Result<T, Violation> {
     // OBJ-36: Rust reads a text to its end and no blanks; upstream reads what the text begins with, so that `3abc` is 3.
     text.parse().map_err(|_| no_number(node, text))
 }
 
 /// A bool: 0 or 1 (OBJ-36).
-///
-/// # Errors
-///
-/// OBJ-36 of kind malformed for any other text.
 pub(crate) fn truth(node: &LegacyNode, text: &str) -> Result<bool, Violation> {
     match text {
         "0" => Ok(false),
@@ -121,16 +113,13 @@ pub(crate) fn truth(node: &LegacyNode, text: &str) -> Result<bool, Violation> {
 }
 
 /// A float. Of the words that Rust knows only those that releases write (OBJ-36).
-///
-/// # Errors
-///
-/// OBJ-36 of kind malformed for any other text.
 pub(crate) fn float(node: &LegacyNode, text: &str) -> Result<f64, Violation> {
     let value = parse(node, text)?;
     // Rust reads `infinity`, `NaN` and `+inf` as well, which no release writes.
     let word = matches!(text, "inf" | "-inf" | "nan" | "-nan");
-    match f64::is_finite(value) || word {
-        true => Ok(value),
-        false => Err(no_number(node, text)),
+    if f64::is_finite(value) || word {
+        Ok(value)
+    } else {
+        Err(no_number(node, text))
     }
 }

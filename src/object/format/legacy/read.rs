@@ -44,10 +44,6 @@ impl LegacyGraph {
     }
 
     /// Reads a graph. With `numbers`, the fields of types that are numbers, numbers are held to OBJ-36 node by node.
-    ///
-    /// # Errors
-    ///
-    /// As [`LegacyGraph::read`], and OBJ-36 with `numbers`.
     fn read_as(
         text: &[u8],
         numbers: Option<&dyn Fn(&str) -> NumberFields>,
@@ -127,11 +123,6 @@ impl LegacyGraph {
     }
 
     /// The bytes of the record in `text`, whose string starts at `at`.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-26 of kind malformed for what is not base64; the rules of tensor records, at the letter with the first bits of the
-    /// field.
     fn read_tensor(
         &self,
         text: &[u8],
@@ -173,10 +164,6 @@ impl LegacyGraph {
 }
 
 /// The tensors, still as text, and where each is.
-///
-/// # Errors
-///
-/// OBJ-21.
 fn read_texts(reader: &mut LegacyReader<'_>) -> Result<Vec<(Vec<u8>, u64)>, Violation> {
     let (mut texts, mut begun) = (Vec::new(), false);
     while reader.element("b64ndarrays", &mut begun)? {
@@ -187,10 +174,6 @@ fn read_texts(reader: &mut LegacyReader<'_>) -> Result<Vec<(Vec<u8>, u64)>, Viol
 }
 
 /// The nodes, and where each is.
-///
-/// # Errors
-///
-/// The first rule that a node breaks; OBJ-23 at the largest index where it names no node.
 fn read_nodes(
     reader: &mut LegacyReader<'_>,
     numbers: Option<&dyn Fn(&str) -> NumberFields>,
@@ -263,10 +246,6 @@ impl NodeOffsets {
 const BEYOND: u128 = u128::MAX;
 
 /// A node; `largest` is the largest index in any `data` so far, and where it is.
-///
-/// # Errors
-///
-/// OBJ-21, OBJ-22, OBJ-24 and OBJ-25; under strict findings OBJ-28, OBJ-29 and OBJ-37.
 fn read_node(
     reader: &mut LegacyReader<'_>,
     findings: &mut Findings,
@@ -353,11 +332,6 @@ fn read_node(
 }
 
 /// OBJ-25: base64 of the length, u64, and that many bytes. Nothing stays nothing.
-///
-/// # Errors
-///
-/// OBJ-25 at the quote: kind malformed for what is not base64, kind truncated for a length beyond the bytes. Under strict findings
-/// OBJ-29 for bytes behind those, OBJ-37 for bytes that `repr_str` could hold.
 fn read_bytes(
     reader: &mut LegacyReader<'_>,
     findings: &mut Findings,
@@ -430,10 +404,6 @@ fn unknown(what: &str, key: &[u8], at: u64) -> Violation {
 }
 
 /// Notes a member that is there a second time (OBJ-28). `again` states whether it is.
-///
-/// # Errors
-///
-/// Under strict findings, OBJ-28 of kind duplicate at the name.
 fn once(
     findings: &mut Findings,
     again: bool,

@@ -59,10 +59,6 @@ impl<'a> LegacyReader<'a> {
     }
 
     /// Whether an array has a next element, which is then what comes. `begun` is false before the first.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-21 where neither a bracket nor a comma comes.
     pub(super) fn element(&mut self, what: &str, begun: &mut bool) -> Result<bool, Violation> {
         self.next(b"[]", what, begun)
     }
@@ -93,10 +89,6 @@ impl<'a> LegacyReader<'a> {
 
     /// A string: five escapes, everything else as it stands, no end of line.
     /// `what` is named in the violation.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-21: kind malformed for another escape and for the end of a line, kind truncated at the end of the text.
     pub(super) fn string(&mut self, what: &str) -> Result<Vec<u8>, Violation> {
         self.expect(b'"', what)?;
         let mut text = Vec::new();
@@ -131,10 +123,6 @@ impl<'a> LegacyReader<'a> {
     }
 
     /// A count or index in decimal digits; `None` where it is more than a machine word.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-21: kind malformed where no digit comes, kind truncated at the end of the text.
     pub(super) fn number(&mut self, what: &str) -> Result<Option<usize>, Violation> {
         let start = self.here();
         // OBJ-23: a number too large is read to its end, and is an index of no node rather than broken text.
@@ -159,10 +147,6 @@ impl<'a> LegacyReader<'a> {
     }
 
     /// Reads one byte, which is expected in `what`.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-21: truncated at the end of the text, else malformed at the byte that is there.
     fn expect(&mut self, byte: u8, what: &str) -> Result<(), Violation> {
         if self.accept(byte) {
             return Ok(());

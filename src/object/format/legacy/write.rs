@@ -69,10 +69,6 @@ impl LegacyGraph {
 
 impl LegacyNode {
     /// Writes a node: its members in the order of OBJ-22, empty ones left out.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-25 for a representation beside attributes, OBJ-31 for the name of an attribute.
     fn write(&self, out: &mut LegacyWriter) -> Result<(), Violation> {
         out.object(true);
         out.member("type_key");
@@ -123,10 +119,6 @@ impl LegacyNode {
 }
 
 /// Writes attributes, sorted by name as the map has them; nothing where there are none.
-///
-/// # Errors
-///
-/// OBJ-31 for a name that cannot be written.
 fn write_attrs(attrs: &BTreeMap<String, Vec<u8>>, out: &mut LegacyWriter) -> Result<(), Violation> {
     if attrs.is_empty() {
         return Ok(());

@@ -6,10 +6,6 @@ use std::borrow::Cow;
 impl<'a, B> JsonReader<'a, B> {
     /// A string, its escapes resolved.
     /// Borrowed where it has none.
-    ///
-    /// # Errors
-    ///
-    /// At its quote where it does not end, at a control character, at what is wrong with an escape.
     pub(super) fn characters(&mut self) -> Result<Cow<'a, [u8]>, JsonError> {
         let start = self.at;
         self.step(1);
@@ -95,10 +91,6 @@ impl<'a, B> JsonReader<'a, B> {
     }
 
     /// Four hexadecimal digits after the `u` at the cursor.
-    ///
-    /// # Errors
-    ///
-    /// At `blame`, where there are fewer or other letters.
     fn four_digits(&mut self, blame: usize) -> Result<u16, JsonError> {
         // The cursor is at the `u`. `from_str_radix` accepts a sign, so the digits are looked at first.
         let digits = self.rest().get(1..5);

@@ -184,10 +184,6 @@ pub fn to_decimal(words: &[i64]) -> String {
 }
 
 /// [`from_decimal`] of a text of a file, whose writer is not trusted with a long one.
-///
-/// # Errors
-///
-/// OBJ-10 of kind limit for more than 100,000 digits; as [`from_decimal`].
 pub(crate) fn from_untrusted_decimal(text: &str) -> Result {
     let digits = text.strip_prefix('-').unwrap_or(text).len();
     OBJ_10.demand(Kind::Limit, digits <= MOST_DIGITS, || {

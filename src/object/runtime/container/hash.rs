@@ -64,10 +64,6 @@ pub(crate) fn any_equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
 }
 
 /// [`any_equal`] of what is more than its word.
-///
-/// # Errors
-///
-/// What the equality of the common type raises.
 fn equal_in_more(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let (a, b) = (left.as_raw(), right.as_raw());
     if let (Some(a), Some(b)) = (str_bytes(&left), str_bytes(&right)) {

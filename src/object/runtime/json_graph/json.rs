@@ -70,12 +70,6 @@ impl Build for Values {
 
 /// JSON text of a value. `indent` of 0 is compact, a negative one has the lines of an indented text and no spaces before them. Only
 /// None, bool, int, float, string, array, list and map have one.
-///
-/// # Errors
-///
-/// A ValueError for any other value, for a key that is no string, for a value that contains itself, for an `indent` above
-/// [`MAX_INDENT`] and for a text beyond [`MAX_TEXT`] (OBJ-17); OBJ-40 where it nests deeper than 10,000, and a ValueError where the
-/// stack of the thread is too short for it.
 pub(crate) fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
     // OBJ-17: upstream tests for 0 alone, so what is negative has lines too.
     let has_lines = indent != 0;
@@ -168,10 +162,6 @@ struct JsonWriter {
 
 impl JsonWriter {
     /// Writes any value.
-    ///
-    /// # Errors
-    ///
-    /// A ValueError with OBJ-17, kind unsupported, for a value that has no JSON; as [`stringify()`].
     fn value(&mut self, value: AnyView<'_>) -> Result<()> {
         let raw = value.as_raw();
         match raw.type_index {
@@ -200,10 +190,6 @@ impl JsonWriter {
     }
 
     /// Writes an array, a list or a map, one level further in.
-    ///
-    /// # Errors
-    ///
-    /// A ValueError for a container inside itself and for a key that is no string; OBJ-40 where it nests too deep.
     fn container(&mut self, value: AnyView<'_>) -> Result<()> {
         let at = value.as_raw().ptr() as usize;
         // OBJ-17: only a list can come to hold itself, directly or further down, and without this its text has no end.
@@ -262,10 +248,6 @@ impl JsonWriter {
     }
 
     /// Holds the text with so many more bytes to its limit.
-    ///
-    /// # Errors
-    ///
-    /// A ValueError with OBJ-17, kind limit, for a text of more than [`MAX_TEXT`] bytes.
     fn hold_length(&self, more: usize) -> Result<()> {
         if self.text.len() + more <= MAX_TEXT {
             return Ok(());
@@ -276,10 +258,6 @@ impl JsonWriter {
     }
 
     /// A new line with its indent, in indented text; in any text this is where its length is checked.
-    ///
-    /// # Errors
-    ///
-    /// As [`JsonWriter::hold_length`].
     fn line(&mut self) -> Result<()> {
         // Before the line is written: the spaces alone may be most of the text.
         self.hold_length(self.level)?;

@@ -11,10 +11,6 @@ use crate::value::types::{self, FieldInfo, TypeInfo, flag};
 use crate::value::{Any, AnyView, Argument, cast, index};
 
 /// The description of a type.
-///
-/// # Errors
-///
-/// A RuntimeError for an index that no type has: a frontend passes it as a number.
 fn info(type_index: i32) -> Result<&'static TypeInfo> {
     types::info(type_index).ok_or_else(|| {
         Error::new(
@@ -91,11 +87,6 @@ impl InitParameters {
     }
 
     /// Sets the fields of a new object: by position, behind the mark for names by name, the rest to their defaults.
-    ///
-    /// # Errors
-    ///
-    /// A TypeError with OBJ-15 for too many arguments, a name that is no parameter, a name without a value, a field with two values and one
-    /// without any; the error of a setter with the name of its field. The object is dropped then, with the fields that are set.
     fn bind(&self, object: &ObjectRef, args: &[AnyView<'_>]) -> Result<()> {
         let mut bound = vec![false; self.fields.len()];
         let set = |at: usize, value: AnyView<'_>, bound: &mut Vec<bool>| -> Result<()> {
@@ -144,20 +135,12 @@ impl InitParameters {
     }
 
     /// Field `at` of an object that was made for this constructor.
-    ///
-    /// # Errors
-    ///
-    /// A TypeError with OBJ-15 where the maker of the type returned an object without the field.
     fn own<'a>(&self, object: &'a ObjectRef, at: usize) -> Result<OwnField<'a>> {
         OwnField::of(object, self.info, |_| self.fields.get(at).copied())
             .ok_or_else(|| self.reject("made an object of another type"))
     }
 
     /// Sets the fields that no argument names to their defaults; those without one that are no parameters stay as they were made.
-    ///
-    /// # Errors
-    ///
-    /// A TypeError with OBJ-15 for a parameter without an argument and a default; what a factory or a setter raises.
     fn fill(&self, object: &ObjectRef, bound: &[bool]) -> Result<()> {
         for at in (0..self.fields.len()).filter(|&at| !bound[at]) {
             let field = self.fields[at];
@@ -181,10 +164,6 @@ impl InitParameters {
 }
 
 /// Registers a constructor over the reflected fields of a type.
-///
-/// # Errors
-///
-/// A RuntimeError for an unknown index, and for a type that has a constructor already.
 pub(crate) fn register_init(type_index: i32) -> Result<()> {
     let info = info(type_index)?;
     let parameters = InitParameters::of(info);
@@ -198,21 +177,12 @@ pub(crate) fn register_init(type_index: i32) -> Result<()> {
 }
 
 /// Sets an attribute of a type to a function.
-///
-/// # Errors
-///
-/// A RuntimeError where the type has the attribute already, as upstream's.
 fn set_attr(type_index: i32, attribute: &column::TypeAttribute, function: Function) -> Result<()> {
     types::set_attr(type_index, attribute.name(), function.into())
         .map_err(|broken| Error::new(ErrorKind::Runtime, broken.message()))
 }
 
 /// Registers what a type needs whose objects only reflection knows: constructor, empty object, copy.
-///
-/// # Errors
-/// A ValueError for a size that has no room for the fields, or is less than that of an ancestor; a TypeError for a type whose
-/// objects, or those of an ancestor, this library lays out itself; a RuntimeError for an unknown index, and where the type has one of
-/// these functions already.
 pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
     let size = usize::try_from(size)
         .map_err(|_| Error::new(ErrorKind::Value, "an object has no negative size"))?;
@@ -228,11 +198,6 @@ pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
 }
 
 /// Checks that zeroed memory of `size` bytes can be an object of a type; from then on it can, and no Rust type is laid out under its key.
-///
-/// # Errors
-///
-/// A ValueError for a size that does not hold all fields, or is less than that of an ancestor; a TypeError where a Rust type is behind
-/// the type or an ancestor.
 fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
     let reject = |kind: ErrorKind<'_>, why: String| {
         let message = format!("Type `{}` cannot be a record: {why}", info.key());

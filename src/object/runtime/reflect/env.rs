@@ -23,10 +23,6 @@ static GLOBAL_ALLOCATOR: RwLock<Option<TensorAllocator>> = RwLock::new(None);
 /// Sets the current stream of a device for this thread and returns the one before; null is the default stream. The stream stays the
 /// caller's: nothing here counts or frees it.
 ///
-/// # Errors
-///
-/// A ValueError for a negative device type or number.
-///
 /// # Safety
 /// `stream` is null or a stream of that device, until another is set.
 pub(crate) unsafe fn set_stream(
@@ -97,11 +93,6 @@ unsafe extern "C-unwind" fn report(_: *mut c_void, kind: *const c_char, message:
 
 /// A tensor of the device, data type and shape of `prototype` from the allocator in force; its memory is the allocator's, and is released
 /// through the deleter that came with it.
-///
-/// # Errors
-///
-/// A RuntimeError where no allocator is set, where it fails without a report, and where it writes no tensor; the error that it reports; OBJ-12 for a tensor that is
-/// not imported.
 ///
 /// # Safety
 /// `prototype` has a readable shape.

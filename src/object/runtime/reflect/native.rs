@@ -16,11 +16,6 @@ type HashHook = unsafe extern "C-unwind" fn(*const RawAny) -> RawAny;
 type EqualHook = unsafe extern "C-unwind" fn(*const RawAny, *const RawAny) -> RawAny;
 
 /// The hash that `__any_hash__` of a type returns for `value`, called in the form that the hook answers in (OBJ-38).
-///
-/// # Errors
-///
-/// What the hook fails with; an InternalError for a hook that is neither a function nor a C function, and for a result of another
-/// type.
 pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
     let Some(bare) = bare(hook)? else {
         return hash_in(&function(hook)?.call(&[value])?);
@@ -43,10 +38,6 @@ pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
 }
 
 /// What `__any_equal__` of a type says of two values, called in the form that the hook answers in (OBJ-38).
-///
-/// # Errors
-///
-/// As [`hash`].
 pub(crate) fn equal(hook: AnyView<'_>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let Some(bare) = bare(hook)? else {
         return equality_in(&function(hook)?.call(&[left, right])?);
@@ -113,10 +104,6 @@ unsafe fn ask_equal(hook: *mut c_void, left: AnyView<'_>, right: AnyView<'_>) ->
 }
 
 /// The address of a hook that is a C function; `None` for a function object.
-///
-/// # Errors
-///
-/// An InternalError for any other value, and for a null address.
 fn bare(hook: AnyView<'_>) -> Result<Option<*mut c_void>> {
     match hook.type_index() {
         index::FUNCTION => Ok(None),
@@ -126,10 +113,6 @@ fn bare(hook: AnyView<'_>) -> Result<Option<*mut c_void>> {
 }
 
 /// An error object in an answer is the error of the call: bare functions of the newer form have no other way to fail (OBJ-38).
-///
-/// # Errors
-///
-/// That error; an InternalError for an object of the index that is no error.
 pub(crate) fn settle(answer: Any) -> Result {
     if answer.type_index() != index::ERROR {
         return Ok(answer);
@@ -144,19 +127,11 @@ pub(crate) fn settle(answer: Any) -> Result {
 }
 
 /// The function in a hook.
-///
-/// # Errors
-///
-/// A TypeError for any other value.
 pub(crate) fn function(hook: AnyView<'_>) -> Result<Function> {
     Ok(crate::value::cast::<Function>(hook)?)
 }
 
 /// The hash that a hook returned, without any conversion (OBJ-38): a bool is none.
-///
-/// # Errors
-///
-/// An InternalError for any value but an int.
 fn hash_in(answer: &Any) -> Result<u64> {
     match answer.type_index() {
         index::INT => Ok(answer.as_raw().int() as u64),
@@ -165,10 +140,6 @@ fn hash_in(answer: &Any) -> Result<u64> {
 }
 
 /// What an equality returned, without any conversion (OBJ-38): an int is no truth.
-///
-/// # Errors
-///
-/// An InternalError for any value but a bool.
 fn equality_in(answer: &Any) -> Result<bool> {
     match answer.type_index() {
         index::BOOL => Ok(answer.as_raw().int() != 0),

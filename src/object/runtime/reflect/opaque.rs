@@ -44,10 +44,6 @@ impl Drop for OpaqueObj {
 
 /// Wraps `handle`; `finish` is called with it when the last reference goes, on whichever thread that happens.
 ///
-/// # Errors
-///
-/// A RuntimeError for another type index than that of objects of Python, as upstream; `finish` is not called then.
-///
 /// # Safety
 /// `finish` may be called once with `handle`, from any thread.
 pub(crate) unsafe fn wrap(

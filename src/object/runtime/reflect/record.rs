@@ -101,10 +101,6 @@ impl<'a> OwnField<'a> {
     }
 
     /// Reads it: a value of its own, counted once more.
-    ///
-    /// # Errors
-    ///
-    /// A RuntimeError for a field without a getter; what the getter fails with.
     pub(crate) fn get(self) -> Result {
         let Some(getter) = self.info.getter else {
             return Err(Error::new(
@@ -124,10 +120,6 @@ impl<'a> OwnField<'a> {
     }
 
     /// Writes it. Nothing else reads the field meanwhile: the object is new, or the ABI leaves that to its holders.
-    ///
-    /// # Errors
-    ///
-    /// A RuntimeError for a field without a setter; what the setter fails with, a TypeError for another type.
     pub(crate) fn set(self, value: AnyView<'_>) -> Result<()> {
         let field = self.info;
         // A field without the flag for "writable" may have a setter, for constructors; nothing here looks at that flag.
@@ -156,10 +148,6 @@ impl<'a> OwnField<'a> {
 
     /// Sets it to its default, or to what the factory of its default returns; false when it has none. A factory is called for each
     /// object, so that no two share the list or dict that is their default.
-    ///
-    /// # Errors
-    ///
-    /// As [`OwnField::set`]; what the factory fails with.
     pub(crate) fn set_default(self) -> Result<bool> {
         if self.flags & flag::HAS_DEFAULT == 0 {
             return Ok(false);
@@ -181,11 +169,6 @@ pub(super) fn address(object: *mut Header, field: &FieldInfo) -> *mut c_void {
 }
 
 /// An empty object of a type: by its native creator, else by its attribute `__ffi_new__`.
-///
-/// # Errors
-///
-/// A RuntimeError for a type that has neither; a TypeError where `__ffi_new__` returns an object of another type; what either fails
-/// with.
 pub(crate) fn create(info: &'static TypeInfo) -> Result<ObjectRef> {
     // A type of C++ has a creator, one that a frontend defines has the attribute alone.
     if let Some(creator) = info.metadata().and_then(|metadata| metadata.creator) {

@@ -84,10 +84,6 @@ unsafe extern "C-unwind" fn end_record(object: *mut Header, flags: i32) {
 }
 
 /// A copy of a record that shares what the fields refer to. `source` was made by [`allocate_record`] with that type and size.
-///
-/// # Errors
-///
-/// A TypeError for an object of another type, one that is derived from it among them: it has more fields than the copy would.
 pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> Result<ObjectRef> {
     if source.type_index() != type_index {
         return Err(Error::new(
@@ -205,10 +201,6 @@ unsafe extern "C-unwind" fn read_pointer(field: *mut c_void, out: *mut RawAny) -
 }
 
 /// The C function that reads fields declared with a type index, for `ffi.MakeFieldGetter`.
-///
-/// # Errors
-///
-/// A ValueError for an index that no field is declared with, that of a borrowed view for one.
 pub(crate) fn getter_for(field_type: i32) -> Result<Getter> {
     Ok(match field_type {
         index::INT => read_field::<i64>,
@@ -230,10 +222,6 @@ pub(crate) fn getter_for(field_type: i32) -> Result<Getter> {
 }
 
 /// Writes an already converted value to a field of a record; the old value ends afterwards.
-///
-/// # Errors
-///
-/// A ValueError as for [`getter_for`]; a TypeError where the value is not what `field_type` says, and the field is as it was.
 ///
 /// # Safety
 /// `at` is the address of an initialised field stored as `field_type` says, and only read and written in here.

@@ -13,11 +13,6 @@ use std::collections::{HashMap, HashSet};
 
 /// A copy of everything reachable from `value`. Strings, bytes, shapes, big integers and members of enumerations are
 /// shared; an object that is met twice is copied once.
-///
-/// # Errors
-///
-/// An InternalError for a type without `__ffi_shallow_copy__`; a TypeError with the meaning of OBJ-14 where that function returns an
-/// object of another type; a ValueError where values nest too deep; what it, a getter or a setter fails with.
 pub(crate) fn deep_copy(value: AnyView<'_>) -> Result {
     let mut copier = Copier::default();
     let copy = copier.copy(value, 0)?;
@@ -41,10 +36,6 @@ struct Copier {
 
 impl Copier {
     /// The copy of a value, or the value itself where it is a leaf.
-    ///
-    /// # Errors
-    ///
-    /// A ValueError where values nest too deep; as [`deep_copy`].
     fn copy(&mut self, value: AnyView<'_>, depth: usize) -> Result {
         let Some(object) = value.as_object() else {
             return Ok(value.to_any());
@@ -134,11 +125,6 @@ impl Copier {
     }
 
     /// The copy of an object: a shallow one by the hook of its type, in which each field that holds something to copy is replaced.
-    ///
-    /// # Errors
-    ///
-    /// An InternalError for a type without the hook, a TypeError with OBJ-14 where it returns an object of another type; what the
-    /// hook, a getter or a setter fails with.
     fn object(&mut self, object: &ObjectRef, depth: usize) -> Result {
         let Some(shallow) = column::SHALLOW_COPY.value(object.type_index()) else {
             return Err(Error::new(
@@ -178,10 +164,6 @@ impl Copier {
 
     /// The copy of the root, in which no original stands for an open container any more.
     /// Looks into all that was copied, after all copies are made.
-    ///
-    /// # Errors
-    ///
-    /// What a getter, a setter or the hash of a key fails with; a ValueError where values nest too deep.
     fn patch(&self, root: &Any) -> Result {
         let mut remade = Remade::new();
         for (_, copy) in self.copies.values() {
@@ -225,10 +207,6 @@ impl Copier {
 
     /// What belongs in the place of `value` inside a copy: of an original its copy, of an array or a map with an original in it one
     /// without; `None` where the value is right.
-    ///
-    /// # Errors
-    ///
-    /// As [`Copier::patch`].
     fn patched(&self, value: &Any, remade: &mut Remade, depth: usize) -> Result<Option<Any>> {
         let Some(object) = value.as_object() else {
             return Ok(None);
@@ -242,10 +220,6 @@ impl Copier {
 
     /// An array or a map anew that an original is in, which arrays and maps do not change any more (OBJ-03); `None` for any other
     /// value.
-    ///
-    /// # Errors
-    ///
-    /// As [`Copier::patch`].
     fn without_originals(
         &self,
         copy: &Any,

@@ -223,10 +223,6 @@ impl Comparer {
     }
 
     /// The order of any two values: negative, 0 where they are equal, or positive. `depth` counts the objects around them.
-    ///
-    /// # Errors
-    ///
-    /// A TypeError with OBJ-14 where an order is wanted and there is none; as [`compare`].
     fn compare(&self, left: AnyView<'_>, right: AnyView<'_>, depth: usize) -> Result<i64> {
         let (a, b) = (left.as_raw(), right.as_raw());
         // OBJ-14: None comes before every other value, of whatever type. Apart from it, and from ints beside big integers,
@@ -273,10 +269,6 @@ impl Comparer {
     }
 
     /// Two values of one type that are no objects.
-    ///
-    /// # Errors
-    ///
-    /// A TypeError with OBJ-14 where an order is wanted of NaN, or of pointers that differ.
     fn plain(&self, left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
         let (a, b) = (left.as_raw(), right.as_raw());
         Ok(match a.type_index {
@@ -306,10 +298,6 @@ impl Comparer {
     }
 
     /// Two objects of one type. One object is equal to itself without a look inside, also where it holds a NaN.
-    ///
-    /// # Errors
-    ///
-    /// A ValueError where they nest too deep, and for an order of objects that contain themselves; as [`compare`].
     fn objects(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<i64> {
         // Addresses are enough: both objects live at least as long as this call, and the pair is removed before it ends.
         let pair = (left.as_ptr() as usize, right.as_ptr() as usize);
@@ -387,10 +375,6 @@ impl Comparer {
 
     /// What the hook of a type returns: `__ffi_eq__` where only equality is wanted, else `__ffi_compare__`; nothing for a type
     /// without one. Both get a callback for their parts.
-    ///
-    /// # Errors
-    ///
-    /// What the hook fails with, and a TypeError for a result that is no bool or no int.
     fn hook(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<Option<i64>> {
         let own = left.type_index();
         // The callback shares the pairs on the way, so that objects which contain themselves end through a hook, too.

@@ -50,10 +50,6 @@ impl Printer {
     }
 
     /// The text of any value. `depth` counts the objects around it.
-    ///
-    /// # Errors
-    ///
-    /// As [`repr()`].
     fn print(&self, value: AnyView<'_>, depth: usize) -> Result<String> {
         let raw = value.as_raw();
         Ok(match raw.type_index {
@@ -137,10 +133,6 @@ impl Printer {
     }
 
     /// The text of an object that may hold others.
-    ///
-    /// # Errors
-    ///
-    /// What the hook of its type or a getter fails with.
     fn compound(&self, object: &ObjectRef, depth: usize) -> Result<String> {
         let view = AnyView::from(object);
         let type_index = object.type_index();

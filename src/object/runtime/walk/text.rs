@@ -27,9 +27,10 @@ pub(crate) fn general(value: f64, digits: usize) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let trim = |text: &str| -> String {
-        match text.contains('.') {
-            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-            false => text.to_owned(),
+        if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text.to_owned()
         }
     };
     // As `%g` of C: from 10^digits on, and below 0.0001, with an exponent of at least two digits.

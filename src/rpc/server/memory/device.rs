@@ -9,10 +9,6 @@ use crate::rule::Kind;
 
 /// Copies by the device `by`, and waits for it.
 ///
-/// # Errors
-///
-/// What the device answers.
-///
 /// # Safety
 ///
 /// Both sides have `nbytes` bytes.
@@ -43,10 +39,6 @@ pub(super) unsafe fn copy(
 }
 
 /// The API of a device of this machine.
-///
-/// # Errors
-///
-/// RPC-86 for a device of another machine: its number has a session mask in it. What the manager answers.
 pub(in crate::rpc::server) fn api_of(device: Device) -> Result<&'static dyn DeviceApi> {
     // RPC-86: upstream hands 128 and above to its own client of RPC, and follows -1 out of its table.
     RPC_86.demand(Kind::Unsupported, (1..128).contains(&device.kind), || {
@@ -56,10 +48,6 @@ pub(in crate::rpc::server) fn api_of(device: Device) -> Result<&'static dyn Devi
 }
 
 /// The bytes of a tensor.
-///
-/// # Errors
-///
-/// RPC-87 for a shape that has no size.
 pub(in crate::rpc::server) fn size_of(block: &TensorBlock, release: Release) -> Result<u64> {
     // DEV-15: as the client counts: up to 0.20 three `int4` are three bytes, later two.
     match byte_size(&block.shape, block.dtype, release) {

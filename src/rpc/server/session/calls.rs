@@ -66,12 +66,13 @@ impl ServedSession<'_> {
             (RpcCode::DevCreateStream, [V::Device(device)]) => {
                 let stream = api_of(*device)?.create_stream(*device)?;
                 // DEV-21: a device without streams returns the default one, which is 0 to every client and is never freed.
-                match stream == Stream::DEFAULT {
-                    true => handle(0),
-                    false => handle(
+                if stream == Stream::DEFAULT {
+                    handle(0)
+                } else {
+                    handle(
                         self.handles
                             .insert(HandleContent::Stream(*device, stream))?,
-                    ),
+                    )
                 }
             }
             (RpcCode::DevFreeStream, [V::Device(device), token]) => {
@@ -130,9 +131,10 @@ impl ServedSession<'_> {
 
     /// The stream of a copy: of the device that makes it, which is the one that is not the host.
     fn stream_of_copy(&self, from: &TensorBlock, to: &TensorBlock, token: u64) -> Result<Stream> {
-        let by = match from.device.kind == Device::CPU.kind {
-            true => to.device,
-            false => from.device,
+        let by = if from.device.kind == Device::CPU.kind {
+            to.device
+        } else {
+            from.device
         };
         api_of(from.device)?;
         api_of(to.device)?;

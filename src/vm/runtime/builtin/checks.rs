@@ -30,10 +30,6 @@ fn check(
 
 /// `(value, rank, type, text)` or `(value, rank, text)`: a tensor, rank -1 and type None being any (VM-40). A borrowed tensor is one,
 /// as from 0.21 on.
-///
-/// # Errors
-///
-/// VM-40 of kind type, with rank and type of the tensor that was passed; a TypeError for a rank or type of another form.
 pub(super) fn tensor_info(args: &[AnyView<'_>]) -> VmResult {
     let rank = cast::<i64>(arg(args, 1))?;
     // VM-40: the type is None or left out altogether. The text is last in both forms, so that their length tells them apart.
@@ -78,10 +74,6 @@ pub(super) fn tuple_info(args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(value, type, text)`: a value that converts to the type (VM-43).
-///
-/// # Errors
-///
-/// VM-43 of kind type.
 pub(super) fn prim_value_info(args: &[AnyView<'_>]) -> VmResult {
     let value = arg(args, 0);
     let dtype = Dtype::from(cast::<DLDataType>(arg(args, 1))?);

@@ -11,10 +11,6 @@ use crate::value::{AnyView, cast};
 use crate::vm::{VM_28, VM_29, VM_54};
 
 /// `(function, values...)`: the function with these values behind its arguments (VM-28). It keeps its name, for messages.
-///
-/// # Errors
-///
-/// VM-28 of kind type, for anything that is no function of an executable and no closure.
 pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
     let Some((closure, rest)) = args.split_first() else {
         return wrong_type(VM_28, "make_closure takes a function and arguments".into());
@@ -39,10 +35,6 @@ pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(machine, callee, arguments...)`: calls a closure on the machine, or a plain function with the arguments alone (VM-29).
-///
-/// # Errors
-///
-/// VM-29 of kind type, for a callee that cannot be called; VM-28 for a closure of another executable; what it raises.
 pub(super) fn invoke_closure(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     // VM-29: the first argument is the handle by which `machine` was found; the callee does not take it.
     let [_, closure, rest @ ..] = args else {
@@ -56,10 +48,6 @@ pub(super) fn invoke_closure(machine: &dyn CallingMachine, args: &[AnyView<'_>])
 
 /// `(function, arguments..., shape)`: calls the function with the arguments and each extent as an integer (VM-54). Kernels of unknown
 /// shapes take their extents so.
-///
-/// # Errors
-///
-/// VM-54 of kind type, where the last argument is no shape; a TypeError where the first is no function; what that raises.
 pub(super) fn call_tir_dyn(args: &[AnyView<'_>]) -> VmResult {
     let [function, middle @ .., last] = args else {
         return wrong_type(

@@ -239,10 +239,6 @@ pub(super) fn forget(address: usize) {
 }
 
 /// Calls `body` with the machine whose handle comes first, from outside of any machine.
-///
-/// # Errors
-///
-/// A TypeError where the first argument is no handle, a RuntimeError where no machine is at that address.
 fn with_machine(args: &[AnyView<'_>], body: MachineBuiltin) -> crate::function::Result {
     let handle = cast::<*mut c_void>(args.first().copied().unwrap_or(AnyView::none()))?;
     // The lock ends with this line: what is called may make and drop machines, which take it.

@@ -25,10 +25,6 @@ pub(super) fn alloc_shape_heap(machine: &dyn CallingMachine, args: &[AnyView<'_>
 ///
 /// Upstream reads and writes through whatever address the tensor has. Here the heap is held to VM-48 first: a compact row of int64 on
 /// the host, on a multiple of eight bytes.
-///
-/// # Errors
-///
-/// VM-48 of kind type, for anything but None and that row.
 fn heap<'a>(view: AnyView<'a>) -> VmResult<ShapeHeap<'a>> {
     // Compilers make no heap for a function that stores no extent, and pass None in its place.
     if view.is_none() {
@@ -65,10 +61,6 @@ struct ShapeHeap<'a> {
 
 impl ShapeHeap<'_> {
     /// Cell `at` (VM-48).
-    ///
-    /// # Errors
-    ///
-    /// VM-48 of kind missing. Releases read and write whatever lies there.
     fn cell(&self, at: i64) -> VmResult<&Cell<i64>> {
         let found = usize::try_from(at).ok().and_then(|at| self.cells.get(at));
         found.ok_or_else(|| {
@@ -79,10 +71,6 @@ impl ShapeHeap<'_> {
     }
 
     /// Stores `value` in cell `at`, unless the tensor is read-only (OBJ-12).
-    ///
-    /// # Errors
-    ///
-    /// VM-48 of kind missing; OBJ-12 for a read-only tensor.
     fn store(&self, at: i64, value: i64) -> VmResult<()> {
         let cell = self.cell(at)?;
         // OBJ-12: the flag is of the tensor object; a borrowed `DLTensor*` has no place for one.
@@ -126,11 +114,6 @@ fn match_one(
 }
 
 /// `(value, heap, n, code, operand, ..., text)`: the value has n extents, and each is as its code says (VM-45).
-///
-/// # Errors
-///
-/// VM-45: kind malformed where an extent differs, kind type for another value, number of extents or code; VM-48 for a cell that is
-/// not there.
 pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
     let [value, row, size, rest @ ..] = args else {
         return wrong_type(VM_45, "match_shape takes a value, a heap, a size".into());
@@ -202,10 +185,6 @@ pub(super) fn match_prim_value(args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// A value by code: 0 is the operand itself, 1 a cell of the heap (VM-46). Another code breaks `rule`.
-///
-/// # Errors
-///
-/// `rule` of kind type for another code; VM-48 of kind missing for a cell that is not there.
 fn make_one(rule: Rule, heap: &ShapeHeap<'_>, code: i64, operand: i64) -> VmResult<i64> {
     match code {
         0 => Ok(operand),

@@ -18,10 +18,6 @@ use crate::value::{Any, AnyView, DLDataType, DLTensor, cast, index};
 use crate::vm::{VM_31, VM_33, VM_50, VM_51, VM_52, VM_53, VM_55};
 
 /// `(machine, shape, device, type[, scope])`: memory of the product of the extents times the bytes of the type (VM-31).
-///
-/// # Errors
-///
-/// VM-31: kind type for another shape, kind limit for a size that does not fit; VM-14 for a device; what the device answers.
 pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     let [_, shape, place, dtype, rest @ ..] = args else {
         return wrong_type(
@@ -50,10 +46,6 @@ pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) 
 
 /// `(storage, offset, shape, type[, scope])`: a tensor at that byte of the storage, which it keeps (VM-33). The scope is passed from 0.23
 /// on.
-///
-/// # Errors
-///
-/// VM-33: kind type for another storage or shape, kind limit outside of the storage, kind unsupported for a scope of another device.
 pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
     let [storage, offset, shape, dtype, rest @ ..] = args else {
         return wrong_type(
@@ -106,10 +98,6 @@ pub(super) fn clear(_: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(tensor)`: its extents (VM-51). A borrowed tensor has them too, as from 0.24 on.
-///
-/// # Errors
-///
-/// VM-51 of kind type, for anything but a tensor.
 pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
     // VM-51: up to 0.23 a borrowed tensor is rejected; here it has a shape in every release.
     match tensor(arg(args, 0)) {
@@ -125,10 +113,6 @@ pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(tensor, shape)`: a view of the same bytes, which covers no more of them (VM-50).
-///
-/// # Errors
-///
-/// VM-50 of kind type, for another shape, a tensor with gaps, and a shape that takes more bytes or has a negative extent.
 pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
     let value = cast::<Tensor>(arg(args, 0))?;
     let Some(shape) = extents_of(arg(args, 1)) else {
@@ -182,10 +166,6 @@ pub(super) fn ensure_zero_offset(args: &[AnyView<'_>]) -> VmResult {
 }
 
 /// `(tensor, device type, device id[, scope])`: a copy, complete when the call returns, also where the tensor is there already (VM-55).
-///
-/// # Errors
-///
-/// VM-55 of kind type for numbers that are no device; DEV-04 for one without a backend; what either device answers.
 pub(super) fn to_device(args: &[AnyView<'_>]) -> VmResult {
     let value = cast::<Tensor>(arg(args, 0))?;
     let number = |at: usize| {
@@ -261,10 +241,6 @@ pub(super) fn tensor_to_shape(args: &[AnyView<'_>]) -> VmResult {
 
 /// `(value)`: whether a bool, an integer, or the first element of a tensor is not 0 (VM-53). Releases accept a bool that is no tensor from
 /// 0.18 on.
-///
-/// # Errors
-///
-/// VM-53 of kind type, for another value, and for a tensor of floats or without elements.
 pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
     truth(args, byte_in_place)
 }

@@ -37,10 +37,6 @@ struct MovedItem {
 impl MapTable {
     /// Where `key` is, or where it goes. Changes nothing; calls the hooks of keys.
     ///
-    /// # Errors
-    ///
-    /// OBJ-39 where the chain holds `longest` keys without `key`; what a hook fails with.
-    ///
     /// # Safety
     /// `home` is the home of `key` in this dense map, which nothing changes meanwhile.
     #[inline]

@@ -35,10 +35,6 @@ impl MapTable {
     }
 
     /// A dense map with the pairs of this one, of 8 slots for four pairs.
-    ///
-    /// # Errors
-    ///
-    /// What the hash or the equality of a key's own type raises.
     pub(super) fn dense_copy(self) -> Result<MapTable> {
         let (slots, shift) = table_size(self.size().max(SMALL_MAX));
         self.copied(slots, shift)
@@ -95,12 +91,13 @@ impl MapTable {
             let place = any_hash(key).and_then(|hash| {
                 // SAFETY: the other map is dense.
                 let home = unsafe { larger.home(hash) };
-                match is_plain(key) {
+                if is_plain(key) {
                     // SAFETY: the home of the key, which is none of the keys before: equality of such keys calls no hook that
                     // could say otherwise now.
-                    true => unsafe { larger.place_of_new(home) },
+                    unsafe { larger.place_of_new(home) }
+                } else {
                     // SAFETY: the home of the key.
-                    false => unsafe { larger.place(ANY_CHAIN, home, key) },
+                    unsafe { larger.place(ANY_CHAIN, home, key) }
                 }
             });
             let room = match place {
@@ -131,10 +128,6 @@ impl MapTable {
     }
 
     /// [`MapTable::moved`] with copies of the pairs: for maps that keep theirs.
-    ///
-    /// # Errors
-    ///
-    /// What the hash or the equality of a key's own type raises.
     pub(super) fn copied(self, slots: u64, shift: u32) -> Result<MapTable> {
         let mut copy = MapTable::dense(self.type_index(), slots, shift);
         let mut at = self.first();

@@ -14,10 +14,6 @@ impl MapTable {
     /// Inserts or replaces, and makes no chain longer than `longest`. `None` when done in place; otherwise the map that takes
     /// this one's place, to which all pairs have moved or been copied.
     ///
-    /// # Errors
-    ///
-    /// As [`MapTable::place`]; the map is as it was.
-    ///
     /// # Safety
     /// With [`Holders::One`] the caller has the map alone; with [`Holders::Several`] it stays at the dict to change it.
     pub(super) unsafe fn insert(
@@ -77,10 +73,6 @@ impl MapTable {
     /// [`MapTable::insert`] into a dict that others reach, under its lock alone: where no thread stays at it, and nothing that
     /// this would do calls a hook or makes another table. Otherwise false, and nothing happened.
     ///
-    /// # Errors
-    ///
-    /// As [`MapTable::place`].
-    ///
     /// # Safety
     /// The map is a dict: others who reach it lock it.
     pub(super) unsafe fn insert_at_once(self, longest: u64, fresh: &mut Pair) -> Result<bool> {
@@ -95,10 +87,10 @@ impl MapTable {
         if self.is_small() {
             let full = self.size() == self.slots();
             // A full small map turns dense, even for an update (OBJ-06).
-            let known = match full && self.slots() >= SMALL_MAX {
-                true => return Ok(false),
-                false => self.find(key)?,
-            };
+            if full && self.slots() >= SMALL_MAX {
+                return Ok(false);
+            }
+            let known = self.find(key)?;
             if known.is_none() && full {
                 return Ok(false);
             }
@@ -230,10 +222,6 @@ impl MapTable {
 }
 
 /// `table`, or what takes its place, with `pairs` in order.
-///
-/// # Errors
-///
-/// As [`MapTable::place`]; the table has ended then.
 ///
 /// # Safety
 /// `table` is fresh, and is not used afterwards.

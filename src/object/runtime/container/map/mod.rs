@@ -60,10 +60,6 @@ macro_rules! map_type {
 
             /// What setting one of `pairs` after the other makes. Until it is whole nothing else has it, so no thread is
             /// waited for.
-            ///
-            /// # Errors
-            ///
-            /// What the hash or the equality of a key of its own type raises.
             pub(crate) fn grown(pairs: &mut dyn Iterator<Item = (Any, Any)>) -> Result<$type> {
                 // SAFETY: a fresh map.
                 let table = unsafe { filled(MapTable::small($index, 2), ANY_CHAIN, pairs) }?;
@@ -220,10 +216,6 @@ impl Map {
     }
 
     /// [`Map::from_pairs`] for keys that a file or a text chose.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-39 where more than 256 keys share a chain; what the hash or the equality of a key fails with.
     pub(crate) fn from_untrusted(pairs: Vec<(Any, Any)>) -> Result<Map> {
         Map::within(UNTRUSTED_CHAIN, pairs)
     }
@@ -255,10 +247,6 @@ impl Map {
     }
 
     /// [`Map::set`] for a key that a file or a text chose.
-    ///
-    /// # Errors
-    ///
-    /// As [`Map::from_untrusted`].
     pub(crate) fn set_untrusted(
         &mut self,
         key: impl Into<Any>,
@@ -305,10 +293,6 @@ impl Dict {
     }
 
     /// [`Dict::set`] for a key that a file or a text chose.
-    ///
-    /// # Errors
-    ///
-    /// As [`Map::from_untrusted`].
     pub(crate) fn set_untrusted(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
         self.put(UNTRUSTED_CHAIN, key.into(), value.into())
     }
@@ -398,10 +382,6 @@ pub fn lookup_in(map: AnyView<'_>, key: AnyView<'_>) -> Result<Option<Any>> {
 
 /// Replaces the value of a key in a map of either kind, in place, and returns the old one; `None` for a key that is not there.
 ///
-/// # Errors
-///
-/// As [`Dict::set`].
-///
 /// # Safety
 /// A [`Map`] has no other holder, and nothing borrows its pairs.
 #[cfg(feature = "frontend")]
@@ -416,9 +396,10 @@ pub(crate) unsafe fn swap_value(
     // SAFETY: a map, which the reference keeps alive; this thread stays at a dict below, before anything is read.
     let table = unsafe { MapTable::of(map.as_ptr().cast()) };
     let is_dict = map.type_index() == index::DICT;
-    let _stay = match is_dict {
-        true => Some(Stay::at(table.as_ptr(), Purpose::Change)?),
-        false => None,
+    let _stay = if is_dict {
+        Some(Stay::at(table.as_ptr(), Purpose::Change)?)
+    } else {
+        None
     };
     let Some(at) = table.find(key)? else {
         return Ok(None);

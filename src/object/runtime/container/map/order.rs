@@ -80,10 +80,6 @@ impl MapTable {
 
     /// Removes the pair at a position, for the caller to drop.
     ///
-    /// # Errors
-    ///
-    /// What the hash of a key of its own type raises; the map is as it was.
-    ///
     /// # Safety
     /// As for [`MapTable::pair_at`]; and the caller has the map alone, or stays at the dict to change it.
     pub(super) unsafe fn erase(self, position: u64) -> Result<Pair> {

@@ -183,10 +183,6 @@ impl MapTable {
     }
 
     /// Position of `key`: a pair of a small map, a slot of a dense one; `None` where it is not there.
-    ///
-    /// # Errors
-    ///
-    /// What the hash or the equality of a key's own type raises.
     pub(super) fn find(self, key: AnyView<'_>) -> Result<Option<u64>> {
         if self.size() == 0 {
             return Ok(None);
@@ -264,10 +260,7 @@ impl MapTable {
         let mask = slots.wrapping_sub(1);
         // OBJ-07: another library may have made a table of any size: upstream takes the remainder. A mask costs a fraction of that.
         let is_power = slots & mask == 0;
-        move |slot| match is_power {
-            true => slot & mask,
-            false => slot % slots,
-        }
+        move |slot| if is_power { slot & mask } else { slot % slots }
     }
 
     /// Where the pair of a position lies.

@@ -144,10 +144,6 @@ impl MapTable {
     }
 
     /// A fresh map of the same pairs.
-    ///
-    /// # Errors
-    ///
-    /// What the hash or the equality of a key of its own type raises.
     pub(super) fn copy(self) -> Result<MapTable> {
         if self.is_small() {
             return Ok(self.small_copy(self.size()));

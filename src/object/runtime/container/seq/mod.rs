@@ -196,10 +196,6 @@ fn overflow() -> ! {
 }
 
 /// A copy of element `at`, counted from 0.
-///
-/// # Errors
-///
-/// An IndexError with OBJ-04, of kind missing, for a negative index and one behind the end.
 #[inline]
 fn element(items: &[Any], at: i64) -> Result {
     usize::try_from(at)

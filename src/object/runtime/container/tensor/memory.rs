@@ -47,10 +47,6 @@ impl Tensor {
     }
 
     /// Where the bytes of a compact CPU tensor lie.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-11 of kind unsupported for a tensor that is not compact or not on the CPU.
     fn memory(&self) -> Result<NonNull<[u8]>> {
         let dl = self.dl();
         // SAFETY: tensors of this ABI have readable shapes and strides.
@@ -70,18 +66,15 @@ impl Tensor {
 
     /// Shows `each` the bytes of every element of a CPU tensor, row-major, whatever its strides. Elements take whole bytes. No
     /// [`Tensor::fill`] runs meanwhile, so `each` must not lead to one.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-11 of kind unsupported for a tensor that is not on the CPU.
     pub(super) fn each_element(&self, mut each: impl FnMut(&[u8])) -> Result<()> {
         let dl = self.dl();
         let size = usize::from(dl.dtype.bits / 8) * usize::from(dl.dtype.lanes);
         // SAFETY: tensors of this ABI have readable shapes and strides.
-        let strides = match unsafe { dl.is_contiguous() } {
-            true => None,
+        let strides = if unsafe { dl.is_contiguous() } {
+            None
+        } else {
             // SAFETY: tensors of this ABI have readable shapes and strides.
-            false => unsafe { dl.strides() },
+            unsafe { dl.strides() }
         };
         let Some(strides) = strides.filter(|_| is_cpu(dl.device)) else {
             let memory = self.memory()?;
@@ -140,10 +133,6 @@ impl Tensor {
     }
 
     /// Rejects what would write to a tensor whose producer forbids it.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-12 of kind unsupported for a tensor that [is read-only](Tensor::is_read_only).
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.is_read_only() {
             let message = "the producer of the tensor marks its memory read-only";

@@ -45,10 +45,6 @@ pub fn decode(graph: AnyView<'_>) -> Result {
 }
 
 /// A member that every graph has.
-///
-/// # Errors
-///
-/// A ValueError with OBJ-18: kind missing where it is absent, kind malformed where it is of another type.
 fn part(graph: AnyView<'_>, name: &str, type_index: i32, words: &str) -> Result {
     let message = format!("Invalid JSON Object Graph, expected `{name}` {words} field");
     match member_of(graph, name)? {
@@ -64,10 +60,6 @@ fn member_of(map: AnyView<'_>, name: &str) -> Result<Option<Any>> {
 }
 
 /// A member that a node has.
-///
-/// # Errors
-///
-/// A KeyError with OBJ-18, kind missing, where it is absent.
 fn data_of(node: AnyView<'_>, name: &str) -> Result<Any> {
     member_of(node, name)?.ok_or_else(|| missing(ErrorKind::Key, format!("a node has no `{name}`")))
 }
@@ -90,11 +82,6 @@ struct GraphDecoder {
 
 impl GraphDecoder {
     /// The value of node `at`, read once: what two nodes refer to is one object.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-20 for an index that names no node, OBJ-19 for a node below itself, OBJ-41 where it nests too deep; what the node
-    /// breaks.
     fn node(&mut self, at: i64) -> Result {
         // OBJ-20: a negative index names no node, and is no large one.
         let slot = usize::try_from(at)
@@ -136,10 +123,6 @@ impl GraphDecoder {
     }
 
     /// The value of a node by its type key (OBJ-18).
-    ///
-    /// # Errors
-    ///
-    /// OBJ-18 of kind missing for an absent member, of kind malformed for another form; a TypeError for `data` of another type.
     fn decode(&mut self, node: AnyView<'_>) -> Result {
         if node.type_index() != index::MAP {
             let message = format!(
@@ -202,10 +185,6 @@ impl GraphDecoder {
     }
 
     /// The values of the nodes that `data` names.
-    ///
-    /// # Errors
-    ///
-    /// A TypeError for `data` that is no array of integers; what a node breaks.
     fn list(&mut self, data: AnyView<'_>) -> Result<Vec<Any>> {
         let items = cast::<Array>(data)?;
         items
@@ -216,10 +195,6 @@ impl GraphDecoder {
     }
 
     /// The pairs of a map or dict: keys and values in turn (OBJ-18).
-    ///
-    /// # Errors
-    ///
-    /// A ValueError with OBJ-18, kind malformed, for a key without a value; as [`GraphDecoder::list`].
     fn pairs(&mut self, data: AnyView<'_>) -> Result<Vec<(Any, Any)>> {
         let count = cast::<Array>(data)?.len();
         let paired = OBJ_18.demand(Kind::Malformed, count.is_multiple_of(2), || {
@@ -238,10 +213,6 @@ impl GraphDecoder {
     }
 
     /// An entry of an enumeration, what the hook of the type makes of `data`, or an object field by field (OBJ-18).
-    ///
-    /// # Errors
-    ///
-    /// A TypeError where a field without a default is absent; what the hook, the creator or a setter of the type fails with.
     fn object(&mut self, type_index: i32, data: AnyView<'_>) -> Result {
         if types::is_instance(type_index, enum_index()) {
             return enum_member(type_index, data);
@@ -301,10 +272,6 @@ impl GraphDecoder {
 }
 
 /// A device from type and number.
-///
-/// # Errors
-///
-/// A ValueError with OBJ-18 for another number of parts, a TypeError for one that is no integer of 32 bits.
 fn device(parts: &Array) -> Result<DLDevice> {
     let [device_type, device_id] = parts.as_slice() else {
         return Err(reject(format!(
@@ -319,10 +286,6 @@ fn device(parts: &Array) -> Result<DLDevice> {
 }
 
 /// The member of an enumeration that has this number or name.
-///
-/// # Errors
-///
-/// A ValueError where there is none.
 fn enum_member(type_index: i32, data: AnyView<'_>) -> Result {
     // OBJ-18: by its number where the type is numbered. The type has no index of its own in the ABI, so it is looked up by its key.
     let numbered = types::index_of("ffi.IntEnum")

@@ -50,10 +50,6 @@ struct GraphEncoder {
 impl GraphEncoder {
     /// The index of the node of a value. Equal plain values, and the same object, are one node; children come before parents
     /// (OBJ-18).
-    ///
-    /// # Errors
-    ///
-    /// OBJ-19 for an object inside itself, OBJ-41 where it nests too deep; as [`encode`].
     fn node(&mut self, value: AnyView<'_>) -> Result<i64> {
         // Equal as keys of a map (OBJ-02): 1, true and 1.0 are three nodes, and two empty arrays are two.
         if let Some(known) = self.known.get(value)? {
@@ -90,10 +86,6 @@ impl GraphEncoder {
     }
 
     /// The node of a value that has none yet.
-    ///
-    /// # Errors
-    ///
-    /// A RuntimeError for a value that has no node, such as a bare pointer; as [`encode`].
     fn encode(&mut self, value: AnyView<'_>) -> Result {
         let raw = value.as_raw();
         let key = types::key_of(raw.type_index);

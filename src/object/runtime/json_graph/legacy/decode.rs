@@ -15,10 +15,6 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 impl LegacyGraph {
     /// [`LegacyGraph::read`] that holds numbers to OBJ-36, too, in nodes of all types that describe themselves to this process.
-    ///
-    /// # Errors
-    ///
-    /// As [`LegacyGraph::verify`].
     #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn verify_known(
         text: &[u8],
@@ -76,11 +72,6 @@ fn wrong(node: &LegacyNode, what: impl AsRef<str>) -> Error {
 
 impl LegacyDecoder<'_> {
     /// The value of node `at`, read once: what two nodes refer to is one object.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-23 for an index that names no node, OBJ-27 for a node below itself, OBJ-41 where it nests too deep; what the node
-    /// breaks.
     fn node(&mut self, at: usize) -> Result {
         let graph = self.graph;
         // OBJ-23: upstream takes the number of nodes itself for an index, and reads what is behind the list.
@@ -141,10 +132,6 @@ impl LegacyDecoder<'_> {
     }
 
     /// An object of a type that this process describes, field by field (OBJ-33).
-    ///
-    /// # Errors
-    ///
-    /// OBJ-33 of kind missing for an absent attribute; what [`LegacyDecoder::field`] or a setter fails with.
     fn object(&mut self, node: &LegacyNode, info: &'static TypeInfo) -> Result {
         // Extra attributes are left alone, as releases do: a type may have lost a field since.
         let object = create(info)?;
@@ -160,10 +147,6 @@ impl LegacyDecoder<'_> {
     }
 
     /// The value of a field, from the attribute of its name.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-36 for a number, VAL-18 for a data type, OBJ-33 for a tensor that is not there; what a node breaks.
     fn field(&mut self, node: &LegacyNode, field: &FieldInfo) -> Result {
         let text = attribute(node, field.name())?;
         // OBJ-33: an absent field is `null` in 0.21, and the index of the null node before.
@@ -204,10 +187,6 @@ impl LegacyDecoder<'_> {
 }
 
 /// The text of an attribute. Absent it is `missing` (OBJ-33).
-///
-/// # Errors
-///
-/// OBJ-33: kind missing where it is absent, kind malformed where it is not UTF-8.
 fn attribute<'n>(node: &'n LegacyNode, name: &str) -> Result<&'n str> {
     let text = node.attrs.get(name).map(Vec::as_slice);
     // OBJ-33: what no attribute has may be a field that came later, and is still an error: only a default says what it would be.
@@ -241,20 +220,12 @@ fn record(node: &LegacyNode) -> Result {
 }
 
 /// The representation of a node, itself base64 of bytes (OBJ-33).
-///
-/// # Errors
-///
-/// OBJ-33 of kind malformed for what is no base64 of the standard alphabet, padded.
 fn decode_base64(node: &LegacyNode) -> Result<Vec<u8>> {
     let bytes = BASE64_STANDARD.decode(&node.repr);
     bytes.map_err(|_| wrong(node, "is represented by base64"))
 }
 
 /// Base64 of a count, u64, and that many i64.
-///
-/// # Errors
-///
-/// OBJ-33 of kind malformed where there are not as many extents as counted.
 fn shape(node: &LegacyNode) -> Result<Shape> {
     let bytes = decode_base64(node)?;
     // Chunks and not a cursor: a rest of fewer than 8 bytes is no word, and makes the count wrong.
@@ -311,10 +282,6 @@ fn map(node: &LegacyNode, children: Vec<Any>) -> Result {
 }
 
 /// A node that refers to no other.
-///
-/// # Errors
-///
-/// OBJ-33 for a representation or attributes that the type does not have, OBJ-36 for a number; the rules of tensor records.
 fn plain(node: &LegacyNode) -> Result {
     let text =
         || std::str::from_utf8(&node.repr).map_err(|_| wrong(node, "is represented by text"));

@@ -87,10 +87,6 @@ impl LegacyEncoder {
     }
 
     /// Which node a value is, and whether it was one before. If not, it is open now.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-27 for an object that is open, OBJ-41 where it nests too deep.
     fn place(&mut self, value: AnyView<'_>) -> Result<(usize, bool)> {
         let address = value.as_object().map(|object| object.as_ptr() as usize);
         if let Some(known) = self.known(value, address)? {
@@ -128,10 +124,6 @@ impl LegacyEncoder {
     }
 
     /// A type key before 0.21, the releases that can save it, and its key in 0.21.
-    ///
-    /// # Errors
-    ///
-    /// OBJ-33 of kind unsupported for a release before `since`.
     fn key(&self, value: AnyView<'_>, old: &str, since: u8, new: &str) -> Result<String> {
         match self.release.minor() {
             21.. => Ok(new.to_owned()),
@@ -310,10 +302,6 @@ impl LegacyEncoder {
     }
 
     /// The record of a tensor, whose bytes are counted as the release counts them (OBJ-26).
-    ///
-    /// # Errors
-    ///
-    /// OBJ-11 for a tensor that is not compact on the CPU; the rules of tensor records.
     fn tensor_record(&self, value: AnyView<'_>) -> Result<Vec<u8>> {
         let tensor = cast::<Tensor>(value)?;
         let dtype = tensor.dl().dtype;

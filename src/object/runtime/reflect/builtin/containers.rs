@@ -71,10 +71,6 @@ fn owned(args: &[AnyView<'_>]) -> Vec<Any> {
 }
 
 /// The arguments as keys and values, for the function `name`.
-///
-/// # Errors
-///
-/// An InternalError for an odd number of arguments, before any of them is looked at.
 fn pairs(name: &str, args: &[AnyView<'_>]) -> Result<impl Iterator<Item = (Any, Any)>> {
     let pairs = args.chunks_exact(2);
     if !pairs.remainder().is_empty() {
@@ -85,10 +81,6 @@ fn pairs(name: &str, args: &[AnyView<'_>]) -> Result<impl Iterator<Item = (Any, 
 
 /// Whether `value` is equal to one of `items` as keys of maps are (OBJ-02): 1, 1.0 and true are three values. The element is the
 /// left side, as the hook of a type sees it (OBJ-38).
-///
-/// # Errors
-///
-/// What the equality of an element's own type raises.
 fn contains(items: &[Any], value: AnyView<'_>) -> Result<bool> {
     for item in items {
         if any_equal(item.view(), value)? {
@@ -181,10 +173,6 @@ fn odd(name: &str) -> Error {
 ///
 /// Fresh, it is at the first pair; a map without pairs has none, so a caller looks at the size first. Any other number steps on, too,
 /// as upstream.
-///
-/// # Errors
-///
-/// The function raises an IndexError for the key or the value behind the last pair, where upstream reads memory that is no pair.
 fn iterator(cursor: MapCursor) -> Function {
     // Functions are called from any thread, and through a shared reference.
     let cursor = Mutex::new(cursor);

@@ -95,10 +95,6 @@ pub(super) fn register() {
 /// any other the name at that position.
 ///
 /// Upstream returns a function and no array, so that a frontend can list names before it knows how to read arrays.
-///
-/// # Errors
-///
-/// The function raises an IndexError for a position behind the last name.
 fn list_names() -> Function {
     // A snapshot: positions stay what they are while functions are registered.
     let names = registry::names();
@@ -306,10 +302,6 @@ fn enumerations() {
 }
 
 /// The words of an int or a big integer, least significant first.
-///
-/// # Errors
-///
-/// A TypeError for any other value.
 fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
     big_int::words_of(&value)
         .map(<[i64]>::to_vec)

@@ -51,10 +51,6 @@ pub(super) fn register() {
 ///
 /// `field_type` is the type index that the field is declared with, `converter` a context for `convert`, and `convert` the address of a
 /// `fn(context, value, result) -> code`. The setter takes the address of the field and the value.
-///
-/// # Errors
-///
-/// A ValueError for a null `convert`. The setter raises what the conversion raises, and a TypeError for other arguments than two.
 fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function, Error> {
     /// Converts a borrowed value into an owned one: 0, or a code with the error raised on this thread.
     type Convert = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny, *mut RawAny) -> i32;

@@ -159,10 +159,6 @@ fn extend_by(path: &AccessPath, step: Ref<AccessStepObj>) -> AccessPath {
 }
 
 /// The steps of a path, the first one first.
-///
-/// # Errors
-///
-/// A TypeError where a parent is no path: the field is any object to reflection.
 fn steps(path: &AccessPath) -> Result<Vec<Any>> {
     let mut steps = Vec::new();
     let mut at = path.clone();
@@ -192,20 +188,12 @@ fn same_steps(left: &[Any], right: &[Any]) -> Result<bool> {
 }
 
 /// Whether `long` begins with the steps of `short`; each path is a prefix of itself.
-///
-/// # Errors
-///
-/// As [`steps`]; what the equality of a key's own type raises.
 fn is_prefix(short: &AccessPath, long: &AccessPath) -> Result<bool> {
     let (short, long) = (steps(short)?, steps(long)?);
     Ok(short.len() <= long.len() && same_steps(&short, &long)?)
 }
 
 /// The text of a step: `.name`, `[0]`, `["key"]`, or `[<missing:..>]` where that side lacks the part.
-///
-/// # Errors
-///
-/// A TypeError where the key is not what the kind says; what `repr` raises.
 fn step_text(step: &AccessStepObj, repr: &Function) -> Result<String> {
     let plain = || -> Result<String> { Ok(cast::<i64>(step.key.view())?.to_string()) };
     let shown = || -> Result<String> { Ok(cast::<String>(repr.call(&[step.key.view()])?.view())?) };

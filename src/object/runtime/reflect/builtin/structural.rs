@@ -58,10 +58,6 @@ impl Clone for Key {
 }
 
 /// A key of `value`, whose structural hash is computed here, once.
-///
-/// # Errors
-///
-/// What the structural hash raises.
 fn key_of(value: Any) -> Result<Ref<Key>> {
     // OBJ-14: as upstream, free variables are not mapped, and the contents of tensors count.
     let hash = structural::hash(value.view(), false, false)? as i64;
@@ -73,10 +69,6 @@ fn key_of(value: Any) -> Result<Ref<Key>> {
 }
 
 /// Whether two keys hold structurally equal values. The hashes are compared first: most unequal values differ there.
-///
-/// # Errors
-///
-/// A TypeError for a value that is no key; what structural equality raises.
 fn same_key(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let (left, right) = (cast::<Ref<Key>>(left)?, cast::<Ref<Key>>(right)?);
     // One object is equal to itself, whatever it holds; only equal hashes are worth a comparison of contents.

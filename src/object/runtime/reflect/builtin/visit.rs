@@ -34,10 +34,6 @@ fn links(plain: Callbacks, with_region: Callbacks) -> Links {
 }
 
 /// The result of a visit as its declared type.
-///
-/// # Errors
-///
-/// What the visit raised; a TypeError for a result that is neither None nor an interrupt (OBJ-34).
 fn stop(answer: Result) -> Result<WalkInterrupt> {
     Ok(cast(answer?.view())?)
 }

@@ -109,10 +109,6 @@ impl StructuralComparer {
     }
 
     /// Two values. Those of different types are unequal, but for text and bytes in a cell or an object (VAL-03).
-    ///
-    /// # Errors
-    ///
-    /// A ValueError where they nest too deep; as [`equal`].
     fn any(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         if let (Some(a), Some(b)) = (str_bytes(&left), str_bytes(&right)) {
             return Ok(a == b);
@@ -252,10 +248,6 @@ impl StructuralComparer {
     }
 
     /// Two objects of a type that states its structural kind.
-    ///
-    /// # Errors
-    ///
-    /// A TypeError for a type that does not state its kind; what the hook or a getter fails with.
     fn described(
         self: &Arc<Self>,
         left: &ObjectRef,

@@ -147,10 +147,6 @@ impl StructuralHasher {
     }
 
     /// The hash of a tensor: rank, extents and data type, and its bytes unless they are left out.
-    ///
-    /// # Errors
-    ///
-    /// An InternalError for a tensor on another device, or one that is not compact.
     fn tensor(&self, tensor: &Tensor, key: u64) -> Result<u64> {
         let start = combine(key, tensor.shape().len() as u64);
         let mut hash = tensor
@@ -166,10 +162,6 @@ impl StructuralHasher {
     }
 
     /// The hash of an object by its structural kind, finished once: what occurs again has the hash that it had.
-    ///
-    /// # Errors
-    ///
-    /// A TypeError for a type that does not state its kind; what the hook or a getter fails with.
     fn described(self: &Arc<Self>, object: &ObjectRef, info: &'static TypeInfo) -> Result<u64> {
         let kind = structural_kind(info)?;
         let at = object.as_ptr() as usize;

@@ -18,11 +18,6 @@ use crate::object::Tensor;
 use crate::value::types::{self, TypeInfo};
 
 /// The structural kind of a type, 1 to 5.
-///
-/// # Errors
-///
-/// A TypeError for a type without metadata or of kind 0: by which of its fields its objects are equal is not known. The message is
-/// that of the hash in equality, too, as upstream has it.
 fn structural_kind(info: &TypeInfo) -> Result<i32> {
     let Some(metadata) = info.metadata() else {
         return Err(Error::new(
@@ -47,10 +42,6 @@ fn structural_kind(info: &TypeInfo) -> Result<i32> {
 }
 
 /// What this process knows of a type.
-///
-/// # Errors
-///
-/// An InternalError for an index that no registered type has.
 fn described_type(type_index: i32) -> Result<&'static TypeInfo> {
     types::info(type_index).ok_or_else(|| {
         Error::new(
@@ -61,10 +52,6 @@ fn described_type(type_index: i32) -> Result<&'static TypeInfo> {
 }
 
 /// The elements of a tensor, by which it is compared and hashed (OBJ-11).
-///
-/// # Errors
-///
-/// An InternalError, as upstream raises it, for a tensor on another device than the CPU (type 1) or that is not compact.
 fn tensor_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     // Apart from `to_bytes`, which rejects it as well: upstream has a message for each.
     if tensor.dl().device.device_type != 1 {

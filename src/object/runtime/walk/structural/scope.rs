@@ -92,10 +92,6 @@ impl BindingScope {
     }
 
     /// Runs `body` one level down.
-    ///
-    /// # Errors
-    ///
-    /// A ValueError where that is too deep; what `body` returns.
     pub(super) fn deeper<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
         // Counted here and not passed on: a hook of a type may come between two levels.
         let levels = self.depth.fetch_add(1, Ordering::Relaxed);

@@ -332,10 +332,6 @@ struct VisitDepth {
 
 impl VisitDepth {
     /// Runs `body` one level down.
-    ///
-    /// # Errors
-    ///
-    /// A ValueError where that is too deep; what `body` returns.
     fn deeper<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let levels = self.levels.fetch_add(1, Ordering::Relaxed);
         let result = depth::check(levels).and_then(|()| body());

@@ -80,10 +80,6 @@ impl PathFinder {
     }
 
     /// Looks into a part of the value at hand, one step further down.
-    ///
-    /// # Errors
-    ///
-    /// A ValueError where it nests too deep: an object may contain itself, and this walk keeps no set of what it has seen.
     fn below(&mut self, step: PathStep, value: AnyView<'_>) -> Result<()> {
         depth::check(self.steps.len())?;
         self.steps.push(step);

@@ -138,10 +138,6 @@ unsafe extern "C-unwind" fn remap_set(
 }
 
 /// The object that a variable is, by whose address it is known.
-///
-/// # Errors
-///
-/// A TypeError for a value that is no object.
 fn key_of<'a>(variable: AnyView<'a>) -> Result<ObjectRef> {
     variable.as_object().cloned().ok_or_else(|| {
         Error::new(

@@ -201,10 +201,6 @@ enum WalkAnswer {
 
 impl WalkAnswer {
     /// What a result means.
-    ///
-    /// # Errors
-    ///
-    /// A TypeError with OBJ-34 for one that is no None, integer or interrupt.
     fn from_answer(returned: Any) -> Result<WalkAnswer> {
         match returned.type_index() {
             index::NONE => Ok(WalkAnswer::Advance),
