@@ -63,8 +63,6 @@ mod serve_session;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_table;
 #[cfg(all(unix, feature = "rpc"))]
-mod serve_tls;
-#[cfg(all(unix, feature = "rpc"))]
 mod serve_tracker;
 #[cfg(all(unix, feature = "rpc"))]
 mod session_log;

@@ -20,7 +20,6 @@ use tempfile::TempDir;
 use tvmspec::function::ErrorKind;
 use tvmspec::rpc::server::await_pair;
 use tvmspec::rpc::threads::{self, STACK};
-use tvmspec::rpc::tls;
 
 /// Any client that reaches the port may use what the options allow. Without --allow-load that is files of its own, memory and the
 /// functions of servers; with it, everything that this user may do.
@@ -50,7 +49,7 @@ pub(crate) struct ServeArgs {
         value_name = "HOST:PORT",
         value_parser = super::address::host_port,
         requires = "key",
-        conflicts_with_all = ["tracker", "tls_cert"]
+        conflicts_with = "tracker"
     )]
     proxy: Option<String>,
     /// The host that the tracker sends clients to; without it, the address that this server's connection to the tracker comes from
@@ -73,10 +72,6 @@ const FIRST_OFFER: Duration = Duration::from_secs(15);
 /// No port can be had, or no process can be started for sessions.
 pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
     args.permits.settle();
-    // A file that is wrong shows now, and not to the first client.
-    if let Some(tls) = args.permits.tls.options() {
-        tls::check(&tls).map_err(CliError::of)?;
-    }
     let program = std::env::current_exe()?;
     let running = Arc::new(RunningSessions::new()?);
     if let Some(proxy) = args.proxy {

@@ -3,10 +3,7 @@
 use super::serve_memory::{bound_memory, default_memory, go_first};
 use super::serve_peer::{await_departure, keep_alive};
 use super::serve_table::{took, write_states};
-use super::serve_tls::ServeTlsArgs;
 use super::{CliError, Exit, output};
-use std::ffi::OsString;
-use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -17,7 +14,6 @@ use tvmspec::rpc::Protocol;
 use tvmspec::rpc::server::{
     ServerOptions, SessionGauge, SessionReport, SessionWatch, serve, serve_paired,
 };
-use tvmspec::rpc::tls;
 use tvmspec::rpc::transport::RpcStream;
 
 /// What a session permits.
@@ -70,8 +66,6 @@ pub(super) struct SessionArgs {
     /// Have the functions that cases of the suite call, and allow them: to be judged by `check --impl rpc:`
     #[arg(long, hide = true)]
     suite_functions: bool,
-    #[command(flatten)]
-    pub(super) tls: ServeTlsArgs,
 }
 
 /// A release whose clients are served (RPC-84).
@@ -107,7 +101,7 @@ impl SessionArgs {
     }
 
     /// The same on a command line.
-    pub(super) fn to_arguments(&self) -> Vec<OsString> {
+    pub(super) fn to_arguments(&self) -> Vec<String> {
         let mut all: Vec<String> = [("--largest", self.largest), ("--uploads", self.uploads)]
             .iter()
             .map(|(name, value)| format!("{name}={value}"))
@@ -131,8 +125,7 @@ impl SessionArgs {
         if self.allow_link {
             all.extend(["--allow-link".to_owned(), format!("--cc={}", self.cc)]);
         }
-        let all = all.into_iter().map(OsString::from);
-        all.chain(self.tls.to_arguments()).collect()
+        all
     }
 }
 
@@ -222,22 +215,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
             ));
         }
     };
-    let stream: Box<dyn RpcStream> = match permits.tls.options() {
-        None => Box::new(stream),
-        // RPC-110: here, and not where connections are accepted, so that a handshake of whatever kind is one of this process.
-        Some(tls) => match tls::accept(stream, &tls, began + options.handshake) {
-            Ok(stream) => stream,
-            Err(error) => {
-                line(&error.reason());
-                return Ok(Exit::Good);
-            }
-        },
-    };
-    let twin = || -> io::Result<Box<dyn RpcStream>> {
-        let twin = stream.twin()?;
-        twin.ok_or_else(|| io::ErrorKind::Unsupported.into())
-    };
-    let (mut second, last) = (twin()?, twin()?);
+    let (mut second, last) = (stream.try_clone()?, stream.try_clone()?);
     let (ends, computes) = (line.clone(), watch.clone());
     std::thread::spawn(move || {
         if await_departure(&socket).is_err() {
@@ -260,7 +238,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         std::thread::sleep(Duration::from_millis(200));
         // A client that does not read is not waited for.
         let _ = second.set_limit(Some(Duration::from_secs(1)));
-        if watch.expire(&mut *second) {
+        if watch.expire(&mut second) {
             ends("its time was over during a call");
         }
         second.end(true);
@@ -271,7 +249,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         None => serve(stream, &options),
     };
     line(&text_of(&report));
-    // The end of a tunnel is a message of its own, which the end of the process does not write.
+    // A process that the client started may still hold the socket.
     last.end(true);
     // Without unloading what the client loaded: it is the client's code, and nothing needs its end.
     std::process::exit(0);

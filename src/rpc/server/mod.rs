@@ -1,5 +1,5 @@
 //! The server's half: one session over any stream. Which process it runs in is for its caller to choose; the command line starts one
-//! for each session. A stream of [`tls::accept`](super::tls::accept) puts the session into a tunnel.
+//! for each session.
 //!
 //! | file | what | rules |
 //! |---|---|---|
