@@ -2,7 +2,6 @@
 
 use super::serve_memory::{bound_memory, default_memory, go_first};
 use super::serve_peer::{await_departure, keep_alive};
-use super::serve_table::{took, write_states};
 use super::{CliError, Exit, output};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
@@ -11,9 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tvmspec::release::Release;
 use tvmspec::rpc::Protocol;
-use tvmspec::rpc::server::{
-    ServerOptions, SessionGauge, SessionReport, SessionWatch, serve, serve_paired,
-};
+use tvmspec::rpc::server::{ServerOptions, SessionReport, SessionWatch, serve, serve_paired};
 use tvmspec::rpc::transport::RpcStream;
 
 /// What a session permits.
@@ -146,9 +143,6 @@ pub(crate) struct ServeSessionArgs {
     /// The hello was a proxy's to read: the key of the client
     #[arg(long)]
     paired: Option<String>,
-    /// Write how far the session is to stdout, for the table of the server
-    #[arg(long)]
-    states: bool,
     #[command(flatten)]
     permits: SessionArgs,
 }
@@ -174,7 +168,6 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     let memory = args.permits.memory.unwrap_or_else(default_memory);
     let all = args.permits.process_memory;
     bound_memory(all.unwrap_or_else(|| memory.saturating_mul(2)))?;
-    let gauge = args.states.then(states).transpose()?;
     let began = Instant::now();
     let stream = TcpStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let peer = stream.peer_addr().map_err(CliError::new)?;
@@ -202,13 +195,12 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     options.timeout = permits.timeout.map(Duration::from_secs_f64);
     options.idle = (permits.idle > 0.0).then(|| Duration::from_secs_f64(permits.idle));
     options.watch = Some(watch.clone());
-    options.gauge = gauge;
     let is_written = Arc::new(Mutex::new(false));
     // One: what ends a session may come from two sides at once.
     let line = move |report: &str| {
         let mut is_written = is_written.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut *is_written, true) {
-            let time = took(began.elapsed());
+            let time = duration_text(began.elapsed());
             output::note(format_args!(
                 "session {} from {peer}: {report}, {time}",
                 args.number
@@ -255,18 +247,17 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     std::process::exit(0);
 }
 
-/// Writes how far the session is to what is stdout until now: behind it what functions print goes to the log.
-///
-/// # Errors
-///
-/// [`std::io::Error`] of duplicating stdout.
-fn states() -> std::io::Result<Arc<SessionGauge>> {
-    let out = std::io::stdout().as_fd().try_clone_to_owned()?;
-    rustix::stdio::dup2_stdout(std::io::stderr())?;
-    let gauge = Arc::new(SessionGauge::default());
-    let shown = gauge.clone();
-    std::thread::spawn(move || write_states(&shown, std::fs::File::from(out)));
-    Ok(gauge)
+/// Formats the duration of a session for its line of the log.
+fn duration_text(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        1..60 => {
+            let text = format!("{:.1}", time.as_secs_f64());
+            format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
+        }
+        seconds @ 60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+    }
 }
 
 /// What a session came to, in a line.
@@ -285,4 +276,23 @@ fn text_of(report: &SessionReport) -> String {
     };
     let key = key.escape_debug();
     format!("`{key}` {release}, {requests} requests, {received} bytes, {end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_few_digits() {
+        for (millis, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1994, "2 s"),
+            (1449, "1.4 s"),
+            (61_000, "1 min 01 s"),
+            (7_260_000, "2 h 01 min"),
+        ] {
+            assert_eq!(duration_text(Duration::from_millis(millis)), text);
+        }
+    }
 }
