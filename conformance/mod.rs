@@ -101,10 +101,6 @@ pub(crate) mod rpc {
     pub(in crate::conformance) mod session;
     mod session_forms;
     pub(in crate::conformance) mod session_script;
-    #[cfg(feature = "tls")]
-    mod tunnel;
-    #[cfg(feature = "tls")]
-    mod tunnel_side;
 }
 
 /// The chapter `target`.

@@ -50,25 +50,7 @@ pub(crate) const OPS: &[Op] = &[
         help: "`of`: tracker or proxy; `value`: what its peers do, one thing after the other; `wait`: seconds that a peer of a proxy waits; `tracker`, `to`, `capture`: what a proxy has; `limits`; returns what each step reads",
         run: Handler::Here(super::relay::run),
     },
-    Op {
-        name: "rpc.tunnel",
-        help: "`server`, `client`: certificates of golden/rpc/tls and tokens, or a script; `value`: bytes through the tunnel; `seconds`: of the handshake; `texts`: of errors; returns what became of both ends, and what each step reads",
-        run: Handler::Here(tunnel),
-    },
 ];
-
-/// `rpc.tunnel` (RPC-110, RPC-111).
-#[cfg(feature = "tls")]
-fn tunnel(args: &Value) -> Result<Answer, OpError> {
-    super::tunnel::run(args)
-}
-
-/// A build without TLS says so, and is judged by the other operations alone.
-#[cfg(not(feature = "tls"))]
-fn tunnel(_: &Value) -> Result<Answer, OpError> {
-    let why = "this build of tvmspec has no TLS: its feature `tls` is off";
-    Err(OpError::Unsupported(why.to_owned()))
-}
 
 /// The fields of a message, as far as it can be read.
 pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {

@@ -33,8 +33,6 @@ pub(in crate::conformance) struct ServerStart {
     pub(super) hop: Option<HopStart>,
     /// Whether it has a device that is simulated, of number 95.
     pub(super) simulated: bool,
-    /// Whether what it shows of the session is returned.
-    gauge: bool,
     /// Whether what it has of the session in the end is returned.
     pub(super) report: bool,
     /// Whether another thread may end the session.
@@ -91,7 +89,6 @@ impl ServerStart {
                 .seconds
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             watch: self.watch.then(Arc::default),
-            gauge: self.gauge.then(Arc::default),
             ..plain
         }
     }
@@ -124,7 +121,6 @@ impl ServerStart {
                 "seconds" => start.seconds = Some(value.as_f64().ok_or_else(wrong)?),
                 "simulated" => start.simulated = value.as_bool().ok_or_else(wrong)?,
                 "report" => start.report = value.as_bool().ok_or_else(wrong)?,
-                "gauge" => start.gauge = value.as_bool().ok_or_else(wrong)?,
                 "watch" => start.watch = value.as_bool().ok_or_else(wrong)?,
                 "paired" => start.paired = value.as_bool().ok_or_else(wrong)?,
                 // A misspelt option would start a server that a case is not about, and pass.

@@ -53,11 +53,10 @@ pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
         server_start::simulated()?;
     }
     let options = (script.server).options(script.release, folder.path(), script.hops.first());
-    let gauge = options.gauge.clone();
     let (played, ended) = if script.hops.is_empty() {
-        over_pipe(&script, options)
-    } else {
-        over_socket(&script, options).map_err(no_server)?
+            over_pipe(&script, options)
+        } else {
+            over_socket(&script, options).map_err(no_server)?
     };
     // A panic of the server is one of the testee.
     let report = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -66,13 +65,6 @@ pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
         Ok(mut value) => {
             if let Some(HopStart::Plays(_)) = script.server.last_hop() {
                 value["hop"] = json!(read);
-            }
-            if let Some(gauge) = gauge {
-                let state = gauge.state();
-                let release = state.release.map(|release| release.to_string());
-                value["gauge"] = json!({
-                    "key": state.key, "release": release, "requests": state.requests, "received": state.received, "memory": state.memory
-                });
             }
             if script.server.report {
                 value["report"] = report

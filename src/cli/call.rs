@@ -34,7 +34,7 @@ pub(crate) struct CallArgs {
     /// Arguments: 42, 1.5, true, none, str:TEXT, dev:cpu:0, @FILE.npy (a tensor in), out:float32[300] (a tensor out, zeros before)
     #[arg(allow_negative_numbers = true)]
     args: Vec<String>,
-    /// Where tensors are put: cpu, cuda:0, ..., or rpc://HOST:PORT/KEY#cpu:0 (rpc-tracker:// for a tracker's, rpc+tls:// through TLS): the library is uploaded to that server and runs there
+    /// Where tensors are put: cpu, cuda:0, ..., or rpc://HOST:PORT/KEY#cpu:0 (rpc-tracker:// for a tracker's): the library is uploaded to that server and runs there
     #[arg(long, default_value = "cpu")]
     device: String,
     /// Write the i-th out tensor to DIR/out_<i>.npy

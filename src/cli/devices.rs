@@ -13,7 +13,7 @@ pub(crate) struct DevicesArgs {
     /// Print JSON: {"devices": [{"device", "attributes": {..}}], "absent": [{"name", "why"}]}
     #[arg(long)]
     json: bool,
-    /// Those of a server instead: rpc://HOST:PORT/KEY, of a tracker: rpc-tracker://HOST:PORT/KEY, or through TLS: rpc+tls://HOST:PORT/KEY?tls-ca=FILE
+    /// Those of a server instead: rpc://HOST:PORT/KEY, or of a tracker: rpc-tracker://HOST:PORT/KEY
     #[cfg(feature = "rpc")]
     #[arg(long, value_name = "SERVER")]
     device: Option<String>,

@@ -33,8 +33,6 @@ mod inspect;
 #[cfg(feature = "rpc")]
 mod interrupt;
 mod library;
-#[cfg(feature = "rpc")]
-mod live;
 mod manifest;
 mod npy;
 mod numpy_text;
@@ -60,10 +58,6 @@ mod serve_peer;
 mod serve_running;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_session;
-#[cfg(all(unix, feature = "rpc"))]
-mod serve_table;
-#[cfg(all(unix, feature = "rpc"))]
-mod serve_tls;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_tracker;
 #[cfg(all(unix, feature = "rpc"))]

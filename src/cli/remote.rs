@@ -1,5 +1,5 @@
 //! Devices of the command line: those of this machine by name, those of servers as `rpc://host:port/key#cpu:0`, or
-//! `rpc-tracker://host:port/key#cpu:0` for one that a tracker hands out; with `+tls` behind `rpc` or `tracker`, in a tunnel.
+//! `rpc-tracker://host:port/key#cpu:0` for one that a tracker hands out.
 
 use super::CliError;
 #[cfg(feature = "rpc")]
@@ -59,10 +59,9 @@ impl Places {
                 port,
                 key,
                 tracker,
-                options,
                 ..
             } = address.clone();
-            (host, port, key, tracker, options.tls)
+            (host, port, key, tracker)
         };
         // One process runs a model: memory of two servers meets on the host alone.
         if rest.iter().any(|other| server(other) != server(first)) {

@@ -2,31 +2,29 @@
 //! client does to its session, a crash, a hang, a fork, is done to that session alone.
 
 use super::serve_peer::keep_alive;
-use super::serve_running::{RunningSessions, drain_at_signal, keep_table};
+use super::serve_running::{RunningSessions, drain_at_signal};
 use super::serve_session::SessionArgs;
-use super::serve_table::{forward_lines, read_states};
 use super::serve_tracker::{MatchKeys, TrackerLine};
 use super::session_log::{BEGINS, PROCESS_ENDED};
-use super::{CliError, Exit};
+use super::{CliError, Exit, output};
 use std::cell::Cell;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel, sync_channel};
+use std::sync::mpsc::{channel, sync_channel};
 use std::time::Duration;
 use tempfile::TempDir;
 use tvmspec::function::ErrorKind;
 use tvmspec::rpc::server::await_pair;
 use tvmspec::rpc::threads::{self, STACK};
-use tvmspec::rpc::tls;
 
 /// Any client that reaches the port may use what the options allow. Without --allow-load that is files of its own, memory and the
 /// functions of servers; with it, everything that this user may do.
 ///
 /// The first line of stdout is `serving on HOST:PORT`, once a tracker has the server. Each session has a line on stderr when it begins, and
-/// one when it ends; a terminal shows a table of those that run in the place of the former. Ctrl-C waits for these; a second one ends them.
+/// one when it ends. Ctrl-C waits for these; a second one ends them.
 #[derive(clap::Args)]
 pub(crate) struct ServeArgs {
     /// The address to listen on; every address of the machine is 0.0.0.0
@@ -50,7 +48,7 @@ pub(crate) struct ServeArgs {
         value_name = "HOST:PORT",
         value_parser = super::address::host_port,
         requires = "key",
-        conflicts_with_all = ["tracker", "tls_cert"]
+        conflicts_with = "tracker"
     )]
     proxy: Option<String>,
     /// The host that the tracker sends clients to; without it, the address that this server's connection to the tracker comes from
@@ -69,17 +67,11 @@ const FIRST_OFFER: Duration = Duration::from_secs(15);
 /// Accepts clients until it is stopped.
 pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
     args.permits.settle();
-    // A file that is wrong shows now, and not to the first client.
-    if let Some(tls) = args.permits.tls.options() {
-        tls::check(&tls).map_err(CliError::of)?;
-    }
     let program = std::env::current_exe()?;
     let running = Arc::new(RunningSessions::new()?);
     if let Some(proxy) = args.proxy {
         drain_at_signal(running.clone())?;
-        let place = format!("serving through {proxy}");
-        writeln!(io::stdout(), "{place}")?;
-        keep_table(&place, args.sessions, &running);
+        writeln!(io::stdout(), "serving through {proxy}")?;
         let line = ProxyLine {
             proxy,
             key: args.key,
@@ -108,17 +100,13 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
         std::thread::spawn(move || line.keep());
         // What reads that the server is there may request it from the tracker at once. That a tracker is not there is in the log by then.
         if wait.recv_timeout(FIRST_OFFER).is_err() {
-            running
-                .log
-                .note(format_args!("tracker {tracker}: no answer yet"));
+            output::note(format_args!("tracker {tracker}: no answer yet"));
         }
         keys
     });
-    let place = format!("serving on {address}");
     let mut out = io::stdout();
-    writeln!(out, "{place}")?;
+    writeln!(out, "serving on {address}")?;
     out.flush()?;
-    keep_table(&place, args.sessions, &running);
     let mut number = 0;
     loop {
         // Before a client is accepted: those that wait are in the queue of the system.
@@ -127,7 +115,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Too many open files, or a client that is gone already: the next one may be served.
-                running.log.note(format_args!("accept: {error}"));
+                output::note(format_args!("accept: {error}"));
                 std::thread::sleep(Duration::from_millis(100));
                 continue;
             }
@@ -148,7 +136,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
             paired: None,
         };
         if let Err(error) = session.start(&program, stream, &args.permits, &running) {
-            running.log.note(format_args!(
+            output::note(format_args!(
                 "session {number} from {peer}: not started: {error}"
             ));
         }
@@ -184,9 +172,7 @@ impl ProxyLine {
                     last.clear();
                     number += 1;
                     if let Err(error) = self.begin(number, stream, client, permits, running) {
-                        running
-                            .log
-                            .note(format_args!("session {number}: not started: {error}"));
+                        output::note(format_args!("session {number}: not started: {error}"));
                     }
                 }
                 // Ten minutes without a client are nothing to report.
@@ -194,9 +180,7 @@ impl ProxyLine {
                 Err(error) => {
                     let error = error.reason();
                     if error != last {
-                        running
-                            .log
-                            .note(format_args!("proxy {}: {error}", self.proxy));
+                        output::note(format_args!("proxy {}: {error}", self.proxy));
                         last = error;
                     }
                     running.pause(PROXY_PAUSE);
@@ -286,14 +270,8 @@ impl SessionProcess {
             .args(permits.to_arguments())
             .current_dir(directory.path())
             .stdin(Stdio::from(OwnedFd::from(stream)));
-        let printed = if running.log.is_live() {
-            // Lines in the middle of the table would garble it, and what a function prints is a line too.
-            Some(self.follow(&mut command, running)?)
-        } else {
-            // What a function prints belongs to the log.
-            command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
-            None
-        };
+        // What a function prints belongs to the log.
+        command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
         let (number, peer) = (self.number, self.peer);
         let (started, start) = channel();
         let own = running.clone();
@@ -301,67 +279,31 @@ impl SessionProcess {
         // one for the next client.
         threads::spawn(STACK, move || {
             if let Ok(child) = start.recv() {
-                self.await_end(child, directory, printed.as_ref(), &own);
+                self.await_end(child, directory, &own);
             }
         })?;
-        // Where there is no table. In front of whatever the process writes.
-        if !running.log.is_live() {
-            running
-                .log
-                .note(format_args!("session {number} from {peer}{BEGINS}"));
-        }
+        // Before the process starts, so that its own lines follow.
+        output::note(format_args!("session {number} from {peer}{BEGINS}"));
         let child = running.spawn(&mut command)?;
         // The command holds the socket: while it does, the client does not see the session end.
         drop(command);
-        running.table.begin(number, peer);
         // The thread is there: it waits for nothing else.
         let _ = started.send(child);
         Ok(())
     }
 
-    /// Where there is a table: reads how far the session is, and what it prints. What returns hears of the end of the latter.
-    fn follow(
-        &self,
-        command: &mut Command,
-        running: &Arc<RunningSessions>,
-    ) -> io::Result<Receiver<()>> {
-        let ((states, to_states), (lines, to_lines)) = (io::pipe()?, io::pipe()?);
-        command.arg("--states").stdout(to_states).stderr(to_lines);
-        let (number, own) = (self.number, running.clone());
-        threads::spawn(STACK, move || read_states(states, number, &own.table))?;
-        let (ended, printed) = channel();
-        let own = running.clone();
-        threads::spawn(STACK, move || {
-            forward_lines(lines, &own.log);
-            // Fails where the server ends, which waits for no line.
-            let _ = ended.send(());
-        })?;
-        Ok(printed)
-    }
-
     /// Waits for the process, ends what it started, and removes its files.
-    fn await_end(
-        self,
-        mut child: Child,
-        directory: TempDir,
-        printed: Option<&Receiver<()>>,
-        running: &RunningSessions,
-    ) {
+    fn await_end(self, mut child: Child, directory: TempDir, running: &RunningSessions) {
         let status = running.end(&mut child);
         drop(directory.close());
-        // Its last line is in the log before the server may end. A process that escaped may hold the other end.
-        if let Some(printed) = printed {
-            let _ = printed.recv_timeout(Duration::from_secs(1));
-        }
-        running.table.end(self.number);
         match status {
             Ok(status) if status.success() => {}
             // A session that ends by itself writes its own line.
-            Ok(status) => running.log.note(format_args!(
+            Ok(status) => output::note(format_args!(
                 "session {} from {}: {PROCESS_ENDED}: {status}",
                 self.number, self.peer
             )),
-            Err(error) => running.log.note(format_args!(
+            Err(error) => output::note(format_args!(
                 "session {} from {}: {error}",
                 self.number, self.peer
             )),

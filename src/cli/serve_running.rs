@@ -1,8 +1,7 @@
 //! The sessions of a server that run: how many, their processes, and how they end with the server.
 
-use super::live::LiveLog;
+use super::output;
 use super::serve_directory::ServerDirectory;
-use super::serve_table::{PERIOD, SessionTable};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitid,
     waitpid,
@@ -22,10 +21,6 @@ use tempfile::TempDir;
 pub(super) struct RunningSessions {
     /// Where their files are.
     directory: Mutex<ServerDirectory>,
-    /// What a terminal shows of them.
-    pub(super) table: SessionTable,
-    /// Lines of the server, of its sessions and of what these print.
-    pub(super) log: LiveLog,
     state: Mutex<RunningSessionsState>,
     changed: Condvar,
 }
@@ -45,8 +40,6 @@ impl RunningSessions {
         adopt_orphans();
         Ok(RunningSessions {
             directory: Mutex::new(ServerDirectory::new()?),
-            table: SessionTable::default(),
-            log: LiveLog::new(),
             state: Mutex::default(),
             changed: Condvar::new(),
         })
@@ -203,7 +196,6 @@ pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
     // Before there is a signal: by then the system may have no thread left.
     Builder::new().spawn(move || {
         own.await_last();
-        own.log.end();
         own.directory().remove();
         std::process::exit(0);
     })?;
@@ -218,7 +210,7 @@ pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
             let left = state.count;
             drop(state);
             if left > 0 {
-                running.log.note(format_args!(
+                output::note(format_args!(
                     "waiting for {left} sessions; Ctrl-C again ends them"
                 ));
             }
@@ -226,19 +218,4 @@ pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
         }
     })?;
     Ok(())
-}
-
-/// Draws the table, where there is one, for as long as the server runs.
-pub(super) fn keep_table(place: &str, most: u32, running: &Arc<RunningSessions>) {
-    if !running.log.is_live() {
-        return;
-    }
-    let (place, running) = (place.to_owned(), running.clone());
-    std::thread::spawn(move || {
-        loop {
-            let lines = running.table.lines(&place, most, running.is_draining());
-            running.log.draw(lines);
-            running.pause(PERIOD);
-        }
-    });
 }

@@ -2,11 +2,7 @@
 
 use super::serve_memory::{bound_memory, default_memory, go_first};
 use super::serve_peer::{await_departure, keep_alive};
-use super::serve_table::{took, write_states};
-use super::serve_tls::ServeTlsArgs;
 use super::{CliError, Exit, output};
-use std::ffi::OsString;
-use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -14,10 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tvmspec::release::Release;
 use tvmspec::rpc::Protocol;
-use tvmspec::rpc::server::{
-    ServerOptions, SessionGauge, SessionReport, SessionWatch, serve, serve_paired,
-};
-use tvmspec::rpc::tls;
+use tvmspec::rpc::server::{ServerOptions, SessionReport, SessionWatch, serve, serve_paired};
 use tvmspec::rpc::transport::RpcStream;
 
 /// What a session permits.
@@ -70,8 +63,6 @@ pub(super) struct SessionArgs {
     /// Have the functions that cases of the suite call, and allow them: to be judged by `check --impl rpc:`
     #[arg(long, hide = true)]
     suite_functions: bool,
-    #[command(flatten)]
-    pub(super) tls: ServeTlsArgs,
 }
 
 /// A release whose clients are served (RPC-84).
@@ -108,7 +99,7 @@ impl SessionArgs {
     }
 
     /// The same on a command line.
-    pub(super) fn to_arguments(&self) -> Vec<OsString> {
+    pub(super) fn to_arguments(&self) -> Vec<String> {
         let mut all: Vec<String> = [("--largest", self.largest), ("--uploads", self.uploads)]
             .iter()
             .map(|(name, value)| format!("{name}={value}"))
@@ -132,8 +123,7 @@ impl SessionArgs {
         if self.allow_link {
             all.extend(["--allow-link".to_owned(), format!("--cc={}", self.cc)]);
         }
-        let all = all.into_iter().map(OsString::from);
-        all.chain(self.tls.to_arguments()).collect()
+        all
     }
 }
 
@@ -154,9 +144,6 @@ pub(crate) struct ServeSessionArgs {
     /// The hello was a proxy's to read: the key of the client
     #[arg(long)]
     paired: Option<String>,
-    /// Write how far the session is to stdout, for the table of the server
-    #[arg(long)]
-    states: bool,
     #[command(flatten)]
     permits: SessionArgs,
 }
@@ -178,7 +165,6 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     let memory = args.permits.memory.unwrap_or_else(default_memory);
     let all = args.permits.process_memory;
     bound_memory(all.unwrap_or_else(|| memory.saturating_mul(2)))?;
-    let gauge = args.states.then(states).transpose()?;
     let began = Instant::now();
     let stream = TcpStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let peer = stream.peer_addr().map_err(CliError::new)?;
@@ -206,35 +192,19 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     options.timeout = permits.timeout.map(Duration::from_secs_f64);
     options.idle = (permits.idle > 0.0).then(|| Duration::from_secs_f64(permits.idle));
     options.watch = Some(watch.clone());
-    options.gauge = gauge;
     let is_written = Arc::new(Mutex::new(false));
     // One: what ends a session may come from two sides at once.
     let line = move |report: &str| {
         let mut is_written = is_written.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut *is_written, true) {
-            let time = took(began.elapsed());
+            let time = duration_text(began.elapsed());
             output::note(format_args!(
                 "session {} from {peer}: {report}, {time}",
                 args.number
             ));
         }
     };
-    let stream: Box<dyn RpcStream> = match permits.tls.options() {
-        None => Box::new(stream),
-        // RPC-110: here, and not where connections are accepted, so that a handshake of whatever kind is one of this process.
-        Some(tls) => match tls::accept(stream, &tls, began + options.handshake) {
-            Ok(stream) => stream,
-            Err(error) => {
-                line(&error.reason());
-                return Ok(Exit::Good);
-            }
-        },
-    };
-    let twin = || -> io::Result<Box<dyn RpcStream>> {
-        let twin = stream.twin()?;
-        twin.ok_or_else(|| io::ErrorKind::Unsupported.into())
-    };
-    let (mut second, last) = (twin()?, twin()?);
+    let (mut second, last) = (stream.try_clone()?, stream.try_clone()?);
     let (ends, computes) = (line.clone(), watch.clone());
     std::thread::spawn(move || {
         if await_departure(&socket).is_err() {
@@ -257,7 +227,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         std::thread::sleep(Duration::from_millis(200));
         // A client that does not read is not waited for.
         let _ = second.set_limit(Some(Duration::from_secs(1)));
-        if watch.expire(&mut *second) {
+        if watch.expire(&mut second) {
             ends("its time was over during a call");
         }
         second.end(true);
@@ -268,20 +238,23 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         None => serve(stream, &options),
     };
     line(&text_of(&report));
-    // The end of a tunnel is a message of its own, which the end of the process does not write.
+    // A process that the client started may still hold the socket.
     last.end(true);
     // Without unloading what the client loaded: it is the client's code, and nothing needs its end.
     std::process::exit(0);
 }
 
-/// Writes how far the session is to what is stdout until now: behind it what functions print goes to the log.
-fn states() -> std::io::Result<Arc<SessionGauge>> {
-    let out = std::io::stdout().as_fd().try_clone_to_owned()?;
-    rustix::stdio::dup2_stdout(std::io::stderr())?;
-    let gauge = Arc::new(SessionGauge::default());
-    let shown = gauge.clone();
-    std::thread::spawn(move || write_states(&shown, std::fs::File::from(out)));
-    Ok(gauge)
+/// Formats the duration of a session for its line of the log.
+fn duration_text(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        1..60 => {
+            let text = format!("{:.1}", time.as_secs_f64());
+            format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
+        }
+        seconds @ 60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+    }
 }
 
 /// What a session came to, in a line.
@@ -300,4 +273,23 @@ fn text_of(report: &SessionReport) -> String {
     };
     let key = key.escape_debug();
     format!("`{key}` {release}, {requests} requests, {received} bytes, {end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_few_digits() {
+        for (millis, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1994, "2 s"),
+            (1449, "1.4 s"),
+            (61_000, "1 min 01 s"),
+            (7_260_000, "2 h 01 min"),
+        ] {
+            assert_eq!(duration_text(Duration::from_millis(millis)), text);
+        }
+    }
 }

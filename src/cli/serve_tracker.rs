@@ -1,6 +1,7 @@
 //! The line between `tvmspec serve` and a tracker: the server offers itself under a key that is good for one client, asks whether the key
 //! was handed out, and offers itself anew (RPC-54 to RPC-57).
 
+use super::output;
 use super::serve_running::RunningSessions;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -74,9 +75,7 @@ impl TrackerLine {
             let error = error.reason();
             // A tracker that is not there would fill the log.
             if error != last {
-                self.running
-                    .log
-                    .note(format_args!("tracker {}: {error}", self.tracker));
+                output::note(format_args!("tracker {}: {error}", self.tracker));
                 last = error;
             }
             self.is_heard();
@@ -94,7 +93,7 @@ impl TrackerLine {
     fn warn(&self, seen: IpAddr) {
         let is_hidden = self.at.ip().is_loopback() && !seen.is_loopback();
         if is_hidden && self.host.is_none() && !self.is_warned.replace(true) {
-            self.running.log.note(format_args!(
+            output::note(format_args!(
                 "warning: the tracker sends clients to {seen}, and this server listens at {} alone: --host {seen}",
                 self.at.ip()
             ));

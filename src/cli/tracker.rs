@@ -1,16 +1,12 @@
 //! `tvmspec tracker`: servers offer themselves to it, and clients ask it for one.
 
-use super::live::{LiveLog, cell, columns};
 use super::{CliError, Exit, output};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
-use tvmspec::rpc::tracker::{TrackerEvent, TrackerHandle, TrackerLimits, TrackerServer};
-use tvmspec::rpc::{TrackerRequest, TrackerSummary};
+use tvmspec::rpc::tracker::{TrackerEvent, TrackerLimits, TrackerServer};
+use tvmspec::rpc::TrackerRequest;
 
-/// On a terminal a table of what it has, otherwise one line for each thing that happens. Ctrl-C answers what has been asked, and ends.
+/// Writes one line for each thing that happens. Ctrl-C answers what has been asked, and ends.
 #[derive(clap::Args)]
 pub(crate) struct TrackerArgs {
     /// The address to listen at: that of this host alone, unless stated
@@ -35,23 +31,13 @@ pub(crate) fn run(args: TrackerArgs) -> Result<Exit, CliError> {
     let stop = handle.clone();
     super::interrupt::on_interrupt(move || stop.stop());
     output::stream(|out| writeln!(out, "tracker at {}", handle.address()))?;
-    let log = Arc::new(LiveLog::new());
-    if !args.silent && log.is_live() {
-        let log = log.clone();
-        thread::spawn(move || show(&handle, &log));
-    }
-    let (silent, own) = (args.silent, log.clone());
     server.run(move |event| {
-        // The table shows the rest.
-        let is_shown = own.is_live() && !matches!(event, TrackerEvent::Closed(_, Some(_)));
-        if !silent
-            && !is_shown
+        if !args.silent
             && let Some(line) = line(event)
         {
-            own.note(line);
+            output::note(line);
         }
     })?;
-    log.end();
     Ok(Exit::Good)
 }
 
@@ -92,38 +78,4 @@ fn line(event: &TrackerEvent) -> Option<String> {
         TrackerEvent::Closed(peer, Some(why)) => format!("{peer} is closed out: {why}"),
         _ => return None,
     })
-}
-
-/// Draws the table for as long as the tracker runs.
-fn show(handle: &TrackerHandle, log: &LiveLog) {
-    let place = format!("tracker at {}", handle.address());
-    loop {
-        log.draw(table(&place, &handle.summary(), handle.connections()));
-        thread::sleep(Duration::from_millis(250));
-    }
-}
-
-/// A line for each key: how many servers have it, how many of these are free, and how many requests wait.
-fn table(place: &str, summary: &TrackerSummary, connections: usize) -> Vec<String> {
-    let servers = summary.servers.len();
-    let mut lines = vec![format!(
-        "{place}: {connections} connections, {servers} servers"
-    )];
-    let rows = summary.queues.iter().map(|count| {
-        // RPC-56: a peer that is a server has this in front of its key.
-        let is_of = |key: &str| key.strip_prefix("server:") == Some(&count.key);
-        let servers = summary.servers.iter().filter(|peer| is_of(&peer.key));
-        [
-            cell(&count.key),
-            servers.count().to_string(),
-            count.free.to_string(),
-            count.pending.to_string(),
-        ]
-    });
-    let rows: Vec<_> = rows.collect();
-    if !rows.is_empty() {
-        let header = ["key", "servers", "free", "pending"];
-        lines.extend(columns(header, [false, true, true, true], &rows));
-    }
-    lines
 }

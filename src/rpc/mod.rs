@@ -23,7 +23,6 @@
 //! | `client/` | a session with a server, and what it hands out; feature `runtime` | RPC-100 .. RPC-103 |
 //! | `transport/` | `Transport`: hellos and packets over a blocking stream; feature `runtime` | RPC-10, RPC-13, RPC-16 |
 //! | `threads` | threads where memory may end; feature `runtime` | |
-//! | `tls/` | a tunnel around a session; feature `tls` | RPC-110, RPC-111 |
 //! | `server/` | `server::serve`: one session; feature `runtime` | RPC-80 .. RPC-94 |
 //!
 //! The encoding of arguments changed in 0.21, and the version that both sides compare did not: bytes do not say which release
@@ -70,8 +69,6 @@ mod rules;
 pub mod server;
 #[cfg(feature = "runtime")]
 pub mod threads;
-#[cfg(feature = "runtime")]
-pub mod tls;
 #[cfg(feature = "runtime")]
 pub mod tracker;
 #[cfg(feature = "runtime")]

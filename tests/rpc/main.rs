@@ -10,8 +10,6 @@ mod rpc_proxy;
 mod rpc_server;
 mod rpc_server_process;
 mod rpc_stress;
-mod rpc_table;
-mod rpc_tls;
 mod rpc_tracker;
 #[path = "../support/mod.rs"]
 mod support;

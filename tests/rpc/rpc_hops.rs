@@ -4,14 +4,13 @@
 use crate::support::serving::Serving;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tvmspec::device::Device;
 use tvmspec::function::{Error, ErrorKind, Function};
 use tvmspec::object::Tensor;
 use tvmspec::release::Release;
 use tvmspec::rpc::client::{RemoteHop, Session, SessionOptions};
-use tvmspec::rpc::server::{ServerOptions, SessionEnd, SessionGauge, serve};
+use tvmspec::rpc::server::{ServerOptions, SessionEnd, serve};
 use tvmspec::rpc::transport::{RpcStream, Transport};
 use tvmspec::rpc::{Hello, PackedValue, Packet, Protocol, RpcCode, Speaker};
 use tvmspec::rule::Findings;
@@ -295,11 +294,9 @@ fn requests_through_a_hop_are_counted() {
     let last = Serving::server(&[]);
     let (own, other) = UnixStream::pair().expect("a pair");
     let folder = tempfile::tempdir().expect("a folder");
-    let gauge = Arc::new(SessionGauge::default());
     let mut options = ServerOptions::new(folder.path());
     options.connect = vec!["127.0.0.1".to_owned()];
     options.release = Some(Release::of(27));
-    options.gauge = Some(Arc::clone(&gauge));
     let session = std::thread::spawn(move || serve(other, &options));
     let mut client = begun(own, &last);
     let [to, from] =
@@ -320,6 +317,4 @@ fn requests_through_a_hop_are_counted() {
     drop(client);
     let report = session.join().expect("no panic");
     assert_eq!(report.requests, 3);
-    let state = gauge.state();
-    assert_eq!((state.requests, state.received), (3, report.received));
 }

@@ -56,7 +56,7 @@ pub(crate) struct RunArgs {
     /// Write the outputs here, as out_0, out_1, ...
     #[arg(short, long, value_name = "OUT.npz")]
     output: Option<PathBuf>,
-    /// Where to run: cpu, cuda:0, opencl:0, rocm:0, vulkan:0, or rpc://HOST:PORT/KEY#cpu:0, a device of a server (rpc-tracker:// of one that a tracker hands out, rpc+tls:// through TLS), to which the library is
+    /// Where to run: cpu, cuda:0, opencl:0, rocm:0, vulkan:0, or rpc://HOST:PORT/KEY#cpu:0, a device of a server (rpc-tracker:// of one that a tracker hands out), to which the library is
     /// uploaded; may be repeated, the first is the fallback
     #[arg(long, default_value = "cpu")]
     device: Vec<String>,

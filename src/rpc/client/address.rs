@@ -1,7 +1,5 @@
-//! Devices of servers as text: `rpc://host:port/key#cpu:0`, `rpc-tracker://host:port/key#cpu:0`; `rpc+tls://` and `rpc-tracker+tls://` for
-//! servers in a tunnel.
+//! Devices of servers as text: `rpc://host:port/key#cpu:0`, `rpc-tracker://host:port/key#cpu:0`.
 
-use super::super::tls::TlsFiles;
 use super::super::tracker::TrackerClient;
 use super::super::transport::seconds;
 use super::super::{TrackerReply, TrackerRequest};
@@ -37,9 +35,7 @@ pub struct RemoteAddress {
     /// How a tracker is asked, where the host is one.
     pub tracker: Option<TrackerChoice>,
     /// What follows `?`: `release=0.8`, `timeout=SECONDS` of a request and at most of the connection, `session-timeout=SECONDS`, `via=HOST:PORT/KEY` for a hop,
-    /// which may be repeated. In a tunnel also `tls-ca=FILE` for the authorities, `tls-cert=FILE` and `tls-key=FILE` for servers that want
-    /// a certificate, `token-file=FILE` for those that want a token; what is not there is taken from the variables `TVMSPEC_TLS_CA`,
-    /// `TVMSPEC_TLS_CERT`, `TVMSPEC_TLS_KEY` and `TVMSPEC_TOKEN_FILE` of the environment.
+    /// which may be repeated.
     pub options: SessionOptions,
     /// What stands behind `#`, by the server's own number; `cpu:0` without it.
     pub device: Device,
@@ -76,15 +72,9 @@ impl RemoteAddress {
     /// What the text of a tracker begins with.
     pub const TRACKER_SCHEME: &'static str = "rpc-tracker://";
 
-    /// What the text of a server in a tunnel begins with (RPC-110).
-    pub const TLS_SCHEME: &'static str = "rpc+tls://";
-
-    /// What the text of a tracker begins with whose servers are in tunnels. The tracker itself is asked in plain.
-    pub const TRACKER_TLS_SCHEME: &'static str = "rpc-tracker+tls://";
-
     /// Whether the text is that of a server or a tracker, and not of a device of this process.
     pub fn is_remote(text: &str) -> bool {
-        Scheme::of(text).is_some()
+        split_scheme(text).is_some()
     }
 
     /// Reads a text of this form.
@@ -94,24 +84,18 @@ impl RemoteAddress {
     /// A ValueError that shows the form; VAL-13 for a device without a name.
     pub fn parse(text: &str) -> Result<RemoteAddress> {
         let wrong = |why: &str| {
-            let form = match Scheme::of(text) {
-                Some((Scheme::TRACKER, _)) => {
-                    "rpc-tracker://HOST:PORT/KEY?priority=1&wait=SECONDS#cpu:0"
-                }
-                Some((scheme, _)) if scheme.tls => {
-                    "rpc+tls://HOST:PORT/KEY?tls-ca=FILE&token-file=FILE#cpu:0"
-                }
-                _ => "rpc://HOST:PORT/KEY?release=0.8&timeout=SECONDS#cpu:0",
+            let form = if text.starts_with(RemoteAddress::TRACKER_SCHEME) {
+                "rpc-tracker://HOST:PORT/KEY?priority=1&wait=SECONDS#cpu:0"
+            } else {
+                "rpc://HOST:PORT/KEY?release=0.8&timeout=SECONDS#cpu:0"
             };
             Error::new(
                 ErrorKind::Value,
                 format!("`{text}`: {why}; the form is {form}"),
             )
         };
-        let (scheme, rest) =
-            Scheme::of(text).ok_or_else(|| wrong("it does not begin with rpc://"))?;
-        let mut tracker = scheme.tracker.then(TrackerChoice::default);
-        let mut files = TlsFiles::default();
+        let (mut tracker, rest) =
+            split_scheme(text).ok_or_else(|| wrong("it does not begin with rpc://"))?;
         let (rest, device) = rest.split_once('#').unwrap_or((rest, "cpu:0"));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let server = ServerPlace::parse(rest).map_err(|why| wrong(&why))?;
@@ -159,13 +143,8 @@ impl RemoteAddress {
                         key: hop.key.to_owned(),
                     });
                 }
-                _ if scheme.tls && files.set(name, value) => {}
                 _ => return Err(wrong(&format!("no option is called `{name}`"))),
             }
-        }
-        if scheme.tls {
-            let tls = files.into_options(|name| std::env::var_os(name));
-            options.tls = Some(tls.map_err(wrong)?);
         }
         // The session that shows the encoding would use up the key.
         if tracker.is_some() && !options.hops.is_empty() && options.release.is_none() {
@@ -292,32 +271,13 @@ impl RemoteAddress {
     }
 }
 
-/// What a text begins with.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Scheme {
-    tracker: bool,
-    tls: bool,
-}
-
-impl Scheme {
-    const TRACKER: Scheme = Scheme {
-        tracker: true,
-        tls: false,
-    };
-
-    /// The scheme of a text, and what follows it; `None` for a text with none of these.
-    fn of(text: &str) -> Option<(Scheme, &str)> {
-        let all = [
-            (RemoteAddress::SCHEME, false, false),
-            (RemoteAddress::TLS_SCHEME, false, true),
-            (RemoteAddress::TRACKER_SCHEME, true, false),
-            (RemoteAddress::TRACKER_TLS_SCHEME, true, true),
-        ];
-        all.into_iter().find_map(|(prefix, tracker, tls)| {
-            let rest = text.strip_prefix(prefix)?;
-            Some((Scheme { tracker, tls }, rest))
-        })
+/// Splits off the scheme of an address. Returns the default choice for a tracker, and `None` for a text of another scheme.
+fn split_scheme(text: &str) -> Option<(Option<TrackerChoice>, &str)> {
+    if let Some(rest) = text.strip_prefix(RemoteAddress::SCHEME) {
+        return Some((None, rest));
     }
+    let rest = text.strip_prefix(RemoteAddress::TRACKER_SCHEME)?;
+    Some((Some(TrackerChoice::default()), rest))
 }
 
 /// `host:port/key`, where the host may be an address of IPv6 in brackets and the key may be missing.

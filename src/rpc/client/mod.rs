@@ -5,7 +5,7 @@
 //! | `session` | [`Session`]: connects, and hands out what the server has | RPC-23 |
 //! | `options` | [`SessionOptions`], [`RemoteHop`] | RPC-05 |
 //! | `greeting` | how it begins, and what the first answer shows of the era | RPC-04, RPC-22, RPC-100 |
-//! | `address` | [`RemoteAddress`]: `rpc://host:port/key#cpu:0`, servers of a tracker, and those in a tunnel | RPC-61, RPC-110 |
+//! | `address` | [`RemoteAddress`]: `rpc://host:port/key#cpu:0`, and servers of a tracker | RPC-61 |
 //! | `unanswered` | what is at an address in the place of a server | RPC-16 |
 //! | `link` | a request and its answer; handles that are released | RPC-11, RPC-28 |
 //! | `table` | sessions by number, and memory of servers by numbers of this process | |

@@ -1,6 +1,5 @@
 //! How a session is made.
 
-use super::super::tls::TlsClientOptions;
 use crate::release::Release;
 use std::time::Duration;
 
@@ -19,8 +18,6 @@ pub struct SessionOptions {
     pub session_timeout: Option<f64>,
     /// Servers between: the server that is connected to connects to the first of them, that one to the next. The last one executes.
     pub hops: Vec<RemoteHop>,
-    /// The tunnel to the server that is connected to (RPC-110); none for a server of TVM. Hops behind it are connected to in plain.
-    pub tls: Option<TlsClientOptions>,
 }
 
 impl Default for SessionOptions {
@@ -31,7 +28,6 @@ impl Default for SessionOptions {
             timeout: None,
             session_timeout: None,
             hops: Vec::new(),
-            tls: None,
         }
     }
 }

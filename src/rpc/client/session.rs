@@ -1,6 +1,5 @@
 //! A session, and what it hands out.
 
-use super::super::tls;
 use super::super::transport::{RpcStream, Transport};
 use super::super::{RPC_23, RPC_100};
 use super::device::remote_devices;
@@ -65,7 +64,7 @@ impl Session {
         Session::open((host, port), key, &options, hops, false, may_ask)
     }
 
-    /// A session over a connection that is there: a tunnel, a pair of sockets in a test. [`SessionOptions::tls`] puts nothing around it.
+    /// Begins a session over an existing connection, such as a pair of sockets in a test.
     ///
     /// Servers between ([`SessionOptions::hops`]) need the stated release: their names are values, which have the encoding of an era.
     ///
@@ -98,10 +97,7 @@ impl Session {
     ) -> Result<Session> {
         let deadline = Instant::now() + options.connect_timeout;
         let socket = connected(place.0, place.1, options.connect_timeout)?;
-        let mut transport = match &options.tls {
-            None => Transport::tcp(socket)?,
-            Some(tls) => Transport::new(tls::connect(socket, place, tls, deadline)?),
-        };
+        let mut transport = Transport::tcp(socket)?;
         transport.set_deadline(Some(deadline));
         let answer = greet(&mut transport, key, options)
             .map_err(|error| unanswered(error, place, key, options, may_ask))?;

@@ -37,7 +37,6 @@ pub(super) fn unanswered(
         return error;
     }
     let is_tracker = may_ask
-        && options.tls.is_none()
         && TrackerClient::connect_within(place, PATIENCE.min(options.connect_timeout)).is_ok();
     let text = if is_tracker {
         format!(

@@ -43,7 +43,7 @@ impl<'a> Hello<'a> {
             RPC_01
                 .require(magic == Hello::MAGIC, cursor.offset(), || {
                     let other = match &magic.to_le_bytes() {
-                        // What a client of RPC-110 begins with: a record of a handshake, of any version.
+                        // A TLS handshake record of any version.
                         [22, 3, ..] => ": the client speaks TLS, and this server does not",
                         b"GET " | b"POST" | b"HEAD" => ": the client speaks HTTP",
                         // RPC-50: the first number of what speaks with trackers.
@@ -141,10 +141,8 @@ impl<'a> HelloAnswer<'a> {
                 RPC_04
                     .require(other == 0, cursor.offset(), || {
                         let other = match &code.to_le_bytes() {
-                            // A server of RPC-110 answers a hello with an alert.
-                            [21, 3, ..] => {
-                                ": the server speaks TLS, as those of names with rpc+tls:// do"
-                            }
+                            // A TLS alert of any version.
+                            [21, 3, ..] => ": the server speaks TLS, and this client does not",
                             first => stranger(first),
                         };
                         format!("code {code:#x} is not an answer to a hello{other}")

@@ -168,7 +168,7 @@ impl Hop {
                 to_client.end_reading();
                 ended
             });
-            let asked = requests(client, &mut to_far, spoken, options, report, &answered);
+            let asked = requests(client, &mut to_far, spoken, report, &answered);
             to_far.end();
             let ended = answers.join().unwrap_or(Ok(()));
             match (asked, ended) {
@@ -184,15 +184,11 @@ fn requests(
     client: &mut Transport,
     to_far: &mut Transport,
     spoken: &Protocol,
-    options: &ServerOptions,
     report: &mut SessionReport,
     answered: &AtomicU64,
 ) -> Result<SessionEnd> {
     let mut asked = 0;
     loop {
-        if let Some(gauge) = &options.gauge {
-            gauge.count(report.requests, client.offset());
-        }
         let there = client
             .peek_packet(spoken)
             .map(|there| there.map(<[u8]>::len));

@@ -89,11 +89,6 @@ impl SessionMemory {
         }
     }
 
-    /// How many bytes may still be allocated.
-    pub(super) fn left(&self) -> u64 {
-        self.left
-    }
-
     /// Allocates bytes.
     pub(super) fn alloc(
         &mut self,

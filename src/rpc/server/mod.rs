@@ -1,5 +1,5 @@
 //! The server's half: one session over any stream. Which process it runs in is for its caller to choose; the command line starts one
-//! for each session. A stream of [`tls::accept`](super::tls::accept) puts the session into a tunnel.
+//! for each session.
 //!
 //! | file | what | rules |
 //! |---|---|---|
@@ -15,14 +15,12 @@
 //! | `test_functions` | what servers have for tests of connections | RPC-89 |
 //! | `timing` | `runtime.RPCTimeEvaluator` | RPC-91 |
 //! | `directory` | files of the session | RPC-92 |
-//! | `gauge` | [`SessionGauge`]: how far a session is, for what shows it | |
 //! | `report` | how a session ended | |
 //! | `watch` | what ends a session while a function of it runs: its time is over, its client is gone | RPC-83 |
 
 mod directory;
 mod era;
 mod functions;
-mod gauge;
 mod handles;
 mod hop;
 mod link;
@@ -35,7 +33,6 @@ mod timing;
 mod values;
 mod watch;
 
-pub use gauge::{SessionGauge, SessionState};
 pub use pairing::await_pair;
 pub use report::{SessionEnd, SessionReport};
 pub use session::{serve, serve_paired};
@@ -82,8 +79,6 @@ pub struct ServerOptions {
     /// Shows another thread when the time of the session is over, and for how long a request is computed, so that it ends a call that
     /// goes on behind that time, or behind its client; without it the call ends first.
     pub watch: Option<Arc<SessionWatch>>,
-    /// Where the session shows how far it is.
-    pub gauge: Option<Arc<SessionGauge>>,
 }
 
 impl ServerOptions {
@@ -107,7 +102,6 @@ impl ServerOptions {
             handshake: Duration::from_secs(10),
             directory: directory.into(),
             watch: None,
-            gauge: None,
         }
     }
 }

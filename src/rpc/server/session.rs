@@ -85,9 +85,6 @@ fn run(
             HelloOutcome::Welcome(stated) => stated,
         },
     };
-    if let Some(gauge) = &options.gauge {
-        gauge.greet(&report.key);
-    }
     let own = options.timeout.map(|limit| limit.as_secs_f64());
     let seconds = match (stated, own) {
         (Some(stated), Some(own)) => Some(stated.min(own)),
@@ -211,7 +208,6 @@ impl ServedSession<'_> {
         report: &mut SessionReport,
     ) -> Result<SessionEnd> {
         loop {
-            self.show(transport, report);
             if let Some(hop) = self.hop.take() {
                 self.watch();
                 let ended = hop.pass_on(transport, &self.era.read(), self.options, report);
@@ -290,18 +286,6 @@ impl ServedSession<'_> {
             PackedValue::None
         } else {
             PackedValue::Device(Device::CPU)
-        }
-    }
-
-    /// Shows how far the session is, where something looks.
-    fn show(&self, transport: &Transport, report: &SessionReport) {
-        if let Some(gauge) = &self.options.gauge {
-            gauge.count(report.requests, transport.offset());
-            let release = self.era.is_known().then(|| self.era.release());
-            gauge.hold(
-                release,
-                self.options.memory.saturating_sub(self.memory.left()),
-            );
         }
     }
 

@@ -1,6 +1,6 @@
 //! A tracker that peers connect to: a thread for each connection, and one schedule for all.
 
-use super::super::{Progress, TrackerHello, TrackerReply, TrackerRequest, TrackerSummary, threads};
+use super::super::{Progress, TrackerHello, TrackerReply, TrackerRequest, threads};
 use super::schedule::{TrackerLimits, TrackerOutcome, TrackerSchedule};
 use crate::release::Release;
 use crate::rule::Violation;
@@ -175,16 +175,6 @@ impl TrackerHandle {
     /// What Stop must have (RPC-65).
     pub fn stop_key(&self) -> &str {
         &self.shared.stop_key
-    }
-
-    /// What the tracker has now.
-    pub fn summary(&self) -> TrackerSummary {
-        locked(&self.shared.schedule).summary()
-    }
-
-    /// How many peers are connected.
-    pub fn connections(&self) -> usize {
-        locked(&self.shared.schedule).connections()
     }
 
     /// Ends the tracker; [`TrackerServer::run`] returns.

@@ -1,4 +1,4 @@
-//! Hellos and packets over a blocking stream: a socket, a pair of sockets in a test, a tunnel.
+//! Hellos and packets over a blocking stream: a socket, or a pair of sockets in a test.
 //!
 //! | what | how | rules |
 //! |---|---|---|

@@ -53,21 +53,6 @@ socket_stream!(TcpStream);
 #[cfg(unix)]
 socket_stream!(std::os::unix::net::UnixStream);
 
-/// Whichever stream a caller has chosen.
-impl RpcStream for Box<dyn RpcStream> {
-    fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
-        (**self).set_limit(limit)
-    }
-
-    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
-        (**self).twin()
-    }
-
-    fn end(&self, both: bool) {
-        (**self).end(both);
-    }
-}
-
 /// What of a connection ends.
 fn half(both: bool) -> Shutdown {
     if both { Shutdown::Both } else { Shutdown::Read }

@@ -71,7 +71,7 @@ fn what_is_no_server_is_named_with_the_rule_that_it_breaks() {
         ),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "RPC-04", "an SSH server"),
         (&[0x71, 0xf2, 2, 0], "RPC-04", "rpc-tracker://HOST:PORT/KEY"),
-        (&[21, 3, 3, 0, 2, 2, 10], "RPC-04", "rpc+tls://"),
+        (&[21, 3, 3, 0, 2, 2, 10], "RPC-04", "speaks TLS"),
         (b"what", "RPC-04", "not an answer to a hello"),
     ];
     for (answer, rule, what) in answers {

@@ -3,10 +3,9 @@
 use super::{Client, RELEASES, breaks};
 use std::borrow::Cow;
 use std::io::Write;
-use std::sync::Arc;
 use tvmspec::function::Error;
 use tvmspec::release::Release;
-use tvmspec::rpc::server::{SessionEnd, SessionGauge};
+use tvmspec::rpc::server::SessionEnd;
 use tvmspec::rpc::{HelloAnswer, PackedValue as V, Packet, Protocol, RpcCode, Speaker};
 use tvmspec::rule::Findings;
 use tvmspec::tensor::Device;
@@ -133,23 +132,4 @@ fn bytes_that_are_no_packet_end_the_session_with_the_rule() {
         error.violation().map(|broken| broken.rule().id()),
         Some("RPC-21")
     );
-}
-
-#[test]
-fn a_gauge_shows_how_far_a_session_is() {
-    let gauge = Arc::new(SessionGauge::default());
-    let shown = gauge.clone();
-    let mut client = Client::with(27, |options| options.gauge = Some(shown));
-    let token = client.alloc(100).expect("memory");
-    // What a request has changed is there before the next one is read.
-    client.function("rpc.test.addone");
-    let state = gauge.state();
-    assert_eq!((&*state.key, state.memory), ("client:", 100));
-    assert_eq!(state.release, Some(Release::of(27)));
-    assert!(state.requests >= 2, "{state:?}");
-    assert!(state.received > 100, "{state:?}");
-    let args = vec![V::Device(Device::CPU), V::Handle(token)];
-    client.system(RpcCode::DevFreeData, args).expect("freed");
-    client.function("rpc.test.addone");
-    assert_eq!(gauge.state().memory, 0);
 }
