@@ -4,6 +4,8 @@
 //! all of them anew; a difference in one is a difference in what the crate reads.
 #![cfg(feature = "cli")]
 
+#[path = "../support/cases.rs"]
+mod cases;
 #[path = "../support/folder.rs"]
 mod folder;
 
@@ -108,9 +110,7 @@ fn goldens() -> BTreeMap<String, Vec<String>> {
         if ending != Some("json") || !path.parent().is_some_and(|room| room.ends_with("cases")) {
             continue;
         }
-        let text = fs::read_to_string(&path).expect("readable cases");
-        let cases: Vec<Value> = serde_json::from_str(&text).expect("cases are a JSON array");
-        for case in cases {
+        for case in cases::cases(&path) {
             let (Some(file), Some(op)) = (case["input"]["file"].as_str(), case["op"].as_str())
             else {
                 continue;

@@ -5,6 +5,8 @@
 //! the table of kinds, and the examples in `spec/bytes/`.
 #![cfg(feature = "suite")]
 
+#[path = "../support/cases.rs"]
+mod cases;
 #[path = "../support/folder.rs"]
 mod folder;
 #[path = "../support/goldens/mod.rs"]

@@ -5,6 +5,8 @@
 //! where it names none. `tests/formats/kaitai/read.js` compiles and reads.
 #![cfg(feature = "suite")]
 
+#[path = "../support/cases.rs"]
+mod cases;
 #[path = "../support/folder.rs"]
 mod folder;
 #[path = "../support/goldens/mod.rs"]

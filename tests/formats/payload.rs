@@ -2,6 +2,8 @@
 #![cfg(feature = "suite")]
 #![allow(missing_docs)]
 
+#[path = "../support/cases.rs"]
+mod cases;
 #[path = "payload/edits.rs"]
 mod edits;
 #[path = "payload/files.rs"]
@@ -35,9 +37,7 @@ fn golden(path: &str) -> Vec<u8> {
 
 fn accepted() -> Vec<Accepted> {
     let files = folder::files(Path::new("conformance/payload/cases"));
-    let cases = files
-        .iter()
-        .flat_map(|file| serde_json::from_slice::<Vec<Value>>(&fs::read(file).unwrap()).unwrap());
+    let cases = files.iter().flat_map(|file| cases::cases(file));
     // Bytes behind the end are read over and not written back: such a case says so.
     let decoded = cases.filter(|case| {
         let whole = case["encode"] != false && case["op"] == "payload.decode";

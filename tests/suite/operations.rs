@@ -4,6 +4,8 @@
 //! "Operations" of `spec/<chapter>.md` is made of it: `BLESS=1 cargo test --test operations` writes it anew.
 #![cfg(feature = "suite")]
 
+#[path = "../support/cases.rs"]
+mod cases;
 #[path = "operations/devices.rs"]
 mod devices;
 #[path = "operations/text.rs"]
