@@ -6,9 +6,9 @@ use super::adapter::builtin::BuiltinTestee;
 use super::adapter::{Adapter, InProcess};
 use super::case::Case;
 use super::case::entry::{expanded, read};
+use super::files;
 use super::rule_off::with_the_stack_of_a_program;
 use super::verdict::{Verdict, judge};
-use crate::spec;
 use std::collections::BTreeSet;
 
 /// Cases that an interpreter does not end in minutes, or cannot run: it loads no libraries.
@@ -16,11 +16,8 @@ const TOO_LONG: [&str; 0] = [];
 
 /// The texts of a chapter's groups. In the one layout of all files only a group begins a line with `{`.
 fn texts(chapter: &str) -> impl Iterator<Item = &'static str> {
-    let room = format!("{chapter}/cases/");
-    let files = spec::CASES
-        .iter()
-        .filter(move |(file, _)| file.starts_with(&room));
-    files.flat_map(|(_, text)| {
+    let files = files::case_files(&format!("{chapter}/cases/")).unwrap();
+    files.into_iter().flat_map(|(_, text)| {
         let groups = text.trim_start_matches("[\n{").trim_end_matches("\n]\n");
         groups.split(",\n{")
     })

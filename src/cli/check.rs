@@ -118,7 +118,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     order.crashes = args.max_crashes.unwrap_or(order.crashes);
     order.complete = args.complete;
     order.implementation = args.implementation;
-    let suite = Suite::embedded();
+    let suite = Suite::ours()?;
     let selected = select(suite, &order.selection)?;
     if args.list {
         let text = match args.report {
