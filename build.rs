@@ -1,12 +1,23 @@
-//! Gives every rule's constant its title, and puts the specification, the cases and the golden files inside the library.
+//! Gives every rule's constant its title, and puts the specification inside the library; with feature `embed` also the cases and goldens.
 //!
-//! The titles are texts in `$OUT_DIR/rules`, which `rules!` takes as documentation. The rest is for feature `suite` only: three
-//! tables of `include_str!` and `include_bytes!`, sorted by name, in `$OUT_DIR/embedded.rs`.
+//! The titles are texts in `$OUT_DIR/rules`, which `rules!` takes as documentation. The rest is for feature `suite` only: tables of
+//! `include_str!` and `include_bytes!`, sorted by name, in `$OUT_DIR/embedded.rs`.
+
+#[path = "conformance/tree.rs"]
+#[cfg_attr(
+    not(feature = "embed"),
+    expect(
+        dead_code,
+        reason = "without it, the library lists the files when it runs"
+    )
+)]
+mod tree;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
+use tree::files;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -25,26 +36,10 @@ fn main() {
     if env::var_os("CARGO_FEATURE_SUITE").is_none() {
         return;
     }
-    for room in ["conformance", "golden"] {
-        println!("cargo::rerun-if-changed={}", root.join(room).display());
-    }
-
-    let cases = files(&root, "conformance", |name| {
-        name.contains("/cases/") && name.ends_with(".json")
-    });
-    // Dumps, scripts and what only scripts read stand beside the bytes; the suite needs only the bytes.
-    let mut golden = files(&root, "golden", |name| {
-        ![".md", ".py", ".sh", ".npz", ".sha256"]
-            .iter()
-            .any(|end| name.ends_with(end))
-            // Whole models, what each era writes and modules to compile are read and run by tests; no case names one.
-            && !["graph/models/", "eras/", "target/lowered/"].iter().any(|room| name.starts_with(room))
-    });
-    let all = golden.clone();
-    golden.retain(|name| {
-        name.strip_suffix(".txt")
-            .is_none_or(|dumped| !all.iter().any(|name| name == dumped))
-    });
+    println!(
+        "cargo::rerun-if-changed={}",
+        root.join("conformance/known").display()
+    );
 
     let mut code = String::new();
     table(&mut code, &root, "SPEC", "str", "spec", &spec);
@@ -67,9 +62,29 @@ fn main() {
         &known,
     );
     places(&mut code, &root);
-    table(&mut code, &root, "CASES", "str", "conformance", &cases);
-    table(&mut code, &root, "GOLDEN", "[u8]", "golden", &golden);
+    #[cfg(feature = "embed")]
+    embed(&mut code, &root, &out);
     fs::write(out.join("embedded.rs"), code).expect("OUT_DIR is writable");
+}
+
+/// A table of the deflated cases and goldens.
+#[cfg(feature = "embed")]
+fn embed(code: &mut String, root: &Path, out: &Path) {
+    use flate2::{Compression, write::DeflateEncoder};
+    use std::io::Write as _;
+    for room in ["conformance", "golden"] {
+        println!("cargo::rerun-if-changed={}", root.join(room).display());
+    }
+    let names = tree::suite_files(root);
+    for name in &names {
+        let file = out.join("suite").join(name);
+        let content = fs::read(root.join(name)).expect("listed just now");
+        let mut deflated = DeflateEncoder::new(Vec::new(), Compression::default());
+        deflated.write_all(&content).expect("memory grows");
+        fs::create_dir_all(file.parent().expect("below the folder")).expect("OUT_DIR is writable");
+        fs::write(file, deflated.finish().expect("memory grows")).expect("OUT_DIR is writable");
+    }
+    table(code, out, "SUITE", "[u8]", "suite", &names);
 }
 
 /// A text for each rule in these chapters: its heading.
@@ -151,38 +166,6 @@ fn is_constant(word: &str) -> bool {
             && number.len() == 2
             && number.bytes().all(|byte| byte.is_ascii_digit())
     })
-}
-
-fn files(root: &Path, room: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {
-    let base = root.join(room);
-    let mut names = Vec::new();
-    let mut folders = vec![base.clone()];
-    while let Some(folder) = folders.pop() {
-        let Ok(entries) = fs::read_dir(&folder) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            let path = entry.path();
-            let name = path
-                .strip_prefix(&base)
-                .expect("below the room")
-                .to_string_lossy()
-                .replace('\\', "/");
-            if name
-                .split('/')
-                .any(|part| part.starts_with('.') || part == "__pycache__")
-            {
-                continue;
-            }
-            if path.is_dir() {
-                folders.push(path);
-            } else if wanted(&name) {
-                names.push(name);
-            }
-        }
-    }
-    names.sort();
-    names
 }
 
 fn table(code: &mut String, root: &Path, name: &str, kind: &str, room: &str, files: &[String]) {

@@ -2,6 +2,7 @@
 
 pub(super) mod entry;
 
+use super::files;
 pub use super::golden::golden;
 use super::reply::Oddity;
 use super::truncated::{self, Cut};
@@ -187,24 +188,30 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// The suite that is built into this library.
+    /// Returns the suite of this project: of the tree that this library was built in, or of the one that `TVMSPEC_ROOT` names. With
+    /// feature `embed` it is inside the library.
+    ///
+    /// # Errors
+    ///
+    /// When there are no cases, and every problem of every case.
+    pub fn ours() -> Result<&'static Suite, ParseError> {
+        static SUITE: OnceLock<Result<Suite, ParseError>> = OnceLock::new();
+        let suite = SUITE.get_or_init(|| {
+            let mut files = files::case_files("")?;
+            // Cases of a chapter that is not in the table have no operation; a test finds such chapters.
+            files.retain(|(file, _)| crate::conformance::chapter(chapter_of(file)).is_some());
+            Suite::load(&files)
+        });
+        suite.as_ref().map_err(Clone::clone)
+    }
+
+    /// Returns [`Suite::ours`] for programs that cannot go on without it.
     ///
     /// # Panics
     ///
-    /// When a case file is broken; a test of this crate keeps that from being released.
+    /// When there are no cases, and when one of them is broken.
     pub fn embedded() -> &'static Suite {
-        static SUITE: OnceLock<Suite> = OnceLock::new();
-        // Cases of a chapter that is not in the table have no operation; a test finds such chapters.
-        let known = |file: &str| crate::conformance::chapter(chapter_of(file)).is_some();
-        let files: Vec<(&str, &str)> = spec::CASES
-            .iter()
-            .copied()
-            .filter(|(file, _)| known(file))
-            .collect();
-        SUITE.get_or_init(|| match Suite::load(&files) {
-            Ok(suite) => suite,
-            Err(problems) => panic!("the cases are broken:\n{problems}"),
-        })
+        Suite::ours().unwrap_or_else(|problems| panic!("the cases are broken:\n{problems}"))
     }
 
     /// Reads case files, each as `<chapter>/cases/<topic>.json` and text.
@@ -229,7 +236,7 @@ impl Suite {
 }
 
 /// A case is read and compared as lines: none is so long that it is not seen.
-const LONGEST_LINE: usize = 300;
+const LONGEST_LINE: usize = 320;
 
 /// The cases of files in their order, derived ones included.
 pub(super) fn cases_of(files: &[(&str, &str)]) -> Result<Vec<Case>, Vec<String>> {
@@ -240,9 +247,9 @@ pub(super) fn cases_of(files: &[(&str, &str)]) -> Result<Vec<Case>, Vec<String>>
         problems.extend(long.map(|(_, number)| {
             format!("{file}:{number}: {LONGEST_LINE} letters or more: a long value is in a file below golden/")
         }));
-        match serde_json::from_str::<Vec<Value>>(text) {
-            Ok(list) => {
-                for (index, entry) in list.iter().enumerate() {
+        match entry::expanded(text) {
+            Ok(entries) => {
+                for (index, entry) in entries.iter().enumerate() {
                     match entry::read(chapter_of(file), entry, |id| spec::rule(id).is_some()) {
                         Ok(case) => cases.push(case),
                         Err(problem) => {
@@ -282,15 +289,19 @@ fn place(chapter: &str) -> usize {
 /// SHA-256 of the case files and of all goldens, each with its name and length in front: a report names the suite by it, and a testee that is
 /// asked by another suite can say so.
 fn hash(files: &[(&str, &str)]) -> String {
-    let cases = files.iter().map(|(name, text)| (*name, text.as_bytes()));
-    let golden = spec::GOLDEN.iter().map(|(name, bytes)| (*name, *bytes));
     let mut hasher = Sha256::new();
-    for (name, bytes) in cases.chain(golden) {
-        for part in [name.as_bytes(), bytes] {
+    let mut add = |name: &str, content: &[u8]| {
+        for part in [name.as_bytes(), content] {
             // With lengths, so that no byte of one file counts for the next.
             hasher.update((part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
+    };
+    for (name, text) in files {
+        add(name, text.as_bytes());
+    }
+    for (name, bytes) in files::goldens() {
+        add(name, bytes);
     }
     hasher
         .finalize()

@@ -1,17 +1,24 @@
 """The cases of a chapter: `conformance/<chapter>/cases/<topic>.json`, all in one layout.
 
-Scripts below golden/ use `load`, `add` and `save`. By hand: edit the file of the topic, then
+A file is a list of groups. A group states once what most of its cases have in common; each of its `cases` states the rest, and whatever it
+has otherwise. A case that has too little in common with its neighbours is an entry of the list itself.
 
-    python3 conformance/cases.py          # writes every file in the one layout
+Scripts use `load`, `add` and `save`, or `read` and `render` for one file; they see whole cases. By hand: edit the file of the topic, then
+
+    python3 conformance/cases.py          # forms the groups anew, and writes every file in the one layout
+    python3 conformance/cases.py --check  # names the files that this would change
 """
 
-import json, pathlib, sys
+import collections, json, pathlib, sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEYS = ["id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode", "why", "origin"]
-WIDTH = 140
+# The order of a group's members. A case cannot take back what its group states: the members that it may lack are shared where all have them.
+REQUIRED = ["op", "rules", "releases", "origin", "why"]
+SHARED = [*REQUIRED[:3], "parent", "input", "args", "expect", "encode", *REQUIRED[3:]]
+WIDTH = 150
 # A line has fewer letters than this: a long value is in a file below golden/.
-LONGEST = 300
+LONGEST = 320
 
 
 def topic(case, folders):
@@ -22,40 +29,112 @@ def topic(case, folders):
     return case.pop("topic", folders.get(middle, middle)).replace("-", "_")
 
 
+def on_one_line(value):
+    return json.dumps(value, ensure_ascii=False)
+
+
 def text(value, indent, used):
-    """`value` as JSON, on one line where it fits."""
-    line = json.dumps(value, ensure_ascii=False)
+    """`value` as JSON, on one line where it fits behind `used` letters."""
+    line = on_one_line(value)
     if len(line) + used <= WIDTH or not isinstance(value, (list, dict)) or not value:
         return line
-    inner = " " * (indent + 2)
     if isinstance(value, dict):
-        parts = [json.dumps(key, ensure_ascii=False) + ": " for key in value]
-        parts = [part + text(each, indent + 2, len(inner) + len(part) + 1) for part, each in zip(parts, value.values())]
-        return "{\n" + ",\n".join(inner + part for part in parts) + "\n" + " " * indent + "}"
-    # Short elements fill their lines; others stand alone.
+        return members(value, indent, used)
+    if len(value) == 1:
+        return "[" + text(value[0], indent, used + 1) + "]"
+    inner = " " * (indent + 2)
+    lines = lines_of([("", each) for each in value], indent + 2, 0)
+    return "[\n" + ",\n".join(inner + line for line in lines) + "\n" + " " * indent + "]"
+
+
+def members(value, indent, used):
+    """An object that begins behind `used` letters and goes on two further in than `indent`."""
+    parts = [(on_one_line(key) + ": ", each) for key, each in value.items()]
+    if len(parts) == 1:
+        [(key, each)] = parts
+        if isinstance(each, (list, dict)):
+            return "{" + key + text(each, indent, used + len(key) + 1) + "}"
+    key, each = parts[0]
+    begin = "\n" + " " * (indent + 2)
+    if len(key) + len(on_one_line(each)) + used + 2 > WIDTH:
+        return "{" + begin + ("," + begin).join(lines_of(parts, indent + 2, 0)) + "}"
+    return "{" + ("," + begin).join(lines_of(parts, indent + 2, used - indent - 1)) + "}"
+
+
+def lines_of(parts, indent, used):
+    """Short parts fill their lines, of which the first has `used` letters; others stand alone."""
     lines, row = [], ""
-    for each in value:
-        part = text(each, indent + 2, len(inner) + 1)
-        if row and len(inner) + len(row) + len(part) + 3 <= WIDTH and "\n" not in part + row:
+    for key, value in parts:
+        room = WIDTH - indent - (used if not lines else 0) - 2
+        part = key + on_one_line(value)
+        if row and len(row) + len(part) + 2 <= room and "\n" not in row:
             row += ", " + part
+            continue
+        lines += [row] if row else []
+        row = key + text(value, indent, indent + len(key) + 2)
+    return [*lines, row]
+
+
+def groups(cases):
+    """Neighbours of one operation that are about the same: their reasons or rules are equal, or their releases and origins."""
+    found = []
+    for case in cases:
+        last = found[-1][-1] if found else {}
+        same = {key for key in REQUIRED if case[key] == last.get(key)}
+        if "op" in same and (same & {"why", "rules"} or same >= {"releases", "origin"}):
+            found[-1].append(case)
         else:
-            lines += [row] if row else []
-            row = part
-    return "[\n" + ",\n".join(inner + line for line in lines + [row]) + "\n" + " " * indent + "]"
+            found.append([case])
+    return found
+
+
+def shared(group):
+    """What the group states for its cases."""
+    stated = {}
+    for key in SHARED:
+        values = [on_one_line(case[key]) for case in group if key in case]
+        value, count = collections.Counter(values).most_common(1)[0] if values else (None, 0)
+        if count == len(group) or key in REQUIRED and 2 * count > len(group):
+            stated[key] = json.loads(value)
+    return stated
+
+
+def entry(group):
+    """The text of a group, or of a case without one."""
+    if len(group) == 1:
+        return members({key: group[0][key] for key in KEYS if key in group[0]}, 0, 0)
+    stated = shared(group)
+    rows = []
+    for case in group:
+        own = [key for key in KEYS if key in case and not (key in stated and on_one_line(stated[key]) == on_one_line(case[key]))]
+        rows.append("  " + text({key: case[key] for key in own}, 2, 3))
+    return members(stated, 0, 0)[:-1] + ',\n  "cases": [\n' + ",\n".join(rows) + "\n]}"
 
 
 def render(cases):
     """The text of a file."""
-    out = []
     for case in cases:
         unknown = set(case) - set(KEYS)
         assert not unknown, f"{case['id']}: {unknown}"
-        keys = [key for key in KEYS if key in case]
-        lines = [f'  "{key}": ' + text(case[key], 2, len(key) + 7) for key in keys]
-        out.append("{\n" + ",\n".join(lines) + "\n}")
-        long = [line for line in out[-1].splitlines() if len(line) >= LONGEST]
-        assert not long, f"{case['id']}: a line of {len(long[0])} letters: {long[0][:60]}"
-    return "[\n" + ",\n".join(out) + "\n]\n"
+    out = "[\n" + ",\n".join(entry(group) for group in groups(cases)) + "\n]\n"
+    long = [line for line in out.splitlines() if len(line) >= LONGEST]
+    assert not long, f"a line of {len(long[0])} letters: {long[0][:60]}"
+    assert expanded(json.loads(out)) == cases
+    return out
+
+
+def expanded(entries):
+    """The cases of groups, each whole."""
+    whole = []
+    for entry in entries:
+        stated = {key: value for key, value in entry.items() if key != "cases"}
+        whole += [{**stated, **case} for case in entry["cases"]] if "cases" in entry else [stated]
+    return whole
+
+
+def read(file):
+    """The cases of a file, each whole."""
+    return expanded(json.loads(file.read_text()))
 
 
 def data(source):
@@ -75,12 +154,12 @@ def files(chapter):
 
 def load(chapter):
     """All cases of a chapter, file by file."""
-    return [case for file in files(chapter) for case in json.loads(file.read_text())]
+    return [case for file in files(chapter) for case in read(file)]
 
 
 def save(chapter, cases):
     """Writes these cases and no others: a case stays in the file that has it, a new one goes to that of its topic."""
-    homes = {case["id"]: file.stem for file in files(chapter) for case in json.loads(file.read_text())}
+    homes = {case["id"]: file.stem for file in files(chapter) for case in read(file)}
     folders = {id.split("/")[1]: home for id, home in homes.items() if id.count("/") > 1}
     rooms = {}
     for case in cases:
@@ -144,5 +223,12 @@ def declare(origins):
 
 
 if __name__ == "__main__":
+    stale = []
     for folder in sorted((ROOT / "conformance").glob("*/cases")):
-        save(folder.parent.name, load(folder.parent.name))
+        for file in files(folder.parent.name):
+            new = render(read(file))
+            if new != file.read_text():
+                stale.append(str(file.relative_to(ROOT)))
+                "--check" in sys.argv or file.write_text(new)
+    if stale and "--check" in sys.argv:
+        sys.exit("\n".join(stale))

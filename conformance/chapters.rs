@@ -27,6 +27,8 @@ pub struct Chapter {
     pub(crate) rule_groups: &'static [&'static [Rule]],
     /// Its operations, in groups as its files hold them.
     pub(crate) op_groups: &'static [&'static [Op]],
+    /// Whether its operations share no state of the process with any other, so that several run at once.
+    pub independent: bool,
     /// Who names every byte of an input, for the annotated bytes of a failure.
     pub(crate) trace: Option<TraceOf>,
 }
@@ -41,24 +43,28 @@ pub const CHAPTERS: &[Chapter] = &[
         name: "wire",
         rule_groups: &[wire::RULES],
         op_groups: &[super::wire::ops::OPS],
+        independent: true,
         trace: Some(super::wire::ops::trace),
     },
     Chapter {
         name: "tensor",
         rule_groups: &[tensor::RULES],
         op_groups: &[super::tensor::ops::OPS],
+        independent: true,
         trace: Some(super::tensor::ops::trace),
     },
     Chapter {
         name: "payload",
         rule_groups: &[payload::RULES],
         op_groups: &[super::payload::ops::OPS],
+        independent: true,
         trace: Some(super::payload::ops::trace),
     },
     Chapter {
         name: "import_tree",
         rule_groups: &[import_tree::RULES],
         op_groups: &[super::import_tree::ops::OPS],
+        independent: true,
         trace: Some(super::import_tree::ops::trace),
     },
     Chapter {
@@ -69,60 +75,70 @@ pub const CHAPTERS: &[Chapter] = &[
             super::blob::containers::OPS,
             super::blob::packing::OPS,
         ],
+        independent: true,
         trace: Some(super::blob::ops::trace),
     },
     Chapter {
         name: "value",
         rule_groups: &[value::RULES],
         op_groups: &[super::value::ops::OPS],
+        independent: false,
         trace: None,
     },
     Chapter {
         name: "function",
         rule_groups: &[function::RULES],
         op_groups: &[super::function::ops::OPS, super::function::legacy::OPS],
+        independent: false,
         trace: None,
     },
     Chapter {
         name: "object",
         rule_groups: &[object::RULES],
         op_groups: &[super::object::ops::OPS],
+        independent: false,
         trace: None,
     },
     Chapter {
         name: "module",
         rule_groups: &[module::RULES],
         op_groups: &[super::module::ops::OPS, super::module::behaviour::OPS],
+        independent: false,
         trace: None,
     },
     Chapter {
         name: "device",
         rule_groups: &[device::RULES],
         op_groups: &[super::device::ops::OPS],
+        independent: false,
         trace: None,
     },
     Chapter {
         name: "target",
         rule_groups: &[target::RULES],
         op_groups: &[super::target::ops::OPS],
+        independent: false,
         trace: None,
     },
     Chapter {
         name: "graph",
         rule_groups: &[graph::RULES],
         op_groups: &[super::graph::ops::OPS],
+        independent: false,
         trace: None,
     },
     Chapter {
         name: "vm",
         rule_groups: &[vm::RULES],
         op_groups: &[super::vm::ops::OPS],
+        independent: false,
         trace: None,
     },
     Chapter {
         name: "rpc",
         rule_groups: &[rpc::RULES],
         op_groups: &[super::rpc::ops::OPS],
+        independent: true,
         trace: Some(super::rpc::ops::trace),
     },
 ];

@@ -1,13 +1,10 @@
-//! The golden files that are built in, and bytes in hex.
+//! The golden files, and bytes in hex.
 
-use crate::spec;
+use super::files;
 
-/// The bytes of a file below `golden/`, by its name with forward slashes.
+/// Returns the content of a file below `golden/`, by its name with forward slashes.
 pub fn golden(name: &str) -> Option<&'static [u8]> {
-    let index = spec::GOLDEN
-        .binary_search_by_key(&name, |(file, _)| file)
-        .ok()?;
-    spec::GOLDEN.get(index).map(|(_, bytes)| *bytes)
+    files::content(&format!("golden/{name}"))
 }
 
 /// The bytes of pairs of hex digits; blanks between them are skipped.

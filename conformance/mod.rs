@@ -1,6 +1,6 @@
 //! The conformance suite: cases as data, adapters that put an implementation to them, verdicts and reports.
 //!
-//! A [`case::Case`] is one entry of `conformance/<chapter>/cases/<topic>.json`. The [`runner`] puts it to an implementation
+//! A [`case::Case`] is one row of `conformance/<chapter>/cases/<topic>.json`. The [`runner`] puts it to an implementation
 //! through an [`adapter::Adapter`], [`verdict::judge`] compares, [`known`] excuses what is known, and [`report`] says
 //! it.
 //!
@@ -38,6 +38,7 @@ pub mod case;
 mod chapters;
 pub mod device;
 mod edited;
+mod files;
 mod golden;
 pub mod known;
 mod op;

@@ -14,6 +14,7 @@ use crate::release::ParseError;
 pub use outcome::{CaseOutcome, Report, VerdictCounts};
 pub use selection::{Selection, select};
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 #[cfg(test)]
 pub(super) use worker::ask;
@@ -31,6 +32,8 @@ pub struct Run {
     pub hangs: usize,
     /// After so many other losses in a row (crashes, answers that are none), each of which costs a start. 0 for never.
     pub crashes: usize,
+    /// Chapters whose cases are put one after another, in the thread of the caller, where several testees share a process.
+    pub in_turn: Vec<String>,
     /// Whether a case that is unsupported or skipped fails the run, unless it is known.
     pub complete: bool,
     /// Today as `YYYY-MM-DD`, for the expiry of known failures.
@@ -46,6 +49,7 @@ impl Default for Run {
             known: KnownFailures::default(),
             hangs: 3,
             crashes: 20,
+            in_turn: Vec::new(),
             complete: false,
             today: known::today(),
             implementation: "builtin".to_owned(),
@@ -93,9 +97,9 @@ pub fn run_observed<'a>(
     run: &Run,
     observe: &mut dyn FnMut(&CaseOutcome<'a>),
 ) -> Result<Report<'a>, ParseError> {
-    let queue = CaseQueue::new(select(suite, &run.selection)?, 1);
+    let queue = CaseQueue::new(select(suite, &run.selection)?, 1, &[]);
     let mut settled = Vec::new();
-    let done = work(&queue, suite, adapter, run, &mut |place, outcome| {
+    let done = work(&queue, false, suite, adapter, run, &mut |place, outcome| {
         observe(&outcome);
         settled.push((place, outcome));
     })?;
@@ -136,21 +140,22 @@ pub fn run_parallel<'a>(
     let selected = select(suite, &run.selection)?;
     // A testee costs a start, and is reported where it does not come up: none is started that no case is left for.
     let jobs = jobs.get().min(selected.len());
-    let queue = CaseQueue::new(selected, jobs);
+    let queue = CaseQueue::new(selected, jobs, &run.in_turn);
     let observe = Mutex::new(observe);
     let notify = |event: RunEvent<'_, 'a>| {
         if let Ok(mut observe) = observe.lock() {
             observe(event);
         }
     };
-    let job = || {
+    let job = |takes_turns: bool| {
         let mut settled = Vec::new();
         // In this thread: an adapter stays in the one that it was made in.
         let done = open().and_then(|mut adapter| {
-            work(&queue, suite, &mut *adapter, run, &mut |place, outcome| {
+            let settle = &mut |place, outcome| {
                 notify(RunEvent::Done(&outcome));
                 settled.push((place, outcome));
-            })
+            };
+            work(&queue, takes_turns, suite, &mut *adapter, run, settle)
         });
         let done = done.inspect_err(|why| {
             // A worker that never came up must not be waited for: the last one that leaves says why no testee is left.
@@ -166,9 +171,11 @@ pub fn run_parallel<'a>(
         (done, settled)
     };
     let ended: Vec<_> = std::thread::scope(|scope| {
-        let jobs: Vec<_> = (0..jobs).map(|_| scope.spawn(job)).collect();
-        let ended = jobs.into_iter().map(|job| job.join());
-        ended.collect()
+        let others: Vec<_> = (1..jobs).map(|_| scope.spawn(|| job(false))).collect();
+        // The caller's thread has the stack of a program, which cases of deep values need.
+        let own = catch_unwind(AssertUnwindSafe(|| job(true)));
+        let others = others.into_iter().map(|job| job.join());
+        [own].into_iter().chain(others).collect()
     });
     let mut settled = Vec::new();
     let mut stated = Parts::default();

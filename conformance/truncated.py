@@ -8,7 +8,7 @@ wrong in another way, says nothing of where an input ends. The answers are ours.
 Python by `tests/suite/testees.rs`.
 """
 
-import base64, itertools, json, pathlib, subprocess, sys
+import base64, json, pathlib, subprocess, sys
 
 import cases
 
@@ -58,7 +58,7 @@ def main():
         path = ROOT / "golden" / chapter / "truncated.json"
         known = json.loads(path.read_text()) if path.exists() and not anew else {}
         table = {}
-        for case in itertools.chain.from_iterable(json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))):
+        for case in cases.load(chapter):
             accepted = "accept" in case["expect"] or "accept_file" in case["expect"]
             source = case["input"]
             if not case["op"].endswith(".decode") or not accepted or not {"file", "hex"} & set(source):

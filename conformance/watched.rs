@@ -4,36 +4,38 @@
 
 use super::adapter::builtin::BuiltinTestee;
 use super::adapter::{Adapter, InProcess};
-use super::case::{Case, entry::read};
+use super::case::Case;
+use super::case::entry::{expanded, read};
+use super::files;
 use super::rule_off::with_the_stack_of_a_program;
 use super::verdict::{Verdict, judge};
-use crate::spec;
 use std::collections::BTreeSet;
 
 /// Cases that an interpreter does not end in minutes, or cannot run: it loads no libraries.
 const TOO_LONG: [&str; 0] = [];
 
-/// The texts of a chapter's cases. In the one layout of all files a case is between a `{` and a `}` that begin their lines.
+/// The texts of a chapter's groups. In the one layout of all files only a group begins a line with `{`.
 fn texts(chapter: &str) -> impl Iterator<Item = &'static str> {
-    let room = format!("{chapter}/cases/");
-    let files = spec::CASES
-        .iter()
-        .filter(move |(file, _)| file.starts_with(&room));
-    files.flat_map(|(_, text)| {
-        let cases = text.trim_start_matches("[\n").trim_end_matches("\n]\n");
-        cases
-            .split_inclusive("\n}")
-            .map(|case| case.trim_start_matches(",\n"))
+    let files = files::case_files(&format!("{chapter}/cases/")).unwrap();
+    files.into_iter().flat_map(|(_, text)| {
+        let groups = text.trim_start_matches("[\n{").trim_end_matches("\n]\n");
+        groups.split(",\n{")
     })
 }
 
-/// A case and the one that is derived of it. Only its own text is read, and its rules are not looked up: what an interpreter
-/// takes for a text grows with the square of the length, and the prose of the rules is longer still.
+/// The cases of a group, and those that are derived of them. Only its own text is read, and its rules are not looked up: what an
+/// interpreter takes for a text grows with the square of the length, and the prose of the rules is longer still.
 fn read_text(chapter: &str, text: &str) -> Vec<Case> {
-    let entry = serde_json::from_str(text).unwrap();
-    let case = read(chapter, &entry, |_| true).unwrap();
-    let backwards = case.backwards();
-    [case].into_iter().chain(backwards).collect()
+    let entries = expanded(&format!("[{{{text}]")).unwrap();
+    let cases = entries
+        .iter()
+        .map(|entry| read(chapter, entry, |_| true).unwrap());
+    cases
+        .flat_map(|case| {
+            let backwards = case.backwards();
+            [case].into_iter().chain(backwards)
+        })
+        .collect()
 }
 
 fn all_pass(chapter: &str, op: &str) {

@@ -170,9 +170,6 @@ impl Several {
     pub fn check(spec: &str, limits: Limits) -> Result<Several, ParseError> {
         let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
         let why = match scheme {
-            "builtin" => {
-                "the built-in implementation runs in this process; try --impl 'exec:tvmspec testee'"
-            }
             "rpc" => {
                 "a server that ends would be charged to the cases of others; try a tracker: rpc-tracker:HOST:PORT/KEY"
             }

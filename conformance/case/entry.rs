@@ -1,4 +1,4 @@
-//! An entry of a case file, read and held to what makes a case one.
+//! A case file, expanded into whole cases; each is read and checked.
 
 use super::{Breach, Case, CaseInput, Expect};
 use crate::conformance::edited::{self, INPUTS};
@@ -13,6 +13,31 @@ const KEYS: [&str; 12] = [
     "id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode",
     "why", "origin",
 ];
+
+/// Returns the cases of a file, each as one object. A file is a list of groups and of single cases. The members of a group, other than
+/// its `cases`, hold for each of these that does not state them itself.
+pub(in crate::conformance) fn expanded(text: &str) -> Result<Vec<Value>, String> {
+    let entries: Vec<Map<String, Value>> =
+        serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut cases = Vec::new();
+    for mut shared in entries {
+        let Some(rows) = shared.remove("cases") else {
+            cases.push(Value::Object(shared));
+            continue;
+        };
+        if shared.contains_key("id") {
+            return Err("a group has `cases` or an `id`, not both".to_owned());
+        }
+        let rows: Vec<Map<String, Value>> = serde_json::from_value(rows)
+            .map_err(|error| format!("`cases` of a group is not a list of objects: {error}"))?;
+        cases.extend(rows.into_iter().map(|row| {
+            let mut whole = shared.clone();
+            whole.extend(row);
+            Value::Object(whole)
+        }));
+    }
+    Ok(cases)
+}
 
 /// The case of an entry; `known` says which rules there are.
 pub(in crate::conformance) fn read(

@@ -41,6 +41,26 @@ fn an_accepted_decode_is_run_backwards() {
 }
 
 #[test]
+fn a_group_states_what_its_cases_leave_out() {
+    let alone = [GOOD.into(), BAD.into()];
+    let group = r#"{"op":"wire.decode","rules":["WIRE-01"],"releases":"..","args":{"type":"u16"},"why":"w","origin":{"hand":"h"},"cases":[
+        {"id":"wire/a","rules":["WIRE-02"],"input":{"hex":"01 00"},"expect":{"accept":1}},
+        {"id":"wire/b","parent":"wire/a","input":{"hex":"01"},"expect":{"reject":{"kind":"truncated","rule":"WIRE-01","offset":0}}}]}"#;
+    assert_eq!(
+        load(&[group.into()]).unwrap().cases,
+        load(&alone).unwrap().cases
+    );
+    for (from, to, problem) in [
+        ("{\"op\"", "{\"id\":\"wire/c\",\"op\"", "or an `id`"),
+        ("\"cases\":[", "\"cases\":[1,", "not a list of objects"),
+        ("\"why\"", "\"wye\"", "wire/a: there is no key `wye`"),
+    ] {
+        let problems = load(&[group.replace(from, to)]).unwrap_err().to_string();
+        assert!(problems.contains(problem), "{problems}");
+    }
+}
+
+#[test]
 fn an_id_is_there_once() {
     rejected("wire/b", "wire/a", "there twice");
 }
@@ -150,7 +170,7 @@ fn a_line_can_be_seen_whole() {
     assert!(long(LONGEST_LINE - 3).is_ok());
     let problems = long(LONGEST_LINE - 2).unwrap_err();
     assert!(
-        problems.to_string().contains("numbers.json:3: 300"),
+        problems.to_string().contains("numbers.json:3: 320"),
         "{problems:?}"
     );
 }

@@ -94,7 +94,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "a server that frees nothing is killed after hours, far from the cause",
         program: &[
             "Needs a system that says how much memory a process has.",
-            "Takes and frees 64 MiB of memory of the CPU 64 times: the process has not grown by 1 GiB.",
+            "Takes and frees 64 MiB of memory of the CPU 16 times: the process has not grown by 512 MiB.",
         ],
         run: freed,
     },
@@ -378,14 +378,14 @@ fn freed() -> Outcome {
     let Some(before) = own_bytes() else {
         return Failure::skipped("this system does not say how much memory a process has");
     };
-    for _ in 0..64 {
+    for _ in 0..16 {
         let space = cpu::cpu().alloc(Device::CPU, 64 << 20, 64, Dtype::UINT8)?;
         // SAFETY: allocated above, freed once.
         unsafe { cpu::cpu().free(Device::CPU, space)? };
     }
     let grown = own_bytes().unwrap_or(before).saturating_sub(before);
-    // A quarter of what was taken: allocators keep some of it.
-    demand(grown < 1 << 30, || {
-        format!("the process has {grown} bytes more after 64 times 64 MiB")
+    // Half of what was taken: allocators keep some of it, and other threads take some.
+    demand(grown < 512 << 20, || {
+        format!("the process has {grown} bytes more after 16 times 64 MiB")
     })
 }

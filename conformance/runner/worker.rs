@@ -16,9 +16,10 @@ use std::time::Instant;
 
 /// The cases that wait, for all testees of a run.
 pub(super) struct CaseQueue<'a> {
-    cases: Vec<&'a Case>,
-    /// The place of the next one.
-    next: AtomicUsize,
+    /// Cases that any worker takes.
+    free: CaseLine<'a>,
+    /// Cases that one worker takes, because they share state of the process.
+    in_turn: CaseLine<'a>,
     /// How many testees are asked.
     workers: AtomicUsize,
     /// Those in a row, of whichever worker: an answer of any testee shows that it is worth going on.
@@ -26,31 +27,32 @@ pub(super) struct CaseQueue<'a> {
 }
 
 impl<'a> CaseQueue<'a> {
-    /// All cases, to be put by so many workers.
-    pub(super) fn new(cases: Vec<&'a Case>, workers: usize) -> CaseQueue<'a> {
+    /// All cases, to be put by so many workers. Those of the chapters `in_turn` go to one of the workers.
+    pub(super) fn new(cases: Vec<&'a Case>, workers: usize, in_turn: &[String]) -> CaseQueue<'a> {
+        let (in_turn, free) =
+            (cases.into_iter().enumerate()).partition(|(_, case)| in_turn.contains(&case.chapter));
         CaseQueue {
-            cases,
-            next: AtomicUsize::new(0),
+            free: CaseLine::new(free),
+            in_turn: CaseLine::new(in_turn),
             workers: AtomicUsize::new(workers),
             losses: Mutex::default(),
         }
     }
 
-    /// Whether no case is left to be taken; some may still be with a worker.
-    pub(super) fn is_empty(&self) -> bool {
-        self.next.load(Ordering::SeqCst) >= self.cases.len()
+    /// Whether no case is left for a worker; some may still be with others.
+    pub(super) fn is_empty(&self, takes_turns: bool) -> bool {
+        self.free.is_empty() && !(takes_turns && !self.in_turn.is_empty())
     }
 
     /// How many cases there are, those that were taken included.
     pub(super) fn len(&self) -> usize {
-        self.cases.len()
+        self.free.cases.len() + self.in_turn.cases.len()
     }
 
-    /// The next case and its place, by which results are put in order again.
-    fn next(&self) -> Option<(usize, &'a Case)> {
-        // A worker that finds none left moves it past the end: `is_empty` compares by `>=` for that.
-        let place = self.next.fetch_add(1, Ordering::SeqCst);
-        self.cases.get(place).map(|case| (place, *case))
+    /// The next case for a worker and its place, by which results are put in order again.
+    fn next(&self, takes_turns: bool) -> Option<(usize, &'a Case)> {
+        let in_turn = takes_turns.then(|| self.in_turn.next()).flatten();
+        in_turn.or_else(|| self.free.next())
     }
 
     /// Why cases were put to no testee, where none was left.
@@ -69,6 +71,32 @@ impl<'a> CaseQueue<'a> {
     }
 }
 
+/// Cases in their order, each with its place among all.
+struct CaseLine<'a> {
+    cases: Vec<(usize, &'a Case)>,
+    /// The index of the next one.
+    next: AtomicUsize,
+}
+
+impl<'a> CaseLine<'a> {
+    fn new(cases: Vec<(usize, &'a Case)>) -> CaseLine<'a> {
+        CaseLine {
+            cases,
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        // A worker that finds none left moves the index past the end.
+        self.next.load(Ordering::SeqCst) >= self.cases.len()
+    }
+
+    fn next(&self) -> Option<(usize, &'a Case)> {
+        let index = self.next.fetch_add(1, Ordering::SeqCst);
+        self.cases.get(index).copied()
+    }
+}
+
 /// What [`work`] has found out beside the verdicts.
 pub(super) struct WorkSummary {
     /// Who answered.
@@ -79,9 +107,11 @@ pub(super) struct WorkSummary {
     pub(super) gave_up: Option<String>,
 }
 
-/// Puts cases of the queue to a testee until there are none, and hands each to `settle` with its place.
+/// Puts cases of the queue to a testee until there are none, and hands each to `settle` with its place. The one worker that `takes_turns`
+/// puts the cases that share state, too.
 pub(super) fn work<'a>(
     queue: &CaseQueue<'a>,
+    takes_turns: bool,
     suite: &'a Suite,
     adapter: &mut dyn Adapter,
     run: &Run,
@@ -96,10 +126,10 @@ pub(super) fn work<'a>(
     let mut gave_up = None;
     // A case is settled when the testee was quiet after it, and answered the next.
     let mut last: Option<(usize, CaseOutcome<'a>)> = None;
-    while !queue.is_empty() {
+    while !queue.is_empty(takes_turns) {
         let goes_on = queue.losses().given_up.is_none();
-        if goes_on && let Err(why) = adapter.ready(&|| !queue.is_empty()) {
-            if queue.is_empty() {
+        if goes_on && let Err(why) = adapter.ready(&|| !queue.is_empty(takes_turns)) {
+            if queue.is_empty(takes_turns) {
                 break;
             }
             if !queue.leave() {
@@ -111,7 +141,7 @@ pub(super) fn work<'a>(
             losses.given_up = Some(Verdict::Skipped(format!("not tried: {why}")));
             losses.gone = Some(why);
         }
-        let Some((place, case)) = queue.next() else {
+        let Some((place, case)) = queue.next(takes_turns) else {
             break;
         };
         match (adapter.stray(), &mut last) {

@@ -6,11 +6,14 @@
 Payloads are read where they are device code as PAY-10 has it. Nothing is shared with the Rust code.
 """
 
-import json
 import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "conformance"))
+
+import cases as conformance
+
 WHY = "a tool that shows a wrong place, name, rule or value sends its user to bytes that are good"
 CODE = {"cuda", "opencl", "hip", "metal"}  # of metal the form of 0.2
 
@@ -199,13 +202,13 @@ def main():
     wrong = 0
     for chapter, cases in made().items():
         path = ROOT / f"conformance/{chapter}/cases/fields.json"
-        there = {case["id"]: case for case in json.loads(path.read_text())} if path.exists() else {}
+        there = {case["id"]: case for case in conformance.read(path)} if path.exists() else {}
         for case in cases:
             known = there.setdefault(case["id"], case)
             if known["expect"] != case["expect"]:
                 print(f"{case['id']}: the file has\n  {known['expect']}\nand this computes\n  {case['expect']}")
                 wrong += 1
-        path.write_text(json.dumps(list(there.values()), indent=1, ensure_ascii=False) + "\n")
+        path.write_text(conformance.render(list(there.values())))
     return wrong
 
 

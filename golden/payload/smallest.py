@@ -7,7 +7,6 @@ A reader that takes an element for larger than it is rejects the first of each p
 goes on into the second. The bytes are made of the pieces of make.py.
 """
 
-import json
 import pathlib
 import sys
 
@@ -15,6 +14,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from make import FLOAT, functions, num, raw, text  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "conformance"))
+import cases as conformance  # noqa: E402
+
 WHY = "a count is held against the bytes before room is made: too strictly, and a small payload does not load; not at all, and a few bytes cost gigabytes"
 ONE = num("Q", 1)
 NONE = num("Q", 0)
@@ -130,13 +132,13 @@ def made():
 
 def main():
     path, wrong = ROOT / "conformance/payload/cases/smallest.json", 0
-    there = {case["id"]: case for case in json.loads(path.read_text())} if path.exists() else {}
+    there = {case["id"]: case for case in conformance.read(path)} if path.exists() else {}
     for case in made():
         known = there.setdefault(case["id"], case)
         if any(known[key] != case[key] for key in ("expect", "input", "args")):
             print(f"{case['id']}: the file has\n  {known['expect']}\nand this computes\n  {case['expect']}")
             wrong += 1
-    path.write_text(json.dumps(list(there.values()), indent=1, ensure_ascii=False) + "\n")
+    path.write_text(conformance.render(list(there.values())))
     return wrong
 
 

@@ -253,7 +253,7 @@ def main():
     known = {case["id"] for case in made}
     made += [case for case in at_places() if case["id"] not in known]
     # Others are written by hand, and stay.
-    kept = [case for case in json.loads(OUT.read_text()) if "refusal_cases" not in json.dumps(case["origin"])] if OUT.exists() else []
+    kept = [case for case in cases.read(OUT) if "refusal_cases" not in json.dumps(case["origin"])] if OUT.exists() else []
     OUT.write_text(cases.render(made + kept))
     print(len(made), "cases")
 

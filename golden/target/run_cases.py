@@ -10,7 +10,6 @@ two neighbours of that many bits than computations differ in their last bits.
 """
 
 import base64
-import json
 import pathlib
 import sys
 
@@ -19,6 +18,9 @@ import numpy as np
 import join
 
 HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent.parent / "conformance"))
+import cases as conformance  # noqa: E402
+
 RULES = {
     "whole_numbers": ["TGT-88", "TGT-91"],
     "fractions": ["TGT-88", "TGT-92"],
@@ -131,7 +133,7 @@ def cases():
 
 
 def write(file, made):
-    known = json.loads(file.read_text()) if file.exists() else []
+    known = conformance.read(file) if file.exists() else []
     by_id = {case["id"]: case for case in known}
     for case in made:
         old = by_id.get(case["id"])
@@ -139,7 +141,7 @@ def write(file, made):
             known.append(case)
         elif old != case:
             raise SystemExit(f"{case['id']}: the case states something else")
-    file.write_text(json.dumps(known, indent=1) + "\n")
+    file.write_text(conformance.render(known))
     print(len(known), "cases")
 
 

@@ -55,7 +55,7 @@ pub(crate) struct CheckArgs {
     /// Give up after so many crashes or wrong lines in a row; 0 for never [default: 20]
     #[arg(long, value_name = "N")]
     max_crashes: Option<usize>,
-    /// Put so many cases at a time, each to a process or a tracker's server of its own [default: 1]
+    /// Put so many cases at a time, each to a process or a tracker's server of its own; builtin: to a thread [default: 1, builtin: 8]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// List the selected cases and stop
@@ -118,7 +118,14 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     order.crashes = args.max_crashes.unwrap_or(order.crashes);
     order.complete = args.complete;
     order.implementation = args.implementation;
-    let suite = Suite::embedded();
+    let mut jobs = args.jobs;
+    if order.implementation == BUILTIN {
+        // Many cases of chapter rpc wait.
+        jobs = jobs.or(NonZeroUsize::new(8));
+        let others = CHAPTERS.iter().filter(|chapter| !chapter.independent);
+        order.in_turn = others.map(|chapter| chapter.name.to_owned()).collect();
+    }
+    let suite = Suite::ours()?;
     let selected = select(suite, &order.selection)?;
     if args.list {
         let text = match args.report {
@@ -145,7 +152,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
         family::adopt();
         family::end_on_signals()?;
     }
-    let report = judged(suite, &order, limits, args.jobs, selected.len())?;
+    let report = judged(suite, &order, limits, jobs, selected.len())?;
     let text = report::render(args.report, &report);
     match args.output.as_deref() {
         // Only the text report has lines that `color` knows; other forms are for programs.

@@ -42,6 +42,10 @@ pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
             return Err(unknown(id));
         }
     }
+    if !args.list {
+        // Pages name the cases; from here on the suite is there.
+        Suite::ours()?;
+    }
     if args.list {
         // Not escaped: the book is ours.
         output::print(&rules.iter().map(|rule| line(rule)).collect::<String>())?;

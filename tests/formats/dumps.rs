@@ -5,6 +5,7 @@
 //! is one in what the crate reads or prints.
 #![cfg(feature = "cli")]
 
+use crate::support::cases;
 use crate::support::folder;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -115,9 +116,7 @@ fn goldens() -> BTreeMap<String, Vec<String>> {
         if ending != Some("json") || !path.parent().is_some_and(|room| room.ends_with("cases")) {
             continue;
         }
-        let text = fs::read_to_string(&path).expect("readable cases");
-        let cases: Vec<Value> = serde_json::from_str(&text).expect("cases are a JSON array");
-        for case in cases {
+        for case in cases::cases(&path) {
             let (Some(file), Some(op)) = (case["input"]["file"].as_str(), case["op"].as_str())
             else {
                 continue;

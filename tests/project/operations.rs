@@ -7,6 +7,7 @@
 mod devices;
 mod text;
 
+use crate::support::cases;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

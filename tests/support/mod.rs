@@ -5,6 +5,7 @@
 
 pub(crate) mod alone;
 pub(crate) mod cargo;
+pub(crate) mod cases;
 #[cfg(feature = "suite")]
 pub(crate) mod device_memory;
 pub(crate) mod folder;

@@ -1,6 +1,6 @@
 //! Operations of devices: programs that are spelled out, and the cases that are written of them.
 
-use super::{root, section};
+use super::{cases, root, section};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -58,64 +58,42 @@ fn the_cases_of_devices_are_those_of_their_programs() {
     let programs: BTreeMap<&str, Program> =
         programs().map(|program| (program.id, program)).collect();
     let case = |id: &str, program: &Program, defect: Option<&str>, why: &str, origin: &str| {
-        let line = |key: &str, value: Value| format!("  \"{key}\": {}", spaced(&value));
-        let mut lines = vec![
-            line("id", json!(id)),
-            line("rules", json!(program.rules)),
-            line("releases", json!(program.releases)),
-            line("op", json!("device.behaviour")),
-            line("input", json!({ "value": program.id })),
-        ];
-        lines.extend(defect.map(|defect| line("args", json!({ "defect": defect }))));
-        lines.push(line(
-            "expect",
-            json!({"accept": {"holds": defect.is_none()}}),
-        ));
-        lines.push(line("why", json!(why)));
-        lines.push(line("origin", json!({ "hand": origin })));
-        format!("{{\n{}\n}}", lines.join(",\n"))
+        let mut case = json!({
+            "id": id,
+            "rules": program.rules,
+            "releases": program.releases,
+            "op": "device.behaviour",
+            "input": {"value": program.id},
+            "expect": {"accept": {"holds": defect.is_none()}},
+            "why": why,
+            "origin": {"hand": origin},
+        });
+        if let Some(defect) = defect {
+            case["args"] = json!({"defect": defect});
+        }
+        case
     };
     let order = tvmspec::conformance::device::programs();
-    let mut cases: Vec<String> = order
+    let mut made: Vec<Value> = order
         .map(|program| {
             let origin = "drives the interface; nothing is stored";
             case(program.id, &program, None, program.why, origin)
         })
         .collect();
-    cases.extend(DEFECTS.iter().map(|defect| {
+    made.extend(DEFECTS.iter().map(|defect| {
         let program = &programs[defect.program];
         let why = "a testee that answers without a look at its device answers the same here";
         let id = format!("device/defect-{}", defect.name);
         case(&id, program, Some(defect.name), why, defect.words)
     }));
-    let expected = format!("[\n{}\n]\n", cases.join(",\n"));
     let path = root("conformance/device/cases/behaviour.json");
     if std::env::var_os("BLESS").is_some() {
-        fs::write(&path, expected).unwrap();
+        fs::write(&path, format!("{:#}", Value::from(made))).unwrap();
     } else {
-        let written = fs::read_to_string(&path).unwrap();
         assert!(
-            written == expected,
-            "BLESS=1 cargo test --test project operations writes {} anew",
+            cases::cases(&path) == made,
+            "BLESS=1 cargo test --test project operations, then python3 conformance/cases.py, writes {} anew",
             path.display()
         );
-    }
-}
-
-/// JSON on one line with a space behind each comma and colon, as all case files have it.
-fn spaced(value: &Value) -> String {
-    match value {
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(spaced).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Object(members) => {
-            let members = members.iter();
-            let members: Vec<String> = members
-                .map(|(key, value)| format!("{}: {}", json!(key), spaced(value)))
-                .collect();
-            format!("{{{}}}", members.join(", "))
-        }
-        plain => plain.to_string(),
     }
 }

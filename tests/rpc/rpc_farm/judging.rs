@@ -241,7 +241,6 @@ fn a_farm_without_servers_is_nothing() {
     );
     drop(server);
     for (implementation, why) in [
-        ("builtin", "one case at a time"),
         ("rpc:127.0.0.1:1", "one case at a time"),
         ("device:rpc://127.0.0.1:1#cpu:0", "one case at a time"),
         (

@@ -2,13 +2,16 @@
 
 use crate::support::schema::{conforms, schema};
 use serde_json::Value;
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::thread::{self, ThreadId};
 use tvmspec::conformance::adapter::builtin::BuiltinTestee;
 use tvmspec::conformance::adapter::{Adapter, Identity, InProcess, Rejection, Reply, Testee};
 use tvmspec::conformance::case::{Breach, Case, Expect, Suite};
 use tvmspec::conformance::known::KnownFailures;
 use tvmspec::conformance::parts::Parts;
 use tvmspec::conformance::report::{ReportFormat, render};
-use tvmspec::conformance::runner::{Run, Selection, run};
+use tvmspec::conformance::runner::{Run, Selection, run, run_parallel, select};
 use tvmspec::conformance::truncated::Cut;
 use tvmspec::conformance::verdict::{Judgement, Verdict, judge};
 use tvmspec::rule::Kind;
@@ -338,4 +341,56 @@ fn a_cut_is_judged_by_what_it_states() {
     ] {
         assert!(matches!(strict.verdict, Verdict::Fail(_)));
     }
+}
+
+/// Notes the requests that each thread gets. A call of a function waits until another thread has had a request.
+struct Noted<'a>(&'a Mutex<Vec<(ThreadId, String)>>);
+
+impl Testee for Noted<'_> {
+    fn identity(&self) -> Identity {
+        Identity::default()
+    }
+
+    fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        let own = thread::current().id();
+        let is_alone = || self.0.lock().unwrap().iter().all(|(id, _)| *id == own);
+        while op.starts_with("function.") && is_alone() {
+            thread::yield_now();
+        }
+        self.0.lock().unwrap().push((own, format!("{op} {args}")));
+        Reply::Unsupported("noted".into())
+    }
+}
+
+#[test]
+fn cases_that_share_state_are_put_in_turn() {
+    let suite = Suite::embedded();
+    let mut order = Run::default();
+    order.selection.chapters = vec!["wire".into(), "function".into()];
+    order.in_turn = vec!["function".into()];
+    let selected = select(suite, &order.selection).unwrap();
+    let noted: &Mutex<_> = Box::leak(Box::default());
+    let report = run_parallel(
+        suite,
+        &|| Ok(Box::new(InProcess(Noted(noted)))),
+        NonZeroUsize::new(4).unwrap(),
+        &order,
+        &mut |_| {},
+    )
+    .unwrap();
+    let reported: Vec<&str> = report.results.iter().map(|one| &*one.case.id).collect();
+    let ids: Vec<&str> = selected.iter().map(|case| &*case.id).collect();
+    assert_eq!(reported, ids);
+    let asked = noted.lock().unwrap();
+    let in_turn = asked
+        .iter()
+        .filter(|(_, asked)| asked.starts_with("function."));
+    let functions = selected.iter().filter(|case| case.chapter == "function");
+    let expected = functions.map(|case| {
+        (
+            thread::current().id(),
+            format!("{} {}", case.op, case.request()),
+        )
+    });
+    assert!(in_turn.cloned().eq(expected));
 }

@@ -142,11 +142,8 @@ fn of_cases() -> Vec<Subject> {
     let mut found = Vec::new();
     for chapter in CHAPTERS {
         let room = root().join(format!("conformance/{chapter}/cases"));
-        let cases = super::folder::files(&room).into_iter().flat_map(|file| {
-            let text = fs::read_to_string(file).expect("readable cases");
-            serde_json::from_str::<Vec<Value>>(&text).expect("cases are JSON")
-        });
-        for case in cases {
+        let files = super::folder::files(&room);
+        for case in files.iter().flat_map(|file| super::cases::cases(file)) {
             let input = &case["input"];
             let (name, bytes) = match (input["file"].as_str(), input["hex"].as_str()) {
                 (Some(file), _) => (
