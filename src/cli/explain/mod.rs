@@ -13,8 +13,8 @@ use tvmspec::release::{Layout, Release};
 
 /// Shows for every release whether it reads the file, what it needs to, and where it fails without an error.
 ///
-/// A broken file is judged by what the loader of each release looks at, and the tables of an ELF library by what the dynamic
-/// loader does with them; instructions are not looked at. Where it is not known what happens, it prints "unknown".
+/// A broken file is judged by what the loader of each release looks at. Of an image the machine, the needed libraries, the symbols
+/// and the library binary are read; its other headers and tables are not judged. Where it is not known what happens, it prints "unknown".
 /// Exit code 0: the file is explained, broken or not, and a program without anything of TVM, too. With --release 0 if that release
 /// loads the file, here or, with --elsewhere, on the machine that it is for; 1 if it does not, if something of it would be missing, or
 /// if it is not known. 2: the file cannot be read, or is of no form that TVM loads.
