@@ -6,7 +6,7 @@
 //!
 //! * `input`, `library` and `array` read: files and stdin, the one library binary of a file, arrays of numpy;
 //! * `output` writes: stdout, and files that appear when they are complete;
-//! * `diagnostic`, `hexdump`, `table`, `color` and `numpy_text` are how things look;
+//! * `diagnostic`, `hexdump`, `table`, `color` and `array_text` are how things look;
 //! * `several` is for commands that take several files, `package` for those that write a library binary.
 //!
 //! What comes out of a file is escaped before it reaches a terminal, since it may be hostile.
@@ -16,6 +16,7 @@
 #[cfg(feature = "rpc")]
 mod address;
 mod array;
+mod array_text;
 mod call;
 mod check;
 mod color;
@@ -37,7 +38,6 @@ mod library;
 mod live;
 mod manifest;
 mod npy;
-mod numpy_text;
 mod on_device;
 mod output;
 mod pack;

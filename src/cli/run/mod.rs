@@ -184,7 +184,7 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
     ))
 }
 
-/// Writes the outputs to `--output`, or prints them as numpy does.
+/// Writes the outputs to `--output`, or prints them.
 ///
 /// # Errors
 ///
