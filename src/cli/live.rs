@@ -42,7 +42,8 @@ impl LiveLog {
         match self.lock() {
             None => output::note(text),
             Some(mut table) => {
-                let text = output::plain(&text.to_string());
+                let text = text.to_string();
+                let text = output::plain(&text);
                 table.redraw(&format!("{text}\n"));
             }
         }

@@ -278,7 +278,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(Exit::Failed) => ExitCode::from(2),
         Err(CliError::Message(message)) => {
             // On stderr: what reads stdout gets results alone.
-            output::note(format_args!("error: {message}"));
+            output::error(message);
             ExitCode::from(2)
         }
     }

@@ -6,6 +6,7 @@ mod text;
 use super::input::{Input, subject};
 use super::{CliError, Exit, output};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use tvmspec::blob::container::FileForm;
 use tvmspec::examine::explain::{Account, damaged, explain};
@@ -74,8 +75,17 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         let value: Vec<Value> = accounts.iter().map(Account::to_json).collect();
         output::json(&Value::from(value))?;
     } else {
-        let text: Vec<String> = accounts.iter().map(text::text).collect();
-        output::report(&text.join("\n"))?;
+        output::stream(|out| {
+            accounts
+                .iter()
+                .enumerate()
+                .try_for_each(|(index, account)| {
+                    if index > 0 {
+                        out.write_char('\n')?;
+                    }
+                    text::text(out, account)
+                })
+        })?;
     }
     // Without --release there is an answer for each release, and none of them is that of the command.
     let good = accounts.iter().all(Account::is_good);
