@@ -15,6 +15,7 @@ use crate::release::ParseError;
 use crate::spec::{self, RuleText};
 use crate::wire::{Span, show};
 use std::collections::HashMap;
+use std::fmt;
 use std::str::FromStr;
 
 /// A form of report.
@@ -61,12 +62,44 @@ impl FromStr for ReportFormat {
 /// The report as text in this form, with a line break at its end.
 pub fn render(form: ReportFormat, report: &Report<'_>) -> String {
     match form {
-        ReportFormat::Text => text::render(report),
+        ReportFormat::Text => {
+            let mut out = String::new();
+            // A `String` takes everything.
+            let _ = render_text(&mut out, report);
+            out
+        }
         ReportFormat::Json => json::render(report),
         ReportFormat::Junit => junit::render(report),
         ReportFormat::Markdown => markdown::render(report),
         ReportFormat::Html => html::render(report),
     }
+}
+
+/// A destination of the text report, which may emphasize verdicts and errors.
+pub trait Emphasis: fmt::Write {
+    /// Writes `word`, which is bad or, without `is_bad`, only worth a look.
+    ///
+    /// # Errors
+    ///
+    /// The destination fails.
+    fn emphasize(&mut self, word: &str, is_bad: bool) -> fmt::Result;
+}
+
+/// Without emphasis.
+impl Emphasis for String {
+    fn emphasize(&mut self, word: &str, _: bool) -> fmt::Result {
+        self.push_str(word);
+        Ok(())
+    }
+}
+
+/// Writes the text report, with a line break at its end.
+///
+/// # Errors
+///
+/// `out` fails.
+pub fn render_text(out: &mut dyn Emphasis, report: &Report<'_>) -> fmt::Result {
+    text::render(out, report)
 }
 
 /// What a rule obliges to, in short.

@@ -1,84 +1,91 @@
 //! The report for a terminal.
 
-use super::{FailureEvidence, Obligation, Tally, evidence, headline, judged};
+use super::{Emphasis, FailureEvidence, Obligation, Tally, evidence, headline, judged};
 use crate::conformance::plain_text::line_of;
 use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
 use comfy_table::{CellAlignment, Table, presets::ASCII_MARKDOWN};
-use std::fmt::Write as _;
+use std::fmt;
 
 /// How many failures are shown in full; the others get a line each.
 const IN_FULL: usize = 20;
 
-/// The report as text for a terminal.
-pub(super) fn render(report: &Report<'_>) -> String {
-    let mut out = format!("suite {}, {}\n\n", &report.suite[..12], judged(report));
+/// Writes the report as text for a terminal.
+pub(super) fn render(out: &mut dyn Emphasis, report: &Report<'_>) -> fmt::Result {
+    writeln!(out, "suite {}, {}\n", &report.suite[..12], judged(report))?;
     let failures: Vec<&CaseOutcome<'_>> = report.failures().collect();
     for outcome in failures.iter().take(IN_FULL) {
-        failure(&mut out, outcome, &evidence(report, outcome));
+        failure(out, outcome, &evidence(report, outcome))?;
     }
     for outcome in failures.iter().skip(IN_FULL) {
-        let _ = writeln!(out, "{:<14} {}", outcome.verdict.name(), outcome.case.id);
+        writeln!(out, "{:<14} {}", outcome.verdict.name(), outcome.case.id)?;
     }
     if failures.len() > IN_FULL {
-        out.push('\n');
+        out.write_char('\n')?;
     }
-    reasons(&mut out, report);
-    let _ = writeln!(out, "{}\n", table(report));
+    reasons(out, report)?;
+    writeln!(out, "{}\n", table(report))?;
     for problem in &report.problems {
-        let _ = writeln!(out, "error: {problem}");
+        out.emphasize("error:", true)?;
+        writeln!(out, " {problem}")?;
     }
-    let _ = writeln!(out, "{} cases: {}", report.results.len(), headline(report));
+    writeln!(out, "{} cases: {}", report.results.len(), headline(report))?;
     if report.complete && !report.is_good() {
-        out.push_str("every case needs an answer (--complete)\n");
+        out.write_str("every case needs an answer (--complete)\n")?;
     }
     if !report.was_judged() {
-        out.push_str("nothing was judged: every case is unsupported or skipped\n");
+        out.write_str("nothing was judged: every case is unsupported or skipped\n")?;
     }
-    out
+    Ok(())
 }
 
 /// One failure in full, the line that repeats it last: there it is copied from.
-fn failure(out: &mut String, outcome: &CaseOutcome<'_>, evidence: &FailureEvidence) {
-    let _ = writeln!(
-        out,
-        "{} {}",
-        outcome.verdict.name().to_uppercase(),
-        outcome.case.id
+fn failure(
+    out: &mut dyn Emphasis,
+    outcome: &CaseOutcome<'_>,
+    evidence: &FailureEvidence,
+) -> fmt::Result {
+    // With `--complete` a case without a verdict is listed too, and is no error of the testee.
+    let is_bad = !matches!(
+        outcome.verdict,
+        Verdict::Unsupported(_) | Verdict::Skipped(_)
     );
+    out.emphasize(&outcome.verdict.name().to_uppercase(), is_bad)?;
+    writeln!(out, " {}", outcome.case.id)?;
     for Obligation { id, gist, table } in &evidence.rules {
-        line(out, "rule", &format!("{id} {gist}"));
-        table.iter().for_each(|row| line(out, "", row));
+        line(out, "rule", &format!("{id} {gist}"))?;
+        table.iter().try_for_each(|row| line(out, "", row))?;
     }
-    line(out, "why", &outcome.case.why);
-    line(out, "expected", &evidence.expected);
-    line(out, "actual", &evidence.actual);
-    line(out, "input", &evidence.input);
+    line(out, "why", &outcome.case.why)?;
+    line(out, "expected", &evidence.expected)?;
+    line(out, "actual", &evidence.actual)?;
+    line(out, "input", &evidence.input)?;
     if let Some(answer) = &evidence.answer {
-        line(out, "answer", answer);
+        line(out, "answer", answer)?;
     }
     if let Some(stderr) = &evidence.stderr {
-        line(out, "stderr", stderr);
+        line(out, "stderr", stderr)?;
     }
     if let Some(note) = &outcome.note {
-        line(out, "note", note);
+        line(out, "note", note)?;
     }
     for (index, bytes) in evidence.bytes.iter().enumerate() {
-        line(out, if index == 0 { "bytes" } else { "" }, bytes);
+        line(out, if index == 0 { "bytes" } else { "" }, bytes)?;
     }
-    line(out, "again", &evidence.again);
-    out.push('\n');
+    line(out, "again", &evidence.again)?;
+    out.write_char('\n')
 }
 
-/// A name and its text; further lines below the first.
-fn line(out: &mut String, name: &str, text: &str) {
+/// Writes a name and its text; further lines below the first.
+fn line(out: &mut dyn Emphasis, name: &str, text: &str) -> fmt::Result {
     for (index, text) in text.lines().enumerate() {
-        let _ = writeln!(out, "  {:<9} {text}", if index == 0 { name } else { "" });
+        writeln!(out, "  {:<9} {text}", if index == 0 { name } else { "" })?;
     }
+    Ok(())
 }
 
-/// Why cases were not judged, each reason once with its count, and what was excused.
-fn reasons(out: &mut String, report: &Report<'_>) {
+/// Writes why cases were not judged, each reason once with its count, and what was excused.
+fn reasons(out: &mut dyn Emphasis, report: &Report<'_>) -> fmt::Result {
     let mut reasons = Tally::default();
     for outcome in &report.results {
         reasons.add(match (&outcome.verdict, &outcome.known) {
@@ -94,11 +101,12 @@ fn reasons(out: &mut String, report: &Report<'_>) {
     }
     let reasons = reasons.into_rows();
     for (reason, count) in &reasons {
-        let _ = writeln!(out, "{count:>5} {reason}");
+        writeln!(out, "{count:>5} {reason}")?;
     }
     if !reasons.is_empty() {
-        out.push('\n');
+        out.write_char('\n')?;
     }
+    Ok(())
 }
 
 /// The counts by chapter and verdict.

@@ -93,8 +93,8 @@ impl Archive {
             Ok(name) => Some(name.strip_suffix(".npy").unwrap_or(&name).to_owned()),
             Err(error) => {
                 let (archive, member) = (output::file_name(&self.path), raw.escape_ascii());
-                output::note(format_args!(
-                    "warning: {archive}: member `{member}` is left out, its name cannot be decoded: {error}"
+                output::warning(format_args!(
+                    "{archive}: member `{member}` is left out, its name cannot be decoded: {error}"
                 ));
                 None
             }

@@ -3,8 +3,8 @@
 //! The command starts itself a second time and calls in that process. Compiled code checks few of its arguments: one
 //! of a wrong type can end the process, which the first process survives and explains.
 
+use super::array_text::array_text;
 use super::input::{self, Input, listed};
-use super::numpy_text::{array_text, float_text};
 use super::on_device::DeviceMirror;
 use super::remote::Places;
 use super::{CliError, Exit, output};
@@ -338,7 +338,7 @@ fn empty(form: &str) -> Result<Tensor, CliError> {
     Tensor::empty(&shape, dtype).map_err(CliError::new)
 }
 
-/// A tensor as numpy prints it, or why its bytes cannot be read (OBJ-11).
+/// Returns the elements of a tensor as text, or why its bytes cannot be read (OBJ-11).
 pub(super) fn tensor_text(tensor: &Tensor) -> String {
     match tensor.to_bytes() {
         Ok(bytes) => array_text(tensor.dl().dtype, tensor.shape(), &bytes),
@@ -355,7 +355,7 @@ fn text_of(value: &Any) -> String {
         index::NONE => "None".to_owned(),
         index::INT => raw.int().to_string(),
         index::BOOL => if raw.int() != 0 { "True" } else { "False" }.to_owned(),
-        index::FLOAT => float_text(raw.float()),
+        index::FLOAT => format!("{:?}", raw.float()),
         index::DATA_TYPE => dtype_to_text(raw.dtype()).unwrap_or_else(|error| error.to_string()),
         index::DEVICE => device_to_text(raw.device()),
         index::OPAQUE => format!("{:p}", raw.ptr()),

@@ -153,11 +153,12 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
         family::end_on_signals()?;
     }
     let report = judged(suite, &order, limits, jobs, selected.len())?;
-    let text = report::render(args.report, &report);
     match args.output.as_deref() {
-        // Only the text report has lines that `color` knows; other forms are for programs.
-        None if args.report == ReportFormat::Text => output::report(&text)?,
-        file => write(file, &text)?,
+        // Other forms are for programs.
+        None if args.report == ReportFormat::Text => {
+            output::stream(|out| report::render_text(out, &report))?;
+        }
+        file => write(file, &report::render(args.report, &report))?,
     }
     Ok(if report.is_good() {
         Exit::Good

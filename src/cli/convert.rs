@@ -57,8 +57,8 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         })?;
         for (index, module) in converted.modules.iter().enumerate() {
             if let Some(why) = unreadable(module, layout) {
-                output::note(format_args!(
-                    "warning: no release that reads layout {layout} loads module {index}: {why}"
+                output::warning(format_args!(
+                    "no release that reads layout {layout} loads module {index}: {why}"
                 ));
             }
         }

@@ -80,10 +80,7 @@ fn look(name: &str, session: i32) -> Result<Vec<DeviceRow>, String> {
             // hide the other attributes.
             let value = api.attribute(device, attribute).unwrap_or_else(|error| {
                 let what = attribute.name();
-                output::note(format_args!(
-                    "warning: {name}:{}, {what}: {error}",
-                    device.id
-                ));
+                output::warning(format_args!("{name}:{}, {what}: {error}", device.id));
                 AttributeValue::None
             });
             (attribute, value)

@@ -9,10 +9,11 @@
 //!   A reader walks `indices[indptr[i] .. indptr[i + 1]]`. When rows run backwards it walks outside `indices`.
 //! ```
 
+use super::color::{BAD, ODD, StyledWrite};
 use super::hexdump::Hexdump;
 use super::output::line_of;
 use super::table::{columns, wrap};
-use std::fmt::Write as _;
+use std::fmt;
 use tvmspec::examine::verify::field_at;
 use tvmspec::rule::{Finding, Rule, Violation};
 use tvmspec::wire::Span;
@@ -32,44 +33,42 @@ pub(crate) struct DiagnosedBytes<'a> {
 }
 
 impl DiagnosedBytes<'_> {
-    /// The broken rule, where it is broken, and why it matters.
-    pub(crate) fn violation(&self, broken: &Violation) -> String {
-        let mut out = format!("error {}: {}\n", broken.rule(), line_of(broken.message()));
+    /// Writes the broken rule, where it is broken, and why it matters.
+    pub(crate) fn violation(&self, out: &mut dyn StyledWrite, broken: &Violation) -> fmt::Result {
+        out.styled(BAD, &format!("error {}", broken.rule()))?;
+        writeln!(out, ": {}", line_of(broken.message()))?;
         match broken.offset() {
-            Some(offset) => self.location(&mut out, offset, broken.field()),
+            Some(offset) => self.location(out, offset, broken.field())?,
             // A rule about the file as a whole, or about what was never bytes.
-            None => {
-                let _ = writeln!(out, "  {}", line_of(self.name));
-            }
+            None => writeln!(out, "  {}", line_of(self.name))?,
         }
-        explain(&mut out, broken.rule());
-        out
+        explain(out, broken.rule())
     }
 
-    /// The oddity in the same form.
-    pub(crate) fn finding(&self, finding: &Finding) -> String {
-        let mut out = format!("finding {}: {}\n", finding.rule, line_of(&finding.message));
-        self.location(&mut out, finding.offset, "");
-        explain(&mut out, finding.rule);
-        out
+    /// Writes the oddity in the same form.
+    pub(crate) fn finding(&self, out: &mut dyn StyledWrite, finding: &Finding) -> fmt::Result {
+        out.styled(ODD, &format!("finding {}", finding.rule))?;
+        writeln!(out, ": {}", line_of(&finding.message))?;
+        self.location(out, finding.offset, "")?;
+        explain(out, finding.rule)
     }
 
-    /// The file, the offset and the field, and the rows around them where fields are known.
+    /// Writes the file, the offset and the field, and the rows around them where fields are known.
     ///
     /// `field` may be empty: the name is then that of the field that covers the offset, where one does.
-    fn location(&self, out: &mut String, offset: u64, field: &str) {
+    fn location(&self, out: &mut dyn StyledWrite, offset: u64, field: &str) -> fmt::Result {
         let field = if field.is_empty() {
             field_at(self.spans, offset)
         } else {
             field
         };
-        let _ = write!(out, "  {}, byte {offset:#x}", line_of(self.name));
+        write!(out, "  {}, byte {offset:#x}", line_of(self.name))?;
         if !field.is_empty() {
-            let _ = write!(out, " ({})", line_of(field));
+            write!(out, " ({})", line_of(field))?;
         }
-        out.push('\n');
+        out.write_char('\n')?;
         if self.spans.is_empty() {
-            return;
+            return Ok(());
         }
         // Without marks: the message is above, and `around` points at the row.
         let dump = Hexdump {
@@ -83,19 +82,21 @@ impl DiagnosedBytes<'_> {
             columns: columns().map(|columns| columns.saturating_sub(4)),
         };
         for line in dump.around(offset, BEFORE).lines() {
-            let _ = writeln!(out, "    {line}");
+            writeln!(out, "    {line}")?;
         }
+        Ok(())
     }
 }
 
-/// The rule's own words: what it requires, and what released implementations make of a breach.
+/// Writes the rule's own words: what it requires, and what released implementations make of a breach.
 ///
 /// Writes nothing for a rule that the book does not have.
-fn explain(out: &mut String, rule: Rule) {
-    let Some(text) = rule.text() else { return };
+fn explain(out: &mut dyn StyledWrite, rule: Rule) -> fmt::Result {
+    let Some(text) = rule.text() else {
+        return Ok(());
+    };
     if text.text.is_empty() {
-        let _ = writeln!(out, "  {}", text.title);
-        return;
+        return writeln!(out, "  {}", text.title);
     }
     // The norm and the paragraph behind it: `tvmspec rule` has the rest.
     for paragraph in text.text.split("\n\n").take(2) {
@@ -104,12 +105,13 @@ fn explain(out: &mut String, rule: Rule) {
             break;
         }
         for line in wrap(paragraph, 2) {
-            let _ = writeln!(out, "  {line}");
+            writeln!(out, "  {line}")?;
         }
     }
+    Ok(())
 }
 
-/// Both counts in words: `1 violation, 2 findings`. `color` recognises this form.
+/// Both counts in words: `1 violation, 2 findings`.
 pub(crate) fn count(violations: usize, findings: usize) -> String {
     let plural = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),

@@ -1,5 +1,6 @@
 //! `tvmspec dump FILE`: every byte with its field and its rule.
 
+use super::color::{BAD, HEAD, ODD, StyledWrite as _};
 use super::diagnostic::DiagnosedBytes;
 use super::hexdump::{Hexdump, Mark};
 use super::input::{Input, payload};
@@ -73,7 +74,7 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
         // Known only now: units are read while their JSON is written.
         broken = fields.is_broken();
     } else {
-        output::report_stream(|out| {
+        output::stream(|out| {
             for unit in &units {
                 let reading = unit.trace_from(args.from);
                 broken |= reading.broken.is_some();
@@ -83,7 +84,8 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
                 if headed {
                     let (name, title) = (line_of(&unit.name), unit.title());
                     let length = unit.bytes.len();
-                    writeln!(out, "# {name}, {title}, {length} bytes")?;
+                    out.styled(HEAD, &format!("# {name}, {title}, {length} bytes"))?;
+                    out.write_char('\n')?;
                 }
                 write_out(out, unit, &reading, &args)?;
             }
@@ -116,7 +118,7 @@ fn without_container(input: &Input, broken: &Violation, is_json: bool) -> Result
             bytes: input.bytes(),
             spans: &[],
         };
-        output::note(place.violation(broken).trim_end());
+        output::note_of(|out| place.violation(out, broken));
     }
     Ok(Exit::Bad)
 }
@@ -133,14 +135,18 @@ fn write_out(
         .iter()
         .map(|finding| Mark {
             offset: finding.offset,
-            text: format!("{} finding: {}", finding.rule, finding.message),
+            style: ODD,
+            head: format!("{} finding:", finding.rule),
+            text: finding.message.clone(),
         })
         .collect();
     if let Some(broken) = &reading.broken {
         marks.push(Mark {
             // What was never bytes has no offset, and is shown at the start.
             offset: broken.offset().unwrap_or(0),
-            text: format!("{} broken: {}", broken.rule(), broken.message()),
+            style: BAD,
+            head: format!("{} broken:", broken.rule()),
+            text: broken.message().to_owned(),
         });
     }
     marks.sort_by_key(|mark| mark.offset);

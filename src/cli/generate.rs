@@ -43,7 +43,7 @@ pub(crate) fn run(args: GenerateArgs) -> Result<Exit, CliError> {
                 // TGT-88: the message has the path to the node, and the JSON has no fields to show.
                 spans: &[],
             };
-            output::note(place.violation(&broken).trim_end());
+            output::note_of(|out| place.violation(out, &broken));
             return Ok(Exit::Bad);
         }
     };

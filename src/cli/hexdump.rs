@@ -11,10 +11,12 @@
 mod tests;
 mod widths;
 
+use super::color::StyledWrite;
 use super::output::line_of;
 use super::table::lines_of;
+use anstyle::Style;
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use tvmspec::wire::Span;
 use widths::Widths;
 
@@ -37,8 +39,36 @@ const LONGEST_RUN: usize = 12;
 pub(crate) struct Mark {
     /// Offset into the dumped bytes.
     pub(crate) offset: u64,
-    /// The remark: `TREE-03 broken: row 1 ends at 1, before its start 2`.
+    /// Style of `head`.
+    pub(crate) style: Style,
+    /// The rule and what became of it: `TREE-03 broken:`.
+    pub(crate) head: String,
+    /// The message: `row 1 ends at 1, before its start 2`.
     pub(crate) text: String,
+}
+
+/// The remarks of one row as text, and the beginning of it that has a style.
+#[derive(Default)]
+struct Remark {
+    style: Style,
+    head: String,
+    text: String,
+}
+
+impl Remark {
+    /// Joins the remarks; the text is empty without any.
+    fn of(marks: &[Mark]) -> Remark {
+        let texts: Vec<String> = marks
+            .iter()
+            .map(|mark| format!("<- {} {}", mark.head, line_of(&mark.text)))
+            .collect();
+        let first = marks.first();
+        Remark {
+            style: first.map_or(Style::new(), |mark| mark.style),
+            head: first.map_or(String::new(), |mark| format!("<- {}", mark.head)),
+            text: texts.join("; "),
+        }
+    }
 }
 
 /// What is dumped and how.
@@ -77,7 +107,7 @@ impl Hexdump<'_> {
     ///
     /// A rule is named at the first of the fields that it is about. Fields with a mark are printed also inside a run
     /// whose middle is left out. Marks at the end of the bytes, where a field is missing, have a row of their own.
-    pub(crate) fn render(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+    pub(crate) fn render(&self, out: &mut dyn StyledWrite) -> fmt::Result {
         let length = self.bytes.len() as u64;
         let fields = self.fields(self.spans, self.from, self.to.unwrap_or(length));
         // What is broken must not be what is left out.
@@ -115,13 +145,8 @@ impl Hexdump<'_> {
             // WIRE-01: a field that is not there at all begins where the bytes end.
             if mark.offset >= length {
                 let mut line = format!("{:0w$x}  the end", self.bytes.len(), w = widths.offset);
-                self.put_mark(
-                    &mut line,
-                    widths.names(),
-                    &format!("<- {}", mark.text),
-                    &widths,
-                );
-                writeln!(out, "{line}")?;
+                let remark = Remark::of(std::slice::from_ref(mark));
+                self.put_remark(out, &mut line, widths.names(), &remark, &widths)?;
             }
         }
         if let Some(to) = self.to {
@@ -159,20 +184,15 @@ impl Hexdump<'_> {
         let mut out = String::new();
         for field in shown {
             // Neighbours are there for comparison, and have no mark.
-            let mark = if field.start <= at && at < field.end {
-                "<-"
-            } else {
-                ""
-            };
-            let _ = self.lines(&mut out, field, &widths, "", mark);
+            let mut remark = Remark::default();
+            if field.start <= at && at < field.end {
+                remark.text.push_str("<-");
+            }
+            let _ = self.lines(&mut out, field, &widths, "", &remark);
         }
         if at >= self.bytes.len() {
-            let _ = writeln!(
-                out,
-                "{:0w$x}  the end  <-",
-                self.bytes.len(),
-                w = widths.offset
-            );
+            let (end, w) = (self.bytes.len(), widths.offset);
+            out.push_str(&format!("{end:0w$x}  the end  <-\n"));
         }
         out
     }
@@ -234,7 +254,7 @@ impl Hexdump<'_> {
     /// this one.
     fn row<'a>(
         &self,
-        out: &mut dyn fmt::Write,
+        out: &mut dyn StyledWrite,
         field: &HexdumpField<'a>,
         widths: &Widths,
         rule: &mut &'a str,
@@ -242,22 +262,18 @@ impl Hexdump<'_> {
         // A rule is named where it begins to hold, and not in the rows below.
         let named = if field.rule == *rule { "" } else { field.rule };
         *rule = field.rule;
-        let marks: Vec<String> = self
-            .marks_in(field)
-            .iter()
-            .map(|mark| format!("<- {}", mark.text))
-            .collect();
-        self.lines(out, field, widths, named, &marks.join("; "))
+        let remark = Remark::of(self.marks_in(field));
+        self.lines(out, field, widths, named, &remark)
     }
 
-    /// Writes the rows of a field: the offset, up to eight bytes, and in the first row name, value, `rule` and `mark`.
+    /// Writes the rows of a field: the offset, up to eight bytes, and in the first row name, value, `rule` and `remark`.
     fn lines(
         &self,
-        out: &mut dyn fmt::Write,
+        out: &mut dyn StyledWrite,
         field: &HexdumpField<'_>,
         widths: &Widths,
         rule: &str,
-        mark: &str,
+        remark: &Remark,
     ) -> fmt::Result {
         let bytes = &self.bytes[field.start..field.end];
         let rows = bytes.len().div_ceil(8);
@@ -285,8 +301,9 @@ impl Hexdump<'_> {
                     gap(&mut line, widths.rules());
                     line.push_str(rule);
                 }
-                if !mark.is_empty() {
-                    self.put_mark(&mut line, widths.marks(), mark, widths);
+                if !remark.text.is_empty() {
+                    self.put_remark(out, &mut line, widths.marks(), remark, widths)?;
+                    continue;
                 }
             }
             writeln!(out, "{}", line.trim_end())?;
@@ -316,27 +333,34 @@ impl Hexdump<'_> {
         }
     }
 
-    /// Appends a remark at `column`, or two blanks behind a longer line. Where it does not fit into the line it is on
+    /// Writes `line` with a remark at `column`, or two blanks behind a longer line. Where it does not fit into the line it is on
     /// lines of its own, which begin at the column of names.
-    fn put_mark(&self, line: &mut String, column: usize, mark: &str, widths: &Widths) {
-        let mark = line_of(mark);
+    fn put_remark(
+        &self,
+        out: &mut dyn StyledWrite,
+        line: &mut String,
+        column: usize,
+        remark: &Remark,
+        widths: &Widths,
+    ) -> fmt::Result {
+        let Remark { style, head, text } = remark;
         let before = line.len();
         gap(line, column);
         let here = width(line);
-        let Some(columns) = self
-            .columns
-            .filter(|columns| here + width(&mark) > *columns)
-        else {
-            line.push_str(&mark);
-            return;
+        let Some(columns) = self.columns.filter(|columns| here + width(text) > *columns) else {
+            out.write_str(line)?;
+            out.styled_beginning(*style, head, text.trim_end())?;
+            return out.write_char('\n');
         };
         line.truncate(before);
         let indent = widths.names();
-        for part in lines_of(&mark, columns.saturating_sub(indent).max(NARROWEST_MARK)) {
-            line.push('\n');
-            line.extend(std::iter::repeat_n(' ', indent));
-            line.push_str(&part);
+        out.write_str(line)?;
+        for part in lines_of(text, columns.saturating_sub(indent).max(NARROWEST_MARK)) {
+            write!(out, "\n{:indent$}", "")?;
+            // Only the first part begins with it.
+            out.styled_beginning(*style, head, &part)?;
         }
+        out.write_char('\n')
     }
 
     /// The widths that hold the columns of `fields`, in lines of `columns` characters as far as cut values make them fit.

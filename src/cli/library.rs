@@ -52,7 +52,7 @@ impl LibraryChoice<'_> {
                     // Read a second time, with a record of the fields: only the diagnostic needs one.
                     spans: &unit.trace().spans,
                 };
-                output::note(place.violation(&broken).trim_end());
+                output::note_of(|out| place.violation(out, &broken));
                 Ok(Exit::Bad)
             }
         })
@@ -71,8 +71,8 @@ pub(crate) fn warn_of_left_out(
     let lost = |finding: &&Finding| finding.kind == Kind::Trailing && !is_kept(finding.offset);
     let lost: Vec<&Finding> = findings.as_slice().iter().filter(lost).collect();
     for finding in lost.iter().take(MOST) {
-        output::note(format_args!(
-            "warning: {}, byte {:#x}: {}; they are left out ({})",
+        output::warning(format_args!(
+            "{}, byte {:#x}: {}; they are left out ({})",
             line_of(&unit.name),
             finding.offset,
             line_of(&finding.message),
@@ -81,8 +81,8 @@ pub(crate) fn warn_of_left_out(
     }
     if lost.len() > MOST {
         let more = lost.len() - MOST;
-        output::note(format_args!(
-            "warning: {more} more runs of bytes are left out; `tvmspec verify` lists them"
+        output::warning(format_args!(
+            "{more} more runs of bytes are left out; `tvmspec verify` lists them"
         ));
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! * `input`, `library` and `array` read: files and stdin, the one library binary of a file, arrays of numpy;
 //! * `output` writes: stdout, and files that appear when they are complete;
-//! * `diagnostic`, `hexdump`, `table`, `color` and `numpy_text` are how things look;
+//! * `diagnostic`, `hexdump`, `table`, `color` and `array_text` are how things look;
 //! * `several` is for commands that take several files, `package` for those that write a library binary.
 //!
 //! What comes out of a file is escaped before it reaches a terminal, since it may be hostile.
@@ -16,6 +16,7 @@
 #[cfg(feature = "rpc")]
 mod address;
 mod array;
+mod array_text;
 mod call;
 mod check;
 mod color;
@@ -35,7 +36,6 @@ mod interrupt;
 mod library;
 mod manifest;
 mod npy;
-mod numpy_text;
 mod on_device;
 mod output;
 mod pack;
@@ -272,7 +272,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(Exit::Failed) => ExitCode::from(2),
         Err(CliError::Message(message)) => {
             // On stderr: what reads stdout gets results alone.
-            output::note(format_args!("error: {message}"));
+            output::error(message);
             ExitCode::from(2)
         }
     }

@@ -1,20 +1,25 @@
 //! Where results go: stdout, or a file that is there whole or not at all.
 //!
-//! | function | for | escaped | painted |
+//! | function | for | escaped | styles |
 //! |---|---|---|---|
 //! | [`print`] | texts of our own | no | no |
-//! | [`show`], [`stream`] | texts with names and values of files | yes | no |
-//! | [`report`], [`report_stream`] | the same, whole lines that begin with our words | yes | yes |
+//! | [`show`] | people: what holds names or texts of a file | yes | no |
+//! | [`stream`], [`TerminalText`] | the same, piece by piece | yes | yes |
 //! | [`json`], [`json_text`] | programs, and people who look | DEL and C1 controls | no |
-//! | [`note`] | stderr | yes | yes |
+//! | [`note`] | stderr | yes | no |
+//! | [`error`], [`warning`], [`note_of`] | stderr | yes | yes |
 //!
 //! Escaping is for terminals: they obey control characters, and a hostile file could hide or rewrite what was printed.
 
-use super::{CliError, color};
+use super::CliError;
+use super::color::{self, StyledWrite};
+use anstyle::Style;
 use serde_core::Serialize;
-use std::fmt::{self, Display};
+use std::borrow::Cow;
+use std::fmt::{self, Display, Write as _};
 use std::io::{self, BufWriter, IsTerminal as _, Read, Seek as _, StdoutLock, Write};
 use std::path::Path;
+use tvmspec::conformance::report::Emphasis;
 
 /// What is written, which decides whether it may go to a terminal and whether it may be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,39 +69,18 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
 
 /// Writes `text` to stdout for people. A closed pipe is [`CliError::ClosedPipe`], which has no message.
 pub(crate) fn show(text: &str) -> Result<(), CliError> {
-    stream(|out| fmt::Write::write_str(out, text))
-}
-
-/// [`show`] of whole lines, painted where stdout is ([`color`]).
-pub(crate) fn report(text: &str) -> Result<(), CliError> {
-    report_stream(|out| fmt::Write::write_str(out, text))
-}
-
-/// [`stream`] of whole lines, painted where stdout is.
-pub(crate) fn report_stream(
-    write: impl FnOnce(&mut TerminalWriter) -> fmt::Result,
-) -> Result<(), CliError> {
-    stream_to(color::paints().then(String::new), write)
+    stream(|out| out.write_str(text))
 }
 
 /// Writes to stdout for people what `write` writes, piece by piece: it is never in memory as a whole.
 pub(crate) fn stream(
     write: impl FnOnce(&mut TerminalWriter) -> fmt::Result,
 ) -> Result<(), CliError> {
-    stream_to(None, write)
-}
-
-/// [`stream`]; with an empty `line` the lines are painted.
-fn stream_to(
-    line: Option<String>,
-    write: impl FnOnce(&mut TerminalWriter) -> fmt::Result,
-) -> Result<(), CliError> {
     let mut out = TerminalWriter {
         out: BufWriter::new(stdout()),
-        line,
         failed: Ok(()),
     };
-    let written = write(&mut out).and_then(|()| out.end_line());
+    let written = write(&mut out);
     // `fmt::Error` has no cause: what really failed, a closed pipe for example, was kept aside.
     out.failed?;
     written.map_err(CliError::new)?;
@@ -104,31 +88,26 @@ fn stream_to(
     Ok(())
 }
 
-/// Stdout for people: what a terminal obeys is escaped.
+/// Stdout for people: what a terminal obeys is escaped, and styles show where stdout is painted.
 pub(crate) struct TerminalWriter {
     /// Buffered, because a dump writes several pieces for each line.
     out: BufWriter<Stdout>,
-    /// What of a line has come, where lines are painted.
-    line: Option<String>,
     /// The error that made a write fail, which `fmt::Error` cannot carry.
     failed: io::Result<()>,
 }
 
-impl TerminalWriter {
-    /// Writes the line that has come so far, painted.
-    fn end_line(&mut self) -> fmt::Result {
-        let Some(line) = &mut self.line else {
-            return Ok(());
-        };
-        let mut painted = String::new();
-        // Escaped first: the escapes of colours must stay as they are.
-        color::paint(&plain(line), &mut painted);
-        line.clear();
-        self.put(&painted)
+impl fmt::Write for TerminalWriter {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.out.write_all(plain(text).as_bytes()).map_err(|error| {
+            self.failed = Err(error);
+            fmt::Error
+        })
     }
+}
 
-    /// Writes `text` as it is, and keeps the error.
-    fn put(&mut self, text: &str) -> fmt::Result {
+impl StyledWrite for TerminalWriter {
+    fn styled(&mut self, style: Style, text: &str) -> fmt::Result {
+        let text = in_style(style, text, color::paints());
         self.out.write_all(text.as_bytes()).map_err(|error| {
             self.failed = Err(error);
             fmt::Error
@@ -136,24 +115,61 @@ impl TerminalWriter {
     }
 }
 
-impl fmt::Write for TerminalWriter {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for part in text.split_inclusive('\n') {
-            if let Some(line) = &mut self.line {
-                line.push_str(part);
-                if part.ends_with('\n') {
-                    self.end_line()?;
-                }
-                continue;
-            }
-            // Most lines have nothing to escape, and are written without a copy.
-            if part.trim_end_matches('\n').contains(is_unseen) {
-                self.put(&plain(part))?
-            } else {
-                self.put(part)?
-            }
+impl Emphasis for TerminalWriter {
+    fn emphasize(&mut self, word: &str, is_bad: bool) -> fmt::Result {
+        let style = if is_bad { color::BAD } else { color::ODD };
+        self.styled(style, word)
+    }
+}
+
+/// A text for people in its final form: what a terminal obeys is escaped, and words have their styles where they show.
+pub(crate) struct TerminalText {
+    /// The text, with the escape sequences of its styles.
+    text: String,
+    /// Whether styles show.
+    paints: bool,
+}
+
+impl TerminalText {
+    /// An empty text for stdout.
+    pub(crate) fn new() -> TerminalText {
+        TerminalText {
+            text: String::new(),
+            paints: color::paints(),
         }
+    }
+
+    /// Appends another text for stdout.
+    pub(crate) fn append(&mut self, other: &TerminalText) {
+        self.text.push_str(&other.text);
+    }
+
+    /// Writes the text to stdout. A closed pipe is [`CliError::ClosedPipe`], which has no message.
+    pub(crate) fn print(&self) -> Result<(), CliError> {
+        print(&self.text)
+    }
+}
+
+impl fmt::Write for TerminalText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.text.push_str(&plain(text));
         Ok(())
+    }
+}
+
+impl StyledWrite for TerminalText {
+    fn styled(&mut self, style: Style, text: &str) -> fmt::Result {
+        self.text.push_str(&in_style(style, text, self.paints));
+        Ok(())
+    }
+}
+
+/// Escapes `text`, and puts it between the escape sequences of `style` where `paints`.
+fn in_style(style: Style, text: &str, paints: bool) -> String {
+    let text = plain(text);
+    match paints {
+        true => format!("{style}{text}{style:#}"),
+        false => text.into_owned(),
     }
 }
 
@@ -222,21 +238,44 @@ impl<W: Write> Write for Escaped<W> {
 
 /// Writes a line to stderr for people, or several.
 pub(crate) fn note(text: impl Display) {
-    let text = plain(&text.to_string());
-    if !color::paints_notes() {
-        eprintln!("{text}");
-        return;
-    }
-    let mut painted = String::new();
-    for line in text.split_inclusive('\n') {
-        color::paint(line, &mut painted);
-    }
-    eprintln!("{painted}");
+    note_of(|out| writeln!(out, "{text}"));
+}
+
+/// Writes `error: MESSAGE` to stderr.
+pub(crate) fn error(message: impl Display) {
+    note_of(|out| {
+        out.styled(color::BAD, "error:")?;
+        writeln!(out, " {message}")
+    });
+}
+
+/// Writes `warning: MESSAGE` to stderr.
+pub(crate) fn warning(message: impl Display) {
+    note_of(|out| {
+        out.styled(color::ODD, "warning:")?;
+        writeln!(out, " {message}")
+    });
+}
+
+/// Writes whole lines to stderr, at once: several threads and processes share it.
+pub(crate) fn note_of(write: impl FnOnce(&mut TerminalText) -> fmt::Result) {
+    let mut text = TerminalText {
+        text: String::new(),
+        paints: color::paints_notes(),
+    };
+    // A `Display` of ours does not fail, and what came before it is still worth showing.
+    let _ = write(&mut text);
+    eprint!("{}", text.text);
 }
 
 /// A text of a file may hold what a terminal obeys: what is unseen, but for ends of lines, is written as an escape.
-pub(crate) fn plain(text: &str) -> String {
-    escaped(text, |letter| letter != '\n' && is_unseen(letter))
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    let is_escaped = |letter: char| letter != '\n' && is_unseen(letter);
+    // Most texts have nothing to escape, and are not copied.
+    match text.contains(is_escaped) {
+        true => escaped(text, is_escaped).into(),
+        false => text.into(),
+    }
 }
 
 /// [`plain`] for a name, which is on one line with what describes it: a name that ends the line could pass for a line of ours.

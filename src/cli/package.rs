@@ -87,8 +87,8 @@ impl Packaging {
                 // supply it.
                 if self.with.is_empty() && blob.modules.iter().any(|module| module.kind == LIBRARY)
                 {
-                    output::note(format_args!(
-                        "warning: {} has no host code: pass the object files of `{LIBRARY}` by --with",
+                    output::warning(format_args!(
+                        "{} has no host code: pass the object files of `{LIBRARY}` by --with",
                         output::file_name(&self.output)
                     ));
                 }

@@ -2,6 +2,7 @@
 //! `verify` are those.
 
 use super::input::{is_stdin, name_of};
+use super::output::TerminalText;
 use super::{CliError, Exit, output};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The answer about one file.
 pub(crate) enum FileAnswer {
     /// For people.
-    Text(String),
+    Text(TerminalText),
     /// For programs.
     Json(Value),
 }
@@ -24,7 +25,7 @@ pub(crate) fn each(
     if let [file] = files {
         let (of_file, exit) = answer(file)?;
         match of_file {
-            FileAnswer::Text(text) => output::report(&text)?,
+            FileAnswer::Text(text) => text.print()?,
             FileAnswer::Json(value) => output::json(&value)?,
         }
         return Ok(exit);
@@ -42,7 +43,7 @@ pub(crate) fn each(
             // No reader is left for the other files.
             Err(CliError::ClosedPipe) => return Err(CliError::ClosedPipe),
             Err(CliError::Message(message)) => {
-                output::note(format_args!("error: {message}"));
+                output::error(&message);
                 let file = name_of(file);
                 let listed =
                     is_json.then(|| FileAnswer::Json(json!({"file": file, "error": message})));
@@ -50,20 +51,18 @@ pub(crate) fn each(
             }
         };
         exit = exit.or(of_exit);
-        let text = match of_file {
-            Some(FileAnswer::Text(text)) => text,
+        match of_file {
+            Some(FileAnswer::Text(text)) => {
+                output::print(between)?;
+                text.print()?;
+            }
             // No text of JSON holds an end of line.
             Some(FileAnswer::Json(value)) => {
-                output::json_text(&value)?.trim_end().replace('\n', "\n  ")
+                let text = output::json_text(&value)?;
+                let text = text.trim_end().replace('\n', "\n  ");
+                output::show(&format!("{between}{text}"))?;
             }
             None => continue,
-        };
-        let text = format!("{between}{text}");
-        // JSON is for programs, which get no colour.
-        if is_json {
-            output::show(&text)?
-        } else {
-            output::report(&text)?
         }
         between = if is_json { ",\n  " } else { "\n" };
     }

@@ -1,10 +1,13 @@
 //! `tvmspec verify FILE...`: every violation and finding, rule by rule.
 
+use super::color::{BAD, GOOD, ODD, StyledWrite as _};
 use super::diagnostic::{DiagnosedBytes, count};
 use super::input::{Input, payload, subject};
-use super::output::{self, line_of};
+use super::output::{self, TerminalText, TerminalWriter, line_of};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
+use anstyle::Style;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use tvmspec::examine::verify::{self, CheckedRun, Verification};
 use tvmspec::release::Layout;
@@ -42,7 +45,10 @@ pub(crate) fn run(args: VerifyArgs) -> Result<Exit, CliError> {
         verify(path, &args, &mut totals)
     })?;
     if args.files.len() > 1 && !args.json {
-        output::report(&format!("\n{}\n", totals.line(args.files.len())))?;
+        output::stream(|out| {
+            write!(out, "\n{} files: ", args.files.len())?;
+            totals.write(out, args.files.len())
+        })?;
     }
     Ok(exit)
 }
@@ -69,11 +75,13 @@ impl Totals {
         }
     }
 
-    /// All in words, of `files` files: `383 files: 2 broken, 5 with findings, 1 not read`. `color` recognises this form.
-    fn line(&self, files: usize) -> String {
+    /// Writes the counts of `files` files: `2 broken, 5 with findings, 1 not read`.
+    fn write(&self, out: &mut TerminalWriter, files: usize) -> fmt::Result {
         let unread = files.saturating_sub(self.read);
         let (broken, odd) = (self.broken, self.odd);
-        format!("{files} files: {broken} broken, {odd} with findings, {unread} not read")
+        let counts = format!("{broken} broken, {odd} with findings, {unread} not read");
+        out.styled(style(broken + unread, odd), &counts)?;
+        out.write_char('\n')
     }
 }
 
@@ -85,10 +93,13 @@ fn verify(
 ) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
     let bytes = input.bytes();
-    let mut text = String::new();
+    let mut text = TerminalText::new();
     // Across all units of the file: a person counts findings by file.
     let mut left = MOST;
-    let each = |judged: &CheckedRun<'_>| show(&mut text, &mut left, judged);
+    let mut shown = Ok(());
+    let each = |judged: &CheckedRun<'_>| {
+        shown = shown.and_then(|()| show(&mut text, &mut left, judged));
+    };
     let subject = match &args.kind {
         Some(kind) => Ok(payload(&input, kind, args.layout)?),
         None => subject(&input, path, args.layout),
@@ -105,9 +116,23 @@ fn verify(
     if args.json {
         return Ok((FileAnswer::Json(found.to_json()), exit));
     }
+    shown.map_err(CliError::new)?;
+    let whole = summary(text, &found, args, &input).map_err(CliError::new)?;
+    Ok((FileAnswer::Text(whole), exit))
+}
+
+/// Puts `text`, the diagnostics of a file, between what is said of it as a whole and the line of counts.
+fn summary(
+    text: TerminalText,
+    found: &Verification,
+    args: &VerifyArgs,
+    input: &Input,
+) -> Result<TerminalText, fmt::Error> {
+    let mut whole = TerminalText::new();
     if found.host_only {
-        text = format!("{}\n{text}", host_only(&input.name));
+        writeln!(whole, "{}", host_only(&input.name))?;
     }
+    whole.append(&text);
     if found.found() > MOST {
         let more = found.found() - MOST;
         // Readers keep that many findings and count the rest.
@@ -116,34 +141,45 @@ fn verify(
         } else {
             "--json lists all".to_owned()
         };
-        text.push_str(&format!("{more} more findings; {listed}\n"));
+        writeln!(whole, "{more} more findings; {listed}")?;
     }
-    let of = match args.files.as_slice() {
-        [_] => String::new(),
-        _ => format!("{}: ", input.line()),
-    };
-    let counts = count(found.violations.len(), found.found());
-    Ok((FileAnswer::Text(format!("{text}{of}{counts}\n")), exit))
+    if args.files.len() > 1 {
+        write!(whole, "{}: ", input.line())?;
+    }
+    let (violations, findings) = (found.violations.len(), found.found());
+    whole.styled(style(violations, findings), &count(violations, findings))?;
+    whole.write_char('\n')?;
+    Ok(whole)
+}
+
+/// Returns the style of counts of what is bad and what is odd.
+fn style(bad: usize, odd: usize) -> Style {
+    match (bad, odd) {
+        (0, 0) => GOOD,
+        (0, _) => ODD,
+        _ => BAD,
+    }
 }
 
 /// Appends the diagnostics of one unit: its first `left` findings, which is lowered by their count, and every
 /// violation.
 ///
 /// Thousands of findings of the same kind show a person nothing more than the first.
-fn show(text: &mut String, left: &mut usize, judged: &CheckedRun<'_>) {
+fn show(text: &mut TerminalText, left: &mut usize, judged: &CheckedRun<'_>) -> fmt::Result {
     let place = DiagnosedBytes {
         name: judged.place,
         bytes: judged.bytes,
         spans: judged.spans,
     };
     for finding in judged.findings.iter().take(*left) {
-        text.push_str(&place.finding(finding));
+        place.finding(text, finding)?;
     }
     *left = left.saturating_sub(judged.findings.len());
     // All of them, whatever `left` is: they decide the exit code.
     for broken in judged.violations {
-        text.push_str(&place.violation(broken));
+        place.violation(text, broken)?;
     }
+    Ok(())
 }
 
 /// The note about compiled code that has nothing else. `dump` prints it, too.

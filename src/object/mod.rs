@@ -42,6 +42,7 @@ mod rules;
 #[cfg(feature = "runtime")]
 mod runtime;
 
+pub(crate) use format::text::string_at;
 pub use rules::*;
 #[cfg(feature = "runtime")]
 pub use runtime::*;

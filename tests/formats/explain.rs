@@ -4,7 +4,7 @@
 //! `TVMSPEC_FLIPS=1000 cargo test --test formats explain -- --nocapture` flips more, and prints the tables.
 #![cfg(feature = "cli")]
 
-mod linking;
+mod exports;
 mod opening;
 mod verdicts;
 
@@ -76,14 +76,13 @@ fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
     bytes
 }
 
-/// Imports TVM once, and loads each library that a line names in a process of its own: with TVM's loader, or with the system's
-/// alone.
+/// Imports TVM once, and loads each library that a line names in a process of its own.
 const SERVER: &str = "
-import ctypes, os, resource, signal, sys
+import os, resource, signal, sys
 import tvm, tvm_ffi
 print(tvm.__version__.split('.')[1], flush=True)
 for line in sys.stdin:
-    how, path = line.rstrip('\\n').split(' ', 1)
+    path = line.rstrip('\\n')
     child = os.fork()
     if child == 0:
         nothing = os.open(os.devnull, os.O_WRONLY)
@@ -93,7 +92,7 @@ for line in sys.stdin:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.alarm(20)
         try:
-            tvm_ffi.load_module(path) if how == 'tvm' else ctypes.CDLL(path, mode=os.RTLD_NOW)
+            tvm_ffi.load_module(path)
         except BaseException:
             os._exit(1)
         os._exit(0)
@@ -147,8 +146,8 @@ impl Wheel {
     }
 
     /// What becomes of a library: `loads`, `rejects` or `dies`.
-    fn ask(&mut self, how: &str, path: &Path) -> String {
-        writeln!(self.questions, "{how} {}", path.display()).unwrap();
+    fn ask(&mut self, path: &Path) -> String {
+        writeln!(self.questions, "{}", path.display()).unwrap();
         self.answers.next().unwrap().unwrap()
     }
 

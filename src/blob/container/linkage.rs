@@ -103,6 +103,42 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
     linkage
 }
 
+/// The names in the dynamic symbol table of an image, as bytes without the NUL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DynamicNames<'a> {
+    /// The functions and objects that other libraries have to define. Weak ones are left out: they may be absent.
+    pub wanted: Vec<&'a [u8]>,
+    /// The functions and objects that the image defines for other libraries.
+    pub defined: Vec<&'a [u8]>,
+}
+
+impl<'a> DynamicNames<'a> {
+    /// Reads the dynamic symbols of `bytes`.
+    ///
+    /// Returns `None` where one of them cannot be read, or where their names are longer than any library has: half a list
+    /// would make functions look missing.
+    pub fn read(bytes: &'a [u8]) -> Option<DynamicNames<'a>> {
+        let file = object::File::parse(bytes).ok()?;
+        let mut names = DynamicNames::default();
+        let mut scanned = 0_usize;
+        for symbol in file.dynamic_symbols() {
+            let name = symbol.name_bytes().ok()?;
+            // BLOB-68: names may share their bytes, as in any table of strings.
+            scanned = scanned.saturating_add(name.len());
+            if scanned > SCANNED {
+                return None;
+            }
+            if !symbol.is_undefined() && symbol.is_global() {
+                names.defined.push(name);
+            } else if symbol.is_undefined() && !symbol.is_weak() {
+                names.wanted.push(name);
+            }
+        }
+        Some(names)
+    }
+}
+
 /// Whether a name is one of TVM's C interface: `TVMFuncCall`, `TVMFFIErrorSetRaised`.
 fn is_interface(name: &str) -> bool {
     let behind = name
@@ -131,10 +167,15 @@ impl<'a> Linkage<'a> {
         let Ok(table) = file.elf_dynamic_table() else {
             return;
         };
+        let mut scanned = 0_usize;
         for entry in table.iter().take(MOST) {
             match entry.tag {
                 elf::DT_RPATH | elf::DT_RUNPATH => {
                     let path = table.string(entry).ok();
+                    scanned = scanned.saturating_add(path.map_or(0, <[u8]>::len));
+                    if scanned > SCANNED {
+                        return;
+                    }
                     let path = path.and_then(|path| std::str::from_utf8(path).ok());
                     // The loader ignores the older table where the newer one is there, in whatever order they come.
                     let newer = entry.tag == elf::DT_RUNPATH;

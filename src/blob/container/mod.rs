@@ -31,7 +31,7 @@ pub use form::FileForm;
 use gzip::{MAX_INFLATION, MAX_KEPT};
 #[cfg(feature = "suite")]
 pub(crate) use linkage::made_for;
-pub use linkage::{Linkage, foreign, linkage};
+pub use linkage::{DynamicNames, Linkage, foreign, linkage};
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
 

@@ -6,9 +6,9 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use tvmspec::blob::container::{self, FileForm, Linkage, foreign, linkage};
+use tvmspec::blob::container::{self, DynamicNames, FileForm, Linkage, foreign, linkage};
 use tvmspec::examine::explain::{MachineFindings, is_image};
-use tvmspec::examine::loading::{elf, exported};
+use tvmspec::examine::loading::exported;
 
 /// Looks for what an image needs, as the loader of this system would. `path` is that of the file, from which `$ORIGIN`
 /// counts.
@@ -76,7 +76,9 @@ const MOST_READ: usize = 64;
 /// What `bytes` calls and neither the libraries that it needs, theirs included, nor the usual ones define. Functions of TVM are judged
 /// by release. Empty where one of the libraries cannot be read: what it defines is not known.
 fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<String> {
-    let mut wanted = elf::wanted(bytes);
+    let Some(DynamicNames { mut wanted, .. }) = DynamicNames::read(bytes) else {
+        return Vec::new();
+    };
     // A runtime of TVM defines these, and `explain` names the releases whose runtimes do: here they are not missing.
     wanted.retain(|name| match str::from_utf8(name) {
         Ok(name) => exported(name).is_empty() && !HALVES.contains(&name),
@@ -108,7 +110,10 @@ fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<Str
             next += 1;
             continue;
         };
-        let defined: HashSet<_> = elf::defined(content.bytes()).into_iter().collect();
+        let Some(DynamicNames { defined, .. }) = DynamicNames::read(content.bytes()) else {
+            return Vec::new();
+        };
+        let defined: HashSet<_> = defined.into_iter().collect();
         wanted.retain(|name| !defined.contains(name));
         for name in container::linkage(FileForm::ElfShared, content.bytes()).libraries {
             if known.insert(name.to_owned()) {

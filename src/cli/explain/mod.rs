@@ -6,6 +6,7 @@ mod text;
 use super::input::{Input, subject};
 use super::{CliError, Exit, output};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use tvmspec::blob::container::FileForm;
 use tvmspec::examine::explain::{Account, damaged, explain};
@@ -13,8 +14,8 @@ use tvmspec::release::{Layout, Release};
 
 /// Shows for every release whether it reads the file, what it needs to, and where it fails without an error.
 ///
-/// A broken file is judged by what the loader of each release looks at, and the tables of an ELF library by what the dynamic
-/// loader does with them; instructions are not looked at. Where it is not known what happens, it prints "unknown".
+/// A broken file is judged by what the loader of each release looks at. Of an image the machine, the needed libraries, the symbols
+/// and the library binary are read; its other headers and tables are not judged. Where it is not known what happens, it prints "unknown".
 /// Exit code 0: the file is explained, broken or not, and a program without anything of TVM, too. With --release 0 if that release
 /// loads the file, here or, with --elsewhere, on the machine that it is for; 1 if it does not, if something of it would be missing, or
 /// if it is not known. 2: the file cannot be read, or is of no form that TVM loads.
@@ -70,8 +71,17 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         let value: Vec<Value> = accounts.iter().map(Account::to_json).collect();
         output::json(&Value::from(value))?;
     } else {
-        let text: Vec<String> = accounts.iter().map(text::text).collect();
-        output::report(&text.join("\n"))?;
+        output::stream(|out| {
+            accounts
+                .iter()
+                .enumerate()
+                .try_for_each(|(index, account)| {
+                    if index > 0 {
+                        out.write_char('\n')?;
+                    }
+                    text::text(out, account)
+                })
+        })?;
     }
     // Without --release there is an answer for each release, and none of them is that of the command.
     let good = accounts.iter().all(Account::is_good);

@@ -48,7 +48,9 @@ fn a_longer_name_moves_its_own_value_alone() {
     ];
     let mark = |offset: u64| Mark {
         offset,
-        text: "PAY-01 broken: here".into(),
+        style: Style::new(),
+        head: "PAY-01 broken:".into(),
+        text: "here".into(),
     };
     let mut dump = Hexdump {
         bytes: &[3, 64, 1],
@@ -111,6 +113,8 @@ fn the_middle_of_long_fields_and_runs_is_left_out_unless_asked_for() {
     spans.extend((0..50).map(|i| span(400 + i * 8, 408 + i * 8, &format!("words[{i}]"), "")));
     let mark = Mark {
         offset: 400 + 8 * 20,
+        style: Style::new(),
+        head: "PAY-01 broken:".into(),
         text: "here".into(),
     };
     let mut dump = Hexdump {
@@ -125,7 +129,10 @@ fn the_middle_of_long_fields_and_runs_is_left_out_unless_asked_for() {
     let shown = text(&dump);
     assert!(shown.contains("376 more bytes"), "{shown}");
     assert!(shown.contains("42 more"), "{shown}");
-    assert!(shown.contains("<- here"), "a marked row is never left out");
+    assert!(
+        shown.contains("<- PAY-01 broken: here"),
+        "a marked row is never left out"
+    );
     dump.whole = true;
     assert_eq!(text(&dump).lines().count(), 100);
 }

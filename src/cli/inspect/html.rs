@@ -21,7 +21,8 @@ pub(super) fn page(report: &Value, broken: &str) -> String {
         "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n<style>{STYLE}</style>",
         escape(file)
     );
-    let text = super::text::render(report);
+    let mut text = String::new();
+    super::text::render(&mut text, report);
     // Texts of the report are on one line each (`line_of`), so that an empty line is always one of ours and ends a
     // section.
     let mut sections = text.split("\n\n");

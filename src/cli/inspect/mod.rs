@@ -9,16 +9,19 @@ mod text;
 mod tree;
 mod words;
 
+use super::color::StyledWrite;
 use super::diagnostic::DiagnosedBytes;
 use super::input::{Input, payload, subject};
-use super::output::{self, Content};
+use super::output::{self, Content, TerminalText};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
 use serde_json::Value;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use tvmspec::examine::Subject;
-use tvmspec::examine::inspect::{self, InspectOptions, Inspection};
+use tvmspec::examine::inspect::{self, InspectOptions};
 use tvmspec::release::Layout;
+use tvmspec::rule::Violation;
 
 /// Shows everything before a broken rule, then the rule.
 ///
@@ -69,25 +72,27 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
         Some(kind) => Ok(payload(&input, kind, args.layout)?),
         None => subject(&input, path, args.layout),
     };
-    let (inspection, broken) = match subject {
+    let (inspection, subject) = match subject {
         Ok(subject) => {
             let inspection = inspect::of_subject(&subject, options).map_err(CliError::line)?;
-            let broken = broken(&subject, &inspection);
-            (inspection, broken)
+            (inspection, Ok(subject))
         }
         Err(wrong) => {
-            let shown = whole(&input.name, input.bytes()).violation(&wrong);
-            let inspection = inspect::of_broken(&input.name, input.bytes(), wrong);
-            (inspection, shown)
+            let inspection = inspect::of_broken(&input.name, input.bytes(), wrong.clone());
+            (inspection, Err(wrong))
         }
     };
-    let exit = if broken.is_empty() {
+    let diagnostics = |out: &mut dyn StyledWrite| match &subject {
+        Ok(subject) => broken(out, subject, &inspection.broken),
+        Err(wrong) => whole(&input.name, input.bytes()).violation(out, wrong),
+    };
+    let exit = if subject.is_ok() && inspection.broken.is_empty() {
         Exit::Good
     } else {
         Exit::Bad
     };
-    let report = inspection.report;
-    if args.code && !has_code(&report) {
+    let report = &inspection.report;
+    if args.code && !has_code(report) {
         // Of the StackVM no grammar states where an operand is (PAY-56).
         output::note(format_args!(
             "note: {} has no code that --code shows: that is of Relax and Relay VM executables",
@@ -95,13 +100,18 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
         ));
     }
     let answer = if let Some(path) = &args.html {
-        output::write(path, html::page(&report, &broken).as_bytes(), Content::Text)?;
+        let mut broken = String::new();
+        diagnostics(&mut broken).map_err(CliError::new)?;
+        output::write(path, html::page(report, &broken).as_bytes(), Content::Text)?;
         // Nothing is printed: the page has it all.
-        FileAnswer::Text(String::new())
+        FileAnswer::Text(TerminalText::new())
     } else if args.json {
-        FileAnswer::Json(report)
+        FileAnswer::Json(inspection.report)
     } else {
-        FileAnswer::Text(text::render(&report) + &broken)
+        let mut shown = TerminalText::new();
+        text::render(&mut shown, report);
+        diagnostics(&mut shown).map_err(CliError::new)?;
+        FileAnswer::Text(shown)
     };
     Ok((answer, exit))
 }
@@ -126,25 +136,29 @@ fn whole<'a>(name: &'a str, bytes: &'a [u8]) -> DiagnosedBytes<'a> {
     }
 }
 
-/// The diagnostics of the rules that were broken, each with the fields before the place; empty if none was.
-fn broken(subject: &Subject<'_>, inspection: &Inspection) -> String {
-    if inspection.broken.is_empty() {
-        return String::new();
+/// Writes the diagnostics of the rules that were broken, each with the fields before the place; nothing if none was.
+fn broken(
+    out: &mut dyn StyledWrite,
+    subject: &Subject<'_>,
+    broken: &[(Option<usize>, Violation)],
+) -> fmt::Result {
+    if broken.is_empty() {
+        return Ok(());
     }
     // Looked into a second time, only here: the report keeps numbers of units, whose bytes may have been unpacked from
     // an archive.
     let units = subject.units();
-    let shown = inspection.broken.iter().map(|(unit, broken)| {
-        let text = match unit.and_then(|index| units.get(index)) {
+    for (unit, broken) in broken {
+        out.write_char('\n')?;
+        match unit.and_then(|index| units.get(index)) {
             Some(unit) => DiagnosedBytes {
                 name: &unit.name,
                 bytes: &unit.bytes,
                 spans: &unit.trace().spans,
             }
-            .violation(broken),
-            None => whole(subject.name, subject.bytes).violation(broken),
-        };
-        format!("\n{text}")
-    });
-    shown.collect()
+            .violation(out, broken)?,
+            None => whole(subject.name, subject.bytes).violation(out, broken)?,
+        }
+    }
+    Ok(())
 }

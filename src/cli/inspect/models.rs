@@ -1,15 +1,15 @@
 //! Models, parameters and saved objects, in the report for people at a terminal. Each function appends a section, with
 //! an empty line in front; a report without the member has no section.
 
-use super::words::{count, list, names, number, plain, releases_of, rows, shape, text};
+use super::words::{count, list, names, number, plain, releases_of, rows, section, shape, text};
+use crate::cli::color::StyledWrite;
 use crate::cli::table::size;
 use serde_json::Value;
-use std::fmt::Write as _;
 
 /// An executable of either VM, Relax or Relay: functions, what they call, constants, and the code where `--code` put
 /// it into the report.
-pub(super) fn vm(out: &mut String, title: &str, vm: &Value) {
-    let _ = writeln!(out, "\n{title}: {}", text(&vm["version"]));
+pub(super) fn vm(out: &mut dyn StyledWrite, title: &str, vm: &Value) {
+    section(out, title, text(&vm["version"]));
     let functions = list(&vm["functions"]);
     let described = functions.iter().map(|function| {
         let parameters: Vec<&str> = list(&function["parameters"]).iter().map(text).collect();
@@ -30,7 +30,7 @@ pub(super) fn vm(out: &mut String, title: &str, vm: &Value) {
             "registers",
             "instructions",
         ];
-        out.push_str(&rows(&header, described));
+        rows(out, &header, described);
     }
     names(out, "calls", &vm["packed"]);
     if !list(&vm["constants"]).is_empty() {
@@ -42,10 +42,10 @@ pub(super) fn vm(out: &mut String, title: &str, vm: &Value) {
                 plain(&constant["value"]),
             ]
         });
-        out.push_str(&rows(&["constant", "type", "value"], described));
+        rows(out, &["constant", "type", "value"], described);
     }
     if !list(&vm["code"]).is_empty() {
-        let _ = writeln!(out, "\n{title}: code");
+        section(out, title, "code");
     }
     for line in list(&vm["code"]) {
         let _ = writeln!(out, "  {}", text(line));
@@ -53,12 +53,16 @@ pub(super) fn vm(out: &mut String, title: &str, vm: &Value) {
 }
 
 /// A table of tensors, with their count and size in the title; nothing where the report has none.
-pub(super) fn params(out: &mut String, title: &str, tensors: &Value) {
+pub(super) fn params(out: &mut dyn StyledWrite, title: &str, tensors: &Value) {
     let Some(tensors) = tensors.as_array() else {
         return;
     };
     let bytes = tensors.iter().map(|tensor| number(&tensor["bytes"])).sum();
-    let _ = writeln!(out, "\n{title}: {}, {}", tensors.len(), size(bytes));
+    section(
+        out,
+        title,
+        format_args!("{}, {}", tensors.len(), size(bytes)),
+    );
     let described = tensors.iter().map(|tensor| {
         vec![
             text(&tensor["name"]).to_owned(),
@@ -68,18 +72,18 @@ pub(super) fn params(out: &mut String, title: &str, tensors: &Value) {
         ]
     });
     if !tensors.is_empty() {
-        out.push_str(&rows(&["name", "dtype", "shape", "data"], described));
+        rows(out, &["name", "dtype", "shape", "data"], described);
     }
 }
 
 /// Saved objects: the root, who wrote them, and the types, the most frequent first.
-pub(super) fn objects(out: &mut String, objects: &Value) {
+pub(super) fn objects(out: &mut dyn StyledWrite, objects: &Value) {
     // The most frequent types show what was saved.
     const MOST: usize = 24;
     if !objects.is_object() {
         return;
     }
-    let _ = writeln!(out, "\nobjects: {}", count(&objects["nodes"], "node"));
+    section(out, "objects", count(&objects["nodes"], "node"));
     let _ = writeln!(out, "  root     {}", text(&objects["root"]));
     // Files of some releases state their writer; of others the form alone bounds it, as a range of releases.
     if let Some(version) = objects["written_by"].as_str() {
@@ -112,18 +116,18 @@ pub(super) fn objects(out: &mut String, objects: &Value) {
 }
 
 /// A graph: its size, inputs, calls and outputs.
-pub(super) fn graph(out: &mut String, graph: &Value) {
+pub(super) fn graph(out: &mut dyn StyledWrite, graph: &Value) {
     if !graph.is_object() {
         return;
     }
-    let _ = writeln!(
-        out,
-        "\ngraph: {}, {}, {} of storage in {}",
+    let about = format!(
+        "{}, {}, {} of storage in {}",
         count(&graph["nodes"], "node"),
         count(&graph["operators"], "operator"),
         size(number(&graph["storage"]["bytes"])),
         count(&graph["storage"]["blocks"], "block"),
     );
+    section(out, "graph", about);
     let both = [&graph["inputs"], &graph["outputs"]];
     // The column is as wide as the widest name below 40 bytes: a longer one sticks out alone.
     let names = both.iter().flat_map(|entries| list(entries));
@@ -131,7 +135,7 @@ pub(super) fn graph(out: &mut String, graph: &Value) {
         .map(|entry| text(&entry["name"]).len())
         .filter(|width| *width < 40);
     let width = width.max().unwrap_or(0);
-    let entries = |out: &mut String, what: &str, entries: &Value| {
+    let entries = |out: &mut dyn StyledWrite, what: &str, entries: &Value| {
         for entry in list(entries) {
             let (dtype, shape) = (text(&entry["dtype"]), shape(&entry["shape"]));
             let _ = writeln!(

@@ -3,52 +3,52 @@
 
 use super::models::{graph, objects, params, vm};
 use super::tree;
-use super::words::{count, list, names, number, plain, releases_of, rows, text};
+use super::words::{count, labelled, list, names, number, plain, releases_of, rows, section, text};
+use crate::cli::color::{HEAD, ODD, StyledWrite};
 use crate::cli::output::line_of;
 use crate::cli::table::size;
 use serde_json::Value;
-use std::fmt::Write as _;
 use tvmspec::blob::container::FileForm;
 
-/// The report as text, in sections with an empty line between them. The names that a file holds stay on their lines.
-pub(super) fn render(report: &Value) -> String {
+/// Writes the report as text, in sections with an empty line between them. The names that a file holds stay on their lines.
+pub(super) fn render(out: &mut dyn StyledWrite, report: &Value) {
     // First of all: below, texts are set between words of ours, and a line end in a name could pass for one.
     let report = &of_lines(report);
-    let mut out = format!(
-        "{}: {}, {}\n",
-        text(&report["file"]),
+    let _ = out.styled(HEAD, text(&report["file"]));
+    let _ = writeln!(
+        out,
+        ": {}, {}",
         form_name(text(&report["form"])),
         size(number(&report["bytes"])),
     );
-    names(&mut out, "links", &report["links"]);
+    names(out, "links", &report["links"]);
     // A runtime has exports by the hundred, of which none is a function of a model.
     if let Some(functions) = report["runtime"].as_u64() {
         let _ = writeln!(
             out,
             "  holds no TVM library: it is a TVM runtime, with {functions} functions of its C interface"
         );
-        return out;
+        return;
     }
     let parts = list(&report["parts"]);
     let none = parts.iter().all(|part| list(&part["libraries"]).is_empty());
     for part in parts {
-        part_lines(&mut out, part, none);
+        part_lines(out, part, none);
     }
-    params(&mut out, "parameters", &report["params"]);
-    params(&mut out, "tensor", &report["tensor"]);
+    params(out, "parameters", &report["params"]);
+    params(out, "tensor", &report["tensor"]);
     if report["module"].is_object() {
-        details(&mut out, &report["module"]);
+        details(out, &report["module"]);
     }
-    graph(&mut out, &report["graph"]);
-    objects(&mut out, &report["objects"]);
-    findings(&mut out, report);
+    graph(out, &report["graph"]);
+    objects(out, &report["objects"]);
+    findings(out, report);
     if let Some(count) = report["left_out"].as_u64() {
         let _ = writeln!(
             out,
             "\n{count} entries of its lists are left out, here and in --json: a report takes 16 MiB, and 8 bytes for each of the file"
         );
     }
-    out
 }
 
 /// A copy of `value` with every text and every member name on one line, control characters escaped.
@@ -68,10 +68,11 @@ fn of_lines(value: &Value) -> Value {
 
 /// Appends what is known of one part of the file: itself, or a member of an archive. `alone`: no part of the file has
 /// a library binary.
-fn part_lines(out: &mut String, part: &Value, alone: bool) {
+fn part_lines(out: &mut dyn StyledWrite, part: &Value, alone: bool) {
     let member = text(&part["member"]);
     if !member.is_empty() {
-        let _ = writeln!(out, "\nmember {member}: {}", form_name(text(&part["form"])));
+        let form = form_name(text(&part["form"]));
+        section(out, &format!("member {member}"), form);
     }
     if part["machine"].is_object() {
         let machine = &part["machine"];
@@ -80,11 +81,11 @@ fn part_lines(out: &mut String, part: &Value, alone: bool) {
             Some(false) => ", big endian",
             _ => "",
         };
-        let _ = writeln!(
+        let (architecture, bits) = (text(&machine["architecture"]), &machine["bits"]);
+        labelled(
             out,
-            "  machine    {}, {} bit{order}",
-            text(&machine["architecture"]),
-            machine["bits"]
+            "machine",
+            format_args!("{architecture}, {bits} bit{order}"),
         );
     }
     // Code that TVM compiled has one or the other; where neither is there, a missing library binary means nothing.
@@ -94,7 +95,7 @@ fn part_lines(out: &mut String, part: &Value, alone: bool) {
     if text(&part["form"]) == "raw-blob" {
         // A raw blob has no symbols, and the section of its library binary names the releases.
     } else if let Some(releases) = part["releases"].as_str() {
-        let _ = writeln!(out, "  era        tvm {}", releases_of(releases));
+        labelled(out, "era", format_args!("tvm {}", releases_of(releases)));
     } else if part["machine"].is_object() {
         // No range of releases: the symbols of TVM are what an era is known by.
         let none = "no symbol in it is one of TVM";
@@ -103,17 +104,17 @@ fn part_lines(out: &mut String, part: &Value, alone: bool) {
             let _ = writeln!(out, "  holds no TVM library: {none}");
             return;
         }
-        let _ = writeln!(out, "  era        not known: {none}");
+        labelled(out, "era", format_args!("not known: {none}"));
     }
     if let Some(prefix) = part["prefix"].as_str() {
-        let _ = writeln!(out, "  prefix     {prefix} (system library)");
+        labelled(out, "prefix", format_args!("{prefix} (system library)"));
     }
     names(out, "functions", &part["functions"]);
     if let Some(entry) = part["entry"].as_str() {
-        let _ = writeln!(out, "  entry      {entry}");
+        labelled(out, "entry", entry);
     }
     if let Some(context) = part["context"].as_str() {
-        let _ = writeln!(out, "  context    {context}");
+        labelled(out, "context", context);
     }
     names(out, "slots", &part["slots"]);
     names(out, "needs", &part["needs"]);
@@ -126,21 +127,22 @@ fn part_lines(out: &mut String, part: &Value, alone: bool) {
 }
 
 /// A library binary: its modules in a table, the import tree, then what each module stores.
-fn library_lines(out: &mut String, library: &Value) {
-    let _ = write!(
-        out,
-        "\nlibrary binary, layout {} (tvm {}), {}",
+fn library_lines(out: &mut dyn StyledWrite, library: &Value) {
+    let mut head = format!(
+        "library binary, layout {} (tvm {}), {}",
         text(&library["layout"]),
         releases_of(text(&library["releases"])),
         size(number(&library["bytes"])),
     );
     if let Some(symbol) = library["symbol"].as_str() {
-        let _ = write!(out, ", symbol {symbol}");
+        head += &format!(", symbol {symbol}");
         if let Some(offset) = library["offset"].as_u64() {
-            let _ = write!(out, " at {offset:#x}");
+            head += &format!(" at {offset:#x}");
         }
     }
-    out.push('\n');
+    let _ = out.write_char('\n');
+    let _ = out.styled(HEAD, &head);
+    let _ = out.write_char('\n');
     let modules = list(&library["modules"]);
     // Where reading stopped at the first module there is none either, and nothing is known of the others.
     if modules.is_empty() && library["violation"].is_null() {
@@ -148,10 +150,12 @@ fn library_lines(out: &mut String, library: &Value) {
     }
     if !modules.is_empty() {
         let header = ["#", "kind", "format", "payload", "at", "functions"];
-        out.push_str(&rows(&header, modules.iter().map(module_row)));
+        rows(out, &header, modules.iter().map(module_row));
     }
     if !library["import_tree"].is_null() && !modules.is_empty() {
-        out.push_str("\nimport tree\n");
+        let _ = out.write_char('\n');
+        let _ = out.styled(HEAD, "import tree");
+        let _ = out.write_char('\n');
         // The report has them by module; a module behind a broken rule is not in it, and has none.
         let imports = |index: usize| -> Vec<usize> {
             let imports = modules.get(index).map(|module| list(&module["imports"]));
@@ -168,13 +172,11 @@ fn library_lines(out: &mut String, library: &Value) {
                 .map_or("(not read)", |module| text(&module["kind"]));
             format!("{index} {kind}")
         };
-        out.push_str(&tree::draw(0, &imports, &label));
+        let _ = out.write_str(&tree::draw(0, &imports, &label));
     // BLOB-14: layout 0.2 has no tree. A lone `_lib` needs none.
     } else if modules.iter().any(|module| text(&module["kind"]) != "_lib") {
-        let _ = writeln!(
-            out,
-            "\nno import tree: a loader puts the host library on top, importing every module in order"
-        );
+        let about = "a loader puts the host library on top, importing every module in order";
+        section(out, "no import tree", about);
     }
     for module in modules {
         details(out, module);
@@ -214,18 +216,14 @@ fn module_row(module: &Value) -> Vec<String> {
 }
 
 /// What a module stores, below the table that lists it.
-fn details(out: &mut String, module: &Value) {
+fn details(out: &mut dyn StyledWrite, module: &Value) {
     let title = match module["index"].as_u64() {
         Some(index) => format!("module {index} {}", text(&module["kind"])),
         None => format!("module {}", text(&module["kind"])),
     };
     let functions = list(&module["functions"]);
     if !functions.is_empty() {
-        let _ = writeln!(
-            out,
-            "\n{title}: {}",
-            count(&functions.len().into(), "function")
-        );
+        section(out, &title, count(&functions.len().into(), "function"));
         for function in functions {
             let types: Vec<String> = list(&function["arg_types"]).iter().map(plain).collect();
             let tags: Vec<&str> = list(&function["launch_param_tags"])
@@ -244,11 +242,8 @@ fn details(out: &mut String, module: &Value) {
             );
         }
     }
-    let titled = |out: &mut String, what: &str| {
-        let _ = writeln!(out, "\n{title}: {what}");
-    };
     if let Some(names) = module["symbols"].as_object() {
-        titled(out, "constants of each function");
+        section(out, &title, "constants of each function");
         for (function, variables) in names {
             let variables: Vec<&str> = list(variables).iter().map(text).collect();
             let variables = match variables.as_slice() {
@@ -259,7 +254,7 @@ fn details(out: &mut String, module: &Value) {
         }
     }
     if let Some(fields) = module["fields"].as_object() {
-        titled(out, "fields");
+        section(out, &title, "fields");
         let width = fields.keys().map(String::len).max().unwrap_or(0);
         for (name, value) in fields {
             let shown = match value {
@@ -279,14 +274,14 @@ fn details(out: &mut String, module: &Value) {
 }
 
 /// The first oddities; `tvmspec verify` has all, with their bytes.
-fn findings(out: &mut String, value: &Value) {
+fn findings(out: &mut dyn StyledWrite, value: &Value) {
     const MOST: usize = 20;
     let all = list(&value["findings"]);
     for finding in all.iter().take(MOST) {
+        let _ = out.styled(ODD, &format!("finding {}", text(&finding["rule"])));
         let _ = writeln!(
             out,
-            "finding {}: {} (at byte {:#x})",
-            text(&finding["rule"]),
+            ": {} (at byte {:#x})",
             text(&finding["message"]),
             number(&finding["offset"])
         );

@@ -3,44 +3,61 @@
 //! The report is JSON that [`tvmspec::examine::inspect`] made: a member that is absent reads as an empty one, since what a file does
 //! not have is not written.
 
+use crate::cli::color::{HEAD, LABEL, StyledWrite};
 use crate::cli::table::{table, wrap};
 use serde_json::Value;
-use std::fmt::Write as _;
 
-/// A table of the first 1,000 rows, and the count of the others: a person reads no more.
-pub(super) fn rows(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+/// Writes the head of a section and, behind a colon, what is said of it.
+pub(super) fn section(out: &mut dyn StyledWrite, head: &str, about: impl std::fmt::Display) {
+    let _ = out.write_char('\n');
+    let _ = out.styled(HEAD, head);
+    let _ = writeln!(out, ": {about}");
+}
+
+/// Writes a line of a label and a text: `  era        tvm 0.2 to 0.6`.
+pub(super) fn labelled(out: &mut dyn StyledWrite, label: &str, text: impl std::fmt::Display) {
+    let blanks = 10_usize.saturating_sub(label.len());
+    let _ = out.write_str("  ");
+    let _ = out.styled(LABEL, label);
+    let _ = writeln!(out, "{:blanks$} {text}", "");
+}
+
+/// Writes a table of the first 1,000 rows, and the count of the others: a person reads no more.
+pub(super) fn rows(
+    out: &mut dyn StyledWrite,
+    header: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+) {
     const MOST: usize = 1_000;
     let mut rows = rows.peekable();
-    let mut shown = table(header, rows.by_ref().take(MOST).collect());
+    let shown = table(header, rows.by_ref().take(MOST).collect());
+    let (header, shown) = shown.split_once('\n').unwrap_or((&shown, ""));
+    let header = header.strip_prefix("  ").unwrap_or(header);
+    let _ = out.write_str("  ");
+    let _ = out.styled(LABEL, header);
+    let _ = write!(out, "\n{shown}");
     // Counted without making their text.
     let more = rows.count();
     if more > 0 {
-        let _ = writeln!(shown, "  and {more} more (--json has all)");
+        let _ = writeln!(out, "  and {more} more (--json has all)");
     }
-    shown
 }
 
-/// Appends a list of names behind a word, `  slots      a, b, c`, in lines as wide as the terminal: the first 24 and the
+/// Writes a list of names behind a word, `  slots      a, b, c`, in lines as wide as the terminal: the first 24 and the
 /// count of the others; nothing for an empty list.
-pub(super) fn names(out: &mut String, what: &str, names: &Value) {
+pub(super) fn names(out: &mut dyn StyledWrite, what: &str, names: &Value) {
     const MOST: usize = 24;
     let names: Vec<&str> = list(names).iter().map(text).collect();
     if names.is_empty() {
         return;
     }
-    let mut shown = names
-        .iter()
-        .take(MOST)
-        .copied()
-        .collect::<Vec<_>>()
-        .join(", ");
+    let mut shown = names[..names.len().min(MOST)].join(", ");
     if names.len() > MOST {
-        let _ = write!(shown, " and {} more (--json has all)", names.len() - MOST);
+        shown += &format!(" and {} more (--json has all)", names.len() - MOST);
     }
     // The word is in front of the first line alone; 13 characters are left for it on each.
     for (index, line) in wrap(&shown, 13).iter().enumerate() {
-        let what = if index == 0 { what } else { "" };
-        let _ = writeln!(out, "  {what:<10} {line}");
+        labelled(out, if index == 0 { what } else { "" }, line);
     }
 }
 

@@ -175,7 +175,7 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
     ))
 }
 
-/// Writes the outputs to `--output`, or prints them as numpy does.
+/// Writes the outputs to `--output`, or prints them.
 fn write_outputs(args: &RunArgs, outputs: &[(String, Tensor)]) -> Result<(), CliError> {
     match &args.output {
         Some(path) => array::write_all(outputs, path),

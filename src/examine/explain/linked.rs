@@ -1,14 +1,19 @@
-//! What the loader of the system finds before TVM reads anything: the machine, the libraries that are needed, the functions
-//! of TVM that are called. Nothing is executed.
+//! The runtime that an image needs, by the functions of TVM that it calls and defines. Nothing is executed.
 
 use crate::blob::container::{File, FileForm, Linkage, linkage};
-use crate::examine::loading::elf::{self, ElfCoverage};
-use crate::examine::loading::{Load, LoadOutcome, Stop, exported};
+use crate::examine::loading::{Load, LoadOutcome, exported};
 use crate::release::{Release, Releases};
 use serde_json::{Value, json};
 
-/// An image, what it is linked to, and what the dynamic loader finds in its tables; nothing for any other file.
-pub(super) struct LinkedImage<'a>(Linkage<'a>, Option<Result<ElfCoverage, Stop>>);
+/// The linkage of an image; empty for any other file.
+pub(super) struct LinkedImage<'a> {
+    linkage: Linkage<'a>,
+    /// Whether the loader of a system opens the file.
+    is_image: bool,
+}
+
+/// The parts of an image that `explain` judges.
+const LOOKED_AT: &str = "machine, needed libraries, symbols and the library binary; not the other headers and tables of the file, nor instructions and data";
 
 /// What stands in the way on a machine; nothing where none was looked at.
 #[derive(Clone, Debug, Default)]
@@ -23,37 +28,34 @@ pub struct MachineFindings {
 }
 
 impl<'a> LinkedImage<'a> {
-    /// Reads what `file`, opened from `bytes`, is linked to. A file that is no image has nothing, and fails nowhere.
+    /// Reads the linkage of `file`, which was opened from `bytes`. It is empty for a file that is not an image.
     pub(super) fn of(file: &File<'a>, bytes: &'a [u8]) -> LinkedImage<'a> {
-        let tables = is_image(file.form).then(|| elf::tables(bytes));
-        LinkedImage(linkage(file.form, bytes), tables)
+        LinkedImage {
+            linkage: linkage(file.form, bytes),
+            is_image: is_image(file.form),
+        }
     }
 
-    /// What "loads" rests on; `None` where no system's loader opens the file.
+    /// Returns what "loads" rests on; `None` where no system's loader opens the file.
     pub(super) fn looked_at(&self) -> Option<&'static str> {
-        match &self.1 {
-            Some(Ok(looked)) => Some(looked.text()),
-            // They were read up to the one at fault, which is what the verdict rests on.
-            Some(Err(_)) => Some(ElfCoverage::Tables.text()),
-            None => None,
-        }
+        self.is_image.then_some(LOOKED_AT)
     }
 
     /// Whether it is a runtime of TVM instead of something that TVM compiled.
     ///
     /// A runtime defines functions that a compiled library never does, only calls.
     pub(super) fn is_runtime(&self) -> bool {
-        self.0.is_runtime()
+        self.linkage.is_runtime()
     }
 
     /// How many functions of TVM's C interface it defines.
     pub(super) fn defines(&self) -> usize {
-        self.0.defines.len()
+        self.linkage.defines.len()
     }
 
     /// The releases whose C interface it defines, as far as it knows their functions.
     pub(super) fn releases(&self) -> Option<Releases> {
-        let mut known = self.0.defines.iter().map(|name| exported(name));
+        let mut known = self.linkage.defines.iter().map(|name| exported(name));
         // A function that no release exports says nothing of the release.
         let known: Vec<_> = known.by_ref().filter(|ranges| !ranges.is_empty()).collect();
         let has_all = |release: &Release| {
@@ -68,16 +70,10 @@ impl<'a> LinkedImage<'a> {
         })
     }
 
-    /// `load`, unless the dynamic loader does not come so far, or functions are called that `release` does not have.
+    /// Returns `load`, unless functions are called that `release` does not have.
     ///
-    /// The second is known by the table of exports: a function that is not in it may come from another library, and changes nothing.
+    /// The table of exports says so: a function that is not in it may come from another library, and changes nothing.
     pub(super) fn judge(&self, release: Release, load: Load) -> Load {
-        // Where TVM itself fails, the file does not load in either case, and TVM's own reason is the more precise one.
-        if let Some(Err(stop)) = &self.1
-            && matches!(load.outcome, LoadOutcome::Loads | LoadOutcome::Silent)
-        {
-            return stop.clone().into();
-        }
         if load.outcome != LoadOutcome::Loads {
             return load;
         }
@@ -87,7 +83,7 @@ impl<'a> LinkedImage<'a> {
             !ranges.is_empty() && !ranges.iter().any(|range| range.contains(release))
         };
         let missing: Vec<String> = self
-            .0
+            .linkage
             .calls
             .iter()
             .filter(is_missing)
@@ -98,7 +94,7 @@ impl<'a> LinkedImage<'a> {
         }
         // MOD-26: functions are bound on first use unless the library was linked with `-z now`, and then `dlopen` fails.
         let names = missing.join(", ");
-        if self.0.binds_now {
+        if self.linkage.binds_now {
             Load::fails(format!(
                 "it cannot be opened: it calls {names}, which this release does not have"
             ))
@@ -114,7 +110,11 @@ impl<'a> LinkedImage<'a> {
     /// The first 8 of them; `None` without any.
     pub(super) fn remark(&self) -> Option<String> {
         // Not an error of a release: a library that is linked beside TVM's may define them.
-        let strange = self.0.calls.iter().filter(|name| exported(name).is_empty());
+        let strange = self
+            .linkage
+            .calls
+            .iter()
+            .filter(|name| exported(name).is_empty());
         let strange: Vec<&str> = strange.copied().take(8).collect();
         (!strange.is_empty()).then(|| {
             format!("It calls {}, which the C interface of no release from 0.2 to 0.27 has: another library has to define it.", strange.join(", "))

@@ -29,9 +29,9 @@ use linked::LinkedImage;
 /// Says for every release, or for `only` one, whether it reads the file, what it needs to, and where it fails without a word. One
 /// account for each library binary or other thing in the file.
 ///
-/// A broken file is judged by what the loader of each release looks at, and the tables of an ELF library by what the dynamic
-/// loader does with them; instructions are not looked at. No library of any machine is looked for: [`Account::here`] is the
-/// caller's to fill.
+/// A broken file is judged by what the loader of each release looks at. Of an image the machine, the needed libraries, the symbols
+/// and the library binary are read. Its other headers and tables are not judged, nor are instructions and data. No library of any
+/// machine is looked for: the caller fills [`Account::here`].
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn explain(
 ) -> Result<Vec<Account>, NotExaminable> {
     let file = &subject.file;
     let units = subject.units();
-    // Once for the whole file: an image is one part, and its tables are those of every library binary in it.
+    // Once for the whole file: an image is one part, and its symbols are those of every library binary in it.
     let linked = LinkedImage::of(file, subject.bytes);
     // The members of an archive are linked into one library: what one lacks another may have.
     // A fat Mach-O is no such archive: each of its members is a whole library for another machine.

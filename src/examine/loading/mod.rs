@@ -8,7 +8,6 @@
 //! "Loads" is never the answer for what is not known to load: where the outcome hangs on memory, on what lies behind the bytes or
 //! on code that was not read, it is [`LoadOutcome::Unknown`].
 
-pub mod elf;
 mod exports;
 mod json_graph;
 mod library;

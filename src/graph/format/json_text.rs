@@ -5,6 +5,7 @@
 //! `-0` is the integer 0, not a float, but no index. Containers may nest as deep as the text is long.
 
 use crate::graph::GRF_01;
+use crate::object::string_at;
 use crate::rule::{Kind, Rule, Violation};
 use std::borrow::Cow;
 
@@ -314,46 +315,14 @@ impl Scan<'_> {
     }
 }
 
-/// What a string says that is JSON; `None` for another value, and for half of a surrogate pair.
+/// The content of a string of JSON; `None` for another value, and for half of a surrogate pair.
 fn unescaped(text: &str) -> Option<Cow<'_, str>> {
-    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
-    // Hardly any string of a graph has an escape, and without one nothing is copied here.
-    let Some((before, _)) = inner.split_once('\\') else {
-        return Some(Cow::Borrowed(inner));
-    };
-    let mut plain = before.to_owned();
-    let mut rest = inner.get(before.len()..)?.chars();
-    while let Some(letter) = rest.next() {
-        plain.push(match letter {
-            '\\' => match rest.next()? {
-                'b' => '\u{8}',
-                'f' => '\u{c}',
-                'n' => '\n',
-                'r' => '\r',
-                't' => '\t',
-                'u' => {
-                    // Escapes are units of UTF-16: a letter beyond 16 bits is two of them.
-                    let first = unit(&mut rest)?;
-                    // Looked for only behind the first half of a pair.
-                    let second = std::iter::from_fn(|| {
-                        rest = rest.as_str().strip_prefix("\\u")?.chars();
-                        unit(&mut rest)
-                    });
-                    let units = std::iter::once(first).chain(second);
-                    char::decode_utf16(units).next()?.ok()?
-                }
-                // A quote, a backslash or a slash; `document` has rejected all others.
-                same => same,
-            },
-            letter => letter,
-        });
+    if !text.starts_with('"') {
+        return None;
     }
-    Some(Cow::Owned(plain))
-}
-
-/// The four digits of an escape.
-fn unit(rest: &mut std::str::Chars<'_>) -> Option<u16> {
-    let (digits, behind) = rest.as_str().split_at_checked(4)?;
-    *rest = behind.chars();
-    u16::from_str_radix(digits, 16).ok()
+    // The strings of tvm-ffi's JSON are those of the standard: only its numbers are not.
+    match string_at(text.as_bytes(), 0)? {
+        Cow::Borrowed(bytes) => str::from_utf8(bytes).ok().map(Cow::Borrowed),
+        Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Cow::Owned),
+    }
 }

@@ -168,7 +168,7 @@ fn the_real_loader_does_what_explain_states() {
         fs::write(&path, content).unwrap();
         let explained = ask(&["explain", "--release", &release, "--json"], &path).unwrap();
         let (outcome, why) = outcomes(&explained).remove(0);
-        let answer = wheel.ask("tvm", &path);
+        let answer = wheel.ask(&path);
         let loads = answer == "loads";
         let lie = match outcome.as_str() {
             "loads" | "silent" => !loads,

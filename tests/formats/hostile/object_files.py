@@ -76,12 +76,10 @@ def elf_sections():
     return elf(b"\0", [], extra_sections=n(60_000), relocations=n(100_000))
 
 
-def elf_library(strings=b"\0", symbols=(), entries=(), tables=b"", gnu_hash=None, segments=1):
-    """An ELF library without section headers, mapped as it is in the file: what only a dynamic loader reads. Symbols are
-    (name offset, info, section, value); `entries` are added to the dynamic section, an address in them may be a function of the
-    address of `tables`; `segments` map the whole file again, at other addresses."""
-    heads = segments + 2
-    at = 64 + 56 * heads
+def elf_library(strings=b"\0", symbols=(), entries=()):
+    """An ELF library, mapped as it is in the file. Symbols are (name offset, info, section, value); `entries` are added to the
+    dynamic section."""
+    at = 64 + 56 * 2
     parts = []
 
     def put(data):
@@ -94,47 +92,25 @@ def elf_library(strings=b"\0", symbols=(), entries=(), tables=b"", gnu_hash=None
     table = put(bytes(24) + b"".join(struct.pack("<IBBHQQ", name, info, 0, section, value, 0)
                                      for name, info, section, value in symbols))
     names = put(strings)
-    # One bucket, and a chain that ends with the last symbol.
-    chains = b""
-    for index, (name, *_) in enumerate(symbols, 1):
-        hashed = 5381
-        for byte in strings[name:name + 16].split(b"\0", 1)[0]:
-            hashed = (hashed * 33 + byte) & 0xffffffff
-        chains += struct.pack("<I", hashed & ~1 | (index == len(symbols)))
-    gnu = put(gnu_hash or struct.pack("<IIIIQI", 1, 1, 1, 6, 2**64 - 1, 1 if symbols else 0) + chains)
-    own = put(tables)
-    rows = [(5, names), (10, len(strings)), (6, table), (11, 24), (0x6ffffef5, gnu)]
-    rows += [(tag, value(own) if callable(value) else value) for tag, value in entries] + [(0, 0)]
+    rows = [(5, names), (10, len(strings)), (6, table), (11, 24), *entries, (0, 0)]
     dynamic = put(b"".join(q(*row) for row in rows))
-    loads = [struct.pack("<IIQQQQQQ", 1, 6, 0, index << 28, index << 28, at, at, 4096) for index in range(segments)]
-    loads.append(struct.pack("<IIQQQQQQ", 2, 6, dynamic, dynamic, dynamic, 16 * len(rows), 16 * len(rows), 8))
-    loads.append(struct.pack("<IIQQQQQQ", 0x6474e551, 6, 0, 0, 0, 0, 0, 16))
-    head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, heads, 64, 0, 0)
-    return head + b"".join(loads) + b"".join(parts)
+    # Behind the empty one: .dynsym, .dynstr, .dynamic. Their names are empty, in .dynstr.
+    sections = [(11, table, 24 * (1 + len(symbols)), 2, 1, 8, 24), (3, names, len(strings), 0, 0, 1, 0),
+                (6, dynamic, 16 * len(rows), 2, 0, 8, 16)]
+    headers = put(bytes(64) + b"".join(struct.pack("<IIQQQQIIQQ", 0, kind, 2, at, at, size, link, info, align, each)
+                                       for kind, at, size, link, info, align, each in sections))
+    loads = struct.pack("<IIQQQQQQ", 1, 6, 0, 0, 0, at, at, 4096)
+    loads += struct.pack("<IIQQQQQQ", 2, 6, dynamic, dynamic, dynamic, 16 * len(rows), 16 * len(rows), 8)
+    head = b"\x7fELF\x02\x01\x01" + bytes(9)
+    head += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, headers, 0, 64, 56, 2, 64, 1 + len(sections), 2)
+    return head + loads + b"".join(parts)
 
 
 @of("elf-beyond.so")
 def elf_beyond():
-    "2^32 relocations, symbols behind the file, names without an end"
+    "2^32 relocations, names without an end"
     strings = b"\0" + b"f" * 1_000_000
-    return elf_library(strings, [(1, 0x12, 0, 0)] * n(20_000), [(7, 64), (8, 24 << 32), (9, 24), (1, 1)],
-                       gnu_hash=struct.pack("<IIIIQI", 1, 1, 1, 6, 2**64 - 1, 2**32 - 1))
-
-
-@of("elf-buckets.so")
-def elf_buckets():
-    "a hash table of 2^32 - 1 buckets"
-    return elf_library(gnu_hash=struct.pack("<IIIIQ", 2**32 - 1, 1, 2**31, 6, 2**64 - 1) + bytes(n(1_000_000)))
-
-
-@of("elf-chain.so")
-def elf_chain():
-    "40,000 symbols of different names in one bucket of the hash table"
-    strings, at = b"\0", []
-    for index in range(n(40_000)):
-        at.append(len(strings))
-        strings += b"f%x\0" % index
-    return elf_library(strings, [(name, 0x11, 1, 0) for name in at])
+    return elf_library(strings, [(1, 0x12, 0, 0)] * n(20_000), [(7, 64), (8, 24 << 32), (9, 24), (1, 1)])
 
 
 @of("elf-tails.so")
@@ -149,27 +125,6 @@ def elf_needed():
     names = b"\0" + b"elf-needed.so\0" + b"n" * 60_000 + b"\0"
     count = n(60_000)
     return elf_library(names, entries=[(1, 1)] + [(1, 15 + index) for index in range(count)])
-
-
-@of("elf-versions.so")
-def elf_versions():
-    "30,000 entries of versions, which all share one list of 60,000"
-    count, shared = n(30_000), n(60_000)
-    aux = b"".join(struct.pack("<IHHII", 0, 0, 2, 0, 16 if index + 1 < shared else 0) for index in range(shared))
-    own = b"".join(struct.pack("<HHIII", 1, shared, 1, 16 * (count - index), 16 if index + 1 < count else 0)
-                   for index in range(count))
-    return elf_library(b"\0l.so\0", [], [(1, 1), (0x6ffffffe, lambda at: at), (0x6fffffff, count), (0x6ffffff0, lambda at: at)],
-                       own + aux)
-
-
-@of("elf-segments.so")
-def elf_segments():
-    "60 segments that are the same megabyte of the file, and relocations for each word of them"
-    words = n(2_000)
-    zeros = 8 + 63 * 8 * words
-    length = 60 * 8 * (1 + words)
-    relr = b"".join(q(*[(index << 28) + 8192 + length] + [2**64 - 1] * words) for index in range(60))
-    return elf_library(entries=[(36, lambda at: at), (35, length), (37, 8)], tables=relr + bytes(8192 + zeros), segments=60)
 
 
 @of("elf-folders.so")

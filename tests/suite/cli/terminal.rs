@@ -54,40 +54,50 @@ fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
 /// Without what starts and ends a colour.
 fn without_color(text: &str) -> String {
     [
-        "\x1b[1;31m",
-        "\x1b[33m",
-        "\x1b[32m",
-        "\x1b[1m",
-        "\x1b[2m",
-        "\x1b[0m",
+        "\x1b[31m", "\x1b[33m", "\x1b[32m", "\x1b[1m", "\x1b[2m", "\x1b[0m",
     ]
     .iter()
     .fold(text.to_owned(), |text, escape| text.replace(escape, ""))
 }
 
-/// Each finds something that is bad.
-const PAINTED: [&[&str]; 5] = [
-    &[
-        "verify",
-        "golden/blob/two-libraries.bin",
-        "golden/blob/payload-empty.bin",
-    ],
-    &["inspect", "golden/blob/two-libraries.bin"],
-    &["dump", "golden/blob/two-libraries.bin"],
-    &["explain", "golden/blob/containers/tree3-0.8.so"],
+/// Each finds something that is bad, and these words about it are red.
+const PAINTED: [(&[&str], &str); 5] = [
+    (
+        &[
+            "verify",
+            "golden/blob/two-libraries.bin",
+            "golden/blob/payload-empty.bin",
+        ],
+        "error BLOB-12",
+    ),
+    (
+        &["inspect", "golden/blob/two-libraries.bin"],
+        "error BLOB-12",
+    ),
+    (
+        &["dump", "golden/blob/two-libraries.bin"],
+        "<- BLOB-12 broken:",
+    ),
+    (
+        &["explain", "golden/blob/containers/tree3-0.8.so"],
+        "SILENT TRAP",
+    ),
     // A failure that is known and does not happen.
-    &[
-        "check",
-        "--case",
-        "tensor/empty",
-        "--known",
-        "conformance/known/apache-tvm-ffi-0.1.toml",
-    ],
+    (
+        &[
+            "check",
+            "--case",
+            "tensor/empty",
+            "--known",
+            "conformance/known/apache-tvm-ffi-0.1.toml",
+        ],
+        "error:",
+    ),
 ];
 
 #[test]
 fn colour_is_for_terminals_and_those_who_ask() {
-    for arguments in PAINTED {
+    for (arguments, words) in PAINTED {
         let plain = printed(arguments, &[]);
         assert!(
             !plain.contains('\x1b') && !plain.is_empty(),
@@ -100,7 +110,8 @@ fn colour_is_for_terminals_and_those_who_ask() {
         // With the option the output has colours, and the same words.
         for variables in [&[][..], &[("NO_COLOR", "1")]] {
             let painted = printed(&asked("always"), variables);
-            assert!(painted.contains("\x1b[1;31m"), "{arguments:?}: {painted}");
+            let red = format!("\x1b[1m\x1b[31m{words}\x1b[0m");
+            assert!(painted.contains(&red), "{arguments:?}: {painted}");
             assert_eq!(without_color(&painted), plain);
         }
     }
@@ -164,7 +175,7 @@ fn a_terminal_is_painted_unless_no_color_is_set() {
     };
     let plain = printed(&["verify", "golden/blob/two-libraries.bin"], &[]);
     assert!(
-        painted.contains("\x1b[1;31merror BLOB-12\x1b[0m: "),
+        painted.contains("\x1b[1m\x1b[31merror BLOB-12\x1b[0m: "),
         "{painted:?}"
     );
     assert_eq!(without_color(&painted), plain);
