@@ -1,6 +1,8 @@
 //! Styles of the words that a reader looks for first: verdicts, heads, labels. A text states the style where it writes the word, and
 //! its destination decides whether the style shows.
 
+use super::CliError;
+use super::output::{self, plain};
 use anstyle::{AnsiColor, Style};
 use clap::{ColorChoice, ValueEnum as _};
 use std::env;
@@ -96,5 +98,69 @@ impl StyledWrite for String {
     fn styled(&mut self, _: Style, text: &str) -> fmt::Result {
         self.push_str(text);
         Ok(())
+    }
+}
+
+/// A text for people in its final form: what a terminal obeys is escaped, and words have their styles where they show.
+pub(crate) struct TerminalText {
+    /// The text, with the escape sequences of its styles.
+    text: String,
+    /// Whether styles show.
+    paints: bool,
+}
+
+impl TerminalText {
+    /// An empty text for stdout.
+    pub(crate) fn new() -> TerminalText {
+        TerminalText {
+            text: String::new(),
+            paints: paints(),
+        }
+    }
+
+    /// An empty text for stderr.
+    pub(crate) fn for_stderr() -> TerminalText {
+        TerminalText {
+            text: String::new(),
+            paints: paints_notes(),
+        }
+    }
+
+    /// The text, with the escape sequences of its styles.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Appends another text for stdout.
+    pub(crate) fn append(&mut self, other: &TerminalText) {
+        self.text.push_str(&other.text);
+    }
+
+    /// Writes the text to stdout. A closed pipe is [`CliError::ClosedPipe`], which has no message.
+    pub(crate) fn print(&self) -> Result<(), CliError> {
+        output::print(&self.text)
+    }
+}
+
+impl fmt::Write for TerminalText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.text.push_str(&plain(text));
+        Ok(())
+    }
+}
+
+impl StyledWrite for TerminalText {
+    fn styled(&mut self, style: Style, text: &str) -> fmt::Result {
+        self.text.push_str(&in_style(style, text, self.paints));
+        Ok(())
+    }
+}
+
+/// Escapes `text`, and puts it between the escape sequences of `style` where `paints`.
+pub(crate) fn in_style(style: Style, text: &str, paints: bool) -> String {
+    let text = plain(text);
+    match paints {
+        true => format!("{style}{text}{style:#}"),
+        false => text.into_owned(),
     }
 }

@@ -12,7 +12,7 @@
 //! Escaping is for terminals: they obey control characters, and a hostile file could hide or rewrite what was printed.
 
 use super::CliError;
-use super::color::{self, StyledWrite};
+use super::color::{self, StyledWrite, TerminalText};
 use anstyle::Style;
 use serde_core::Serialize;
 use std::borrow::Cow;
@@ -96,18 +96,9 @@ pub(crate) struct TerminalWriter {
     failed: io::Result<()>,
 }
 
-impl fmt::Write for TerminalWriter {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.out.write_all(plain(text).as_bytes()).map_err(|error| {
-            self.failed = Err(error);
-            fmt::Error
-        })
-    }
-}
-
-impl StyledWrite for TerminalWriter {
-    fn styled(&mut self, style: Style, text: &str) -> fmt::Result {
-        let text = in_style(style, text, color::paints());
+impl TerminalWriter {
+    /// Writes `text` as it is, and keeps the error.
+    fn put(&mut self, text: &str) -> fmt::Result {
         self.out.write_all(text.as_bytes()).map_err(|error| {
             self.failed = Err(error);
             fmt::Error
@@ -115,61 +106,22 @@ impl StyledWrite for TerminalWriter {
     }
 }
 
+impl fmt::Write for TerminalWriter {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.put(&plain(text))
+    }
+}
+
+impl StyledWrite for TerminalWriter {
+    fn styled(&mut self, style: Style, text: &str) -> fmt::Result {
+        self.put(&color::in_style(style, text, color::paints()))
+    }
+}
+
 impl Emphasis for TerminalWriter {
     fn emphasize(&mut self, word: &str, is_bad: bool) -> fmt::Result {
         let style = if is_bad { color::BAD } else { color::ODD };
         self.styled(style, word)
-    }
-}
-
-/// A text for people in its final form: what a terminal obeys is escaped, and words have their styles where they show.
-pub(crate) struct TerminalText {
-    /// The text, with the escape sequences of its styles.
-    text: String,
-    /// Whether styles show.
-    paints: bool,
-}
-
-impl TerminalText {
-    /// An empty text for stdout.
-    pub(crate) fn new() -> TerminalText {
-        TerminalText {
-            text: String::new(),
-            paints: color::paints(),
-        }
-    }
-
-    /// Appends another text for stdout.
-    pub(crate) fn append(&mut self, other: &TerminalText) {
-        self.text.push_str(&other.text);
-    }
-
-    /// Writes the text to stdout. A closed pipe is [`CliError::ClosedPipe`], which has no message.
-    pub(crate) fn print(&self) -> Result<(), CliError> {
-        print(&self.text)
-    }
-}
-
-impl fmt::Write for TerminalText {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.text.push_str(&plain(text));
-        Ok(())
-    }
-}
-
-impl StyledWrite for TerminalText {
-    fn styled(&mut self, style: Style, text: &str) -> fmt::Result {
-        self.text.push_str(&in_style(style, text, self.paints));
-        Ok(())
-    }
-}
-
-/// Escapes `text`, and puts it between the escape sequences of `style` where `paints`.
-fn in_style(style: Style, text: &str, paints: bool) -> String {
-    let text = plain(text);
-    match paints {
-        true => format!("{style}{text}{style:#}"),
-        false => text.into_owned(),
     }
 }
 
@@ -259,13 +211,10 @@ pub(crate) fn warning(message: impl Display) {
 
 /// Writes whole lines to stderr, at once: several threads and processes share it.
 pub(crate) fn note_of(write: impl FnOnce(&mut TerminalText) -> fmt::Result) {
-    let mut text = TerminalText {
-        text: String::new(),
-        paints: color::paints_notes(),
-    };
+    let mut text = TerminalText::for_stderr();
     // A `Display` of ours does not fail, and what came before it is still worth showing.
     let _ = write(&mut text);
-    eprint!("{}", text.text);
+    eprint!("{}", text.as_str());
 }
 
 /// A text of a file may hold what a terminal obeys: what is unseen, but for ends of lines, is written as an escape.

@@ -1,8 +1,8 @@
 //! Commands about several files: one that cannot be read does not keep the others from being looked at. `inspect` and
 //! `verify` are those.
 
+use super::color::TerminalText;
 use super::input::{is_stdin, name_of};
-use super::output::TerminalText;
 use super::{CliError, Exit, output};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

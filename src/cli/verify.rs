@@ -1,9 +1,9 @@
 //! `tvmspec verify FILE...`: every violation and finding, rule by rule.
 
-use super::color::{BAD, GOOD, ODD, StyledWrite as _};
+use super::color::{BAD, GOOD, ODD, StyledWrite as _, TerminalText};
 use super::diagnostic::{DiagnosedBytes, count};
 use super::input::{Input, payload, subject};
-use super::output::{self, TerminalText, TerminalWriter, line_of};
+use super::output::{self, TerminalWriter, line_of};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
 use anstyle::Style;

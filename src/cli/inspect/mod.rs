@@ -9,10 +9,10 @@ mod text;
 mod tree;
 mod words;
 
-use super::color::StyledWrite;
+use super::color::{StyledWrite, TerminalText};
 use super::diagnostic::DiagnosedBytes;
 use super::input::{Input, payload, subject};
-use super::output::{self, Content, TerminalText};
+use super::output::{self, Content};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
 use serde_json::Value;
