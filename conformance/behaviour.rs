@@ -1,23 +1,6 @@
 //! Behaviour: what bytes cannot show, driven through an interface.
 
-use crate::rule::Rule;
 use std::fmt;
-
-/// A rule of behaviour, as a program that drives a subject.
-pub struct Behaviour<R> {
-    /// `chapter/what-it-demands`, as cases are named.
-    pub id: &'static str,
-    /// The rules that it holds the subject to.
-    pub rules: &'static [Rule],
-    /// The releases in which it holds, as cases state them: `0.8..`.
-    pub releases: &'static str,
-    /// What goes wrong for a user where it is broken.
-    pub why: &'static str,
-    /// What `run` does and compares, in words, for a second implementation: a paragraph each.
-    pub program: &'static [&'static str],
-    /// Drives the subject: a `fn` from whatever the chapter probes with to [`Outcome`].
-    pub run: R,
-}
 
 /// How a behaviour went.
 pub type Outcome = Result<(), Failure>;
@@ -62,7 +45,7 @@ impl fmt::Display for Failure {
 
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Failure {
-        // A call that fails ends a program, which then does not hold (device-programs.md): programs use `?` for that.
+        // A call that fails ends a program, which then does not hold: programs use `?` for that.
         Failure::Broken(error.to_string())
     }
 }

@@ -1,11 +1,10 @@
 //! `device:NAME[:ID]`: a device API of this process, driven through the contract; `device:rpc://HOST:PORT/KEY#NAME:ID` is one of a server,
 //! driven through a session.
 //!
-//! It answers `device.behaviour` and nothing else: names, sizes and packing are not part of the device API.
+//! It answers `device.program`, and of `device.behaviour` the random walk: names, sizes and packing are not part of the device API.
 
 use super::{Identity, Reply, Testee};
-use crate::conformance::behaviour::Failure;
-use crate::conformance::device::{behaviour, ops, probe::Probe, script};
+use crate::conformance::device::{self, ops};
 use crate::device::simulated::Simulated;
 use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Manager, device_type};
 #[cfg(feature = "rpc")]
@@ -139,7 +138,7 @@ impl Testee for DeviceUnderTest {
             name: self.name.clone(),
             version: self.version.clone(),
             releases: Vec::new(),
-            ops: vec!["device.behaviour".into()],
+            ops: OPS.map(str::to_owned).into(),
         }
     }
 
@@ -149,30 +148,18 @@ impl Testee for DeviceUnderTest {
     }
 }
 
-/// What a device does in the program that a case names.
+/// The operations that drive a device.
+pub(super) const OPS: [&str; 2] = [device::BEHAVIOUR, device::PROGRAM];
+
+/// What a device does in the program of a case.
 pub(super) fn answer(op: &str, args: &Value, api: &dyn DeviceApi, device: Device) -> Reply {
-    // The name of the program is that of the case.
-    let id = args
-        .get("value")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    if op != "device.behaviour" {
-        return Reply::Unsupported("a device answers device.behaviour only".into());
+    if !OPS.contains(&op) {
+        return Reply::Unsupported(format!("a device answers {} only", OPS.join(" and ")));
     }
     if args.get("defect").is_some() {
         return Reply::Unsupported(
             "a device is driven as it is: it has no defect to ask for".into(),
         );
     }
-    if id == script::ID {
-        let walk = script::walk(api, device, &script::Walk::default());
-        let outcome = walk.map_err(|found| Failure::Broken(found.to_string()));
-        return ops::answer(outcome).into();
-    }
-    match behaviour::CASES.iter().find(|case| case.id == id) {
-        Some(case) => ops::answer((case.run)(&Probe::new(api, device))).into(),
-        None => Reply::Unsupported(
-            "this is about our own half of the contract, not about a device".into(),
-        ),
-    }
+    ops::answer(device::drive(op, args.get("value"), api, device)).into()
 }

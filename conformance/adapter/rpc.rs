@@ -13,7 +13,8 @@
 //! | `function.call`    | a call of `tvmspec.rpc.<name>`, or of a function of `testing.` that does the same |
 //! | `value.convert`    | a call of a function of `testing.` with one parameter of the type               |
 //! | `module.open`      | upload, load, and what it returns: the view `opened` of a library without imports |
-//! | `device.behaviour` | the programs of the device contract, on the server's `cpu:0`                    |
+//! | `device.program`   | the programs of the device contract, on the server's `cpu:0`                    |
+//! | `device.behaviour` | the random walk of the device contract, there                                  |
 
 mod pool;
 mod remote;

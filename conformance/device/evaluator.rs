@@ -1,27 +1,19 @@
 //! A program about the time evaluator, with a clock of its own.
 
-use crate::conformance::behaviour::{Behaviour, Failure, Outcome, expect};
+use super::CodedProgram;
+use crate::conformance::behaviour::{Failure, Outcome, expect};
 use crate::device::simulated::Simulated;
 use crate::device::timer::{Evaluator, Timer};
-use crate::device::{DEV_45, Device, Result};
+use crate::device::{Device, Result};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// How often the evaluator calls (DEV-45).
-pub(super) const CASES: &[Behaviour<fn() -> Outcome>] = &[Behaviour {
-    id: "device/evaluator-repeats-until-the-minimum-time",
-    rules: &[DEV_45],
-    releases: "0.2..",
-    why: "a measurement that is shorter than the clock's step says nothing",
-    program: &[
-        "An evaluator has `number` 10, `repeat` 1, 0 for the least time, the pause, 1 for the repetitions before it, and 100 for measurements of no time, unless the call names others.",
-        "Measures with `number` 1, `repeat` 2 and a least time of 100 ms, by a clock for which a call takes 10 ms: the function is called 1 + 1 + 11 + 11 times, the results are 0.01 twice.",
-        "With a clock that always says 0 and a limit of 3 measurements of no time, `number` 1 and `repeat` 1: 1 + 1 + 1 + 1 calls, and the result is 0.",
-        "With `repeat` 1, 100 ms, and the same limit: 10 calls that take no time become 16 and then 25; 2 of 10 ms become 11; 10 of 9.5 ms become 16, as 1.618 times as many are more than the pace needs; 10 of 10 ms stay; 0 become 1. All after the first, which is not measured.",
-    ],
-    run: least_time,
-}];
+pub(super) const PROGRAMS: &[CodedProgram] = &[(
+    "device/evaluator-repeats-until-the-minimum-time",
+    least_time,
+)];
 
 /// A clock for which every call takes as long as it says.
 struct PerCall {
@@ -48,8 +40,7 @@ impl Timer for PerCall {
     }
 }
 
-/// `device/evaluator-repeats-until-the-minimum-time` (DEV-45). Where it does not hold: a measurement that is shorter than the clock's
-/// step says nothing.
+/// `device/evaluator-repeats-until-the-minimum-time` (DEV-45).
 fn least_time() -> Outcome {
     let default = Evaluator::default();
     let settings = (default.number, default.repeat, default.repeats_to_cooldown);

@@ -1,5 +1,7 @@
 //! The device contract: every rule of the chapter as a program that drives a [`DeviceApi`].
 //!
+//! A program is the `value` of its case, steps that `steps` and `program` run. Code are only those that need threads, clocks or tables of C.
+//!
 //! ```
 //! use tvmspec::device::simulated::Simulated;
 //!
@@ -8,29 +10,32 @@
 //! assert!(report.holds(), "{report}");
 //! ```
 
-pub mod behaviour;
 pub mod c_contract;
 pub(in crate::conformance) mod counted;
 mod evaluator;
 mod failing_table;
 mod forms;
 pub(crate) mod ops;
-pub mod own;
+mod own;
 pub(in crate::conformance) mod own_numbers;
 mod pack;
 mod pool;
-pub mod probe;
+mod program;
 pub(crate) mod recorder;
-pub mod registered;
+mod registered;
 pub mod script;
 mod simulate;
-pub mod tables;
+mod staging;
+mod stands;
+mod steps;
+mod tables;
 
-use crate::conformance::behaviour::{Behaviour, Failure, Outcome};
+use crate::conformance::behaviour::{Failure, Outcome};
+use crate::conformance::case::{Case, CaseInput, Suite};
 use crate::conformance::op::OpError;
 use crate::device::simulated::Bug;
 use crate::device::{Device, DeviceApi};
-use probe::Probe;
+use serde_json::Value;
 use std::fmt;
 
 /// Drives `api` as external device 0 through every behaviour and the random walk.
@@ -40,144 +45,112 @@ pub fn contract(api: &dyn DeviceApi) -> ContractReport {
 
 /// [`contract`] on a device of another type or index.
 pub fn contract_on(api: &dyn DeviceApi, device: Device) -> ContractReport {
-    let probe = Probe::new(api, device);
-    let mut results: Vec<BehaviourResult> = behaviour::CASES
-        .iter()
-        .map(|case| BehaviourResult {
-            id: case.id,
-            why: case.why,
-            rules: case.rules.iter().map(|rule| rule.id()).collect(),
-            outcome: guarded(case, &probe),
-        })
-        .collect();
-    // Behind the programs: what it finds in forty steps one of them most likely says in three.
-    let walk = script::walk(api, device, &script::Walk::default());
-    results.push(BehaviourResult {
-        id: script::ID,
-        why: script::WHY,
-        rules: walk
-            .as_ref()
-            .err()
-            .map(|found| found.rules())
-            .unwrap_or_default(),
-        outcome: walk.map_err(|found| Failure::Broken(found.to_string())),
+    let results = contract_cases().map(|case| BehaviourResult {
+        id: &case.id,
+        why: &case.why,
+        rules: case.rules.iter().map(String::as_str).collect(),
+        outcome: guarded(|| drive(&case.op, program_of(case), api, device)),
     });
+    let mut results: Vec<BehaviourResult> = results.collect();
+    // After the programs: what it finds in forty steps one of them most likely says in three.
+    if let Some(walk) = Suite::embedded().case(script::ID) {
+        let walked = script::walk(api, device, &script::Walk::default());
+        results.push(BehaviourResult {
+            id: &walk.id,
+            why: &walk.why,
+            rules: walked
+                .as_ref()
+                .err()
+                .map(script::Minimal::rules)
+                .unwrap_or_default(),
+            outcome: walked.map_err(|found| Failure::Broken(found.to_string())),
+        });
+    }
     ContractReport { device, results }
 }
 
-/// Every program that needs no device under test, in the order of `spec/device-programs.md`.
-fn without_a_device() -> impl Iterator<Item = &'static Behaviour<fn() -> Outcome>> {
-    own::CASES
-        .iter()
-        .chain(own::MODULE_CASES)
-        .chain(registered::CASES)
-        .chain(evaluator::CASES)
-        .chain(tables::CASES)
+/// The cases that drive a device under test, and no device of the testee's own.
+fn contract_cases() -> impl Iterator<Item = &'static Case> {
+    let cases = Suite::embedded().cases.iter();
+    cases.filter(|case| {
+        let is_own = || program_of(case).is_none_or(program::brings_its_device);
+        case.op == PROGRAM && !case.args.contains_key("defect") && !is_own()
+    })
 }
 
-/// Every program that `device.behaviour` may name, with its id, its rules, what goes wrong without them, and what it does.
-/// `spec/device-programs.md` and the cases of `device.behaviour` are made of these and of [`DEFECTS`].
-pub fn programs() -> impl Iterator<Item = Program> {
-    let on_device = behaviour::CASES.iter().map(Program::of);
-    let own = without_a_device().map(Program::of);
-    let walk = Program {
-        id: script::ID,
-        rules: script::RULES.iter().map(|rule| rule.id()).collect(),
-        releases: script::RELEASES,
-        why: script::WHY,
-        steps: script::PROGRAM,
-    };
-    on_device.chain([walk]).chain(own)
-}
-
-/// A defect that `device.behaviour` can ask for: a program must not hold on a simulated device that has it, which shows that
-/// answers are measured.
-pub struct Defect {
-    /// Its name in the request: `sync-returns-early`.
-    pub name: &'static str,
-    /// The program that notices it.
-    pub program: &'static str,
-    /// What the simulated device does wrong.
-    pub bug: Bug,
-    /// The same in words, for an author of a simulated device.
-    pub words: &'static str,
-}
-
-impl Defect {
-    /// The defect of this name.
-    fn of(name: &str) -> Result<&'static Defect, OpError> {
-        let known = DEFECTS.iter().find(|known| known.name == name);
-        let why = || format!("there is no defect `{name}` to simulate");
-        known.ok_or_else(|| OpError::Unsupported(why()))
+/// The steps of a case, or the name of its program.
+fn program_of(case: &Case) -> Option<&Value> {
+    match &case.input {
+        CaseInput::Value(value) => Some(value),
+        _ => None,
     }
 }
 
-/// Every defect.
-pub const DEFECTS: &[Defect] = &[
-    Defect {
-        name: "sync-returns-early",
-        program: "device/sync-waits",
-        bug: Bug::SyncReturnsEarly,
-        words: "a sync returns at once, and work that is queued runs later",
-    },
-    Defect {
-        name: "free-forgets-the-queue",
-        program: "device/free-waits-for-queued-work",
-        bug: Bug::FreeForgetsTheQueue,
-        words: "memory is freed, and taken again, while queued work still uses it",
-    },
-    Defect {
-        name: "overlap-smears",
-        program: "device/overlapping-copy-moves-or-is-rejected",
-        bug: Bug::OverlapSmears,
-        words: "a copy between ranges of one space that overlap goes byte by byte from the front",
-    },
-    Defect {
-        name: "stream-runs-backwards",
-        program: "device/stream-runs-in-order",
-        bug: Bug::StreamRunsBackwards,
-        words: "a stream runs its newest work first",
-    },
-    Defect {
-        name: "workspace-twice",
-        program: "device/workspaces-are-distinct",
-        bug: Bug::WorkspaceTwice,
-        words: "workspace that is in use is handed out again",
-    },
-];
+/// The operation whose cases are their programs.
+pub(in crate::conformance) const PROGRAM: &str = "device.program";
 
-/// A program in words.
-pub struct Program {
-    /// Name of the behaviour.
-    pub id: &'static str,
-    /// Ids of its rules.
-    pub rules: Vec<&'static str>,
-    /// The releases in which it holds.
-    pub releases: &'static str,
-    /// What goes wrong for a user where it is broken.
-    pub why: &'static str,
-    /// What it does and compares, a paragraph each.
-    pub steps: &'static [&'static str],
-}
+/// The operation that runs a program of ours by its name.
+pub(in crate::conformance) const BEHAVIOUR: &str = "device.behaviour";
 
-impl Program {
-    /// The words of a behaviour without its function, for who writes the same in another language.
-    fn of<R>(behaviour: &Behaviour<R>) -> Program {
-        Program {
-            id: behaviour.id,
-            rules: behaviour.rules.iter().map(|rule| rule.id()).collect(),
-            releases: behaviour.releases,
-            why: behaviour.why,
-            steps: behaviour.program,
+/// What a device under test does in the program of a case; skipped where that is not about a device under test.
+pub(in crate::conformance) fn drive(
+    op: &str,
+    value: Option<&Value>,
+    api: &dyn DeviceApi,
+    device: Device,
+) -> Outcome {
+    match (op, value) {
+        (PROGRAM, Some(steps)) if !program::brings_its_device(steps) => {
+            program::run(steps, api, device)
         }
+        (BEHAVIOUR, Some(name)) if name == script::ID => {
+            // 20 scripts are what the program asks for at least; `contract_on`, which is no case, walks further.
+            let far = script::Walk {
+                scripts: 20,
+                ..script::Walk::default()
+            };
+            let walked = script::walk(api, device, &far);
+            walked.map_err(|found| Failure::Broken(found.to_string()))
+        }
+        _ => Failure::skipped("this is about our own half of the contract, not about a device"),
     }
 }
 
-/// Runs a behaviour; a panic of the device is the behaviour's failure alone.
-fn guarded(case: &Behaviour<behaviour::DeviceCheck>, probe: &Probe<'_>) -> Outcome {
-    let run = std::panic::AssertUnwindSafe(|| (case.run)(probe));
+/// A program that is code: the id of its case, and the function.
+type CodedProgram = (&'static str, fn() -> Outcome);
+
+/// Returns the program of this name that is code, and brings its own devices.
+fn coded(id: &str) -> Option<fn() -> Outcome> {
+    let all = [
+        own::PROGRAMS,
+        registered::PROGRAMS,
+        evaluator::PROGRAMS,
+        tables::PROGRAMS,
+    ];
+    let mut all = all.into_iter().flatten();
+    all.find(|(known, _)| *known == id).map(|(_, run)| *run)
+}
+
+/// Returns the defect of this name. A program must not hold on a simulated device that has it, which shows that answers are measured.
+fn defect(name: &str) -> Result<Bug, OpError> {
+    Ok(match name {
+        "sync-returns-early" => Bug::SyncReturnsEarly,
+        "free-forgets-the-queue" => Bug::FreeForgetsTheQueue,
+        "overlap-smears" => Bug::OverlapSmears,
+        "stream-runs-backwards" => Bug::StreamRunsBackwards,
+        "workspace-twice" => Bug::WorkspaceTwice,
+        _ => {
+            let why = format!("there is no defect `{name}` to simulate");
+            return Err(OpError::Unsupported(why));
+        }
+    })
+}
+
+/// Runs a program; a panic of the device is the failure of that program alone.
+fn guarded(run: impl FnOnce() -> Outcome) -> Outcome {
     // A device in C cannot come here: what it throws ends the process, which is why a foreign one has a worker of its own.
-    std::panic::catch_unwind(run).unwrap_or_else(|_| Failure::broken("the device panicked"))
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
+        .unwrap_or_else(|_| Failure::broken("the device panicked"))
 }
 
 /// What came of a contract.

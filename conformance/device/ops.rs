@@ -1,8 +1,7 @@
 //! The operations of the chapter `device`.
 
-use super::forms::{integers, rejected_or, release, value};
-use super::probe::Probe;
-use super::{Defect, behaviour, registered, script, without_a_device};
+use super::forms::{self, integers, rejected_or, release, value};
+use super::{BEHAVIOUR, PROGRAM, drive, registered};
 use crate::conformance::behaviour::{Failure, Outcome};
 use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::conformance::runtime::number::number_of;
@@ -15,9 +14,14 @@ use serde_json::{Value, json};
 /// What the built-in implementation does.
 pub(crate) const OPS: &[Op] = &[
     Op {
-        name: "device.behaviour",
-        help: "`value`: the id of a behaviour, such as `device/sync-waits`; `on`: `cpu`, `simulated` or `table`, all without it; `defect`: the device is a simulated one that has it. {\"holds\":true}, or false and why",
-        run: Handler::Here(run_behaviour),
+        name: BEHAVIOUR,
+        help: "`value`: the id of a program that is code, such as `device/random-walk`. {\"holds\":true}, or false and why",
+        run: Handler::Here(|args| run_program(BEHAVIOUR, args)),
+    },
+    Op {
+        name: PROGRAM,
+        help: "`value`: the steps of a program; `defect`: the device is a simulated one that has it. {\"holds\":true}, or false and why",
+        run: Handler::Here(|args| run_program(PROGRAM, args)),
     },
     Op {
         name: "device.pool",
@@ -81,46 +85,30 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// Finds a behaviour and runs it on every built-in device that it is for.
+/// Runs a program on every built-in device.
 ///
 /// It holds where each device keeps to it; a device that it is not for is passed over, and where it is for none it is unsupported. With a
 /// defect it has to show: then "does not hold" is what the case expects.
-fn run_behaviour(args: &Value) -> Result<Answer, OpError> {
-    let id = args
-        .get("value")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let on = args.get("on").and_then(Value::as_str);
-    // These bring devices of their own, so that `on` and `defect` mean nothing to them.
-    if let Some(case) = without_a_device().find(|case| case.id == id) {
-        return answer((case.run)());
+fn run_program(op: &str, args: &Value) -> Result<Answer, OpError> {
+    let value = args.get("value").unwrap_or(&Value::Null);
+    // These bring devices of their own.
+    if let Some(run) = value.as_str().and_then(super::coded) {
+        return answer(run());
     }
-    let run = |api: &dyn DeviceApi, device| -> Option<Outcome> {
-        if id == script::ID {
-            // 20 scripts are what the program asks for at least; `contract`, which is no case, walks further.
-            let far = script::Walk {
-                scripts: 20,
-                ..script::Walk::default()
+    let simulated = match args.get("defect").and_then(Value::as_str) {
+        None => Simulated::new(3),
+        Some(defect) => {
+            let device = Simulated::with_bug(3, super::defect(defect)?);
+            return match drive(op, Some(value), &device, Device::ext_dev(0)) {
+                // How it shows is up to the device; that it shows is judged.
+                Err(Failure::Broken(_)) => Ok(forms::value(json!({"holds": false}))),
+                outcome => answer(outcome),
             };
-            return Some(
-                script::walk(api, device, &far).map_err(|found| Failure::Broken(found.to_string())),
-            );
         }
-        let case = behaviour::CASES.iter().find(|case| case.id == id)?;
-        Some((case.run)(&Probe::new(api, device)))
     };
-    if let Some(defect) = args.get("defect").and_then(Value::as_str) {
-        let bug = Defect::of(defect)?.bug;
-        return match run(&Simulated::with_bug(3, bug), Device::ext_dev(0)) {
-            // How it shows is up to the device; that it shows is judged.
-            Some(Err(Failure::Broken(_))) => Ok(value(json!({"holds": false}))),
-            Some(outcome) => answer(outcome),
-            None => Err(OpError::Unsupported(format!(
-                "there is no behaviour `{id}` of devices"
-            ))),
-        };
+    if super::program::brings_its_device(value) {
+        return answer(super::program::run(value, &simulated, Device::ext_dev(0)));
     }
-    let simulated = Simulated::new(3);
     let devices: [(&str, &dyn DeviceApi, Device); 3] = [
         ("cpu", cpu::cpu(), Device::CPU),
         ("simulated", &simulated, Device::ext_dev(0)),
@@ -128,21 +116,13 @@ fn run_behaviour(args: &Value) -> Result<Answer, OpError> {
     ];
     let mut skipped = None;
     let mut held = false;
-    for (name, api, device) in devices
-        .into_iter()
-        .filter(|(name, ..)| on.is_none_or(|on| on == *name))
-    {
-        match run(api, device) {
-            None => {
-                return Err(OpError::Unsupported(format!(
-                    "there is no behaviour `{id}`"
-                )));
-            }
-            Some(Ok(())) => held = true,
-            Some(Err(Failure::Broken(how))) => {
+    for (name, api, device) in devices {
+        match drive(op, Some(value), api, device) {
+            Ok(()) => held = true,
+            Err(Failure::Broken(how)) => {
                 return answer(Failure::broken(format!("{name}: {how}")));
             }
-            Some(Err(Failure::Skipped(why))) => skipped = Some(format!("{name}: {why}")),
+            Err(Failure::Skipped(why)) => skipped = Some(format!("{name}: {why}")),
         }
     }
     match skipped {
@@ -151,7 +131,7 @@ fn run_behaviour(args: &Value) -> Result<Answer, OpError> {
     }
 }
 
-/// The answer of `device.behaviour` for how it went.
+/// The answer of a program for how it went.
 pub(crate) fn answer(outcome: Outcome) -> Result<Answer, OpError> {
     let value = match outcome {
         Ok(()) => json!({"holds": true}),

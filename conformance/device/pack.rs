@@ -108,7 +108,7 @@ fn dtype(text: &Value) -> Result<Dtype, OpError> {
 }
 
 /// A handle, a whole number, or one with a fraction.
-fn arg(value: &Value) -> Result<Arg, OpError> {
+pub(super) fn arg(value: &Value) -> Result<Arg, OpError> {
     if let Some(handle) = value.get("handle").and_then(Value::as_u64) {
         return Ok(Arg::Handle(std::ptr::without_provenance_mut(
             handle as usize,

@@ -4,12 +4,14 @@ use crate::device::pool::SpaceSource;
 use crate::device::{
     Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Result, Space, Stream, cpu,
 };
-use std::sync::Mutex;
+use crate::value::DLDataType;
+use serde_json::{Value, json};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A device whose memory is the host's and that writes down what it is asked.
 #[derive(Default)]
 pub(crate) struct Recorder {
-    log: Mutex<Vec<String>>,
+    log: Mutex<Vec<Value>>,
     copies: bool,
 }
 
@@ -27,42 +29,41 @@ impl Recorder {
         }
     }
 
-    /// What was asked since the last time, and nothing more.
-    pub(crate) fn take_log(&self) -> Vec<String> {
-        std::mem::take(&mut *self.lock())
+    /// What was asked since the last time, and nothing more: a list of the name of the call and its arguments each.
+    pub(crate) fn take_log(&self) -> Vec<Value> {
+        std::mem::take(&mut *lock(&self.log))
     }
 
     /// What was asked so far, kept.
-    pub(crate) fn peek(&self) -> Vec<String> {
-        self.lock().clone()
+    pub(crate) fn peek(&self) -> Vec<Value> {
+        lock(&self.log).clone()
     }
 
-    /// The log, also behind a thread that panicked.
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.log
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    /// Notes a call.
+    fn note(&self, call: Value) {
+        lock(&self.log).push(call);
     }
+}
 
-    /// Notes a call as one line.
-    fn note(&self, call: String) {
-        self.lock().push(call);
-    }
+/// Locks, also after a thread that panicked.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A data type by its name.
+fn dtype(hint: Dtype) -> String {
+    DLDataType::from(hint).to_string()
 }
 
 // Memory is taken from the CPU: what a pool or a default does with an address is real, and only the calls are looked at.
 impl SpaceSource for Recorder {
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
-        let Dtype { code, bits, lanes } = hint;
-        self.note(format!(
-            "alloc {nbytes} align {alignment} hint {code}:{bits}x{lanes} on {}",
-            device.id
-        ));
+        self.note(json!(["alloc", device.id, nbytes, alignment, dtype(hint)]));
         cpu::cpu().alloc(Device::CPU, nbytes, alignment, hint)
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        self.note(format!("free on {}", device.id));
+        self.note(json!(["free", device.id]));
         // SAFETY: the caller's promise, and `alloc` took it from the CPU.
         unsafe { DeviceApi::free(cpu::cpu(), Device::CPU, space) }
     }
@@ -70,12 +71,12 @@ impl SpaceSource for Recorder {
 
 impl DeviceApi for Recorder {
     fn set_device(&self, device: Device) -> Result<()> {
-        self.note(format!("set {}", device.id));
+        self.note(json!(["set-device", device.id]));
         Ok(())
     }
 
     fn attribute(&self, _: Device, attribute: Attribute) -> Result<AttributeValue> {
-        self.note(format!("attribute {}", attribute.number()));
+        self.note(json!(["ask", attribute.name()]));
         Ok(if attribute == Attribute::Exist {
             AttributeValue::Int(1)
         } else {
@@ -93,19 +94,16 @@ impl DeviceApi for Recorder {
     }
 
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
-        self.note(format!(
-            "copy {} from +{} on {}:{} to +{} on {}:{} hint {}:{}x{}",
+        let end = |device: Device, offset| json!([[device.kind, device.id], offset]);
+        let (from, to) = (copy.from_device, copy.to_device);
+        let ends = (end(from, copy.from_offset), end(to, copy.to_offset));
+        self.note(json!([
+            "copy",
             copy.nbytes,
-            copy.from_offset,
-            copy.from_device.kind,
-            copy.from_device.id,
-            copy.to_offset,
-            copy.to_device.kind,
-            copy.to_device.id,
-            copy.hint.code,
-            copy.hint.bits,
-            copy.hint.lanes,
-        ));
+            ends.0,
+            ends.1,
+            dtype(copy.hint)
+        ]));
         if self.copies {
             // SAFETY: the caller's promise; all memory of this device is the host's.
             return unsafe { cpu::cpu().copy(copy, stream) };
@@ -115,7 +113,7 @@ impl DeviceApi for Recorder {
     }
 
     fn sync(&self, device: Device, _: Stream) -> Result<()> {
-        self.note(format!("sync {}", device.id));
+        self.note(json!(["sync", device.id]));
         Ok(())
     }
 }

@@ -1,15 +1,16 @@
 //! What a process registers for devices: numbers and names of its own, functions under their names, tables of C.
 
+use super::CodedProgram;
 use super::failing_table::as_a_table;
 use super::own_numbers::SIMULATED as NUMBER;
 use super::tables::rejected;
-use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
+use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::c_table::{self, DeviceTable};
 use crate::device::error::{absent, driver_error, out_of_memory};
 use crate::device::simulated::{Simulated, SimulatedCall};
 use crate::device::{
-    Attribute, DEV_01, DEV_02, DEV_04, DEV_06, DEV_07, DEV_12, DEV_22, DEV_38, DEV_42, DEV_46,
-    DEV_55, Device, DeviceApi, Dtype, Error, Stream, cpu, device_type, manager, stream,
+    Attribute, DEV_04, DEV_06, DEV_12, Device, DeviceApi, Dtype, Error, Stream, cpu, device_type,
+    manager, stream,
 };
 use crate::function::{registry, take_broken};
 use crate::release::Release;
@@ -18,86 +19,14 @@ use crate::value::{Any, AnyView, DLDevice};
 use std::sync::OnceLock;
 
 /// Programs about what is registered, and about what is alive.
-pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
-    Behaviour {
-        id: "device/a-number-of-its-own",
-        rules: &[DEV_01, DEV_06],
-        releases: "0.27",
-        why: "a device whose number or name means another one in every file and message is worse than none",
-        program: &[
-            "Registers a device as number 97 and name `suite_simulated`, which no release has: the name of 97 is then that, and the number of the name 97.",
-            "Registering a device under number 2, 0, -1, 97 or 128, or under the names `cuda` and `suite_simulated`, is rejected by DEV-06 as duplicate.",
-            "The numbers of the names `cuda` and `hexagon` are 2 and 16; `gpu` and `aocl`, which the release has no more, have none. `cuda:3`, `cpu` and `suite_simulated:1` are devices (2, 3), (1, 0) and (97, 1); `gpu:0` and `cpu:x` are none. Registering the device under its name once more is no error.",
-        ],
-        run: own_number,
-    },
-    Behaviour {
-        id: "device/functions-of-the-registry",
-        rules: &[DEV_07, DEV_42],
-        releases: "0.27",
-        why: "Python and compiled code reach a device through these names and no others",
-        program: &[
-            "With a simulated device as number 97 that notes its calls, through functions of the global registry:",
-            "`runtime.GetDeviceAttr` of (97, 0) returns 1 for attribute 0, 0 for attribute 0 of (97, 5), 256 for `max_threads_per_block`, None for attribute 99; of a device and a number it returns the same.",
-            "`__tvm_set_device` of (97, 1) is noted as setting 1; of (97, 9) it is an error.",
-        ],
-        run: functions,
-    },
-    Behaviour {
-        id: "device/errors-of-the-registry",
-        rules: &[DEV_07],
-        releases: "0.27",
-        why: "Python catches an error by its kind",
-        program: &[
-            "As an error of a function of the registry, memory that is not there is a `MemoryError` with the text `no memory for 5 bytes (none)`, a failure of a driver and a device that is not here are a `RuntimeError` with theirs, and a rejection has the kind that any rejection of its rule has.",
-            "`runtime.GetDeviceAttr` of two numbers, of four, and of a text is a `TypeError`.",
-        ],
-        run: errors,
-    },
-    Behaviour {
-        id: "device/stream-functions-of-the-registry",
-        rules: &[DEV_22, DEV_38],
-        releases: "0.27",
-        why: "a stream that Python sets and kernels do not use orders nothing",
-        program: &[
-            "With the device of `device/functions-of-the-registry`: `runtime.Device_StreamCreate` makes a stream, which is not 0.",
-            "`runtime.Device_SetStream` makes it the thread's; `runtime.TVMSetStream` with type, index and null sets the default one again.",
-            "`runtime.Device_StreamSyncFromTo` of it and 0, `runtime.Device_StreamSync` of it and `runtime.Device_StreamFree` of it are noted as ordering the default stream behind it, as a sync of it, and as freeing it.",
-        ],
-        run: streams,
-    },
-    Behaviour {
-        id: "device/table-is-recognised-by-its-first-bytes",
-        rules: &[DEV_02],
-        releases: "0.27",
-        why: "a C++ runtime in the same process registers objects under the same names, and calling into one crashes",
-        program: &[
-            "Null, a table whose first eight bytes are others, and one whose size is a byte less than it has functions are no device.",
-            "A copy of a table of the CPU is one, and its allocations are aligned.",
-        ],
-        run: tables,
-    },
-    Behaviour {
-        id: "device/launch-goes-to-the-current-device",
-        rules: &[DEV_55],
-        releases: "0.27",
-        why: "memory of another device is an illegal address",
-        program: &[
-            "With a simulated device: makes number 1 the current one, launches a kernel, makes 0 the current one and launches again. The launches are noted on 1 and on 0, in that order.",
-        ],
-        run: launches,
-    },
-    Behaviour {
-        id: "device/freed-memory-is-free",
-        rules: &[DEV_46],
-        releases: "0.2..",
-        why: "a server that frees nothing is killed after hours, far from the cause",
-        program: &[
-            "Needs a system that says how much memory a process has.",
-            "Takes and frees 64 MiB of memory of the CPU 16 times: the process has not grown by 512 MiB.",
-        ],
-        run: freed,
-    },
+pub(super) const PROGRAMS: &[CodedProgram] = &[
+    ("device/a-number-of-its-own", own_number),
+    ("device/functions-of-the-registry", functions),
+    ("device/errors-of-the-registry", errors),
+    ("device/stream-functions-of-the-registry", streams),
+    ("device/table-is-recognised-by-its-first-bytes", tables),
+    ("device/launch-goes-to-the-current-device", launches),
+    ("device/freed-memory-is-free", freed),
 ];
 
 const NAME: &str = "suite_simulated";
@@ -124,8 +53,7 @@ pub(super) fn behind_a_table() -> &'static dyn DeviceApi {
     })
 }
 
-/// `device/a-number-of-its-own` (DEV-01, DEV-06). Where it does not hold: a device whose number or name means another one in every file
-/// and message is worse than none.
+/// `device/a-number-of-its-own` (DEV-01, DEV-06).
 fn own_number() -> Outcome {
     simulated()?;
     expect(
@@ -192,8 +120,7 @@ fn since(device: &Simulated, before: usize) -> Vec<SimulatedCall> {
     device.calls().split_off(before)
 }
 
-/// `device/functions-of-the-registry` (DEV-07, DEV-42). Where it does not hold: Python and compiled code reach a device through these
-/// names and no others.
+/// `device/functions-of-the-registry` (DEV-07, DEV-42).
 fn functions() -> Outcome {
     let device = simulated()?;
     let ask = |kind: i64, id: i64, number: i32| {
@@ -235,7 +162,7 @@ fn functions() -> Outcome {
     )
 }
 
-/// `device/errors-of-the-registry` (DEV-07). Where it does not hold: Python catches an error by its kind.
+/// `device/errors-of-the-registry` (DEV-07).
 fn errors() -> Outcome {
     let raised = |error: Error| (error.kind().as_str().to_owned(), error.message().to_owned());
     let memory = out_of_memory(5, "none");
@@ -270,8 +197,7 @@ fn errors() -> Outcome {
     Ok(())
 }
 
-/// `device/stream-functions-of-the-registry` (DEV-22, DEV-38). Where it does not hold: a stream that Python sets and kernels do not use
-/// orders nothing.
+/// `device/stream-functions-of-the-registry` (DEV-22, DEV-38).
 fn streams() -> Outcome {
     let device = simulated()?;
     let of = Device::new(NUMBER, 0);
@@ -317,8 +243,7 @@ fn streams() -> Outcome {
     expect(since(device, before), expected, "calls")
 }
 
-/// `device/table-is-recognised-by-its-first-bytes` (DEV-02). Where it does not hold: a C++ runtime in the same process registers objects
-/// under the same names, and calling into one crashes.
+/// `device/table-is-recognised-by-its-first-bytes` (DEV-02).
 fn tables() -> Outcome {
     let whole = *c_table::of_api(cpu::cpu());
     let read = |table: DeviceTable| {
@@ -352,7 +277,7 @@ fn tables() -> Outcome {
     })
 }
 
-/// `device/launch-goes-to-the-current-device` (DEV-55). Where it does not hold: memory of another device is an illegal address.
+/// `device/launch-goes-to-the-current-device` (DEV-55).
 fn launches() -> Outcome {
     let device = Simulated::new(1);
     for id in [1, 0] {
@@ -373,7 +298,7 @@ fn own_bytes() -> Option<u64> {
     pages.checked_mul(4096)
 }
 
-/// `device/freed-memory-is-free` (DEV-46). Where it does not hold: a server that frees nothing is killed after hours, far from the cause.
+/// `device/freed-memory-is-free` (DEV-46).
 fn freed() -> Outcome {
     let Some(before) = own_bytes() else {
         return Failure::skipped("this system does not say how much memory a process has");

@@ -1,38 +1,31 @@
 //! `device.simulate`: the simulated device as a script, with what it notes of careless callers and what is alive behind it.
 
-use super::Defect;
 use super::failing_table::as_a_table;
 use super::forms::value;
-use super::probe::Staging;
+use super::staging::Staging;
+use super::steps::{NamedCalls, Step, StepResult, Stop};
 use crate::conformance::op::{Answer, OpError};
 use crate::device::simulated::{Hazard, Simulated, SimulatedCall};
 use crate::device::stream::set_current_device;
-use crate::device::{
-    Attribute, CopyRequest, Device, DeviceApi, Dtype, Result as DeviceResult, Space, Stream,
-};
+use crate::device::{Device, DeviceApi, Space};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 
-/// The device, as itself and as it is called; what the script has named so far, and the number of the device that it works on.
+/// The device, as itself and as it is called with the names of the script so far.
 struct Simulation<'a> {
     simulated: &'a Simulated,
-    api: &'a dyn DeviceApi,
-    device: Device,
-    spaces: HashMap<String, Space>,
-    streams: HashMap<String, Stream>,
-    hosts: HashMap<String, Staging>,
+    calls: NamedCalls<'a>,
 }
 
 /// Runs the script; `{"results":[...],"hazards":[...],"left":[...],"alive":{...},"calls":[...]}`.
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
-    let wrong =
-        |step: &Value| OpError::Unsupported(format!("{step} is not a step of device.simulate"));
+    let wrong = |step: &dyn std::fmt::Display| {
+        OpError::Unsupported(format!("{step} is not a step of device.simulate"))
+    };
     let of = args.get("value").unwrap_or(&Value::Null);
     let seed = of.get("seed").and_then(Value::as_u64).unwrap_or(1);
-    let steps = of.get("steps").and_then(Value::as_array);
     let simulated = match of.get("defect").and_then(Value::as_str) {
         None => Simulated::new(seed),
-        Some(defect) => Simulated::with_bug(seed, Defect::of(defect)?.bug),
+        Some(defect) => Simulated::with_bug(seed, super::defect(defect)?),
     };
     let kept: &'static Simulated;
     let (simulated, api): (&Simulated, &dyn DeviceApi) = match of.get("on").and_then(Value::as_str)
@@ -47,173 +40,63 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     // The thread may have another one from a script before.
     // DEV-55: launches go to the device that the thread has made current.
     set_current_device(Device::ext_dev(0));
-    let mut simulation = Simulation {
-        simulated,
-        api,
-        device: Device::ext_dev(0),
-        spaces: HashMap::new(),
-        streams: HashMap::new(),
-        hosts: HashMap::new(),
-    };
+    let calls = NamedCalls::new(api, Device::ext_dev(0));
+    let mut simulation = Simulation { simulated, calls };
     let mut results = Vec::new();
-    for step in steps.ok_or_else(|| wrong(of))? {
-        results.push(match simulation.step(step).ok_or_else(|| wrong(step))? {
+    for step in Step::list(of.get("steps")).map_err(|_| wrong(of))? {
+        results.push(match simulation.step(&step) {
             Ok(result) => result,
-            Err(error) => match error.violation() {
+            Err(Stop::Failed(error)) => match error.violation() {
                 Some(broken) => json!({"reject": broken.kind().name(), "rule": broken.rule().id()}),
                 None => json!({"failed": error.message()}),
             },
+            Err(_) => return Err(wrong(&step)),
         });
     }
     Ok(value(simulation.end(results)))
 }
 
 impl Simulation<'_> {
-    /// The result of a step; `None` where it is none.
-    fn step(&mut self, step: &Value) -> Option<DeviceResult<Value>> {
-        let name = |at: usize| step.get(at).and_then(Value::as_str);
-        let number = |at: usize| usize::try_from(step.get(at)?.as_u64()?).ok();
-        let done = |result: DeviceResult<()>| Some(result.map(|()| Value::Null));
-        match name(0)? {
-            "alloc" => Some(self.take(name(1)?, number(2)?, number(3).unwrap_or(64))),
-            "free" => {
-                let space = self.space(name(1)?);
-                // SAFETY: the device looks spaces up, and rejects what is not alive.
-                done(unsafe { self.api.free(self.device, space) })
-            }
-            "workspace" => {
-                let taken = self
-                    .api
-                    .alloc_workspace(self.device, number(2)?, Dtype::UINT8);
-                let name = name(1)?.to_owned();
-                done(taken.map(|space| {
-                    self.spaces.insert(name, space);
-                }))
-            }
-            "free-workspace" => {
-                let space = self.space(name(1)?);
-                // SAFETY: the pool rejects what it did not give.
-                done(unsafe { self.api.free_workspace(self.device, space) })
-            }
+    /// The result of a step. Those that every device has are [`NamedCalls`]'s.
+    fn step(&mut self, step: &Step) -> StepResult {
+        match step.op() {
             "host" => {
-                let bytes: Option<Vec<u8>> = bytes_of(step.get(2)?);
-                self.hosts.insert(name(1)?.into(), Staging::of(&bytes?));
-                Some(Ok(Value::Null))
+                let host = Staging::of(&bytes_of(step)?);
+                self.calls.hosts.insert(step.text(1)?.into(), host);
             }
-            "change" => {
-                // A host that writes to its buffer while a copy reads it: that is no error of any call, and a hazard of the answer.
-                let host = self.hosts.get(name(1)?)?;
-                host.overwrite(&bytes_of(step.get(2)?)?);
-                Some(Ok(Value::Null))
-            }
-            "ask" => {
-                let attribute = Attribute::ALL
-                    .into_iter()
-                    .find(|attribute| Some(attribute.name()) == name(1));
-                let answer = self.api.attribute(self.device, attribute?);
-                Some(answer.map(Value::from))
-            }
-            "see" => Some(Ok(json!(self.hosts.get(name(1)?)?.bytes()))),
-            "copy" => done(self.copy(step)?),
+            // A host that writes to its buffer while a copy reads it: that is no error of any call, and a hazard of the answer.
+            "change" => self.host(step)?.overwrite(&bytes_of(step)?),
+            "see" => return Ok(json!(self.host(step)?.bytes())),
             "fill" => {
-                let (space, byte) = (self.space(name(1)?), u8::try_from(number(2)?).ok()?);
-                let stream = self.stream(name(3));
+                let space = self.calls.space(Some(step.text(1)?)).0;
+                let byte = u8::try_from(step.number(2)?).map_err(|_| Stop::Malformed)?;
+                let stream = self.calls.stream(step.name(3));
                 // Past the table of C, which has no launch: kernels come by way of modules.
-                done(self.simulated.launch(stream, move |memory, _| {
+                self.simulated.launch(stream, move |memory, _| {
                     if let Some(bytes) = memory.bytes(space) {
                         bytes.fill(byte);
                     }
-                }))
+                })?;
             }
-            "stream" => {
-                let made = self.api.create_stream(self.device);
-                let name = name(1)?.to_owned();
-                done(made.map(|stream| {
-                    self.streams.insert(name, stream);
-                }))
-            }
-            "free-stream" => {
-                let stream = self.stream(name(1));
-                // SAFETY: the device looks streams up.
-                done(unsafe { self.api.free_stream(self.device, stream) })
-            }
-            "order" => {
-                let (before, after) = (self.stream(name(1)), self.stream(name(2)));
-                done(self.api.sync_streams(self.device, before, after))
-            }
-            "sync" => done(self.api.sync(self.device, self.stream(name(1)))),
+            "fail-alloc" => self.simulated.fail_alloc(step.number(1)?),
+            "fail-copy" => self.simulated.fail_copy(step.number(1)?),
             "device" => {
-                self.device = Device::ext_dev(i32::try_from(number(1)?).ok()?);
-                done(self.api.set_device(self.device))
+                // Calls of a script are for the device of the step, wherever a space is from.
+                let set = self.calls.call(step);
+                let device = self.calls.device;
+                let spaces = self.calls.spaces.values_mut();
+                spaces.for_each(|(_, of)| *of = device);
+                return set;
             }
-            "fail-alloc" => {
-                self.simulated.fail_alloc(number(1)?);
-                Some(Ok(Value::Null))
-            }
-            "fail-copy" => {
-                self.simulated.fail_copy(number(1)?);
-                Some(Ok(Value::Null))
-            }
-            _ => None,
+            _ => return self.calls.call(step),
         }
+        Ok(Value::Null)
     }
 
-    /// Allocates under a name. Whether a handle was there before is shown, as the number itself is random.
-    fn take(&mut self, name: &str, nbytes: usize, alignment: usize) -> DeviceResult<Value> {
-        let space = self
-            .api
-            .alloc(self.device, nbytes, alignment, Dtype::UINT8)?;
-        let again = self.spaces.values().any(|other| *other == space);
-        self.spaces.insert(name.into(), space);
-        let aligned = space.address().is_multiple_of(alignment);
-        Ok(json!({"aligned": aligned, "again": again}))
-    }
-
-    /// `["copy", FROM, OFFSET, TO, OFFSET, BYTES, STREAM]`: each end is a host buffer or a space.
-    fn copy(&self, step: &Value) -> Option<DeviceResult<()>> {
-        let number = |at: usize| usize::try_from(step.get(at)?.as_u64()?).ok();
-        let end = |at: usize| {
-            let name = step.get(at)?.as_str()?;
-            Some(match self.hosts.get(name) {
-                Some(host) => (host.space(), Device::CPU),
-                None => (self.space(name), self.device),
-            })
-        };
-        let ((from, from_device), (to, to_device)) = (end(1)?, end(3)?);
-        let copy = CopyRequest {
-            from,
-            from_offset: number(2)?,
-            to,
-            to_offset: number(4)?,
-            nbytes: number(5)?,
-            from_device,
-            to_device,
-            hint: Dtype::UINT8,
-        };
-        for (name, offset) in [(step.get(1)?, 2), (step.get(3)?, 4)] {
-            let host = name.as_str().and_then(|name| self.hosts.get(name));
-            let end = number(offset)?.checked_add(copy.nbytes);
-            if host.is_some_and(|host| end.is_none_or(|end| end > host.bytes().len())) {
-                return None;
-            }
-        }
-        // SAFETY: host buffers live for ever and hold the bytes, as just seen; the device looks its own spaces up.
-        Some(unsafe {
-            self.api
-                .copy(&copy, self.stream(step.get(6).and_then(Value::as_str)))
-        })
-    }
-
-    /// The space of this name; a stranger's where there is none.
-    fn space(&self, name: &str) -> Space {
-        let stranger = || Space(std::ptr::without_provenance_mut(64));
-        self.spaces.get(name).copied().unwrap_or_else(stranger)
-    }
-
-    /// A stream of the script; the default one without a name.
-    fn stream(&self, name: Option<&str>) -> Stream {
-        name.and_then(|name| self.streams.get(name).copied())
-            .unwrap_or_default()
+    /// The buffer of the host that a step names.
+    fn host(&self, step: &Step) -> Result<Staging, Stop> {
+        let host = self.calls.hosts.get(step.text(1)?).copied();
+        host.ok_or(Stop::Malformed)
     }
 
     /// The answer: results, what callers did wrong until here, what `finish` finds besides (`left`), what is alive, and the calls.
@@ -245,12 +128,17 @@ impl Simulation<'_> {
     fn hazard(&self, hazard: &Hazard) -> Value {
         let space = |what: &str, space: &Space| {
             let mut names: Vec<&str> = self
+                .calls
                 .spaces
                 .iter()
-                .filter(|(_, other)| *other == space)
+                .filter(|(_, (other, _))| other == space)
                 .map(|(name, _)| name.as_str())
                 .collect();
-            let hosts = self.hosts.iter().filter(|(_, host)| host.space() == *space);
+            let hosts = self
+                .calls
+                .hosts
+                .iter()
+                .filter(|(_, host)| host.space() == *space);
             names.extend(hosts.map(|(name, _)| name.as_str()));
             names.sort_unstable();
             json!([what, names.join("=")])
@@ -265,7 +153,8 @@ impl Simulation<'_> {
             Hazard::WorkspaceNotTaken(of) => space("workspace-not-taken", of),
             Hazard::NeverFreed(of) => space("never-freed", of),
             Hazard::NeverSynced(stream) => {
-                let named = self.streams.iter().find(|(_, other)| *other == stream);
+                let mut named = self.calls.streams.iter();
+                let named = named.find(|(_, (other, _))| other == stream);
                 json!(["never-synced", named.map_or("", |(name, _)| name.as_str())])
             }
         }
@@ -287,10 +176,12 @@ fn called(call: &SimulatedCall) -> Value {
     }
 }
 
-/// Bytes from a list of numbers.
-fn bytes_of(list: &Value) -> Option<Vec<u8>> {
-    let numbers = list.as_array()?.iter();
+/// The bytes that a step states as a list of numbers.
+fn bytes_of(step: &Step) -> Result<Vec<u8>, Stop> {
+    let numbers = step.get(2).and_then(Value::as_array);
+    let numbers = numbers.ok_or(Stop::Malformed)?.iter();
+    let byte = |number: &Value| u8::try_from(number.as_u64()?).ok();
     numbers
-        .map(|number| u8::try_from(number.as_u64()?).ok())
+        .map(|number| byte(number).ok_or(Stop::Malformed))
         .collect()
 }

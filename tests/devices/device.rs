@@ -7,11 +7,9 @@ mod pool;
 
 use crate::support::cargo;
 use crate::support::skip::skipped;
-use tvmspec::conformance::behaviour::{Behaviour, Failure};
-use tvmspec::conformance::device::{behaviour, contract, contract_on, own, probe::Probe, script};
+use tvmspec::conformance::device::{contract, contract_on, script};
 use tvmspec::device::simulated::{Bug, Simulated};
 use tvmspec::device::{Device, cpu};
-use tvmspec::rule::Rule;
 
 #[test]
 fn the_cpu_keeps_the_contract() {
@@ -31,17 +29,6 @@ fn the_simulated_device_keeps_the_contract() {
 }
 
 #[test]
-fn the_chapters_own_half_holds() {
-    for case in own::CASES {
-        match (case.run)() {
-            Ok(()) => {}
-            Err(Failure::Skipped(why)) => skipped(why),
-            Err(Failure::Broken(how)) => panic!("{}: {how}", case.id),
-        }
-    }
-}
-
-#[test]
 fn every_planted_bug_is_found_by_the_behaviours() {
     for bug in Bug::ALL {
         let report = contract(&Simulated::with_bug(1, bug));
@@ -52,26 +39,6 @@ fn every_planted_bug_is_found_by_the_behaviours() {
             .collect();
         println!("{bug:?}: {}", behaviours.join(", "));
         assert!(!behaviours.is_empty(), "{bug:?} was not noticed:\n{report}");
-    }
-}
-
-#[test]
-fn a_behaviour_alone_finds_what_the_contract_finds() {
-    for bug in Bug::ALL {
-        let whole = contract(&Simulated::with_bug(1, bug));
-        let broken: Vec<&str> = whole.broken().map(|result| result.id).collect();
-        let alone = behaviour::CASES.iter().filter(|case| {
-            let device = Simulated::with_bug(1, bug);
-            let probe = Probe::new(&device, Device::ext_dev(0));
-            matches!((case.run)(&probe), Err(Failure::Broken(_)))
-        });
-        let alone: Vec<&str> = alone.map(|case| case.id).collect();
-        assert!(!alone.is_empty(), "{bug:?}");
-        // A device that has gone through other behaviours may break more, and not less.
-        assert!(
-            alone.iter().all(|id| broken.contains(id)),
-            "{bug:?}: {alone:?}, {broken:?}"
-        );
     }
 }
 
@@ -200,19 +167,4 @@ fn a_device_in_c_keeps_the_contract() {
         "{text}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-}
-
-#[test]
-fn every_behaviour_has_a_case_with_its_rules() {
-    use tvmspec::conformance::case::Suite;
-    fn named<R>(cases: &[Behaviour<R>]) -> impl Iterator<Item = (&str, &[Rule])> {
-        cases.iter().map(|case| (case.id, case.rules))
-    }
-    for (id, rules) in named(behaviour::CASES).chain(named(own::CASES)) {
-        let case = Suite::embedded()
-            .case(id)
-            .unwrap_or_else(|| panic!("no case {id}"));
-        let rules: Vec<&str> = rules.iter().map(|rule| rule.id()).collect();
-        assert_eq!(case.rules, rules, "{id}");
-    }
 }

@@ -10,7 +10,6 @@ mod pages;
 mod read;
 mod text;
 
-use crate::support::cases;
 use crate::support::folder;
 use crate::support::goldens;
 use crate::support::goldens::compare::{self, Field};

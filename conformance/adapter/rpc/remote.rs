@@ -4,6 +4,7 @@
 
 use super::{LiveServer, Seat, ServerSource};
 use crate::conformance::adapter::{Rejection, Reply, device};
+use crate::conformance::device::{BEHAVIOUR, PROGRAM};
 use crate::conformance::module::opened::why_not_here;
 use crate::conformance::op::{OpError, data};
 use crate::conformance::rpc::functions::CALLED;
@@ -16,7 +17,8 @@ use serde_json::{Value, json};
 
 /// What is asked beside sessions.
 pub(super) const OPS: &[&str] = &[
-    "device.behaviour",
+    BEHAVIOUR,
+    PROGRAM,
     "function.call",
     "module.open",
     "value.convert",
@@ -28,8 +30,9 @@ const TRIES: usize = 5;
 impl LiveServer {
     /// Answers one of [`OPS`].
     pub(super) fn remote(&mut self, op: &str, args: &Value) -> Reply {
-        let ask = match op {
-            "device.behaviour" => behaviour,
+        let ask: fn(&Session, &Value) -> Result<Reply, Reply> = match op {
+            BEHAVIOUR => |session, args| drive(session, BEHAVIOUR, args),
+            PROGRAM => |session, args| drive(session, PROGRAM, args),
             "function.call" => call,
             "module.open" => open,
             "value.convert" => convert,
@@ -223,14 +226,11 @@ fn result(value: &Any) -> Result<Value, Reply> {
     })
 }
 
-/// `device.behaviour` on the first CPU of the server.
-fn behaviour(session: &Session, args: &Value) -> Result<Reply, Reply> {
-    if args.get("on").is_some_and(|on| on != "cpu") {
-        return Err(unsupported("a server is asked for its CPU"));
-    }
+/// A program on the first CPU of the server.
+fn drive(session: &Session, op: &str, args: &Value) -> Result<Reply, Reply> {
     let device = session.device(Device::CPU).map_err(failed)?;
     let api = Manager::global().api(device.kind).map_err(failed)?;
-    Ok(device::answer("device.behaviour", args, api, device))
+    Ok(device::answer(op, args, api, device))
 }
 
 /// `function.call` of a function of the suite, or of the one that servers of TVM have in its place.

@@ -1,43 +1,119 @@
-//! Programs about device modules that need no driver.
+//! Device modules of payloads and libraries, before there is a driver.
 
-use super::code::what_a_module_has;
-use super::host::{module_of_a_library, modules_of_payloads};
-use crate::conformance::behaviour::{Behaviour, Outcome};
-use crate::device::{DEV_47, DEV_53, DEV_54, DEV_56};
+use super::super::tables::rejected;
+use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
+use crate::conformance::golden::golden;
+use crate::device::{DEV_54, Device, load};
+use crate::release::Layout;
+use crate::rule::Kind;
 
-/// What a module has before there is a driver (DEV-54).
-pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
-    Behaviour {
-        id: "device/what-a-module-has",
-        rules: &[DEV_47, DEV_53, DEV_54],
-        releases: "0.2..",
-        why: "a kernel that is called with other values than it takes reads what is behind them",
-        program: &[
-            "With that module: its kind is that of its driver, its kernels are `add` and `mul`, which take 4 and 2 values.",
-            "`add` with one value is rejected by DEV-53, with three by DEV-47, with a number for its handle by DEV-53, each as type. Nothing is loaded.",
-        ],
-        run: what_a_module_has,
-    },
-    Behaviour {
-        id: "device/modules-of-payloads",
-        rules: &[DEV_47, DEV_54],
-        releases: "0.22..",
-        why: "the kernels of a module are known before there is a driver",
-        program: &[
-            "Reads the golden payloads of OpenCL and CUDA: kernels `add_one` and `scalars`, which take two values for their two launch tags beside their own. The first kernel is `add_one`.",
-            "Reading one of Metal, which the testee has no driver for, is rejected by DEV-54 as unsupported. Kinds that the testee is built without are left out; it cannot run the program where both are.",
-        ],
-        run: modules_of_payloads,
-    },
-    Behaviour {
-        id: "device/module-of-a-library",
-        rules: &[DEV_53, DEV_54, DEV_56],
-        releases: "0.22..",
-        why: "a frontend calls a kernel of a library with whatever values it has",
-        program: &[
-            "Loads the golden library binary with an OpenCL module, whose kernel `main_kernel` takes two handles and has two launch tags, without a driver. Saved, the module is its payload. There is no function `no_kernel`.",
-            "With null for a handle and 1 for a number: one value less or more, a number, a float or a text for the first handle are rejected by DEV-53 with an error of kind `TypeError`, whose text in the first two cases has `takes 2 arguments and 2 launch parameters, the call has 3 values`. Four values of their types on device 1000 are an error of another kind.",
-        ],
-        run: module_of_a_library,
-    },
-];
+/// The OpenCL module of a library in memory.
+#[cfg(feature = "opencl")]
+fn opencl_module() -> Result<(crate::module::Module, &'static [u8]), Failure> {
+    use crate::value::{Any, Bytes, cast};
+    let bytes = golden("blob/opencl.bin");
+    let bytes = bytes.ok_or_else(|| Failure::Broken("the golden is not there".into()))?;
+    let missing = || Failure::Broken("the suite has no function of that name".into());
+    let load = crate::conformance::module::own::function("memory").ok_or_else(missing)?;
+    let symbol = Any::from("__tvm_ffi__library_bin");
+    let blob = Any::from(Bytes::new(bytes));
+    let library: crate::module::Module = cast(load.call(&[symbol.view(), blob.view()])?.view())?;
+    let module = library.imports().into_iter().next();
+    let module = module.ok_or_else(|| Failure::Broken("it imports nothing".into()))?;
+    Ok((module, bytes))
+}
+
+/// `device/module-of-a-library`: what it saves, that an unknown kernel is nothing (DEV-56), and what a call with other arguments is
+/// rejected for (DEV-53), where no driver has to be for any of it (DEV-54).
+#[cfg(feature = "opencl")]
+pub(super) fn module_of_a_library() -> Outcome {
+    use crate::device::DEV_53;
+    use crate::device::stream::set_current_device;
+    use crate::function::take_broken;
+    use crate::value::{Any, AnyView};
+    let (module, blob) = opencl_module()?;
+    // The payload is behind the kind; the library's own part of the blob is in front of it.
+    let saved = module.save_to_bytes()?;
+    expect(saved.as_slice(), &blob[0x5a..], "what it saves")?;
+    let found = module.function("no_kernel", false)?;
+    demand(found.is_none(), || "a kernel that is not there".into())?;
+    let Some(kernel) = module.function("main_kernel", false)? else {
+        return Failure::broken("the kernel is not there");
+    };
+    let (null, one, half) = (Any::none(), Any::from(1i64), Any::from(0.5));
+    let text = Any::from("no argument");
+    let call = |args: &[&Any]| {
+        let args: Vec<AnyView<'_>> = args.iter().map(|any| any.view()).collect();
+        // What an earlier call left on the thread: the rule that is compared below is that of this call.
+        drop(take_broken());
+        let failed = kernel.call(&args).err()?;
+        let rule = take_broken().map(|broken| broken.rule().id());
+        Some((failed.kind().as_str().to_owned(), rule, failed.to_string()))
+    };
+    let counted =
+        |count| format!("takes 2 arguments and 2 launch parameters, the call has {count} values");
+    for (args, part) in [
+        (vec![&null, &null, &one], counted(3)),
+        (vec![&null, &null, &one, &one, &one], counted(5)),
+        (vec![&one, &null, &one, &one], "Int(1)".into()),
+        (vec![&half, &null, &one, &one], "Float(0.5)".into()),
+        (
+            vec![&text, &null, &one, &one],
+            "argument of a kernel".into(),
+        ),
+    ] {
+        let (kind, rule, text) = call(&args).unwrap_or_default();
+        let named = (kind.as_str(), rule);
+        expect(named, ("TypeError", Some(DEV_53.id())), &text)?;
+        demand(text.contains(&part), || format!("`{text}` has no `{part}`"))?;
+    }
+    // No system has so many devices: what is launched there fails, whether a driver is here or not.
+    let text = std::thread::scope(|scope| {
+        let launched = scope.spawn(|| {
+            set_current_device(Device::opencl(1000));
+            call(&[&null, &null, &one, &one])
+        });
+        launched.join()
+    });
+    let Ok(Some((kind, _, text))) = text else {
+        return Failure::broken("a launch on device 1000 does not fail");
+    };
+    demand(kind != "TypeError", || {
+        format!("four values of its types: `{text}`")
+    })
+}
+
+/// Without OpenCL no module of the golden can be launched.
+#[cfg(not(feature = "opencl"))]
+pub(super) fn module_of_a_library() -> Outcome {
+    Failure::skipped("this build launches no kernels of OpenCL")
+}
+
+/// `device/modules-of-payloads`: payloads of releases become modules with their kernels, before any driver is loaded; a kind that no build launches is rejected (DEV-54).
+pub(super) fn modules_of_payloads() -> Outcome {
+    let read = |kind: &str, file: &str| {
+        let bytes = golden(file).unwrap_or_default();
+        load::from_payload(kind, Layout::V0_22, bytes)
+    };
+    let metal = read("metal", "payload/metal-0.27.bin");
+    let what = "a module of kind `metal`";
+    rejected(metal, DEV_54, Kind::Unsupported, what)?;
+    let kernels = ["add_one", "scalars"];
+    let built = ["opencl", "cuda"].map(|kind| load::KINDS.contains(&kind).then_some(kind));
+    if built == [None; 2] {
+        return Failure::skipped("this build reads no modules of OpenCL or CUDA");
+    }
+    for kind in built.into_iter().flatten() {
+        let module = read(kind, &format!("device/{kind}-0.27.payload"))?;
+        expect(module.kind(), kind, "the kind")?;
+        for name in kernels {
+            let Some(kernel) = module.kernel(name) else {
+                return Failure::broken(format!("{kind} has no kernel `{name}`"));
+            };
+            let own = kernel.info().arg_types.len();
+            expect(kernel.arity(), own + 2, name)?;
+        }
+        expect(module.names().next(), Some(kernels[0]), "the first kernel")?;
+    }
+    Ok(())
+}

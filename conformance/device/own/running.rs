@@ -7,17 +7,17 @@ use super::DEVICE;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::timer;
 use crate::device::timer::{DefaultTimer, Evaluator, Timer, to_bytes};
+use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// `device/default-timer-waits-twice` (DEV-44). Where it does not hold: without the wait the clock measures queueing, and everything
-/// looks free.
+/// `device/default-timer-waits-twice` (DEV-44).
 pub(super) fn timer_waits() -> Outcome {
     let recorder = Recorder::new();
     let mut timer = DefaultTimer::new(&recorder, DEVICE);
     timer.start()?;
     timer.stop()?;
-    expect(recorder.take_log(), vec!["sync 0".to_owned(); 2], "calls")
+    expect(recorder.take_log(), vec![json!(["sync", 0]); 2], "calls")
 }
 
 /// The least of some measurements, each of which the system may have held up.
@@ -34,8 +34,7 @@ fn nanoseconds(of: Duration) -> u64 {
     u64::try_from(of.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// `device/timer-measures-what-is-between` (DEV-44). Where it does not hold: a timer that counts what was before it was started makes the
-/// first measurement the worst.
+/// `device/timer-measures-what-is-between` (DEV-44).
 pub(super) fn timer_measures() -> Outcome {
     let recorder = Recorder::new();
     let between = |before: Duration, within: Duration| {
@@ -59,7 +58,7 @@ pub(super) fn timer_measures() -> Outcome {
     })
 }
 
-/// `device/timer-of-a-type` (DEV-44). Where it does not hold: the clock of the host is not that of a device that has its own.
+/// `device/timer-of-a-type` (DEV-44).
 pub(super) fn best_timer() -> Outcome {
     // Leaked, since the timer of a type may keep its device as long as the process runs.
     let recorder: &'static Recorder = Box::leak(Box::default());
@@ -67,7 +66,7 @@ pub(super) fn best_timer() -> Outcome {
     of_host.start()?;
     of_host.stop()?;
     let log = recorder.take_log();
-    expect(log, vec!["sync 0".to_owned(); 2], "calls for type 12")?;
+    expect(log, vec![json!(["sync", 0]); 2], "calls for type 12")?;
     own_clock(recorder)
 }
 
@@ -97,7 +96,7 @@ fn own_clock(_: &'static Recorder) -> Outcome {
     Failure::skipped("this build has no clock of CUDA")
 }
 
-/// `device/evaluator-pauses` (DEV-45). Where it does not hold: a device that is not left to cool down is measured hot.
+/// `device/evaluator-pauses` (DEV-45).
 pub(super) fn evaluator_pauses() -> Outcome {
     let recorder = Recorder::new();
     let pauses = |repeats_to_cooldown, cooldown| {
@@ -159,8 +158,7 @@ impl Timer for Clock {
     }
 }
 
-/// `device/evaluator-warms-up-and-counts` (DEV-45). Where it does not hold: the first call loads code and allocates; it belongs to no
-/// measurement.
+/// `device/evaluator-warms-up-and-counts` (DEV-45).
 pub(super) fn evaluator_counts() -> Outcome {
     let recorder = Recorder::new();
     let calls = AtomicUsize::new(0);
@@ -175,7 +173,7 @@ pub(super) fn evaluator_counts() -> Outcome {
     })?;
     expect(calls.load(Ordering::Relaxed), 1 + 5 * 3, "calls")?;
     // DEV-45: behind the call that is not measured, then in front of each measurement; `Clock` itself waits for nothing.
-    let waits = vec!["sync 0".to_owned(); 1 + 3];
+    let waits = vec![json!(["sync", 0]); 1 + 3];
     expect(recorder.take_log(), waits, "waits")?;
     expect(seconds.as_slice(), &[1.0; 3], "seconds per call")?;
     expect(

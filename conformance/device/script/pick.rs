@@ -1,6 +1,7 @@
 //! Random scripts.
 
-use super::{SIZES, SLOTS, STREAMS, Step};
+use super::Step;
+use serde_json::{Value, json};
 
 /// xorshift64*: small, seeded, good enough to pick calls.
 struct Dice(u64);
@@ -20,68 +21,73 @@ impl Dice {
     }
 }
 
-/// A script that makes sense more often than not; what makes none is skipped when it is run.
+/// The spaces, few, so that random steps meet each other.
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+/// The streams, the default one among them.
+const STREAMS: [Option<&str>; 3] = [None, Some("s"), Some("t")];
+// One byte, and one more than a page (DEV-25), are among them; two sizes are there twice, so that a block fits another request.
+const SIZES: [usize; 8] = [1, 4, 64, 64, 100, 256, 256, 4097];
+
+/// A script that makes sense more often than not; what makes none is left out when it is run.
 pub(super) fn generate(seed: u64, steps: usize) -> Vec<Step> {
     let mut dice = Dice::new(seed);
-    let mut sizes = [0usize; SLOTS as usize];
+    let mut slots = NAMES.map(|name| (name, 0usize, false));
     let mut script = Vec::new();
+    let mut push = |step: Value| script.extend(step.as_array().cloned().map(Step));
+    for stream in STREAMS.iter().flatten() {
+        push(json!(["stream", stream]));
+    }
     for _ in 0..steps {
-        let slot = dice.below(usize::from(SLOTS));
-        let (size, name) = (sizes[slot], slot as u8);
-        let stream = [0, 0, 1, 2][dice.below(4)];
+        let at = dice.below(NAMES.len());
+        let (name, size, is_workspace) = slots[at];
+        let stream = STREAMS[[0, 0, 1, 2][dice.below(4)]];
         if size == 0 {
-            sizes[slot] = SIZES[dice.below(SIZES.len())];
-            script.push(Step::Alloc {
-                slot: name,
-                nbytes: sizes[slot],
-                workspace: dice.below(3) == 0,
-            });
+            let size = SIZES[dice.below(SIZES.len())];
+            let is_workspace = dice.below(3) == 0;
+            slots[at] = (name, size, is_workspace);
+            push(json!([
+                if is_workspace { "workspace" } else { "alloc" },
+                name,
+                size
+            ]));
             continue;
         }
         let offset = dice.below(size);
         // At least one byte: a copy of none has a program of its own (DEV-39).
         let nbytes = 1 + dice.below(size - offset);
-        script.push(match dice.below(12) {
+        match dice.below(12) {
             0 => {
-                sizes[slot] = 0;
-                Step::Free { slot: name }
+                slots[at] = (name, 0, false);
+                push(json!([
+                    if is_workspace {
+                        "free-workspace"
+                    } else {
+                        "free"
+                    },
+                    name
+                ]));
             }
-            1..=4 => Step::Write {
-                slot: name,
+            1..=4 => push(json!([
+                "write",
+                name,
                 offset,
                 nbytes,
-                seed: dice.below(250) as u8,
-                stream,
-            },
-            5 | 6 => Step::Read {
-                slot: name,
-                offset,
-                nbytes,
-                stream,
-            },
+                dice.below(250),
+                stream
+            ])),
+            5 | 6 => push(json!(["read", name, offset, nbytes, stream])),
             7 | 8 => {
-                let to = dice.below(usize::from(SLOTS));
-                let room = sizes[to];
+                let (to, room, _) = slots[dice.below(NAMES.len())];
                 if room == 0 {
                     continue;
                 }
                 let to_offset = dice.below(room);
                 let nbytes = nbytes.min(room - to_offset);
-                Step::Copy {
-                    from: name,
-                    from_offset: offset,
-                    to: to as u8,
-                    to_offset,
-                    nbytes,
-                    stream,
-                }
+                push(json!(["copy", name, offset, to, to_offset, nbytes, stream]));
             }
-            9 => Step::Sync { stream },
-            _ => Step::Order {
-                before: stream,
-                after: dice.below(usize::from(STREAMS)) as u8,
-            },
-        });
+            9 => push(json!(["sync", stream])),
+            _ => push(json!(["order", stream, STREAMS[dice.below(STREAMS.len())]])),
+        }
     }
     script
 }

@@ -1,6 +1,8 @@
 //! The smallest script that still differs.
 
+use super::order::without_races;
 use super::{Minimal, Step};
+use serde_json::{Value, json};
 
 /// The smallest script that still differs: steps away, then numbers down, until nothing helps.
 pub(super) fn shrink(
@@ -43,7 +45,7 @@ pub(super) fn shrink(
         // A number that became smaller may let a step go that was needed before, so all of it is tried again.
         if weight(&best.0) >= size_before {
             return Minimal {
-                script: best.0,
+                script: without_races(&best.0),
                 difference: best.1,
                 before,
             };
@@ -52,139 +54,26 @@ pub(super) fn shrink(
 }
 
 /// What shrinking makes smaller: steps first, then the numbers in them.
-fn weight(script: &[Step]) -> (usize, usize) {
-    let numbers = |step: &Step| match *step {
-        Step::Alloc {
-            slot,
-            nbytes,
-            workspace,
-        } => usize::from(slot) + nbytes + usize::from(workspace),
-        Step::Free { slot } => usize::from(slot),
-        Step::Write {
-            slot,
-            offset,
-            nbytes,
-            seed,
-            stream,
-        } => usize::from(slot) + offset + nbytes + usize::from(seed) + usize::from(stream),
-        Step::Read {
-            slot,
-            offset,
-            nbytes,
-            stream,
-        } => usize::from(slot) + offset + nbytes + usize::from(stream),
-        Step::Copy {
-            from,
-            from_offset,
-            to,
-            to_offset,
-            nbytes,
-            stream,
-        } => {
-            usize::from(from)
-                + from_offset
-                + usize::from(to)
-                + to_offset
-                + nbytes
-                + usize::from(stream)
-        }
-        Step::Sync { stream } => usize::from(stream),
-        Step::Order { before, after } => usize::from(before) + usize::from(after),
-    };
-    (script.len(), script.iter().map(numbers).sum())
+fn weight(script: &[Step]) -> (usize, u64) {
+    let numbers = script
+        .iter()
+        .flat_map(|step| &step.0)
+        .filter_map(Value::as_u64);
+    (script.len(), numbers.sum())
 }
 
-/// The same step with smaller numbers, boldest first.
+/// The same step with a smaller number, boldest first.
 fn smaller(step: &Step) -> Vec<Step> {
-    let towards = |n: usize, least: usize| {
-        [least, n / 2, n.saturating_sub(1)]
-            .into_iter()
-            .filter(move |m| *m >= least && *m < n)
-    };
     let mut list = Vec::new();
-    match step.clone() {
-        Step::Alloc {
-            slot,
-            nbytes,
-            workspace,
-        } => {
-            list.extend(towards(nbytes, 1).map(|nbytes| Step::Alloc {
-                slot,
-                nbytes,
-                workspace,
-            }));
-            // Plain memory in the place of workspace shows that the pool has no part in what differs.
-            if workspace {
-                list.push(Step::Alloc {
-                    slot,
-                    nbytes,
-                    workspace: false,
-                });
-            }
+    for (at, number) in step.0.iter().enumerate() {
+        let Some(number) = number.as_u64() else {
+            continue;
+        };
+        for less in [0, number / 2, number.saturating_sub(1)] {
+            let mut smaller = step.clone();
+            smaller.0[at] = json!(less);
+            list.push(smaller);
         }
-        Step::Write {
-            slot,
-            offset,
-            nbytes,
-            seed,
-            stream,
-        } => {
-            let (seed, stream) = (usize::from(seed), usize::from(stream));
-            let with = |offset, nbytes, seed, stream| Step::Write {
-                slot,
-                offset,
-                nbytes,
-                seed: seed as u8,
-                stream: stream as u8,
-            };
-            list.extend(towards(offset, 0).map(|n| with(n, nbytes, seed, stream)));
-            list.extend(towards(nbytes, 1).map(|n| with(offset, n, seed, stream)));
-            list.extend(towards(stream, 0).map(|n| with(offset, nbytes, seed, n)));
-            list.extend(towards(seed, 1).map(|n| with(offset, nbytes, n, stream)));
-        }
-        Step::Read {
-            slot,
-            offset,
-            nbytes,
-            stream,
-        } => {
-            let stream = usize::from(stream);
-            let with = |offset, nbytes, stream| Step::Read {
-                slot,
-                offset,
-                nbytes,
-                stream: stream as u8,
-            };
-            list.extend(towards(offset, 0).map(|n| with(n, nbytes, stream)));
-            list.extend(towards(nbytes, 1).map(|n| with(offset, n, stream)));
-            list.extend(towards(stream, 0).map(|n| with(offset, nbytes, n)));
-        }
-        Step::Copy {
-            from,
-            from_offset,
-            to,
-            to_offset,
-            nbytes,
-            stream,
-        } => {
-            let stream = usize::from(stream);
-            let with = |from_offset, to_offset, nbytes, stream| Step::Copy {
-                from,
-                from_offset,
-                to,
-                to_offset,
-                nbytes,
-                stream: stream as u8,
-            };
-            list.extend(towards(from_offset, 0).map(|n| with(n, to_offset, nbytes, stream)));
-            list.extend(towards(to_offset, 0).map(|n| with(from_offset, n, nbytes, stream)));
-            list.extend(towards(nbytes, 1).map(|n| with(from_offset, to_offset, n, stream)));
-            list.extend(towards(stream, 0).map(|n| with(from_offset, to_offset, nbytes, n)));
-        }
-        Step::Sync { stream } => {
-            list.extend(towards(usize::from(stream), 0).map(|n| Step::Sync { stream: n as u8 }))
-        }
-        Step::Order { .. } | Step::Free { .. } => {}
     }
     list
 }

@@ -1,0 +1,418 @@
+//! `device.program`: steps with expectations, beside a model that does everything at once.
+//!
+//! The model has the bytes of each space. A step changes it at once; a device owes the same bytes after the next sync (DEV-36).
+
+mod questions;
+
+use super::staging::{Staging, pattern};
+use super::stands::{self, Stand, UnderTest};
+use super::steps::{NamedCalls, Step, StepResult, StepTensor, Stop};
+use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
+use crate::device::{Device, DeviceApi, Space, stream};
+use questions::fits;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Runs the steps on a device, or from each step `on` on a device that the testee brings.
+pub(super) fn run(steps: &Value, api: &dyn DeviceApi, device: Device) -> Outcome {
+    let written = Step::list(Some(steps)).map_err(outcome)?;
+    run_steps(&written, &UnderTest { api, device })
+}
+
+/// Whether a program brings the devices that it drives.
+pub(super) fn brings_its_device(steps: &Value) -> bool {
+    steps.pointer("/0/0") == Some(&json!("on"))
+}
+
+/// [`run`] with steps that are read already.
+pub(super) fn run_steps(steps: &[Step], under_test: &dyn Stand) -> Outcome {
+    let mut parts = steps.split(|step| step.op() == "on");
+    run_part(parts.next().unwrap_or_default(), under_test).map_err(outcome)?;
+    let named = steps.iter().filter(|step| step.op() == "on");
+    for (named, part) in named.zip(parts) {
+        let stand = stands::stand(named.get(1)).ok_or_else(|| outcome(Stop::Malformed))?;
+        run_part(part, &*stand).map_err(outcome)?;
+    }
+    Ok(())
+}
+
+/// How a program went, in the words of the suite.
+fn outcome(stop: Stop) -> Failure {
+    match stop {
+        Stop::Malformed => Failure::Skipped("a step is not of a form that is known here".into()),
+        Stop::Failed(error) => error.into(),
+        Stop::Judged(failure) => failure,
+    }
+}
+
+/// Runs steps on one device, and gives back whatever they leave.
+fn run_part(steps: &[Step], stand: &dyn Stand) -> Result<(), Stop> {
+    let mut program = Program {
+        stand,
+        calls: NamedCalls::new(stand.api(), stand.device()),
+        model: BTreeMap::new(),
+        reads: Vec::new(),
+        queues: Vec::new(),
+    };
+    let ran = program.run(steps);
+    let closed = program.close();
+    ran.and(closed)
+}
+
+/// A program on its way.
+struct Program<'a> {
+    stand: &'a dyn Stand,
+    calls: NamedCalls<'a>,
+    /// What is alive, by name.
+    model: BTreeMap<String, ModelSpace>,
+    reads: Vec<PendingRead>,
+    /// Streams with work, each with the device.
+    queues: Vec<(Device, Option<String>)>,
+}
+
+/// A space that is alive, as the model has it.
+struct ModelSpace {
+    is_workspace: bool,
+    /// `None` where nothing was written yet.
+    bytes: Vec<Option<u8>>,
+}
+
+/// A read that is queued, with the bytes that the model had then.
+struct PendingRead {
+    stream: Option<String>,
+    what: String,
+    staging: Staging,
+    expected: Vec<Option<u8>>,
+}
+
+impl Program<'_> {
+    /// Every step, then a look at everything that is left: a device may be wrong and show it only in what nothing read.
+    fn run(&mut self, steps: &[Step]) -> Result<(), Stop> {
+        for (step, number) in steps.iter().zip(1..) {
+            self.step(step).map_err(|stop| {
+                let at = |why: &dyn std::fmt::Display| format!("step {number} ({step}): {why}");
+                match stop {
+                    Stop::Failed(error) => Failure::Broken(at(&error)).into(),
+                    Stop::Judged(Failure::Broken(how)) => Failure::Broken(at(&how)).into(),
+                    other => other,
+                }
+            })?;
+        }
+        self.sync_all()?;
+        let known = |space: &ModelSpace| space.bytes.iter().any(Option::is_some);
+        let mut names = Vec::new();
+        for (name, space) in self.model.iter().filter(|(_, space)| known(space)) {
+            names.push((name.clone(), space.bytes.len()));
+        }
+        for (name, nbytes) in names {
+            self.read(&name, 0, nbytes, None)?;
+        }
+        self.sync_all()
+    }
+
+    /// Waits for all work, and compares what was read.
+    fn sync_all(&mut self) -> Result<(), Stop> {
+        for (device, name) in std::mem::take(&mut self.queues) {
+            let stream = self.calls.stream(name.as_deref());
+            self.calls.api.sync(device, stream)?;
+            self.compare(name.as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// One step. Those that are only calls are [`NamedCalls`]'s.
+    fn step(&mut self, step: &Step) -> StepResult {
+        match step.op() {
+            "needs" => questions::needs(&self.calls, step.text(1)?)?,
+            "thread" => {
+                let (steps, stand) = (Step::list(step.get(1))?, self.stand);
+                let ran = std::thread::scope(|scope| {
+                    scope
+                        .spawn(|| run_part(&steps, stand).map_err(outcome))
+                        .join()
+                });
+                ran.unwrap_or_else(|_| Failure::broken("the device panicked"))?;
+            }
+            "unless-host" => {
+                // DEV-57: a CPU of a server is one, too.
+                if self.calls.device.without_session().kind != Device::CPU.kind {
+                    for step in Step::list(step.get(1))? {
+                        self.step(&step)?;
+                    }
+                }
+            }
+            "reject" => self.reject(step)?,
+            "write" => {
+                let (name, offset, nbytes) = (step.text(1)?, step.number(2)?, step.number(3)?);
+                let bytes = pattern(step.number(4)?, nbytes);
+                self.part(name, offset, nbytes)?;
+                let (space, device) = self.calls.space(Some(name));
+                let from = (Staging::of(&bytes).space(), 0, Device::CPU);
+                self.calls
+                    .copy(from, (space, offset, device), nbytes, step.name(5))?;
+                self.queue(device, step.name(5));
+                self.set(name, offset, bytes.into_iter().map(Some).collect());
+            }
+            "read" => {
+                let whole = self
+                    .model
+                    .get(step.text(1)?)
+                    .map_or(0, |space| space.bytes.len());
+                let (offset, nbytes) = match step.get(2).filter(|value| value.is_number()) {
+                    None => (0, whole),
+                    Some(_) => (step.number(2)?, step.number(3)?),
+                };
+                let stream = step
+                    .0
+                    .get(2..)
+                    .and_then(<[Value]>::last)
+                    .and_then(Value::as_str);
+                self.read(step.text(1)?, offset, nbytes, stream)?;
+            }
+            "same" | "different" => {
+                let [one, other] = [1, 2].map(|at| self.calls.space(step.name(at)).0);
+                let is_same = step.op() == "same";
+                demand((one == other) == is_same, || {
+                    format!("{one:?} and {other:?}")
+                })?;
+            }
+            "not-null" => {
+                let space = self.calls.space(Some(step.text(1)?)).0;
+                demand(!space.is_null(), || "it is null".into())?;
+            }
+            "current-stream" => {
+                let current = self.calls.api.current_stream(self.calls.device);
+                let expected = self.calls.stream(step.name(1));
+                expect(current, expected, "the thread's stream")?;
+            }
+            "replace-stream" => {
+                let new = self.calls.stream(step.name(1));
+                let replaced = stream::set(self.calls.device, new)?;
+                let expected = self.calls.stream(step.name(2));
+                expect(replaced, expected, "the stream that was replaced")?;
+            }
+            "ask" => {
+                let answer = self.calls.call(step)?;
+                let forms = step.0.get(2..).unwrap_or_default();
+                let fits = forms.is_empty() || forms.iter().any(|form| fits(form, &answer));
+                demand(fits, || format!("the answer is {answer}"))?;
+            }
+            "size" => {
+                let size = self.calls.call(step)?;
+                expect(Some(&size), step.get(3), "its bytes")?;
+            }
+            "pools" => {
+                let pools = self.calls.api.pools_workspace();
+                expect(Some(&json!(pools)), step.get(1), "a pool of workspace")?;
+            }
+            "addresses" => {
+                let addresses = self.calls.api.supports_pointer_arithmetic();
+                expect(
+                    Some(&json!(addresses)),
+                    step.get(1),
+                    "handles that are addresses",
+                )?;
+            }
+            "calls" => {
+                let calls = Value::Array(self.stand.take_calls());
+                expect(Some(&calls), step.get(1), "calls")?;
+            }
+            _ => {
+                if let Some(result) = self.stand.step(step, self.calls.device) {
+                    return result;
+                }
+                self.call(step)?;
+            }
+        }
+        Ok(Value::Null)
+    }
+
+    /// A call, and what it means for the model.
+    fn call(&mut self, step: &Step) -> Result<(), Stop> {
+        let name = |at| step.text(at).map(str::to_owned);
+        if step.op() == "copy" {
+            return self.copy(step);
+        }
+        // Forgotten before it is freed: where that fails, it is not freed again.
+        if let "free" | "free-workspace" = step.op() {
+            let is_workspace = step.op() == "free-workspace";
+            let name = step.name(1).unwrap_or_default();
+            self.model
+                .retain(|known, space| known != name || space.is_workspace != is_workspace);
+        }
+        let result = self.calls.call(step)?;
+        match step.op() {
+            "alloc" | "alloc-tensor" | "workspace" => {
+                let is_workspace = step.op() == "workspace";
+                let nbytes = step.number(2).unwrap_or_default();
+                let bytes = vec![None; nbytes];
+                self.model.insert(
+                    name(1)?,
+                    ModelSpace {
+                        is_workspace,
+                        bytes,
+                    },
+                );
+                let stated = step.op() == "alloc" && step.number(3).is_ok_and(|n| n > 0);
+                if stated && self.calls.api.supports_pointer_arithmetic() {
+                    let space = self.calls.space(step.name(1)).0;
+                    demand(result["aligned"] == true, || format!("it is at {space:?}"))?;
+                }
+            }
+            "copy-tensor" => {
+                let (from, to) = (
+                    StepTensor::read(step.get(1))?,
+                    StepTensor::read(step.get(2))?,
+                );
+                let nbytes = from.nbytes().unwrap_or_default();
+                let bytes = self.part(&from.name, from.offset, nbytes)?;
+                self.queue(self.calls.space(Some(&to.name)).1, step.name(3));
+                self.set(&to.name, to.offset, bytes);
+            }
+            "sync" => self.compare(step.name(1))?,
+            "free-stream" => {
+                self.calls.streams.remove(step.text(1)?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A copy between spaces. One that overlaps in its space may be rejected, and then changes nothing (DEV-40).
+    fn copy(&mut self, step: &Step) -> Result<(), Stop> {
+        let (from, to) = (step.text(1)?, step.text(3)?);
+        let [from_at, to_at, nbytes] = [step.number(2)?, step.number(4)?, step.number(5)?];
+        let bytes = self.part(from, from_at, nbytes)?;
+        self.part(to, to_at, nbytes)?;
+        let overlaps = from == to && from_at < to_at + nbytes && to_at < from_at + nbytes;
+        match self.calls.call(step) {
+            Err(Stop::Failed(_)) if overlaps => return Ok(()),
+            result => result?,
+        };
+        self.queue(self.calls.space(Some(to)).1, step.name(6));
+        self.set(to, to_at, bytes);
+        Ok(())
+    }
+
+    /// Queues a read; it is compared after the next sync of the stream.
+    fn read(
+        &mut self,
+        name: &str,
+        offset: usize,
+        nbytes: usize,
+        stream: Option<&str>,
+    ) -> Result<(), Stop> {
+        let expected = self.part(name, offset, nbytes)?;
+        let staging = Staging::of(&vec![0x5A; nbytes]);
+        let (space, device) = self.calls.space(Some(name));
+        let to = (staging.space(), 0, Device::CPU);
+        self.calls
+            .copy((space, offset, device), to, nbytes, stream)?;
+        self.queue(device, stream);
+        self.reads.push(PendingRead {
+            stream: stream.map(str::to_owned),
+            what: name.to_owned(),
+            staging,
+            expected,
+        });
+        Ok(())
+    }
+
+    /// Compares what reads on a stream that was synced have brought with the model.
+    fn compare(&mut self, stream: Option<&str>) -> Result<(), Stop> {
+        let reads = std::mem::take(&mut self.reads).into_iter();
+        let (done, waiting) = reads.partition(|read| read.stream.as_deref() == stream);
+        self.reads = waiting;
+        for read in Vec::<PendingRead>::from_iter(done) {
+            let bytes = read.staging.bytes();
+            for (at, (byte, expected)) in bytes.iter().zip(&read.expected).enumerate() {
+                let differs = expected.filter(|expected| expected != byte);
+                demand(differs.is_none(), || {
+                    let (expected, of) = (differs.unwrap_or_default(), bytes.len());
+                    let what = &read.what;
+                    format!(
+                        "`{what}` as read: byte {at} of {of} is {byte:#04x}, not {expected:#04x}"
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of a space that a step names, as the model has them.
+    fn part(&self, name: &str, offset: usize, nbytes: usize) -> Result<Vec<Option<u8>>, Stop> {
+        let space = self.model.get(name).ok_or(Stop::Malformed)?;
+        // Memory of a tensor, which no step writes or reads, has no bytes here.
+        let part = space
+            .bytes
+            .get(offset..)
+            .and_then(|bytes| bytes.get(..nbytes));
+        part.map(<[_]>::to_vec).ok_or(Stop::Malformed)
+    }
+
+    /// Writes to the model.
+    fn set(&mut self, name: &str, offset: usize, bytes: Vec<Option<u8>>) {
+        if let Some(space) = self.model.get_mut(name) {
+            space.bytes.splice(offset..offset + bytes.len(), bytes);
+        }
+    }
+
+    /// Notes work on a stream.
+    fn queue(&mut self, device: Device, stream: Option<&str>) {
+        let queue = (device, stream.map(str::to_owned));
+        if !self.queues.contains(&queue) {
+            self.queues.push(queue);
+        }
+    }
+
+    /// `["reject", RULE, KIND, STEP]`: the step fails. An error that names a rule names this one; those of drivers name none.
+    fn reject(&mut self, step: &Step) -> Result<(), Stop> {
+        let inner = step
+            .get(3)
+            .and_then(Value::as_array)
+            .ok_or(Stop::Malformed)?;
+        let error = match self.step(&Step(inner.clone())) {
+            Err(Stop::Failed(error)) => error,
+            Ok(_) => return Ok(Failure::broken("it is accepted")?),
+            Err(other) => return Err(other),
+        };
+        let named = error.violation();
+        let named = named.map(|broken| (broken.rule().id(), broken.kind().name()));
+        let expected = (step.text(1)?, step.text(2)?);
+        if named.is_some() || self.stand.is_own() {
+            expect(named, Some(expected), "the rejection")?;
+        }
+        let (text, part) = (error.to_string(), step.name(4).unwrap_or_default());
+        demand(text.contains(part), || format!("the error is `{text}`"))?;
+        Ok(())
+    }
+
+    /// Gives everything back, whatever happened. Only streams have to go without an error: memory that cannot be freed shows in a step.
+    fn close(self) -> Result<(), Stop> {
+        let NamedCalls {
+            api, ref streams, ..
+        } = self.calls;
+        // Work that is queued uses the memory and the streams that are freed next.
+        for (device, name) in &self.queues {
+            let _ = api.sync(*device, self.calls.stream(name.as_deref()));
+        }
+        for (name, space) in &self.model {
+            let (handle, device): (Space, Device) = self.calls.space(Some(name));
+            let _ = if space.is_workspace {
+                // SAFETY: workspace that is alive, and freed here alone.
+                unsafe { api.free_workspace(device, handle) }
+            } else {
+                // SAFETY: memory that is alive, and freed here alone.
+                unsafe { api.free(device, handle) }
+            };
+        }
+        let mut first = Ok(());
+        for (stream, device) in streams.values() {
+            let synced = api.sync(*device, *stream);
+            // SAFETY: made by a step, and not freed by one; nothing uses it any more.
+            let freed = unsafe { api.free_stream(*device, *stream) };
+            first = first.and(synced).and(freed);
+        }
+        Ok(first?)
+    }
+}

@@ -1,0 +1,61 @@
+//! Buffers of the host that outlive every defect of a device.
+
+use crate::device::Space;
+use std::sync::Mutex;
+
+/// Host memory for copies. It is never freed: a device with a defect may touch it at any later time.
+#[derive(Clone, Copy)]
+pub(crate) struct Staging {
+    data: Space,
+    nbytes: usize,
+}
+
+/// Keeps staging reachable, for leak checkers.
+static STAGING: Mutex<Vec<Space>> = Mutex::new(Vec::new());
+
+impl Staging {
+    /// A copy of `bytes`.
+    pub(crate) fn of(bytes: &[u8]) -> Staging {
+        let memory = Box::leak(Box::<[u8]>::from(bytes));
+        let staging = Staging {
+            data: Space(memory.as_mut_ptr().cast()),
+            nbytes: bytes.len(),
+        };
+        let mut all = STAGING
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        all.push(staging.data);
+        staging
+    }
+
+    /// Writes `bytes` over the first of its own, as a host does that does not wait.
+    pub(crate) fn overwrite(self, bytes: &[u8]) {
+        let data = self.data.0.cast::<u8>();
+        for (at, byte) in bytes.iter().enumerate().take(self.nbytes) {
+            // SAFETY: the memory lives for ever and has this byte; a device may read it behind our back, so each is written by
+            // itself.
+            unsafe { data.wrapping_add(at).write_volatile(*byte) };
+        }
+    }
+
+    /// The handle that a copy takes.
+    pub(crate) fn space(self) -> Space {
+        self.data
+    }
+
+    /// What it holds now.
+    pub(crate) fn bytes(self) -> Vec<u8> {
+        let data = self.data.0.cast::<u8>();
+        // SAFETY: the memory lives for ever; a device may write to it behind our back, so every byte is read by itself.
+        (0..self.nbytes)
+            .map(|at| unsafe { data.wrapping_add(at).read_volatile() })
+            .collect()
+    }
+}
+
+/// Bytes that differ from place to place and from seed to seed.
+pub(super) fn pattern(seed: usize, nbytes: usize) -> Vec<u8> {
+    (0..nbytes)
+        .map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ seed.wrapping_mul(89)) as u8)
+        .collect()
+}

@@ -1,0 +1,201 @@
+//! The devices that programs drive: one under test, or one that a testee brings itself (`["on", WHICH]`).
+
+mod kernels;
+mod managed;
+
+pub(super) use managed::recorder;
+
+use super::failing_table::as_a_table;
+use super::recorder::Recorder;
+use super::steps::{Step, StepResult};
+use crate::device::pool::{SpaceSource, WorkspacePools};
+use crate::device::simulated::Simulated;
+use crate::device::{
+    Attribute, AttributeValue, Device, DeviceApi, Dtype, Result as DeviceResult, Space, Stream, cpu,
+};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A device that a program drives.
+pub(super) trait Stand: Sync {
+    /// Returns its interface.
+    fn api(&self) -> &dyn DeviceApi;
+
+    /// Returns the device that steps are about until one names another.
+    fn device(&self) -> Device {
+        Device::ext_dev(0)
+    }
+
+    /// Whether it is the testee's own, so that each rejection names its rule.
+    fn is_own(&self) -> bool {
+        true
+    }
+
+    /// Returns the calls that reached it since the last time.
+    fn take_calls(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    /// Runs a step that only this kind of device has.
+    fn step(&self, _: &Step, _: Device) -> Option<StepResult> {
+        None
+    }
+}
+
+/// The device under test.
+pub(super) struct UnderTest<'a> {
+    pub(super) api: &'a dyn DeviceApi,
+    pub(super) device: Device,
+}
+
+impl Stand for UnderTest<'_> {
+    fn api(&self) -> &dyn DeviceApi {
+        self.api
+    }
+
+    fn device(&self) -> Device {
+        self.device
+    }
+
+    fn is_own(&self) -> bool {
+        false
+    }
+}
+
+/// Returns the device of this name, empty of memory and calls.
+pub(super) fn stand(which: Option<&Value>) -> Option<Box<dyn Stand>> {
+    let which = which?;
+    if let Some(names) = which.get("manager").and_then(Value::as_array) {
+        let names = names.iter().filter_map(Value::as_str);
+        return Some(Box::new(managed::ManagedDevices::with(names)));
+    }
+    Some(match which.as_str()? {
+        "cpu" => Box::new(UnlistedDevice(cpu::cpu(), Device::CPU)),
+        "simulated" => Box::new(Simulated::new(1)),
+        "recorder" => Box::new(Recorder::new()),
+        "recorder that copies" => Box::new(Recorder::that_copies()),
+        "table" => Box::new(RecorderTable::new()),
+        "pool" => Box::new(PooledRecorder::new()),
+        "kernels" => Box::new(kernels::NotedKernels::new()?),
+        _ => return None,
+    })
+}
+
+/// A device of the testee whose calls are not noted.
+struct UnlistedDevice(&'static dyn DeviceApi, Device);
+
+impl Stand for UnlistedDevice {
+    fn api(&self) -> &dyn DeviceApi {
+        self.0
+    }
+
+    fn device(&self) -> Device {
+        self.1
+    }
+}
+
+impl Stand for Simulated {
+    fn api(&self) -> &dyn DeviceApi {
+        self
+    }
+}
+
+impl Stand for Recorder {
+    fn api(&self) -> &dyn DeviceApi {
+        self
+    }
+
+    fn take_calls(&self) -> Vec<Value> {
+        self.take_log()
+    }
+}
+
+/// A recorder behind a table of C.
+struct RecorderTable {
+    recorder: &'static Recorder,
+    api: &'static dyn DeviceApi,
+}
+
+impl RecorderTable {
+    fn new() -> RecorderTable {
+        // Leaked: a table has the address of its device, and lives as long as the process (DEV-02).
+        let recorder: &'static Recorder = Box::leak(Box::default());
+        let api = as_a_table(recorder);
+        RecorderTable { recorder, api }
+    }
+}
+
+impl Stand for RecorderTable {
+    fn api(&self) -> &dyn DeviceApi {
+        self.api
+    }
+
+    // What a table fails with is a text.
+    fn is_own(&self) -> bool {
+        false
+    }
+
+    fn take_calls(&self) -> Vec<Value> {
+        self.recorder.take_log()
+    }
+}
+
+/// A pool of workspace above a recorder.
+pub(super) struct PooledRecorder {
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) pools: WorkspacePools,
+}
+
+impl PooledRecorder {
+    /// Creates an empty pool.
+    pub(super) fn new() -> PooledRecorder {
+        let recorder = Arc::new(Recorder::new());
+        let pools = WorkspacePools::new(recorder.clone());
+        PooledRecorder { recorder, pools }
+    }
+}
+
+impl Stand for PooledRecorder {
+    fn api(&self) -> &dyn DeviceApi {
+        self
+    }
+
+    fn take_calls(&self) -> Vec<Value> {
+        self.recorder.take_log()
+    }
+}
+
+impl DeviceApi for PooledRecorder {
+    fn set_device(&self, device: Device) -> DeviceResult<()> {
+        self.recorder.set_device(device)
+    }
+
+    fn attribute(&self, device: Device, attribute: Attribute) -> DeviceResult<AttributeValue> {
+        self.recorder.attribute(device, attribute)
+    }
+
+    fn alloc(&self, device: Device, nbytes: usize, at: usize, hint: Dtype) -> DeviceResult<Space> {
+        SpaceSource::alloc(&*self.recorder, device, nbytes, at, hint)
+    }
+
+    unsafe fn free(&self, device: Device, space: Space) -> DeviceResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe { SpaceSource::free(&*self.recorder, device, space) }
+    }
+
+    fn sync(&self, device: Device, stream: Stream) -> DeviceResult<()> {
+        self.recorder.sync(device, stream)
+    }
+
+    fn alloc_workspace(&self, device: Device, nbytes: usize, _: Dtype) -> DeviceResult<Space> {
+        self.pools.alloc(device, nbytes)
+    }
+
+    unsafe fn free_workspace(&self, device: Device, space: Space) -> DeviceResult<()> {
+        self.pools.free(device, space)
+    }
+
+    fn pools_workspace(&self) -> bool {
+        true
+    }
+}

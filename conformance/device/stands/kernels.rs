@@ -1,0 +1,212 @@
+//! A module of two kernels whose driver launches nothing: when code is loaded, on which device and stream a kernel goes, and with how many bytes
+//! of arguments is decided before it.
+
+use super::super::pack::arg;
+use super::super::recorder::lock;
+use super::super::steps::{Step, StepResult, Stop};
+use super::Stand;
+use crate::conformance::behaviour::{Failure, demand, expect};
+use crate::device::error::absent;
+use crate::device::launch::{Packed, WorkSizes};
+use crate::device::module::{DeviceModule, Kernel, KernelDescription, LoadedCode, ModuleCode};
+use crate::device::stream::set_current_device;
+use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Dtype, Result, Space, Stream};
+use serde_json::{Value, json};
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex};
+
+/// A type of device of its own, so that no other case's current device is in the way.
+const KIND: i32 = 31;
+
+/// The module, its kernels as they were looked up first, and the calls of the driver.
+pub(super) struct NotedKernels {
+    module: Arc<DeviceModule>,
+    kernels: Vec<Kernel>,
+    log: KernelLog,
+}
+
+/// Calls of the driver, from whichever thread.
+#[derive(Clone, Default)]
+struct KernelLog(Arc<Mutex<Vec<Value>>>);
+
+impl KernelLog {
+    fn note(&self, call: Value) {
+        lock(&self.0).push(call);
+    }
+}
+
+impl NotedKernels {
+    /// Creates a module whose code is on no device: two parameters and two launch tags, and one of each (DEV-47).
+    pub(super) fn new() -> Option<NotedKernels> {
+        set_current_device(Device::new(KIND, 0));
+        let log = KernelLog::default();
+        let handle = Dtype::scalar(Dtype::HANDLE, 64);
+        let number = Dtype::scalar(Dtype::INT, 32);
+        let add = KernelDescription::new("add", &[handle, number], &["blockIdx.x", "threadIdx.x"]);
+        let mul = KernelDescription::new("mul", &[handle], &["threadIdx.x"]);
+        let kernels = vec![add.ok()?, mul.ok()?];
+        let module = DeviceModule::new("noted", Box::new(log.clone()), kernels);
+        let kernels = ["add", "mul"].map(|name| module.kernel(name));
+        Some(NotedKernels {
+            kernels: kernels.into_iter().flatten().collect(),
+            module,
+            log,
+        })
+    }
+
+    /// Launches a kernel: its name, and the values of the call.
+    fn launch(&self, step: &Step) -> StepResult {
+        let name = step.text(1)?;
+        let args = step
+            .get(2)
+            .and_then(Value::as_array)
+            .ok_or(Stop::Malformed)?;
+        let args: std::result::Result<Vec<_>, _> = args.iter().map(arg).collect();
+        let kernel = self.module.names().position(|known| known == name);
+        let kernel = kernel.and_then(|at| self.kernels.get(at));
+        let Some(kernel) = kernel else {
+            return Ok(Failure::broken(format!("there is no kernel `{name}`"))?);
+        };
+        // SAFETY: this driver launches nothing.
+        unsafe { kernel.call(&args.map_err(|_| Stop::Malformed)?) }?;
+        Ok(Value::Null)
+    }
+
+    /// Compares the kind of the module, and its kernels with the number of their values.
+    fn compare(&self, step: &Step) -> StepResult {
+        let arities = self.kernels.iter().map(Kernel::arity);
+        let kernels: Vec<Value> = self
+            .module
+            .names()
+            .zip(arities)
+            .map(|of| json!(of))
+            .collect();
+        expect(self.module.kind(), "noted", "the kind")?;
+        expect(
+            Some(&json!(kernels)),
+            step.get(1),
+            "kernels and their values",
+        )?;
+        Ok(Value::Null)
+    }
+}
+
+impl Stand for NotedKernels {
+    fn api(&self) -> &dyn DeviceApi {
+        &NoMemory
+    }
+
+    fn device(&self) -> Device {
+        Device::new(KIND, 0)
+    }
+
+    fn take_calls(&self) -> Vec<Value> {
+        std::mem::take(&mut lock(&self.log.0))
+    }
+
+    fn step(&self, step: &Step, _: Device) -> Option<StepResult> {
+        let nothing = |()| Value::Null;
+        Some(match step.op() {
+            "launch" => self.launch(step),
+            "reset-barrier" => self.module.reset_barrier().map(nothing).map_err(Stop::from),
+            "kernels" => self.compare(step),
+            "no-kernel" => {
+                let found = self.module.kernel(step.name(1)?);
+                let none = demand(found.is_none(), || "it is found".into());
+                none.map(nothing).map_err(Stop::from)
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl ModuleCode for KernelLog {
+    fn device_kind(&self) -> i32 {
+        KIND
+    }
+
+    fn load(&self, id: i32) -> Result<Arc<dyn LoadedCode>> {
+        self.note(json!(["load", id]));
+        Ok(Arc::new(NotedCode(self.clone(), id)))
+    }
+
+    fn has_barrier(&self) -> bool {
+        true
+    }
+}
+
+/// The module, loaded on the device of this number.
+struct NotedCode(KernelLog, i32);
+
+impl LoadedCode for NotedCode {
+    unsafe fn launch(
+        &self,
+        kernel: &KernelDescription,
+        args: &mut Packed,
+        sizes: &WorkSizes,
+        stream: Stream,
+    ) -> Result<()> {
+        let bytes: usize = args.values().map(|(_, bytes)| bytes.len()).sum();
+        let WorkSizes { grid, block, .. } = sizes;
+        self.0.note(json!([
+            kernel.name,
+            self.1,
+            queue(stream),
+            bytes,
+            grid,
+            block
+        ]));
+        Ok(())
+    }
+
+    fn reset_barrier(&self, stream: Stream) -> Result<()> {
+        self.0.note(json!(["reset-barrier", self.1, queue(stream)]));
+        Ok(())
+    }
+}
+
+/// The word for a stream in the log.
+fn queue(stream: Stream) -> &'static str {
+    if stream == Stream::DEFAULT {
+        "default"
+    } else {
+        "own"
+    }
+}
+
+/// The devices of the driver: one can be the current one and has streams, which is all that a launch asks for.
+struct NoMemory;
+
+/// The failure of every call for memory.
+fn none<T>() -> Result<T> {
+    Err(absent("these devices have no memory"))
+}
+
+impl DeviceApi for NoMemory {
+    fn set_device(&self, device: Device) -> Result<()> {
+        set_current_device(device);
+        Ok(())
+    }
+
+    fn attribute(&self, _: Device, _: Attribute) -> Result<AttributeValue> {
+        Ok(AttributeValue::None)
+    }
+
+    fn alloc(&self, _: Device, _: usize, _: usize, _: Dtype) -> Result<Space> {
+        none()
+    }
+
+    unsafe fn free(&self, _: Device, _: Space) -> Result<()> {
+        none()
+    }
+
+    fn create_stream(&self, device: Device) -> Result<Stream> {
+        let handle: *mut c_void = std::ptr::without_provenance_mut(64);
+        // SAFETY: this driver follows no handle.
+        Ok(unsafe { Stream::from_handle(device, handle) })
+    }
+
+    fn sync(&self, _: Device, _: Stream) -> Result<()> {
+        Ok(())
+    }
+}
