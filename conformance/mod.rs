@@ -38,6 +38,7 @@ pub mod case;
 mod chapters;
 pub mod device;
 mod edited;
+mod form;
 mod golden;
 pub mod known;
 mod op;
