@@ -125,10 +125,7 @@ impl Case {
         }
         match &self.expect {
             Expect::Accept(value) if self.findings.is_empty() => json!({"accept": value}),
-            Expect::Accept(value) => {
-                let findings = self.findings.iter().map(Oddity::to_json);
-                json!({"accept": value, "findings": findings.collect::<Vec<_>>()})
-            }
+            Expect::Accept(value) => json!({"accept": value, "findings": self.findings}),
             Expect::Reject(breach) => json!({"reject": breach.to_json()}),
             Expect::Either => json!({"either": true}),
         }

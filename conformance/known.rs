@@ -21,29 +21,36 @@
 //!
 //! With `varies = true` the implementation answers by memory that is not its own: it may fail in any way, or pass by luck.
 
+use super::form::from_text_if_any;
 use super::verdict::Verdict;
 use crate::release::{ParseError, Release, Releases};
 use crate::spec;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The entries of one file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct KnownFailures {
     /// In the order of the file.
+    #[serde(default, rename = "known")]
     pub entries: Vec<KnownFailure>,
 }
 
 /// One excuse.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct KnownFailure {
     /// Id or glob.
     pub case: String,
     /// The verdict that is expected instead of a pass.
     pub verdict: String,
     /// Whether any other verdict, a pass too, may come instead: what decides lies outside the input.
+    #[serde(default)]
     pub varies: bool,
     /// The releases of implementations that it is about; `None` for all.
+    #[serde(default, deserialize_with = "from_text_if_any")]
     pub releases: Option<Releases>,
     /// The names of implementations that it is about, a glob; `None` for all.
     pub implementation: Option<String>,
@@ -52,6 +59,7 @@ pub struct KnownFailure {
     /// Where it is discussed.
     pub url: Option<String>,
     /// The last day, `YYYY-MM-DD`, on which it is excused.
+    #[serde(default, deserialize_with = "date")]
     pub expires: Option<String>,
 }
 
@@ -81,27 +89,20 @@ impl KnownFailures {
     ///
     /// A [`ParseError`]: which entry lacks what, or has what in a wrong form.
     pub fn parse(text: &str) -> Result<KnownFailures, ParseError> {
-        let table: toml::Table = text
-            .parse()
-            .map_err(|error| ParseError::new(format!("{error}")))?;
-        if let Some(key) = table.keys().find(|key| *key != "known") {
-            return Err(ParseError::new(format!(
-                "there is no key `{key}`: entries are [[known]]"
-            )));
+        let known: KnownFailures =
+            toml::from_str(text).map_err(|error| ParseError::new(error.to_string()))?;
+        for (entry, number) in known.entries.iter().zip(1..) {
+            let wrong = |why: String| ParseError::new(format!("entry {number}: {why}"));
+            let verdicts = [&FAILURES[..], &GAPS[..]].concat();
+            if !verdicts.contains(&entry.verdict.as_str()) {
+                let (verdict, verdicts) = (&entry.verdict, verdicts.join(", "));
+                return Err(wrong(format!("`{verdict}` is not one of {verdicts}")));
+            }
+            if entry.case.trim().is_empty() || entry.reason.trim().is_empty() {
+                return Err(wrong("`case` or `reason` is empty".to_owned()));
+            }
         }
-        let list = match table.get("known") {
-            None => return Ok(KnownFailures::default()),
-            Some(list) => list
-                .as_array()
-                .ok_or("`known` is not a list: write [[known]]")?,
-        };
-        let entries = list.iter().enumerate().map(|(index, entry)| {
-            KnownFailure::read(entry)
-                .map_err(|error| ParseError::new(format!("entry {}: {error}", index + 1)))
-        });
-        Ok(KnownFailures {
-            entries: entries.collect::<Result<_, _>>()?,
-        })
+        Ok(known)
     }
 
     /// What is known of the implementation `name` of `releases`, or of any release where none is named.
@@ -179,60 +180,6 @@ impl KnownFailures {
 }
 
 impl KnownFailure {
-    /// One entry: a case, a verdict and a reason. With a date it excuses up to that day, and is looked at again then.
-    fn read(entry: &toml::Value) -> Result<KnownFailure, ParseError> {
-        let entry = entry.as_table().ok_or("not a table")?;
-        let keys = [
-            "case",
-            "verdict",
-            "varies",
-            "releases",
-            "implementation",
-            "reason",
-            "url",
-            "expires",
-        ];
-        if let Some(key) = entry.keys().find(|key| !keys.contains(&key.as_str())) {
-            return Err(ParseError::new(format!("there is no key `{key}`")));
-        }
-        let text = |key: &str| {
-            let value = entry.get(key)?;
-            // A date may be written with or without quotes.
-            let text = value.as_str().map(str::to_owned);
-            text.or_else(|| value.as_datetime().map(ToString::to_string))
-                .filter(|text| !text.trim().is_empty())
-        };
-        let needed = |key: &str| text(key).ok_or_else(|| format!("`{key}` is missing"));
-        let entry = KnownFailure {
-            case: needed("case")?,
-            verdict: needed("verdict")?,
-            varies: match entry.get("varies") {
-                None => false,
-                Some(varies) => varies.as_bool().ok_or("`varies` is not a bool")?,
-            },
-            releases: match entry.get("releases") {
-                None => None,
-                Some(range) => Some(range.as_str().ok_or("`releases` is not a text")?.parse()?),
-            },
-            implementation: text("implementation"),
-            reason: needed("reason")?,
-            url: text("url"),
-            expires: text("expires"),
-        };
-        let verdicts = [&FAILURES[..], &GAPS[..]].concat();
-        if !verdicts.contains(&entry.verdict.as_str()) {
-            return Err(ParseError::new(format!(
-                "`{}` is not one of {}",
-                entry.verdict,
-                verdicts.join(", ")
-            )));
-        }
-        if entry.expires.as_deref().is_some_and(|date| !is_date(date)) {
-            return Err(ParseError::new("`expires` is not a date YYYY-MM-DD"));
-        }
-        Ok(entry)
-    }
-
     fn is_valid(&self, today: &str) -> bool {
         // ISO dates sort as text.
         self.expires
@@ -241,13 +188,22 @@ impl KnownFailure {
     }
 }
 
-/// Year, month and day, by which texts are in the order of time.
-fn is_date(text: &str) -> bool {
-    text.len() == 10
-        && text.bytes().enumerate().all(|(index, byte)| match index {
+/// Reads a date `YYYY-MM-DD`, with quotes or without; such texts are in the order of time.
+fn date<'v, D: Deserializer<'v>>(form: D) -> Result<Option<String>, D::Error> {
+    let date = match toml::Value::deserialize(form)? {
+        toml::Value::String(text) => text,
+        toml::Value::Datetime(date) => date.to_string(),
+        _ => String::new(),
+    };
+    let is_date = date.len() == 10
+        && date.bytes().enumerate().all(|(index, byte)| match index {
             4 | 7 => byte == b'-',
             _ => byte.is_ascii_digit(),
-        })
+        });
+    match is_date {
+        true => Ok(Some(date)),
+        false => Err(D::Error::custom("not a date YYYY-MM-DD")),
+    }
 }
 
 /// Whether `text` matches `pattern`, in which `*` stands for any text and `?` for one letter.

@@ -39,6 +39,7 @@ mod chapters;
 pub mod device;
 mod edited;
 mod files;
+mod form;
 mod golden;
 pub mod known;
 mod op;

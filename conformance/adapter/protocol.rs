@@ -10,9 +10,10 @@
 //! ```
 
 use super::near::near;
-use super::{Identity, Oddity, Rejection, Reply, Testee};
+use super::{Identity, Reply, Testee};
 use crate::conformance::CHAPTERS;
 use crate::release::Release;
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use std::io::{self, BufRead, Write};
 
@@ -95,7 +96,7 @@ fn answer(testee: &mut dyn Testee, line: &str) -> String {
         .and_then(Value::as_str)
         .unwrap_or_default();
     if op == "hello" {
-        return json!({"id": id, "ok": identity_to_json(&testee.identity())}).to_string();
+        return json!({"id": id, "ok": testee.identity()}).to_string();
     }
     let none = Value::Object(Map::new());
     let reply = testee.answer(op, request.get("args").unwrap_or(&none));
@@ -134,29 +135,14 @@ fn reply_to_line(id: Value, reply: Reply) -> String {
         Reply::Ok { value, findings } => {
             line.insert("ok".to_owned(), value);
             if let Some(findings) = findings {
-                let findings = findings.iter().map(Oddity::to_json).collect();
-                line.insert("findings".to_owned(), Value::Array(findings));
+                line.insert("findings".to_owned(), json!(findings));
             }
         }
         Reply::Shown { view, value } => {
             line.insert("seen".to_owned(), json!({"view": view, "value": value}));
         }
         Reply::Reject(rejection) => {
-            let mut reject = Map::new();
-            if let Some(kind) = rejection.kind {
-                reject.insert("kind".to_owned(), kind.into());
-            }
-            reject.insert("message".to_owned(), rejection.message.into());
-            if let Some(offset) = rejection.offset {
-                reject.insert("offset".to_owned(), offset.into());
-            }
-            if let Some(rule) = rejection.rule {
-                reject.insert("rule".to_owned(), rule.into());
-            }
-            if let Some(field) = rejection.field {
-                reject.insert("field".to_owned(), field.into());
-            }
-            line.insert("reject".to_owned(), reject.into());
+            line.insert("reject".to_owned(), json!(rejection));
         }
         // The protocol has no `skipped`: a testee behind it that lacks something on its machine does not do the operation.
         Reply::Unsupported(why) | Reply::Skipped(why) => {
@@ -218,7 +204,10 @@ fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
         return Err("there is not exactly one of ok, reject, unsupported".to_owned());
     }
     if let Some(value) = line.remove("ok") {
-        let findings = line.get("findings").map(findings_of_json).transpose()?;
+        let findings = line.get("findings").map(Vec::deserialize).transpose();
+        let findings = findings.map_err(
+            |_| "findings is not a list of rule ids or {\"rule\", \"kind\", \"offset\"}",
+        )?;
         return Ok(Reply::Ok { value, findings });
     }
     if let Some(seen) = line.get("seen") {
@@ -229,71 +218,18 @@ fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
         });
     }
     if let Some(reject) = line.get("reject") {
-        return Ok(Reply::Reject(rejection_of_json(reject)?));
+        if !reject.is_object() {
+            return Err("reject is not an object".to_owned());
+        }
+        let rejection = serde_path_to_error::deserialize(reject);
+        return rejection
+            .map(Reply::Reject)
+            .map_err(|error| format!("reject.{error}"));
     }
     let why = line.get("unsupported").and_then(Value::as_str);
     Ok(Reply::Unsupported(
         why.unwrap_or("no reason stated").to_owned(),
     ))
-}
-
-/// Each `{"rule", "kind"?, "offset"?}`, or the id of a rule alone.
-fn findings_of_json(findings: &Value) -> Result<Vec<Oddity>, String> {
-    let wrong = "findings is not a list of rule ids or {\"rule\", \"kind\", \"offset\"}";
-    let list = findings.as_array().ok_or(wrong)?;
-    let oddity = |finding: &Value| {
-        let rule = finding.get("rule").unwrap_or(finding);
-        Ok(Oddity {
-            rule: rule.as_str().ok_or(wrong)?.to_owned(),
-            kind: text_under(finding, "kind").map_err(|()| wrong)?,
-            offset: offset_under(finding).map_err(|()| wrong)?,
-        })
-    };
-    list.iter().map(oddity).collect()
-}
-
-/// A text that may be left out; an error where something else is there.
-fn text_under(object: &Value, key: &str) -> Result<Option<String>, ()> {
-    match object.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(()),
-    }
-}
-
-/// `offset`, as [`text_under`].
-fn offset_under(object: &Value) -> Result<Option<u64>, ()> {
-    match object.get("offset") {
-        None | Some(Value::Null) => Ok(None),
-        Some(offset) => offset.as_u64().map(Some).ok_or(()),
-    }
-}
-
-/// What a rejection states, each part in its form.
-fn rejection_of_json(reject: &Value) -> Result<Rejection, String> {
-    if !reject.is_object() {
-        return Err("reject is not an object".to_owned());
-    }
-    let text =
-        |key: &str| text_under(reject, key).map_err(|()| format!("reject.{key} is not a string"));
-    Ok(Rejection {
-        kind: text("kind")?,
-        message: text("message")?.unwrap_or_default(),
-        offset: offset_under(reject).map_err(|()| "reject.offset is not a byte offset")?,
-        rule: text("rule")?,
-        field: text("field")?,
-    })
-}
-
-/// The answer to hello; empty lists are left out, which means all.
-fn identity_to_json(identity: &Identity) -> Value {
-    let mut hello_members = json!({"name": identity.name, "version": identity.version});
-    for (key, list) in [("releases", &identity.releases), ("ops", &identity.ops)] {
-        if !list.is_empty() {
-            hello_members[key] = json!(list);
-        }
-    }
-    hello_members
 }
 
 /// The answer to hello. A word that is none would be a case that is never put: it is an error, not an answer.

@@ -7,6 +7,7 @@ use crate::conformance::op::OpError;
 use crate::release::Release;
 use crate::rpc::PackedValue;
 use crate::rpc::server::serve;
+use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -18,28 +19,15 @@ use std::thread::JoinHandle;
 const NOWHERE: u16 = 1;
 
 /// What is behind a server.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(untagged)]
 pub(in crate::conformance) enum HopStart {
+    /// A peer that a script plays.
+    Plays { plays: Vec<Value> },
+    /// Nothing, where that is true.
+    Absent { absent: bool },
     /// Another server.
     Serves(Box<ServerStart>),
-    /// A peer that a script plays.
-    Plays(Vec<Value>),
-    /// Nothing.
-    Absent,
-}
-
-impl HopStart {
-    /// Reads what is under `hop`.
-    pub(super) fn read(form: &Value) -> Result<HopStart, OpError> {
-        if form.get("absent") == Some(&Value::Bool(true)) {
-            return Ok(HopStart::Absent);
-        }
-        match form.get("plays") {
-            Some(Value::Array(steps)) => Ok(HopStart::Plays(steps.clone())),
-            Some(_) => Err(OpError::Unsupported("`plays` has another form".to_owned())),
-            None => Ok(HopStart::Serves(Box::new(ServerStart::read(Some(form))?))),
-        }
-    }
 }
 
 /// Where a server is that a session goes on to, and its key.
@@ -102,7 +90,7 @@ impl NextServers {
         // From the end: each server is started with the place of the one behind it.
         let mut all = match hop {
             HopStart::Serves(next) => NextServers::start(next, release)?,
-            HopStart::Plays(_) | HopStart::Absent => NextServers {
+            HopStart::Plays { .. } | HopStart::Absent { .. } => NextServers {
                 servers: Vec::new(),
             },
         };
@@ -151,7 +139,7 @@ impl NextServer {
             port: NOWHERE,
             key: String::new(),
         };
-        if *hop == HopStart::Absent {
+        if matches!(hop, HopStart::Absent { .. }) {
             return Ok(NextServer {
                 place,
                 runs: None,
@@ -180,7 +168,7 @@ impl NextServer {
                     Ok(None)
                 })
             }
-            HopStart::Plays(steps) => {
+            HopStart::Plays { plays: steps } => {
                 let steps = steps.clone();
                 std::thread::spawn(move || {
                     let Some(mut stream) = accept() else {
@@ -190,7 +178,7 @@ impl NextServer {
                     peer::play(&steps, &mut stream, release).map(Some)
                 })
             }
-            HopStart::Absent => return Err(OpError::Unsupported("no server".to_owned())),
+            HopStart::Absent { .. } => return Err(OpError::Unsupported("no server".to_owned())),
         };
         Ok(NextServer {
             place,

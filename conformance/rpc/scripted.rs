@@ -4,6 +4,7 @@
 //! are driven from the other side, by `rpc.session`.
 
 use super::session::patience;
+use crate::conformance::form::{self, from_hex, from_text_if_any};
 use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::OpError;
 use crate::function::{Error, ErrorKind};
@@ -17,6 +18,8 @@ use crate::rpc::{
 };
 use crate::rule::Findings;
 use crate::wire::{Cursor, Writer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
@@ -90,7 +93,10 @@ impl ScriptedPeer {
 ///
 /// Each of these is what some client of TVM meets: a proxy without the other side (RPC-72), a server of another protocol, one that is
 /// being restarted.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum HelloReply {
+    #[default]
     Success,
     Mismatch,
     Duplicate,
@@ -100,25 +106,47 @@ pub(super) enum HelloReply {
     Reset,
     /// It answers nothing, and keeps the connection.
     Silent,
-    Bytes(Vec<u8>),
+    #[serde(untagged)]
+    Bytes {
+        #[serde(deserialize_with = "from_hex")]
+        hex: Vec<u8>,
+    },
 }
 
 /// What a server answers a request with. Bytes may be no packet at all.
+#[derive(Deserialize)]
+#[serde(untagged)]
 enum ScriptedAnswer {
-    Packet(Packet<'static>),
-    Bytes(Vec<u8>),
     /// None, and the connection stays.
-    Silent,
+    Silent {
+        #[serde(rename = "silent")]
+        _silent: bool,
+    },
+    Bytes {
+        #[serde(deserialize_with = "from_hex")]
+        hex: Vec<u8>,
+    },
+    #[serde(deserialize_with = "packet")]
+    Packet(Packet<'static>),
+}
+
+/// Reads a packet from its form.
+fn packet<'v, D: Deserializer<'v>>(form: D) -> Result<Packet<'static>, D::Error> {
+    to_packet(&Value::deserialize(form)?).map_err(D::Error::custom)
 }
 
 /// One session of a server.
+#[derive(Deserialize)]
 pub(super) struct SessionOfScript {
-    /// By whose rules the server writes.
-    release: Release,
+    /// By whose rules the server writes; in a further connection by those of the first.
+    #[serde(default, deserialize_with = "from_text_if_any")]
+    release: Option<Release>,
+    #[serde(default)]
     greeting: HelloReply,
     /// Of InitServer, and of what follows.
     answers: VecDeque<ScriptedAnswer>,
     /// Whether an answer was an exception.
+    #[serde(skip)]
     is_far: Arc<AtomicBool>,
 }
 
@@ -129,44 +157,10 @@ impl SessionOfScript {
         release: Release,
         is_far: &Arc<AtomicBool>,
     ) -> Result<SessionOfScript, OpError> {
-        let wrong = |what: &str| OpError::Unsupported(format!("`{what}` has another form"));
-        let answers = form.get("answers").and_then(Value::as_array);
-        let answers = answers.ok_or_else(|| wrong("answers"))?.iter();
-        let answers = answers.map(|answer| {
-            if answer.get("silent") == Some(&Value::Bool(true)) {
-                return Ok(ScriptedAnswer::Silent);
-            }
-            match answer.get("hex").and_then(Value::as_str) {
-                Some(hex) => hex_bytes(hex).map(ScriptedAnswer::Bytes),
-                None => Ok(ScriptedAnswer::Packet(to_packet(answer)?)),
-            }
-        });
-        let release = match form.get("release").and_then(Value::as_str) {
-            Some(own) => own.parse()?,
-            None => release,
-        };
-        let greeting = form.get("greeting");
-        Ok(SessionOfScript {
-            release,
-            greeting: match greeting.map_or(Some("success"), Value::as_str) {
-                Some("success") => HelloReply::Success,
-                Some("mismatch") => HelloReply::Mismatch,
-                Some("duplicate") => HelloReply::Duplicate,
-                Some("close") => HelloReply::Close,
-                Some("reset") => HelloReply::Reset,
-                Some("silent") => HelloReply::Silent,
-                Some(_) => return Err(wrong("greeting")),
-                None => {
-                    let hex = greeting.and_then(|form| form.get("hex")?.as_str());
-                    let bytes = hex_bytes(hex.ok_or_else(|| wrong("greeting"))?);
-                    HelloReply::Bytes(bytes.map_err(OpError::Unsupported)?)
-                }
-            },
-            answers: answers
-                .collect::<Result<_, _>>()
-                .map_err(OpError::Unsupported)?,
-            is_far: Arc::clone(is_far),
-        })
+        let mut script: SessionOfScript = form::read(form)?;
+        script.release.get_or_insert(release);
+        script.is_far = Arc::clone(is_far);
+        Ok(script)
     }
 
     /// Plays the session; `read` is what the client wrote.
@@ -180,6 +174,7 @@ impl SessionOfScript {
         read: &mut Vec<Value>,
     ) -> Result<(), Error> {
         let gone = |error: std::io::Error| Error::new(ErrorKind::Connection, error.to_string());
+        let release = self.release.unwrap_or(Release::LAST);
         let mut raw = stream.try_clone().map_err(gone)?;
         raw.set_read_timeout(Some(patience())).map_err(gone)?;
         if matches!(self.greeting, HelloReply::Reset) {
@@ -200,7 +195,7 @@ impl SessionOfScript {
             HelloReply::Duplicate => HelloAnswer::Duplicate,
             HelloReply::Close | HelloReply::Reset => return Ok(()),
             HelloReply::Silent => return drain(&mut raw).map_err(gone),
-            HelloReply::Bytes(bytes) => {
+            HelloReply::Bytes { hex: bytes } => {
                 raw.write_all(bytes).map_err(gone)?;
                 return drain(&mut raw).map_err(gone);
             }
@@ -208,10 +203,10 @@ impl SessionOfScript {
         if !is_client {
             return Ok(());
         }
-        transport.write_answer(&answer, self.release)?;
+        transport.write_answer(&answer, release)?;
         loop {
             transport.set_deadline(Some(Instant::now() + patience()));
-            let spoken = Protocol::new(self.release, Speaker::Client);
+            let spoken = Protocol::new(release, Speaker::Client);
             let packet = match transport.read_packet(&spoken, &mut Findings::default()) {
                 Ok(Some(packet)) => packet,
                 Ok(None) => return Ok(()),
@@ -234,10 +229,10 @@ impl SessionOfScript {
             let mut out = Writer::new();
             let bytes = match answer {
                 None => return Ok(()),
-                Some(ScriptedAnswer::Silent) => continue,
-                Some(ScriptedAnswer::Bytes(bytes)) => bytes,
+                Some(ScriptedAnswer::Silent { .. }) => continue,
+                Some(ScriptedAnswer::Bytes { hex: bytes }) => bytes,
                 Some(ScriptedAnswer::Packet(packet)) => {
-                    packet.write(&Protocol::new(self.release, Speaker::Server), &mut out)?;
+                    packet.write(&Protocol::new(release, Speaker::Server), &mut out)?;
                     out.into_bytes()
                 }
             };

@@ -3,18 +3,21 @@
 use super::functions;
 use super::hop::{HopPlace, HopStart};
 use crate::conformance::device::own_numbers::OF_SERVERS as NUMBER;
+use crate::conformance::form::from_text_if_any;
 use crate::conformance::op::OpError;
 use crate::device::manager;
 use crate::device::simulated::Simulated;
 use crate::release::Release;
 use crate::rpc::server::ServerOptions;
-use serde_json::Value;
+use serde::Deserialize;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What a case wants of the server that it is put to.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, Deserialize, PartialEq)]
+// A misspelt option would start a server that a case is not about, and pass.
+#[serde(default, deny_unknown_fields)]
 pub(in crate::conformance) struct ServerStart {
     /// Whether it finds out how its clients write (RPC-84), and is not started for their release.
     finds_out: bool,
@@ -26,6 +29,7 @@ pub(in crate::conformance) struct ServerStart {
     largest: Option<u64>,
     seconds: Option<f64>,
     /// Whose rules it serves by, where that is not the client's release.
+    #[serde(deserialize_with = "from_text_if_any")]
     release: Option<Release>,
     /// Patterns of the servers that it goes on to (RPC-93), with `PORT` for the port of the next one.
     connect: Option<Vec<String>>,
@@ -91,43 +95,6 @@ impl ServerStart {
             watch: self.watch.then(Arc::default),
             ..plain
         }
-    }
-
-    /// Reads how a server is started.
-    pub(super) fn read(form: Option<&Value>) -> Result<ServerStart, OpError> {
-        let mut start = ServerStart::default();
-        for (name, value) in form.and_then(Value::as_object).into_iter().flatten() {
-            let wrong = || OpError::Unsupported(format!("`{name}` of `server` has another form"));
-            let number = || value.as_u64().ok_or_else(wrong);
-            let texts = || {
-                let list = value.as_array().ok_or_else(wrong)?.iter();
-                let list = list.map(|text| text.as_str().map(str::to_owned).ok_or_else(wrong));
-                list.collect::<Result<_, _>>()
-            };
-            match name.as_str() {
-                "finds_out" => start.finds_out = value.as_bool().ok_or_else(wrong)?,
-                "key" => start.key = Some(value.as_str().ok_or_else(wrong)?.to_owned()),
-                "allow" => start.allow = Some(texts()?),
-                "connect" => start.connect = Some(texts()?),
-                "hop" => start.hop = Some(HopStart::read(value)?),
-                "release" => {
-                    let release = value.as_str().ok_or_else(wrong)?.parse();
-                    start.release = Some(release?);
-                }
-                "allow_load" => start.allow_load = value.as_bool().ok_or_else(wrong)?,
-                "memory" => start.memory = Some(number()?),
-                "uploads" => start.uploads = Some(number()?),
-                "largest" => start.largest = Some(number()?),
-                "seconds" => start.seconds = Some(value.as_f64().ok_or_else(wrong)?),
-                "simulated" => start.simulated = value.as_bool().ok_or_else(wrong)?,
-                "report" => start.report = value.as_bool().ok_or_else(wrong)?,
-                "watch" => start.watch = value.as_bool().ok_or_else(wrong)?,
-                "paired" => start.paired = value.as_bool().ok_or_else(wrong)?,
-                // A misspelt option would start a server that a case is not about, and pass.
-                _ => return Err(wrong()),
-            }
-        }
-        Ok(start)
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
     let read = next.finish()?;
     match played {
         Ok(mut value) => {
-            if let Some(HopStart::Plays(_)) = script.server.last_hop() {
+            if let Some(HopStart::Plays { .. }) = script.server.last_hop() {
                 value["hop"] = json!(read);
             }
             if script.server.report {

@@ -3,8 +3,9 @@
 use super::functions;
 use super::hop::HopPlace;
 use super::server_start::ServerStart;
-use super::session::{RawWriter, texts};
+use super::session::RawWriter;
 use super::session_forms::shown;
+use crate::conformance::form::{self, from_hex, from_text};
 use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::OpError;
 use crate::conformance::reply::Reply;
@@ -15,6 +16,7 @@ use crate::rpc::transport::Transport;
 use crate::rpc::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RpcCode, Speaker};
 use crate::rule::Findings;
 use crate::wire::Writer;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -23,26 +25,43 @@ use std::time::{Duration, Instant};
 const UNKNOWN: &[u8] = b"tvmspec.rpc.no such function";
 
 /// A request of this operation.
+#[derive(Deserialize)]
 pub(in crate::conformance) struct SessionScript<'a> {
     /// By whose rules the client writes.
+    #[serde(deserialize_with = "from_text")]
     pub(super) release: Release,
     /// The whole key, or bytes in its place; `None` for the key of the server.
     hello: Option<ClientHello>,
     /// Whether InitServer is written in front of the steps.
+    #[serde(default = "begins")]
     begins: bool,
     /// Parts that are looked for in exceptions.
+    #[serde(borrow, default)]
     pub(super) texts: Vec<&'a str>,
     /// How the server is started.
+    #[serde(default)]
     pub(in crate::conformance) server: ServerStart,
     /// Where the servers behind it are, once they are started.
+    #[serde(skip)]
     pub(super) hops: Vec<HopPlace>,
-    steps: &'a [Value],
+    #[serde(rename = "value")]
+    steps: Vec<Value>,
+}
+
+/// A client begins a session unless its script says otherwise.
+fn begins() -> bool {
+    true
 }
 
 /// What the client writes first: the hello of RPC-01 with this key, or bytes that are none.
+#[derive(Deserialize)]
+#[serde(untagged)]
 enum ClientHello {
     Key(String),
-    Bytes(Vec<u8>),
+    Bytes {
+        #[serde(deserialize_with = "from_hex")]
+        hex: Vec<u8>,
+    },
 }
 
 /// What came of a step.
@@ -56,37 +75,15 @@ enum Came {
 impl<'a> SessionScript<'a> {
     /// Reads a request.
     pub(in crate::conformance) fn read(args: &'a Value) -> Result<SessionScript<'a>, OpError> {
-        let wrong = |what: &str| OpError::Unsupported(format!("`{what}` has another form"));
-        let release = args
-            .get("release")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let release: Release = release.parse()?;
+        let script: SessionScript<'a> = form::read(args)?;
         // RPC-15, RPC-22: up to 0.6 packets have no length, and no packet begins a session.
-        if release.minor() < 7 {
+        if script.release.minor() < 7 {
             return Err(OpError::Unsupported(format!(
-                "sessions of {release} are of another protocol"
+                "sessions of {} are of another protocol",
+                script.release
             )));
         }
-        let hello = match args.get("hello") {
-            None => None,
-            Some(Value::String(key)) => Some(ClientHello::Key(key.clone())),
-            Some(other) => {
-                let hex = other.get("hex").and_then(Value::as_str);
-                let bytes = hex_bytes(hex.ok_or_else(|| wrong("hello"))?);
-                Some(ClientHello::Bytes(bytes.map_err(OpError::Unsupported)?))
-            }
-        };
-        let steps = args.get("value").and_then(Value::as_array);
-        Ok(SessionScript {
-            release,
-            hello,
-            begins: args.get("begins").and_then(Value::as_bool).unwrap_or(true),
-            texts: texts(args)?,
-            server: ServerStart::read(args.get("server"))?,
-            hops: Vec::new(),
-            steps: steps.ok_or_else(|| wrong("value"))?,
-        })
+        Ok(script)
     }
 
     /// The key that the server is started with, whatever the client writes in its hello.
@@ -143,7 +140,7 @@ impl ScriptClient<'_, '_> {
             return self.greet_as_proxy(own);
         }
         let key = match &self.script.hello {
-            Some(ClientHello::Bytes(bytes)) => {
+            Some(ClientHello::Bytes { hex: bytes }) => {
                 self.raw.write(bytes);
                 None
             }
@@ -184,7 +181,7 @@ impl ScriptClient<'_, '_> {
             Err(_) => return Ok(Value::Null),
         };
         let answer = match &self.script.hello {
-            Some(ClientHello::Bytes(bytes)) => bytes.clone(),
+            Some(ClientHello::Bytes { hex: bytes }) => bytes.clone(),
             key => {
                 let key = match key {
                     Some(ClientHello::Key(key)) => key.clone(),
@@ -199,7 +196,7 @@ impl ScriptClient<'_, '_> {
         };
         self.raw.write(&answer);
         let code = match self.script.hello {
-            Some(ClientHello::Bytes(_)) => "mismatch",
+            Some(ClientHello::Bytes { .. }) => "mismatch",
             _ => "success",
         };
         Ok(json!({"code": code, "key": hello}))
@@ -231,7 +228,7 @@ impl ScriptClient<'_, '_> {
             // Steps count the answers from 0, and that of InitServer is of none of them.
             self.answers.clear();
         }
-        for step in self.script.steps {
+        for step in &self.script.steps {
             match self.step(step)? {
                 Came::Answer(answer) => shown.push(answer),
                 Came::End => {

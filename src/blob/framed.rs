@@ -27,7 +27,7 @@ pub(super) fn read<'a>(
             .require_as(Kind::Truncated, !body.is_at_end(), body.offset(), || {
                 format!("the tree has {modules} modules, the bytes end after {index}")
             })
-            .map_err(|broken| body.blame(&format!("module[{index}]"), broken))?;
+            .map_err(|broken| broken.in_field(format!("module[{index}]")))?;
         body.within("module", index as u64, |body| {
             read_module(blob, body, &mut known, findings)
         })?;
@@ -43,9 +43,9 @@ fn read_module<'a>(
     known: &mut Option<(&'a str, bool)>,
     findings: &mut Findings,
 ) -> Result<(), Violation> {
-    let start = body.offset();
     // BLOB-04: a kind that no loader can be named by ends the reading here, although its payload could be skipped (BLOB-11).
     let kind = body.str("kind", BLOB_04)?;
+    let (kind, start) = (*kind, kind.offset());
     // BLOB-11: `_lib` has neither a length nor a payload.
     if kind == LIBRARY {
         let library = StoredModule {
@@ -55,12 +55,12 @@ fn read_module<'a>(
         };
         return blob
             .push(library, start)
-            .map_err(|broken| body.blame("kind", broken));
+            .map_err(|broken| broken.in_field("kind"));
     }
     let is_opaque = match *known {
         Some((before, is_opaque)) if before == kind => is_opaque,
         _ => {
-            check_kind(kind, start).map_err(|broken| body.blame("kind", broken))?;
+            check_kind(kind, start).map_err(|broken| broken.in_field("kind"))?;
             payload::is_opaque(kind, blob.layout)
         }
     };

@@ -204,11 +204,12 @@ impl<'a> Blob<'a> {
     ) -> Result<(), Violation> {
         let nbytes = file.u64("nbytes", BLOB_01)?;
         let here = file.remaining() as u64;
-        BLOB_01
-            .require_as(Kind::Truncated, nbytes <= here, 0, || {
-                format!("the header counts {nbytes} bytes, {here} follow it")
-            })
-            .map_err(|broken| broken.in_field("nbytes"))?;
+        let nbytes = nbytes.require_as(
+            Kind::Truncated,
+            BLOB_01,
+            |nbytes| *nbytes <= here,
+            |nbytes| format!("the header counts {nbytes} bytes, {here} follow it"),
+        )?;
         // BLOB-01: only what the header counts. A loader has nothing but an address, trusts the header, and reads into whatever
         // lies behind the blob.
         let mut body = file.split(nbytes.min(here), "body")?;

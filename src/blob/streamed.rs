@@ -11,7 +11,7 @@ use crate::import_tree::ImportTree;
 use crate::payload;
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Violation};
-use crate::wire::{Cursor, Writer};
+use crate::wire::{Cursor, ReadValue, Writer};
 use std::borrow::Cow;
 
 /// Reads the body: the count, and that many entries, one of them the tree (BLOB-03, BLOB-07).
@@ -20,18 +20,19 @@ pub(super) fn read<'a>(
     body: &mut Cursor<'a>,
     findings: &mut Findings,
 ) -> Result<(), Violation> {
-    let start = body.offset();
-    let count = body.u64("count", BLOB_03)?;
-    // An entry is at least the length of its key.
-    let room = body.remaining() as u64 / 8;
-    BLOB_03
-        .require_as(Kind::Truncated, count <= room, start, || {
+    let counted = body.u64("count", BLOB_03)?;
+    let count = counted.require_as(
+        Kind::Truncated,
+        BLOB_03,
+        // An entry is at least the length of its key.
+        |count| *count <= body.remaining() as u64 / 8,
+        |count| {
             format!(
                 "{count} entries are counted, {} bytes follow",
                 body.remaining()
             )
-        })
-        .map_err(|broken| broken.in_field("count"))?;
+        },
+    )?;
     let mut tree_at = None;
     for index in 0..count {
         let entry = body.offset();
@@ -50,7 +51,7 @@ pub(super) fn read<'a>(
             tree_at = Some((index, entry));
         }
     }
-    check_tree(blob, count, tree_at, start)?;
+    check_tree(blob, counted, tree_at)?;
     // BLOB-16: 0.14 to 0.21 count 0 entries and write one, for a root without imports that is not linked into the library.
     if count == 0 && !body.is_at_end() {
         let message = format!("no entry is counted, yet {} bytes follow", body.remaining());
@@ -66,20 +67,18 @@ fn read_entry<'a>(
     body: &mut Cursor<'a>,
     findings: &mut Findings,
 ) -> Result<bool, Violation> {
-    let start = body.offset();
     // BLOB-05: nothing marks where an entry begins. A payload that is read to another end than it was written to shows here first.
-    let kind = body.str("key", BLOB_04)?;
-    check_kind(kind, start).map_err(|broken| body.blame("key", broken))?;
+    let key = body.str("key", BLOB_04)?;
+    let (kind, start) = (*key, key.offset());
+    check_kind(kind, start).map_err(|broken| broken.in_field("key"))?;
     // BLOB-14: 0.2 does not store its root, so that neither key has a meaning: a runtime of 0.6 fails at `_lib`.
     let reserved = kind == LIBRARY || kind == IMPORT_TREE;
-    BLOB_14
-        .require_as(
-            Kind::UnknownKind,
-            !(reserved && blob.layout == Layout::V0_2),
-            start,
-            || format!("`{kind}` has no meaning before 0.7, and no loader"),
-        )
-        .map_err(|broken| body.blame("key", broken))?;
+    key.require_as(
+        Kind::UnknownKind,
+        BLOB_14,
+        |_| !(reserved && blob.layout == Layout::V0_2),
+        |kind| format!("`{kind}` has no meaning before 0.7, and no loader"),
+    )?;
     // BLOB-07: no module, and without a number.
     if kind == IMPORT_TREE {
         blob.tree = Some(ImportTree::read(body, findings)?);
@@ -92,22 +91,16 @@ fn read_entry<'a>(
             offset: body.offset(),
         };
         blob.push(library, start)
-            .map_err(|broken| body.blame("key", broken))?;
+            .map_err(|broken| broken.in_field("key"))?;
         return Ok(false);
     }
     // BLOB-06: a release fails here as well, at the loader that it has not registered.
     if !is_known(kind, blob.layout) {
-        return Err(body.blame(
-            "key",
-            BLOB_06.broken(
-                Kind::UnknownKind,
-                start,
-                format!(
-                    "nothing is known of kind `{kind}`: layout {} has no payload lengths, so its end cannot be found",
-                    blob.layout
-                ),
-            ),
-        ));
+        let message = format!(
+            "nothing is known of kind `{kind}`: layout {} has no payload lengths, so its end cannot be found",
+            blob.layout
+        );
+        return Err(key.broken(BLOB_06, Kind::UnknownKind, message));
     }
     // BLOB-05: no length is stored; the payload is what its grammar has read.
     let (rest, offset) = (body.rest(), body.offset());
@@ -129,21 +122,21 @@ fn read_entry<'a>(
 /// BLOB-07 to BLOB-09: in 0.7 and 0.21 the tree comes last and has a row for every module.
 fn check_tree(
     blob: &Blob<'_>,
-    count: u64,
+    counted: ReadValue<'_, u64>,
     tree_at: Option<(u64, u64)>,
-    start: u64,
 ) -> Result<(), Violation> {
+    let count = *counted;
     if blob.layout == Layout::V0_2 || count == 0 {
         return Ok(());
     }
     let Some((index, offset)) = tree_at else {
         // BLOB-09: released loaders take this for a blob of 0.2 and put a new root on top of everything, a stray `_lib` included:
         // functions are found in the wrong module, or not at all.
-        return BLOB_09.require_as(Kind::Missing, false, start, || {
+        return counted.require_as(Kind::Missing, BLOB_09, |_| false, |_| {
             let modules = blob.modules.len();
             format!("{modules} modules and no `_import_tree`: released readers put them all below a new root")
         })
-        .map_err(|broken| broken.in_field("count"));
+        .map(drop);
     };
     let this = |field: &str| format!("entry[{index}]{field}");
     // BLOB-08: released readers take the tree anywhere. No writer puts it elsewhere, and one that connects modules as soon as

@@ -78,7 +78,7 @@ impl<'a> ImportTree<'a> {
         tree.check(findings).map_err(|broken| {
             // The rules know words and their offsets, and not what the words are called here.
             let field = broken.offset().map(|offset| tree.field_at(offset));
-            cursor.blame(field.as_deref().unwrap_or("indptr"), broken)
+            broken.in_field(field.as_deref().unwrap_or("indptr"))
         })?;
         Ok(tree)
     }

@@ -187,19 +187,18 @@ pub(super) fn read_version<'a>(
     field: &str,
     rule: Rule,
 ) -> Result<Text<'a>, Violation> {
-    let start = cursor.offset();
-    let version = text(cursor, field, rule)?;
     // PAY-17: writers write `0.1.0`, and readers ignore it. It distinguishes this form from 0.2, which begins with a format.
-    let kept = !version.is_empty() && version.chars().all(|c| c.is_ascii_digit() || c == '.');
-    PAY_17
-        .require(kept, start, || {
+    let version = cursor.str(field, rule)?.require(
+        PAY_17,
+        |version| !version.is_empty() && version.chars().all(|c| c.is_ascii_digit() || c == '.'),
+        |version| {
             format!(
                 "`{}` is not a version of digits and dots",
                 version.escape_debug()
             )
-        })
-        .map_err(|broken| cursor.blame(field, broken))?;
-    Ok(version)
+        },
+    )?;
+    Ok(version.into())
 }
 
 /// A format: a word (PAY-11), and one of those that its kind has (PAY-12).
@@ -210,23 +209,21 @@ pub(super) fn read_format<'a>(
     known: &[&str],
     findings: &mut Findings,
 ) -> Result<Text<'a>, Violation> {
-    let start = cursor.offset();
-    let format = text(cursor, field, rule)?;
+    let format = cursor.str(field, rule)?;
     // PAY-11: no released reader checks. Here it tells a format from the count that other forms begin with.
-    let word = !format.is_empty() && format.chars().all(|c| c.is_ascii_graphic());
-    PAY_11
-        .require(word, start, || {
-            format!("format `{}` is not a word", format.escape_debug())
-        })
-        .map_err(|broken| cursor.blame(field, broken))?;
-    findings.expect(
+    format.require(
+        PAY_11,
+        |format| !format.is_empty() && format.chars().all(|c| c.is_ascii_graphic()),
+        |format| format!("format `{}` is not a word", format.escape_debug()),
+    )?;
+    let format = format.expect(
+        findings,
         PAY_12,
         Kind::UnknownKind,
-        known.contains(&&*format),
-        start,
-        || format!("format `{format}` is not one of {}", known.join(", ")),
+        |format| known.contains(format),
+        |format| format!("format `{format}` is not one of {}", known.join(", ")),
     )?;
-    Ok(format)
+    Ok(format.into())
 }
 
 /// A map from name to code: u64 count, and two strings each. Names are not compared: a map may have one twice.
@@ -277,7 +274,7 @@ pub(super) fn read_shaders<'a>(
                     shader.name
                 )
             })
-            .map_err(|broken| cursor.blame("shader", broken))?;
+            .map_err(|broken| broken.in_field("shader"))?;
         // Only where PAY-15 is switched off: what follows is read over, so that the next shader is found.
         window.finish("the shader", findings)?;
         Ok(shader)
@@ -286,7 +283,7 @@ pub(super) fn read_shaders<'a>(
 
 /// PAY-14: flags, then a vector of 32-bit words.
 fn read_shader<'a>(name: Text<'a>, cursor: &mut Cursor<'a>) -> Result<Shader<'a>, Violation> {
-    let flags = cursor.u32("flags", PAY_14)?;
+    let flags = *cursor.u32("flags", PAY_14)?;
     // PAY-14: words and not bytes are counted.
     let count = cursor.count(4, "spirv")?;
     let spirv = cursor.take((count as u64).saturating_mul(4), "spirv", PAY_14)?;

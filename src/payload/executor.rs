@@ -48,16 +48,15 @@ pub(super) fn read_params<'a>(
     rule: Rule,
     findings: &mut Findings,
 ) -> Result<Vec<(Text<'a>, TensorRecord<'a>)>, Violation> {
-    let start = cursor.offset();
-    // PAY-42: written twice, because the names are a vector with a count of their own; every release rejects two that differ.
     let count = cursor.u64("param_count", rule)?;
     let names_at = cursor.offset();
     let names = names(cursor, "param_names", rule)?;
-    PAY_42
-        .require(count == names.len() as u64, start, || {
-            format!("{count} parameters with {} names", names.len())
-        })
-        .map_err(|broken| cursor.blame("param_count", broken))?;
+    // PAY-42: written twice, because the names are a vector with a count of their own; every release rejects two that differ.
+    count.require(
+        PAY_42,
+        |count| *count == names.len() as u64,
+        |count| format!("{count} parameters with {} names", names.len()),
+    )?;
     note_repeats(
         &mut places(&names, names_at),
         PAY_43,

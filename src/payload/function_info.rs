@@ -74,17 +74,18 @@ pub(super) fn read_silent<'a>(
     cursor: &mut Cursor<'a>,
     findings: &mut Findings,
 ) -> Result<Vec<DeviceFunction<'a>>, Violation> {
-    let start = cursor.offset();
-    let list = read(layout, cursor, findings)?;
+    let list = cursor.read("functions", |cursor| read(layout, cursor, findings))?;
     // PAY-09: one is enough: 0.24 repeats all names (PAY-07).
     let later = list.iter().find(|function| !function.info.name.is_empty());
-    PAY_09
-        .require(later.is_none(), start, || {
-            let name = later.map(|function| &*function.key).unwrap_or_default();
+    let later = later.map(|function| function.key.clone());
+    list.require(
+        PAY_09,
+        |_| later.is_none(),
+        |_| {
+            let name = later.as_deref().unwrap_or_default();
             format!("function `{name}` repeats its name, which no release before 0.24 writes")
-        })
-        .map_err(|broken| cursor.blame("functions", broken))?;
-    Ok(list)
+        },
+    )
 }
 
 /// One value of the map (PAY-02), whose key has been read: PAY-07 compares its name with it.
@@ -94,27 +95,25 @@ fn read_info<'a>(
     cursor: &mut Cursor<'a>,
     findings: &mut Findings,
 ) -> Result<FunctionInfo<'a>, Violation> {
-    let start = cursor.offset();
     // PAY-07: repeated from 0.24 on. Before, every release leaves it empty, and looks functions up by the key.
-    let name = text(cursor, "name", PAY_02)?;
-    findings.expect(
+    let name = cursor.str("name", PAY_02)?.expect(
+        findings,
         PAY_07,
         Kind::Malformed,
-        name.is_empty() || name == key,
-        start,
-        || format!("function `{key}` calls itself `{name}`"),
+        |name| name.is_empty() || *name == key,
+        |name| format!("function `{key}` calls itself `{name}`"),
     )?;
     // PAY-02: any four bytes are a dtype. Whether a release has it (TEN-33) is for who launches the function.
     let arg_types = cursor.vector(Dtype::SIZE, "arg_types", Dtype::read)?;
     let tags_start = cursor.offset();
     let launch_param_tags = names(cursor, "launch_param_tags", PAY_02)?;
-    check_tags(&launch_param_tags, tags_start, cursor, findings)?;
+    check_tags(&launch_param_tags, tags_start, findings)?;
     // PAY-03: nothing in the bytes announces this field, the layout alone does. It is all in which 0.21 differs from 0.7.
     let mut arg_extra_tags = Vec::new();
     if layout >= Layout::V0_21 {
         let start = cursor.offset();
         arg_extra_tags = cursor.vector(4, "arg_extra_tags", |cursor| {
-            cursor.i32("arg_extra_tags", PAY_03)
+            Ok(*cursor.i32("arg_extra_tags", PAY_03)?)
         })?;
         // PAY-08: an empty list is as good as one of zeros.
         let fits = arg_extra_tags.is_empty() || arg_extra_tags.len() == arg_types.len();
@@ -127,7 +126,7 @@ fn read_info<'a>(
         })?;
     }
     Ok(FunctionInfo {
-        name,
+        name: name.into(),
         arg_types,
         launch_param_tags,
         arg_extra_tags,
@@ -157,12 +156,7 @@ const WORDS: [&str; 6] = [
 const PREFIXES: [&str; 3] = ["vthread", "cthread", "paramWriteAccess:"];
 
 /// Holds each tag, a vector of strings at `start`, to PAY-05 and PAY-06.
-fn check_tags(
-    tags: &[Text<'_>],
-    start: u64,
-    cursor: &Cursor<'_>,
-    findings: &mut Findings,
-) -> Result<(), Violation> {
+fn check_tags(tags: &[Text<'_>], start: u64, findings: &mut Findings) -> Result<(), Violation> {
     for (index, (tag, at)) in places(tags, start).enumerate() {
         if let Some(axis) = AXES.iter().find_map(|axis| tag.strip_prefix(axis)) {
             // PAY-05: readers take the distance from `x` as an index: `threadIdx.w` writes in front of an array when the
@@ -172,7 +166,7 @@ fn check_tags(
                 .require(kept, at, || {
                     format!("launch tag `{tag}` names axis `{axis}`, there are x, y and z")
                 })
-                .map_err(|broken| cursor.blame(&format!("launch_param_tags[{index}]"), broken))?;
+                .map_err(|broken| broken.in_field(format!("launch_param_tags[{index}]")))?;
             continue;
         }
         // PAY-05 comes first: an axis of another letter is no unknown tag, it makes readers write out of bounds.

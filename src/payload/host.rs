@@ -83,7 +83,7 @@ pub(super) fn read_variables<'a>(
             .require_as(Kind::Duplicate, fresh, at, || {
                 format!("variable `{name}` is there twice")
             })
-            .map_err(|broken| cursor.blame(&format!("variables[{index}]"), broken))?;
+            .map_err(|broken| broken.in_field(format!("variables[{index}]")))?;
         let tensor = cursor.within("tensors", index as u64, |cursor| {
             // PAY-34: the kind came with 0.7, and with it one way to count (TEN-31).
             TensorRecord::read(cursor, Sizing::V0_7, findings)
@@ -134,14 +134,13 @@ pub(super) fn write_symbols(list: &[(Text<'_>, Vec<Text<'_>>)], out: &mut Writer
 }
 
 /// PAY-35: the count that is between names and what they name.
-fn same_count(cursor: &mut Cursor<'_>, field: &str, names: usize) -> Result<(), Violation> {
-    let start = cursor.offset();
+fn same_count(cursor: &mut Cursor<'_>, field: &str, names: usize) -> Result<u64, Violation> {
     let count = cursor.u64(field, PAY_34)?;
-    PAY_35
-        .require(count == names as u64, start, || {
-            format!("{names} names and {count} things that they name")
-        })
-        .map_err(|broken| cursor.blame(field, broken))
+    count.require(
+        PAY_35,
+        |count| *count == names as u64,
+        |count| format!("{names} names and {count} things that they name"),
+    )
 }
 
 /// PAY-38: the variables that a function lists are there.

@@ -134,8 +134,9 @@ pub fn read<'a>(
         let message = format!(
             "no payload of kind `{kind}` is known in layout {layout}, whose payloads have no length: nothing behind it can be read"
         );
-        let broken = PAY_01.broken(Kind::UnknownKind, cursor.offset(), message);
-        return Err(cursor.blame("payload", broken));
+        return Err(PAY_01
+            .broken(Kind::UnknownKind, cursor.offset(), message)
+            .in_field("payload"));
     };
     // PAY-09: chosen by trial, and read again: findings and fields of the trials must not remain.
     let form = choose(info, layout, cursor)?;
@@ -220,9 +221,10 @@ fn read_form<'a>(
             },
             findings,
         )
-        .map_err(|broken| {
-            let field = broken.field().to_owned();
-            cursor.blame(&field, broken)
+        // A strict finding names no field: then it is about the payload itself.
+        .map_err(|broken| match broken.field() {
+            "" => broken.in_field(""),
+            _ => broken,
         })?;
     }
     Ok(fields)

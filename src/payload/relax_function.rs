@@ -72,26 +72,24 @@ impl FunctionKind {
 impl<'a> RelaxFunction<'a> {
     /// Reads a row (PAY-84), and rejects a kind of another number than 0, 1 and 2.
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<RelaxFunction<'a>, Violation> {
-        let start = cursor.offset();
         // PAY-84: readers of all releases accept any kind.
         let code = cursor.i32("kind", PAY_84)?;
         let kind = FunctionKind::ALL
             .into_iter()
-            .find(|kind| kind.code() == code);
+            .find(|kind| kind.code() == *code);
         let Some(kind) = kind else {
-            let message = format!("function kind {code}, there are 0, 1 and 2");
-            let broken = PAY_84.broken(Kind::UnknownKind, start, message);
-            return Err(cursor.blame("kind", broken));
+            let message = format!("function kind {}, there are 0, 1 and 2", *code);
+            return Err(code.broken(PAY_84, Kind::UnknownKind, message));
         };
         // PAY-90: the table of instructions that start and end point into comes later in the file, and so does their check.
         // PAY-91, PAY-97: only functions of the VM have a frame; a packed one may take -2 arguments, for any number.
         Ok(RelaxFunction {
             kind,
             name: text(cursor, "name", PAY_84)?,
-            start: cursor.i64("start", PAY_84)?,
-            end: cursor.i64("end", PAY_84)?,
-            num_args: cursor.i64("num_args", PAY_84)?,
-            registers: cursor.i64("registers", PAY_84)?,
+            start: *cursor.i64("start", PAY_84)?,
+            end: *cursor.i64("end", PAY_84)?,
+            num_args: *cursor.i64("num_args", PAY_84)?,
+            registers: *cursor.i64("registers", PAY_84)?,
             params: names(cursor, "params", PAY_84)?,
         })
     }

@@ -141,7 +141,7 @@ impl<'a> RelaxExecutable<'a> {
             // WIRE-06: an index and the length of a string.
             Some(cursor.vector(16, "memory_scopes", |cursor| {
                 scope_starts.push(cursor.offset());
-                let constant = cursor.i64("constant", PAY_85)?;
+                let constant = *cursor.i64("constant", PAY_85)?;
                 Ok((constant, text(cursor, "scope", PAY_85)?))
             })?)
         } else {
@@ -152,7 +152,7 @@ impl<'a> RelaxExecutable<'a> {
             RelaxConstant::read(layout, cursor, findings)
         })?;
         let scopes = memory_scopes.as_deref().unwrap_or_default();
-        check_scopes(scopes, &scope_starts, constants.len(), cursor)?;
+        check_scopes(scopes, &scope_starts, constants.len())?;
         // Checked as a whole: jumps and calls go anywhere in the tables.
         let executable = RelaxExecutable {
             functions,
@@ -164,7 +164,7 @@ impl<'a> RelaxExecutable<'a> {
         let code = executable.code();
         code.check(&starts)
             .map_err(|broken| match broken.offset() {
-                Some(at) => cursor.blame(&code.field_at(at, &starts), broken),
+                Some(at) => broken.in_field(code.field_at(at, &starts)),
                 None => broken,
             })?;
         Ok(executable)
@@ -280,25 +280,23 @@ impl<'a> RelaxExecutable<'a> {
 
 /// Magic and version; whether memory scopes follow the functions.
 fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violation> {
-    let start = cursor.offset();
     let magic = cursor.u64("magic", PAY_82)?;
     // PAY-82: 0.23 changed the magic and 0.22 did not, so layout 0.22 has both; older layouts have the old one.
-    let with_scopes = magic == MAGIC_WITH_SCOPES && layout >= Layout::V0_22;
-    PAY_82
-        .require(with_scopes || magic == MAGIC, start, || {
-            format!("{magic:#018x} does not start a Relax VM executable of layout {layout}")
-        })
-        .map_err(|broken| cursor.blame("magic", broken))?;
-    let start = cursor.offset();
-    let version = text(cursor, "version", PAY_83)?;
-    PAY_83
-        .require_as(Kind::Unsupported, version == VERSION, start, || {
-            format!(
-                "code version `{}`, every release writes `{VERSION}`",
-                version.escape_debug()
-            )
-        })
-        .map_err(|broken| cursor.blame("version", broken))?;
+    let with_scopes = *magic == MAGIC_WITH_SCOPES && layout >= Layout::V0_22;
+    magic.require(
+        PAY_82,
+        |magic| with_scopes || *magic == MAGIC,
+        |magic| format!("{magic:#018x} does not start a Relax VM executable of layout {layout}"),
+    )?;
+    cursor.str("version", PAY_83)?.require_as(
+        Kind::Unsupported,
+        PAY_83,
+        |version| *version == VERSION,
+        |version| {
+            let version = version.escape_debug();
+            format!("code version `{version}`, every release writes `{VERSION}`")
+        },
+    )?;
     Ok(with_scopes)
 }
 
@@ -307,7 +305,6 @@ fn check_scopes(
     scopes: &[(i64, Text<'_>)],
     starts: &[u64],
     constants: usize,
-    cursor: &Cursor<'_>,
 ) -> Result<(), Violation> {
     // PAY-87: a mark for each constant, so that a list of scopes is read once, however long.
     let mut scoped = vec![false; if scopes.is_empty() { 0 } else { constants }];
@@ -324,7 +321,7 @@ fn check_scopes(
         });
         listed
             .and(once)
-            .map_err(|broken| cursor.blame(&format!("memory_scopes[{index}]"), broken))?;
+            .map_err(|broken| broken.in_field(format!("memory_scopes[{index}]")))?;
     }
     Ok(())
 }
@@ -336,25 +333,24 @@ impl<'a> RelaxConstant<'a> {
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<RelaxConstant<'a>, Violation> {
-        let start = cursor.offset();
         let tag = cursor.i32("tag", PAY_86)?;
-        let position = tags(layout).iter().position(|known| *known == tag);
+        let position = tags(layout).iter().position(|known| *known == *tag);
         Ok(match position {
             // PAY-86: the kind came with 0.16, and with it one way to count the bytes (TEN-31).
             Some(0) => RelaxConstant::Tensor(TensorRecord::read(cursor, Sizing::V0_7, findings)?),
             Some(1) => RelaxConstant::Dtype(Dtype::read(cursor)?),
             Some(2) => RelaxConstant::Shape(
-                cursor.vector(8, "shape", |cursor| cursor.i64("shape", PAY_86))?,
+                cursor.vector(8, "shape", |cursor| Ok(*cursor.i64("shape", PAY_86)?))?,
             ),
             Some(3) => RelaxConstant::Text(text(cursor, "text", PAY_86)?),
-            Some(4) => RelaxConstant::Int(cursor.i64("int", PAY_86)?),
-            Some(5) => RelaxConstant::Float(cursor.f64("float", PAY_86)?),
+            Some(4) => RelaxConstant::Int(*cursor.i64("int", PAY_86)?),
+            Some(5) => RelaxConstant::Float(*cursor.f64("float", PAY_86)?),
             _ => {
                 let message = format!(
-                    "constant tag {tag} means nothing in layout {layout}: the tags were renumbered in 0.21 and 0.22"
+                    "constant tag {} means nothing in layout {layout}: the tags were renumbered in 0.21 and 0.22",
+                    *tag
                 );
-                let broken = PAY_86.broken(Kind::UnknownKind, start, message);
-                return Err(cursor.blame("tag", broken));
+                return Err(tag.broken(PAY_86, Kind::UnknownKind, message));
             }
         })
     }

@@ -175,38 +175,32 @@ impl RelayInstruction {
         frame: &RelayFrame,
         index: u64,
     ) -> Result<RelayInstruction, Violation> {
-        let start = cursor.offset();
-        let count = cursor.count(8, "words")?;
+        let words = cursor.read("words", |cursor| cursor.count(8, "words"))?;
         // PAY-71: hash and opcode are counted with the fields.
-        let Some(count) = count.checked_sub(2) else {
+        let Some(count) = words.checked_sub(2) else {
             let message = "an instruction has at least a hash and an opcode";
-            let broken = PAY_71.broken(Kind::Malformed, start, message);
-            return Err(cursor.blame("words", broken));
+            return Err(words.broken(PAY_71, Kind::Malformed, message));
         };
         // PAY-71: stored as the other words are, as an i64; its bits are those of the unsigned sum.
         let hash = cursor.u64("hash", PAY_71)?;
-        let opcode = cursor.i64("opcode", PAY_71)?;
+        let opcode = *cursor.i64("opcode", PAY_71)?;
+        let first = cursor.offset();
         // WIRE-06: the count was held against the bytes, 8 for each word.
         let mut fields = Vec::with_capacity(count.min(cursor.remaining()));
         for position in 0..count {
             fields.push(cursor.within("fields", position as u64, |cursor| {
-                cursor.i64("fields", PAY_71)
+                Ok(*cursor.i64("fields", PAY_71)?)
             })?);
         }
         let instruction = RelayInstruction { opcode, fields };
         // PAY-71: stored in front of every instruction, and compared by every release.
         let expected = instruction.hash();
-        PAY_71
-            .require(hash == expected, start.saturating_add(8), || {
-                format!("the hash is {hash:#x}, over these fields it is {expected:#x}")
-            })
-            .map_err(|broken| cursor.blame("hash", broken))?;
-        instruction
-            .check(frame, index, start.saturating_add(24))
-            .map_err(|broken| {
-                let field = broken.field().to_owned();
-                cursor.blame(&field, broken)
-            })?;
+        hash.require(
+            PAY_71,
+            |hash| *hash == expected,
+            |hash| format!("the hash is {hash:#x}, over these fields it is {expected:#x}"),
+        )?;
+        instruction.check(frame, index, first)?;
         Ok(instruction)
     }
 

@@ -9,7 +9,7 @@
 
 use super::name_set::NameSet;
 use super::relay_code::{RelayFrame, RelayInstruction};
-use super::strings::{names, text, write_names};
+use super::strings::{names, write_names};
 use super::{PAY_69, PAY_70, PAY_74, Text};
 use crate::rule::{Kind, Violation};
 use crate::wire::{Cursor, Writer};
@@ -36,23 +36,20 @@ impl<'a> RelayFunction<'a> {
         globals: &NameSet<'_>,
         frame: &mut RelayFrame,
     ) -> Result<RelayFunction<'a>, Violation> {
-        let start = cursor.offset();
         // PAY-69: the header is one vector of strings upstream, numbers included; no other count is taken.
-        let count = cursor.count(8, "info")?;
-        PAY_69
-            .require(count == 3, start, || {
-                format!("a function starts with 3 strings, here are {count}")
-            })
-            .map_err(|broken| cursor.blame("info", broken))?;
-        let name_at = cursor.offset();
-        let name = text(cursor, "name", PAY_69)?;
+        let info = cursor.read("info", |cursor| cursor.count(8, "info"))?;
+        info.require(
+            PAY_69,
+            |count| *count == 3,
+            |count| format!("a function starts with 3 strings, here are {count}"),
+        )?;
         // PAY-74: the index of a function is where its name is among the globals, and not where the function does.
-        let known = globals.has(&name);
-        PAY_74
-            .require_as(Kind::Missing, known, name_at, || {
-                format!("function `{name}` is not one of the globals")
-            })
-            .map_err(|broken| cursor.blame("name", broken))?;
+        let name = cursor.str("name", PAY_69)?.require_as(
+            Kind::Missing,
+            PAY_74,
+            |name| globals.has(name),
+            |name| format!("function `{name}` is not one of the globals"),
+        )?;
         // PAY-69: no limit: a frame is made when the function is called, and every register is held to it (PAY-75).
         let registers = read_decimal(cursor, "registers")?;
         let instructions = read_decimal(cursor, "instructions")?;
@@ -68,7 +65,7 @@ impl<'a> RelayFunction<'a> {
             })?);
         }
         Ok(RelayFunction {
-            name,
+            name: name.into(),
             registers,
             params,
             param_devices,
@@ -99,16 +96,14 @@ impl<'a> RelayFunction<'a> {
 
 /// PAY-69: a number as decimal text, in the only way that writes back the same.
 fn read_decimal(cursor: &mut Cursor<'_>, field: &str) -> Result<u64, Violation> {
-    let start = cursor.offset();
-    let digits = text(cursor, field, PAY_69)?;
+    let digits = cursor.str(field, PAY_69)?;
     // PAY-69: `parse` accepts `+3` and `03`; the comparison below does not.
     let number = digits.parse::<u64>().ok();
     // PAY-69: released readers use `stoll`, which takes blanks, signs and whatever follows the digits.
     let number = number.filter(|number| number.to_string() == *digits);
     number.ok_or_else(|| {
         let message = format!("`{}` is not a decimal number", digits.escape_debug());
-        let broken = PAY_69.broken(Kind::Malformed, start, message);
-        cursor.blame(field, broken)
+        digits.broken(PAY_69, Kind::Malformed, message)
     })
 }
 
@@ -122,13 +117,13 @@ fn read_param_devices(
     if era < 7 {
         return Ok(Vec::new());
     }
-    let start = cursor.offset();
     let field = "param_devices";
-    let devices = cursor.vector(8, field, |cursor| cursor.i64(field, PAY_70))?;
-    PAY_70
-        .require(devices.len() == params, start, || {
-            format!("{params} parameters and devices for {}", devices.len())
-        })
-        .map_err(|broken| cursor.blame(field, broken))?;
-    Ok(devices)
+    let devices = cursor.read(field, |cursor| {
+        cursor.vector(8, field, |cursor| Ok(*cursor.i64(field, PAY_70)?))
+    })?;
+    devices.require(
+        PAY_70,
+        |devices| devices.len() == params,
+        |devices| format!("{params} parameters and devices for {}", devices.len()),
+    )
 }

@@ -215,24 +215,20 @@ impl<'a> RelayExecutable<'a> {
 
 /// PAY-61 and PAY-62: magic and version; the version's minor number is the era of the code.
 fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation> {
-    let start = cursor.offset();
-    let magic = cursor.u64("magic", PAY_61)?;
-    PAY_61
-        .require(magic == MAGIC, start, || {
-            format!("{magic:#018x} does not start Relay VM code, {MAGIC:#018x} does")
-        })
-        .map_err(|broken| cursor.blame("magic", broken))?;
-    let start = cursor.offset();
-    let version = text(cursor, "version", PAY_62)?;
+    cursor.u64("magic", PAY_61)?.require(
+        PAY_61,
+        |magic| *magic == MAGIC,
+        |magic| format!("{magic:#018x} does not start Relay VM code, {MAGIC:#018x} does"),
+    )?;
+    let version = cursor.str("version", PAY_62)?;
     let Some(era) = era_of(&version) else {
         let message = format!(
             "no release `{}` has Relay VM code: 0.6 to 0.19 have",
             version.escape_debug()
         );
-        let broken = PAY_62.broken(Kind::Unsupported, start, message);
-        return Err(cursor.blame("version", broken));
+        return Err(version.broken(PAY_62, Kind::Unsupported, message));
     };
-    Ok((version, era))
+    Ok((Text::Borrowed(*version), era))
 }
 
 /// The minor number of a version from 0.6 to 0.19: `0.8.0`, `0.9.dev0`, `0.19.0`.
@@ -266,15 +262,12 @@ fn read_devices<'a>(
             })
         },
     )?;
-    let start = cursor.offset();
-    let host = cursor.i32("host_device", PAY_64)?;
     // PAY-65: every release rejects a host outside of the list.
-    let kept = usize::try_from(host).is_ok_and(|host| host < devices.len());
-    PAY_65
-        .require(kept, start, || {
-            format!("the host is device {host} of {}", devices.len())
-        })
-        .map_err(|broken| cursor.blame("host_device", broken))?;
+    let host = cursor.i32("host_device", PAY_64)?.require(
+        PAY_65,
+        |host| usize::try_from(*host).is_ok_and(|host| host < devices.len()),
+        |host| format!("the host is device {host} of {}", devices.len()),
+    )?;
     Ok((devices, host))
 }
 
@@ -288,22 +281,22 @@ fn read_constant_devices(
     if era < 7 {
         return Ok(Vec::new());
     }
-    let start = cursor.offset();
     let field = "constant_devices";
-    let devices = cursor.vector(8, field, |cursor| cursor.i64(field, PAY_67))?;
-    PAY_67
-        .require(devices.len() == constants, start, || {
-            format!("{constants} constants and devices for {}", devices.len())
-        })
-        .map_err(|broken| cursor.blame(field, broken))?;
-    Ok(devices)
+    let devices = cursor.read(field, |cursor| {
+        cursor.vector(8, field, |cursor| Ok(*cursor.i64(field, PAY_67)?))
+    })?;
+    devices.require(
+        PAY_67,
+        |devices| devices.len() == constants,
+        |devices| format!("{constants} constants and devices for {}", devices.len()),
+    )
 }
 
 /// PAY-68: for each primitive that has any, its index and its attributes.
 fn read_attrs<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u64, RelayAttributes<'a>)>, Violation> {
     // WIRE-06: an index and the count of a map.
     cursor.map(16, "primitive_attrs", |cursor| {
-        let primitive = cursor.u64("primitive", PAY_68)?;
+        let primitive = *cursor.u64("primitive", PAY_68)?;
         // WIRE-06: the lengths of two strings.
         let attrs = cursor.map(16, "attrs", |cursor| {
             let key = text(cursor, "key", PAY_68)?;
@@ -322,21 +315,19 @@ impl<'a> RelayConstant<'a> {
     ) -> Result<RelayConstant<'a>, Violation> {
         // PAY-66: code of 0.6 has records of 0.4 to 0.6 (TEN-30).
         let sizing = if era < 7 { Sizing::V0_4 } else { Sizing::V0_7 };
-        let start = cursor.offset();
-        let tag = if era >= 9 {
-            cursor.u32("tag", PAY_66)?
-        } else {
-            0
-        };
-        match tag {
-            0 => TensorRecord::read(cursor, sizing, findings).map(RelayConstant::Tensor),
-            1 => text(cursor, "late", PAY_66).map(RelayConstant::Late),
-            _ => {
-                let message = format!("constant tag {tag}, there are 0 (tensor) and 1 (late)");
-                let broken = PAY_66.broken(Kind::UnknownKind, start, message);
-                Err(cursor.blame("tag", broken))
+        if era >= 9 {
+            let tag = cursor.u32("tag", PAY_66)?;
+            match *tag {
+                0 => {}
+                1 => return text(cursor, "late", PAY_66).map(RelayConstant::Late),
+                other => {
+                    let message =
+                        format!("constant tag {other}, there are 0 (tensor) and 1 (late)");
+                    return Err(tag.broken(PAY_66, Kind::UnknownKind, message));
+                }
             }
         }
+        TensorRecord::read(cursor, sizing, findings).map(RelayConstant::Tensor)
     }
 
     /// The inverse of [`RelayConstant::read`].

@@ -30,7 +30,7 @@ impl FormSlot {
                 Field::Bytes(Cow::Borrowed(cursor.bytes(name, rule)?))
             }
             // PAY-53: the only plain number that a payload has, an `int` of the writer.
-            FieldShape::Int => Field::Int(cursor.i32(name, rule)?),
+            FieldShape::Int => Field::Int(*cursor.i32(name, rule)?),
             FieldShape::Names => Field::Names(names(cursor, name, rule)?),
             FieldShape::Functions => {
                 Field::Functions(function_info::read(layout, cursor, findings)?)

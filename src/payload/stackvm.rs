@@ -55,13 +55,13 @@ pub(super) fn read_functions<'a>(
         let name = text(cursor, "name", PAY_55)?;
         let function = StackVm {
             // PAY-56: opcodes and operands in one row. where an operand is is known to the interpreter alone.
-            code: cursor.vector(4, "code", |cursor| cursor.i32("code", PAY_56))?,
+            code: cursor.vector(4, "code", |cursor| Ok(*cursor.i32("code", PAY_56)?))?,
             texts: names(cursor, "texts", PAY_56)?,
             extern_functions: names(cursor, "extern_functions", PAY_56)?,
             heap_names: names(cursor, "heap_names", PAY_56)?,
             // PAY-56: `size_t` of the writer. A 32-bit one wrote 4 bytes, and nothing in the file tells.
-            heap_size: cursor.u64("heap_size", PAY_56)?,
-            stack_size: cursor.u64("stack_size", PAY_56)?,
+            heap_size: *cursor.u64("heap_size", PAY_56)?,
+            stack_size: *cursor.u64("stack_size", PAY_56)?,
         };
         Ok((name, function))
     })
@@ -87,14 +87,12 @@ pub(super) fn read_imports<'a>(
     findings: &mut Findings,
 ) -> Result<Vec<Payload<'a>>, Violation> {
     cursor.vector(8, "imports", |cursor| {
-        let start = cursor.offset();
         // PAY-57: no `_lib` and no tree: a StackVM file has no host library.
-        let kind = text(cursor, "kind", PAY_57)?;
+        let kind = cursor.str("kind", PAY_57)?;
         // PAY-57: writers reject an import that has imports; read without a bound it would recurse as deep as the file wants.
-        if kind == "stackvm" {
+        if *kind == "stackvm" {
             let message = "a StackVM module imports another: a StackVM file has one level";
-            let broken = PAY_57.broken(Kind::Unsupported, start, message);
-            return Err(cursor.blame("kind", broken));
+            return Err(kind.broken(PAY_57, Kind::Unsupported, message));
         }
         // PAY-57: no length either, so that an import of an unknown kind ends the reading (PAY-01).
         super::read(&kind, layout, cursor, findings)

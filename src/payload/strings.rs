@@ -11,7 +11,7 @@ pub(super) fn text<'a>(
     field: &str,
     rule: Rule,
 ) -> Result<Text<'a>, Violation> {
-    cursor.str(field, rule).map(Cow::Borrowed)
+    Ok(Cow::Borrowed(*cursor.str(field, rule)?))
 }
 
 /// A vector of strings: u64 count, and each string with its own length.

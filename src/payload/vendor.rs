@@ -237,20 +237,22 @@ fn read_buffers(
     rule: Rule,
     sizes: bool,
 ) -> Result<(Vec<u32>, Vec<u32>), Violation> {
-    let start = cursor.offset();
     // PAY-49: released readers take an empty vector. A form that is not the payload's own reads one.
-    let order = cursor.vector(4, field, |cursor| cursor.u32(field, rule))?;
-    PAY_49
-        .require_as(Kind::Missing, !order.is_empty(), start, || {
-            format!("a network without {field}")
-        })
-        .map_err(|broken| cursor.blame(field, broken))?;
+    let order = cursor.read(field, |cursor| {
+        cursor.vector(4, field, |cursor| Ok(*cursor.u32(field, rule)?))
+    })?;
+    let order = order.require_as(
+        Kind::Missing,
+        PAY_49,
+        |order| !order.is_empty(),
+        |_| format!("a network without {field}"),
+    )?;
     let mut list = Vec::new();
     if sizes {
         // PAY-48: as many as `order`, which has been held against the bytes (WIRE-06).
         for index in 0..order.len() {
             list.push(cursor.within(sizes_field, index as u64, |cursor| {
-                cursor.u32(sizes_field, rule)
+                Ok(*cursor.u32(sizes_field, rule)?)
             })?);
         }
     }

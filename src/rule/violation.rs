@@ -81,7 +81,8 @@ struct BrokenRule {
     offset: Option<u64>,
     kind: Kind,
     message: String,
-    field: String,
+    /// `None` where no field was named: the fields around it do not name it either.
+    field: Option<String>,
 }
 
 impl Violation {
@@ -92,7 +93,7 @@ impl Violation {
             offset,
             kind,
             message: shortened(message),
-            field: String::new(),
+            field: None,
         }))
     }
 
@@ -121,13 +122,21 @@ impl Violation {
 
     /// The path of the field, such as `module[1].kind`, in the names of the chapter's grammar; empty where there is none.
     pub fn field(&self) -> &str {
-        &self.0.field
+        self.0.field.as_deref().unwrap_or_default()
     }
 
     /// The same violation, of the field `path`.
     #[must_use]
     pub(crate) fn in_field(mut self, path: impl Into<String>) -> Violation {
-        self.0.field = shortened(path.into());
+        self.0.field = Some(shortened(path.into()));
+        self
+    }
+
+    /// The same violation, of the field that `outer` makes of its own where it has one.
+    pub(crate) fn map_field(mut self, outer: impl FnOnce(&str) -> String) -> Violation {
+        if let Some(field) = &mut self.0.field {
+            *field = outer(field);
+        }
         self
     }
 
@@ -144,7 +153,7 @@ impl Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.0.rule, self.0.message)?;
-        match (self.0.offset, self.0.field.as_str()) {
+        match (self.0.offset, self.field()) {
             (Some(offset), "") => write!(f, " (at byte {offset:#x})"),
             (Some(offset), field) => write!(f, " (at byte {offset:#x}, {field})"),
             (None, "") => Ok(()),

@@ -32,8 +32,8 @@ impl Device {
         // TEN-10: signed, as DLPack has it: no number is invalid here (TEN-23 is about records).
         cursor.within("device", None, |cursor| {
             Ok(Device {
-                kind: cursor.i32("type", TEN_10)?,
-                id: cursor.i32("id", TEN_10)?,
+                kind: *cursor.i32("type", TEN_10)?,
+                id: *cursor.i32("id", TEN_10)?,
             })
         })
     }

@@ -70,9 +70,9 @@ impl Dtype {
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Dtype, Violation> {
         cursor.within("dtype", None, |cursor| {
             Ok(Dtype {
-                code: cursor.u8("code", TEN_01)?,
-                bits: cursor.u8("bits", TEN_01)?,
-                lanes: cursor.u16("lanes", TEN_01)?,
+                code: *cursor.u8("code", TEN_01)?,
+                bits: *cursor.u8("bits", TEN_01)?,
+                lanes: *cursor.u16("lanes", TEN_01)?,
             })
         })
     }

@@ -74,48 +74,52 @@ impl<'a> Params<'a> {
         sizing: Sizing,
         findings: &mut Findings,
     ) -> Result<Params<'a>, Violation> {
-        let start = cursor.offset();
-        let magic = cursor.u64("magic", TEN_40)?;
-        TEN_40
-            .require(magic == Params::MAGIC, start, || {
+        cursor.u64("magic", TEN_40)?.require(
+            TEN_40,
+            |magic| *magic == Params::MAGIC,
+            |magic| {
+                let tensor = if *magic == TensorRecord::MAGIC {
+                    "; this is a single tensor"
+                } else {
+                    ""
+                };
                 format!(
-                    "{magic:#018x} does not start a parameter file, {:#018x} does{}",
-                    Params::MAGIC,
-                    if magic == TensorRecord::MAGIC {
-                        "; this is a single tensor"
-                    } else {
-                        ""
-                    }
+                    "{magic:#018x} does not start a parameter file, {:#018x} does{tensor}",
+                    Params::MAGIC
                 )
-            })
-            .map_err(|broken| cursor.blame("magic", broken))?;
-        let at = cursor.offset();
-        let reserved = cursor.u64("reserved", TEN_41)?;
+            },
+        )?;
         // TEN-42: no released reader looks at it.
-        findings.expect(TEN_42, Kind::Malformed, reserved == 0, at, || {
-            format!("the reserved word of the file is {reserved:#x}, not 0")
-        })?;
+        let reserved = cursor.u64("reserved", TEN_41)?.expect(
+            findings,
+            TEN_42,
+            Kind::Malformed,
+            |reserved| *reserved == 0,
+            |reserved| format!("the reserved word of the file is {reserved:#x}, not 0"),
+        )?;
         // TEN-41: names and tensors are two vectors, and only the names bound the second count.
         let names = read_names(cursor, findings)?;
-        let at = cursor.offset();
         // Compared with the names before anything else: it is they that bound it.
         let count = cursor.u64("count", TEN_41)?;
-        TEN_43
-            .require(count == names.len() as u64, at, || {
-                format!("{count} tensors for {} names", names.len())
-            })
-            .map_err(|broken| cursor.blame("count", broken))?;
+        count.require(
+            TEN_43,
+            |count| *count == names.len() as u64,
+            |count| format!("{count} tensors for {} names", names.len()),
+        )?;
         // WIRE-06: as any count, although it is apart from its vector here.
         let room = cursor.remaining() / TensorRecord::SMALLEST;
-        WIRE_06
-            .require_as(Kind::Truncated, names.len() <= room, at, || {
+        count.require_as(
+            Kind::Truncated,
+            WIRE_06,
+            |_| names.len() <= room,
+            |_| {
                 format!(
                     "{} tensors do not fit into the {} bytes that follow",
                     names.len(),
                     cursor.remaining()
                 )
-            })
-            .map_err(|broken| cursor.blame("count", broken))?;
+            },
+        )?;
         let mut tensors = Vec::with_capacity(names.len());
         for (index, name) in names.into_iter().enumerate() {
             let record = cursor.within("tensor", index as u64, |cursor| {
@@ -180,12 +184,13 @@ fn read_names<'a>(
     let mut seen = HashSet::new();
     // WIRE-06: a string has eight bytes at least, those of its length.
     cursor.vector(8, "names", |cursor| {
-        let at = cursor.offset();
-        let name = cursor.str("names", TEN_41)?;
         // TEN-44: writers hold a map, so only a file that no release wrote has a name twice.
-        findings.expect(TEN_44, Kind::Duplicate, seen.insert(name), at, || {
-            format!("there are two tensors called `{name}`; the last one counts")
-        })?;
-        Ok(name)
+        cursor.str("names", TEN_41)?.expect(
+            findings,
+            TEN_44,
+            Kind::Duplicate,
+            |name| seen.insert(*name),
+            |name| format!("there are two tensors called `{name}`; the last one counts"),
+        )
     })
 }

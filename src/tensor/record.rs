@@ -18,7 +18,7 @@ use super::{
     TEN_33, TEN_34, TEN_35,
 };
 use crate::rule::{Findings, Kind, Violation};
-use crate::wire::{Cursor, Writer};
+use crate::wire::{Cursor, ReadValue, Writer};
 use std::borrow::Cow;
 
 /// One stored tensor. Its data are row-major and little endian; those of a read record are the file's own bytes.
@@ -103,31 +103,29 @@ impl<'a> TensorRecord<'a> {
         sizing: Sizing,
         findings: &mut Findings,
     ) -> Result<TensorRecord<'a>, Violation> {
-        let start = cursor.offset();
         // TEN-20: a parameter file has another (TEN-40), and is rejected here.
-        let magic = cursor.u64("magic", TEN_20)?;
-        let is_record = magic == TensorRecord::MAGIC;
-        held(cursor, "magic", |_| {
-            TEN_20.require(is_record, start, || {
-                format!(
-                    "{magic:#018x} does not start a tensor, {:#018x} does",
-                    TensorRecord::MAGIC
-                )
-            })
-        })?;
-        let at = cursor.offset();
-        let reserved = cursor.u64("reserved", TEN_21)?;
+        cursor.u64("magic", TEN_20)?.require(
+            TEN_20,
+            |magic| *magic == TensorRecord::MAGIC,
+            |magic| {
+                let expected = TensorRecord::MAGIC;
+                format!("{magic:#018x} does not start a tensor, {expected:#018x} does")
+            },
+        )?;
         // TEN-22: no released reader looks at it.
-        findings.expect(TEN_22, Kind::Malformed, reserved == 0, at, || {
-            format!("the reserved word of a tensor is {reserved:#x}, not 0")
-        })?;
+        let reserved = cursor.u64("reserved", TEN_21)?.expect(
+            findings,
+            TEN_22,
+            Kind::Malformed,
+            |reserved| *reserved == 0,
+            |reserved| format!("the reserved word of a tensor is {reserved:#x}, not 0"),
+        )?;
         let device = read_device(cursor, sizing, findings)?;
         let ndim = read_ndim(cursor)?;
         let dtype = read_dtype(cursor, sizing, findings)?;
-        // TEN-27: about all dimensions together, and named by the first.
-        let (shape, shape_at) = read_shape(cursor, ndim)?;
+        let shape = cursor.read("shape", |cursor| read_shape(cursor, ndim))?;
         let size_at = cursor.offset();
-        let data = read_data(cursor, sizing, dtype, &shape, shape_at)?;
+        let (shape, data) = read_data(cursor, sizing, dtype, shape)?;
         // TEN-35: the smaller of the two counts. A record that is whole only where memory packs is one that a runtime from 0.21 on
         // can use; one up to 0.20 counts again (`elements`).
         let needed = Packing::Packed.bytes(dtype, &shape);
@@ -236,48 +234,52 @@ fn read_device(
     sizing: Sizing,
     findings: &mut Findings,
 ) -> Result<Device, Violation> {
-    let at = cursor.offset();
-    let device = Device::read(cursor)?;
-    // 0.2 and 0.3 neither wrote nor checked anything but what the tensor happened to have.
-    let is_cpu = device.kind == Device::CPU_KIND || sizing == Sizing::V0_2;
-    held(cursor, "device.type", |_| {
-        TEN_23.require(is_cpu, at, || {
-            format!(
-                "a stored tensor is on the CPU, this one has device type {}",
-                device.kind
-            )
-        })
-    })?;
+    let device = cursor.read("device.type", Device::read)?;
+    device.require(
+        TEN_23,
+        // 0.2 and 0.3 neither wrote nor checked anything but what the tensor happened to have.
+        |device| device.kind == Device::CPU_KIND || sizing == Sizing::V0_2,
+        |device| {
+            let kind = device.kind;
+            format!("a stored tensor is on the CPU, this one has device type {kind}")
+        },
+    )?;
     findings.expect(
         TEN_24,
         Kind::Malformed,
         device.id == 0,
         // TEN-24: a finding, since no reader of a release looks at the id.
         // The id is the second of two i32 (TEN-10).
-        at.saturating_add(4),
+        device.offset().saturating_add(4),
         || format!("a stored tensor is on device 0, this one has {}", device.id),
     )?;
-    Ok(device)
+    Ok(*device)
 }
 
 /// The number of dimensions, as many as can follow (TEN-25).
 fn read_ndim(cursor: &mut Cursor<'_>) -> Result<u64, Violation> {
-    let at = cursor.offset();
-    let ndim = cursor.i32("ndim", TEN_21)?;
-    held(cursor, "ndim", |cursor| {
-        TEN_25.require(ndim >= 0, at, || format!("{ndim} dimensions"))?;
-        let ndim = u64::try_from(ndim).unwrap_or(0);
-        // The dtype is between the count and the dimensions.
-        // TEN-25: released readers resize to the number first: 2^31 - 1 dimensions allocate 16 GiB.
-        let room = (cursor.remaining() as u64).saturating_sub(Dtype::SIZE as u64) / 8;
-        TEN_25.require_as(Kind::Truncated, ndim <= room, at, || {
+    let stored = cursor.i32("ndim", TEN_21)?;
+    stored.require(
+        TEN_25,
+        |ndim| *ndim >= 0,
+        |ndim| format!("{ndim} dimensions"),
+    )?;
+    let ndim = u64::try_from(*stored).unwrap_or(0);
+    // The dtype is between the count and the dimensions.
+    // TEN-25: released readers resize to the number first: 2^31 - 1 dimensions allocate 16 GiB.
+    let remaining = cursor.remaining() as u64;
+    let room = remaining.saturating_sub(Dtype::SIZE as u64) / 8;
+    stored.require_as(
+        Kind::Truncated,
+        TEN_25,
+        |_| ndim <= room,
+        |_| {
             format!(
-                "{ndim} dimensions of 8 bytes do not fit into the {} bytes that follow",
-                cursor.remaining()
+                "{ndim} dimensions of 8 bytes do not fit into the {remaining} bytes that follow"
             )
-        })?;
-        Ok(ndim)
-    })
+        },
+    )?;
+    Ok(ndim)
 }
 
 /// The element type: one of some width (TEN-28); one of no meaning (TEN-33) or of several lanes (TEN-34) is a finding.
@@ -286,13 +288,13 @@ fn read_dtype(
     sizing: Sizing,
     findings: &mut Findings,
 ) -> Result<Dtype, Violation> {
-    let at = cursor.offset();
-    let dtype = Dtype::read(cursor)?;
-    held(cursor, "dtype", |_| {
-        TEN_28.require(dtype.bits != 0 && dtype.lanes != 0, at, || {
-            format!("{} bits in {} lanes hold nothing", dtype.bits, dtype.lanes)
-        })
-    })?;
+    let dtype = cursor.read("dtype", Dtype::read)?;
+    let at = dtype.offset();
+    let dtype = dtype.require(
+        TEN_28,
+        |dtype| dtype.bits != 0 && dtype.lanes != 0,
+        |dtype| format!("{} bits in {} lanes hold nothing", dtype.bits, dtype.lanes),
+    )?;
     let meaningless = dtype.meaningless();
     findings.expect(TEN_33, Kind::UnknownKind, meaningless.is_none(), at, || {
         meaningless.unwrap_or_default()
@@ -314,68 +316,54 @@ fn read_dtype(
     Ok(dtype)
 }
 
-/// The dimensions, and the offset of the first.
-fn read_shape(cursor: &mut Cursor<'_>, ndim: u64) -> Result<(Vec<i64>, u64), Violation> {
-    let start = cursor.offset();
+/// The dimensions.
+fn read_shape(cursor: &mut Cursor<'_>, ndim: u64) -> Result<Vec<i64>, Violation> {
     // Not reserved: each dimension is met by its own bytes or found truncated.
     let mut shape = Vec::new();
     for index in 0..ndim {
-        let at = cursor.offset();
-        let dim = cursor.within("shape", index, |cursor| {
-            let dim = cursor.i64("shape", TEN_21)?;
-            held(cursor, "shape", |_| {
-                // TEN-26: released readers compare the product only: 0.27 takes [-1, -1] for one element.
-                TEN_26.require(dim >= 0, at, || {
-                    format!("dimension {index} is {dim}; a stored shape is concrete")
-                })
-            })?;
-            Ok(dim)
-        })?;
-        shape.push(dim);
+        shape.push(cursor.within("shape", index, |cursor| {
+            // TEN-26: released readers compare the product only: 0.27 takes [-1, -1] for one element.
+            cursor.i64("shape", TEN_21)?.require(
+                TEN_26,
+                |dim| *dim >= 0,
+                |dim| format!("dimension {index} is {dim}; a stored shape is concrete"),
+            )
+        })?);
     }
-    Ok((shape, start))
+    Ok(shape)
 }
 
-/// The size, which is the one that `sizing` counts, and that many bytes (TEN-27 to TEN-32). `shape_at` is for a shape of no size.
+/// The size, which is the one that `sizing` counts for `shape`, and that many bytes (TEN-27 to TEN-32). Returns the shape too.
 fn read_data<'a>(
     cursor: &mut Cursor<'a>,
     sizing: Sizing,
     dtype: Dtype,
-    shape: &[i64],
-    shape_at: u64,
-) -> Result<&'a [u8], Violation> {
-    let size_at = cursor.offset();
+    shape: ReadValue<'_, Vec<i64>>,
+) -> Result<(Vec<i64>, &'a [u8]), Violation> {
     let size = cursor.i64("data_byte_size", TEN_21)?;
     // TEN-27: computed without wrapping. 0.27 takes float32 of [7, 0x6DB6DB6DB6DB6DB7] for 4 bytes.
-    let counted = sizing.data_bytes(dtype, shape);
-    held(cursor, "shape", |_| {
-        TEN_27.require_as(Kind::Limit, counted.is_some(), shape_at, || {
-            format!("a tensor of shape {shape:?} has no size that fits into an i64")
-        })
-    })?;
-    let size = held(cursor, "data_byte_size", |_| {
-        let stored = u64::try_from(size).ok();
-        let rule = sizing.rule();
+    let counted = sizing.data_bytes(dtype, &shape);
+    // TEN-27: about all dimensions together, and named by the first.
+    let shape = shape.require_as(
+        Kind::Limit,
+        TEN_27,
+        |_| counted.is_some(),
+        |shape| format!("a tensor of shape {shape:?} has no size that fits into an i64"),
+    )?;
+    let stored = u64::try_from(*size).ok();
+    size.require(
+        sizing.rule(),
         // Without a count there is nothing to compare with: TEN-27 has rejected it.
-        let agrees = counted.is_none() || counted == stored;
-        rule.require(agrees, size_at, || {
+        |_| counted.is_none() || counted == stored,
+        |size| {
+            let counted = counted.unwrap_or(0);
             format!(
-                "the data are {size} bytes, but shape {shape:?} takes {} as {sizing} counts",
-                counted.unwrap_or(0)
+                "the data are {size} bytes, but shape {shape:?} takes {counted} as {sizing} counts"
             )
-        })?;
-        Ok(stored.unwrap_or(0))
-    })?;
+        },
+    )?;
     // TEN-32: all of them. Released readers ask whether any byte was read, so that a file that is cut off loads with zeros as
     // its last weights; and they reject the tensor without elements that they wrote, unless its first dimension is 0.
-    cursor.take(size, "data", TEN_32)
-}
-
-/// Runs `check`, whose violations are about `field` here.
-fn held<'a, T>(
-    cursor: &Cursor<'a>,
-    field: &str,
-    check: impl FnOnce(&Cursor<'a>) -> Result<T, Violation>,
-) -> Result<T, Violation> {
-    check(cursor).map_err(|broken| cursor.blame(field, broken))
+    let data = cursor.take(stored.unwrap_or(0), "data", TEN_32)?;
+    Ok((shape, data))
 }

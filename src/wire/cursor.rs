@@ -2,9 +2,9 @@
 
 mod runs;
 
-use super::field_path::{FieldPath, PathSegment};
+use super::field_path::{DEPTH, PathSegment};
 use super::trace::{Record, TraceValue, unit};
-use super::{Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_08};
+use super::{ReadValue, Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_08};
 use crate::rule::{Findings, Kind, Rule, Violation};
 
 /// A position in a window of bytes. Every read names its field and the rule that puts the field there.
@@ -20,10 +20,32 @@ pub struct Cursor<'a> {
     pub(super) position: usize,
     /// Where the window begins in the input.
     base: u64,
-    /// The names in front of that of a field.
-    path: FieldPath,
+    /// How many names are in front of that of a field.
+    depth: usize,
     /// Gets every field that is read, for a dump.
     pub(super) trace: Option<&'a dyn Record>,
+}
+
+/// Declares a reader for each type of number: its doc, its name, and how a trace shows it.
+macro_rules! numbers {
+    ($($doc:literal $number:ident $shown:ident;)*) => {
+        $(
+            #[doc = $doc]
+            ///
+            /// # Errors
+            ///
+            /// WIRE-01 when there are fewer bytes.
+            pub fn $number<'f>(
+                &mut self,
+                field: &'f str,
+                rule: Rule,
+            ) -> Result<ReadValue<'f, $number>, Violation> {
+                self.number(field, rule, $number::from_le_bytes, |value| {
+                    TraceValue::$shown(value.into())
+                })
+            }
+        )*
+    };
 }
 
 impl<'a> Cursor<'a> {
@@ -33,7 +55,7 @@ impl<'a> Cursor<'a> {
             window: bytes,
             position: 0,
             base: 0,
-            path: FieldPath::default(),
+            depth: 0,
             trace: None,
         }
     }
@@ -83,11 +105,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The path of `field` here, as violations and dumps show it: `module[1].kind`.
-    pub fn path_of(&self, field: &str) -> String {
-        self.path.join(field)
-    }
-
     /// Runs `read` with `name` (and `[index]`) in front of the names of its fields.
     pub(crate) fn within<T>(
         &mut self,
@@ -95,15 +112,35 @@ impl<'a> Cursor<'a> {
         index: impl Into<Option<u64>>,
         read: impl FnOnce(&mut Cursor<'a>) -> Result<T, Violation>,
     ) -> Result<T, Violation> {
-        let outside = self.path.length;
-        self.path.push(PathSegment {
+        let segment = PathSegment {
             name,
             index: index.into(),
-        });
+        };
+        if let Some(trace) = self.trace {
+            trace.enter(segment);
+        }
+        let depth = self.depth;
+        self.depth = depth.saturating_add(1);
         let result = read(self);
-        // Also behind an error: the path of a violation is made where it happens.
-        self.path.length = outside;
-        result
+        self.depth = depth;
+        if let Some(trace) = self.trace {
+            trace.leave();
+        }
+        // On the way out, so that reading carries no names: a violation names its field, and each level puts its own in front.
+        match result {
+            Err(broken) if depth < DEPTH => Err(broken.map_field(|field| segment.join(field))),
+            result => result,
+        }
+    }
+
+    /// Runs `read`, and returns its value as that of `field`, which begins here.
+    pub(crate) fn read<'f, T>(
+        &mut self,
+        field: &'f str,
+        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, Violation>,
+    ) -> Result<ReadValue<'f, T>, Violation> {
+        let start = self.offset();
+        Ok(ReadValue::new(read(self)?, start, field))
     }
 
     /// `length` bytes as they are.
@@ -118,75 +155,14 @@ impl<'a> Cursor<'a> {
         Ok(bytes)
     }
 
-    /// One byte.
-    ///
-    /// # Errors
-    ///
-    /// WIRE-01 when there are fewer bytes.
-    pub fn u8(&mut self, field: &str, rule: Rule) -> Result<u8, Violation> {
-        self.number(field, rule, u8::from_le_bytes, |value| {
-            TraceValue::Unsigned(value.into())
-        })
-    }
-
-    /// A 16-bit unsigned integer, little endian (WIRE-02).
-    ///
-    /// # Errors
-    ///
-    /// WIRE-01 when there are fewer bytes.
-    pub fn u16(&mut self, field: &str, rule: Rule) -> Result<u16, Violation> {
-        self.number(field, rule, u16::from_le_bytes, |value| {
-            TraceValue::Unsigned(value.into())
-        })
-    }
-
-    /// A 32-bit unsigned integer, little endian (WIRE-02).
-    ///
-    /// # Errors
-    ///
-    /// WIRE-01 when there are fewer bytes.
-    pub fn u32(&mut self, field: &str, rule: Rule) -> Result<u32, Violation> {
-        self.number(field, rule, u32::from_le_bytes, |value| {
-            TraceValue::Unsigned(value.into())
-        })
-    }
-
-    /// A 32-bit signed integer in two's complement, little endian (WIRE-02).
-    ///
-    /// # Errors
-    ///
-    /// WIRE-01 when there are fewer bytes.
-    pub fn i32(&mut self, field: &str, rule: Rule) -> Result<i32, Violation> {
-        self.number(field, rule, i32::from_le_bytes, |value| {
-            TraceValue::Signed(value.into())
-        })
-    }
-
-    /// A 64-bit unsigned integer, little endian (WIRE-02).
-    ///
-    /// # Errors
-    ///
-    /// WIRE-01 when there are fewer bytes.
-    pub fn u64(&mut self, field: &str, rule: Rule) -> Result<u64, Violation> {
-        self.number(field, rule, u64::from_le_bytes, TraceValue::Unsigned)
-    }
-
-    /// A 64-bit signed integer in two's complement, little endian (WIRE-02).
-    ///
-    /// # Errors
-    ///
-    /// WIRE-01 when there are fewer bytes.
-    pub fn i64(&mut self, field: &str, rule: Rule) -> Result<i64, Violation> {
-        self.number(field, rule, i64::from_le_bytes, TraceValue::Signed)
-    }
-
-    /// A 64-bit IEEE 754 float, little endian (WIRE-02).
-    ///
-    /// # Errors
-    ///
-    /// WIRE-01 when there are fewer bytes.
-    pub fn f64(&mut self, field: &str, rule: Rule) -> Result<f64, Violation> {
-        self.number(field, rule, f64::from_le_bytes, TraceValue::Float)
+    numbers! {
+        "One byte." u8 Unsigned;
+        "A 16-bit unsigned integer, little endian (WIRE-02)." u16 Unsigned;
+        "A 32-bit unsigned integer, little endian (WIRE-02)." u32 Unsigned;
+        "A 32-bit signed integer in two's complement, little endian (WIRE-02)." i32 Signed;
+        "A 64-bit unsigned integer, little endian (WIRE-02)." u64 Unsigned;
+        "A 64-bit signed integer in two's complement, little endian (WIRE-02)." i64 Signed;
+        "A 64-bit IEEE 754 float, little endian (WIRE-02)." f64 Float;
     }
 
     /// A bool: one byte, 0 or 1 (WIRE-03).
@@ -194,16 +170,19 @@ impl<'a> Cursor<'a> {
     /// # Errors
     ///
     /// WIRE-01 when there is no byte; WIRE-03 for another byte than 0 and 1.
-    pub fn bool(&mut self, field: &str, rule: Rule) -> Result<bool, Violation> {
+    pub fn bool<'f>(
+        &mut self,
+        field: &'f str,
+        rule: Rule,
+    ) -> Result<ReadValue<'f, bool>, Violation> {
         let start = self.offset();
         // WIRE-03: released readers copy the byte into a C++ `bool`, where comparing any other value is undefined.
-        let byte = self.u8(field, rule)?;
-        WIRE_03
-            .require(byte <= 1, start, || {
-                format!("{field} is {byte}, a bool is 0 or 1")
-            })
-            .map_err(|broken| broken.in_field(self.path_of(field)))?;
-        Ok(byte != 0)
+        let byte = self.u8(field, rule)?.require(
+            WIRE_03,
+            |byte| *byte <= 1,
+            |byte| format!("{field} is {byte}, a bool is 0 or 1"),
+        )?;
+        Ok(ReadValue::new(byte != 0, start, field))
     }
 
     /// A u64 length and a cursor over that many bytes, which keeps offsets, path and trace.
@@ -256,7 +235,7 @@ impl<'a> Cursor<'a> {
         let message = format!("{} bytes follow the end of {what}", self.remaining());
         findings
             .note(WIRE_08, Kind::Trailing, self.offset(), message)
-            .map_err(|broken| self.blame("", broken))?;
+            .map_err(|broken| broken.in_field(""))?;
         // Read over, so that a dump shows them and no reader meets them again.
         self.skip_rest("trailing", WIRE_08);
         Ok(())
@@ -270,19 +249,14 @@ impl<'a> Cursor<'a> {
         rest
     }
 
-    /// The violation, of `field` here.
-    pub(crate) fn blame(&self, field: &str, broken: Violation) -> Violation {
-        broken.in_field(self.path_of(field))
-    }
-
     /// `N` bytes, little endian.
-    fn number<const N: usize, T: Copy>(
+    fn number<'f, const N: usize, T: Copy>(
         &mut self,
-        field: &str,
+        field: &'f str,
         rule: Rule,
         decode: fn([u8; N]) -> T,
         value: fn(T) -> TraceValue<'static>,
-    ) -> Result<T, Violation> {
+    ) -> Result<ReadValue<'f, T>, Violation> {
         let start = self.offset();
         let rest = self.rest();
         // WIRE-01: nothing is filled up. The stream of tvm-ffi (0.22 on) returns what there is: a kind that is cut off reads as
@@ -295,7 +269,7 @@ impl<'a> Cursor<'a> {
         // written a file.
         let number = decode(*whole);
         self.record(start, field, rule, value(number));
-        Ok(number)
+        Ok(ReadValue::new(number, start, field))
     }
 
     /// The u64 that is here, recorded as a length or count. Nothing is read.
@@ -329,8 +303,9 @@ impl<'a> Cursor<'a> {
     pub(super) fn short(&self, length: u64, field: &str) -> Violation {
         let message = format!("{field} needs {length} bytes, {} remain", self.remaining());
         // WIRE-01: at the first byte of the field, not at the end of the window.
-        let broken = WIRE_01.broken(Kind::Truncated, self.offset(), message);
-        self.blame(field, broken)
+        WIRE_01
+            .broken(Kind::Truncated, self.offset(), message)
+            .in_field(field)
     }
 
     /// Records what has been read since `start`.
@@ -353,7 +328,7 @@ impl<'a> Cursor<'a> {
             && start < end
             && trace.wants(end)
         {
-            trace.record(start, end, self.path_of(field), rule, value);
+            trace.record(start, end, field, rule, value);
         }
     }
 }

@@ -1,18 +1,11 @@
 //! The names of fields, as violations and dumps show them: `module[1].kind`.
 
-use std::fmt;
-
-/// Where in the structure a cursor is, without allocation: deeper segments than it holds are left out of names.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FieldPath {
-    /// The outermost first; only the first `length` count.
-    segments: [PathSegment; FieldPath::DEPTH],
-    /// How many are in use. Setting it back leaves a level.
-    pub(super) length: usize,
-}
+/// How many names stand in front of that of a field: deeper ones are left out, so that names stay short.
+// What the specification promises (chapter wire, Operations): the six outermost vectors are named.
+pub(super) const DEPTH: usize = 6;
 
 /// A name, and which element of it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct PathSegment {
     /// As the grammar has it.
     pub(super) name: &'static str,
@@ -20,47 +13,18 @@ pub(super) struct PathSegment {
     pub(super) index: Option<u64>,
 }
 
-impl FieldPath {
-    // What the specification promises (chapter wire, Operations): the six outermost vectors are named. A fixed number keeps
-    // a cursor free of allocation: it is cloned for every window.
-    const DEPTH: usize = 6;
-
-    /// Goes one deeper.
-    pub(super) fn push(&mut self, segment: PathSegment) {
-        // Deeper ones are left out: names get shorter, and reading goes on.
-        if let Some(slot) = self.segments.get_mut(self.length) {
-            *slot = segment;
-            self.length = self.length.saturating_add(1);
-        }
-    }
-
-    /// The path of `field` here, names with dots between.
+impl PathSegment {
+    /// Puts this name in front of the path of a field inside of it.
     pub(super) fn join(&self, field: &str) -> String {
-        let mut names: Vec<String> = self
-            .segments
-            .iter()
-            .take(self.length)
-            .map(PathSegment::to_string)
-            .collect();
+        let name = match self.index {
+            Some(index) => format!("{}[{index}]", self.name),
+            None => self.name.to_owned(),
+        };
         // An element whose own read repeats the name of its vector is that element: `tags[0]`, not `tags[0].tags`.
-        let repeats = self
-            .segments
-            // At depth 0 this is no index, and nothing repeats.
-            .get(self.length.wrapping_sub(1))
-            .is_some_and(|last| last.name == field);
-        if !field.is_empty() && !repeats {
-            names.push(field.to_owned());
-        }
-        names.join(".")
-    }
-}
-
-impl fmt::Display for PathSegment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)?;
-        match self.index {
-            Some(index) => write!(f, "[{index}]"),
-            None => Ok(()),
+        if field.is_empty() || field == self.name {
+            name
+        } else {
+            format!("{name}.{field}")
         }
     }
 }

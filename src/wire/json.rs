@@ -92,16 +92,16 @@ impl WireType {
     /// The first violation, of WIRE-01 to WIRE-07.
     pub fn read(&self, cursor: &mut Cursor<'_>, field: &'static str) -> Result<Value, Violation> {
         Ok(match self {
-            WireType::U8 => cursor.u8(field, WIRE_02)?.into(),
-            WireType::U16 => cursor.u16(field, WIRE_02)?.into(),
-            WireType::U32 => cursor.u32(field, WIRE_02)?.into(),
-            WireType::U64 => cursor.u64(field, WIRE_02)?.into(),
-            WireType::I32 => cursor.i32(field, WIRE_02)?.into(),
-            WireType::I64 => cursor.i64(field, WIRE_02)?.into(),
+            WireType::U8 => (*cursor.u8(field, WIRE_02)?).into(),
+            WireType::U16 => (*cursor.u16(field, WIRE_02)?).into(),
+            WireType::U32 => (*cursor.u32(field, WIRE_02)?).into(),
+            WireType::U64 => (*cursor.u64(field, WIRE_02)?).into(),
+            WireType::I32 => (*cursor.i32(field, WIRE_02)?).into(),
+            WireType::I64 => (*cursor.i64(field, WIRE_02)?).into(),
             // JSON has no number for a float that is not finite: its bits take its place.
-            WireType::F64 => float(cursor.f64(field, WIRE_02)?),
-            WireType::Bool => cursor.bool(field, WIRE_03)?.into(),
-            WireType::String => cursor.str(field, WIRE_05)?.into(),
+            WireType::F64 => float(*cursor.f64(field, WIRE_02)?),
+            WireType::Bool => (*cursor.bool(field, WIRE_03)?).into(),
+            WireType::String => (*cursor.str(field, WIRE_05)?).into(),
             WireType::Bytes => BASE64_STANDARD.encode(cursor.bytes(field, WIRE_04)?).into(),
             // WIRE-06: the way that the readers of trees and of code take, held to the same cases.
             WireType::Vector(element) if **element == WireType::U64 => {

@@ -22,7 +22,7 @@
 //! let bytes = out.into_bytes();
 //! assert_eq!(bytes, b"\x04\0\0\0\0\0\0\0main");
 //!
-//! assert_eq!(Cursor::new(&bytes).str("name", WIRE_04)?, "main");
+//! assert_eq!(*Cursor::new(&bytes).str("name", WIRE_04)?, "main");
 //! let cut = Cursor::new(&bytes[..10]).str("name", WIRE_04).unwrap_err();
 //! assert_eq!((cut.kind(), cut.field()), (Kind::Truncated, "name"));
 //! # Ok::<(), Violation>(())
@@ -31,6 +31,7 @@
 mod cursor;
 mod field_path;
 pub mod json;
+mod read_value;
 mod rules;
 mod trace;
 mod vectors;
@@ -40,6 +41,7 @@ mod writer;
 pub use rules::*;
 
 pub use cursor::Cursor;
+pub use read_value::ReadValue;
 pub use trace::{Span, Trace};
 pub use words::Words;
 pub use writer::Writer;

@@ -1,5 +1,6 @@
 //! What was read where: the raw material of `dump`.
 
+use super::field_path::{DEPTH, PathSegment};
 use super::{WIRE_06, WIRE_07, show};
 use crate::rule::Rule;
 use std::cell::{Cell, RefCell};
@@ -27,7 +28,13 @@ pub(super) trait Record: fmt::Debug {
     fn wants(&self, end: u64) -> bool;
 
     /// Keeps the field of bytes `start` to `end`, absolute offsets.
-    fn record(&self, start: u64, end: u64, field: String, rule: Rule, value: TraceValue<'_>);
+    fn record(&self, start: u64, end: u64, field: &str, rule: Rule, value: TraceValue<'_>);
+
+    /// Puts `segment` in front of the names of fields, until [`Record::leave`].
+    fn enter(&self, segment: PathSegment);
+
+    /// Drops the segment that was entered last.
+    fn leave(&self);
 }
 
 /// What was read.
@@ -65,6 +72,8 @@ impl fmt::Display for TraceValue<'_> {
 pub struct Trace {
     /// What was kept. A cell: cursors that are cloned share one trace.
     spans: RefCell<Vec<Span>>,
+    /// The names in front of that of a field, the outermost first.
+    path: RefCell<Vec<PathSegment>>,
     /// Fields that end here or before are not kept.
     from: u64,
     /// How many fields are kept.
@@ -79,20 +88,30 @@ impl Record for Trace {
         end > self.from && self.full.get().is_none()
     }
 
-    fn record(&self, start: u64, end: u64, field: String, rule: Rule, value: TraceValue<'_>) {
+    fn record(&self, start: u64, end: u64, field: &str, rule: Rule, value: TraceValue<'_>) {
         let mut spans = self.spans.borrow_mut();
         // Only where the first one too many begins: a dump of a large file is read on from there.
         if spans.len() >= self.most {
             self.full.set(Some(start));
             return;
         }
+        let path = self.path.borrow();
+        let named = path.iter().take(DEPTH).rev();
         spans.push(Span {
             start,
             end,
-            field,
+            field: named.fold(field.to_owned(), |field, segment| segment.join(&field)),
             rule,
             value: value.to_string(),
         });
+    }
+
+    fn enter(&self, segment: PathSegment) {
+        self.path.borrow_mut().push(segment);
+    }
+
+    fn leave(&self) {
+        self.path.borrow_mut().pop();
     }
 }
 
@@ -112,6 +131,7 @@ impl Trace {
     pub fn bounded(from: u64, most: usize) -> Trace {
         Trace {
             spans: RefCell::default(),
+            path: RefCell::default(),
             from,
             most,
             full: Cell::default(),

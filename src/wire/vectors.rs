@@ -28,7 +28,7 @@ impl<'a> Cursor<'a> {
             .require_as(Kind::Truncated, needed <= room, self.offset(), || {
                 format!("{field} counts {count} elements of at least {smallest} bytes, {room} bytes follow")
             })
-            .map_err(|broken| self.blame(field, broken))?;
+            .map_err(|broken| broken.in_field(field))?;
         // Only now: a count that is rejected leaves the cursor in front of it, which is the offset of the violation (WIRE-06).
         self.position = self.position.saturating_add(8);
         Ok(usize::try_from(count).unwrap_or(usize::MAX))

@@ -98,11 +98,11 @@ impl<'a> ModuleFile<'a> {
                     FieldShape::Code => Field::Bytes(Cow::Borrowed(code)),
                     _ => {
                         let mut cursor = Cursor::new(code);
-                        let magic = cursor.u32("magic", PAY_29)?;
-                        PAY_29.require(magic == VULKAN_MAGIC, 0, || {
-                            format!("the file begins with {magic:#010x} and not with {VULKAN_MAGIC:#010x}")
-                        })
-                        .map_err(|broken| cursor.blame("magic", broken))?;
+                        cursor.u32("magic", PAY_29)?.require(
+                            PAY_29,
+                            |magic| *magic == VULKAN_MAGIC,
+                            |magic| format!("the file begins with {magic:#010x} and not with {VULKAN_MAGIC:#010x}"),
+                        )?;
                         let shaders = slot.read(layout, &mut cursor, findings)?;
                         cursor.finish("the shaders", findings)?;
                         shaders

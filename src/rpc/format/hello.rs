@@ -10,7 +10,7 @@ use super::super::{RPC_01, RPC_02, RPC_03, RPC_04, RPC_05};
 use super::protocol::{Progress, peeked};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
-use crate::wire::{Cursor, Writer, show};
+use crate::wire::{Cursor, ReadValue, Writer, show};
 use std::borrow::Cow;
 
 /// What a client writes first, and a server to a proxy: who it is and whom it wants.
@@ -38,10 +38,11 @@ impl<'a> Hello<'a> {
     /// RPC-01 for another magic; RPC-02 and RPC-03 for a key that is none.
     pub fn read(cursor: &mut Cursor<'a>) -> Result<Progress<Hello<'a>>, Violation> {
         // Before the key is waited for: another magic is rejected as soon as it is there (RPC-16).
-        if let Progress::Whole(magic) = peeked(cursor) {
-            let magic = i32::from_le_bytes(magic);
-            RPC_01
-                .require(magic == Hello::MAGIC, cursor.offset(), || {
+        if let Progress::Whole(magic) = peeked(cursor, "magic", i32::from_le_bytes) {
+            magic.require(
+                RPC_01,
+                |magic| *magic == Hello::MAGIC,
+                |magic| {
                     let other = match &magic.to_le_bytes() {
                         // A TLS handshake record of any version.
                         [22, 3, ..] => ": the client speaks TLS, and this server does not",
@@ -51,8 +52,8 @@ impl<'a> Hello<'a> {
                         _ => "",
                     };
                     format!("magic {magic:#x} is of no RPC client{other}")
-                })
-                .map_err(|broken| cursor.blame("magic", broken))?;
+                },
+            )?;
         }
         let key = match whole_key(cursor)? {
             Progress::Short(more) => return Ok(Progress::Short(more)),
@@ -128,9 +129,9 @@ impl<'a> HelloAnswer<'a> {
         cursor: &mut Cursor<'a>,
         release: Release,
     ) -> Result<Progress<HelloAnswer<'a>>, Violation> {
-        let code = match peeked(cursor) {
+        let code = match peeked(cursor, "code", i32::from_le_bytes) {
             Progress::Short(more) => return Ok(Progress::Short(more)),
-            Progress::Whole(code) => i32::from_le_bytes(code),
+            Progress::Whole(code) => code,
         };
         // The three codes are consecutive; wrapping turns any other into a number that is none of them.
         let answer = match code.wrapping_sub(Hello::MAGIC) {
@@ -138,16 +139,18 @@ impl<'a> HelloAnswer<'a> {
             1 => HelloAnswer::Duplicate,
             2 => HelloAnswer::Mismatch,
             other => {
-                RPC_04
-                    .require(other == 0, cursor.offset(), || {
+                code.require(
+                    RPC_04,
+                    |_| other == 0,
+                    |code| {
                         let other = match &code.to_le_bytes() {
                             // A TLS alert of any version.
                             [21, 3, ..] => ": the server speaks TLS, and this client does not",
                             first => stranger(first),
                         };
                         format!("code {code:#x} is not an answer to a hello{other}")
-                    })
-                    .map_err(|broken| cursor.blame("code", broken))?;
+                    },
+                )?;
                 if !has_key(release) {
                     cursor.i32("code", RPC_04)?;
                     return Ok(Progress::Whole(HelloAnswer::Success(Cow::Borrowed(""))));
@@ -210,18 +213,21 @@ fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
     let Some((length, key)) = behind.split_first_chunk() else {
         return Ok(Progress::Short(4_u64.saturating_sub(behind.len() as u64)));
     };
-    let length = i32::from_le_bytes(*length);
     let place = cursor.offset().saturating_add(4);
+    let length = ReadValue::new(i32::from_le_bytes(*length), place, "key_length");
     // RPC-02: Python's server reads -1 bytes here as nothing, fails on the key, and accepts no connection any more.
-    RPC_02
-        .require(length >= 0, place, || format!("a key has {length} bytes"))
-        .map_err(|broken| cursor.blame("key_length", broken))?;
+    length.require(
+        RPC_02,
+        |length| *length >= 0,
+        |length| format!("a key has {length} bytes"),
+    )?;
     // RPC-03: as soon as the length is there, before any byte of the key is waited for.
-    RPC_03
-        .require_as(Kind::Limit, length <= Hello::LONGEST, place, || {
-            format!("a key of {length} bytes, {} are read", Hello::LONGEST)
-        })
-        .map_err(|broken| cursor.blame("key_length", broken))?;
+    let length = length.require_as(
+        Kind::Limit,
+        RPC_03,
+        |length| *length <= Hello::LONGEST,
+        |length| format!("a key of {length} bytes, {} are read", Hello::LONGEST),
+    )?;
     let length = u64::try_from(length).unwrap_or_default();
     Ok(match length.checked_sub(key.len() as u64) {
         None | Some(0) => Progress::Whole(length),
@@ -232,16 +238,15 @@ fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
 /// Reads the length and the key behind it, `length` bytes, which [`whole_key`] saw.
 fn read_key<'a>(cursor: &mut Cursor<'a>, length: u64) -> Result<Cow<'a, str>, Violation> {
     cursor.i32("key_length", RPC_02)?;
-    let start = cursor.offset();
-    let bytes = cursor.take(length, "key", RPC_02)?;
+    let bytes = cursor.read("key", |cursor| cursor.take(length, "key", RPC_02))?;
     // It borrows where nothing had to be replaced: that is where the bytes are UTF-8.
-    let key = String::from_utf8_lossy(bytes);
+    let key = String::from_utf8_lossy(*bytes);
     // RPC-02: a key that is not UTF-8 ends the accepting thread of Python's server.
-    RPC_02
-        .require(matches!(key, Cow::Borrowed(_)), start, || {
-            format!("key `{}` is not UTF-8", show(bytes))
-        })
-        .map_err(|broken| cursor.blame("key", broken))?;
+    bytes.require(
+        RPC_02,
+        |_| matches!(key, Cow::Borrowed(_)),
+        |bytes| format!("key `{}` is not UTF-8", show(bytes)),
+    )?;
     Ok(key)
 }
 

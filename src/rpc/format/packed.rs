@@ -10,7 +10,7 @@ use super::super::{
     RPC_40, RPC_41, RPC_42, RPC_43, RPC_44, RPC_45, RPC_46, RPC_47, RPC_48, RPC_49,
 };
 use super::packed_code::{PackedCode, StoredValue, sender_of_handles, stored, wrong_way};
-use super::protocol::{Protocol, broken_here};
+use super::protocol::Protocol;
 use super::tensor_block::TensorBlock;
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Device, Dtype};
@@ -75,24 +75,19 @@ impl<'a> PackedValue<'a> {
         spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<Vec<PackedValue<'a>>, Violation> {
-        let place = cursor.clone();
-        let count = cursor.i32("count", RPC_40)?;
+        let counted = cursor.i32("count", RPC_40)?;
         // RPC-40: a negative count makes a server of 0.27 call the function with what an earlier packet left in its memory.
-        RPC_40
-            .require(count >= 0, place.offset(), || format!("{count} values"))
-            .map_err(|broken| place.blame("count", broken))?;
+        counted.require(
+            RPC_40,
+            |count| *count >= 0,
+            |count| format!("{count} values"),
+        )?;
         // Each value has a code of 4 bytes at least; room for the list is made only for what can be there.
         let room = cursor.remaining() / 4;
-        let count = usize::try_from(count).unwrap_or_default();
+        let count = usize::try_from(*counted).unwrap_or_default();
         if count > room {
             let message = format!("{count} values, and {} bytes follow", cursor.remaining());
-            return Err(broken_here(
-                &place,
-                RPC_40,
-                Kind::Truncated,
-                "count",
-                message,
-            ));
+            return Err(counted.broken(RPC_40, Kind::Truncated, message));
         }
         // RPC-41: all codes come first up to 0.20, and are kept until their values come.
         let mut codes = Vec::with_capacity(if spoken.is_ffi() { 0 } else { count });
@@ -125,51 +120,51 @@ impl<'a> PackedValue<'a> {
         spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<PackedValue<'a>, Violation> {
-        let place = cursor.offset();
         Ok(match code.stored {
             S::None => PackedValue::None,
-            S::Int => PackedValue::Int(cursor.i64("value", RPC_43)?),
+            S::Int => PackedValue::Int(*cursor.i64("value", RPC_43)?),
             // RPC-43: it has a code up to 0.20 only.
-            S::Uint => PackedValue::Uint(cursor.u64("value", RPC_43)?),
-            S::Float => PackedValue::Float(cursor.f64("value", RPC_43)?),
-            S::Handle => PackedValue::Handle(cursor.u64("value", RPC_43)?),
+            S::Uint => PackedValue::Uint(*cursor.u64("value", RPC_43)?),
+            S::Float => PackedValue::Float(*cursor.f64("value", RPC_43)?),
+            S::Handle => PackedValue::Handle(*cursor.u64("value", RPC_43)?),
             // RPC-48: the direction was checked with the code.
-            S::Module => PackedValue::Module(cursor.u64("value", RPC_43)?),
-            S::Function => PackedValue::Function(cursor.u64("value", RPC_43)?),
+            S::Module => PackedValue::Module(*cursor.u64("value", RPC_43)?),
+            S::Function => PackedValue::Function(*cursor.u64("value", RPC_43)?),
             S::Device => PackedValue::Device(Device::read(cursor)?),
             S::Tensor => PackedValue::Tensor(TensorBlock::read(cursor, spoken)?),
             S::Bytes => PackedValue::Bytes(Cow::Borrowed(cursor.bytes("value", RPC_43)?)),
             // RPC-46: the value is kept as it is, so that odd bytes are written as they were read.
             S::Bool => {
                 let value = cursor.i64("value", RPC_43)?;
-                findings.expect(
+                PackedValue::Bool(value.expect(
+                    findings,
                     RPC_46,
                     Kind::Malformed,
-                    matches!(value, 0 | 1),
-                    place,
-                    || format!("a bool is {value}"),
-                )?;
-                PackedValue::Bool(value)
+                    |value| matches!(value, 0 | 1),
+                    |value| format!("a bool is {value}"),
+                )?)
             }
             // RPC-45: what wrote whole unions left in the padding what was there; the type itself is read all the same.
             S::Dtype => {
                 let dtype = Dtype::read(cursor)?;
-                let padding = cursor.i32("padding", RPC_45)?;
-                findings.expect(
+                let padding = cursor.i32("padding", RPC_45)?.expect(
+                    findings,
                     RPC_45,
                     Kind::Malformed,
-                    padding == 0,
-                    place.saturating_add(4),
-                    || format!("the padding of an element type is {padding:#x}"),
+                    |padding| *padding == 0,
+                    |padding| format!("the padding of an element type is {padding:#x}"),
                 )?;
                 PackedValue::Dtype(dtype, padding)
             }
             S::Str => {
-                let text = cursor.bytes("value", RPC_43)?;
-                findings.expect(RPC_44, Kind::Malformed, !text.contains(&0), place, || {
-                    "a C string with a NUL inside: its receiver reads up to there".to_owned()
-                })?;
-                PackedValue::Str(Cow::Borrowed(text))
+                let text = cursor.read("value", |cursor| cursor.bytes("value", RPC_43))?;
+                PackedValue::Str(Cow::Borrowed(text.expect(
+                    findings,
+                    RPC_44,
+                    Kind::Malformed,
+                    |text| !text.contains(&0),
+                    |_| "a C string with a NUL inside: its receiver reads up to there".to_owned(),
+                )?))
             }
             // `PackedCode::read` rejects what no packet holds.
             S::Object | S::Never => {
@@ -185,11 +180,10 @@ impl<'a> PackedValue<'a> {
         spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<PackedValue<'a>, Violation> {
-        let place = cursor.clone();
         let inner = cursor.i32("index", RPC_47)?;
-        let value = match (inner, spoken.is_ffi(), spoken.release.minor()) {
+        let value = match (*inner, spoken.is_ffi(), spoken.release.minor()) {
             (INNER_LEGACY, false, _) | (INNER_REFERENCE, true, _) => {
-                PackedValue::Object(cursor.u64("value", RPC_47)?, outer)
+                PackedValue::Object(*cursor.u64("value", RPC_47)?, outer)
             }
             (INNER_STR, true, 22..) => {
                 PackedValue::StrObject(Cow::Borrowed(cursor.bytes("value", RPC_47)?), outer)
@@ -198,27 +192,20 @@ impl<'a> PackedValue<'a> {
                 PackedValue::BytesObject(Cow::Borrowed(cursor.bytes("value", RPC_47)?), outer)
             }
             _ => {
-                let message = format!(
-                    "release {} has no object of index {inner} in a packet",
-                    spoken.release
-                );
-                return Err(broken_here(
-                    &place,
-                    RPC_47,
-                    Kind::UnknownKind,
-                    "index",
-                    message,
-                ));
+                let (release, index) = (spoken.release, *inner);
+                let message =
+                    format!("release {release} has no object of index {index} in a packet");
+                return Err(inner.broken(RPC_47, Kind::UnknownKind, message));
             }
         };
         // RPC-49: released readers go by the inner index and never look at the outer one again.
-        let agrees = match inner {
+        let agrees = |inner: &i32| match *inner {
             INNER_LEGACY => outer == 8,
             INNER_STR => matches!(outer, INNER_STR | 11),
             INNER_BYTES => matches!(outer, INNER_BYTES | 12),
             _ => outer == INNER_REFERENCE,
         };
-        findings.expect(RPC_49, Kind::Malformed, agrees, place.offset(), || {
+        inner.expect(findings, RPC_49, Kind::Malformed, agrees, |inner| {
             format!("an object of index {inner} behind type index {outer}")
         })?;
         Ok(value)

@@ -1,7 +1,7 @@
 //! The codes in front of packed values: which number says what, in which release (RPC-43, RPC-48).
 
 use super::super::{RPC_43, RPC_48};
-use super::protocol::{Protocol, Speaker, broken_here};
+use super::protocol::{Protocol, Speaker};
 use crate::rule::{Kind, Rule, Violation};
 use crate::wire::Cursor;
 
@@ -92,8 +92,8 @@ impl PackedCode {
         rule: Rule,
         spoken: &Protocol,
     ) -> Result<PackedCode, Violation> {
-        let place = cursor.clone();
-        let number = cursor.i32("code", rule)?;
+        let code = cursor.i32("code", rule)?;
+        let number = *code;
         let stored = match stored(number, spoken) {
             // RPC-43: unsupported and not unknown-kind: the releases have this value, and no writer puts it into a packet.
             Some(S::Never) => {
@@ -101,34 +101,20 @@ impl PackedCode {
                     "a value of code {number} is in no packet of {}",
                     spoken.release
                 );
-                return Err(broken_here(
-                    &place,
-                    RPC_43,
-                    Kind::Unsupported,
-                    "code",
-                    message,
-                ));
+                return Err(code.broken(RPC_43, Kind::Unsupported, message));
             }
             Some(stored) => stored,
             None => {
                 let message = format!("release {} has no value of code {number}", spoken.release);
-                return Err(broken_here(
-                    &place,
-                    RPC_43,
-                    Kind::UnknownKind,
-                    "code",
-                    message,
-                ));
+                return Err(code.broken(RPC_43, Kind::UnknownKind, message));
             }
         };
         if matches!(stored, S::Module | S::Function) {
-            RPC_48
-                .require(
-                    spoken.speaker == sender_of_handles(spoken),
-                    place.offset(),
-                    || wrong_way(spoken),
-                )
-                .map_err(|broken| place.blame("code", broken))?;
+            code.require(
+                RPC_48,
+                |_| spoken.speaker == sender_of_handles(spoken),
+                |_| wrong_way(spoken),
+            )?;
         }
         Ok(PackedCode { number, stored })
     }

@@ -16,7 +16,7 @@ use super::super::{
 };
 use super::code::RpcCode;
 use super::packed::PackedValue;
-use super::protocol::{Progress, Protocol, broken_here, peeked};
+use super::protocol::{Progress, Protocol, peeked};
 use super::system_call;
 use super::tensor_block::TensorBlock;
 use crate::release::Release;
@@ -79,23 +79,23 @@ impl<'a> Packet<'a> {
         if !spoken.is_framed() {
             return Packet::read_unframed(cursor, spoken, findings);
         }
-        let length = match peeked(cursor) {
+        let length = match peeked(cursor, "length", u64::from_le_bytes) {
             Progress::Short(more) => return Ok(Progress::Short(more)),
-            Progress::Whole(length) => u64::from_le_bytes(length),
+            Progress::Whole(length) => length,
         };
-        let place = cursor.offset();
         // RPC-13: a server of 0.27 reserves and clears 1.2 times what the length promises, before any of it has come in.
-        RPC_13
-            .require_as(Kind::Limit, length <= spoken.largest, place, || {
-                format!("a packet of {length} bytes, {} are read", spoken.largest)
-            })
-            .map_err(|broken| cursor.blame("length", broken))?;
+        length.require_as(
+            Kind::Limit,
+            RPC_13,
+            |length| *length <= spoken.largest,
+            |length| format!("a packet of {length} bytes, {} are read", spoken.largest),
+        )?;
         // RPC-12: a server of 0.27 ends its session here, and its listener with it.
-        RPC_12
-            .require(length == 0 || length >= 4, place, || {
-                format!("a packet of {length} bytes has no code")
-            })
-            .map_err(|broken| cursor.blame("length", broken))?;
+        let length = length.require(
+            RPC_12,
+            |length| *length == 0 || *length >= 4,
+            |length| format!("a packet of {length} bytes has no code"),
+        )?;
         // The 8 bytes of the length are there, but not read: a packet that is not whole leaves the cursor in front of it (RPC-16).
         let there = (cursor.remaining() as u64).saturating_sub(8);
         if length > there {
@@ -146,27 +146,23 @@ impl<'a> Packet<'a> {
         spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<Packet<'a>, Violation> {
-        let place = cursor.clone();
         let number = cursor.i32("code", RPC_20)?;
-        let Some(code) = RpcCode::of(number, spoken.release) else {
-            let message = format!("release {} has no packet of code {number}", spoken.release);
-            return Err(broken_here(
-                &place,
-                RPC_20,
-                Kind::UnknownKind,
-                "code",
-                message,
-            ));
+        let Some(code) = RpcCode::of(*number, spoken.release) else {
+            let message = format!(
+                "release {} has no packet of code {}",
+                spoken.release, *number
+            );
+            return Err(number.broken(RPC_20, Kind::UnknownKind, message));
         };
         // RPC-21: up to 0.6 one table served both directions, and a peer that called back was answered.
         let mine = code
             .speaker()
             .is_none_or(|speaker| speaker == spoken.speaker);
-        RPC_21
-            .require(mine || !spoken.is_framed(), place.offset(), || {
-                format!("a {} writes no {}", spoken.speaker.name(), code.name())
-            })
-            .map_err(|broken| place.blame("code", broken))?;
+        number.require(
+            RPC_21,
+            |_| mine || !spoken.is_framed(),
+            |_| format!("a {} writes no {}", spoken.speaker.name(), code.name()),
+        )?;
         Ok(match code {
             // RPC-14: bytes behind it are found where the packet ends.
             RpcCode::Shutdown => Packet::Shutdown,
@@ -175,12 +171,12 @@ impl<'a> Packet<'a> {
                 let version = cursor.bytes("version", RPC_22)?;
                 // RPC-23: before the arguments, which a peer of another version may write in another way.
                 check_version(version, spoken.release, start)
-                    .map_err(|broken| cursor.blame("version", broken))?;
+                    .map_err(|broken| broken.in_field("version"))?;
                 let args = PackedValue::read_all(cursor, spoken, findings)?;
                 Packet::InitServer(Cow::Borrowed(version), args)
             }
             RpcCode::CallFunc => {
-                let function = cursor.u64("function", RPC_24)?;
+                let function = *cursor.u64("function", RPC_24)?;
                 Packet::CallFunc(function, PackedValue::read_all(cursor, spoken, findings)?)
             }
             RpcCode::Return => Packet::Return(PackedValue::read_all(cursor, spoken, findings)?),
@@ -315,12 +311,12 @@ impl CopyTarget {
         if spoken.release.minor() >= 8 {
             let block =
                 cursor.within("tensor", None, |cursor| TensorBlock::read(cursor, spoken))?;
-            return Ok((CopyTarget::Block(block), cursor.u64("bytes", RPC_25)?));
+            return Ok((CopyTarget::Block(block), *cursor.u64("bytes", RPC_25)?));
         }
         // The number of bytes is between the offset and the device here, and behind the tensor from 0.8 on.
-        let handle = cursor.u64("handle", RPC_25)?;
-        let offset = cursor.u64("offset", RPC_25)?;
-        let bytes = cursor.u64("bytes", RPC_25)?;
+        let handle = *cursor.u64("handle", RPC_25)?;
+        let offset = *cursor.u64("offset", RPC_25)?;
+        let bytes = *cursor.u64("bytes", RPC_25)?;
         let device = Device::read(cursor)?;
         let dtype = Dtype::read(cursor)?;
         Ok((CopyTarget::Flat(handle, offset, device, dtype), bytes))
@@ -358,7 +354,9 @@ fn copied(cursor: &Cursor<'_>, spoken: &Protocol) -> Result<u64, Violation> {
     // RPC-27: up to 0.6 only the client knows, which asked for them.
     spoken.awaited.ok_or_else(|| {
         let message = "how many bytes were asked for is not known".to_owned();
-        broken_here(cursor, RPC_27, Kind::Missing, "content", message)
+        RPC_27
+            .broken(Kind::Missing, cursor.offset(), message)
+            .in_field("content")
     })
 }
 

@@ -2,8 +2,8 @@
 
 use super::super::RPC_16;
 use crate::release::Release;
-use crate::rule::{Kind, Rule, Violation};
-use crate::wire::Cursor;
+use crate::rule::{Kind, Violation};
+use crate::wire::{Cursor, ReadValue};
 
 /// Who wrote a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,22 +114,14 @@ impl<T> Progress<T> {
     }
 }
 
-/// The next `N` bytes, a length or a code in little endian, without reading them: a message that is not all there leaves the cursor where
-/// it was (RPC-16).
-pub(super) fn peeked<const N: usize>(cursor: &Cursor<'_>) -> Progress<[u8; N]> {
+/// The length or code that is next, without reading it: a message that is not all there leaves the cursor where it was (RPC-16).
+pub(super) fn peeked<'f, const N: usize, T>(
+    cursor: &Cursor<'_>,
+    field: &'f str,
+    decode: fn([u8; N]) -> T,
+) -> Progress<ReadValue<'f, T>> {
     match cursor.rest().first_chunk() {
-        Some(bytes) => Progress::Whole(*bytes),
+        Some(bytes) => Progress::Whole(ReadValue::new(decode(*bytes), cursor.offset(), field)),
         None => Progress::Short((N as u64).saturating_sub(cursor.remaining() as u64)),
     }
-}
-
-/// A violation of `rule` at the next byte of `cursor`, in `field`.
-pub(super) fn broken_here(
-    cursor: &Cursor<'_>,
-    rule: Rule,
-    kind: Kind,
-    field: &str,
-    message: String,
-) -> Violation {
-    cursor.blame(field, rule.broken(kind, cursor.offset(), message))
 }

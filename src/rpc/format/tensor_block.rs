@@ -41,15 +41,13 @@ impl TensorBlock {
     ///
     /// The shape begins 24 bytes behind the start in every release.
     pub fn read(cursor: &mut Cursor<'_>, spoken: &Protocol) -> Result<TensorBlock, Violation> {
-        let data = cursor.u64("data", RPC_30)?;
+        let data = *cursor.u64("data", RPC_30)?;
         let device = Device::read(cursor)?;
-        let place = cursor.offset();
-        let ndim = cursor.i32("ndim", RPC_31)?;
-        RPC_31
-            .require(ndim >= 0, place, || {
-                format!("a tensor of {ndim} dimensions")
-            })
-            .map_err(|broken| cursor.blame("ndim", broken))?;
+        let ndim = cursor.i32("ndim", RPC_31)?.require(
+            RPC_31,
+            |ndim| *ndim >= 0,
+            |ndim| format!("a tensor of {ndim} dimensions"),
+        )?;
         let dtype = Dtype::read(cursor)?;
         let ndim = u64::try_from(ndim).unwrap_or_default();
         let bytes = ndim.saturating_mul(8);
@@ -57,12 +55,12 @@ impl TensorBlock {
         let mut extents = cursor.split(bytes, "shape")?;
         let mut shape = Vec::with_capacity(extents.remaining() / 8);
         for at in 0..ndim {
-            shape.push(extents.within("shape", at, |cursor| cursor.i64("shape", RPC_30))?);
+            shape.push(extents.within("shape", at, |cursor| Ok(*cursor.i64("shape", RPC_30)?))?);
         }
         let byte_offset = match spoken.release.minor() {
             // RPC-30: 0.7 and before sent no offset, and rejected a tensor that has one.
             ..=7 => 0,
-            _ => cursor.u64("byte_offset", RPC_30)?,
+            _ => *cursor.u64("byte_offset", RPC_30)?,
         };
         Ok(TensorBlock {
             data,

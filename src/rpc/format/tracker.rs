@@ -35,20 +35,22 @@ impl TrackerHello {
     ///
     /// RPC-50 for another one.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Progress<TrackerHello>, Violation> {
-        let magic = match peeked(cursor) {
+        let magic = match peeked(cursor, "magic", i32::from_le_bytes) {
             Progress::Short(more) => return Ok(Progress::Short(more)),
-            Progress::Whole(magic) => i32::from_le_bytes(magic),
+            Progress::Whole(magic) => magic,
         };
-        RPC_50
-            .require(magic == TrackerHello::MAGIC, cursor.offset(), || {
+        magic.require(
+            RPC_50,
+            |magic| *magic == TrackerHello::MAGIC,
+            |magic| {
                 let other = match &magic.to_le_bytes() {
                     // RPC-01: both numbers differ in one byte alone.
                     [0x71, 0xf2, 0x0f, 0] => ": it begins a session with a server",
                     first => stranger(first),
                 };
                 format!("magic {magic:#x} is of no tracker{other}")
-            })
-            .map_err(|broken| cursor.blame("magic", broken))?;
+            },
+        )?;
         cursor.i32("magic", RPC_50)?;
         Ok(Progress::Whole(TrackerHello))
     }
@@ -68,44 +70,43 @@ pub(super) struct TrackerText {
 impl TrackerText {
     /// Reads one message.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Progress<TrackerText>, Violation> {
-        let length = match peeked(cursor) {
+        let length = match peeked(cursor, "length", i32::from_le_bytes) {
             Progress::Short(more) => return Ok(Progress::Short(more)),
-            Progress::Whole(length) => i32::from_le_bytes(length),
+            Progress::Whole(length) => length,
         };
-        let place = cursor.offset();
         // RPC-51, RPC-52: before any byte of the message is waited for.
-        RPC_51
-            .require(length > 0, place, || {
-                format!("a message has {length} bytes")
-            })
-            .and_then(|()| {
-                let short = length <= TrackerHello::LONGEST;
-                RPC_52.require_as(Kind::Limit, short, place, || {
-                    let longest = TrackerHello::LONGEST;
-                    format!("a message of {length} bytes, {longest} are read")
-                })
-            })
-            .map_err(|broken| cursor.blame("length", broken))?;
+        length.require(
+            RPC_51,
+            |length| *length > 0,
+            |length| format!("a message has {length} bytes"),
+        )?;
+        let longest = TrackerHello::LONGEST;
+        let length = length.require_as(
+            Kind::Limit,
+            RPC_52,
+            |length| *length <= longest,
+            |length| format!("a message of {length} bytes, {longest} are read"),
+        )?;
         let length = u64::try_from(length).unwrap_or_default();
         let there = (cursor.remaining() as u64).saturating_sub(4);
         if there < length {
             return Ok(Progress::Short(length.saturating_sub(there)));
         }
         cursor.i32("length", RPC_51)?;
-        let start = cursor.offset();
-        let bytes = cursor.take(length, "message", RPC_53)?;
-        let invalid = |message: String| {
-            cursor.blame("message", RPC_53.broken(Kind::Malformed, start, message))
-        };
+        let bytes = cursor.read("message", |cursor| cursor.take(length, "message", RPC_53))?;
+        let invalid = |message: String| bytes.broken(RPC_53, Kind::Malformed, message);
         // serde_json takes 128 levels, each of which is a call: a tracker's threads have small stacks.
-        if levels(bytes) > MOST_LEVELS {
-            let message = format!("`{}` has more than {MOST_LEVELS} levels", show(bytes));
+        if levels(*bytes) > MOST_LEVELS {
+            let message = format!("`{}` has more than {MOST_LEVELS} levels", show(*bytes));
             return Err(invalid(message));
         }
         // RPC-53: serde_json takes UTF-8 alone.
-        let value = serde_json::from_slice(bytes)
-            .map_err(|why| invalid(format!("`{}` is not JSON: {why}", show(bytes))))?;
-        Ok(Progress::Whole(TrackerText { value, start }))
+        let value = serde_json::from_slice(*bytes)
+            .map_err(|why| invalid(format!("`{}` is not JSON: {why}", show(*bytes))))?;
+        Ok(Progress::Whole(TrackerText {
+            value,
+            start: bytes.offset(),
+        }))
     }
 }
 

@@ -61,7 +61,7 @@ impl TrackerReply {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(text) => text,
         };
-        let reply = reply(&text).map_err(|broken| cursor.blame("message", broken))?;
+        let reply = reply(&text).map_err(|broken| broken.in_field("message"))?;
         Ok(Progress::Whole(reply))
     }
 

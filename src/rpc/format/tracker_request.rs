@@ -71,7 +71,7 @@ impl TrackerRequest {
             Progress::Whole(text) => text,
         };
         let request = TrackerElements::request(&text, release);
-        let request = request.map_err(|broken| cursor.blame("message", broken))?;
+        let request = request.map_err(|broken| broken.in_field("message"))?;
         Ok(Progress::Whole(request))
     }
 

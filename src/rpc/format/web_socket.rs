@@ -99,7 +99,7 @@ impl<'a> WebSocketFrame<'a> {
         let head = match FrameHead::read(cursor.rest(), speaker, largest, start) {
             Ok(Progress::Whole(head)) => head,
             Ok(Progress::Short(more)) => return Ok(Progress::Short(more)),
-            Err((field, broken)) => return Err(cursor.blame(field, broken)),
+            Err((field, broken)) => return Err(broken.in_field(field)),
         };
         cursor.u8("kind", RPC_76)?;
         cursor.take(head.length_bytes, "length", RPC_78)?;

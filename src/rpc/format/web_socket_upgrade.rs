@@ -71,7 +71,7 @@ impl WebSocketRequest {
                 key: key.to_owned(),
             })
         };
-        let request = read().map_err(|broken| cursor.blame("head", broken))?;
+        let request = read().map_err(|broken: Violation| broken.in_field("head"))?;
         Ok(Progress::Whole(request))
     }
 
@@ -127,7 +127,7 @@ impl WebSocketAnswer {
                 accept: head.header("sec-websocket-accept")?.to_owned(),
             })
         };
-        let answer = read().map_err(|broken| cursor.blame("head", broken))?;
+        let answer = read().map_err(|broken: Violation| broken.in_field("head"))?;
         Ok(Progress::Whole(answer))
     }
 
@@ -172,7 +172,7 @@ impl<'a> Head<'a> {
             rule.require_as(Kind::Limit, ahead.len() < LONGEST, start, || {
                 format!("a head of more than {LONGEST} bytes")
             })
-            .map_err(|broken| cursor.blame("head", broken))?;
+            .map_err(|broken| broken.in_field("head"))?;
             // As many bytes as the end still lacks.
             let begun = (1..END.len()).rev().find(|count| {
                 let begun = END.get(..*count).unwrap_or_default();
@@ -185,7 +185,8 @@ impl<'a> Head<'a> {
         let lines = bytes.get(..end).unwrap_or_default();
         let bad = |what: &[u8]| {
             let message = format!("`{}` is not a line of a head", show(what));
-            cursor.blame("head", rule.broken(Kind::Malformed, start, message))
+            rule.broken(Kind::Malformed, start, message)
+                .in_field("head")
         };
         // RFC 9110 has no other bytes in a head, and messages show parts of it as they are.
         let plain = |byte: &u8| (b' '..=b'~').contains(byte) || b"\t\r\n".contains(byte);

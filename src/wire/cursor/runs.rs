@@ -1,7 +1,7 @@
 //! Runs of bytes behind their length: bytes, and text.
 
 use super::super::trace::{TraceValue, unit};
-use super::super::{WIRE_04, WIRE_05, show};
+use super::super::{ReadValue, WIRE_04, WIRE_05, show};
 use super::Cursor;
 use crate::rule::{Kind, Rule, Violation};
 
@@ -40,7 +40,12 @@ impl<'a> Cursor<'a> {
     /// # Errors
     ///
     /// As [`Cursor::bytes`]; WIRE-05 at the first byte that is not UTF-8.
-    pub fn str(&mut self, field: &str, rule: Rule) -> Result<&'a str, Violation> {
+    pub fn str<'f>(
+        &mut self,
+        field: &'f str,
+        rule: Rule,
+    ) -> Result<ReadValue<'f, &'a str>, Violation> {
+        let start = self.offset();
         let bytes = self.run_here(field)?;
         if self.trace.is_some() {
             self.record_run(field, rule, bytes, TraceValue::Bytes(bytes));
@@ -49,12 +54,14 @@ impl<'a> Cursor<'a> {
         // WIRE-01 before WIRE-05: of bytes that are not there none is wrong.
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let valid = error.valid_up_to() as u64;
-            let offset = self.offset().saturating_add(8).saturating_add(valid);
+            let offset = start.saturating_add(8).saturating_add(valid);
             let message = format!("{field} `{}` is not UTF-8", show(bytes));
-            self.blame(field, WIRE_05.broken(Kind::Malformed, offset, message))
+            WIRE_05
+                .broken(Kind::Malformed, offset, message)
+                .in_field(field)
         })?;
         self.pass(bytes);
-        Ok(text)
+        Ok(ReadValue::new(text, start, field))
     }
 
     /// The bytes behind a u64 length that is here. Nothing is read.

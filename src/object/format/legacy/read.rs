@@ -353,7 +353,7 @@ fn read_bytes(
     // A violation counts from the string: letters are no bytes.
     let outside = |broken: Violation| OBJ_25.broken(broken.kind(), at, broken.message());
     // OBJ-25: u64, little endian, inside of the base64: C++ writes the string as a record of its own.
-    let length = cursor.u64("length", OBJ_25).map_err(outside)?;
+    let length = *cursor.u64("length", OBJ_25).map_err(outside)?;
     let bytes = cursor
         .take(length, "bytes", OBJ_25)
         .map_err(outside)?

@@ -1,0 +1,53 @@
+//! Arguments, scripts and lists of the suite, read by what their types derive.
+
+use super::golden::hex_bytes;
+use super::op::OpError;
+use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::Value;
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// Reads a `T` from its JSON form.
+///
+/// # Errors
+///
+/// [`OpError::Unsupported`] with the path of the member that has another form: no answer about a rule.
+pub(super) fn read<'v, T: Deserialize<'v>>(form: &'v Value) -> Result<T, OpError> {
+    serde_path_to_error::deserialize(form).map_err(|error| OpError::Unsupported(error.to_string()))
+}
+
+/// Reads a value that is written as a text, such as a release.
+///
+/// # Errors
+///
+/// What is no text, and what parsing the text returns.
+pub(super) fn from_text<'v, D, T>(form: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'v>,
+    T: FromStr<Err: Display>,
+{
+    let text = String::deserialize(form)?;
+    text.parse().map_err(D::Error::custom)
+}
+
+/// [`from_text`], for a member that may be left out.
+///
+/// # Errors
+///
+/// As [`from_text`].
+pub(super) fn from_text_if_any<'v, D, T>(form: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'v>,
+    T: FromStr<Err: Display>,
+{
+    from_text(form).map(Some)
+}
+
+/// Reads bytes that are written in hex.
+///
+/// # Errors
+///
+/// What is no text, or no hex.
+pub(super) fn from_hex<'v, D: Deserializer<'v>>(form: D) -> Result<Vec<u8>, D::Error> {
+    hex_bytes(&String::deserialize(form)?).map_err(D::Error::custom)
+}

@@ -1,0 +1,111 @@
+//! A value together with the place where it was read, so that a check needs neither an offset nor a field name.
+
+use crate::rule::{Findings, Kind, Rule, Violation};
+use std::ops::Deref;
+
+/// A value that was read, the offset of its first byte, and the name of its field. `*` takes the value of a number or a string.
+///
+/// ```
+/// use tvmspec::tensor::TEN_21;
+/// use tvmspec::wire::Cursor;
+///
+/// let ndim = Cursor::new(b"\xfe\xff\xff\xff").i32("ndim", TEN_21)?;
+/// let broken = ndim.require(TEN_21, |ndim| *ndim >= 0, |ndim| format!("{ndim} dimensions"));
+/// assert_eq!(broken.unwrap_err().to_string(), "TEN-21: -2 dimensions (at byte 0x0, ndim)");
+/// # Ok::<(), tvmspec::rule::Violation>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct ReadValue<'f, T> {
+    value: T,
+    offset: u64,
+    field: &'f str,
+}
+
+impl<'f, T> ReadValue<'f, T> {
+    /// The value of `field`, whose first byte is at `offset`.
+    #[inline]
+    pub(crate) fn new(value: T, offset: u64, field: &'f str) -> ReadValue<'f, T> {
+        ReadValue {
+            value,
+            offset,
+            field,
+        }
+    }
+
+    /// Absolute offset of the first byte.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the value without its place.
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+
+    /// Holds the value to `rule`: returns it where `kept` accepts it. The message is made only otherwise.
+    ///
+    /// # Errors
+    ///
+    /// The violation of `rule` at this field, of kind [`Kind::Malformed`].
+    #[inline]
+    pub fn require(
+        self,
+        rule: Rule,
+        kept: impl FnOnce(&T) -> bool,
+        message: impl FnOnce(&T) -> String,
+    ) -> Result<T, Violation> {
+        self.require_as(Kind::Malformed, rule, kept, message)
+    }
+
+    /// [`ReadValue::require`] with another kind.
+    ///
+    /// # Errors
+    ///
+    /// The violation of `rule` at this field, of `kind`.
+    #[inline]
+    pub fn require_as(
+        self,
+        kind: Kind,
+        rule: Rule,
+        kept: impl FnOnce(&T) -> bool,
+        message: impl FnOnce(&T) -> String,
+    ) -> Result<T, Violation> {
+        let kept = kept(&self.value);
+        match rule.require_as(kind, kept, self.offset, || message(&self.value)) {
+            Ok(()) => Ok(self.value),
+            Err(broken) => Err(broken.in_field(self.field)),
+        }
+    }
+
+    /// Returns the value, and notes in `findings` that `rule` is not kept unless `kept` accepts it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Findings::note`], where `kept` does not accept it.
+    pub fn expect(
+        self,
+        findings: &mut Findings,
+        rule: Rule,
+        kind: Kind,
+        kept: impl FnOnce(&T) -> bool,
+        message: impl FnOnce(&T) -> String,
+    ) -> Result<T, Violation> {
+        let kept = kept(&self.value);
+        findings.expect(rule, kind, kept, self.offset, || message(&self.value))?;
+        Ok(self.value)
+    }
+
+    /// Returns the violation of `rule` at this field, where no value could stand for the one that is there.
+    #[cold]
+    pub fn broken(&self, rule: Rule, kind: Kind, message: impl Into<String>) -> Violation {
+        rule.broken(kind, self.offset, message).in_field(self.field)
+    }
+}
+
+impl<T> Deref for ReadValue<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
