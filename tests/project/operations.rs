@@ -7,7 +7,6 @@
 mod devices;
 mod text;
 
-use crate::support::cases;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
