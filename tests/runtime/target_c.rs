@@ -1,10 +1,8 @@
-//! Targets, generators and exports through the C symbols, as `include/tvmspec.h` promises.
+//! Targets and exports through the C symbols, as `include/tvmspec.h` promises.
 #![cfg(all(feature = "runtime", feature = "target"))]
 
 #[path = "target_c/export.rs"]
 mod export;
-#[path = "target_c/generators.rs"]
-mod generators;
 #[path = "../support/skip.rs"]
 mod skip;
 
