@@ -7,7 +7,8 @@
 //! What a chapter that runs does with a case is in its `driver.rs`, once for every runtime: a driver calls C functions,
 //! those that this library exports or those of a library under judgement. To add an operation, write a function
 //! `fn(&'static FfiApi, &Value) -> Result<Reply, Reply>` there, name it in the chapter's `OPS` as `Handler::Driven(..)`, and it is
-//! asked of both; `Handler::Legacy(..)` is the same over the C interface of 0.20 and before. `Handler::Here` is for what no C function offers: it is ours alone, through the Rust interface.
+//! asked of both; `Handler::Legacy(..)` is the same over the C interface of 0.20 and before. `Handler::Here` is for what no C function
+//! offers: it is ours alone, through the Rust interface.
 //!
 //! To judge your own Rust type, implement [`adapter::Testee`] and run it [`adapter::InProcess`]:
 //!
@@ -110,10 +111,7 @@ pub(crate) mod target {
     pub(in crate::conformance) mod compiler;
     mod contract;
     pub(in crate::conformance) mod driver;
-    mod elements;
-    mod kernel;
     pub(crate) mod ops;
-    mod run;
 }
 
 /// The chapter `tensor`.

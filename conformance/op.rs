@@ -21,6 +21,18 @@ pub struct Op {
     pub(in crate::conformance) run: Handler,
 }
 
+impl Op {
+    /// Whether only others do it: its cases are put to an implementation that states it, and no run needs them to be complete.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self.run, Handler::Foreign(_))
+    }
+
+    /// Whether a C compiler is called for it: its cases are put in a complete run, and where the selection names cases.
+    pub(in crate::conformance) fn needs_compiler(&self) -> bool {
+        matches!(self.run, Handler::Compiled(_))
+    }
+}
+
 /// Who does an operation. `args` is the JSON object of the request; binary is base64 under `data`.
 #[derive(Clone, Copy)]
 pub(in crate::conformance) enum Handler {
@@ -32,6 +44,10 @@ pub(in crate::conformance) enum Handler {
     Legacy(fn(api: &'static legacy::LegacyApi, args: &Value) -> Result<Reply, Reply>),
     /// We do, in full; of any other runtime a part shows.
     Partly(fn(args: &Value) -> Result<Answer, OpError>, Drive),
+    /// As `Here`, with the C compiler of the system.
+    Compiled(fn(args: &Value) -> Result<Answer, OpError>),
+    /// Others do: we have nothing to do it with. A runtime with the C interface of tvm-ffi shows a part of the answer.
+    Foreign(Drive),
 }
 
 /// Does an operation on a runtime. Both sides of the result are answers: an early one is as good as the last.
@@ -45,6 +61,8 @@ impl fmt::Debug for Handler {
             Handler::Driven(_) => "Driven",
             Handler::Legacy(_) => "Legacy",
             Handler::Partly(..) => "Partly",
+            Handler::Compiled(_) => "Compiled",
+            Handler::Foreign(_) => "Foreign",
         })
     }
 }
@@ -75,8 +93,6 @@ pub(crate) enum OpError {
     Rejected(Violation),
     /// The implementation does not do this; says why.
     Unsupported(String),
-    /// Something is missing on this machine; says what.
-    Skipped(String),
 }
 
 impl From<Violation> for OpError {

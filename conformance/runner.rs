@@ -4,9 +4,11 @@ mod outcome;
 mod selection;
 mod worker;
 
+use super::adapter::builtin::BuiltinTestee;
 use super::adapter::{Adapter, Identity};
 use super::case::{Case, Suite};
 use super::known::{self, KnownFailure, KnownFailures};
+use super::op::Op;
 use super::parts::Parts;
 use super::plain_text::line_of;
 use super::verdict::{Judgement, Verdict};
@@ -34,7 +36,8 @@ pub struct Run {
     pub crashes: usize,
     /// Chapters whose cases are put one after another, in the thread of the caller, where several testees share a process.
     pub in_turn: Vec<String>,
-    /// Whether a case that is unsupported or skipped fails the run, unless it is known.
+    /// Whether cases that need a C compiler are put, and a case that is unsupported or skipped fails the run, unless it is known or its operation
+    /// is optional.
     pub complete: bool,
     /// Today as `YYYY-MM-DD`, for the expiry of known failures.
     pub today: String,
@@ -230,7 +233,8 @@ fn report<'a>(
     // What is stated once could have been stated always: who answers only where it is right is not compared less.
     for outcome in &mut results {
         hold(outcome, stated);
-        outcome.fails = fails(&outcome.verdict, run);
+        let optional = is_foreign(outcome.case) && leaves_out(&identity, outcome.case);
+        outcome.fails = fails(&outcome.verdict, run) && !optional;
         outcome.known = run.excuse(outcome.case, &outcome.verdict).cloned();
     }
     let mut problems = run.known.problems(
@@ -258,6 +262,16 @@ fn hold(outcome: &mut CaseOutcome<'_>, stated: Parts) {
     judgement.unstated = outcome.unstated;
     let held = judgement.held_to(outcome.case, stated);
     (outcome.verdict, outcome.unstated) = (held.verdict, held.unstated);
+}
+
+/// Whether hello states operations, and that of the case is not among them.
+fn leaves_out(identity: &Identity, case: &Case) -> bool {
+    !identity.ops.is_empty() && !identity.ops.contains(&case.op)
+}
+
+/// Whether the operation of the case is one that an implementation may leave out.
+fn is_foreign(case: &Case) -> bool {
+    BuiltinTestee::op(&case.op).is_some_and(Op::is_foreign)
 }
 
 /// Whether a verdict fails the run, unless it is known.

@@ -1,211 +1,305 @@
-//! A device, a kind of target and a code generator of your own, end to end: build, export, load, run.
+//! A kind of target and a code generator of your own, end to end: build, export, load, run.
 //!
-//! Run: `cargo run --example foo`. The accelerator is made up: it has the memory of the host, and runs kernels that a C compiler makes of its code.
-//! What TVM lowers for `ext_dev` comes from a file, `golden/target/kernels/0.27/`, in the place of a frontend.
+//! Run: `cargo run --example foo`. The accelerator is made up: its code is C, which a C compiler makes a library of.
+//! The module comes from a file, as TVM 0.27 lowers it for `ext_dev`, instead of from a frontend. `external_device.rs` brings a device.
 
-use std::borrow::Cow;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
-use tvmspec::blob::pack::{self, LinkOptions, SymbolNaming};
-use tvmspec::blob::{Blob, StoredModule};
-use tvmspec::device::{
-    self, Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Space, Stream, cpu,
-    manager,
+use tvmspec::blob::pack::{
+    self, ExportContent, ExportModule, HostCode, HostFormat, LinkOptions, SymbolNaming,
 };
 use tvmspec::function::{Error, ErrorKind, Function, registry};
-use tvmspec::import_tree::ImportTree;
+use tvmspec::import_tree::Algorithm;
 use tvmspec::module::{self, Module, ModuleKind};
 use tvmspec::payload::Payload;
-use tvmspec::release::{Layout, Release};
-use tvmspec::rule::{Findings, Violation};
+use tvmspec::release::Release;
+use tvmspec::rule::{Kind, Violation};
 use tvmspec::target::{
-    GeneratedCode, Generators, KernelInfo, LoweredModule, OptionType, Target, TargetKind, Targets,
+    GeneratedCode, Generators, LoweredModule, OptionType, TGT_84, TGT_88, Target, TargetKind,
+    Targets,
 };
-use tvmspec::value::{AnyView, DLDataType, DLDevice, DLTensor};
+use tvmspec::value::AnyView;
 
-/// Everything from the registration to the numbers.
+/// Does everything from the registration to the numbers.
 ///
 /// # Errors
 ///
 /// What any of the steps ends in; a machine without a C compiler among them.
 pub(crate) fn main() -> Result<(), Error> {
-    // The device: what is external to TVM has type 12, `ext_dev`.
-    // SAFETY: its memory is that of the CPU device, which keeps the rules of memory.
-    unsafe { manager::register("ext_dev", &FooDevice) }?;
     // The generator, where every frontend looks for it (TGT-80), and the loader of what it makes (TGT-86).
     registry::register_typed("target.build.foo", build_foo)?;
     module::register_loader("foo", |entry| {
-        let text = String::from_utf8_lossy(entry.payload);
-        Ok(Module::new(FooModule::new(&text)))
+        FooModule::compile(&String::from_utf8_lossy(entry.payload))
     });
 
-    // Build: the compiler has split the function into host code and a kernel, and lowered both.
-    let lowered = |part: &str| {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/target/kernels/0.27");
-        fs::read_to_string(format!("{folder}/add1_ext.{part}.json")).map_err(failed)
-    };
-    let target = targets().read("c")?;
-    let host =
-        Generators::new().generate(&LoweredModule::read(lowered("host")?.as_bytes())?, &target)?;
+    // Build: a compiler has split the function into host code and a kernel, and lowered both. This is the kernel.
+    let golden = "golden/target/kernels/0.27/add1_ext.device.json";
+    let lowered = Path::new(env!("CARGO_MANIFEST_DIR")).join(golden);
+    let lowered = fs::read_to_string(lowered).map_err(failed)?;
     let build = registry::require("target.build.foo")?;
-    let device = build.call_with([
-        lowered("device")?.into(),
-        r#"{"kind": "foo", "lanes": 8}"#.into(),
-    ])?;
-    let device = Module::try_from(&device)?;
-    println!(
-        "built {} with {:?}",
-        device.kind(),
-        device.function("add1_ext_kernel", false)?.is_some()
-    );
+    let target = r#"{"kind": "foo", "lanes": 8}"#;
+    let kernels = Module::try_from(&build.call_with([lowered.into(), target.into()])?)?;
+    print!("{}", kernels.source("c")?);
 
-    // Export: the host code is linked, what the device runs is stored, and the tree says that the one imports the other.
-    let folder = std::env::temp_dir().join(format!("tvmspec-foo-{}", std::process::id()));
-    fs::create_dir_all(&folder).map_err(failed)?;
-    let library = export(&folder, host.source().unwrap_or_default(), &device);
-    // Load.
+    // Export and load.
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let library = export(folder.path(), &kernels)?;
     // SAFETY: code that was just made, and is called as it was compiled.
-    let loaded = library.and_then(|library| unsafe { module::load(library) });
-    fs::remove_dir_all(&folder).map_err(failed)?;
-    let loaded = loaded?;
+    let loaded = unsafe { module::load(library) }?;
+    let imports = loaded.imports();
     println!(
         "loaded {}, which imports {}",
         loaded.kind(),
-        loaded.imports()[0].kind()
+        imports[0].kind()
     );
 
-    // Run, on the device.
-    let numbers = run(&loaded.require("add1_ext")?)?;
-    println!("add1_ext(0 .. 15) = {numbers:?}");
+    // Run: a kernel is called with its parameters, and the extents of blocks and threads behind them (TGT-85).
+    let input: Vec<f32> = (0..16_u8).map(f32::from).collect();
+    let mut output = vec![0.0_f32; 16];
+    let memory = [input.as_ptr(), output.as_mut_ptr().cast_const()];
+    // SAFETY: both have 16 elements, as many as the kernel reads and writes.
+    let [x, y] = memory.map(|memory| unsafe { AnyView::handle(memory.cast_mut().cast()) });
+    loaded
+        .require("add1_ext_kernel")?
+        .call(&[x, y, 4_i64.into(), 4_i64.into()])?;
+    println!("add1_ext(0 .. 15) = {output:?}");
     let expected: Vec<f32> = (1..=16_u8).map(f32::from).collect();
-    assert_eq!(numbers, expected);
+    assert_eq!(output, expected);
     Ok(())
 }
 
 /// The kinds of 0.27, and `foo`.
 fn targets() -> Targets {
-    let kind =
-        TargetKind::new("foo", 12)
-            .keys(["foo"])
-            .option("lanes", OptionType::Int, Some(4.into()));
+    let foo = TargetKind::new("foo", 12).keys(["foo"]);
     let mut targets = Targets::new(Release::of(27));
-    targets.register(kind);
+    targets.register(foo.option("lanes", OptionType::Int, Some(4.into())));
     targets
 }
 
 /// `target.build.foo`: a module, as JSON, for a target, as text.
 fn build_foo(module: String, target: String) -> Result<Module, Error> {
-    let mut generators = Generators::new();
-    generators.register("foo", Box::new(generate_foo));
-    // What the generator returns is held to the contract: every kernel is found, described as it is, and can be stored.
-    let code = generators.generate(
-        &LoweredModule::read(module.as_bytes())?,
-        &targets().read(&target)?,
-    )?;
-    let text = code.source().unwrap_or_default();
-    Ok(Module::new(FooModule::new(text)))
+    let mut generators = Generators::default();
+    generators.register("foo", Box::new(generate));
+    // The result is held to the contract: every kernel is found, described as it is, and can be stored.
+    let module = LoweredModule::read(module.as_bytes())?;
+    let code = generators.generate(&module, &targets().read(&target)?)?;
+    FooModule::compile(code.source().unwrap_or_default())
 }
 
-/// The code of foo is that of OpenCL, with a function for each kernel that runs it for all threads, one after the other.
-fn generate_foo(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, Violation> {
-    let opencl = targets().read("opencl")?;
-    let code = Generators::new().generate(module, &opencl)?;
-    let kernels = code.kernels().to_vec();
-    let runners: String = kernels.iter().map(runner).collect();
-    let text = [PRELUDE, code.source().unwrap_or_default(), &runners].concat();
+/// The generator: C of a lowered module, a packed function for each kernel.
+fn generate(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, Violation> {
     let symbols: Vec<&str> = module.symbols().collect();
+    let kernels = module.kernels().to_vec();
+    if kernels.len() != symbols.len() {
+        return Err(TGT_84.rejected(Kind::Type, "foo runs kernels alone"));
+    }
+    // Kernels of this module have no numbers that JSON has not.
+    let graph: Value = serde_json::from_slice(module.json())
+        .map_err(|why| TGT_88.rejected(Kind::Unsupported, why.to_string()))?;
+    let mut writer = CWriter {
+        nodes: graph["nodes"].as_array().map_or(&[], Vec::as_slice),
+        memory: HashMap::new(),
+        text: PRELUDE.to_owned(),
+    };
+    let root = writer.index(&graph["root_index"]);
+    let functions = writer.items(writer.child(root, "functions"));
+    for pair in functions.chunks_exact(2) {
+        writer.kernel(pair[1])?;
+    }
     let payload = Payload::Opaque {
         kind: "foo".into(),
-        bytes: text.into_bytes().into(),
+        bytes: writer.text.into_bytes().into(),
     };
     Ok(GeneratedCode::new(&symbols, payload).with_kernels(kernels))
 }
 
-/// What makes C of OpenCL C, and a library of it whose functions have the convention of 0.27 (MOD-06).
-const PRELUDE: &str = "
-#define uchar unsigned char
-#define ushort unsigned short
-#define uint unsigned int
-#define ulong unsigned long
-#define __kernel static
-#define __global
-static _Thread_local int foo_group[3], foo_local[3];
-#define get_group_id(axis) foo_group[axis]
-#define get_local_id(axis) foo_local[axis]
-typedef struct { int type; unsigned zero; union { long v_int64; double v_float64; void* v_ptr; }; } foo_any;
-void* __tvm_ffi__library_ctx;
+/// The convention of 0.22 and later (MOD-06).
+const PRELUDE: &str = "#include <stdint.h>
+typedef struct { int32_t type; uint32_t zero; union { int64_t v_int64; double v_float64; void* v_ptr; }; } foo_any;
 ";
 
-/// A packed function that runs a kernel: parameters first, then how many groups and threads there are (PAY-02).
-fn runner(kernel: &KernelInfo) -> String {
-    let argument = |(at, dtype): (usize, &String)| match dtype.as_str() {
-        "handle" => format!("args[{at}].v_ptr"),
-        other if other.starts_with("float") => format!("args[{at}].v_float64"),
-        _ => format!("args[{at}].v_int64"),
-    };
-    let arguments: Vec<String> = kernel.arg_types.iter().enumerate().map(argument).collect();
-    let mut loops = String::new();
-    for (at, tag) in kernel.launch_param_tags.iter().enumerate() {
-        let at = at + kernel.arg_types.len();
-        let (what, axis) = tag.split_once('.').unwrap_or((tag, "x"));
-        let what = if what == "blockIdx" {
-            "foo_group"
-        } else {
-            "foo_local"
-        };
-        let place = format!(
-            "{what}[{}]",
-            ["x", "y", "z"]
-                .iter()
-                .position(|name| *name == axis)
-                .unwrap_or(0)
-        );
-        loops.push_str(&format!(
-            "  for ({place} = 0; {place} < args[{at}].v_int64; ++{place})\n"
-        ));
-    }
-    let name = &kernel.name;
-    let arguments = arguments.join(", ");
-    format!(
-        "int __tvm_ffi_{name}(void* self, foo_any* args, int count, foo_any* result) {{\n{loops}    {name}({arguments});\n  return 0;\n}}\n"
-    )
-}
-
-/// A module of kind `foo`: its text, and what the compiler made of it at the first lookup.
-struct FooModule {
+/// C of the nodes of a graph. A variable is named after its node, so that no two have one name, and none is a word of C.
+struct CWriter<'g> {
+    nodes: &'g [Value],
+    /// The variables with the addresses of buffers, by the nodes of the buffers.
+    memory: HashMap<usize, usize>,
     text: String,
-    compiled: OnceLock<Result<Module, String>>,
 }
 
-impl FooModule {
-    fn new(text: &str) -> FooModule {
-        FooModule {
-            text: text.to_owned(),
-            compiled: OnceLock::new(),
+impl<'g> CWriter<'g> {
+    /// The index of a node. A graph that was read has no index that is none (OBJ-20).
+    fn index(&self, value: &Value) -> usize {
+        value
+            .as_u64()
+            .and_then(|at| usize::try_from(at).ok())
+            .unwrap_or(0)
+    }
+
+    fn child(&self, at: usize, name: &str) -> usize {
+        self.index(&self.nodes[at]["data"][name])
+    }
+
+    fn items(&self, at: usize) -> Vec<usize> {
+        let items = self.nodes[at]["data"].as_array();
+        items
+            .into_iter()
+            .flatten()
+            .map(|item| self.index(item))
+            .collect()
+    }
+
+    /// The type key without its family, which differs between releases.
+    fn key(&self, at: usize) -> &'g str {
+        let key = self.nodes[at]["type"].as_str().unwrap_or_default();
+        key.rsplit_once('.').map_or(key, |(_, last)| last)
+    }
+
+    /// What has no code here is rejected, and not left out (TGT-88).
+    fn unsupported(&self, at: usize) -> Violation {
+        let message = format!("foo has no code for {} (node {at})", self.key(at));
+        TGT_88.rejected(Kind::Unsupported, message)
+    }
+
+    /// The type in C of an expression, a variable or a type.
+    fn c_type(&self, at: usize) -> Result<String, Violation> {
+        let of = match self.key(at) {
+            "PrimType" | "PointerType" => at,
+            _ => self.child(at, "ty"),
+        };
+        if self.key(of) == "PointerType" {
+            return Ok(self.c_type(self.child(of, "element_type"))? + "*");
+        }
+        match self.nodes[of]["data"]["dtype"].as_str() {
+            Some("int32") => Ok("int32_t".into()),
+            Some("int64") => Ok("int64_t".into()),
+            Some("float32") => Ok("float".into()),
+            _ => Err(self.unsupported(of)),
         }
     }
 
-    fn compile(&self) -> Result<Module, Error> {
-        let folder =
-            std::env::temp_dir().join(format!("tvmspec-foo-{}-{:p}", std::process::id(), self));
-        fs::create_dir_all(&folder).map_err(failed)?;
-        let (source, library) = (folder.join("kernels.c"), folder.join("kernels.so"));
-        fs::write(&source, &self.text).map_err(failed)?;
-        let compiled = Command::new("cc")
-            .args(["-shared", "-fPIC", "-w", "-o"])
-            .args([&library, &source])
-            .output();
-        let compiled = compiled.map_err(failed)?;
-        let made = if compiled.status.success() {
-            // SAFETY: code that was just made of kernels, and is called as they are described.
-            unsafe { module::load(&library) }
-        } else {
-            Err(Error::new(ErrorKind::Runtime, &compiled.stderr))
+    fn text_of(&self, at: usize) -> &'g str {
+        self.nodes[at]["data"].as_str().unwrap_or_default()
+    }
+
+    fn kernel(&mut self, at: usize) -> Result<(), Violation> {
+        // By its symbol, and not by its name in the module (TGT-81).
+        let attributes = self.items(self.child(self.child(at, "attrs"), "__dict__"));
+        let mut pairs = attributes.chunks_exact(2);
+        let symbol = pairs.find(|pair| self.text_of(pair[0]) == "global_symbol");
+        let symbol = symbol.map_or("", |pair| self.text_of(pair[1]));
+        let head = "(void* self, const foo_any* args, int32_t count, foo_any* result) {";
+        let _ = writeln!(self.text, "int __tvm_ffi_{symbol}{head}");
+        let parameters = self.items(self.child(at, "params"));
+        for (place, var) in parameters.into_iter().enumerate() {
+            let of = self.c_type(var)?;
+            let member = match of.as_str() {
+                pointer if pointer.ends_with('*') => "v_ptr",
+                "float" => "v_float64",
+                _ => "v_int64",
+            };
+            let _ = writeln!(self.text, "{of} v{var} = args[{place}].{member};");
+        }
+        self.statement(self.child(at, "body"))?;
+        self.text.push_str("return 0;\n}\n");
+        Ok(())
+    }
+
+    fn statement(&mut self, at: usize) -> Result<(), Violation> {
+        match self.key(at) {
+            "SeqStmt" => {
+                let seq = self.items(self.child(at, "seq"));
+                seq.into_iter().try_for_each(|each| self.statement(each))
+            }
+            "DeclBuffer" => {
+                let (buffer, data) = (self.child(at, "buffer"), self.child(at, "data"));
+                self.memory.insert(buffer, data);
+                Ok(())
+            }
+            // An axis of blocks or threads. This accelerator has one thread, which does the work of all.
+            "AttrStmt" if self.key(self.child(at, "node")) == "IterVar" => {
+                let var = self.child(self.child(at, "node"), "var");
+                let extent = self.expression(self.child(at, "value"))?;
+                let of = self.c_type(var)?;
+                let _ = writeln!(
+                    self.text,
+                    "for ({of} v{var} = 0; v{var} < {extent}; ++v{var}) {{"
+                );
+                self.statement(self.child(at, "body"))?;
+                self.text.push_str("}\n");
+                Ok(())
+            }
+            "Bind" => {
+                let var = self.child(at, "var");
+                let (of, value) = (self.c_type(var)?, self.expression(self.child(at, "value"))?);
+                let _ = writeln!(self.text, "{of} v{var} = {value};");
+                Ok(())
+            }
+            "BufferStore" => {
+                let element = self.element(at, "buffer")?;
+                let value = self.expression(self.child(at, "value"))?;
+                let _ = writeln!(self.text, "{element} = {value};");
+                Ok(())
+            }
+            _ => Err(self.unsupported(at)),
+        }
+    }
+
+    fn expression(&self, at: usize) -> Result<String, Violation> {
+        let operator = match self.key(at) {
+            "Add" => "+",
+            "Sub" => "-",
+            "Mul" => "*",
+            "Var" => return Ok(format!("v{at}")),
+            "IntImm" => return Ok(self.nodes[self.child(at, "value")]["data"].to_string()),
+            "FloatImm" => return Ok(format!("{}f", self.nodes[at]["data"]["value"])),
+            "TensorLoad" => return self.element(at, "source"),
+            _ => return Err(self.unsupported(at)),
         };
-        fs::remove_dir_all(&folder).map_err(failed)?;
-        made
+        let (a, b) = (self.child(at, "a"), self.child(at, "b"));
+        Ok(format!(
+            "({} {operator} {})",
+            self.expression(a)?,
+            self.expression(b)?
+        ))
+    }
+
+    /// The element of a buffer that a load or a store names by one index.
+    fn element(&self, at: usize, buffer: &str) -> Result<String, Violation> {
+        let indices = self.items(self.child(at, "indices"));
+        match (self.memory.get(&self.child(at, buffer)), &indices[..]) {
+            (Some(data), [index]) => Ok(format!("v{data}[{}]", self.expression(*index)?)),
+            _ => Err(self.unsupported(at)),
+        }
+    }
+}
+
+/// A module of kind `foo`: its text, and the library that a C compiler made of it.
+struct FooModule {
+    text: String,
+    library: Module,
+}
+
+impl FooModule {
+    fn compile(text: &str) -> Result<Module, Error> {
+        let folder = tempfile::tempdir().map_err(failed)?;
+        let [source, library] = ["kernels.c", "kernels.so"].map(|name| folder.path().join(name));
+        fs::write(&source, text).map_err(failed)?;
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-o"]);
+        let compiled = compiler.args([&library, &source]).output();
+        let compiled = compiled.map_err(failed)?;
+        if !compiled.status.success() {
+            return Err(Error::new(ErrorKind::Runtime, &compiled.stderr));
+        }
+        Ok(Module::new(FooModule {
+            text: text.to_owned(),
+            // SAFETY: code that was just made of kernels, and is called as they are described.
+            library: unsafe { module::load(&library) }?,
+        }))
     }
 }
 
@@ -219,13 +313,7 @@ impl ModuleKind for FooModule {
     }
 
     fn function(&self, _: &Module, name: &str) -> Result<Option<Function>, Error> {
-        let compiled = self
-            .compiled
-            .get_or_init(|| self.compile().map_err(|error| error.message().to_owned()));
-        match compiled {
-            Ok(library) => library.function(name, false),
-            Err(why) => Err(Error::new(ErrorKind::Runtime, why.clone())),
-        }
+        self.library.function(name, false)
     }
 
     fn source(&self, _: &str) -> Result<String, Error> {
@@ -237,146 +325,35 @@ impl ModuleKind for FooModule {
     }
 }
 
-/// A library with the host code and, in its library binary, the module of the device.
-fn export(folder: &Path, host: &str, device: &Module) -> Result<std::path::PathBuf, Error> {
-    let implementation = device
+/// Links a library of host code, whose library binary stores the kernels as what it imports.
+fn export(folder: &Path, kernels: &Module) -> Result<PathBuf, Error> {
+    let stored = kernels
         .implementation()
-        .ok_or_else(|| failed("no module of this program"))?;
-    let stored = |kind: &str, payload: Option<Vec<u8>>| StoredModule {
-        kind: kind.to_owned().into(),
-        payload: payload.map(Cow::Owned),
-        offset: 0,
+        .ok_or_else(|| failed("a module of another runtime"))?;
+    let host = HostCode {
+        format: HostFormat::C,
+        code: b"void* __tvm_ffi__library_ctx;\n".to_vec(),
     };
-    let blob = Blob {
-        layout: Layout::of(Release::of(27)),
-        modules: vec![
-            stored("_lib", None),
-            stored(
-                device.kind().as_ref(),
-                Some(implementation.save_to_bytes()?),
-            ),
-        ],
-        tree: Some(ImportTree::new(&[0, 1, 1], &[1], &mut Findings::default())?),
-    };
-    let source = folder.join("host.c");
-    fs::write(&source, host).map_err(failed)?;
-    let library = folder.join("add1.so");
-    let mut with = LinkOptions::default();
-    with.inputs = vec![source];
-    with.options = vec!["-lm".into()];
-    pack::shared(
-        &blob.write()?,
-        &SymbolNaming::library(Release::of(27)),
-        &with,
-        &library,
-    )
-    .map_err(failed)?;
-    Ok(library)
-}
-
-/// Calls the function with memory of the device; what it left there.
-fn run(add1: &Function) -> Result<Vec<f32>, Error> {
-    let device = Device::ext_dev(0);
-    let api = device::Manager::global().api(device.kind)?;
-    let input: Vec<f32> = (0..16_u8).map(f32::from).collect();
-    let mut output = vec![0.0_f32; 16];
-    let spaces = [
-        api.alloc(device, 64, 64, Dtype::FLOAT32)?,
-        api.alloc(device, 64, 64, Dtype::FLOAT32)?,
+    let modules = [
+        ExportModule {
+            content: ExportContent::Host(host),
+            imports: vec![1],
+        },
+        ExportModule {
+            content: ExportContent::Stored {
+                kind: "foo".to_owned(),
+                payload: stored.save_to_bytes()?,
+            },
+            imports: Vec::new(),
+        },
     ];
-    let copy = |from: (Space, Device), to: (Space, Device)| CopyRequest {
-        from: from.0,
-        from_offset: 0,
-        to: to.0,
-        to_offset: 0,
-        nbytes: 64,
-        from_device: from.1,
-        to_device: to.1,
-        hint: Dtype::FLOAT32,
-    };
-    let there = copy(
-        (Space::host(input.as_ptr()), Device::CPU),
-        (spaces[0], device),
-    );
-    // SAFETY: both sides have 64 bytes.
-    unsafe { api.copy(&there, Stream::DEFAULT) }?;
-    let mut shape = [16_i64];
-    let tensor = spaces.map(|space| DLTensor {
-        data: space.0,
-        device: DLDevice {
-            device_type: 12,
-            device_id: 0,
-        },
-        ndim: 1,
-        dtype: DLDataType {
-            code: 2,
-            bits: 32,
-            lanes: 1,
-        },
-        shape: shape.as_mut_ptr(),
-        strides: std::ptr::null_mut(),
-        byte_offset: 0,
-    });
-    // SAFETY: both describe spaces of the device that outlive the call.
-    let views = tensor
-        .each_ref()
-        .map(|tensor| unsafe { AnyView::dltensor(tensor) });
-    add1.call(&views)?;
-    let back = copy(
-        (spaces[1], device),
-        (Space(output.as_mut_ptr().cast()), Device::CPU),
-    );
-    // SAFETY: both sides have 64 bytes.
-    unsafe { api.copy(&back, Stream::DEFAULT) }?;
-    for space in spaces {
-        // SAFETY: allocated above, and not used again.
-        unsafe { api.free(device, space) }?;
-    }
-    Ok(output)
+    let naming = SymbolNaming::library(Release::of(27));
+    let plan = pack::plan(&modules, &naming, Algorithm::default(), None)?;
+    let library = folder.join("add1.so");
+    pack::export(&plan, &library, &LinkOptions::default()).map_err(failed)?;
+    Ok(library)
 }
 
 fn failed(why: impl ToString) -> Error {
     Error::new(ErrorKind::Runtime, why.to_string())
-}
-
-/// The accelerator: for want of hardware it borrows the memory of the host.
-struct FooDevice;
-
-impl DeviceApi for FooDevice {
-    fn set_device(&self, device: Device) -> device::Result<()> {
-        if device.id == 0 {
-            return Ok(());
-        }
-        Err(device::Error::new(
-            device::ErrorKind::Runtime,
-            "there is one foo",
-        ))
-    }
-    fn attribute(&self, device: Device, attribute: Attribute) -> device::Result<AttributeValue> {
-        Ok(match attribute {
-            Attribute::Exist => AttributeValue::Int((device.id == 0).into()),
-            Attribute::DeviceName => AttributeValue::Text("foo".into()),
-            _ => AttributeValue::None,
-        })
-    }
-    fn alloc(
-        &self,
-        _: Device,
-        nbytes: usize,
-        alignment: usize,
-        hint: Dtype,
-    ) -> device::Result<Space> {
-        cpu::cpu().alloc(Device::CPU, nbytes, alignment, hint)
-    }
-    unsafe fn free(&self, _: Device, space: Space) -> device::Result<()> {
-        // SAFETY: it came from `alloc`, by the contract of `free`, and so from the CPU.
-        unsafe { cpu::cpu().free(Device::CPU, space) }
-    }
-    unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> device::Result<()> {
-        // SAFETY: both sides have the bytes, by the contract of `copy`, and both are memory of the host.
-        unsafe { cpu::cpu().copy(copy, stream) }
-    }
-    fn sync(&self, _: Device, _: Stream) -> device::Result<()> {
-        Ok(())
-    }
 }

@@ -1,5 +1,5 @@
 /*
- * What tvmspec offers beyond the interfaces of TVM: looking into files; targets, code generators and exports.
+ * What tvmspec offers beyond the interfaces of TVM: looking into files; targets and exports.
  *
  * tvmspec_examine() and tvmspec_examine_file() are there when the library was built with the feature `inspect`, which is a default.
  * Those of targets and exports are there with the feature `target`, which is a default, too.
@@ -54,7 +54,7 @@ TVM_DLL int tvmspec_examine_file(const char* command, const char* path, char** t
 TVM_DLL void tvmspec_free(char* text);
 
 /*
- * Targets, code generators and exports. What goes in and out is JSON; `release` is a release such as "0.27".
+ * Targets and exports. What goes in and out is JSON; `release` is a release such as "0.27".
  *
  * Each returns 0, 1 where a rule is broken, or 2 for anything else: JSON that is none, a file that cannot be read, a compiler that fails.
  * `*text` is the answer, or the message; free it with tvmspec_free(). Where `text` is null nothing is written.
@@ -80,16 +80,6 @@ TVM_DLL int tvmspec_target_read(const char* release, const char* named, char** t
 
 /* The target of a device of this machine, such as "opencl:0"; the answer is that of tvmspec_target_read(). */
 TVM_DLL int tvmspec_target_from_device(const char* release, const char* device, char** text);
-
-/* The code of a module, which is the JSON graph of its lowered functions. Leaves {"kind", "functions": [names], "source": text, or "data":
- * base64, or "payload": its decoded form, "kernels": [{"name", "arg_types": [..], "launch_param_tags": [..]}]}. Not 0: rejected. */
-typedef int (*tvmspec_generator)(void* context, const char* module, const char* target, const char** answer);
-
-/* A code generator for targets of a kind, for this process: Rust finds it, too. No text. */
-TVM_DLL int tvmspec_target_register_generator(const char* kind, tvmspec_generator generate, void* context);
-
-/* Compiles a lowered module for a target, and holds the result to the contract: {"kind", "functions", "kernels", "payload", "source"}. */
-TVM_DLL int tvmspec_target_generate(const char* release, const char* named, const char* module, char** text);
 
 /* What calls a compiler: writes `output` of the input files, and returns 0. */
 typedef int (*tvmspec_compile)(void* context, const char* output, const char* const* inputs, size_t input_count,

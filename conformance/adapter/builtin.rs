@@ -32,6 +32,7 @@ impl Testee for BuiltinTestee {
             ops: CHAPTERS
                 .iter()
                 .flat_map(|chapter| chapter.ops())
+                .filter(|op| !op.is_foreign())
                 .map(|op| op.name.to_owned())
                 .collect(),
         }
@@ -42,7 +43,7 @@ impl Testee for BuiltinTestee {
         match BuiltinTestee::op(op) {
             Some(Op {
                 // Ours goes through the Rust interface, which shows the whole value; the other half is for runtimes in C.
-                run: Handler::Here(run) | Handler::Partly(run, _),
+                run: Handler::Here(run) | Handler::Partly(run, _) | Handler::Compiled(run),
                 ..
             }) => run(args).into(),
             Some(Op {
@@ -53,6 +54,10 @@ impl Testee for BuiltinTestee {
                 run: Handler::Legacy(drive),
                 ..
             }) => whole(drive(ourselves_before_0_21(), args)),
+            Some(Op {
+                run: Handler::Foreign(_),
+                ..
+            }) => Reply::Unsupported(format!("`{op}` is for other implementations")),
             None => Reply::Unsupported(format!("there is no operation `{op}`")),
         }
     }
@@ -109,7 +114,6 @@ impl From<Result<Answer, OpError>> for Reply {
             },
             Err(OpError::Rejected(broken)) => Reply::Reject(broken.into()),
             Err(OpError::Unsupported(why)) => Reply::Unsupported(why),
-            Err(OpError::Skipped(why)) => Reply::Skipped(why),
         }
     }
 }

@@ -195,7 +195,7 @@ impl LiveServer {
     fn session(&mut self, args: &Value) -> Reply {
         let script = match SessionScript::read(args) {
             Ok(script) => script,
-            Err(OpError::Unsupported(why) | OpError::Skipped(why)) => {
+            Err(OpError::Unsupported(why)) => {
                 return Reply::Unsupported(why);
             }
             Err(OpError::Rejected(broken)) => return Reply::ProtocolError(broken.to_string()),

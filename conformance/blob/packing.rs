@@ -34,7 +34,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.pack_shared",
         help: "data, release, system_lib, prefix as for blob.pack_c; sources: C texts by name. What is in the library that the C compiler links.",
-        run: Handler::Here(pack_shared),
+        run: Handler::Compiled(pack_shared),
     },
     Op {
         name: "blob.export",

@@ -2,9 +2,12 @@
 
 use super::outcome::CaseOutcome;
 use super::{Run, plain_identity};
+use super::{is_foreign, leaves_out};
+use crate::conformance::adapter::builtin::BuiltinTestee;
 use crate::conformance::adapter::exec_process::BEHIND;
 use crate::conformance::adapter::{Adapter, Identity, Reply, protocol};
 use crate::conformance::case::{Case, Suite};
+use crate::conformance::op::Op;
 use crate::conformance::parts::Parts;
 use crate::conformance::plain_text::plain;
 use crate::conformance::verdict::{Judgement, Verdict, judge};
@@ -159,7 +162,7 @@ pub(super) fn work<'a>(
             Some(verdict) => (Judgement::bare(verdict), None, None),
             None => {
                 let before = last.as_mut().map(|(_, last)| last);
-                put(case, adapter, &identity, &mut suspicious, before)
+                put(case, adapter, (&identity, run), &mut suspicious, before)
             }
         };
         stated.add(judgement.stated);
@@ -247,12 +250,12 @@ impl Losses {
 fn put(
     case: &Case,
     adapter: &mut dyn Adapter,
-    identity: &Identity,
+    (identity, run): (&Identity, &Run),
     suspicious: &mut bool,
     before: Option<&mut CaseOutcome<'_>>,
 ) -> (Judgement, Option<String>, Option<Value>) {
     // A testee need not be started for what hello already excludes.
-    if let Some(verdict) = beforehand(case, identity) {
+    if let Some(verdict) = beforehand(case, identity, run) {
         return (Judgement::bare(verdict), None, None);
     }
     let (judgement, reply) = ask(case, adapter);
@@ -344,11 +347,20 @@ fn is_loss(verdict: &Verdict) -> bool {
     verdict.is_failure() && !matches!(verdict, Verdict::Fail(_))
 }
 
-/// What hello already answers: operations and releases that the implementation does not have.
-fn beforehand(case: &Case, identity: &Identity) -> Option<Verdict> {
-    if !identity.ops.is_empty() && !identity.ops.contains(&case.op) {
+/// What hello and the run already answer: operations and releases that the implementation does not have, and compilers that are not to be called.
+fn beforehand(case: &Case, identity: &Identity, run: &Run) -> Option<Verdict> {
+    if leaves_out(identity, case) {
         let why = format!("{} has no operation `{}`", identity.name, case.op);
-        return Some(Verdict::Unsupported(why));
+        return Some(match is_foreign(case) {
+            true => Verdict::Skipped(format!("{why}, which is optional")),
+            false => Verdict::Unsupported(why),
+        });
+    }
+    let compiles = identity.ops.contains(&case.op)
+        && BuiltinTestee::op(&case.op).is_some_and(Op::needs_compiler);
+    if compiles && !run.complete && run.selection.cases.is_empty() {
+        let why = "a C compiler is called with --complete or --case alone";
+        return Some(Verdict::Skipped(why.to_owned()));
     }
     let releases: Vec<Release> = identity
         .releases

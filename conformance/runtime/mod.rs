@@ -8,8 +8,8 @@
 //! To add an operation, write a function of the type [`crate::conformance::op::Drive`] in the driver of its chapter and name
 //! it in the chapter's `OPS` as `run: Handler::Driven(..)`, or `Handler::Legacy(..)` for the older interface. What no C function offers
 //! gets `Handler::Here`: the operation is ours alone, through the Rust interface, and other runtimes answer
-//! *unsupported*. `Handler::Partly(ours, theirs)` is for what shows of another runtime only in part. Where a single step is out
-//! of reach, a runtime may bring a function for it: see [`Runtime::brought`].
+//! *unsupported*. `Handler::Partly(ours, theirs)` is for what shows of another runtime only in part, and `Handler::Foreign` for what only
+//! others do. Where a single step is out of reach, a runtime may bring a function for it: see [`Runtime::brought`].
 
 pub(super) mod aligned;
 pub(super) mod ffi;

@@ -1,5 +1,5 @@
-//! Operations on the contract around a target: where a generator rejects, what a result of another generator is held to, what each release makes of
-//! a name, what frontends read of a kind.
+//! Operations on the contract around a target: what the result of a generator is held to, what each release makes of a name, what
+//! frontends read of a kind.
 
 use super::ops::{compiled_for, object, rejection, release};
 use crate::conformance::op::{Answer, OpError, data};
@@ -7,46 +7,19 @@ use crate::conformance::reply::Reply;
 use crate::conformance::runtime::ffi::accepted;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::show;
-use crate::rule::{Findings, Violation};
+use crate::rule::Findings;
 use crate::target::{
     self, GeneratedCode, Generators, LoweredModule, TargetAccount, TargetKind, Targets,
     register_generator, register_kind, register_tag, registered_generators, registered_targets,
 };
 use serde_json::{Value, json};
 
-/// `target.refusal`: the rule, and where the message says that the node stands (TGT-88).
-pub(super) fn refusal(args: &Value) -> Result<Answer, OpError> {
-    let target = compiled_for(args)?;
-    let graph = data(args)?;
-    let made =
-        LoweredModule::read(&graph).and_then(|module| Generators::new().generate(&module, &target));
-    let value = made.map_or_else(|broken| place(&broken), |_| Value::Null);
-    Ok(Answer::new(value, Findings::default()))
-}
-
-/// The parts of `PATH: TYPE KEY (node NUMBER) ...`; no path in a message without one.
-fn place(broken: &Violation) -> Value {
-    let mut value = rejection(broken);
-    // TGT-88: of the message only the place is looked at: its words are ours, and another implementer has others.
-    let parts = broken.message().split_once(": ").and_then(|(path, rest)| {
-        let (type_key, rest) = rest.split_once(" (node ")?;
-        let (node, _) = rest.split_once(')')?;
-        Some((path, type_key, node.parse::<usize>().ok()?))
-    });
-    if let Some((path, type_key, node)) = parts {
-        value["path"] = path.into();
-        value["type_key"] = type_key.into();
-        value["node"] = node.into();
-    }
-    value
-}
-
 /// `target.judge`: code of another generator, put to the contract as that of the target's kind (TGT-81, TGT-85, TGT-86).
 pub(super) fn judge(args: &Value) -> Result<Answer, OpError> {
     let target = compiled_for(args)?;
     let module = LoweredModule::read(&data(args)?)?;
     let code = GeneratedCode::from_json(args.get("code").unwrap_or(&Value::Null))?;
-    let mut generators = Generators::new();
+    let mut generators = Generators::default();
     // As a generator that returns this code whatever it is called with: so it goes through the same checks as any other.
     generators.register(&target.kind, Box::new(move |_, _| Ok(code.clone())));
     let code = generators.generate(&module, &target)?;

@@ -369,7 +369,7 @@ mod tests {
             ..Rejection::default()
         };
         assert!(declines("target.generate", &rejection));
-        assert!(!declines("target.run", &rejection));
+        assert!(!declines("target.judge", &rejection));
         rejection.rule = Some("TGT-88".into());
         assert!(!declines("target.generate", &rejection));
         rejection = Rejection {

@@ -1,12 +1,12 @@
 //! The operations of the chapter `target`.
 
-use super::{contract, driver, run};
+use super::{contract, driver};
 use crate::conformance::op::{Answer, Handler, Op, OpError};
 use crate::release::Release;
 use crate::rule::{Findings, Violation};
 use crate::target::{
-    Generators, HostMachine, LoweredModule, Target, TargetConfig, TargetKind, TargetScope, Targets,
-    current, enter_scope, exit_scope,
+    HostMachine, Target, TargetConfig, TargetKind, TargetScope, Targets, current, enter_scope,
+    exit_scope,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -42,21 +42,11 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "target.generate",
         help: "`data`: the JSON graph of a lowered module; `target`: a text or an object; `release`: calls the generator of the target's kind; returns the kind of the result, its functions, how kernels are launched, whether a second call makes the same",
-        run: Handler::Partly(generate, driver::generate),
-    },
-    Op {
-        name: "target.run",
-        help: "`data`, `target`, `release`: as for target.generate; `calls`: [{`function`, `args`, `bits`}]; builds the code with the C compiler of the system, loads it; returns what each call leaves in tensors without data and returns, or its error",
-        run: Handler::Here(run::run),
-    },
-    Op {
-        name: "target.refusal",
-        help: "`data`, `target`, `release`: as for target.generate; returns null for a module that is compiled, else the rule that rejects it and where the node stands: `path`, `type_key`, `node`",
-        run: Handler::Here(contract::refusal),
+        run: Handler::Foreign(driver::generate),
     },
     Op {
         name: "target.judge",
-        help: "`data`, `target`, `release`: as for target.generate; `code`: what another generator made of it; puts that to the contract and returns its kind, functions, kernels and source",
+        help: "`data`, `target`, `release`: as for target.generate; `code`: what a generator made of it; puts that to the contract and returns its kind, functions, kernels and source",
         run: Handler::Here(contract::judge),
     },
     Op {
@@ -162,34 +152,6 @@ fn scopes(args: &Value) -> Result<Answer, OpError> {
     let results =
         results.unwrap_or_else(|_| Err(OpError::Unsupported("a step panicked".into())))?;
     Ok(Answer::new(results.into(), Findings::default()))
-}
-
-/// `target.generate` (TGT-80 to TGT-87): what every generator can be held to, whatever text it writes. The text itself is compared by no
-/// case: two generators that are right write different ones.
-fn generate(args: &Value) -> Result<Answer, OpError> {
-    let module = LoweredModule::read(&crate::conformance::op::data(args)?)?;
-    let target = compiled_for(args)?;
-    let generators = Generators::new();
-    let code = generators.generate(&module, &target)?;
-    // TGT-87: once more in the same process, where an address of memory in the text would differ.
-    let again = generators.generate(&module, &target)?;
-    let mut functions = code.symbols.clone();
-    // No rule orders the symbols of a result.
-    functions.sort();
-    let kernels = code.kernels().iter().map(|kernel| {
-        json!({
-            "name": kernel.name,
-            "arg_types": kernel.arg_types,
-            "launch_param_tags": kernel.launch_param_tags,
-        })
-    });
-    let value = json!({
-        "kind": code.payload.kind(),
-        "functions": functions,
-        "kernels": kernels.collect::<Vec<_>>(),
-        "repeatable": code == again,
-    });
-    Ok(Answer::new(value, Findings::default()))
 }
 
 /// How the rejection of a step, or of a module, is answered.

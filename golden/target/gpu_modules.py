@@ -5,7 +5,29 @@ import json
 import tvm
 from tvm import te
 
-from host_modules import NEW, TIR, call, const, each, matmul
+TIR = tvm.tirx if hasattr(tvm, "tirx") else tvm.tir
+NEW = hasattr(tvm, "tirx")
+
+
+def call(name):
+    return getattr(TIR, name, None) or getattr(te, name)
+
+
+def const(value, dtype="float32"):
+    return TIR.const(value, dtype)
+
+
+def each(f, dtype="float32", shape=(3, 7)):
+    x = te.placeholder(shape, dtype, "X")
+    return [x, te.compute(shape, lambda *i: f(x[i]), "Y")]
+
+
+def matmul(n=6, m=5, k=7, dtype="float32", out=None):
+    out = out or dtype
+    a, b = te.placeholder((n, k), dtype, "A"), te.placeholder((k, m), dtype, "B")
+    r = te.reduce_axis((0, k), "r")
+    c = te.compute((n, m), lambda i, j: te.sum(a[i, r].astype(out) * b[r, j].astype(out), axis=r), "C")
+    return [a, b, c]
 
 
 def add1():

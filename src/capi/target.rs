@@ -1,4 +1,4 @@
-//! Targets and code generators from C, declared in `include/tvmspec.h`. There with the feature `target`.
+//! Targets from C, declared in `include/tvmspec.h`. There with the feature `target`.
 //!
 //! What goes in and out is JSON, of the forms that the chapters have. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
@@ -7,9 +7,8 @@ use crate::device::Device;
 use crate::release::{ParseError, Release};
 use crate::rule::{Kind, Violation};
 use crate::target::{
-    GeneratedCode, LoweredModule, TGT_15, TGT_81, Target, TargetAccount, TargetConfig, TargetKind,
-    device_target, register_generator, register_kind, register_tag, registered_generators,
-    registered_targets,
+    TGT_15, Target, TargetAccount, TargetConfig, TargetKind, device_target, register_kind,
+    register_tag, registered_targets,
 };
 use serde_json::Value;
 use std::ffi::{c_char, c_int, c_void};
@@ -19,15 +18,6 @@ use std::ffi::{c_char, c_int, c_void};
 pub type ParseTarget = unsafe extern "C" fn(
     context: *mut c_void,
     config: *const c_char,
-    answer: *mut *const c_char,
-) -> c_int;
-
-/// A code generator: gets the JSON graph of the module and the exported target, and leaves the code in `*answer`. Any other return value
-/// than 0 rejects the module, for the reason in `*answer`.
-pub type GenerateCode = unsafe extern "C" fn(
-    context: *mut c_void,
-    module: *const c_char,
-    target: *const c_char,
     answer: *mut *const c_char,
 ) -> c_int;
 
@@ -147,61 +137,6 @@ pub unsafe extern "C" fn tvmspec_target_from_device(
     unsafe { answer(text, detected) }
 }
 
-/// Registers a code generator for targets of `kind`, for this process.
-///
-/// # Safety
-///
-/// `kind` is null or a C string. Any thread may call `generate` with `context`, for ever and several at once; the text that it leaves is a C
-/// string until the same thread calls it again.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tvmspec_target_register_generator(
-    kind: *const c_char,
-    generate: GenerateCode,
-    context: *mut c_void,
-) -> c_int {
-    // SAFETY: null or a C string, by this contract.
-    let kind = unsafe { text_of(kind) };
-    let generator = CHook {
-        call: generate,
-        context,
-    };
-    // SAFETY: the callback keeps the contract of this function.
-    let call = move |module: &_, target: &_| unsafe { generator.generate(module, target) };
-    register_generator(&kind, Box::new(call));
-    0
-}
-
-/// Compiles a lowered module, the JSON graph that `save_json` of the release writes, for the target that `named` names: by a generator
-/// of this process, or by one of this library (`c`, `opencl`). The result is held to the contract (TGT-80 to TGT-88).
-///
-/// `*text` is `{"kind", "functions", "kernels", "payload"}`, and `source` where the code is text.
-///
-/// # Safety
-///
-/// `release`, `named` and `module` are null or C strings, `text` is null or a place for a text.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tvmspec_target_generate(
-    release: *const c_char,
-    named: *const c_char,
-    module: *const c_char,
-    text: *mut *mut c_char,
-) -> c_int {
-    // SAFETY: null or a C string, by this contract.
-    let release = unsafe { text_of(release) };
-    // SAFETY: null or a C string, by this contract.
-    let named = unsafe { text_of(named) };
-    // SAFETY: null or a C string, by this contract.
-    let graph = unsafe { text_of(module) };
-    let generated = || {
-        let target = registered_targets(parsed(&release)?, false).read(&named)?;
-        let module = LoweredModule::read(graph.as_bytes())?;
-        let code = registered_generators().generate(&module, &target)?;
-        Ok(code.to_json().to_string())
-    };
-    // SAFETY: null or a place for a text, by this contract.
-    unsafe { answer(text, generated) }
-}
-
 fn parsed(release: &str) -> Result<Release, CallFailure> {
     release.parse().map_err(|why: ParseError| invalid(why))
 }
@@ -239,38 +174,5 @@ impl CHook<ParseTarget> {
             }),
             _ => Err(TGT_15.rejected(Kind::Malformed, left)),
         }
-    }
-}
-
-impl CHook<GenerateCode> {
-    /// # Safety
-    ///
-    /// The callback follows the contract of [`tvmspec_target_register_generator`].
-    unsafe fn generate(
-        self,
-        module: &LoweredModule,
-        target: &Target,
-    ) -> Result<GeneratedCode, Violation> {
-        let module = to_c(&String::from_utf8_lossy(module.json()));
-        let target = to_c(&Value::Object(target.export()).to_string());
-        let mut left = std::ptr::null();
-        // SAFETY: this thread may call it, by this contract, with two C strings and a place.
-        let code = unsafe {
-            (self.call)(
-                self.context,
-                module.as_ptr(),
-                target.as_ptr(),
-                &raw mut left,
-            )
-        };
-        // SAFETY: what it leaves is null or a C string, by this contract.
-        let left = unsafe { text_of(left) };
-        // TGT-81: the reason of the generator, in its words; which rule it means is not known here.
-        if code != 0 {
-            return Err(TGT_81.rejected(Kind::Unsupported, left));
-        }
-        let form = serde_json::from_str(&left)
-            .map_err(|why| TGT_81.rejected(Kind::Malformed, format!("a generator of C: {why}")))?;
-        GeneratedCode::from_json(&form)
     }
 }

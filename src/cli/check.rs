@@ -34,7 +34,7 @@ pub(crate) struct CheckArgs {
     /// Failures that are known, as TOML: case, verdict, varies, releases, implementation, reason, url, expires
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
-    /// Fail on unsupported and skipped cases too, unless --known names them
+    /// Put cases that call a C compiler too, and fail on unsupported and skipped cases, unless --known names them
     #[arg(long)]
     complete: bool,
     /// The form of the report: text, json, junit, md, html; of --list: text, json

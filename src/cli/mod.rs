@@ -27,7 +27,6 @@ mod diagnostic;
 mod dump;
 mod explain;
 mod extract;
-mod generate;
 mod hexdump;
 mod input;
 mod inspect;
@@ -118,8 +117,6 @@ enum Command {
     Unpack(unpack::UnpackArgs),
     /// Rewrite a library binary in another layout
     Convert(convert::ConvertArgs),
-    /// Write a lowered module as C or OpenCL C
-    Generate(generate::GenerateArgs),
     /// Call a function of a compiled library
     Call(call::CallArgs),
     /// Run a model: a graph or Relax VM library, or graph, parameters and kernels
@@ -245,7 +242,6 @@ pub(crate) fn main() -> ExitCode {
         Command::Pack(args) => pack::run(args),
         Command::Unpack(args) => unpack::run(args),
         Command::Convert(args) => convert::run(args),
-        Command::Generate(args) => generate::run(args),
         Command::Call(args) => call::run(args),
         Command::Run(args) => run::run(args),
         Command::Devices(args) => devices::run(args),

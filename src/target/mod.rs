@@ -13,7 +13,7 @@
 //! | `format/kind` | [`TargetKind`]: a kind and its options, and the set of kinds of a release | TGT-15 |
 //! | `format/kind_table` | the tables of all releases, which `golden/target/make.py` writes | TGT-15 |
 //! | `format/answers` | what a device answers: options, and whole targets | TGT-58, TGT-59 |
-//! | `generate` | [`Generators`]: a module and a target to code | TGT-80 .. TGT-93 |
+//! | `generate` | [`Generators`]: the contract of code generators | TGT-80 .. TGT-88 |
 //! | `runtime/functions` | what frontends find in the registry | TGT-74 |
 //! | `runtime/machine` | the machine that this runs on, its devices asked | TGT-50, TGT-52, TGT-58, TGT-59 |
 //! | `runtime/registered` | kinds, tags and generators of this process, from any front | TGT-15, TGT-71, TGT-80 |

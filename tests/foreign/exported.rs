@@ -3,6 +3,10 @@
 
 #![cfg(feature = "runtime")]
 
+#[cfg(feature = "target")]
+#[path = "../../examples/foo.rs"]
+mod foo;
+
 use crate::support::skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -170,64 +174,6 @@ fn the_wheel_of_0_27_runs_what_we_export() {
 #[test]
 fn the_package_of_0_16_runs_what_we_export() {
     runs("TVMSPEC_PYTHON_0_16", OLD, Release::of(16), old_function);
-}
-
-/// What `load_module` makes of an archive of C that a generator wrote: it compiles the members as C++ (TGT-81), and one call shows that a
-/// function is found, and computes.
-#[cfg(feature = "target")]
-fn runs_generated(variable: &str, release: Release, head: &str) {
-    use tvmspec::target::{Generators, LoweredModule, Targets};
-    let Ok(python) = std::env::var(variable) else {
-        return skipped(format_args!("{variable} names no Python"));
-    };
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/target/lowered");
-    let lowered = golden.join(format!("{release}/matmul.json"));
-    let module = LoweredModule::read(&std::fs::read(lowered).unwrap()).unwrap();
-    let target = Targets::new(release).read("c").unwrap();
-    let code = Generators::new().generate(&module, &target).unwrap();
-    let shape: Shape = (
-        "generated",
-        vec![host(code.source().unwrap().to_owned(), &[])],
-        "",
-        &[],
-    );
-    let folder = tempfile::tempdir().unwrap();
-    let path = exported(&shape, release, folder.path(), "tar");
-    let script = "
-import sys, numpy as np
-a, b = np.arange(42, dtype='float32').reshape(6, 7), np.arange(35, dtype='float32').reshape(7, 5)
-c = array(np.zeros((6, 5), 'float32'))
-tvm.runtime.load_module(sys.argv[1])['matmul'](array(a), array(b), c)
-print((c.numpy() == a @ b).all())
-";
-    let output = Command::new(&python)
-        .args(["-c", &format!("{head}{script}")])
-        .arg(&path)
-        .output()
-        .unwrap();
-    let words = String::from_utf8_lossy(&output.stderr);
-    if words.contains("No module named") {
-        return skipped(format_args!("{variable} names no Python with TVM"));
-    }
-    assert_eq!(
-        String::from_utf8_lossy(&output.stdout).trim(),
-        "True",
-        "{words}"
-    );
-}
-
-#[cfg(feature = "target")]
-#[test]
-fn generated_code_in_an_archive_is_run_by_the_wheel() {
-    let head = "import tvm\narray = tvm.runtime.tensor";
-    runs_generated("TVMSPEC_PYTHON", Release::of(27), head);
-}
-
-#[cfg(feature = "target")]
-#[test]
-fn generated_code_in_an_archive_is_run_by_the_package_of_0_16() {
-    let head = "import tvm\narray = tvm.nd.array";
-    runs_generated("TVMSPEC_PYTHON_0_16", Release::of(16), head);
 }
 
 #[test]
@@ -439,4 +385,10 @@ fn a_replaced_library_binary_is_loaded_and_the_host_code_runs() {
             _ => skipped(format_args!("{variable} names no Python with TVM")),
         }
     }
+}
+
+#[cfg(feature = "target")]
+#[test]
+fn the_code_of_a_small_generator_is_exported_loaded_and_run() {
+    foo::main().unwrap();
 }

@@ -7,7 +7,6 @@ mod exported;
 mod foreign_modules;
 mod inventory;
 mod judged_generators;
-mod judged_runs;
 mod real_params;
 mod real_tracker;
 mod real_tvm;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use tvmspec::release::Release;
 use tvmspec::rule::Kind;
-use tvmspec::target::{Generators, LoweredModule, OptionType, TargetKind, Targets};
+use tvmspec::target::{LoweredModule, OptionType, TargetKind, Targets};
 
 fn golden_text(name: &str) -> String {
     let path = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
@@ -144,7 +144,7 @@ proptest! {
         }
     }
 
-    /// TGT-88: a module with a wrong byte is compiled or rejected, by a rule of its text, of its graph or of generators.
+    /// TGT-88: a module with a wrong byte is read, with at most the one function of the module, or rejected.
     #[test]
     fn an_edited_module_ends_in_an_answer(at in 0_usize..8192, put in "[ -~]{1,3}", old in any::<bool>()) {
         let name = if old { "kernels/0.16/add1_gpu.device.json" } else { "kernels/0.27/add1_gpu.device.json" };
@@ -152,10 +152,7 @@ proptest! {
         let at = at.min(text.len() - put.len());
         text[at..at + put.len()].copy_from_slice(put.as_bytes());
         if let Ok(module) = LoweredModule::read(&text) {
-            let target = Targets::new(Release::of(27)).read("opencl").expect("a kind");
-            if let Err(broken) = Generators::new().generate(&module, &target) {
-                prop_assert!(broken.rule().id().starts_with("TGT-8"), "{broken}");
-            }
+            prop_assert!(module.symbols().count() <= 1);
         }
     }
 

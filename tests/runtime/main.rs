@@ -6,7 +6,6 @@ mod embedding;
 mod extension_types;
 mod extremes;
 mod function;
-mod generators;
 mod module;
 mod module_edges;
 mod module_kinds;

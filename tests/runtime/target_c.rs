@@ -1,8 +1,7 @@
-//! Targets, generators and exports through the C symbols, as `include/tvmspec.h` promises.
+//! Targets and exports through the C symbols, as `include/tvmspec.h` promises.
 #![cfg(all(feature = "runtime", feature = "target"))]
 
 mod export;
-mod generators;
 
 use serde_json::{Value, json};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

@@ -95,10 +95,12 @@ impl Testee for Ffi {
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         match BuiltinTestee::op(op).map(|op| op.run) {
-            Some(Handler::Driven(drive) | Handler::Partly(_, drive)) => {
+            Some(Handler::Driven(drive) | Handler::Partly(_, drive) | Handler::Foreign(drive)) => {
                 drive(self.api, args).unwrap_or_else(|early| early)
             }
-            Some(Handler::Here(_) | Handler::Legacy(_)) | None => Reply::Unsupported(why_not(op)),
+            Some(Handler::Here(_) | Handler::Compiled(_) | Handler::Legacy(_)) | None => {
+                Reply::Unsupported(why_not(op))
+            }
         }
     }
 }

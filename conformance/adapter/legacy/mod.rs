@@ -176,7 +176,7 @@ fn why_not(op: &str) -> String {
 /// The bytes of a request.
 fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
     data(args).map_err(|rejection| match rejection {
-        OpError::Unsupported(why) | OpError::Skipped(why) => Reply::Unsupported(why),
+        OpError::Unsupported(why) => Reply::Unsupported(why),
         OpError::Rejected(broken) => Reply::ProtocolError(broken.to_string()),
     })
 }

@@ -303,7 +303,7 @@ fn open(session: &Session, args: &Value) -> Result<Reply, Reply> {
         return Err(unsupported(why));
     }
     let content = data(args).map_err(|error| match error {
-        OpError::Unsupported(why) | OpError::Skipped(why) => unsupported(why),
+        OpError::Unsupported(why) => unsupported(why),
         OpError::Rejected(broken) => Reply::ProtocolError(broken.to_string()),
     })?;
     let value = args.get("value").unwrap_or(&Value::Null);

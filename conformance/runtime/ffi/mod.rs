@@ -53,7 +53,7 @@ pub(in crate::conformance) fn c_text(text: &str) -> CString {
 /// The bytes of a request.
 pub(in crate::conformance) fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
     data(args).map_err(|rejection| match rejection {
-        OpError::Unsupported(why) | OpError::Skipped(why) => Reply::Unsupported(why),
+        OpError::Unsupported(why) => Reply::Unsupported(why),
         OpError::Rejected(broken) => Reply::ProtocolError(broken.to_string()),
     })
 }

@@ -127,7 +127,7 @@ pub struct KernelInfo {
 
 impl KernelInfo {
     /// As in the JSON form of a payload.
-    pub(super) fn form(&self) -> Value {
+    fn form(&self) -> Value {
         json!({"name": self.name, "arg_types": self.arg_types, "launch_param_tags": self.launch_param_tags})
     }
 }

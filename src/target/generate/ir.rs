@@ -1,7 +1,7 @@
 //! The JSON graph of a compiler's module, of both eras, as nodes with fields.
 //!
 //! Both eras name nodes by index. Only the type of a node decides whether a number in it is an index: [`IrGraph::child`] takes it as one,
-//! [`IrGraph::int`] as what it is.
+//! [`IrGraph::int`] as what it is. Only what the contract asks for is read: functions, their attributes and parameters.
 
 use super::TGT_88;
 use super::ir_json::IrJson;
@@ -109,40 +109,11 @@ impl IrGraph {
         let release = release.ok_or_else(no_release)?;
         // OBJ-20: `ffi::check` has seen that there is one, and that it names a node.
         let root = form.member("root_index").and_then(IrJson::index);
-        let mut graph = IrGraph {
+        Ok(IrGraph {
             nodes: form.items_of("nodes").map(IrNode::of_ffi).collect(),
             root: root.unwrap_or_default(),
             release,
-        };
-        // From 0.27 on the number of an `IntImm` may have more than 64 bits, so it is a node of its own; up to 0.26 it is in place.
-        if release >= Release::of(27) {
-            graph.place_numbers();
-        }
-        Ok(graph)
-    }
-
-    /// Puts the number that an `IntImm` names in its place.
-    fn place_numbers(&mut self) {
-        let plain = |at: usize| match &self.nodes.get(at)?.data {
-            IrData::Fields(fields) => fields.get("value").cloned(),
-            // OBJ-18: the digits of a big integer.
-            IrData::Text(digits) if self.type_key(at) == "ffi.BigInt" => {
-                Some(IrJson::Word(digits.clone()))
-            }
-            _ => None,
-        };
-        let named: Vec<Option<IrJson>> = (0..self.nodes.len())
-            .map(|at| match self.key(at) {
-                "IntImm" => plain(self.field(at, "value")?.index()?),
-                _ => None,
-            })
-            .collect();
-        for (node, value) in self.nodes.iter_mut().zip(named) {
-            if let ("ir.IntImm", IrData::Fields(fields)) = (node.key.as_str(), &mut node.data) {
-                // `null`, and a node that is no number, are no number.
-                fields.insert("value".to_owned(), value.unwrap_or_default());
-            }
-        }
+        })
     }
 
     /// The whole type key of a node; empty for one that is not there.
@@ -181,28 +152,11 @@ impl IrGraph {
         child.ok_or_else(|| self.malformed(at, &format!("has no `{name}`")))
     }
 
-    /// A field, or a node, that is an integer.
-    pub(super) fn int(&self, at: usize, name: &str) -> Option<i64> {
-        i64::try_from(self.number(at, name)?).ok()
-    }
-
-    /// [`IrGraph::int`] of any size: `uint64` has numbers that `int64` has not.
-    pub(super) fn number(&self, at: usize, name: &str) -> Option<i128> {
-        match self.field(at, name)? {
+    /// The integer that a node is.
+    pub(super) fn int(&self, at: usize) -> Option<i64> {
+        match self.field(at, "value")? {
             IrJson::Word(text) => text.parse().ok(),
-            IrJson::Truth(truth) => Some((*truth).into()),
-            IrJson::Int(value) => Some((*value).into()),
-            _ => None,
-        }
-    }
-
-    /// A field that is a number with a fraction.
-    pub(super) fn float(&self, at: usize, name: &str) -> Option<f64> {
-        match self.field(at, name)? {
-            IrJson::Word(text) => text.parse().ok(),
-            IrJson::Float(value) => Some(*value),
-            // OBJ-17 writes a fraction; by hand there may be none.
-            IrJson::Int(value) => value.to_string().parse().ok(),
+            IrJson::Int(value) => Some(*value),
             _ => None,
         }
     }
@@ -261,32 +215,6 @@ impl IrGraph {
         let key = self.type_key(at);
         TGT_88.rejected(Kind::Malformed, format!("node {at} ({key}) {what}"))
     }
-
-    /// The first member that a node lacks of those that its type has in every release; `None` for a node that is whole, and for a type that
-    /// is not known.
-    pub(super) fn lacking(&self, at: usize) -> Option<&'static str> {
-        let is_there = |name: &str| match (self.key(at), name) {
-            ("IntImm", _) => self.number(at, name).is_some(),
-            ("FloatImm", _) => self.float(at, name).is_some(),
-            ("StringImm", _) | (_, "attr_key" | "thread_tag") => self.text(at, name).is_some(),
-            ("For", "kind") => self.int(at, name).is_some(),
-            _ => self.child(at, name).is_some(),
-        };
-        let has_body = self.release < Release::of(24);
-        members(self.key(at), has_body)
-            .iter()
-            .copied()
-            .find(|name| !is_there(name))
-    }
-
-    /// Holds all nodes to the members that their types have: also those that no generator reads, such as the value of an attribute.
-    pub(super) fn whole(&self) -> Result<(), Violation> {
-        let lacking = |at: usize| Some((at, self.lacking(at)?));
-        match (0..self.nodes.len()).find_map(lacking) {
-            None => Ok(()),
-            Some((at, name)) => Err(self.malformed(at, &format!("has no `{name}`"))),
-        }
-    }
 }
 
 impl IrNode {
@@ -324,47 +252,7 @@ impl IrData {
     }
 }
 
-/// The members that a type has in every release. Up to 0.23 what follows an assertion or a buffer is its `body`, from 0.24 on what is behind it
-/// in a sequence.
-fn members(key: &str, has_body: bool) -> &'static [&'static str] {
-    match key {
-        "Add" | "Sub" | "Mul" | "Div" | "Mod" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor"
-        | "LShift" | "RShift" | "EQ" | "NE" | "LT" | "LE" | "GT" | "GE" | "And" | "Or" | "Min"
-        | "Max" => &["a", "b"],
-        "Not" | "BitwiseNot" => &["a"],
-        "IntImm" | "FloatImm" | "StringImm" | "Cast" | "Broadcast" | "Evaluate" | "Return" => {
-            &["value"]
-        }
-        "Ramp" => &["base", "stride"],
-        "Select" => &["condition", "true_value", "false_value"],
-        "Let" => &["var", "value", "body"],
-        "LetStmt" => &["var", "value", "body"],
-        "Bind" => &["var", "value"],
-        "Call" => &["op", "args"],
-        "BufferLoad" => &["buffer", "indices"],
-        "TensorLoad" => &["source", "indices"],
-        "BufferStore" => &["buffer", "indices", "value"],
-        "Load" => &["buffer_var", "index", "predicate"],
-        "Store" => &["buffer_var", "index", "predicate", "value"],
-        "AttrStmt" => &["node", "attr_key", "value", "body"],
-        "IterVar" => &["var", "thread_tag"],
-        // TGT-88: an error kind and parts of a message from 0.24 on, when the body became a neighbour.
-        "AssertStmt" if has_body => &["condition", "message", "body"],
-        "AssertStmt" => &["condition", "error_kind", "message_parts"],
-        "DeclBuffer" if has_body => &["buffer", "body"],
-        "DeclBuffer" | "AllocBuffer" => &["buffer"],
-        "While" => &["condition", "body"],
-        "Allocate" => &["buffer_var", "extents", "condition", "body"],
-        "For" => &["loop_var", "min", "extent", "kind", "body"],
-        "IfThenElse" => &["condition", "then_case"],
-        "SeqStmt" => &["seq"],
-        "PrimFunc" => &["params", "body"],
-        // Nothing is asked of another type here: who reads a node of it rejects it (TGT-88).
-        _ => &[],
-    }
-}
-
-/// The names of members, and what they mean, depend on the release: without it a module would be read as of another one.
+/// Creates the error for a graph without its release, on which the names and meanings of members depend.
 fn no_release() -> Violation {
     TGT_88.rejected(
         Kind::Malformed,

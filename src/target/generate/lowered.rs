@@ -1,43 +1,37 @@
-//! A module as a generator is called with it: functions by their symbols, each lowered.
+//! The module that a code generator is called with: functions by their symbols, each lowered.
 
 use super::code::KernelInfo;
 use super::ir::IrGraph;
-use super::writer::{CWriter, CodePlace};
-use super::{TGT_82, TGT_83};
+use super::{TGT_82, TGT_83, TGT_88};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How a function is called: the attribute `calling_conv`.
-pub(super) const KERNEL: i64 = 2;
+/// The value of the attribute `calling_conv` of a kernel (TGT-84).
+const KERNEL: i64 = 2;
 
 /// The module that a code generator is called with: what `save_json` wrote of it.
+///
+/// Only what the contract is about is read here. A generator reads the code from [`LoweredModule::json`].
 ///
 /// ```
 /// use tvmspec::target::LoweredModule;
 ///
-/// let text = std::fs::read("golden/target/lowered/0.27/matmul.json")?;
+/// let text = std::fs::read("golden/target/kernels/0.27/add1_gpu.device.json")?;
 /// let module = LoweredModule::read(&text)?;
-/// assert_eq!(module.symbols().collect::<Vec<_>>(), ["__tvm_ffi_matmul"]);
+/// assert_eq!(module.symbols().collect::<Vec<_>>(), ["add1_gpu_kernel"]);
+/// assert_eq!(module.kernels()[0].launch_param_tags, ["blockIdx.x", "threadIdx.x"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct LoweredModule {
-    /// What it was read of.
     json: Arc<[u8]>,
-    pub(super) graph: IrGraph,
-    /// By their global symbols, so that the code has one order.
-    pub(super) functions: BTreeMap<String, LoweredFunction>,
-}
-
-/// A function of a module.
-#[derive(Clone, Debug)]
-pub(super) struct LoweredFunction {
-    /// The node.
-    pub(super) node: usize,
-    /// Its attributes, nodes by names; without the prefix that became another in 0.24.
-    pub(super) attrs: BTreeMap<String, usize>,
+    release: Release,
+    /// Ascending.
+    symbols: Vec<String>,
+    /// By their symbols, ascending.
+    kernels: Vec<KernelInfo>,
 }
 
 impl LoweredModule {
@@ -45,8 +39,9 @@ impl LoweredModule {
     ///
     /// # Errors
     ///
-    /// The rules of the form (OBJ-18 to OBJ-32); TGT-88 of kind malformed for a graph of something else; TGT-82 for what is no lowered
-    /// function, TGT-83 for one without a symbol, or with that of another.
+    /// The rules of the form (OBJ-18 to OBJ-32); TGT-88 of kind malformed for a graph of something else, and of kind unsupported for a kernel
+    /// with a parameter that is neither a number nor an address; TGT-82 for a function that is not lowered, TGT-83 for one without a
+    /// symbol, or with that of another.
     pub fn read(text: &[u8]) -> Result<LoweredModule, Violation> {
         let graph = IrGraph::read(text)?;
         if graph.key(graph.root) != "IRModule" {
@@ -58,15 +53,15 @@ impl LoweredModule {
             TGT_82.demand(Kind::Type, graph.key(node) == "PrimFunc", || {
                 format!("`{name}` is a {key}, and no lowered function")
             })?;
-            let function = LoweredFunction::read(&graph, node)?;
-            let symbol = function.attrs.get("global_symbol");
+            let attrs = attributes(&graph, node)?;
+            let symbol = attrs.get("global_symbol");
             let symbol = symbol
                 .and_then(|symbol| graph.plain(*symbol))
                 .filter(|symbol| !symbol.is_empty());
             // TGT-82: passes of the compiler state the calling convention last of all; before them the body is not lowered.
             TGT_82.demand(
                 Kind::Type,
-                function.attrs.contains_key("calling_conv") || symbol.is_none(),
+                attrs.contains_key("calling_conv") || symbol.is_none(),
                 || format!("`{name}` has no calling convention: it is not lowered"),
             )?;
             // TGT-83: `opencl` of 0.27 accepts such a function under its name in the module, and `c` an empty symbol.
@@ -75,114 +70,110 @@ impl LoweredModule {
                 let message = format!("`{name}` has no global symbol");
                 return Err(TGT_83.rejected(Kind::Missing, message));
             };
+            let convention = attrs
+                .get("calling_conv")
+                .and_then(|value| graph.int(*value));
+            let kernel = match convention {
+                Some(KERNEL) => Some(kernel(&graph, &symbol, node, &attrs)?),
+                _ => None,
+            };
             let fresh = !functions.contains_key(&symbol);
             TGT_83.demand(Kind::Duplicate, fresh, || {
                 format!("two functions have the symbol `{symbol}`")
             })?;
-            functions.insert(symbol, function);
+            functions.insert(symbol, kernel);
         }
         Ok(LoweredModule {
             json: text.into(),
-            graph,
-            functions,
+            release: graph.release,
+            symbols: functions.keys().cloned().collect(),
+            kernels: functions.into_values().flatten().collect(),
         })
     }
 
-    /// The JSON graph that it was read of, for a generator in another language.
+    /// The JSON graph, which a generator walks.
     pub fn json(&self) -> &[u8] {
         &self.json
     }
 
     /// The release that wrote it.
     pub fn release(&self) -> Release {
-        self.graph.release
+        self.release
     }
 
-    /// How each kernel is launched (TGT-85), by symbols, ascending; none in a module for the host.
-    ///
-    /// # Errors
-    ///
-    /// TGT-88 for a parameter of a type that is not read here.
-    pub fn kernels(&self) -> Result<Vec<KernelInfo>, Violation> {
-        let graph = &self.graph;
-        // For its messages, which have the path to a parameter: nothing is written.
-        let mut writer = CWriter::new(graph, CodePlace::Kernel);
-        let kernels = self
-            .functions
-            .iter()
-            .filter(|(_, function)| function.is_kernel(graph));
-        let described = kernels.map(|(name, function)| {
-            let parameters = graph.list(function.node, "params").iter().enumerate();
-            let arg_types = parameters.map(|(index, var)| {
-                let dtype = writer.within(name, |writer| {
-                    writer.within(format!("params[{index}]"), |writer| writer.dtype(*var))
-                });
-                Ok(dtype?.dtype_name())
-            });
-            Ok(KernelInfo {
-                name: name.clone(),
-                arg_types: arg_types.collect::<Result<_, Violation>>()?,
-                launch_param_tags: function.launch_params(graph)?,
-            })
-        });
-        described.collect()
+    /// How each kernel is launched (TGT-85), by symbols, ascending; empty for a module for the host.
+    pub fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
     }
 
     /// The global symbols of its functions, ascending.
     pub fn symbols(&self) -> impl Iterator<Item = &str> {
-        self.functions.keys().map(String::as_str)
+        self.symbols.iter().map(String::as_str)
     }
 }
 
-impl LoweredFunction {
-    /// A function with its attributes by their names, without the part that moved between releases.
-    fn read(graph: &IrGraph, node: usize) -> Result<LoweredFunction, Violation> {
-        let dictionary = graph.required(node, "attrs")?;
-        let dictionary = graph.child(dictionary, "__dict__");
-        let entries = dictionary.map(|map| graph.entries(map)).unwrap_or_default();
-        let plain = |name: String| match name.rsplit_once('.') {
-            // `tir.` up to 0.23, `tirx.` from 0.24 on.
-            Some(("tir" | "tirx", last)) => last.to_owned(),
-            _ => name,
-        };
-        // TGT-88: first, since an attribute without its value would count as absent below.
-        for (name, value) in &entries {
-            if let Some(member) = graph.lacking(*value) {
-                let what = format!("has no `{member}`, as the attribute `{name}`");
-                return Err(graph.malformed(*value, &what));
-            }
-        }
-        let entries = entries.into_iter();
-        Ok(LoweredFunction {
-            node,
-            attrs: entries.map(|(name, value)| (plain(name), value)).collect(),
+/// The attributes of a function: nodes by names.
+fn attributes(graph: &IrGraph, node: usize) -> Result<BTreeMap<String, usize>, Violation> {
+    let dictionary = graph.child(graph.required(node, "attrs")?, "__dict__");
+    let entries = dictionary.map(|map| graph.entries(map)).unwrap_or_default();
+    let plain = |name: String| match name.rsplit_once('.') {
+        // `tir.` up to 0.23, `tirx.` from 0.24 on.
+        Some(("tir" | "tirx", last)) => last.to_owned(),
+        _ => name,
+    };
+    let entries = entries.into_iter();
+    Ok(entries.map(|(name, value)| (plain(name), value)).collect())
+}
+
+/// How a kernel is launched (TGT-85).
+fn kernel(
+    graph: &IrGraph,
+    symbol: &str,
+    node: usize,
+    attrs: &BTreeMap<String, usize>,
+) -> Result<KernelInfo, Violation> {
+    let parameters = graph.list(node, "params").iter().enumerate();
+    let arg_types = parameters.map(|(index, var)| {
+        let dtype = parameter_type(graph, *var);
+        dtype.ok_or_else(|| {
+            let message = format!(
+                "{symbol}.params[{index}]: {} (node {var}) is no parameter of a kernel",
+                graph.type_key(*var)
+            );
+            TGT_88.rejected(Kind::Unsupported, message)
         })
-    }
+    });
+    let arg_types = arg_types.collect::<Result<_, Violation>>()?;
+    // TGT-85: texts from 0.12 on, before that the axes themselves.
+    let names = attrs.get("kernel_launch_params");
+    let listed = names.or_else(|| attrs.get("device_thread_axis"));
+    let items = listed.map_or(&[][..], |list| graph.items(*list)).iter();
+    let tags = items.map(|item| {
+        let tag = match names {
+            Some(_) => graph.plain(*item),
+            None => graph.text(*item, "thread_tag"),
+        };
+        let tag = tag.ok_or_else(|| graph.malformed(*item, "is not a name of an axis"));
+        tag.map(str::to_owned)
+    });
+    Ok(KernelInfo {
+        name: symbol.to_owned(),
+        arg_types,
+        launch_param_tags: tags.collect::<Result<_, Violation>>()?,
+    })
+}
 
-    /// What each argument behind the parameters of a kernel is (TGT-85).
-    fn launch_params(&self, graph: &IrGraph) -> Result<Vec<String>, Violation> {
-        // TGT-85: texts from 0.12 on, before that the axes themselves.
-        let names = self.attrs.get("kernel_launch_params");
-        let listed = names.or_else(|| self.attrs.get("device_thread_axis"));
-        let items = listed.map_or(&[][..], |list| graph.items(*list)).iter();
-        let tags = items.map(|item| {
-            let tag = match names {
-                Some(_) => graph.plain(*item),
-                None => graph.text(*item, "thread_tag"),
-            };
-            let tag = tag.ok_or_else(|| graph.malformed(*item, "is not a name of an axis"));
-            tag.map(str::to_owned)
-        });
-        tags.collect()
-    }
-
-    /// An attribute that is an integer, or a truth value.
-    pub(super) fn int(&self, graph: &IrGraph, name: &str) -> Option<i64> {
-        graph.int(*self.attrs.get(name)?, "value")
-    }
-
-    /// Whether it runs on a device.
-    pub(super) fn is_kernel(&self, graph: &IrGraph) -> bool {
-        self.int(graph, "calling_conv") == Some(KERNEL)
+/// The dtype of a parameter, as payloads describe it (PAY-02); `None` for a parameter without one.
+fn parameter_type(graph: &IrGraph, var: usize) -> Option<String> {
+    // Up to 0.26 a variable states its dtype, from 0.27 on its type.
+    let stated = graph.text(var, "dtype");
+    let dtype = match graph.child(var, "ty") {
+        Some(ty) if graph.key(ty) == "PointerType" => Some("handle"),
+        Some(ty) => graph.text(ty, "dtype").or(stated),
+        None => stated,
+    };
+    match dtype? {
+        "uint1" => Some("bool".to_owned()),
+        dtype => Some(dtype.to_owned()),
     }
 }

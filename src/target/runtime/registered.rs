@@ -1,4 +1,4 @@
-//! Kinds, tags and generators that the process has besides those of a release and of this crate: what one front registers, all fronts find.
+//! Kinds and tags that the process has besides those of a release, and its generators: what one front registers, all fronts find.
 
 use super::machine::local_machine;
 use crate::release::Release;
@@ -88,11 +88,10 @@ pub fn register_generator(kind: &str, generator: Generator) {
     all.insert(kind.to_owned(), Arc::new(generator));
 }
 
-/// The generators of this crate and of this process.
+/// The generators of this process.
 pub fn registered_generators() -> Generators {
-    let mut generators = Generators::new();
+    let mut generators = Generators::default();
     let all = GENERATORS.read().unwrap_or_else(PoisonError::into_inner);
-    // TGT-80: over those of this crate, which a registration replaces.
     for (kind, generator) in &*all {
         let generator = Arc::clone(generator);
         let call = move |module: &_, target: &_| generator(module, target);
