@@ -6,6 +6,7 @@
 #[allow(dead_code, reason = "other tests read more of it")]
 #[path = "../support/serving.rs"]
 mod serving;
+#[cfg(feature = "web")]
 #[path = "rpc_proxy/web.rs"]
 mod web;
 

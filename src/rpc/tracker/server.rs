@@ -1,6 +1,6 @@
 //! A tracker that peers connect to: a thread for each connection, and one schedule for all.
 
-use super::super::{Progress, TrackerHello, TrackerReply, TrackerRequest, threads};
+use super::super::{Progress, TrackerHello, TrackerReply, TrackerRequest, TrackerSummary, threads};
 use super::schedule::{TrackerLimits, TrackerOutcome, TrackerSchedule};
 use crate::release::Release;
 use crate::rule::Violation;
@@ -175,6 +175,11 @@ impl TrackerHandle {
     /// What Stop must have (RPC-65).
     pub fn stop_key(&self) -> &str {
         &self.shared.stop_key
+    }
+
+    /// What the tracker has now.
+    pub fn summary(&self) -> TrackerSummary {
+        locked(&self.shared.schedule).summary()
     }
 
     /// Ends the tracker; [`TrackerServer::run`] returns.

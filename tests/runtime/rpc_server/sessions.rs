@@ -8,7 +8,6 @@ use tvmspec::release::Release;
 use tvmspec::rpc::server::SessionEnd;
 use tvmspec::rpc::{HelloAnswer, PackedValue as V, Packet, Protocol, RpcCode, Speaker};
 use tvmspec::rule::Findings;
-use tvmspec::tensor::Device;
 
 /// A packet of any code and body.
 fn framed(code: i32, body: &[u8]) -> Vec<u8> {
