@@ -175,7 +175,7 @@ def cases(target):
             minor = SPOKEN.index(args["release"])
             front = [bytes([1, minor, 2, 0]) if args["speaker"] == "client" else bytes([3, minor, 65, 0, 96]) + ACTS]
         elif target == "rpc":
-            forms = ("packet", "hello", "answer", "tracker-hello", "tracker-request", "tracker-reply", "web-socket-request", "web-socket-answer", "web-socket-frame")
+            forms = ("packet", "hello", "answer", "tracker-hello", "tracker-request", "tracker-reply")
             minor, side = int(args["release"].split(".")[1]), args["speaker"] == "server"
             front = [bytes([minor - 2, side, forms.index(args["form"].removeprefix("proxy-"))])]
         elif target == "blob":

@@ -44,6 +44,7 @@
 //! | `extensions` | types of extensions, which 0.2 to 0.6 have: `value::register_extension`, `TVMExtTypeFree` | 25 |
 //! | `graph`, `vm` | what runs models: the graph executor, the Relax VM | 25 |
 //! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is looked for when the program runs | 37 |
+//! | `web` | the port of the proxy for peers in browsers | 43 |
 //! | `suite` | the conformance suite: cases, adapters, reports, golden files | 52 |
 //! | `cli` | the command line | 84 |
 //! | `cxx` | the C++ symbols of `libtvm_ffi.so`, for a C library that takes its place | 25 |

@@ -6,7 +6,6 @@ use crate::rpc::json::{from_packet, to_packet};
 use crate::rpc::relay_json as relay;
 use crate::rpc::{
     Hello, HelloAnswer, Packet, Protocol, Speaker, TrackerHello, TrackerReply, TrackerRequest,
-    WebSocketAnswer, WebSocketFrame, WebSocketRequest,
 };
 use crate::rule::{Findings, Strictness, Violation};
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -17,7 +16,7 @@ use std::borrow::Cow;
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "rpc.decode",
-        help: "`data`: a message; `form`: hello, answer, packet and what trackers, proxies and WebSockets write; `release`, `speaker`: client or server; `awaited`, `largest`: numbers; `strict`; returns the message",
+        help: "`data`: a message; `form`: hello, answer, packet and what trackers and proxies write; `release`, `speaker`: client or server; `awaited`, `largest`: numbers; `strict`; returns the message",
         run: Handler::Here(decode),
     },
     Op {
@@ -118,17 +117,6 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
             relay::to_tracker_request(value)?.write(request.spoken.release, &mut out)?
         }
         "tracker-reply" => relay::to_tracker_reply(value)?.write(&mut out)?,
-        "web-socket-request" => WebSocketRequest {
-            path: text(value, "path")?.to_owned(),
-            host: text(value, "host")?.to_owned(),
-            key: text(value, "key")?.to_owned(),
-        }
-        .write(&mut out)?,
-        "web-socket-answer" => WebSocketAnswer {
-            accept: text(value, "accept")?.to_owned(),
-        }
-        .write(&mut out)?,
-        "web-socket-frame" => relay::to_frame(value)?.write(request.spoken.speaker, &mut out)?,
         _ => {
             let packet = to_packet(value)?;
             packet.write(&request.spoken, &mut out)?;
@@ -138,7 +126,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
 }
 
 /// What is read and written.
-const FORMS: [&str; 10] = [
+const FORMS: [&str; 7] = [
     "hello",
     "answer",
     "packet",
@@ -146,9 +134,6 @@ const FORMS: [&str; 10] = [
     "tracker-hello",
     "tracker-request",
     "tracker-reply",
-    "web-socket-request",
-    "web-socket-answer",
-    "web-socket-frame",
 ];
 
 /// What is read or written, and by which rules.
@@ -205,22 +190,6 @@ impl Request {
             }
             "tracker-reply" => {
                 relay::from_tracker_reply(&TrackerReply::read(cursor)?.whole(cursor)?)
-            }
-            "web-socket-request" => {
-                let request = WebSocketRequest::read(cursor)?.whole(cursor)?;
-                let accept = request.accept();
-                json!({ "path": request.path, "host": request.host, "key": request.key, "accept": accept })
-            }
-            "web-socket-answer" => {
-                let answer = WebSocketAnswer::read(cursor)?.whole(cursor)?;
-                json!({ "accept": answer.accept })
-            }
-            "web-socket-frame" => {
-                let Protocol {
-                    speaker, largest, ..
-                } = self.spoken;
-                let frame = WebSocketFrame::read(cursor, speaker, largest)?;
-                relay::from_frame(&frame.whole(cursor)?)
             }
             _ => from_packet(&Packet::read(cursor, &self.spoken, findings)?.whole(cursor)?),
         };

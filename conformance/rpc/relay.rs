@@ -12,9 +12,7 @@ use crate::release::Release;
 use crate::rpc::proxy::{ProxyHandle, ProxyOptions, ProxyServer};
 use crate::rpc::relay_json as relay;
 use crate::rpc::tracker::{TrackerHandle, TrackerLimits, TrackerServer};
-use crate::rpc::{
-    Hello, Speaker, TrackerHello, TrackerRequest, WebSocketAnswer, WebSocketFrame, WebSocketRequest,
-};
+use crate::rpc::{Hello, TrackerHello, TrackerRequest};
 use crate::rule::{Findings, Violation};
 use crate::wire::Writer;
 use serde_json::{Value, json};
@@ -226,7 +224,7 @@ impl RelayPlay {
     /// What a step reads; `None` where nothing comes in time.
     ///
     /// `hello`, `send`, `ask` and `reply` speak with a tracker (RPC-50 and on), `key` and `read` with a proxy (RPC-70 and on), `upgrade`,
-    /// `frame` and `read_frame` by a WebSocket (RPC-74 and on); `hex`, `end` and `close` serve every peer. `{stop}` is the key to stop, which is
+    /// `message` and `messages` by a WebSocket (RPC-74, RPC-76); `hex`, `end` and `close` serve every peer. `{stop}` is the key to stop, which is
     /// random, and `{match}` the match key of the last server that was handed out.
     fn step(&mut self, step: &Value) -> Result<Option<Value>, OpError> {
         let none = || OpError::Unsupported(format!("{step} is not a step"));
@@ -302,34 +300,11 @@ impl RelayPlay {
             // The connection was accepted above, when the peer was made.
             "accept" => {}
             "until" => return peer.until(of),
-            "upgrade" => {
-                let part = |name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
-                let request = WebSocketRequest {
-                    path: part("path").ok_or_else(none)?,
-                    host: part("host").ok_or_else(none)?,
-                    key: part("key").ok_or_else(none)?,
-                };
-                request.write(&mut out).map_err(broken)?;
-                peer.write(&out.into_bytes());
-                return Ok(peer.message(|cursor| {
-                    Ok(WebSocketAnswer::read(cursor)?
-                        .map(|answer| json!({"accept": answer.accept})))
-                }));
-            }
-            "frame" => {
-                let frame = relay::to_frame(of)?;
-                frame.write(Speaker::Client, &mut out).map_err(broken)?;
-                peer.write(&out.into_bytes())
-            }
-            "read_frame" => {
-                return Ok(peer.message(|cursor| {
-                    let frame = WebSocketFrame::read(cursor, Speaker::Server, 1 << 20)?;
-                    Ok(frame.map(|frame| relay::from_frame(&frame)))
-                }));
-            }
-            "unframed" => {
+            "upgrade" => return Ok(peer.upgrade()),
+            "message" => peer.send_message(bytes(of).ok_or_else(none)?),
+            "messages" => {
                 let count = of.as_u64().and_then(|count| usize::try_from(count).ok());
-                return Ok(peer.unframed(count.ok_or_else(none)?));
+                return Ok(peer.messages(count.ok_or_else(none)?));
             }
             "read" => {
                 let count = of.as_u64().and_then(|count| usize::try_from(count).ok());

@@ -4,7 +4,7 @@ use super::session::patience;
 use crate::conformance::op::OpError;
 use crate::release::Release;
 use crate::rpc::relay_json as relay;
-use crate::rpc::{Progress, Speaker, TrackerReply, TrackerRequest, WebSocketFrame};
+use crate::rpc::{Progress, TrackerReply, TrackerRequest};
 use crate::rule::Violation;
 use crate::wire::{Cursor, Writer};
 use serde_json::{Value, json};
@@ -12,10 +12,13 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
+use tungstenite::{Message, WebSocket};
 
 /// A connection to what is between.
 pub(super) struct RelayPeer {
     stream: TcpStream,
+    /// A WebSocket over the same connection, once it is open.
+    web: Option<WebSocket<TcpStream>>,
     /// What was received and not read.
     input: Vec<u8>,
     is_ended: bool,
@@ -27,6 +30,7 @@ impl RelayPeer {
         stream.set_nodelay(true)?;
         Ok(RelayPeer {
             stream,
+            web: None,
             input: Vec::new(),
             is_ended: false,
         })
@@ -54,7 +58,7 @@ impl RelayPeer {
             Ok(count) => self.input.extend_from_slice(piece.get(..count)?),
             Err(error) => match error.kind() {
                 std::io::ErrorKind::Interrupted => {}
-                std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => return None,
+                _ if is_timeout(&error) => return None,
                 // A reset is an end as well: it had bytes that it did not read.
                 _ => self.is_ended = true,
             },
@@ -83,20 +87,39 @@ impl RelayPeer {
         }
     }
 
-    /// What frames have, up to so many bytes or to what is no frame of bytes: where one ends means nothing (RPC-76).
-    pub(super) fn unframed(&mut self, count: usize) -> Option<Value> {
-        let mut all = String::new();
-        while all.len() < count.saturating_mul(2) {
-            let frame = self.message(|cursor| {
-                let frame = WebSocketFrame::read(cursor, Speaker::Server, 1 << 20)?;
-                Ok(frame.map(|frame| json!({"kind": frame.kind.name(), "hex": hex(&frame.data)})))
-            })?;
-            match frame.get("hex").and_then(Value::as_str) {
-                Some(data) if frame["kind"] == "binary" => all.push_str(data),
-                _ => return Some(frame.get("kind").cloned().unwrap_or(frame)),
+    /// Opens a WebSocket with the path of a proxy. Returns null, or "end" where the proxy rejects it.
+    pub(super) fn upgrade(&mut self) -> Option<Value> {
+        let stream = self.stream.try_clone().ok()?;
+        stream.set_read_timeout(Some(patience())).ok()?;
+        match tungstenite::client("ws://localhost/ws", stream) {
+            Ok((web, _)) => {
+                self.web = Some(web);
+                Some(Value::Null)
+            }
+            Err(_) => Some(json!("end")),
+        }
+    }
+
+    /// Writes a binary message; a proxy that is gone shows when it is read from.
+    pub(super) fn send_message(&mut self, bytes: Vec<u8>) {
+        if let Some(web) = &mut self.web {
+            let _ = web.send(Message::binary(bytes));
+        }
+    }
+
+    /// Reads binary messages until they have `count` bytes: where one ends means nothing (RPC-76). Returns "end" for any other message,
+    /// for a broken frame, and for the end of the connection.
+    pub(super) fn messages(&mut self, count: usize) -> Option<Value> {
+        let web = self.web.as_mut()?;
+        let mut all = Vec::new();
+        while all.len() < count {
+            match web.read() {
+                Ok(Message::Binary(bytes)) => all.extend_from_slice(&bytes),
+                Err(tungstenite::Error::Io(why)) if is_timeout(&why) => return None,
+                Ok(_) | Err(_) => return Some(json!("end")),
             }
         }
-        Some(json!(all))
+        Some(json!(hex(&all)))
     }
 
     pub(super) fn reply(&mut self) -> Option<Value> {
@@ -157,6 +180,11 @@ impl RelayPeer {
         }
         Ok(None)
     }
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut)
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

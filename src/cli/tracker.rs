@@ -3,8 +3,8 @@
 use super::{CliError, Exit, output};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use tvmspec::rpc::tracker::{TrackerEvent, TrackerLimits, TrackerServer};
 use tvmspec::rpc::TrackerRequest;
+use tvmspec::rpc::tracker::{TrackerEvent, TrackerLimits, TrackerServer};
 
 /// Writes one line for each thing that happens. Ctrl-C answers what has been asked, and ends.
 #[derive(clap::Args)]

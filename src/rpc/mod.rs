@@ -15,9 +15,7 @@
 //! | `format/connection` | [`Connection`]: both sides of a whole session, and which releases speak like that | RPC-23 |
 //! | `format/tracker`, `format/tracker_request`, `format/tracker_reply` | [`TrackerHello`], [`TrackerRequest`], [`TrackerReply`] | RPC-50 .. RPC-58 |
 //! | `format/proxy` | what a proxy reads in a hello | RPC-70 |
-//! | `format/web_socket`, `format/web_socket_upgrade` | [`WebSocketRequest`], [`WebSocketAnswer`], [`WebSocketFrame`] | RPC-74 .. RPC-79 |
-//! | `format/sha1` | the hash of a key of WebSockets | RPC-75 |
-//! | `proxy/` | a proxy that runs; feature `runtime` | RPC-67, RPC-70 .. RPC-74, RPC-79 |
+//! | `proxy/` | a proxy that runs; feature `runtime` | RPC-67, RPC-70 .. RPC-74, RPC-76 |
 //! | `tracker/` | a tracker that runs; feature `runtime` | RPC-60 .. RPC-66 |
 //! | `format/json`, `format/relay_json`, `format/connection_json` | the JSON forms | |
 //! | `client/` | a session with a server, and what it hands out; feature `runtime` | RPC-100 .. RPC-103 |
@@ -77,7 +75,7 @@ pub mod transport;
 pub use format::{
     Connection, ConnectionMessage, ConnectionSide, CopyTarget, Hello, HelloAnswer, PackedValue,
     Packet, Progress, Protocol, RpcCode, Speaker, TensorBlock, TrackerCount, TrackerHello,
-    TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest, TrackerSummary, WebSocketAnswer,
-    WebSocketFrame, WebSocketKind, WebSocketRequest, connection_json, json, relay_json,
+    TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest, TrackerSummary, connection_json, json,
+    relay_json,
 };
 pub use rules::*;

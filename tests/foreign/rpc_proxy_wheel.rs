@@ -1,12 +1,19 @@
-//! Proxies, servers at proxies and clients of the real TVM, 0.27, with ours in the place of each. Needs a Python with apache-tvm 0.27.
+//! Proxies, servers at proxies and clients of the real TVM, 0.27, with ours in the place of each. Needs a Python with apache-tvm 0.27, and for
+//! the server for browsers the npm packages `@mlc-ai/web-runtime` and `ws` in the folder that `TVMSPEC_WEB_RUNTIME` names.
 #![cfg(all(unix, feature = "cli", feature = "rpc"))]
 
 use crate::support::python::{python, run};
 use crate::support::serving::Serving;
-use std::io::{BufRead, BufReader};
+use crate::support::skip::skipped;
+use std::borrow::Cow;
+use std::io::{BufRead, BufReader, Read as _};
+use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use tvmspec::release::Release;
+use tvmspec::rpc::transport::Transport;
+use tvmspec::rpc::{Hello, HelloAnswer, PackedValue, Packet, Protocol, Speaker};
 
 /// A script that goes on, in a group of its own: what TVM starts leaves workers behind.
 struct Script(Child, String);
@@ -126,4 +133,68 @@ fn rpc_67_a_tracker_has_servers_of_0_27_at_our_proxy() {
     let proxy = Serving::start(&["proxy", "--port", "0", "--tracker", &at]);
     let _server = Script::start(&python, SERVER, &[proxy.port().to_string().as_str()]);
     client(&python, &at, "tracker", 2);
+}
+
+/// TVM's server for browsers. The package has no WebAssembly of a runtime, so the script reports the code that a client sends for one.
+const BROWSER_SERVER: &str = r#"
+const { RPCServer } = require("@mlc-ai/web-runtime");
+WebAssembly.instantiate = (bytes) => {
+    console.log(bytes.byteLength, new Uint8Array(bytes).every((byte, at) => byte === at % 251));
+    process.exit(0);
+};
+new RPCServer(`ws://${process.argv[1]}/ws`, "board", () => ({}), () => {});
+"#;
+
+/// Returns the folder with the packages for node, or why there is none.
+fn web_runtime() -> Result<PathBuf, String> {
+    let node = Command::new("node").arg("--version").output();
+    if !node.is_ok_and(|out| out.status.success()) {
+        return Err("`node` is not installed".to_owned());
+    }
+    let folder = std::env::var_os("TVMSPEC_WEB_RUNTIME");
+    let folder = folder.ok_or("TVMSPEC_WEB_RUNTIME names no folder")?;
+    let modules = Path::new(&folder).join("node_modules");
+    for name in ["@mlc-ai/web-runtime", "ws"] {
+        if !modules.join(name).is_dir() {
+            return Err(format!("{} has no {name}", modules.display()));
+        }
+    }
+    Ok(modules)
+}
+
+#[test]
+fn rpc_76_the_server_for_browsers_waits_at_our_proxy() {
+    let modules = match web_runtime() {
+        Ok(modules) => modules,
+        Err(why) => return skipped(why),
+    };
+    let proxy = Serving::start(&["proxy", "--port", "0", "--web-port", "0"]);
+    let web = proxy.rest.rsplit(' ').next().expect("an address");
+    let mut server = Command::new("node")
+        .args(["-e", BROWSER_SERVER, web])
+        .env("NODE_PATH", modules)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("node starts");
+    let socket = TcpStream::connect(proxy.address).expect("the proxy listens");
+    let mut client = Transport::tcp(socket).expect("a socket");
+    let key = Cow::Borrowed("client:board");
+    client.write_hello(&Hello { key }).expect("written");
+    // The proxy answers when the server has come.
+    let answer = client.read_answer(Release::LAST).expect("an answer");
+    assert_eq!(answer, HelloAnswer::Success("server:board".into()));
+    let code: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
+    let arguments = vec![
+        PackedValue::Str(b"rpc.WasmSession".as_slice().into()),
+        PackedValue::Bytes(Cow::Borrowed(&code)),
+    ];
+    let init = Packet::InitServer(Cow::Borrowed(b"0.8.0"), arguments);
+    let spoken = Protocol::new(Release::LAST, Speaker::Client);
+    client.write_packet(&init, &spoken).expect("written");
+    let mut printed = String::new();
+    let mut out = server.stdout.take().expect("piped");
+    out.read_to_string(&mut printed).expect("text");
+    assert_eq!(printed.trim(), "3000000 true");
+    assert!(server.wait().expect("it ends").success());
 }

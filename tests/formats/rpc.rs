@@ -8,8 +8,7 @@ use std::borrow::Cow;
 use tvmspec::release::Release;
 use tvmspec::rpc::{
     CopyTarget, Hello, HelloAnswer, PackedValue, Packet, Progress, Protocol, RPC_03, RpcCode,
-    Speaker, TensorBlock, TrackerHello, TrackerReply, TrackerRequest, WebSocketAnswer,
-    WebSocketFrame, WebSocketKind, WebSocketRequest, json,
+    Speaker, TensorBlock, TrackerHello, TrackerReply, TrackerRequest, json,
 };
 use tvmspec::rule::{Findings, Kind};
 use tvmspec::tensor::{Device, Dtype};
@@ -188,27 +187,6 @@ fn what_a_packet_states_is_not_reserved() {
     }
 }
 
-/// SHA-1 of texts of every length around the end of a block, whose digests another implementation made.
-#[test]
-fn the_answer_to_a_web_socket_is_the_digest_of_its_key() {
-    let accept = |key: &str| {
-        let (path, host) = ("/ws".to_owned(), "a".to_owned());
-        let key = key.to_owned();
-        WebSocketRequest { path, host, key }.accept()
-    };
-    // With the 36 letters that are put behind it a key fills a block, and its padding two, at these lengths.
-    for (length, digest) in [
-        (0, "Kfh9QIsMVZcl6xEPYxPHzW8SZ8w="),
-        (19, "tWclcP21hrR+xgjYVswtQRW71GQ="),
-        (20, "tSsjsIAvEVIQ+IC5K8+T/OkG8nU="),
-        (27, "qUNe7W8rvas6tQS5F4QBTf/JpvE="),
-        (28, "x9bmfLYIxLMaaT5h0sFuRlAhhb8="),
-        (92, "LY9EluoxzTck+ySKVLqXrQNaqCc="),
-    ] {
-        assert_eq!(accept(&"k".repeat(length)), digest, "{length}");
-    }
-}
-
 proptest! {
     #[test]
     fn what_a_tracker_hears_is_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -218,25 +196,7 @@ proptest! {
             let _ = TrackerHello::read(&mut Cursor::new(input));
             let _ = TrackerRequest::read(&mut Cursor::new(input), Release::LAST);
             let _ = TrackerReply::read(&mut Cursor::new(input));
-            let _ = WebSocketRequest::read(&mut Cursor::new(input));
-            let _ = WebSocketAnswer::read(&mut Cursor::new(input));
-            let _ = WebSocketFrame::read(&mut Cursor::new(input), Speaker::Client, 1 << 20);
         }
-    }
-
-    #[test]
-    fn a_frame_is_read_back_and_its_beginnings_need_more(data in prop::collection::vec(any::<u8>(), 0..300), mask in any::<Option<[u8; 4]>>(), is_last in any::<bool>()) {
-        let speaker = if mask.is_some() { Speaker::Client } else { Speaker::Server };
-        let frame = WebSocketFrame { kind: WebSocketKind::Binary, is_last, mask, data: Cow::Owned(data) };
-        let mut out = Writer::new();
-        frame.write(speaker, &mut out).unwrap();
-        let bytes = out.into_bytes();
-        for cut in 0..bytes.len() {
-            let read = WebSocketFrame::read(&mut Cursor::new(&bytes[..cut]), speaker, 300).unwrap();
-            prop_assert!(matches!(read, Progress::Short(more) if more > 0 && cut as u64 + more <= bytes.len() as u64));
-        }
-        let read = WebSocketFrame::read(&mut Cursor::new(&bytes), speaker, 300).unwrap();
-        prop_assert_eq!(read, Progress::Whole(frame));
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![cfg(all(feature = "rpc", feature = "runtime"))]
 
+#[cfg(feature = "web")]
 mod web;
 
 use crate::support::serving;

@@ -8,7 +8,7 @@ fn features() -> String {
     macro_rules! built {
         ($($name:literal)*) => { [$(($name, cfg!(feature = $name))),*] };
     }
-    let all = built!["runtime" "extensions" "frontend" "graph" "vm" "inspect" "suite" "cli" "cuda" "hip" "opencl" "vulkan" "rpc" "target" "cxx"];
+    let all = built!["runtime" "extensions" "frontend" "graph" "vm" "inspect" "suite" "cli" "cuda" "hip" "opencl" "vulkan" "rpc" "target" "web" "cxx"];
     let built = all.into_iter().filter(|(_, is_built)| *is_built);
     built.map(|(name, _)| name).collect::<Vec<_>>().join(",")
 }

@@ -1,12 +1,9 @@
-//! The JSON forms of what trackers, proxies and WebSockets write; `spec/schema/rpc.json` fixes them.
+//! The JSON forms of what trackers write; `spec/schema/rpc.json` fixes them.
 
 use super::tracker_reply::{TrackerCount, TrackerReply, TrackerSummary};
 use super::tracker_request::{TrackerOffer, TrackerPeer, TrackerRequest};
-use super::web_socket::{WebSocketFrame, WebSocketKind};
 use crate::release::ParseError;
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
 
 /// `{"code": .., ..}` of a request to a tracker. [`to_tracker_request`] is the way back.
 pub fn from_tracker_request(request: &TrackerRequest) -> Value {
@@ -125,44 +122,6 @@ pub fn to_tracker_reply(form: &Value) -> Result<TrackerReply, ParseError> {
             TrackerReply::MatchKeys(keys.collect())
         }
         other => return Err(ParseError::new(format!("no reply is `{other}`"))),
-    })
-}
-
-/// `{"kind": .., "last": .., "mask": base64 or null, "data": base64}`. [`to_frame`] is the way back.
-pub fn from_frame(frame: &WebSocketFrame<'_>) -> Value {
-    let mask = frame.mask.map(|mask| BASE64_STANDARD.encode(mask));
-    let data = BASE64_STANDARD.encode(&frame.data);
-    json!({ "kind": frame.kind.name(), "last": frame.is_last, "mask": mask, "data": data })
-}
-
-/// The way back from [`from_frame`].
-///
-/// # Errors
-///
-/// A [`ParseError`] that names the member which is missing or of another type, or the name that is none.
-pub fn to_frame(form: &Value) -> Result<WebSocketFrame<'static>, ParseError> {
-    let bytes = |name: &str| {
-        let bytes = BASE64_STANDARD.decode(text(form, name)?);
-        bytes.map_err(|why| ParseError::new(format!("{name}: {why}")))
-    };
-    let name = text(form, "kind")?;
-    let kind = WebSocketKind::ALL
-        .into_iter()
-        .find(|kind| kind.name() == name);
-    let mask = match form.get("mask") {
-        // RPC-77: frames of a proxy have no mask, and a form states null for that.
-        None | Some(Value::Null) => None,
-        Some(_) => Some(
-            bytes("mask")?
-                .try_into()
-                .map_err(|_| "a mask has 4 bytes")?,
-        ),
-    };
-    Ok(WebSocketFrame {
-        kind: kind.ok_or_else(|| ParseError::new(format!("no frame is `{name}`")))?,
-        is_last: form.get("last").and_then(Value::as_bool).unwrap_or(true),
-        mask,
-        data: Cow::Owned(bytes("data")?),
     })
 }
 

@@ -3,7 +3,8 @@
 use super::super::{Hello, HelloAnswer, Progress, Speaker, threads};
 use super::options::{ProxyEvent, ProxyOptions, ProxyWatch};
 use super::relay::{SessionCapture, relay};
-use super::web;
+#[cfg(feature = "web")]
+use super::web::{self, WebPeer};
 use crate::release::Release;
 use crate::wire::{Cursor, Writer};
 use std::collections::HashMap;
@@ -85,6 +86,7 @@ impl ProxyShared {
     }
 
     /// One connection that is to become a WebSocket: behind its answer a peer as any other.
+    #[cfg(feature = "web")]
     pub(super) fn serve_web(
         &self,
         stream: TcpStream,
@@ -96,14 +98,14 @@ impl ProxyShared {
             return Ok(());
         }
         stream.set_nodelay(true).map_err(gone)?;
-        web::upgrade(&stream, PATIENCE)?;
+        let peer = WebPeer::accept(stream, PATIENCE)?;
         let (own, other) = web::pair().map_err(gone)?;
         thread::scope(|scope| {
-            let frames = move || web::bridge(&stream, &own);
-            let frames = threads::spawn_scoped(scope, frames);
-            let frames = frames.map_err(|why| threads::none(&why))?;
+            let bridge = move || peer.bridge(&own);
+            let bridge = threads::spawn_scoped(scope, bridge);
+            let bridge = bridge.map_err(|why| threads::none(&why))?;
             let served = self.serve(other, address, watch);
-            let why = frames.join().unwrap_or_default();
+            let why = bridge.join().unwrap_or_default();
             match (served, why) {
                 (Ok(()), Some(why)) => Err(why),
                 (served, _) => served,

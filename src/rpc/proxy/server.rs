@@ -32,8 +32,13 @@ impl ProxyServer {
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of binding `address`, or that of [`ProxyOptions::web`], which it then names.
+    /// [`io::Error`] of binding `address`, or that of [`ProxyOptions::web`], which it then names; Unsupported for the latter without the
+    /// feature `web`.
     pub fn bind(address: SocketAddr, options: ProxyOptions) -> io::Result<ProxyServer> {
+        if options.web.is_some() && cfg!(not(feature = "web")) {
+            let why = "this build of tvmspec has no port for WebSockets: its feature `web` is off";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
         let listener = TcpListener::bind(address)?;
         let web = options.web.map(|web| {
             let listener = TcpListener::bind(web);
@@ -95,6 +100,7 @@ impl ProxyServer {
                 report::keep(&shared, &tracker, port, &*watch);
             }))?;
         }
+        #[cfg(feature = "web")]
         if let Some(web) = self.web {
             let (shared, watch) = (self.shared.clone(), watch.clone());
             begin(Box::new(move || {

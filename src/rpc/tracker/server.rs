@@ -177,7 +177,7 @@ impl TrackerHandle {
         &self.shared.stop_key
     }
 
-    /// Returns the keys, servers and waiting clients that the tracker has now.
+    /// What the tracker has now.
     pub fn summary(&self) -> TrackerSummary {
         locked(&self.shared.schedule).summary()
     }

@@ -3,69 +3,33 @@
 use super::{Running, expect, hello};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tungstenite::protocol::frame::coding::CloseCode;
+use tungstenite::{Message, WebSocket};
 use tvmspec::rpc::proxy::ProxyOptions;
-use tvmspec::rpc::{
-    Progress, Speaker, WebSocketAnswer, WebSocketFrame, WebSocketKind, WebSocketRequest,
-};
-use tvmspec::wire::{Cursor, Writer};
 
-/// A peer at the port for WebSockets, behind the answer to its request.
-fn web_peer(proxy: &Running) -> TcpStream {
-    let mut stream = TcpStream::connect(proxy.handle.web_address().unwrap()).unwrap();
+/// A connection to the port for WebSockets.
+fn connected(proxy: &Running) -> TcpStream {
+    let stream = TcpStream::connect(proxy.handle.web_address().unwrap()).unwrap();
     let limit = Some(Duration::from_secs(20));
     stream.set_read_timeout(limit).unwrap();
-    let request = WebSocketRequest {
-        path: "/ws".to_owned(),
-        host: "localhost".to_owned(),
-        key: "dGhlIHNhbXBsZSBub25jZQ==".to_owned(),
-    };
-    let mut out = Writer::new();
-    request.write(&mut out).unwrap();
-    stream.write_all(&out.into_bytes()).unwrap();
-    let mut expected = Writer::new();
-    let accept = request.accept();
-    WebSocketAnswer { accept }.write(&mut expected).unwrap();
-    expect(&mut stream, &expected.into_bytes());
     stream
 }
 
-/// A frame of a client, whose message ends with it.
-fn frame(kind: WebSocketKind, data: &[u8]) -> Vec<u8> {
-    let mut out = Writer::new();
-    let frame = WebSocketFrame {
-        kind,
-        is_last: true,
-        mask: Some([1, 2, 3, 4]),
-        data: data.into(),
-    };
-    frame.write(Speaker::Client, &mut out).unwrap();
-    out.into_bytes()
+/// A peer whose WebSocket is open.
+fn web_peer(proxy: &Running) -> WebSocket<TcpStream> {
+    let opened = tungstenite::client("ws://localhost/ws", connected(proxy));
+    opened.unwrap_or_else(|error| panic!("{error}")).0
 }
 
-/// The next frame of the proxy.
-fn next_frame(stream: &mut TcpStream) -> (WebSocketKind, Vec<u8>) {
-    let mut input = Vec::new();
-    loop {
-        let mut cursor = Cursor::new(&input);
-        match WebSocketFrame::read(&mut cursor, Speaker::Server, 1 << 20).unwrap() {
-            Progress::Whole(frame) => return (frame.kind, frame.data.into_owned()),
-            Progress::Short(more) => {
-                let start = input.len();
-                input.resize(start + more as usize, 0);
-                stream.read_exact(&mut input[start..]).unwrap();
-            }
-        }
-    }
-}
-
-/// What comes in frames up to `count` bytes: where a frame ends means nothing (RPC-76).
-fn unframed(stream: &mut TcpStream, count: usize) -> Vec<u8> {
+/// Reads binary messages until they have `count` bytes: where one ends means nothing (RPC-76).
+fn stream_bytes(web: &mut WebSocket<TcpStream>, count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < count {
-        let (kind, data) = next_frame(stream);
-        assert_eq!(kind, WebSocketKind::Binary);
-        bytes.extend(data);
+        match web.read().unwrap() {
+            Message::Binary(data) => bytes.extend_from_slice(&data),
+            other => panic!("{other:?}"),
+        }
     }
     bytes
 }
@@ -78,58 +42,78 @@ fn with_web() -> Running {
     })
 }
 
-/// RPC-74 to RPC-79: a peer by a WebSocket is a peer as any other.
 #[test]
 fn rpc_76_a_server_by_a_web_socket_and_a_client_are_connected() {
     let proxy = with_web();
     let mut server = web_peer(&proxy);
     let greeting = hello("server:dev");
-    // In three frames, as upstream's server in a browser writes it, with a Ping between.
+    // In three messages, as upstream's server in a browser writes it, with a Ping between.
     server
-        .write_all(&frame(WebSocketKind::Binary, &greeting[..4]))
+        .send(Message::binary(greeting[..4].to_vec()))
         .unwrap();
     server
-        .write_all(&frame(WebSocketKind::Ping, b"there?"))
+        .send(Message::Ping(b"there?".to_vec().into()))
         .unwrap();
     assert_eq!(
-        next_frame(&mut server),
-        (WebSocketKind::Pong, b"there?".to_vec())
+        server.read().unwrap(),
+        Message::Pong(b"there?".to_vec().into())
     );
-    server.write_all(&frame(WebSocketKind::Pong, b"")).unwrap();
+    server.send(Message::Pong(Vec::new().into())).unwrap();
     server
-        .write_all(&frame(WebSocketKind::Binary, &greeting[4..8]))
+        .send(Message::binary(greeting[4..8].to_vec()))
         .unwrap();
     server
-        .write_all(&frame(WebSocketKind::Binary, &greeting[8..]))
+        .send(Message::binary(greeting[8..].to_vec()))
         .unwrap();
     let mut client = proxy.peer("client:dev");
     expect(&mut client, &hello("server:dev"));
-    assert_eq!(unframed(&mut server, 18), hello("client:dev"));
+    assert_eq!(stream_bytes(&mut server, 18), hello("client:dev"));
     let large: Vec<u8> = (0..300_000_u32).map(|at| (at % 251) as u8).collect();
     client.write_all(&large).unwrap();
-    assert!(unframed(&mut server, large.len()) == large);
-    server
-        .write_all(&frame(WebSocketKind::Binary, &large))
-        .unwrap();
+    assert!(stream_bytes(&mut server, large.len()) == large);
+    server.send(Message::binary(large.clone())).unwrap();
     expect(&mut client, &large);
     drop(client);
-    assert_eq!(
-        next_frame(&mut server),
-        (WebSocketKind::Close, vec![3, 0xe8])
-    );
-    assert_eq!(server.read(&mut [0]).unwrap(), 0);
+    let Message::Close(Some(end)) = server.read().unwrap() else {
+        panic!("no Close")
+    };
+    assert_eq!(end.code, CloseCode::Normal);
+    assert_eq!(server.get_mut().read(&mut [0]).unwrap(), 0);
+}
+
+/// A Pong is written between messages of the other thread, and not inside of one.
+#[test]
+fn rpc_76_pongs_do_not_cut_messages() {
+    let proxy = with_web();
+    let mut server = web_peer(&proxy);
+    server.send(Message::binary(hello("server:dev"))).unwrap();
+    let mut client = proxy.peer("client:dev");
+    expect(&mut client, &hello("server:dev"));
+    assert_eq!(stream_bytes(&mut server, 18), hello("client:dev"));
+    let large: Vec<u8> = (0..4_000_000_u32).map(|at| (at % 251) as u8).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| client.write_all(&large).unwrap());
+        let (mut bytes, mut pongs) = (Vec::new(), 0);
+        while bytes.len() < large.len() || pongs == 0 {
+            server.send(Message::Ping(vec![1].into())).unwrap();
+            match server.read().unwrap() {
+                Message::Binary(data) => bytes.extend_from_slice(&data),
+                Message::Pong(_) => pongs += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(bytes == large);
+    });
 }
 
 #[test]
-fn rpc_79_a_close_frame_ends_the_session_of_the_other_side() {
+fn rpc_76_a_close_frame_ends_the_session_of_the_other_side() {
     let proxy = with_web();
     let mut client = web_peer(&proxy);
-    client
-        .write_all(&frame(WebSocketKind::Binary, &hello("client:dev")))
-        .unwrap();
+    client.send(Message::binary(hello("client:dev"))).unwrap();
     let mut server = proxy.peer("server:dev");
     expect(&mut server, &hello("client:dev"));
-    client.write_all(&frame(WebSocketKind::Close, &[])).unwrap();
+    client.close(None).unwrap();
     assert_eq!(server.read(&mut [0]).unwrap(), 0);
 }
 
@@ -140,32 +124,52 @@ fn what_is_no_web_socket_is_answered_and_closed() {
     for (head, status) in [
         (good.replace("/ws", "/other"), "404"),
         (format!("{good}Origin: http://b:1\r\n"), "403"),
+        (format!("{good}Origin: http://a:2\r\n"), "403"),
+        (format!("{good}Origin: null\r\n"), "403"),
         (good.replace("13", "12"), "400"),
         (good.replace("Upgrade: websocket", "Upgrade: h2c"), "400"),
         (good.replace("GET", "POST"), "400"),
+        (good.replace("HTTP/1.1", "HTTP/1.0"), "400"),
+        (good.replace("Host: a:1", "no header"), "400"),
         (format!("{good}X: {}\r\n", "y".repeat(9000)), "400"),
         (format!("{good}Origin: http://a:1\r\n"), "101"),
+        (format!("{good}ORIGIN:https://A:1 \r\n"), "101"),
     ] {
-        let mut peer = TcpStream::connect(proxy.handle.web_address().unwrap()).unwrap();
-        peer.set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
+        let mut peer = connected(&proxy);
         let _ = peer.write_all(format!("{head}\r\n").as_bytes());
         let mut answer = [0; 12];
         peer.read_exact(&mut answer).unwrap();
         let answer = String::from_utf8_lossy(&answer).into_owned();
         assert_eq!(answer, format!("HTTP/1.1 {status}"), "{head}");
     }
-    // Frames that are none end their own connection.
-    for bytes in [
-        frame(WebSocketKind::Text, b"hello"),
-        vec![0x82, 0x01, 0x00],
-        vec![0xf2, 0x80],
-        [&[0x82, 0xff], &u64::MAX.to_be_bytes()[..]].concat(),
+    let bomb = u64::MAX.to_be_bytes();
+    let beyond = ((16_u64 << 20) + 1).to_be_bytes();
+    for (what, bytes) in [
+        (
+            "text",
+            &[0x81, 0x85, 0, 0, 0, 0, b'h', b'e', b'l', b'l', b'o'][..],
+        ),
+        ("without a mask", &[0x82, 0x01, 0x00]),
+        ("flags", &[0xf2, 0x80, 0, 0, 0, 0]),
+        ("a kind that is none", &[0x83, 0x80, 0, 0, 0, 0]),
+        (
+            "the largest length",
+            &[&[0x82, 0xff], &bomb[..], &[0; 4]].concat(),
+        ),
+        (
+            "longer than 16 MiB",
+            &[&[0x82, 0xff], &beyond[..], &[0; 4]].concat(),
+        ),
+        ("a Ping in parts", &[0x09, 0x80, 0, 0, 0, 0]),
+        ("a long Ping", &[0x89, 0xfe, 0x00, 0x7e, 0, 0, 0, 0]),
     ] {
         let mut peer = web_peer(&proxy);
-        peer.write_all(&bytes).unwrap();
+        let began = Instant::now();
+        peer.get_mut().write_all(bytes).unwrap();
         let mut rest = Vec::new();
-        let _ = peer.read_to_end(&mut rest);
-        assert!(rest.len() <= 4, "{rest:?}");
+        let _ = peer.get_mut().read_to_end(&mut rest);
+        assert!(rest.len() <= 4, "{what}: {rest:?}");
+        // The proxy's patience with a hello is ten seconds.
+        assert!(began.elapsed() < Duration::from_secs(5), "{what}");
     }
 }
