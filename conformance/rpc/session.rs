@@ -54,9 +54,9 @@ pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
     }
     let options = (script.server).options(script.release, folder.path(), script.hops.first());
     let (played, ended) = if script.hops.is_empty() {
-            over_pipe(&script, options)
-        } else {
-            over_socket(&script, options).map_err(no_server)?
+        over_pipe(&script, options)
+    } else {
+        over_socket(&script, options).map_err(no_server)?
     };
     // A panic of the server is one of the testee.
     let report = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
