@@ -161,7 +161,10 @@ fn what_is_no_web_socket_is_answered_and_closed() {
             &[&[0x82, 0xff], &beyond[..], &[0; 4]].concat(),
         ),
         ("a Ping in parts", &[0x09, 0x80, 0, 0, 0, 0]),
-        ("a long Ping", &[0x89, 0xfe, 0x00, 0x7e, 0, 0, 0, 0]),
+        (
+            "a long Ping",
+            &[&[0x89, 0xfe, 0x00, 0x7e, 0, 0, 0, 0], &[0; 126][..]].concat(),
+        ),
     ] {
         let mut peer = web_peer(&proxy);
         let began = Instant::now();
