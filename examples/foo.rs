@@ -74,9 +74,9 @@ pub(crate) fn main() -> Result<(), Error> {
 
 /// The kinds of 0.27, and `foo`.
 fn targets() -> Targets {
-    let foo = TargetKind::new("foo", 12).keys(["foo"]);
+    let kind = TargetKind::new("foo", 12).keys(["foo"]);
     let mut targets = Targets::new(Release::of(27));
-    targets.register(foo.option("lanes", OptionType::Int, Some(4.into())));
+    targets.register(kind.option("lanes", OptionType::Int, Some(4.into())));
     targets
 }
 

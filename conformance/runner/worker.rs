@@ -44,7 +44,7 @@ impl<'a> CaseQueue<'a> {
 
     /// Whether no case is left for a worker; some may still be with others.
     pub(super) fn is_empty(&self, takes_turns: bool) -> bool {
-        self.free.is_empty() && !(takes_turns && !self.in_turn.is_empty())
+        self.free.is_empty() && (!takes_turns || self.in_turn.is_empty())
     }
 
     /// How many cases there are, those that were taken included.

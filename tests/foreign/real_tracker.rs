@@ -185,7 +185,7 @@ fn a_released_tracker_and_proxy_answer_cases() {
         "tracker-request-withdrawn",
         "tracker-pieces",
         "proxy-client-first",
-        "proxy-web-ping",
+        "proxy-web-parts",
     ] {
         check.args(["--case", &format!("rpc/relay/{case}")]);
     }

@@ -56,7 +56,7 @@ pub(super) fn thread_end() -> Outcome {
     )?;
     // A scope ends before its threads have run their destructors; a thread of its own is joined after them.
     for _ in 0..200 {
-        if pool.recorder.peek().iter().any(|call| *call == freed) {
+        if pool.recorder.peek().contains(&freed) {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(5));

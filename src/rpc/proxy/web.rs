@@ -98,6 +98,10 @@ impl WebPeer {
             }),
         };
         let mut why = None;
+        #[expect(
+            clippy::result_large_err,
+            reason = "the type of tungstenite's callback"
+        )]
         let judge = |request: &Request, answer| match judged(request) {
             Ok(()) => Ok(answer),
             Err((status, reason)) => {
