@@ -1,5 +1,6 @@
 //! The library binary: what is written reads back, what is cut is rejected, and every real blob is written to its own bytes.
 
+#[cfg(feature = "inspect")]
 use crate::support::folder;
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
