@@ -55,9 +55,10 @@ pub(super) fn case_files(prefix: &str) -> Result<Vec<(&'static str, &'static str
             Ok((name, text))
         })
         .collect::<Result<_, ParseError>>()?;
-    match cases.is_empty() {
-        true => Err(ParseError::new(missing())),
-        false => Ok(cases),
+    if cases.is_empty() {
+        Err(ParseError::new(missing()))
+    } else {
+        Ok(cases)
     }
 }
 

@@ -10,10 +10,10 @@ pub(crate) fn suite_files(root: &Path) -> Vec<String> {
     });
     // Dumps, scripts and what only scripts read stand beside the bytes; the suite needs only the bytes.
     let all = files(root, "golden", |name| {
-        ![".md", ".py", ".sh", ".npz"]
+        ![".md", ".py", ".sh", ".npz", ".sha256"]
             .iter()
             .any(|end| name.ends_with(end))
-            // Whole models, what each era writes and modules to compile are read and run by tests; no case names one.
+            // Whole models and what each era writes are read and run by tests; no case names one.
             && !["graph/models/", "eras/"].iter().any(|room| name.starts_with(room))
     });
     let is_dump = |name: &String| {
