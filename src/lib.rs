@@ -82,8 +82,8 @@
 //! * [`vm`]: executables of the Relax VM, checked and as text; the machine that runs them
 //! * `rpc`: what a client and a server write to each other: hello, packets, values
 //!
-//! Around them: [`rule`] (what a rule, a violation and a finding are), [`release`] (which TVM release) and `examine` (what each
-//! release makes of a file).
+//! Around them: [`rule`] (what a rule, a violation and a finding are), [`release`] (which TVM release), `examine` (what each
+//! release makes of a file) and [`file_name`] (names of files that are made of a file's content).
 //!
 //! # Errors
 //!
@@ -120,6 +120,7 @@ mod formats {
     pub(crate) mod content;
     #[cfg(feature = "inspect")]
     pub mod examine;
+    pub mod file_name;
     pub mod import_tree;
     pub mod payload;
     pub mod tensor;
@@ -129,7 +130,7 @@ mod formats {
 use formats::content;
 #[cfg(feature = "inspect")]
 pub use formats::examine;
-pub use formats::{blob, import_tree, payload, tensor, wire};
+pub use formats::{blob, file_name, import_tree, payload, tensor, wire};
 
 #[cfg(feature = "runtime")]
 pub mod value;

@@ -149,14 +149,11 @@ fn members(directory: &mut impl Read) -> io::Result<usize> {
     }
 }
 
-/// Writes one array as `.npy`, and makes the folder of `path` where it is missing.
-pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), CliError> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
+/// The bytes of one array as `.npy`; `name` is for messages.
+pub(super) fn npy(tensor: &Tensor, name: &str) -> Result<Vec<u8>, CliError> {
     let bytes = encode(tensor)?;
-    same(tensor, &bytes[..], &output::file_name(path).to_string())?;
-    output::write(path, &bytes, Content::Binary)
+    same(tensor, &bytes[..], name)?;
+    Ok(bytes)
 }
 
 /// Writes arrays as `.npz`, uncompressed as `numpy.savez` does.

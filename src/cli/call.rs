@@ -6,6 +6,8 @@
 use super::array_text::array_text;
 use super::input::{self, Input, listed};
 use super::on_device::DeviceMirror;
+use super::output::Content;
+use super::output_folder::OutputFolder;
 use super::remote::Places;
 use super::{CliError, Exit, output};
 use std::io::Write;
@@ -151,10 +153,16 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
             String::new()
         };
         writeln!(out, "{header}{}", tensor_text(tensor))?;
-        if let Some(folder) = &args.save {
+    }
+    if let Some(folder) = &args.save {
+        let mut folder = OutputFolder::open(folder, &[])?;
+        for (index, tensor) in outs.iter().enumerate() {
             // Counted among the out tensors, not among all arguments.
-            super::array::write(tensor, &folder.join(format!("out_{index}.npy")))?;
+            let name = format!("out_{index}.npy");
+            let bytes = super::array::npy(tensor, &name)?;
+            folder.write(&name, &bytes, Content::Binary)?;
         }
+        folder.finish()?;
     }
     Ok(Exit::Good)
 }

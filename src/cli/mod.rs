@@ -5,7 +5,8 @@
 //! text, JSON or files. What several of them share is in files that are no subcommands:
 //!
 //! * `input`, `library` and `array` read: files and stdin, the one library binary of a file, arrays of numpy;
-//! * `output` writes: stdout, and files that appear when they are complete;
+//! * `output` writes: stdout, and files that appear when they are complete; `output_folder` several files of one folder, by the
+//!   handle of `directory`;
 //! * `diagnostic`, `hexdump`, `table`, `color` and `array_text` are how things look;
 //! * `several` is for commands that take several files, `package` for those that write a library binary.
 //!
@@ -24,6 +25,7 @@ mod completions;
 mod convert;
 mod devices;
 mod diagnostic;
+mod directory;
 mod dump;
 mod explain;
 mod extract;
@@ -37,6 +39,7 @@ mod manifest;
 mod npy;
 mod on_device;
 mod output;
+mod output_folder;
 mod pack;
 mod package;
 #[cfg(feature = "rpc")]

@@ -17,6 +17,7 @@ use anstyle::Style;
 use serde_core::Serialize;
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Read, Seek as _, StdoutLock, Write};
 use std::path::Path;
 use tvmspec::conformance::report::Emphasis;
@@ -301,21 +302,26 @@ fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
     let mut builder = tempfile::Builder::new();
     // Hidden, because an interrupted run leaves it behind.
     builder.prefix(".tvmspec-");
-    let permissions = permissions(content);
-    if let Some(permissions) = permissions {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
         // A temporary file is private to its user by default; this one becomes an ordinary file.
-        builder.permissions(permissions);
+        builder.permissions(std::fs::Permissions::from_mode(mode(content)));
     }
     let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(bytes)?;
-    file.flush()?;
-    // What is renamed into place is what was meant.
-    file.rewind()?;
-    if !holds(&mut file, bytes)? {
-        return Err(io::Error::other("what was written reads back differently"));
-    }
+    fill(file.as_file_mut(), bytes)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Writes `bytes` to a new file and reads them back: what is renamed into place is what was meant.
+pub(crate) fn fill(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.rewind()?;
+    match holds(file, bytes)? {
+        true => Ok(()),
+        false => Err(io::Error::other("what was written reads back differently")),
+    }
 }
 
 /// Whether `file` has these bytes from its position on, and no more. Reads 64 KiB at a time, so that no second copy of
@@ -338,23 +344,11 @@ fn holds(file: &mut impl Read, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// What a new file may be used for; the umask takes its part as for any other file.
-fn permissions(content: Content) -> Option<std::fs::Permissions> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        // Before the umask: what linkers and editors pass to `open`.
-        let mode = if content == Content::Library {
-            0o777
-        } else {
-            0o666
-        };
-        Some(std::fs::Permissions::from_mode(mode))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = content;
-        None
+/// What a new file may be used for, before the umask takes its part: what linkers and editors pass to `open`.
+pub(crate) fn mode(content: Content) -> u32 {
+    match content {
+        Content::Library => 0o777,
+        Content::Text | Content::Binary => 0o666,
     }
 }
 

@@ -46,40 +46,6 @@ fn a_library_that_does_not_open_is_a_runtime_error_with_its_path() {
 }
 
 #[test]
-fn a_dump_that_cannot_be_written_is_a_runtime_error_with_its_path() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("a file");
-    std::fs::write(&root, "").unwrap();
-    let error = debug::dump(&mut executor(), &root).unwrap_err();
-    assert_eq!(error.kind(), "RuntimeError");
-    let below = root.join("_tvmdbg_device_CPU_0");
-    assert!(
-        error.message().starts_with(&*below.to_string_lossy()),
-        "{error}"
-    );
-
-    // A folder in the place of a file of the dump.
-    for name in [
-        "_tvmdbg_graph_dump.json",
-        "_tvmdbg_execution_trace.json",
-        "output_tensors.params",
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        let taken = folder.path().join("_tvmdbg_device_CPU_0").join(name);
-        std::fs::create_dir_all(&taken).unwrap();
-        let error = debug::dump(&mut executor(), folder.path()).unwrap_err();
-        assert_eq!(error.kind(), "RuntimeError");
-        assert!(
-            error.message().starts_with(&*taken.to_string_lossy()),
-            "{error}"
-        );
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let dumped = debug::dump(&mut executor(), folder.path()).unwrap();
-    assert_eq!(std::fs::read_dir(dumped).unwrap().count(), 3);
-}
-
-#[test]
 fn a_factory_makes_no_debugger_of_too_few_arguments() {
     let create = registry::require("tvm.graph_executor_factory.create").unwrap();
     let call = |function: &Function, args: &[Any]| {
