@@ -58,13 +58,13 @@ pub fn adopt() {
     system::adopt();
 }
 
-/// Signals that end this program end its testees first. A signal that is ignored now stays ignored.
+/// Signals that end this program end its testees first, and then call `then`. A signal that is ignored now stays ignored.
 ///
 /// # Errors
 ///
 /// When the system takes no handler.
-pub fn end_on_signals() -> io::Result<()> {
-    system::end_on_signals()
+pub fn end_on_signals(then: impl Fn() + Send + 'static) -> io::Result<()> {
+    system::end_on_signals(then)
 }
 
 /// Ends this process with its parent, which is a suite that was killed without a chance to end its workers (Linux).
@@ -215,7 +215,7 @@ mod system {
     }
 
     /// See [`super::end_on_signals`]. A thread waits for the signals, since a handler could take no lock.
-    pub(super) fn end_on_signals() -> io::Result<()> {
+    pub(super) fn end_on_signals(then: impl Fn() + Send + 'static) -> io::Result<()> {
         let ignored = ignored();
         let all = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
         let ours = all
@@ -237,6 +237,7 @@ mod system {
                         kill_group(leader);
                     }
                     sweep(&running);
+                    then();
                     // Ends the process, and holds the lock until then.
                     let _ = emulate_default_handler(signal);
                 }
@@ -278,7 +279,7 @@ mod system {
 
     pub(super) fn end_with_parent() {}
 
-    pub(super) fn end_on_signals() -> io::Result<()> {
+    pub(super) fn end_on_signals(_: impl Fn() + Send + 'static) -> io::Result<()> {
         Ok(())
     }
 }

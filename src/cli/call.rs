@@ -58,6 +58,8 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
         end_with(&outer);
         return call(args);
     }
+    // The process that calls would find another one in its place.
+    super::closed_stdout::check()?;
     let program = std::env::current_exe()?;
     let status = std::process::Command::new(program)
         // As bytes: a path need not be UTF-8.
@@ -71,11 +73,11 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
         Some(code) => std::process::exit(code),
         // No code: a signal ended it, a segmentation fault for example.
         None => {
-            eprintln!(
+            output::note(format_args!(
                 "`{}` of {} crashed ({status}). Compiled code checks few of its arguments: compare their number, order and types",
                 args.function,
                 output::file_name(&args.library)
-            );
+            ));
             Ok(Exit::Bad)
         }
     }

@@ -151,7 +151,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     if order.implementation != BUILTIN {
         // Our children are testees and nothing else.
         family::adopt();
-        family::end_on_signals()?;
+        family::end_on_signals(|| ())?;
     }
     let report = judged(suite, &order, limits, jobs, selected.len())?;
     match args.output.as_deref() {

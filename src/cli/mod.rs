@@ -20,6 +20,7 @@ mod array;
 mod array_text;
 mod call;
 mod check;
+mod closed_stdout;
 mod color;
 mod completions;
 mod convert;
@@ -34,6 +35,7 @@ mod input;
 mod inspect;
 #[cfg(feature = "rpc")]
 mod interrupt;
+mod interruptible;
 mod library;
 mod manifest;
 mod npy;
@@ -233,8 +235,11 @@ impl From<String> for CliError {
 pub(crate) fn main() -> ExitCode {
     // Before the line is parsed: what is wrong with it is painted as it asks for, too.
     let command = CommandLine::command().color(color::asked(std::env::args_os()));
-    let line = CommandLine::from_arg_matches(&command.get_matches());
-    let line = line.unwrap_or_else(|error| error.exit());
+    let matches = command.try_get_matches();
+    let line = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
+        Ok(line) => line,
+        Err(usage) => return exit_code(print_usage(&usage)),
+    };
     color::choose(line.color);
     let outcome = match line.command {
         Command::Inspect(args) => inspect::run(args),
@@ -264,6 +269,23 @@ pub(crate) fn main() -> ExitCode {
         Command::Testee(args) => testee::run(args),
         Command::Worker(args) => testee::run_worker(args),
     };
+    exit_code(outcome)
+}
+
+/// Prints what is wrong with the command line, or the help that it asks for.
+fn print_usage(usage: &clap::Error) -> Result<Exit, CliError> {
+    if usage.use_stderr() {
+        // Where stderr takes nothing the exit code is left.
+        let _ = usage.print();
+        return Ok(Exit::Failed);
+    }
+    closed_stdout::check()?;
+    usage.print().map_err(output::of_stdout)?;
+    Ok(Exit::Good)
+}
+
+/// Turns the outcome of a command into its exit code, and prints why it could not do its work.
+fn exit_code(outcome: Result<Exit, CliError>) -> ExitCode {
     match outcome {
         // A reader that has closed the pipe has what it wanted.
         Ok(Exit::Good) | Err(CliError::ClosedPipe) => ExitCode::SUCCESS,

@@ -12,6 +12,7 @@
 //! Escaping is for terminals: they obey control characters, and a hostile file could hide or rewrite what was printed.
 
 use super::CliError;
+use super::closed_stdout;
 use super::color::{self, StyledWrite, TerminalText};
 use anstyle::Style;
 use serde_core::Serialize;
@@ -43,6 +44,7 @@ pub(crate) fn stdout() -> Stdout {
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        closed_stdout::check()?;
         self.0.write(bytes).map_err(of_stdout)
     }
 
@@ -52,7 +54,7 @@ impl Write for Stdout {
 }
 
 /// Of the same kind, since a closed pipe and an interruption are no failures.
-fn of_stdout(error: io::Error) -> io::Error {
+pub(crate) fn of_stdout(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::Interrupted | io::ErrorKind::BrokenPipe => error,
         kind => io::Error::new(kind, format!("stdout: {error}")),
@@ -215,7 +217,8 @@ pub(crate) fn note_of(write: impl FnOnce(&mut TerminalText) -> fmt::Result) {
     let mut text = TerminalText::for_stderr();
     // A `Display` of ours does not fail, and what came before it is still worth showing.
     let _ = write(&mut text);
-    eprint!("{}", text.as_str());
+    // Where stderr takes nothing the exit code is left.
+    let _ = io::stderr().write_all(text.as_str().as_bytes());
 }
 
 /// A text of a file may hold what a terminal obeys: what is unseen, but for ends of lines, is written as an escape.
@@ -253,7 +256,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
 
 /// Control characters; what ends a line or turns its direction; what has no width. A name with one of them could look
 /// like another name.
-fn is_unseen(letter: char) -> bool {
+pub(crate) fn is_unseen(letter: char) -> bool {
     // C0, DEL and C1; behind it soft hyphens, marks of direction, separators of lines, joiners, the byte order mark
     // and tags.
     letter.is_control()

@@ -97,6 +97,7 @@ fn locked(path: &Path, names: &[&str]) -> io::Result<Directory> {
     /// Each failure removes the folder that another process waits for.
     const MOST: usize = 1000;
     let whole = names.iter().fold(path.to_owned(), |at, name| at.join(name));
+    let mut last = io::Error::other("other processes remove it");
     for _ in 0..MOST {
         let opened = std::fs::create_dir_all(path).and_then(|()| {
             let entered = |folder: Directory, name: &&str| match folder.make(name, false) {
@@ -106,14 +107,17 @@ fn locked(path: &Path, names: &[&str]) -> io::Result<Directory> {
             names.iter().try_fold(Directory::open(path)?, entered)
         });
         let folder = match opened {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                last = error;
+                continue;
+            }
             opened => opened?,
         };
         if folder.lock(&whole)? {
             return Ok(folder);
         }
     }
-    Err(io::Error::other("other processes remove it"))
+    Err(last)
 }
 
 /// Makes the directory in `folder` that files are written to first, and returns its name with it. In the same folder: a rename

@@ -3,6 +3,7 @@
 //! Every form is read back before the file appears. A library that a loader rejects, or silently reads differently, is
 //! noticed long after it was written.
 
+use super::interruptible;
 use super::output::{self, Content};
 use super::whole::{self, WholeLibrary};
 use super::{CliError, Exit};
@@ -94,7 +95,9 @@ impl Packaging {
                 }
                 let with = self.linking();
                 // It links beside the output, reads that back and renames it: nothing is left to check here.
-                pack::shared(&bytes, &naming, &with, &self.output).map_err(|error| {
+                let linked =
+                    interruptible::link(|| pack::shared(&bytes, &naming, &with, &self.output));
+                linked.map_err(|error| {
                     CliError::new(format!(
                         "cannot link {}: {error}",
                         output::file_name(&self.output)
@@ -136,7 +139,9 @@ impl Packaging {
             let blob = pack::pack(modules, layout, algorithm).map_err(CliError::new)?;
             read_back(bytes, &blob).map_err(|why| self.not_written(&why))?;
         }
-        pack::export(&plan, &self.output, &self.linking()).map_err(|error| {
+        let exported =
+            interruptible::link(|| pack::export(&plan, &self.output, &self.linking()));
+        exported.map_err(|error| {
             CliError::new(format!(
                 "cannot export {}: {error}",
                 output::file_name(&self.output)

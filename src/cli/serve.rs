@@ -8,7 +8,7 @@ use super::serve_tracker::{MatchKeys, TrackerLine};
 use super::session_log::{BEGINS, PROCESS_ENDED};
 use super::{CliError, Exit, output};
 use std::cell::Cell;
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
@@ -71,7 +71,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
     let running = Arc::new(RunningSessions::new()?);
     if let Some(proxy) = args.proxy {
         drain_at_signal(running.clone())?;
-        writeln!(io::stdout(), "serving through {proxy}")?;
+        output::print(&format!("serving through {proxy}\n"))?;
         let line = ProxyLine {
             proxy,
             key: args.key,
@@ -104,9 +104,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
         }
         keys
     });
-    let mut out = io::stdout();
-    writeln!(out, "serving on {address}")?;
-    out.flush()?;
+    output::print(&format!("serving on {address}\n"))?;
     let mut number = 0;
     loop {
         // Before a client is accepted: those that wait are in the queue of the system.

@@ -10,6 +10,7 @@ mod fronts;
 mod grammar;
 mod hostile;
 mod import_tree;
+mod outputs;
 mod payload;
 mod repack;
 mod rpc;

@@ -118,7 +118,7 @@ pub fn export_with(
     let mut inputs = Vec::new();
     for (name, content) in &plan.files {
         let path = folder.join(name);
-        std::fs::write(&path, content)?;
+        WrittenFile::beside(&path, content)?.rename(&path)?;
         inputs.push(path);
     }
     inputs.extend(with.inputs.iter().cloned());
