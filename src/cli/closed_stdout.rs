@@ -19,7 +19,10 @@ pub(crate) fn check() -> io::Result<()> {
 #[cfg(unix)]
 #[used]
 // SAFETY: the section holds pointers to functions without arguments and result, as this one.
-#[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[cfg_attr(
+    target_vendor = "apple",
+    unsafe(link_section = "__DATA,__mod_init_func")
+)]
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
 static AT_START: extern "C" fn() = look;
 

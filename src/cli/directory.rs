@@ -55,11 +55,8 @@ mod system {
 
         /// Makes the file `name`, which may not be there, to write and read.
         pub(crate) fn create(&self, name: &str, mode: u32) -> io::Result<File> {
-            let flags = OFlags::RDWR
-                | OFlags::CREATE
-                | OFlags::EXCL
-                | OFlags::NOFOLLOW
-                | OFlags::CLOEXEC;
+            let flags =
+                OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             // The umask takes its part, as of any other file.
             let mode = Mode::from_raw_mode(mode as _);
             Ok(fs::openat(&self.0, name, flags, mode)?.into())
@@ -67,9 +64,8 @@ mod system {
 
         /// Whether `name` is a directory, and no link to one.
         pub(crate) fn has_directory(&self, name: &str) -> bool {
-            fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|there| {
-                FileType::from_raw_mode(there.st_mode) == FileType::Directory
-            })
+            fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::Directory)
         }
 
         /// Puts the file `name` of this directory into the place of the one in `other`, or of a link there.

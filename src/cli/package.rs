@@ -139,8 +139,7 @@ impl Packaging {
             let blob = pack::pack(modules, layout, algorithm).map_err(CliError::new)?;
             read_back(bytes, &blob).map_err(|why| self.not_written(&why))?;
         }
-        let exported =
-            interruptible::link(|| pack::export(&plan, &self.output, &self.linking()));
+        let exported = interruptible::link(|| pack::export(&plan, &self.output, &self.linking()));
         exported.map_err(|error| {
             CliError::new(format!(
                 "cannot export {}: {error}",

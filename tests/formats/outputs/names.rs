@@ -38,10 +38,16 @@ proptest! {
 #[test]
 fn a_plain_name_stays_what_it_is() {
     let mut names = FileNames::default();
-    for (stem, extension) in [("main_kernel", "metal"), ("_Z3fooPf", "spv"), ("a.b-c", "cl")] {
+    for (stem, extension) in [
+        ("main_kernel", "metal"),
+        ("_Z3fooPf", "spv"),
+        ("a.b-c", "cl"),
+    ] {
         assert_eq!(names.add(stem, extension), format!("{stem}.{extension}"));
     }
-    for name in ["", ".", "..", "a/b", "a\\b", "a\0", "c:x", "NUL", "com1.so", "con .c", "a."] {
+    for name in [
+        "", ".", "..", "a/b", "a\\b", "a\0", "c:x", "NUL", "com1.so", "con .c", "a.",
+    ] {
         assert!(!is_file_name(name), "{name:?}");
     }
     assert!(is_file_name("libmodel.so") && is_file_name("größe 2.tar") && is_file_name(".tvm"));
@@ -57,7 +63,10 @@ fn library(folder: &Path, format: &str, kernels: &[&str]) -> PathBuf {
         "kind": "metal", "form": "0.13", "version": "0.1.0", "kernels": list(&code),
         "functions": list(&function), "format": format,
     });
-    let modules = [json!({"kind": "_lib", "imports": [1]}), json!({"kind": "metal", "decoded": decoded})];
+    let modules = [
+        json!({"kind": "_lib", "imports": [1]}),
+        json!({"kind": "metal", "decoded": decoded}),
+    ];
     let manifest = json!({"layout": "0.7", "order": "0.8", "modules": modules});
     let (path, made) = (folder.join("manifest.json"), folder.join("library.bin"));
     std::fs::write(&path, manifest.to_string()).unwrap();
@@ -85,8 +94,14 @@ fn extract_stays_in_its_folder_and_loses_no_kernel() {
         succeed(tvmspec().arg("extract").arg(&made).args(["1", "-o", &to]));
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
         let written = content(&out);
-        let mut code: Vec<String> = written.values().map(|code| String::from_utf8(code.clone()).unwrap()).collect();
-        let mut wanted: Vec<String> = kernels.iter().map(|name| format!("kernel {name}")).collect();
+        let mut code: Vec<String> = written
+            .values()
+            .map(|code| String::from_utf8(code.clone()).unwrap())
+            .collect();
+        let mut wanted: Vec<String> = kernels
+            .iter()
+            .map(|name| format!("kernel {name}"))
+            .collect();
         code.sort();
         wanted.sort();
         assert_eq!(code, wanted, "{format}");
@@ -109,7 +124,11 @@ fn unpack_and_dump_follow_no_link_in_their_folder() {
         std::os::unix::fs::symlink(&victim, out.join(name)).unwrap();
     }
     let library = "golden/blob/containers/tree3-0.8.so";
-    succeed(tvmspec().args(["unpack", "--force", library, "-o"]).arg(&out));
+    succeed(
+        tvmspec()
+            .args(["unpack", "--force", library, "-o"])
+            .arg(&out),
+    );
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     // A link in the place of a folder below the one that was named.
     let elsewhere = folder.path().join("elsewhere");
@@ -117,7 +136,11 @@ fn unpack_and_dump_follow_no_link_in_their_folder() {
     let root = folder.path().join("cases");
     std::fs::create_dir(&root).unwrap();
     std::os::unix::fs::symlink(&elsewhere, root.join("wire")).unwrap();
-    let exported = tvmspec().args(["check", "--chapter", "wire", "--export"]).arg(&root).output().unwrap();
+    let exported = tvmspec()
+        .args(["check", "--chapter", "wire", "--export"])
+        .arg(&root)
+        .output()
+        .unwrap();
     assert_eq!(exported.status.code(), Some(2));
     assert!(content(&elsewhere).is_empty());
 }

@@ -61,18 +61,16 @@ fn a_full_disk_leaves_the_older_output() {
         &["check", "--list", "--case", "wire/*", "-o", "OUT"],
         &["check", "--list", "-o", "OUT"],
     );
-    if cfg!(target_arch = "x86_64") {
-        let models = "golden/graph/models/v0.8";
-        let (mlp, chain) = (format!("{models}/mlp.so"), format!("{models}/chain1000.so"));
-        keeps_the_older(
-            &["run", &mlp, "--dump", "OUT"],
-            &["run", &chain, "--dump", "OUT"],
-        );
-        keeps_the_older(
-            &["run", &mlp, "-o", "OUT"],
-            &["run", &chain, "--profile", "--trace", "OUT"],
-        );
-    }
+    let models = "golden/graph/models/v0.8";
+    let (mlp, chain) = (format!("{models}/mlp.so"), format!("{models}/chain1000.so"));
+    keeps_the_older(
+        &["run", &mlp, "--dump", "OUT"],
+        &["run", &chain, "--dump", "OUT"],
+    );
+    keeps_the_older(
+        &["run", &mlp, "-o", "OUT"],
+        &["run", &chain, "--profile", "--trace", "OUT"],
+    );
 }
 
 #[test]
@@ -101,12 +99,19 @@ fn of_several_processes_one_is_there_whole() {
             let message = String::from_utf8_lossy(&ended.stderr);
             assert!(ended.status.success(), "round {round}: {message}");
         }
-        assert!(wanted.contains(&content(&out)), "round {round}: {:?}", content(&out).keys());
+        assert!(
+            wanted.contains(&content(&out)),
+            "round {round}: {:?}",
+            content(&out).keys()
+        );
         let either = [SMALL, LARGE].map(|input| {
             let output = succeed(tvmspec().args(["convert", input, "-o", "-"]));
             output.stdout
         });
-        assert!(either.contains(&std::fs::read(&file).unwrap()), "round {round}");
+        assert!(
+            either.contains(&std::fs::read(&file).unwrap()),
+            "round {round}"
+        );
     }
 }
 
@@ -125,14 +130,21 @@ fn a_signal_ends_the_compiler_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (compiler, numbers) = (folder.path().join("cc"), folder.path().join("numbers"));
     // Two processes: the compiler and one that it waits for.
-    let script = format!("#!/bin/sh\nsleep 60 &\necho $$ $! > {0}.new\nmv {0}.new {0}\nwait\n", numbers.display());
+    let script = format!(
+        "#!/bin/sh\nsleep 60 &\necho $$ $! > {0}.new\nmv {0}.new {0}\nwait\n",
+        numbers.display()
+    );
     std::fs::write(&compiler, script).unwrap();
     std::fs::set_permissions(&compiler, PermissionsExt::from_mode(0o755)).unwrap();
     for signal in [1, 2, 15] {
         let out = folder.path().join("out");
         std::fs::create_dir(&out).unwrap();
         let mut command = tvmspec();
-        command.args(["convert", LARGE, "--cc"]).arg(&compiler).arg("-o").arg(out.join("x.so"));
+        command
+            .args(["convert", LARGE, "--cc"])
+            .arg(&compiler)
+            .arg("-o")
+            .arg(out.join("x.so"));
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         await_that("the compiler starts", || numbers.exists());
         let number = child.id().to_string();
@@ -140,7 +152,10 @@ fn a_signal_ends_the_compiler_and_leaves_nothing() {
         let status = child.wait().unwrap();
         assert_eq!(status.signal(), Some(signal), "{status}");
         assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
-        for number in std::fs::read_to_string(&numbers).unwrap().split_whitespace() {
+        for number in std::fs::read_to_string(&numbers)
+            .unwrap()
+            .split_whitespace()
+        {
             let process = Path::new("/proc").join(number);
             await_that("the compiler ends", || !process.exists());
         }
