@@ -1,11 +1,9 @@
 //! What a model says of files that do not open, and of arguments that are too few.
 #![cfg(feature = "cli")]
 
-use std::sync::Arc;
 use tvmspec::device::Device;
 use tvmspec::function::{Function, registry};
-use tvmspec::graph::executor::{Executor, ExecutorDevice};
-use tvmspec::graph::{Graph, Model, Plan, debug};
+use tvmspec::graph::{Graph, Model, Plan};
 use tvmspec::rule::Findings;
 use tvmspec::value::{Any, AnyView, cast};
 
@@ -17,13 +15,6 @@ const GRAPH: &str = r#"{"nodes": [{"op": "null", "name": "x", "inputs": []}, {"o
 
 fn graph(text: &str) -> Graph {
     Graph::read(text, &mut Findings::default()).unwrap()
-}
-
-fn executor() -> Executor {
-    let kernel = Function::from_packed(|_| Ok(Any::none()));
-    let kernels = |_: &str| Ok(Some(kernel.clone()));
-    let device = ExecutorDevice::of(Device::CPU).unwrap();
-    Executor::new(Arc::new(graph(GRAPH)), &kernels, vec![device]).unwrap()
 }
 
 #[test]

@@ -86,7 +86,11 @@ fn of_several_processes_one_is_there_whole() {
         let out = folder.path().join(format!("out{round}"));
         let file = folder.path().join(format!("{round}.bin"));
         let start = |index: usize| {
-            let input = if index % 2 == 0 { SMALL } else { LARGE };
+            let input = if index.is_multiple_of(2) {
+                SMALL
+            } else {
+                LARGE
+            };
             let mut unpack = tvmspec();
             unpack.args(["unpack", "--force", input, "-o"]).arg(&out);
             let mut convert = tvmspec();
