@@ -27,6 +27,7 @@ pub mod script;
 mod simulate;
 mod staging;
 mod stands;
+mod step_forms;
 mod steps;
 mod tables;
 

@@ -95,9 +95,19 @@ fn run_program(op: &str, args: &Value) -> Result<Answer, OpError> {
     if let Some(run) = value.as_str().and_then(super::coded) {
         return answer(run());
     }
+    if op == PROGRAM
+        && let wrong @ Err(_) = super::program::check(value)
+    {
+        return answer(wrong);
+    }
     let simulated = match args.get("defect").and_then(Value::as_str) {
         None => Simulated::new(3),
         Some(defect) => {
+            // A program that fails without the defect shows nothing: a step may be wrong.
+            let sound = drive(op, Some(value), &Simulated::new(3), Device::ext_dev(0));
+            if sound.is_err() {
+                return answer(sound);
+            }
             let device = Simulated::with_bug(3, super::defect(defect)?);
             return match drive(op, Some(value), &device, Device::ext_dev(0)) {
                 // How it shows is up to the device; that it shows is judged.

@@ -41,7 +41,7 @@ pub(super) fn needs(calls: &NamedCalls<'_>, what: &str) -> Result<(), Stop> {
             has_text(Attribute::ComputeVersion),
             "the device has no compute version",
         ),
-        _ => return Err(Stop::Malformed),
+        _ => return Err(Stop::Malformed(format!("`needs` knows no `{what}`"))),
     };
     if !has {
         Failure::skipped(otherwise)?;

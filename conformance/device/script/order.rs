@@ -28,7 +28,7 @@ impl Slot {
 #[derive(Default)]
 struct Order {
     slots: HashMap<String, Slot>,
-    /// Numbers of streams; the default one, and those that were never made, are 0.
+    /// Numbers of streams that were made. The default one is 0.
     streams: HashMap<String, u8>,
 }
 
@@ -44,9 +44,9 @@ impl Order {
     fn allows(&mut self, step: &Step) -> Option<bool> {
         let name = || step.name(1);
         let number = |at| step.number(at).ok();
-        let stream = |at| {
-            let made = step.name(at).and_then(|name| self.streams.get(name));
-            made.copied().unwrap_or(0)
+        let stream = |at| match step.name(at) {
+            Some(name) => self.streams.get(name).copied(),
+            None => Some(0),
         };
         Some(match step.op() {
             "stream" => {
@@ -74,7 +74,7 @@ impl Order {
             }
             "write" | "read" => {
                 let is_write = step.op() == "write";
-                let stream = stream(if is_write { 5 } else { 4 });
+                let stream = stream(if is_write { 5 } else { 4 })?;
                 if is_write {
                     number(4)?;
                 }
@@ -89,7 +89,7 @@ impl Order {
             }
             "copy" => {
                 let (from, to, nbytes) = (name()?, step.name(3)?, number(5)?);
-                let stream = stream(6);
+                let stream = stream(6)?;
                 let allowed = self.slots.get(from)?.admits(number(2)?, nbytes, stream)
                     && self.slots.get(to)?.admits(number(4)?, nbytes, stream);
                 for end in [from, to].into_iter().filter(|_| allowed) {
@@ -98,7 +98,7 @@ impl Order {
                 allowed
             }
             "sync" => {
-                let stream = stream(1);
+                let stream = stream(1)?;
                 for slot in self.slots.values_mut() {
                     slot.busy
                         .retain(|busy, behind| *busy != stream && *behind & (1 << stream) == 0);
@@ -106,7 +106,7 @@ impl Order {
                 true
             }
             "order" => {
-                let (before, after) = (stream(1), stream(2));
+                let (before, after) = (stream(1)?, stream(2)?);
                 for (stream, behind) in self.slots.values_mut().flat_map(|slot| &mut slot.busy) {
                     // Orders add up: what is behind `before` already is behind all that `before` waits for.
                     if *stream == before || *behind & (1 << before) != 0 {
