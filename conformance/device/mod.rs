@@ -105,12 +105,7 @@ pub(in crate::conformance) fn drive(
             program::run(steps, api, device)
         }
         (BEHAVIOUR, Some(name)) if name == script::ID => {
-            // 20 scripts are what the program asks for at least; `contract_on`, which is no case, walks further.
-            let far = script::Walk {
-                scripts: 20,
-                ..script::Walk::default()
-            };
-            let walked = script::walk(api, device, &far);
+            let walked = script::walk(api, device, &script::Walk::default());
             walked.map_err(|found| Failure::Broken(found.to_string()))
         }
         _ => Failure::skipped("this is about our own half of the contract, not about a device"),
