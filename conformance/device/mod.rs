@@ -6,7 +6,7 @@
 //! use tvmspec::device::simulated::Simulated;
 //!
 //! let my_device = Simulated::new(1);
-//! let report = tvmspec::conformance::device::contract(&my_device);
+//! let report = tvmspec::conformance::device::contract(&my_device).expect("the cases are here");
 //! assert!(report.holds(), "{report}");
 //! ```
 
@@ -36,17 +36,27 @@ use crate::conformance::case::{Case, CaseInput, Suite};
 use crate::conformance::op::OpError;
 use crate::device::simulated::Bug;
 use crate::device::{Device, DeviceApi};
+use crate::release::ParseError;
 use serde_json::Value;
 use std::fmt;
 
 /// Drives `api` as external device 0 through every behaviour and the random walk.
-pub fn contract(api: &dyn DeviceApi) -> ContractReport {
+///
+/// # Errors
+///
+/// When there are no cases, as [`Suite::ours`]: a program that leaves the tree needs feature `embed`.
+pub fn contract(api: &dyn DeviceApi) -> Result<ContractReport, ParseError> {
     contract_on(api, Device::ext_dev(0))
 }
 
 /// [`contract`] on a device of another type or index.
-pub fn contract_on(api: &dyn DeviceApi, device: Device) -> ContractReport {
-    let results = contract_cases().map(|case| BehaviourResult {
+///
+/// # Errors
+///
+/// As [`contract`].
+pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Result<ContractReport, ParseError> {
+    let suite = Suite::ours()?;
+    let results = contract_cases(suite).map(|case| BehaviourResult {
         id: &case.id,
         why: &case.why,
         rules: case.rules.iter().map(String::as_str).collect(),
@@ -54,7 +64,7 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> ContractReport {
     });
     let mut results: Vec<BehaviourResult> = results.collect();
     // After the programs: what it finds in forty steps one of them most likely says in three.
-    if let Some(walk) = Suite::embedded().case(script::ID) {
+    if let Some(walk) = suite.case(script::ID) {
         let walked = script::walk(api, device, &script::Walk::default());
         results.push(BehaviourResult {
             id: &walk.id,
@@ -67,13 +77,12 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> ContractReport {
             outcome: walked.map_err(|found| Failure::Broken(found.to_string())),
         });
     }
-    ContractReport { device, results }
+    Ok(ContractReport { device, results })
 }
 
 /// The cases that drive a device under test, and no device of the testee's own.
-fn contract_cases() -> impl Iterator<Item = &'static Case> {
-    let cases = Suite::embedded().cases.iter();
-    cases.filter(|case| {
+fn contract_cases(suite: &'static Suite) -> impl Iterator<Item = &'static Case> {
+    suite.cases.iter().filter(|case| {
         let is_own = || program_of(case).is_none_or(program::brings_its_device);
         case.op == PROGRAM && !case.args.contains_key("defect") && !is_own()
     })
