@@ -63,7 +63,7 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Result<ContractReport
         outcome: guarded(|| drive(&case.op, program_of(case), api, device)),
     });
     let mut results: Vec<BehaviourResult> = results.collect();
-    // After the programs: what it finds in forty steps one of them most likely says in three.
+    // After the programs, because a program most likely shows the same defect in fewer steps.
     if let Some(walk) = suite.case(script::ID) {
         let walked = script::walk(api, device, &script::Walk::default());
         results.push(BehaviourResult {
@@ -102,7 +102,7 @@ pub(in crate::conformance) const PROGRAM: &str = "device.program";
 /// The operation that runs a program of ours by its name.
 pub(in crate::conformance) const BEHAVIOUR: &str = "device.behaviour";
 
-/// What a device under test does in the program of a case; skipped where that is not about a device under test.
+/// Runs the program of a case on a device under test. A program that brings its own device is skipped.
 pub(in crate::conformance) fn drive(
     op: &str,
     value: Option<&Value>,

@@ -40,7 +40,7 @@ pub(super) fn run_steps(steps: &[Step], under_test: &dyn Stand) -> Result<(), St
     Ok(())
 }
 
-/// Converts the end of a program to an outcome of the suite. A wrong step fails the case, whatever the device does.
+/// Converts the end of a program to an outcome of the suite. A wrong step fails the case on every device.
 fn outcome(stop: Stop) -> Failure {
     match stop {
         Stop::Malformed(why) => Failure::Broken(why),
@@ -49,7 +49,7 @@ fn outcome(stop: Stop) -> Failure {
     }
 }
 
-/// Runs steps on one device, and gives back whatever they leave.
+/// Runs steps on one device, and frees everything that they leave.
 fn run_part(steps: &[Step], stand: &dyn Stand) -> Result<(), Stop> {
     let mut program = Program {
         stand,
@@ -67,7 +67,7 @@ fn run_part(steps: &[Step], stand: &dyn Stand) -> Result<(), Stop> {
 struct Program<'a> {
     stand: &'a dyn Stand,
     calls: NamedCalls<'a>,
-    /// What is alive, by name.
+    /// The spaces that are alive, by name.
     model: BTreeMap<String, ModelSpace>,
     reads: Vec<PendingRead>,
     /// Streams with work, each with the device.
@@ -114,7 +114,7 @@ impl Program<'_> {
         self.sync_all()
     }
 
-    /// Waits for all work, and compares what was read.
+    /// Waits for all work, and compares the bytes that were read.
     fn sync_all(&mut self) -> Result<(), Stop> {
         for (device, name) in std::mem::take(&mut self.queues) {
             let stream = self.queued_stream(name.as_deref());
@@ -227,7 +227,7 @@ impl Program<'_> {
         Ok(Value::Null)
     }
 
-    /// A call, and what it means for the model.
+    /// Makes the call of a step and changes the model accordingly.
     fn call(&mut self, step: &Step) -> Result<(), Stop> {
         let name = |at| step.text(at).map(str::to_owned);
         if step.op() == "copy" {
@@ -389,7 +389,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// Gives everything back, whatever happened. Only streams have to go without an error: memory that cannot be freed shows in a step.
+    /// Frees everything, also after a failure. Only freeing streams may not fail: a step shows memory that cannot be freed.
     fn close(self) -> Result<(), Stop> {
         let NamedCalls {
             api, ref streams, ..

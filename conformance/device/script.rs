@@ -114,7 +114,7 @@ pub fn walk_fresh<D: DeviceApi>(
     walk_with(&|script| differs(&make(), device, script), walk)
 }
 
-/// How the device and the model differ on a script, if they do.
+/// Runs a script and returns the difference between the device and the model, if there is one.
 fn differs(api: &dyn DeviceApi, device: Device, script: &[Step]) -> Option<String> {
     match run_steps(&without_races(script), &UnderTest { api, device }) {
         Err(Stop::Judged(Failure::Broken(how))) => Some(how),

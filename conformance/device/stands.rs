@@ -122,7 +122,7 @@ impl Stand for Recorder {
     }
 }
 
-/// A recorder behind a table of C.
+/// A recorder that is called through a table of C.
 struct RecorderTable {
     recorder: &'static Recorder,
     api: &'static dyn DeviceApi,
@@ -142,7 +142,7 @@ impl Stand for RecorderTable {
         self.api
     }
 
-    // What a table fails with is a text.
+    // An error of a table is only a text.
     fn is_own(&self) -> bool {
         false
     }

@@ -43,7 +43,7 @@ const FORMS: &[&str] = &[
     "reset-barrier",
     "kernels LIST",
     "no-kernel NAME",
-    // Of `device.simulate`.
+    // Only for `device.simulate`.
     "host NAME LIST",
     "change NAME LIST",
     "see NAME",

@@ -19,7 +19,7 @@ pub struct Step(pub(super) Vec<Value>);
 
 /// The reason why a step did not complete.
 pub(super) enum Stop {
-    /// The step is wrong, whatever the device does.
+    /// The step is wrong on every device; says how.
     Malformed(String),
     /// A call failed.
     Failed(Error),
@@ -31,7 +31,7 @@ pub(super) enum Stop {
 pub(super) type StepResult = Result<Value, Stop>;
 
 impl Stop {
-    /// Puts the place of a wrong step in front of what is wrong with it.
+    /// Prefixes the message about a wrong step with its place.
     pub(super) fn at(self, place: impl fmt::Display) -> Stop {
         match self {
             Stop::Malformed(why) => Stop::Malformed(format!("{place}{why}")),
@@ -237,12 +237,12 @@ impl<'a> NamedCalls<'a> {
             }
             "free" => {
                 let (space, device) = self.space(step.name(1));
-                // SAFETY: programs free what they took, once; a simulated device looks spaces up, and rejects what is not alive.
+                // SAFETY: programs free each space once; a simulated device looks spaces up, and rejects one that is not alive.
                 done(unsafe { api.free(device, space) })
             }
             "free-workspace" => {
                 let (space, device) = self.space(step.name(1));
-                // SAFETY: programs free what they took; a pool rejects what it did not hand out.
+                // SAFETY: programs free each workspace once; a pool rejects a block that it did not hand out.
                 done(unsafe { api.free_workspace(device, space) })
             }
             "copy" => {

@@ -1,4 +1,4 @@
-//! Which steps of a random script the contract allows.
+//! Filter for the steps of a random script: it keeps those that the contract allows.
 
 use super::Step;
 use std::collections::{BTreeMap, HashMap};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 struct Slot {
     nbytes: usize,
     is_workspace: bool,
-    /// Streams with work on it, each with the streams that are ordered behind that work.
+    /// Streams with work on it, each with the streams that wait for that work.
     busy: BTreeMap<u8, u8>,
 }
 
@@ -18,7 +18,7 @@ impl Slot {
         offset + nbytes <= self.nbytes && self.busy.iter().all(ordered)
     }
 
-    /// Work on `stream` was queued here last; it was ordered behind all before, so that this one alone is left.
+    /// Notes work on `stream`. It waits for all earlier work, so that it is the only work left to order.
     fn touch(&mut self, stream: u8) {
         self.busy = BTreeMap::from([(stream, 0)]);
     }
@@ -108,7 +108,7 @@ impl Order {
             "order" => {
                 let (before, after) = (stream(1)?, stream(2)?);
                 for (stream, behind) in self.slots.values_mut().flat_map(|slot| &mut slot.busy) {
-                    // Orders add up: what is behind `before` already is behind all that `before` waits for.
+                    // Orders are transitive: the second stream also waits for the work that `before` waits for.
                     if *stream == before || *behind & (1 << before) != 0 {
                         *behind |= 1 << after;
                     }

@@ -53,7 +53,7 @@ pub(super) fn shrink(
     }
 }
 
-/// What shrinking makes smaller: steps first, then the numbers in them, then their names.
+/// Returns the size that shrinking reduces: steps first, then the numbers in them, then their names.
 fn weight(script: &[Step]) -> (usize, u64, usize) {
     let members = || script.iter().flat_map(|step| &step.0);
     let numbers = members().filter_map(Value::as_u64);

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
-/// A type of device of its own, so that no other case's current device is in the way.
+/// A type of device that no other case uses, so that its current device is not changed by another case.
 const KIND: i32 = 31;
 
 /// The module, its kernels as they were looked up first, and the calls of the driver.

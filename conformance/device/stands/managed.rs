@@ -18,7 +18,7 @@ pub(super) struct ManagedDevices {
     registry: Arc<Mutex<NotedRegistry>>,
 }
 
-/// The names, and what was looked up.
+/// The registered names, and the names that were looked up.
 #[derive(Default)]
 struct NotedRegistry {
     recorders: Vec<(String, &'static Recorder)>,

@@ -69,7 +69,7 @@ fn a_wrong_step_fails_its_case() {
     for (step, expected) in wrong {
         let mut steps = begin.clone();
         steps.as_array_mut().unwrap().push(step.clone());
-        // A defect that such a program meets is not what the case is about, either.
+        // A wrong step does not pass for the defect of the device, either.
         for args in [
             json!({"value": &steps}),
             json!({"value": &steps, "defect": "sync-returns-early"}),
