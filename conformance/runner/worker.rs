@@ -347,7 +347,7 @@ fn is_loss(verdict: &Verdict) -> bool {
     verdict.is_failure() && !matches!(verdict, Verdict::Fail(_))
 }
 
-/// What hello and the run already answer: operations and releases that the implementation does not have, and compilers that are not to be called.
+/// Returns the verdict of a case that needs no call: the implementation lacks its operation or release, or it needs a compiler that may not be called.
 fn beforehand(case: &Case, identity: &Identity, run: &Run) -> Option<Verdict> {
     if leaves_out(identity, case) {
         let why = format!("{} has no operation `{}`", identity.name, case.op);

@@ -23,7 +23,7 @@ pub(crate) fn array_text(dtype: DLDataType, shape: &[i64], bytes: &[u8]) -> Stri
     let count = extents
         .iter()
         .try_fold(1_usize, |count, extent| count.checked_mul(*extent));
-    // Where the last element can be read, all can.
+    // If the last element can be read, all elements can.
     let is_readable = |count: usize| element(dtype, bytes, count - 1).is_some();
     let Some(count) = count.filter(|count| is_readable(*count)) else {
         let dtype = dtype_to_text(dtype).unwrap_or_else(|broken| broken.to_string());
@@ -63,7 +63,7 @@ fn axis(
     format!("[{}]", items.join(&between))
 }
 
-/// Returns the text of element `at`; `None` for a data type without one, and behind the end of `bytes`.
+/// Returns the text of element `at`; `None` for a data type without a text form, and after the end of `bytes`.
 fn element(dtype: DLDataType, bytes: &[u8], at: usize) -> Option<String> {
     fn text<const N: usize, T: std::fmt::Debug>(
         bytes: &[u8],

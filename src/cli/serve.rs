@@ -268,7 +268,7 @@ impl SessionProcess {
             .args(permits.to_arguments())
             .current_dir(directory.path())
             .stdin(Stdio::from(OwnedFd::from(stream)));
-        // What a function prints belongs to the log.
+        // Output of a function goes to the log.
         command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
         let (number, peer) = (self.number, self.peer);
         let (started, start) = channel();

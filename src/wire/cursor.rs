@@ -20,7 +20,7 @@ pub struct Cursor<'a> {
     pub(super) position: usize,
     /// Where the window begins in the input.
     base: u64,
-    /// How many names are in front of that of a field.
+    /// Number of names that precede the name of a field.
     depth: usize,
     /// Gets every field that is read, for a dump.
     pub(super) trace: Option<&'a dyn Record>,

@@ -30,7 +30,7 @@ pub(super) trait Record: fmt::Debug {
     /// Keeps the field of bytes `start` to `end`, absolute offsets.
     fn record(&self, start: u64, end: u64, field: &str, rule: Rule, value: TraceValue<'_>);
 
-    /// Puts `segment` in front of the names of fields, until [`Record::leave`].
+    /// Prefixes the names of fields with `segment`, until [`Record::leave`].
     fn enter(&self, segment: PathSegment);
 
     /// Drops the segment that was entered last.
@@ -72,7 +72,7 @@ impl fmt::Display for TraceValue<'_> {
 pub struct Trace {
     /// What was kept. A cell: cursors that are cloned share one trace.
     spans: RefCell<Vec<Span>>,
-    /// The names in front of that of a field, the outermost first.
+    /// The names that precede that of a field, the outermost first.
     path: RefCell<Vec<PathSegment>>,
     /// Fields that end here or before are not kept.
     from: u64,

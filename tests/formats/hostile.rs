@@ -6,11 +6,9 @@
 #![cfg(all(feature = "cli", target_os = "linux"))]
 
 use crate::support::skip::skipped;
+use crate::support::thorough::is_thorough;
 use std::path::Path;
 use std::process::Command;
-
-/// Sizes are divided by this: the test takes a minute.
-const SCALE: &str = "8";
 
 /// Every file of the table, in its order: one that is no longer made, or not measured, is missing from it.
 const FILES: [&str; 61] = [
@@ -89,7 +87,9 @@ fn no_file_costs_more_than_its_size_justifies() {
             .env("PYTHONDONTWRITEBYTECODE", "1");
         command
     };
-    let made = script("make.py").arg(folder.path()).arg(SCALE).status();
+    // Sizes are divided by this.
+    let scale = if is_thorough() { "1" } else { "32" };
+    let made = script("make.py").arg(folder.path()).arg(scale).status();
     match made {
         Ok(status) => assert!(status.success(), "make.py: {status}"),
         Err(error) => return skipped(format_args!("there is no python3: {error}")),

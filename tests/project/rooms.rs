@@ -259,7 +259,7 @@ fn every_case_names_an_operation_that_exists() {
     }
 }
 
-/// What reject cases are worth: each differs from its parent, and expects a rejection of the rule that it names.
+/// Checks that each reject case differs from its parent and expects a rejection of a rule that it names.
 #[test]
 fn a_reject_case_is_not_its_parent() {
     let suite = Suite::embedded();
