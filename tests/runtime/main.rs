@@ -3,6 +3,7 @@
 mod capi_ffi;
 mod capi_legacy;
 mod embedding;
+mod ends;
 mod extension_types;
 mod extremes;
 mod function;
