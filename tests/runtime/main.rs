@@ -2,6 +2,7 @@
 
 mod capi_ffi;
 mod capi_legacy;
+mod casts;
 mod embedding;
 mod ends;
 mod extension_types;

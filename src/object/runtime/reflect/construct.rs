@@ -245,7 +245,7 @@ fn is_open(info: &'static TypeInfo) -> bool {
         own if own < index::DYNAMIC_BEGIN => false,
         // Zeroed, their number is 0 and their name a cell with None; Python derives its enumerations from them.
         own if types::is_instance(own, enum_index()) => true,
-        own => types::lay_out(own, types::ObjectLayout::Record),
+        own => types::lay_out_elsewhere(own),
     }
 }
 
