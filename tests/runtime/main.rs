@@ -14,6 +14,7 @@ mod module_kinds;
 mod module_robustness;
 mod object;
 mod object_nan;
+mod pairs;
 mod sound;
 #[path = "../support/mod.rs"]
 mod support;
