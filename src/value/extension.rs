@@ -20,14 +20,14 @@
 //! # Ok::<(), tvmspec::rule::Violation>(())
 //! ```
 
-use super::header::{FRESH, Header, Ref};
-use super::{Any, AnyPayload, AnyView, Argument, Object, RawAny, Schema, VAL_22, index, types};
+use super::header::{FRESH, Header, Ref, dynamic_object};
+use super::{Any, AnyPayload, AnyView, Argument, RawAny, Schema, VAL_22, index};
 use crate::rule::{Kind, Rule, Violation};
 use std::any::TypeId;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// The codes of extensions. 15 begins their range up to 0.17, and no release looks for a pair under it.
 const CODES: Range<i32> = 16..128;
@@ -155,22 +155,7 @@ unsafe impl Send for ExtensionObj {}
 // SAFETY: as for `Send`: several threads may look at what a handle is of.
 unsafe impl Sync for ExtensionObj {}
 
-// SAFETY: `#[repr(C)]` with the header first; the index is registered for this type alone.
-unsafe impl Object for ExtensionObj {
-    fn type_index() -> i32 {
-        static INDEX: OnceLock<i32> = OnceLock::new();
-        *INDEX.get_or_init(|| {
-            // An index that other types have too would let `Ref::made` take their objects for this one.
-            types::register("tvmspec.Extension", index::OBJECT)
-                .expect("the table of types has room for one more")
-        })
-    }
-
-    // Nothing else makes objects that are laid out like this: `Ref::made` finds them.
-    fn matches(_: i32) -> bool {
-        false
-    }
-}
+dynamic_object!(ExtensionObj, "tvmspec.Extension");
 
 impl Drop for ExtensionObj {
     fn drop(&mut self) {
