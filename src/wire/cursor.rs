@@ -3,7 +3,7 @@
 mod runs;
 
 use super::field_path::{DEPTH, PathSegment};
-use super::trace::{Record, TraceValue, unit};
+use super::trace::{FieldVisitor, Record, Span, TraceValue, unit};
 use super::{ReadValue, Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_08};
 use crate::rule::{Findings, Kind, Rule, Violation};
 
@@ -64,6 +64,17 @@ impl<'a> Cursor<'a> {
     pub fn traced(bytes: &'a [u8], trace: &'a Trace) -> Cursor<'a> {
         Cursor {
             trace: Some(trace),
+            ..Cursor::new(bytes)
+        }
+    }
+
+    /// Reads `bytes` and shows every field to `visitor`.
+    pub(crate) fn visited<F: FnMut(Span)>(
+        bytes: &'a [u8],
+        visitor: &'a FieldVisitor<F>,
+    ) -> Cursor<'a> {
+        Cursor {
+            trace: Some(visitor),
             ..Cursor::new(bytes)
         }
     }
