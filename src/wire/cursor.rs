@@ -3,7 +3,7 @@
 mod runs;
 
 use super::field_path::{DEPTH, PathSegment};
-use super::trace::{FieldVisitor, Record, Span, TraceValue, unit};
+use super::trace::{Record, TraceValue, unit};
 use super::{ReadValue, Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_08};
 use crate::rule::{Findings, Kind, Rule, Violation};
 
@@ -69,9 +69,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads `bytes` and shows every field to `visitor`.
-    pub(crate) fn visited<F: FnMut(Span)>(
+    #[cfg(feature = "rpc")]
+    pub(crate) fn visited<F: FnMut(super::Span)>(
         bytes: &'a [u8],
-        visitor: &'a FieldVisitor<F>,
+        visitor: &'a super::FieldVisitor<F>,
     ) -> Cursor<'a> {
         Cursor {
             trace: Some(visitor),

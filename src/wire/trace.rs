@@ -152,6 +152,7 @@ impl Trace {
 /// Where [`Trace`] collects fields, this holds none: a run of bytes has many times its size of them.
 ///
 /// [`Cursor::visited`]: super::Cursor::visited
+#[cfg(feature = "rpc")]
 pub(crate) struct FieldVisitor<F> {
     /// A cell, because cursors that are cloned share one visitor.
     visit: RefCell<F>,
@@ -159,6 +160,7 @@ pub(crate) struct FieldVisitor<F> {
     path: RefCell<Vec<PathSegment>>,
 }
 
+#[cfg(feature = "rpc")]
 impl<F: FnMut(Span)> FieldVisitor<F> {
     /// A visitor that calls `visit`, which may read with no cursor of this visitor.
     pub(crate) fn new(visit: F) -> FieldVisitor<F> {
@@ -169,12 +171,14 @@ impl<F: FnMut(Span)> FieldVisitor<F> {
     }
 }
 
+#[cfg(feature = "rpc")]
 impl<F> fmt::Debug for FieldVisitor<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FieldVisitor").finish_non_exhaustive()
     }
 }
 
+#[cfg(feature = "rpc")]
 impl<F: FnMut(Span)> Record for FieldVisitor<F> {
     fn wants(&self, _: u64) -> bool {
         true
