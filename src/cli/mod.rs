@@ -34,6 +34,7 @@ mod inspect;
 mod interrupt;
 mod library;
 mod manifest;
+mod mapped;
 mod npy;
 mod on_device;
 mod output;
