@@ -38,6 +38,7 @@ mod interrupt;
 mod interruptible;
 mod library;
 mod manifest;
+mod mapped;
 mod npy;
 mod on_device;
 mod output;

@@ -73,9 +73,9 @@ pub mod tracker;
 pub mod transport;
 
 pub use format::{
-    Connection, ConnectionMessage, ConnectionSide, CopyTarget, Hello, HelloAnswer, PackedValue,
-    Packet, Progress, Protocol, RpcCode, Speaker, TensorBlock, TrackerCount, TrackerHello,
-    TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest, TrackerSummary, connection_json, json,
-    relay_json,
+    Connection, ConnectionMessage, ConnectionMessages, ConnectionSide, CopyTarget, Hello,
+    HelloAnswer, PackedValue, Packet, Progress, Protocol, RpcCode, Speaker, TensorBlock,
+    TrackerCount, TrackerHello, TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest,
+    TrackerSummary, json, relay_json,
 };
 pub use rules::*;

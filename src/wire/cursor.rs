@@ -68,6 +68,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Reads `bytes` and shows every field to `visitor`.
+    #[cfg(feature = "rpc")]
+    pub(crate) fn visited<F: FnMut(super::Span)>(
+        bytes: &'a [u8],
+        visitor: &'a super::FieldVisitor<F>,
+    ) -> Cursor<'a> {
+        Cursor {
+            trace: Some(visitor),
+            ..Cursor::new(bytes)
+        }
+    }
+
     /// The same cursor, whose window begins at byte `base` of the input: for a payload that is read on its own.
     #[must_use]
     pub fn at(mut self, base: u64) -> Cursor<'a> {

@@ -3,6 +3,8 @@
 #[cfg(feature = "frontend")]
 mod function_first;
 mod inflation;
+#[cfg(all(feature = "rpc", feature = "target"))]
+mod streams;
 #[path = "../support/mod.rs"]
 mod support;
 #[cfg(feature = "runtime")]

@@ -1,6 +1,7 @@
 //! Bytes to values and back, and looking into files.
 
 mod blob;
+mod bounds;
 mod containers;
 mod dumps;
 mod editing;
