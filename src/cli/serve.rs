@@ -108,12 +108,12 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
         }
         is_own = Arc::new(move |key| keys.contains(key));
     }
-    let mut out = io::stdout();
-    writeln!(out, "serving on {address}")?;
-    out.flush()?;
     let lobby = Arc::new(Lobby::default());
     let own = lobby.clone();
     Builder::new().spawn(move || own.fill(&listener, &is_own))?;
+    let mut out = io::stdout();
+    writeln!(out, "serving on {address}")?;
+    out.flush()?;
     loop {
         running.await_slot(args.sessions as usize);
         let client = lobby.next();

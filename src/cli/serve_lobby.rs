@@ -144,6 +144,7 @@ fn greet(
         let _ = write_answer(&stream, &HelloAnswer::Mismatch);
         return Err(format!("`{}` has another key", hello.key.escape_debug()));
     }
+    handshake.end(&stream)?;
     let stream = Arc::into_inner(stream).ok_or("it gave way to others")?;
     Ok((stream, hello))
 }

@@ -67,9 +67,9 @@ impl Handshakes {
         }
     }
 
-    /// Ends the oldest one of the address that has most. Returns false where there is none.
-    pub(in crate::rpc) fn end_one(&self) -> bool {
-        self.pending().end_one()
+    /// How many there are.
+    pub(in crate::rpc) fn count(&self) -> usize {
+        self.pending().count
     }
 
     /// Ends all of them, and those that begin later.
@@ -88,7 +88,7 @@ impl Handshakes {
         listener.accept().inspect_err(|error| {
             // A peer that has left its place in the queue takes no file.
             if error.kind() != io::ErrorKind::ConnectionAborted {
-                self.end_one();
+                self.pending().end_one();
             }
             thread::sleep(Duration::from_millis(10));
         })
@@ -127,12 +127,12 @@ impl PendingHandshakes {
 }
 
 impl Handshake {
-    /// Reads a hello, and no byte that follows it: those are of the session. `stream` has no limit on reading afterwards.
+    /// Reads a hello, and no byte that follows it: those are of the session.
     ///
     /// # Errors
     ///
     /// Why there is none, as text: it is late, it breaks a rule, or the connection gave way or is gone.
-    pub fn read_hello(self, stream: &TcpStream) -> Result<Hello<'static>, String> {
+    pub fn read_hello(&self, stream: &TcpStream) -> Result<Hello<'static>, String> {
         let until = Instant::now() + PATIENCE;
         let mut input = Vec::new();
         // RPC-16: the magic number first. What takes the server for a tracker writes four bytes, and waits for as many.
@@ -145,14 +145,13 @@ impl Handshake {
                 Progress::Short(missing) => more = usize::try_from(missing).unwrap_or(1),
                 Progress::Whole(hello) => {
                     let key = hello.key.into_owned().into();
-                    self.end(stream)?;
                     return Ok(Hello { key });
                 }
             }
         }
     }
 
-    /// Reads the first `count` bytes. The connection is counted on.
+    /// Reads the first `count` bytes.
     ///
     /// # Errors
     ///
@@ -163,18 +162,18 @@ impl Handshake {
         Ok(input)
     }
 
-    /// Waits for the first byte, and leaves it to be read. `stream` has no limit on reading afterwards.
+    /// Waits for the first byte, and leaves it to be read.
     ///
     /// # Errors
     ///
     /// Why there is none, as text: it is late, or the connection gave way or is gone.
-    pub fn await_byte(self, stream: &TcpStream) -> Result<(), String> {
+    pub fn await_byte(&self, stream: &TcpStream) -> Result<(), String> {
         let limit = stream.set_read_timeout(Some(PATIENCE));
         let looked = limit.and_then(|()| stream.peek(&mut [0]));
         if looked.map_err(|error| self.why(&error))? == 0 {
             return Err(self.why(&io::ErrorKind::UnexpectedEof.into()));
         }
-        self.end(stream)
+        Ok(())
     }
 
     /// Reads `more` bytes to the end of `input`.
@@ -227,7 +226,7 @@ impl Handshake {
         }
     }
 
-    /// Counts the connection no more, as its peer has said who it is.
+    /// Counts the connection no more, as its peer has said who it is. `stream` has no limit on reading afterwards.
     ///
     /// # Errors
     ///

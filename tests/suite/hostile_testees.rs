@@ -469,10 +469,15 @@ done"#
             let verdicts: Vec<&str> = verdicts
                 .map(|case| case["verdict"].as_str().unwrap())
                 .collect();
-            assert_eq!(verdicts[..3], ["pass"; 3], "{verdicts:?}");
-            assert!(verdicts.len() > 4, "{verdicts:?}");
+            // Each case may have several requests: which one the fourth is of is the suite's.
+            let answered = verdicts
+                .iter()
+                .take_while(|verdict| **verdict == "pass")
+                .count();
+            assert!((1..4).contains(&answered), "{verdicts:?}");
+            let left = &verdicts[answered..];
             assert!(
-                verdicts[3..].iter().all(|verdict| *verdict == "skipped"),
+                !left.is_empty() && left.iter().all(|verdict| *verdict == "skipped"),
                 "{verdicts:?}"
             );
         }

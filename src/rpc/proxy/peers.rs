@@ -29,10 +29,27 @@ pub(super) struct ProxyShared {
     /// A server waits, or the proxy ends.
     pub(super) changed: Condvar,
     pub(super) stopping: AtomicBool,
+    /// Connections whose peers have written a hello.
     pub(super) connections: AtomicUsize,
-    /// Those that have not written a hello.
+    /// The others.
     pub(super) handshakes: Arc<Handshakes>,
     pub(super) sessions: Mutex<u64>,
+}
+
+/// One of the connections of a proxy, until it is dropped.
+struct CountedConnection<'a>(&'a AtomicUsize);
+
+impl<'a> CountedConnection<'a> {
+    fn new(count: &'a AtomicUsize) -> CountedConnection<'a> {
+        count.fetch_add(1, Ordering::SeqCst);
+        CountedConnection(count)
+    }
+}
+
+impl Drop for CountedConnection<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// A peer whose hello was read.
@@ -50,6 +67,13 @@ impl ProxyShared {
         self.stopping.store(true, Ordering::SeqCst);
         self.handshakes.close();
         self.changed.notify_all();
+    }
+
+    /// Whether there are as many connections as there may be.
+    pub(super) fn is_full(&self) -> bool {
+        // One that gives way counts no more, although its thread has not ended yet.
+        let count = self.connections.load(Ordering::SeqCst) + self.handshakes.count();
+        count >= self.options.connections
     }
 
     /// Whether no peer is let in any more.
@@ -129,6 +153,8 @@ impl ProxyShared {
         if let Some(to) = self.options.to {
             // Clients of servers and of trackers write first: what writes nothing takes no place at the server.
             handshake.await_byte(&stream)?;
+            let _counted = CountedConnection::new(&self.connections);
+            handshake.end(&stream)?;
             let number = self.next_session();
             let server = TcpStream::connect_timeout(&to, PATIENCE).map_err(gone)?;
             server.set_nodelay(true).map_err(gone)?;
@@ -136,6 +162,9 @@ impl ProxyShared {
             return self.session(number, &stream, address, &server, to, &[], &[], watch);
         }
         let hello = handshake.read_hello(&stream)?;
+        // Before the hello is done: in between the connection would be none.
+        let _counted = CountedConnection::new(&self.connections);
+        handshake.end(&stream)?;
         let pair_key = hello.pair_key().map_err(|broken| broken.to_string())?;
         let (side, mut pair_key) = (hello.role(), pair_key.to_owned());
         let peer = ProxyPeer {

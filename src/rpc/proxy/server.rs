@@ -8,7 +8,7 @@ use super::relay::last_recorded;
 use super::report;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
@@ -134,18 +134,16 @@ fn accept(
             continue;
         };
         // Before a thread is made for it: a peer too many costs no more than its socket.
-        let has_room = shared.connections.load(Ordering::SeqCst) < shared.options.connections;
-        if !has_room && !shared.handshakes.end_one() {
+        if shared.is_full() {
             let reason = "there are too many connections".to_owned();
             watch(&ProxyEvent::Closed(address, reason));
             continue;
         }
         let stream = Arc::new(stream);
         let handshake = shared.handshakes.begin(&stream, address);
-        let counted = CountedConnection::new(shared);
-        let own_watch = watch.clone();
+        let (own, own_watch) = (shared.clone(), watch.clone());
         let begun = threads::spawn(threads::STACK, move || {
-            let served = serve(&counted.0, stream, handshake, address, &*own_watch);
+            let served = serve(&own, stream, handshake, address, &*own_watch);
             if let Err(why) = served {
                 own_watch(&ProxyEvent::Closed(address, why));
             }
@@ -160,22 +158,6 @@ fn accept(
     }
     for thread in threads {
         let _ = thread.join();
-    }
-}
-
-/// One of the connections of a proxy, until it is dropped.
-struct CountedConnection(Arc<ProxyShared>);
-
-impl CountedConnection {
-    fn new(shared: &Arc<ProxyShared>) -> CountedConnection {
-        shared.connections.fetch_add(1, Ordering::SeqCst);
-        CountedConnection(shared.clone())
-    }
-}
-
-impl Drop for CountedConnection {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

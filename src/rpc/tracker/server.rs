@@ -21,6 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// replies has room for it at once.
 const OTHERS_PATIENCE: Duration = Duration::from_millis(100);
 
+/// Why a connection is closed out that is one more than there may be.
+const TOO_MANY: &str = "there are too many connections";
+
 /// A thread of a connection calls nothing that goes deep: RPC-53 bounds the levels of JSON.
 const STACK: usize = 256 << 10;
 
@@ -55,9 +58,9 @@ pub struct TrackerHandle {
 
 struct TrackerShared {
     schedule: Mutex<TrackerSchedule>,
-    /// Those that have asked for something.
+    /// Those whose peers have written a hello.
     connections: Mutex<HashMap<u64, Arc<TrackerConnection>>>,
-    /// The others.
+    /// Those that have asked for nothing.
     handshakes: Arc<Handshakes>,
     stopping: AtomicBool,
     stop_key: String,
@@ -124,6 +127,11 @@ impl TrackerServer {
             let Ok((stream, peer)) = accepted else {
                 continue;
             };
+            // Before a thread is made for it: a peer too many costs no more than its socket.
+            if locked(&self.shared.schedule).is_full() {
+                watch(&TrackerEvent::Closed(peer, Some(TOO_MANY.to_owned())));
+                continue;
+            }
             let stream = Arc::new(stream);
             let handshake = self.shared.handshakes.begin(&stream, peer);
             let (shared, own_watch, handle) = (self.shared.clone(), watch.clone(), handle.clone());
@@ -193,7 +201,7 @@ impl TrackerHandle {
 }
 
 impl TrackerShared {
-    /// A connection asks for the first time. Returns false where there are too many, or the tracker ends.
+    /// The peer of a connection has written a hello. Returns false where there are too many, or the tracker ends.
     fn open(&self, connection: &Arc<TrackerConnection>) -> bool {
         // RPC-56: clients get it as the host: of a listener for both, an IPv4 peer has an address of IPv6, which is undone here.
         let host = connection.peer.ip().to_canonical().to_string();
@@ -257,6 +265,9 @@ impl TrackerConnection {
         let mut input = handshake.read_start(&self.stream, 4)?;
         let hello = TrackerHello::read(&mut Cursor::new(&input));
         if let Progress::Whole(hello) = hello.map_err(|broken| broken.to_string())? {
+            if !shared.open(self) {
+                return Err(TOO_MANY.to_owned());
+            }
             let mut out = Writer::new();
             hello.write(&mut out);
             self.write(&out.into_bytes()).map_err(gone)?;
@@ -283,9 +294,6 @@ impl TrackerConnection {
             {
                 if let Some(handshake) = handshake.take() {
                     handshake.end(&self.stream)?;
-                    if !shared.open(self) {
-                        return Err("there are too many connections".to_owned());
-                    }
                 }
                 // What was asked before the end and is not answered is dropped: it may be a summary, 200,000 times.
                 if shared.stopping.load(Ordering::SeqCst) {
