@@ -4,7 +4,6 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -133,7 +132,7 @@ mod orphans {
 
     #[test]
     fn none_is_left_when_the_suite_is_signalled() {
-        for (name, signal) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
+        for name in ["TERM", "INT", "HUP"] {
             let folder = tempfile::tempdir().unwrap();
             let (testee, all) = family(folder.path(), "exec \"$tvmspec\" testee --liar hang");
             let mut suite = Command::new(PROGRAM)
@@ -155,7 +154,9 @@ mod orphans {
             }
             assert_eq!(alive(&all), (4, 4), "{name}: there is nothing to end");
             assert!(sh(&format!("kill -s {name} {}", suite.id())));
-            assert_eq!(suite.wait().unwrap().signal(), Some(signal), "{name}");
+            // With a report, or without one where the testee has not said hello.
+            let status = suite.wait().unwrap();
+            assert!(matches!(status.code(), Some(1 | 2)), "{name}: {status}");
             assert_eq!(alive(&all), (4, 0), "{name}");
         }
     }
