@@ -151,8 +151,9 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     if order.implementation != BUILTIN {
         // Our children are testees and nothing else.
         family::adopt();
-        family::end_on_signals(|| ())?;
     }
+    let end = order.end.clone();
+    family::end_on_signals(move |signal| drop(end.set(signal.to_owned())))?;
     let report = judged(suite, &order, limits, jobs, selected.len())?;
     match args.output.as_deref() {
         // Other forms are for programs.

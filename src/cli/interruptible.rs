@@ -6,28 +6,35 @@ use std::io;
 #[cfg(unix)]
 pub(crate) fn link<T>(link: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Arc, Mutex, PoisonError};
-    use std::thread;
-    use std::time::Duration;
+    use signal_hook::flag::register_usize;
+    use signal_hook::low_level::emulate_default_handler;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use tvmspec::conformance::adapter::family;
 
-    let is_signalled = Arc::new(AtomicBool::new(false));
-    let links = Arc::new(Mutex::new(()));
-    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&is_signalled))?;
+    let signal = Arc::new(AtomicUsize::new(0));
+    let is_linking = Arc::new(AtomicBool::new(true));
+    for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        if !family::is_ignored(number) {
+            register_usize(number, Arc::clone(&signal), number as usize)?;
+        }
     }
+    // A signal that was not caught is 0, and nothing.
+    let end_process = move || match signal.load(Ordering::SeqCst) as i32 {
+        0 => Ok(()),
+        number => emulate_default_handler(number),
+    };
     // A compiler starts others, which are ours once it is killed.
     family::adopt();
-    let cleaned = Arc::clone(&links);
-    family::end_on_signals(move || drop(cleaned.lock().unwrap_or_else(PoisonError::into_inner)))?;
-    let held = links.lock().unwrap_or_else(PoisonError::into_inner);
+    let (end_at_once, is_busy) = (end_process.clone(), Arc::clone(&is_linking));
+    family::end_on_signals(move |_| {
+        if !is_busy.load(Ordering::SeqCst) {
+            let _ = end_at_once();
+        }
+    })?;
     let linked = link();
-    drop(held);
-    if linked.is_err() && is_signalled.load(Ordering::SeqCst) {
-        // The compiler was killed, and the signal is about to end this process: its error is no message.
-        thread::sleep(Duration::from_secs(3));
-    }
+    is_linking.store(false, Ordering::SeqCst);
+    end_process()?;
     linked
 }
 

@@ -56,6 +56,8 @@ mod serve;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_directory;
 #[cfg(all(unix, feature = "rpc"))]
+mod serve_lobby;
+#[cfg(all(unix, feature = "rpc"))]
 mod serve_memory;
 #[cfg(all(unix, feature = "rpc"))]
 mod serve_peer;
@@ -130,6 +132,9 @@ enum Command {
     /// Show the devices that are here, with every attribute
     Devices(devices::DevicesArgs),
     /// Hold an implementation to the rules: ours, or any that speaks the exec protocol
+    ///
+    /// At Ctrl-C, SIGTERM and SIGHUP the report is of the cases that were answered: the others are skipped, the signal is a problem of the run,
+    /// and the exit code is 1. A signal a second later ends the program without a report.
     Check(check::CheckArgs),
     /// Serve RPC clients of all releases, each in a process of its own
     #[cfg(all(unix, feature = "rpc"))]

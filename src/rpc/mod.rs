@@ -20,6 +20,7 @@
 //! | `format/json`, `format/relay_json`, `format/connection_json` | the JSON forms | |
 //! | `client/` | a session with a server, and what it hands out; feature `runtime` | RPC-100 .. RPC-103 |
 //! | `transport/` | `Transport`: hellos and packets over a blocking stream; feature `runtime` | RPC-10, RPC-13, RPC-16 |
+//! | `handshake` | connections without a hello: how many, and for how long; feature `runtime` | RPC-66, RPC-83 |
 //! | `threads` | threads where memory may end; feature `runtime` | |
 //! | `server/` | `server::serve`: one session; feature `runtime` | RPC-80 .. RPC-94 |
 //!
@@ -60,6 +61,8 @@ pub mod client;
     clippy::panic
 )]
 mod format;
+#[cfg(feature = "runtime")]
+pub mod handshake;
 #[cfg(feature = "runtime")]
 pub mod proxy;
 mod rules;

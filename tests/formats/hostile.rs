@@ -117,7 +117,11 @@ fn no_file_costs_more_than_its_size_justifies() {
             .env("PYTHONDONTWRITEBYTECODE", "1");
         command
     };
-    let scales = if is_thorough() { THOROUGH_SCALES } else { SCALES };
+    let scales = if is_thorough() {
+        THOROUGH_SCALES
+    } else {
+        SCALES
+    };
     for (folder, scale) in folders.iter().zip(scales) {
         let made = script("make.py").arg(folder.path()).arg(scale).status();
         match made {

@@ -87,8 +87,7 @@ impl WebPeer {
     /// # Errors
     ///
     /// The reason why there is no WebSocket; the peer has been answered with an HTTP status.
-    pub(super) fn accept(stream: TcpStream, patience: Duration) -> Result<WebPeer, String> {
-        let stream = Arc::new(stream);
+    pub(super) fn accept(stream: Arc<TcpStream>, patience: Duration) -> Result<WebPeer, String> {
         let reading = WebStream {
             stream: stream.clone(),
             writing: Arc::default(),

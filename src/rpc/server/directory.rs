@@ -5,15 +5,27 @@ use crate::blob::pack::write_whole;
 use crate::file_name::is_file_name;
 use crate::function::{Error, ErrorKind, Result};
 use crate::rule::Kind;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many files of a session may be there at a time: those of no bytes cost the server something too.
+const MOST: usize = 4096;
 
 /// The directory, and how much may still be written to it.
 pub(super) struct Directory {
     path: PathBuf,
-    left: AtomicU64,
+    written: Mutex<WrittenFiles>,
+}
+
+/// What this server has written to the directory. Files of uploaded code are not counted.
+struct WrittenFiles {
+    /// How many bytes may still be written.
+    left: u64,
+    /// The names of those that are there.
+    names: BTreeSet<String>,
 }
 
 impl Directory {
@@ -21,7 +33,10 @@ impl Directory {
     pub(super) fn new(path: PathBuf, bytes: u64) -> Directory {
         Directory {
             path,
-            left: AtomicU64::new(bytes),
+            written: Mutex::new(WrittenFiles {
+                left: bytes,
+                names: BTreeSet::new(),
+            }),
         }
     }
 
@@ -44,18 +59,33 @@ impl Directory {
     /// Writes the file `name`, which may be there.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path_of(name)?;
-        let length = bytes.len() as u64;
-        // RPC-92: never returned: the limit is on what a session uploads, also where a file is written over or removed.
-        let taken = self
-            .left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-                left.checked_sub(length)
-            });
-        RPC_92.demand(Kind::Limit, taken.is_ok(), || {
-            format!("{length} bytes are more than the uploads of this session may still have")
-        })?;
+        self.enter(name, bytes.len() as u64)?;
         // Renamed into its place, a file replaces a link that was put there in the meantime.
         write_whole(&path, bytes).map_err(|error| failed(name, &error))
+    }
+
+    /// Counts a file that is written by `length` bytes.
+    pub(super) fn enter(&self, name: &str, length: u64) -> Result<()> {
+        let mut written = self.written();
+        let is_new = !written.names.contains(name);
+        RPC_92.demand(Kind::Limit, !is_new || written.names.len() < MOST, || {
+            format!("a session has {MOST} files at most: remove some")
+        })?;
+        // RPC-92: never returned: the limit is on what a session uploads, also where a file is written over or removed.
+        let left = written.left.checked_sub(length);
+        RPC_92.demand(Kind::Limit, left.is_some(), || {
+            format!("{length} bytes are more than the uploads of this session may still have")
+        })?;
+        written.left = left.unwrap_or_default();
+        if is_new {
+            written.names.insert(name.to_owned());
+        }
+        Ok(())
+    }
+
+    /// What was written, locked. A thread that panicked has left it whole.
+    fn written(&self) -> MutexGuard<'_, WrittenFiles> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The bytes of the file `name`.
@@ -75,7 +105,10 @@ impl Directory {
     pub(super) fn remove(&self, name: &str) -> Result<()> {
         match std::fs::remove_file(self.path_of(name)?) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(name, &error)),
-            _ => Ok(()),
+            _ => {
+                self.written().names.remove(name);
+                Ok(())
+            }
         }
     }
 

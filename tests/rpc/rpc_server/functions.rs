@@ -169,6 +169,27 @@ fn rpc_92_a_link_that_comes_and_goes_is_never_followed() {
     assert_eq!(left, "precious");
 }
 
+/// RPC-92: files of no bytes are bounded too.
+#[test]
+fn rpc_92_a_session_has_so_many_files() {
+    let text = |text: &str| V::Str(text.as_bytes().to_vec().into());
+    let mut client = Client::of(27);
+    let upload = |client: &mut Client, number: usize| {
+        let args = vec![text(&format!("{number}.bin")), V::Bytes(Vec::new().into())];
+        client.call("tvm.rpc.server.upload", args)
+    };
+    for number in 0..4096 {
+        upload(&mut client, number).expect("uploaded");
+    }
+    breaks(upload(&mut client, 4096), "RPC-92");
+    // Another content of a file that is there, and one in the place of a file that was removed.
+    upload(&mut client, 0).expect("written over");
+    let removed = client.call("tvm.rpc.server.remove", vec![text("7.bin")]);
+    removed.expect("removed");
+    upload(&mut client, 4096).expect("uploaded");
+    breaks(upload(&mut client, 4097), "RPC-92");
+}
+
 #[test]
 fn rpc_90_uploaded_code_runs_only_where_it_is_allowed() {
     let library = std::fs::read("golden/eras/0.26/host.so").expect("a library");
