@@ -7,11 +7,17 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The objects, which are held, and the result.
+type KnownResult<T> = ([Option<ObjectRef>; 2], T);
+
+/// The addresses of one or two objects; 0 for none.
+type Addresses = (usize, usize);
+
 /// Results by the addresses of the one or two objects that they are of, which are held.
 ///
 /// Without them 30 arrays, each with the one before in it twice, take 2^30 steps.
 pub(super) struct SharedWork<T> {
-    known: Mutex<HashMap<(usize, usize), ([Option<ObjectRef>; 2], T)>>,
+    known: Mutex<HashMap<Addresses, KnownResult<T>>>,
     /// How many results were found that the same work may not have later.
     changing: AtomicU64,
 }
