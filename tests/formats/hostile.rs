@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Sizes are divided by these: of the larger files, and of those a quarter as large, which show how time grows.
-const SCALES: [&str; 2] = ["8", "32"];
+const SCALES: [&str; 2] = ["16", "64"];
 
 /// Every file of the table, in its order: one that is no longer made, or not measured, is missing from it.
 const FILES: [&str; 86] = [
