@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Sizes are divided by these: of the larger files, and of those a quarter as large, which show how time grows.
-const SCALES: [&str; 2] = ["8", "32"];
+const SCALES: [&str; 2] = ["16", "64"];
 /// The same in thorough runs.
 const THOROUGH_SCALES: [&str; 2] = ["1", "4"];
 
