@@ -28,7 +28,6 @@ pub(crate) mod extension;
 pub mod header;
 pub(crate) mod heap;
 pub mod index;
-#[cfg(test)]
 mod layouts;
 pub mod legacy;
 mod raw;

@@ -10,7 +10,9 @@ mod fronts;
 mod grammar;
 mod hostile;
 mod import_tree;
+mod inspect;
 mod payload;
+mod release;
 mod repack;
 mod rpc;
 #[path = "../support/mod.rs"]

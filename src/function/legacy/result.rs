@@ -201,28 +201,3 @@ fn text_result(kept: &Any) -> Result<(TVMValue, c_int)> {
             .into()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::ffi::CStr;
-
-    #[test]
-    fn a_data_type_comes_back_in_the_words_of_its_time() {
-        for (class, bits, text) in [(1, 1, "bool"), (2, 32, "float32"), (1, 8, "uint8")] {
-            let dtype = DLDataType {
-                code: class,
-                bits,
-                lanes: 1,
-            };
-            let function = Function::from_packed(move |_| Ok(Any::from(dtype)));
-            let (value, code) = call(&function, &[]).unwrap();
-            assert_eq!(code, code::STR);
-            // SAFETY: the code says that it is a text.
-            let passed = unsafe { value.v_str };
-            // SAFETY: a C string, which the thread keeps.
-            let passed = unsafe { CStr::from_ptr(passed) };
-            assert_eq!(passed.to_str(), Ok(text));
-        }
-    }
-}
