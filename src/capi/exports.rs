@@ -16,14 +16,10 @@ macro_rules! exports {
         /// Every function, in the order of the rooms that they are in.
         static ALL: &[Export] = &[
             $($(Export::new(stringify!($name), $name as *const c_void)),*),*,
-            #[cfg(feature = "extensions")]
-            Export::new("TVMExtTypeFree", super::legacy::TVMExtTypeFree as *const c_void),
-            #[cfg(feature = "extensions")]
             Export::new(
                 "_ZN3tvm7runtime13ExtTypeVTable16RegisterInternalEiRKS1_",
                 super::legacy::extension::register_extension_table as *const c_void,
             ),
-            #[cfg(feature = "extensions")]
             Export::new(
                 "_ZN3tvm7runtime13ExtTypeVTable3GetEi",
                 super::legacy::extension::extension_table as *const c_void,
@@ -43,7 +39,7 @@ exports! {
     legacy {
         TVMAPISetLastError TVMAPISetLastPythonError TVMBackendGetFuncFromEnv
         TVMBackendRegisterEnvCAPI TVMByteArrayFree TVMCFuncSetReturn TVMCbArgToReturn
-        TVMDropLastPythonError TVMFuncCall TVMFuncCreateFromCFunc TVMFuncFree TVMFuncGetGlobal
+        TVMDropLastPythonError TVMExtTypeFree TVMFuncCall TVMFuncCreateFromCFunc TVMFuncFree TVMFuncGetGlobal
         TVMFuncListGlobalNames TVMFuncRegisterGlobal TVMFuncRemoveGlobal TVMGetLastBacktrace
         TVMGetLastError TVMGetLastPythonError TVMModFree TVMModGetFunction TVMModImport
         TVMModLoadFromFile TVMObjectDerivedFrom TVMObjectFree TVMObjectGetTypeIndex
