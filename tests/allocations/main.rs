@@ -5,6 +5,8 @@ mod function_first;
 mod inflation;
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(all(unix, feature = "rpc", feature = "runtime"))]
+mod transport;
 #[cfg(feature = "runtime")]
 mod value_ends;
 

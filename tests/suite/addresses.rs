@@ -86,7 +86,7 @@ fn a_release_and_a_target_stand_behind_the_libraries() {
         ("ffi:./a.so#", "./a.so#"),
     ] {
         let problem = problem(name);
-        let end = format!("{missing}: ");
+        let end = format!("no library at `{missing}`");
         assert!(problem.contains(&end), "{name}: {problem}");
     }
     for name in [
@@ -108,7 +108,7 @@ fn hello(command: Exec) -> Result<Identity, String> {
 #[test]
 fn quotes_keep_words_together() {
     // The name is what `printf` makes of its arguments.
-    let line = r#"sh -c 'read line; printf "$0" "$1" "$2" "$3"; read line' '{"id":0,"ok":{"name":"%s|%s|%s","version":"1"}}' 'my testee' --flag="a b" ''"#;
+    let line = r#"sh -c 'read line; printf "$0" "$1" "$2" "$3"; echo; read line' '{"id":0,"ok":{"name":"%s|%s|%s","version":"1"}}' 'my testee' --flag="a b" ''"#;
     let testee = Exec::command(line, Limits::default()).unwrap();
     assert_eq!(hello(testee).unwrap().name, "my testee|--flag=a b|");
     assert!(Exec::command("'open", Limits::default()).is_err());

@@ -5,6 +5,7 @@ mod addresses;
 mod case_files;
 mod cli;
 mod hostile_testees;
+mod in_turn;
 mod mutants;
 mod reporting;
 mod rule_off;

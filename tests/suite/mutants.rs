@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use tvmspec::rule::{Level, Rule};
+use tvmspec::rule::Level;
 use tvmspec::spec;
 
 /// What is in `put` for the switch of the mutant.
@@ -20,7 +20,7 @@ pub(crate) struct Mutant {
     /// `value/padding-set`: the chapter, and a name that is unique in it.
     id: String,
     /// The rule that it breaks, and that the case names which notices it.
-    rule: String,
+    pub(crate) rule: String,
     /// Text of product code and what is planted in its place. All are on together.
     edits: Vec<Edit>,
 }
@@ -49,14 +49,6 @@ pub(crate) fn lists() -> Result<BTreeMap<String, Vec<Mutant>>, String> {
         lists.insert(chapter, list);
     }
     Ok(lists)
-}
-
-/// Whether one of `lists` has a mutant that breaks `rule`.
-pub(crate) fn break_rule(lists: &BTreeMap<String, Vec<Mutant>>, rule: Rule) -> bool {
-    lists
-        .values()
-        .flatten()
-        .any(|mutant| mutant.rule == rule.id())
 }
 
 /// The root of the project, from the environment: a copy of the source runs the same tests where it lies.

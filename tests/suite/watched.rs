@@ -1,6 +1,7 @@
 //! The cases of the chapters with unsafe code, operation by operation, in this process: for a tool that watches its memory.
 #![cfg(feature = "suite")]
 
+use crate::in_turn::in_turn;
 use std::collections::BTreeSet;
 use tvmspec::conformance::adapter::builtin::BuiltinTestee;
 use tvmspec::conformance::adapter::{Adapter, InProcess};
@@ -17,8 +18,10 @@ fn all_pass(chapter: &str, op: &str) {
     let op = format!("{chapter}.{op}");
     let mut count = 0;
     for case in cases(&op) {
-        let reply = InProcess(BuiltinTestee).call(&case.op, &case.request());
-        let verdict = judge(case, &reply).in_full(case).verdict;
+        let verdict = in_turn(|| {
+            let reply = InProcess(BuiltinTestee).call(&case.op, &case.request());
+            judge(case, &reply).in_full(case).verdict
+        });
         assert!(
             verdict == Verdict::Pass,
             "{}: {}",
