@@ -18,8 +18,6 @@ pub use selection::{Selection, select};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
-#[cfg(test)]
-pub(super) use worker::ask;
 use worker::{CaseQueue, work};
 
 /// What to run and how.

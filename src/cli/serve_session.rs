@@ -273,22 +273,3 @@ fn text_of(report: &SessionReport) -> String {
     let key = key.escape_debug();
     format!("`{key}` {release}, {requests} requests, {received} bytes, {end}")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_have_few_digits() {
-        for (millis, text) in [
-            (0, "0 ms"),
-            (999, "999 ms"),
-            (1994, "2 s"),
-            (1449, "1.4 s"),
-            (61_000, "1 min 01 s"),
-            (7_260_000, "2 h 01 min"),
-        ] {
-            assert_eq!(duration_text(Duration::from_millis(millis)), text);
-        }
-    }
-}

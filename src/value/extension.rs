@@ -337,38 +337,3 @@ unsafe extern "C-unwind" fn destroy_boxed<T>(handle: *mut c_void) {
     // SAFETY: a handle of the pair that this is of, so a box of `T`, destroyed once.
     drop(unsafe { Box::from_raw(handle.cast::<T>()) });
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::value::header;
-
-    #[derive(Clone)]
-    struct Shared(std::sync::Arc<()>);
-
-    /// VAL-22: safe code made values of the first, which the functions of the second would take for theirs.
-    #[test]
-    fn no_pair_of_c_takes_the_code_of_a_rust_type() {
-        register_extension::<Shared>(126).unwrap();
-        // SAFETY: both are for handles of this very type.
-        let taken = unsafe { register_pair(126, clone_boxed::<Shared>, destroy_boxed::<Shared>) };
-        assert_eq!(
-            taken.err().map(|broken| broken.kind()),
-            Some(Kind::Duplicate)
-        );
-        assert!(pair(126).is_ok_and(|pair| pair.of.is_some()));
-
-        // A weak reference may become a strong one: the handle is copied while there is one.
-        let value = Shared(std::sync::Arc::default());
-        let (count, kept) = (value.clone(), Extension::new(value).unwrap());
-        let object = kept.0.as_ptr().cast::<Header>();
-        // SAFETY: an object that `kept` keeps.
-        unsafe { header::inc_weak(object) };
-        let (handle, _) = kept.into_handle();
-        // SAFETY: the handle that was returned, of a box of this type.
-        unsafe { destroy_boxed::<Shared>(handle) };
-        // SAFETY: the weak reference from above.
-        unsafe { header::dec_weak(object) };
-        assert_eq!(std::sync::Arc::strong_count(&count.0), 1);
-    }
-}

@@ -7,6 +7,8 @@ mod inflation;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(all(unix, feature = "rpc", feature = "runtime"))]
+mod transport;
 #[cfg(feature = "runtime")]
 mod value_ends;
 

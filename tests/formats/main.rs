@@ -11,8 +11,10 @@ mod fronts;
 mod grammar;
 mod hostile;
 mod import_tree;
+mod inspect;
 mod outputs;
 mod payload;
+mod release;
 mod repack;
 mod rpc;
 #[path = "../support/mod.rs"]

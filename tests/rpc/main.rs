@@ -14,3 +14,4 @@ mod rpc_stress;
 mod rpc_tracker;
 #[path = "../support/mod.rs"]
 mod support;
+mod transport;

@@ -1,10 +1,11 @@
 //! Peers that connect and write nothing, many of them: the next one is served at once, and a signal ends the server.
 //!
-//! More of them than a server keeps; with `TVMSPEC_STRESS_SECONDS` several times as many. The bound on time tells a server that serves at
+//! More of them than a server keeps; with `TVMSPEC_THOROUGH` several times as many. The bound on time tells a server that serves at
 //! once from one that waits for the time of a hello, which is 10 s.
 #![cfg(all(unix, feature = "cli", feature = "rpc"))]
 
 use crate::support::serving::Serving;
+use crate::support::thorough::is_thorough;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -32,10 +33,7 @@ fn mute(address: SocketAddr) -> Vec<TcpStream> {
         maximum,
     };
     setrlimit(Resource::Nofile, limit).expect("a limit");
-    let count = match std::env::var("TVMSPEC_STRESS_SECONDS") {
-        Ok(_) => 2000,
-        Err(_) => 600,
-    };
+    let count = if is_thorough() { 2000 } else { 600 };
     let connect = |_| TcpStream::connect(address).expect("it listens");
     (0..count).map(connect).collect()
 }

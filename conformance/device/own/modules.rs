@@ -1,9 +1,13 @@
 //! Device modules of payloads and libraries, before there is a driver.
 
 use super::super::tables::rejected;
-use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
+#[cfg(feature = "opencl")]
+use crate::conformance::behaviour::demand;
+use crate::conformance::behaviour::{Failure, Outcome, expect};
 use crate::conformance::golden::golden;
-use crate::device::{DEV_54, Device, load};
+#[cfg(feature = "opencl")]
+use crate::device::Device;
+use crate::device::{DEV_54, load};
 use crate::release::Layout;
 use crate::rule::Kind;
 
