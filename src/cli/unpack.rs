@@ -1,7 +1,7 @@
 //! `tvmspec unpack FILE -o DIR`: what `pack` makes a library binary of.
 
 use super::input::{self, Input};
-use super::library::{LibraryChoice, is_in_payload, warn_of_left_out};
+use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
 use super::output::{self, Content};
 use super::output_folder::OutputFolder;
 use super::{CliError, Exit, whole};
@@ -52,12 +52,10 @@ pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
         ));
     }
     choice.whole(|input, unit, blob, findings| {
-        let modules = blob.modules.clone();
-        let exit = write_out(input, blob, &args)?;
         // Payloads are written as they are.
-        warn_of_left_out(unit, findings, |offset| {
-            modules.iter().any(|module| is_in_payload(module, offset))
-        });
+        let kept = PayloadPlaces::of(&blob.modules);
+        let exit = write_out(input, blob, &args)?;
+        warn_of_left_out(unit, findings, &kept);
         Ok(exit)
     })
 }
