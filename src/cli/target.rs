@@ -74,6 +74,10 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
             text.len()
         )));
     }
+    // TGT-58: without a machine no driver is there, and none answers.
+    if !args.ask_devices && text.contains("from_device") {
+        output::note("note: no device is asked for `from_device` without --ask-devices");
+    }
     let read = |release: Release| {
         let asked = if args.ask_devices {
             local_machine(release)
