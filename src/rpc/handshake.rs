@@ -205,14 +205,6 @@ impl Handshake {
         Ok(())
     }
 
-    /// Fails where the connection gave way, with that as text.
-    pub(in crate::rpc) fn is_kept(&self) -> Result<(), String> {
-        if self.gave_way() {
-            return Err(GAVE_WAY.to_owned());
-        }
-        Ok(())
-    }
-
     /// Says why there is no hello, where reading it ended with `error`.
     fn why(&self, error: &io::Error) -> String {
         use io::ErrorKind::{TimedOut, UnexpectedEof, WouldBlock};

@@ -102,7 +102,7 @@ fn a_tracker_answers_the_next_peer() {
     expect(&mut peer, &magic);
     peer.write_all(b"\x03\x00\x00\x00[1]").expect("written");
     expect(&mut peer, b"\x01\x00\x00\x000");
-    // A connection that has asked for something stays.
+    // A connection with a hello stays.
     let more = self::mute(tracker.address);
     peer.write_all(b"\x03\x00\x00\x00[1]").expect("written");
     expect(&mut peer, b"\x01\x00\x00\x000");

@@ -60,7 +60,7 @@ struct TrackerShared {
     schedule: Mutex<TrackerSchedule>,
     /// Those whose peers have written a hello.
     connections: Mutex<HashMap<u64, Arc<TrackerConnection>>>,
-    /// Those that have asked for nothing.
+    /// Those whose peers have not.
     handshakes: Arc<Handshakes>,
     stopping: AtomicBool,
     stop_key: String,
@@ -274,13 +274,12 @@ impl TrackerConnection {
         }
         input.clear();
         watch(&TrackerEvent::Opened(self.peer));
-        // RPC-60: a client may wait as long as it likes; until it asks for something, it gives way where there are too many.
-        self.stream.set_read_timeout(None).map_err(gone)?;
-        let mut handshake = Some(handshake);
+        // RPC-60: a client may wait as long as it likes.
+        handshake.end(&self.stream)?;
         let mut piece = vec![0; 16 << 10];
         loop {
             let count = match (&*self.stream).read(&mut piece) {
-                Ok(0) => return handshake.map_or(Ok(()), |handshake| handshake.is_kept()),
+                Ok(0) => return Ok(()),
                 Ok(count) => count,
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
                 Err(why) => return Err(why.to_string()),
@@ -292,9 +291,6 @@ impl TrackerConnection {
             while let Progress::Whole(request) =
                 TrackerRequest::read(&mut cursor, Release::of(7)).map_err(|why| why.to_string())?
             {
-                if let Some(handshake) = handshake.take() {
-                    handshake.end(&self.stream)?;
-                }
                 // What was asked before the end and is not answered is dropped: it may be a summary, 200,000 times.
                 if shared.stopping.load(Ordering::SeqCst) {
                     return Ok(());
