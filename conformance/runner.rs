@@ -41,7 +41,7 @@ pub struct Run {
     pub today: String,
     /// How the implementation was named on the command line, for the line that reproduces a failure.
     pub implementation: String,
-    /// What ends the run before its last case, such as `SIGTERM`, once another thread sets it. Cases without an answer are skipped then.
+    /// The name of the signal that ends the run before its last case, such as `SIGTERM`, once another thread sets it. Cases without an answer are skipped then.
     pub end: Arc<OnceLock<String>>,
 }
 

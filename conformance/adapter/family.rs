@@ -58,7 +58,7 @@ pub fn adopt() {
     system::adopt();
 }
 
-/// At the first SIGINT, SIGTERM or SIGHUP calls `end` with its name, and ends the testees: a run that waits for one goes on, and no other is
+/// At the first SIGINT, SIGTERM or SIGHUP calls `end` with its number, and ends the testees: a run that waits for one goes on, and no other is
 /// started. SIGQUIT, and a signal that comes a second later or more, ends this program at once. A signal that is ignored now stays ignored.
 ///
 /// The second is for testees, which may signal twice before they are killed, and for the report.
@@ -66,8 +66,13 @@ pub fn adopt() {
 /// # Errors
 ///
 /// When the system takes no handler.
-pub fn end_on_signals(end: impl Fn(&str) + Send + 'static) -> io::Result<()> {
+pub fn end_on_signals(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
     system::end_on_signals(end)
+}
+
+/// Returns the name of a signal, such as `SIGTERM`.
+pub fn signal_name(signal: i32) -> &'static str {
+    system::signal_name(signal).unwrap_or("a signal")
 }
 
 /// Whether this process ignores a signal, as SIGHUP under `nohup`; false where the system does not show it.
@@ -91,7 +96,8 @@ mod system {
     use rustix::process::{kill_process, kill_process_group, waitid, waitpid};
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     use signal_hook::iterator::Signals;
-    use signal_hook::low_level::{emulate_default_handler, signal_name};
+    use signal_hook::low_level::emulate_default_handler;
+    pub(super) use signal_hook::low_level::signal_name;
     use std::collections::BTreeSet;
     use std::os::unix::process::CommandExt as _;
     use std::process::{Child, Command, ExitStatus};
@@ -234,7 +240,7 @@ mod system {
     }
 
     /// See [`super::end_on_signals`]. A thread waits for the signals, since a handler could take no lock.
-    pub(super) fn end_on_signals(end: impl Fn(&str) + Send + 'static) -> io::Result<()> {
+    pub(super) fn end_on_signals(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
         let all = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
         let ours = all.into_iter().filter(|signal| !super::is_ignored(*signal));
         let mut signals = Signals::new(ours)?;
@@ -248,7 +254,7 @@ mod system {
                 } else if first.is_none() {
                     first = Some(Instant::now());
                     // First: what the run sees of the end of its testees is not their fault.
-                    end(signal_name(signal).unwrap_or("a signal"));
+                    end(signal);
                     end_all();
                 }
             }
@@ -259,7 +265,7 @@ mod system {
     /// Kills the testees and what they have started. None is started any more.
     fn end_all() {
         ENDS.store(true, Ordering::SeqCst);
-        // Who holds it for longer waits for a process that cannot be killed.
+        // A thread that holds it for longer waits for a process that cannot be killed.
         let running = (0..100).find_map(|_| {
             let held = RUNNING.try_lock().ok();
             held.or_else(|| {
@@ -297,9 +303,13 @@ mod system {
 
     pub(super) fn adopt() {}
 
+    pub(super) fn signal_name(_: i32) -> Option<&'static str> {
+        None
+    }
+
     pub(super) fn end_with_parent() {}
 
-    pub(super) fn end_on_signals(end: impl Fn(&str) + Send + 'static) -> io::Result<()> {
+    pub(super) fn end_on_signals(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
         drop(end);
         Ok(())
     }

@@ -153,7 +153,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
         family::adopt();
     }
     let end = order.end.clone();
-    family::end_on_signals(move |signal| drop(end.set(signal.to_owned())))?;
+    family::end_on_signals(move |signal| drop(end.set(family::signal_name(signal).to_owned())))?;
     let report = judged(suite, &order, limits, jobs, selected.len())?;
     match args.output.as_deref() {
         // Other forms are for programs.

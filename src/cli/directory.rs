@@ -15,7 +15,7 @@ mod system {
     /// An open directory.
     pub(crate) struct Directory(OwnedFd);
 
-    /// What every directory is opened with.
+    /// The flags that every directory is opened with.
     const FLAGS: OFlags = OFlags::RDONLY
         .union(OFlags::DIRECTORY)
         .union(OFlags::CLOEXEC);

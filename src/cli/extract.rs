@@ -170,7 +170,10 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
             for (kernel, code) in kernels {
                 let name = names.add(kernel, extension);
                 if name != format!("{kernel}.{extension}") {
-                    output::note(format_args!("note: kernel `{kernel}` is in {name}"));
+                    output::note(format_args!(
+                        "note: kernel `{}` is in {name}",
+                        output::line_of(kernel)
+                    ));
                 }
                 folder.write(&name, code, Content::Binary)?;
             }

@@ -1,6 +1,6 @@
 //! Signals for commands that serve: the first ends them in order.
 
-/// How long sessions go on at a signal of the system's, which others follow that cannot be caught.
+/// The time that sessions go on after a signal of the system, which sends others that cannot be caught.
 #[cfg(unix)]
 pub(super) const GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 

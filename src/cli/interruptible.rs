@@ -5,37 +5,30 @@ use std::io;
 /// Calls `link`, which starts compilers and removes their files when they fail.
 #[cfg(unix)]
 pub(crate) fn link<T>(link: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-    use signal_hook::flag::register_usize;
     use signal_hook::low_level::emulate_default_handler;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
     use tvmspec::conformance::adapter::family;
 
-    let signal = Arc::new(AtomicUsize::new(0));
     let is_linking = Arc::new(AtomicBool::new(true));
-    for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
-        if !family::is_ignored(number) {
-            register_usize(number, Arc::clone(&signal), number as usize)?;
-        }
-    }
-    // A signal that was not caught is 0, and nothing.
-    let end_process = move || match signal.load(Ordering::SeqCst) as i32 {
-        0 => Ok(()),
-        number => emulate_default_handler(number),
-    };
+    // The number of the signal; 0 before one came.
+    let caught = Arc::new(AtomicI32::new(0));
     // A compiler starts others, which are ours once it is killed.
     family::adopt();
-    let (end_at_once, is_busy) = (end_process.clone(), Arc::clone(&is_linking));
-    family::end_on_signals(move |_| {
+    let (is_busy, noted) = (Arc::clone(&is_linking), Arc::clone(&caught));
+    family::end_on_signals(move |signal| {
+        noted.store(signal, Ordering::SeqCst);
         if !is_busy.load(Ordering::SeqCst) {
-            let _ = end_at_once();
+            let _ = emulate_default_handler(signal);
         }
     })?;
     let linked = link();
     is_linking.store(false, Ordering::SeqCst);
-    end_process()?;
-    linked
+    match caught.load(Ordering::SeqCst) {
+        0 => linked,
+        // The compiler was killed, and its files are gone: its error is no message.
+        signal => emulate_default_handler(signal).and(linked),
+    }
 }
 
 /// Elsewhere a signal ends the command alone.

@@ -84,7 +84,7 @@ pub(crate) fn warn_of_left_out(unit: &Unit<'_>, findings: &Findings, kept: &Payl
     }
 }
 
-/// Where payloads are in a library binary: the length of each by its offset.
+/// The places of payloads in a library binary: the length of each by its offset.
 pub(crate) struct PayloadPlaces(BTreeMap<u64, u64>);
 
 impl PayloadPlaces {

@@ -13,10 +13,10 @@ use tvmspec::wire::json::with_repeated_names;
 /// The longest manifest, in bytes. Its values take up to eighty times its text; payloads belong into files.
 const LONGEST: usize = 1 << 20;
 
-/// How many bytes the files of a manifest may have together beyond [`REPEATS`] times those of the files without repetition.
+/// The bytes that the files of a manifest may have together beyond [`REPEATS`] times those of the files without repetition.
 const SPARE: u64 = 4 << 20;
 
-/// How often each byte of a file may be packed: a library binary in C text takes five times its bytes.
+/// The number of times that each byte of a file may be packed: a library binary in C text takes five times its bytes.
 const REPEATS: u64 = 4;
 
 /// The manifest as a JSON value, and the files that it names.
@@ -76,7 +76,7 @@ pub(super) fn into_export(
 
 /// The files that a manifest names. A small manifest may name one large file many times: what is read is bounded by the bytes that are there.
 pub(super) struct NamedFiles {
-    /// Where their names start from.
+    /// The folder that their names start from.
     folder: PathBuf,
     /// The files that were read, by the path that all their names lead to.
     known: HashSet<PathBuf>,

@@ -1,6 +1,6 @@
 //! Mapped files: a file that becomes shorter while it is read ends the command with a message and exit code 2.
 //!
-//! A page of a map behind the new end of its file cannot be read, and the kernel sends SIGBUS. A private map changes nothing, because a
+//! A page of a map after the new end of its file cannot be read, and the kernel sends SIGBUS. A private map changes nothing, because a
 //! page that was not touched is still that of the file. Reading the file instead would copy a library of a gigabyte of which only headers are wanted.
 //! So the handler of the signal ends the process; below [`input`](super::input)'s limit a file is read. SIGBUS at any
 //! other address, for example in the code of a model, has its usual effect.
@@ -52,13 +52,13 @@ mod shortened {
     use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
     use std::sync::{Mutex, OnceLock};
 
-    /// What the handler knows of a map. A handler may neither lock nor allocate, hence the atomics.
+    /// A map as the handler knows it. A handler may neither lock nor allocate, hence the atomics.
     struct Slot {
         /// Address of the first byte; 0 where the slot is free, [`TAKEN`] where it is being filled.
         start: AtomicUsize,
         /// Length in bytes.
         length: AtomicUsize,
-        /// What is written to stderr; null where the slot is free.
+        /// The text for stderr; null where the slot is free.
         message: AtomicPtr<String>,
     }
 
@@ -110,7 +110,7 @@ mod shortened {
         }
     }
 
-    /// What SIGBUS did before.
+    /// The action for SIGBUS before the handler was installed.
     static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
     /// Installs the handler, once.
@@ -125,7 +125,7 @@ mod shortened {
         let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_bus_error;
         action.sa_sigaction = handler as libc::sighandler_t;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        // SAFETY: as above.
+        // SAFETY: zeros are an action without flags whose mask is empty; the call below writes the one before over it.
         let mut before: libc::sigaction = unsafe { mem::zeroed() };
         // SAFETY: both are actions, and the handler calls only what may be called in one.
         let result = unsafe { libc::sigaction(libc::SIGBUS, &raw const action, &raw mut before) };

@@ -19,7 +19,7 @@ pub(crate) struct OutputFolder {
     files: VecDeque<String>,
     // The order of the next three is that in which they are dropped: folders are removed before the lock is.
     made: MadeFolders,
-    /// Where `files` are, and its name.
+    /// The directory that holds `files`, and its name.
     staged: (Directory, String),
     folder: Directory,
 }
@@ -31,7 +31,7 @@ impl OutputFolder {
         let whole = names.iter().fold(path.to_owned(), |at, name| at.join(name));
         let failed = |error| cannot_write(&whole, &error);
         let made = MadeFolders::missing(&whole);
-        let folder = locked(path, names).map_err(failed)?;
+        let folder = locked(path, names, &whole).map_err(failed)?;
         Ok(OutputFolder {
             files: VecDeque::new(),
             made,
@@ -84,7 +84,7 @@ impl OutputFolder {
 impl Drop for OutputFolder {
     fn drop(&mut self) {
         let (staged, name) = &self.staged;
-        // What cannot be removed is litter, and no error.
+        // A file that cannot be removed is litter, not an error.
         for file in &self.files {
             let _ = staged.remove(file);
         }
@@ -92,11 +92,10 @@ impl Drop for OutputFolder {
     }
 }
 
-/// The folder that `names` lead to from `path`, made where it is missing, and locked.
-fn locked(path: &Path, names: &[&str]) -> io::Result<Directory> {
+/// Opens and locks the folder `whole`, to which `names` lead from `path`, and makes what is missing of it.
+fn locked(path: &Path, names: &[&str], whole: &Path) -> io::Result<Directory> {
     /// Each failure removes the folder that another process waits for.
     const MOST: usize = 1000;
-    let whole = names.iter().fold(path.to_owned(), |at, name| at.join(name));
     let mut last = io::Error::other("other processes remove it");
     for _ in 0..MOST {
         let opened = std::fs::create_dir_all(path).and_then(|()| {
@@ -113,7 +112,7 @@ fn locked(path: &Path, names: &[&str]) -> io::Result<Directory> {
             }
             opened => opened?,
         };
-        if folder.lock(&whole)? {
+        if folder.lock(whole)? {
             return Ok(folder);
         }
     }
@@ -125,7 +124,7 @@ fn locked(path: &Path, names: &[&str]) -> io::Result<Directory> {
 fn staged(folder: &Directory) -> io::Result<(Directory, String)> {
     let mut number = 0;
     loop {
-        // Hidden, because a run that is killed leaves it behind; a later one takes another number.
+        // Hidden, because a run that is killed does not remove it; a later one takes another number.
         let name = format!(".tvmspec-{}-{number}", std::process::id());
         match folder.make(&name, true) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,

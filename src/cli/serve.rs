@@ -235,7 +235,7 @@ fn bind(host: IpAddr, first: u16, last: Option<u16>) -> Result<TcpListener, CliE
 struct SessionProcess {
     number: u64,
     peer: SocketAddr,
-    /// What the client has written in its hello.
+    /// The text that the client has written in its hello.
     key: String,
     /// The key of the server, with which the session answers; `None` where a proxy has answered.
     name: Option<String>,

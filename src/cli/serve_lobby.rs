@@ -1,4 +1,4 @@
-//! Where clients are before they have a session: first each writes its hello, then those with a key of the server wait in the order of
+//! Clients before they have a session: first each writes its hello, then those with a key of the server wait in the order of
 //! their hellos. Neither costs a process, and no one waits for a peer that writes nothing.
 
 use super::output;
@@ -11,10 +11,10 @@ use tvmspec::rpc::handshake::{Handshake, Handshakes};
 use tvmspec::rpc::{Hello, HelloAnswer, threads};
 use tvmspec::wire::Writer;
 
-/// How many clients may wait for a session. Others stay in the queue of the system, and are not accepted.
+/// The most clients that may wait for a session. Others stay in the queue of the system, and are not accepted.
 const MOST: usize = 250;
 
-/// What the log has between a connection that never became a session and the reason.
+/// The text in the log between a connection that never became a session and the reason.
 pub(super) const NOT_STARTED: &str = ": not started: ";
 
 /// The stack of a thread that reads a hello.
@@ -26,7 +26,7 @@ pub(super) struct WaitingClient {
     pub(super) number: u64,
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
-    /// What it is let in with, options included.
+    /// Its hello, with options.
     pub(super) hello: Hello<'static>,
 }
 

@@ -3,6 +3,7 @@
 use super::input::Input;
 use super::{CliError, Exit, output};
 use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::json;
 use std::fmt;
 use std::path::Path;
 use tvmspec::device::Device;
@@ -145,7 +146,7 @@ fn write_out(
     Ok(())
 }
 
-/// The same as JSON, written piece by piece.
+/// The JSON form of the page, written piece by piece.
 struct TargetForm<'t, R> {
     shown: &'t Read,
     account: &'t TargetAccount<R>,
@@ -153,16 +154,16 @@ struct TargetForm<'t, R> {
 
 impl<R: Fn(Release) -> Read> Serialize for TargetForm<'_, R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = match self.shown {
+            Ok(target) => target.to_json(),
+            Err(broken) => json!({"rejected": rejection(broken)}),
+        };
         let mut form = serializer.serialize_map(None)?;
-        match self.shown {
-            Ok(target) => {
-                form.serialize_entry("release", &target.release.to_string())?;
-                form.serialize_entry("target", target)?;
-                form.serialize_entry("device_type", &target.device_type)?;
-                form.serialize_entry("text", &target.render().ok())?;
-            }
-            Err(broken) => form.serialize_entry("rejected", &rejection(broken))?,
+        for (name, member) in shown.as_object().into_iter().flatten() {
+            form.serialize_entry(name, member)?;
         }
+        // Its memory is free before the releases take theirs.
+        drop(shown);
         form.serialize_entry("releases", self.account)?;
         form.end()
     }

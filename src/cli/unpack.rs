@@ -90,7 +90,7 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
     let text = output::json_text(&unpacked.manifest)?;
     files.push((MANIFEST.to_owned(), text.as_bytes(), Content::Text));
     let mut folder = OutputFolder::open(&args.output, &[])?;
-    // Behind the lock of the folder: another process may have just written the manifest.
+    // After the folder is locked: another process may have just written the manifest.
     let stale = stale(&args.output, &unpacked.manifest, args.force)?;
     for (name, bytes, content) in &files {
         folder.write(name, bytes, *content)?;

@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a peer may take for its hello, from its connection to the last byte.
+/// The time that a peer has for its hello, from its connection to the last byte.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many connections of all addresses may be without a hello: with as many again for sessions, what a process may open by default.
+/// The most connections of all addresses without a hello: with as many again for sessions, the files that a process may open by default.
 const MOST: usize = 500;
 
 /// Why a connection ended that was the oldest.
@@ -67,7 +67,7 @@ impl Handshakes {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of connections.
     pub(in crate::rpc) fn count(&self) -> usize {
         self.pending().count
     }
@@ -101,7 +101,7 @@ impl Handshakes {
 }
 
 impl PendingHandshakes {
-    /// Ends the oldest one of the address that has most. Returns false where there is none.
+    /// Ends the oldest one of the address that has most. Returns false if there are no connections.
     fn end_one(&mut self) -> bool {
         let most = self.of.iter().max_by_key(|(_, own)| own.len());
         let Some((address, number)) =

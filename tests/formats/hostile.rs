@@ -12,7 +12,7 @@ use std::process::Command;
 
 /// Sizes are divided by these: of the larger files, and of those a quarter as large, which show how time grows.
 const SCALES: [&str; 2] = ["16", "64"];
-/// The same in thorough runs.
+/// The sizes of thorough runs.
 const THOROUGH_SCALES: [&str; 2] = ["1", "4"];
 
 /// Every file of the table, in its order: one that is no longer made, or not measured, is missing from it.

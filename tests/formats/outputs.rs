@@ -1,4 +1,4 @@
-//! What commands write: names that come from a file's content, outputs that are there whole or not at all, and outputs that nobody reads.
+//! Outputs of commands: names that come from a file's content, outputs that are there whole or not at all, and outputs that nobody reads.
 // The libraries that are called are code for this machine.
 #![cfg(all(feature = "cli", target_os = "linux", target_arch = "x86_64"))]
 

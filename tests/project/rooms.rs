@@ -71,7 +71,7 @@ fn a_chapter_is_in_every_room_that_it_belongs_to() {
     assert!(missing.is_empty(), "missing: {missing:#?}");
 }
 
-/// Which rooms a file of `src/` names by `crate::`, its comments aside.
+/// Returns the rooms that a file of `src/` names by `crate::`, except in comments.
 fn rooms_named_in(text: &str) -> BTreeSet<String> {
     let code: String = text
         .lines()

@@ -15,7 +15,7 @@ use tvmspec::rpc::Hello;
 use tvmspec::rpc::client::{Session, SessionOptions};
 use tvmspec::wire::Writer;
 
-/// What is too long for a server that does not wait for a mute peer.
+/// More time than a server needs that does not wait for a mute peer.
 const SOON: Duration = Duration::from_secs(6);
 
 /// Reads the log to its end: a server that writes a line for each peer would wait for a full pipe.
@@ -25,7 +25,7 @@ fn drain(serving: &Serving) {
     std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
 }
 
-/// As many connections as the test may have.
+/// Opens as many connections as the test may have.
 fn mute(address: SocketAddr) -> Vec<TcpStream> {
     let maximum = getrlimit(Resource::Nofile).maximum;
     let limit = Rlimit {

@@ -13,7 +13,7 @@ use tvmspec::module::{Module, ModuleKind};
 use tvmspec::object::{self, Array, Dict, List, Map, Shape, Tensor, construct};
 use tvmspec::value::{Any, AnyView, DLDataType, ObjectRef, cast, index, types};
 
-/// How often each thread of a pair calls its function.
+/// The number of calls of each thread of a pair.
 const ROUNDS: usize = if cfg!(miri) { 2 } else { 10 };
 
 struct Plain;

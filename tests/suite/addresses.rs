@@ -1,4 +1,4 @@
-//! How implementations are named behind `--impl`, and how they introduce themselves.
+//! The names of implementations after `--impl`, and how they introduce themselves.
 #![cfg(all(unix, feature = "suite"))]
 
 use std::ffi::OsString;

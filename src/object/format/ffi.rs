@@ -212,7 +212,7 @@ struct Tree<'a> {
     root: JsonRef,
     /// Container by container, those inside before those around them. The first is that of everything empty.
     values: Vec<JsonRef>,
-    /// Where names of members are that their object has already (OBJ-28), object by object.
+    /// Positions of the names of members that their object has already (OBJ-28), object by object.
     repeated: Vec<usize>,
 }
 

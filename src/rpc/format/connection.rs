@@ -62,7 +62,7 @@ pub struct ConnectionSide<'a> {
     pub findings: Findings,
     /// Where the reading ends, if not with the bytes: a broken rule, or RPC-16 where the last message is cut off.
     pub broken: Option<Violation>,
-    /// Where the last whole message ends, in bytes from the start of the side; 0 without one.
+    /// The end of the last whole message, in bytes from the start of the side; 0 without one.
     reach: u64,
     /// How many bytes each copy was asked for that this side answers, in order (RPC-27).
     asked: Vec<u64>,
@@ -74,9 +74,9 @@ pub struct ConnectionSide<'a> {
 /// where the bytes end or a rule is broken.
 #[derive(Clone, Debug)]
 pub struct ConnectionMessages<'s, 'a> {
-    /// What was read so far.
+    /// The message that was read last.
     reader: SideReader<'a>,
-    /// How many bytes each copy was asked for that is not answered yet.
+    /// The bytes that each copy was asked for that is not answered yet.
     asked: &'s [u64],
 }
 
@@ -275,7 +275,7 @@ fn side(start: SideReader<'_>, asked: Vec<u64>) -> ConnectionSide<'_> {
 /// The reader of one side, in front of a message.
 #[derive(Clone, Debug)]
 struct SideReader<'a> {
-    /// What is not read yet.
+    /// The bytes that are not read yet.
     cursor: Cursor<'a>,
     /// Whether the next message is the first.
     is_first: bool,

@@ -11,7 +11,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many files of a session may be there at a time: those of no bytes cost the server something too.
+/// The most files of a session at a time: those without bytes cost the server something too.
 const MOST: usize = 4096;
 
 /// The directory, and how much may still be written to it.
@@ -20,9 +20,9 @@ pub(super) struct Directory {
     written: Mutex<WrittenFiles>,
 }
 
-/// What this server has written to the directory. Files of uploaded code are not counted.
+/// The files that this server has written to the directory. Files of uploaded code are not counted.
 struct WrittenFiles {
-    /// How many bytes may still be written.
+    /// The number of bytes that may still be written.
     left: u64,
     /// The names of those that are there.
     names: BTreeSet<String>,
@@ -83,7 +83,7 @@ impl Directory {
         Ok(())
     }
 
-    /// What was written, locked. A thread that panicked has left it whole.
+    /// Locks the list of files. A thread that panicked has left it whole.
     fn written(&self) -> MutexGuard<'_, WrittenFiles> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -200,7 +200,7 @@ enum ServerAnswer {
 }
 
 impl ServedSession<'_> {
-    /// How long the client may do nothing.
+    /// The time that the client may do nothing.
     fn patience(&self) -> Option<Duration> {
         let Self { options, .. } = self;
         match options.idle {

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a peer may take nothing of a reply to its own request.
+/// The time that a peer may take nothing of a reply to its own request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a peer may take nothing of a reply that the request of another one led to, which waits meanwhile. A peer that reads its
+/// The time that a peer may take nothing of a reply that the request of another one led to, which waits meanwhile. A peer that reads its
 /// replies has room for it at once.
 const OTHERS_PATIENCE: Duration = Duration::from_millis(100);
 
@@ -210,7 +210,7 @@ impl TrackerShared {
             return false;
         }
         locked(&self.connections).insert(number, connection.clone());
-        // Behind the insertion: a tracker that ends has either shut this connection or is seen to end.
+        // After the insertion: a tracker that ends has either shut this connection or is seen to end.
         !self.stopping.load(Ordering::SeqCst)
     }
 
@@ -291,7 +291,7 @@ impl TrackerConnection {
             while let Progress::Whole(request) =
                 TrackerRequest::read(&mut cursor, Release::of(7)).map_err(|why| why.to_string())?
             {
-                // What was asked before the end and is not answered is dropped: it may be a summary, 200,000 times.
+                // A request that is not answered before the end is dropped: it may be a summary, 200,000 times.
                 if shared.stopping.load(Ordering::SeqCst) {
                     return Ok(());
                 }
@@ -328,7 +328,7 @@ impl TrackerConnection {
 
     /// Writes what others have queued, unless another thread writes to this peer, which then does so.
     fn write_queued(&self, patience: Duration) -> io::Result<()> {
-        // Again behind the lock: what was queued while it was held has found it taken.
+        // Again after the lock is released: a thread that queued meanwhile has found it taken.
         while !locked(&self.queued).is_empty() {
             let Ok(_writing) = self.writing.try_lock() else {
                 return Ok(());

@@ -8,7 +8,7 @@ use serde_core::ser::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// What a release makes of what names a target.
+/// The answer of a release to a text or object that names a target.
 type Reading = Result<Target, Violation>;
 
 /// What each release makes of what names a target: the target, or the rule that it breaks there.
@@ -105,7 +105,7 @@ pub fn rejection(broken: &Violation) -> Value {
     json!({"rule": broken.rule().id(), "kind": broken.kind().name(), "message": broken.message()})
 }
 
-/// What is compared of two releases: the release is in the target, and no difference.
+/// The part of a reading that is compared between releases; the release itself, which the target holds, makes no difference.
 #[derive(PartialEq)]
 enum ReadingForm {
     // TGT-60: the device type is no member of what is exported, so that it is compared beside it.

@@ -6,7 +6,7 @@ use crate::rule::{Kind, Violation};
 use crate::value::{VAL_14, VAL_15};
 use std::sync::atomic::Ordering;
 
-/// How many indices are kept for Rust types ([`DynamicType`](super::DynamicType)), which need one whatever else is registered.
+/// The indices that are kept for Rust types ([`DynamicType`](super::DynamicType)), which need one whatever else is registered.
 const KEPT: i32 = 1024;
 
 /// Registers a type below `parent` (`ffi.Object` by default) with room to overflow.

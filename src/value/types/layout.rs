@@ -1,4 +1,4 @@
-//! Who lays the objects of a type out: one Rust type, or anything else.
+//! The owner of the layout of a type's objects: one Rust type, or anything else.
 
 use super::DynamicType;
 use super::table::published;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// read as each other.
 pub(super) struct ObjectLayout(AtomicUsize);
 
-/// What lays objects out: 1 for all but Rust types, and the address of a [`DynamicType`] for that one.
+/// The owner of a layout: the address of a [`DynamicType`], or 1 for everything that is not a Rust type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owner(usize);
 

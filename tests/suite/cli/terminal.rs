@@ -1,4 +1,4 @@
-//! What the program writes to a terminal.
+//! Output to a terminal.
 
 use serde_json::Value;
 use std::fs;

@@ -18,7 +18,7 @@ type Addresses = (usize, usize);
 /// Without them 30 arrays, each with the one before in it twice, take 2^30 steps.
 pub(super) struct SharedWork<T> {
     known: Mutex<HashMap<Addresses, KnownResult<T>>>,
-    /// How many results were found that the same work may not have later.
+    /// The number of results that the same work may not have later.
     changing: AtomicU64,
 }
 
