@@ -173,6 +173,8 @@ pub mod spec;
 mod install;
 #[cfg(all(doctest, feature = "runtime"))]
 mod sound;
+#[cfg(feature = "runtime")]
+mod thread_local;
 
 #[cfg(feature = "runtime")]
 use install::install;

@@ -225,7 +225,7 @@ fn details(out: &mut dyn StyledWrite, module: &Value) {
     if !functions.is_empty() {
         section(out, &title, count(&functions.len().into(), "function"));
         for function in functions {
-            let types: Vec<String> = list(&function["arg_types"]).iter().map(plain).collect();
+            let types: Vec<&str> = list(&function["arg_types"]).iter().map(text).collect();
             let tags: Vec<&str> = list(&function["launch_param_tags"])
                 .iter()
                 .map(text)
