@@ -37,6 +37,7 @@ pub mod manifest;
 mod named;
 mod nothing;
 mod objects;
+mod other_format;
 mod subject;
 mod unit;
 pub mod unpack;
