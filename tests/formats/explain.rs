@@ -5,7 +5,9 @@
 #![cfg(feature = "cli")]
 
 mod exports;
+mod first_use;
 mod opening;
+mod upstream;
 mod verdicts;
 
 use crate::support::skip::skipped;
