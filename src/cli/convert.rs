@@ -4,17 +4,16 @@ use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
 use super::output::line_of;
 use super::package::Packaging;
 use super::whole::WholeLibrary;
-use super::{CliError, Exit, output};
+use super::{CliError, Exit};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use tvmspec::blob::StoredModule;
-use tvmspec::examine::loading::refusal;
-use tvmspec::release::{Layout, Release};
-use tvmspec::rule::Findings;
+use tvmspec::release::Layout;
 
 /// The input is any container; its host code is not touched, and not carried over: pass objects of it by --with.
 ///
-/// What a layout cannot hold is rejected with the reason. Bytes that no reader looks at are left out, with a warning.
+/// What a layout cannot hold is rejected with the reason, and so is what the release of --release does not load. Bytes that no reader
+/// looks at are left out, with a warning.
 #[derive(clap::Args)]
 pub(crate) struct ConvertArgs {
     /// The file to read, or - for stdin
@@ -35,8 +34,7 @@ pub(crate) struct ConvertArgs {
     packaging: Packaging,
 }
 
-/// Reads the library binary, rewrites it in the layout of `--layout`, or its own, and writes the file of `-o`. Warns of each
-/// module that no release of that layout loads, which is no failure: the file may be meant for another reader.
+/// Reads the library binary, rewrites it in the layout of `--layout`, or its own, and writes the file of `-o`.
 pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
     let choice = LibraryChoice {
         file: &args.file,
@@ -56,13 +54,6 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
                 broken.message()
             ))
         })?;
-        for (index, module) in converted.modules.iter().enumerate() {
-            if let Some(why) = unreadable(module, layout) {
-                output::warning(format_args!(
-                    "no release that reads layout {layout} loads module {index}: {why}"
-                ));
-            }
-        }
         // A payload that is as it was keeps its place, with whatever no reader looks at.
         let places = converted
             .modules
@@ -83,17 +74,4 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         }
         args.packaging.write(&converted)
     })
-}
-
-/// Why no release of `layout` loads the module, as of the last of them; `None` where one does.
-fn unreadable(module: &StoredModule<'_>, layout: Layout) -> Option<String> {
-    let payload = module.decode(layout, &mut Findings::default()).ok()??;
-    // A payload that does not decode above, or of an unknown kind, has no form to compare: nothing is claimed about
-    // it.
-    let mut why = None;
-    // One release that reads it is enough: forms changed inside a layout (PAY-09), and the file may be meant for that one.
-    for release in Release::all().filter(|release| layout.releases().contains(*release)) {
-        why = Some(refusal(release, &module.kind, Some(&payload))?);
-    }
-    why
 }

@@ -1,6 +1,7 @@
 //! A part of a file that is of one format, and what reading it field by field brings.
 
 use super::document;
+use super::loading::types;
 use crate::blob::{Blob, PartialBlob};
 use crate::content;
 use crate::payload::file::{FileFormat, SideFile};
@@ -206,9 +207,12 @@ impl Unit<'_> {
                 partial.broken.or_else(content)
             }
             // TEN-45: no release is known, so that all three counts of bytes are tried.
-            Format::Params => Params::detect(&mut cursor, &mut findings)
-                .and_then(|_| cursor.finish("the parameter file", &mut findings))
-                .err(),
+            Format::Params => match Params::detect(&mut cursor, &mut findings) {
+                Ok((params, _)) => types::note(&types::of_params(&params), &mut findings)
+                    .and_then(|()| cursor.finish("the parameter file", &mut findings))
+                    .err(),
+                Err(broken) => Some(broken),
+            },
             // TEN-31: the newest count; TEN-45 is about parameter files only.
             Format::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, &mut findings)
                 .and_then(|_| cursor.finish("the tensor", &mut findings))

@@ -30,6 +30,7 @@ mod dtype;
 mod elements;
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub mod json;
+mod meaning;
 mod packing;
 mod params;
 mod record;

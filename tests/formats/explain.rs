@@ -5,9 +5,11 @@
 #![cfg(feature = "cli")]
 
 mod exports;
+mod first_use;
 mod forms;
 mod opening;
 mod posted;
+mod upstream;
 mod verdicts;
 
 use crate::support::skip::skipped;

@@ -8,9 +8,10 @@ use super::input::{Input, subject};
 use super::{CliError, Exit, output};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tvmspec::blob::container::FileForm;
-use tvmspec::examine::explain::{Account, damaged, explain};
+use tvmspec::examine::Subject;
+use tvmspec::examine::explain::{Account, damaged, explain, hold_to_library};
 use tvmspec::release::{Layout, Release};
 
 /// Shows for every release whether it reads the file, what it needs to, and where it fails without an error.
@@ -30,6 +31,9 @@ pub(crate) struct ExplainArgs {
     /// Judge for the machine that the file is for: look for none of its libraries on this one
     #[arg(long)]
     elsewhere: bool,
+    /// The library that a graph is run with: whether it has every function that the graph calls
+    #[arg(long, value_name = "LIB")]
+    lib: Option<PathBuf>,
     /// Read library binaries in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
@@ -47,7 +51,10 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let (name, bytes) = (input.name.as_str(), input.bytes());
     let (mut accounts, form) = match subject(&input, &args.file, args.layout) {
         Ok(subject) => {
-            let accounts = explain(&subject, args.release).map_err(CliError::line)?;
+            let mut accounts = explain(&subject, args.release).map_err(CliError::line)?;
+            if let Some(lib) = &args.lib {
+                hold_to(&mut accounts, &subject, lib)?;
+            }
             (accounts, subject.file.form)
         }
         Err(broken) => {
@@ -90,4 +97,22 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         Some(_) if !good => Exit::Bad,
         _ => Exit::Good,
     })
+}
+
+/// Holds graph JSON against the functions of the library at `lib`.
+fn hold_to(accounts: &mut [Account], graph: &Subject<'_>, lib: &Path) -> Result<(), CliError> {
+    if graph.file.form != FileForm::GraphJson {
+        return Err(CliError::new(
+            "--lib is for graph JSON: a library states what it calls",
+        ));
+    }
+    let input = Input::open(lib)?;
+    let library = subject(&input, lib, None).map_err(CliError::new)?;
+    if !hold_to_library(accounts, graph, &library) {
+        output::warning(format_args!(
+            "{} has modules that do not show their functions: the graph is not held against it",
+            input.line()
+        ));
+    }
+    Ok(())
 }

@@ -70,6 +70,31 @@ pub(super) fn loads(
     all
 }
 
+/// Replaces what is true of a release, where `judge` knows better than that it loads.
+pub(super) fn refine(all: &mut Vec<(Releases, Load)>, judge: impl Fn(Release) -> Option<Load>) {
+    let mut refined: Vec<(Releases, Load)> = Vec::new();
+    for (releases, load) in all.drain(..) {
+        for release in Release::all().filter(|release| releases.contains(*release)) {
+            let better = match load.outcome {
+                LoadOutcome::Loads => judge(release),
+                _ => None,
+            };
+            let load = better.unwrap_or_else(|| load.clone());
+            match refined.last_mut() {
+                Some((range, last)) if *last == load => range.until = release,
+                _ => refined.push((
+                    Releases {
+                        since: release,
+                        until: release,
+                    },
+                    load,
+                )),
+            }
+        }
+    }
+    *all = refined;
+}
+
 impl Account {
     /// What is known of a file about which nothing else is known.
     pub(super) fn new(title: String, loads: Vec<(Releases, Load)>) -> Account {

@@ -2,7 +2,7 @@
 
 use super::account::{Account, loads};
 use super::library::library;
-use super::linked::LinkedImage;
+use super::linked::{LinkedImage, is_image};
 use super::raw;
 use crate::blob::container::{self, FileForm, Size};
 use crate::blob::detect;
@@ -106,7 +106,7 @@ fn overlong(
         part: index,
     };
     let linked = LinkedImage::of(&file, &bytes);
-    let mut account = library(&unit, part, &linked, only);
+    let mut account = library(&unit, part, is_image(file.form), &linked, only);
     account.raw = raw(&file);
     account.looked_at = linked.looked_at();
     Some(account)

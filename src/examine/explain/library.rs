@@ -2,7 +2,7 @@
 
 use super::account::{Account, Need, loads};
 use super::linked::LinkedImage;
-use super::{registrar, unusable};
+use super::{names, registrar, unusable};
 use crate::blob::container::{FileForm, Part, Role, Symbol};
 use crate::blob::{LIBRARY, PartialBlob};
 use crate::examine::loading::{self, ExaminedLibrary, Load, LoadOutcome};
@@ -13,10 +13,12 @@ use crate::rule::Findings;
 
 /// What each release makes of a library binary, and what it needs.
 ///
-/// `unit` is a library binary, and `part` the code around it. Modules behind a broken rule are not in the account.
+/// `unit` is a library binary, and `part` the code around it, which is all code of the library where it `is_whole`. Modules behind a
+/// broken rule are not in the account.
 pub(super) fn library(
     unit: &Unit<'_>,
     part: &Part<'_>,
+    is_whole: bool,
     linked: &LinkedImage<'_>,
     only: Option<Release>,
 ) -> Account {
@@ -73,12 +75,25 @@ pub(super) fn library(
     remarks.extend(linked.runtime_remark());
     remarks.extend(linked.remark());
     let title = format!("{}: {}, {}", unit.name, unit.title(), written_by(*layout));
+    // Functions of an object that is to be linked with others may be in those.
+    let calls = if is_whole && broken.is_none() {
+        names::unresolved(&library)
+    } else {
+        Vec::new()
+    };
     let load = |release| {
         let load = match (library.load(release), &fault) {
             (load, Some(fault)) if load.outcome == LoadOutcome::Loads => Load::unseen(fault),
             (load, _) => load,
         };
-        linked.judge(release, load)
+        let load = linked.judge(release, load);
+        match load.outcome {
+            LoadOutcome::Loads => calls
+                .iter()
+                .find_map(|calls| calls.judge(release))
+                .unwrap_or(load),
+            _ => load,
+        }
     };
     Account {
         needs: needs(&library),

@@ -242,7 +242,7 @@ fn unlinked<'a>(file: &'a File<'a>) -> Linkage<'a> {
 }
 
 /// Ranges of releases in words: `of 0.21 and from 0.24 on`.
-fn since(ranges: &[Releases]) -> String {
+pub(super) fn since(ranges: &[Releases]) -> String {
     // A range that ends with the last known release has no known end.
     let ranges: Vec<String> = ranges
         .iter()

@@ -9,6 +9,7 @@ mod bare;
 mod damaged;
 mod library;
 mod linked;
+mod names;
 mod objects;
 mod package;
 mod registrar;
@@ -18,8 +19,9 @@ pub use account::{Account, Need};
 pub use advice::advice;
 pub use damaged::damaged;
 pub use linked::{MachineFindings, is_image};
+pub use names::hold_to_library;
 
-use super::loading::{self, Load};
+use super::loading::{self, Load, types};
 use super::subject::Assembled;
 use super::{Format, NotExaminable, Subject, Unit};
 use crate::blob::container::{File, FileForm, Part};
@@ -27,8 +29,9 @@ use crate::payload;
 use crate::payload::file::{FileFormat, SideFile};
 use crate::release::{Release, Releases};
 use crate::rule::{Finding, Findings, Violation};
+use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::wire::Cursor;
-use account::loads;
+use account::{loads, refine};
 use advice::{is_linked, mixed_machines};
 use linked::LinkedImage;
 
@@ -60,6 +63,9 @@ pub fn explain(
     let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
     let whole = joined.then(|| join(file));
     let is_joined = |part: &Part<'_>| joined && is_linked(part);
+    // An image is whole, and an archive of nothing but objects.
+    let mut forms = file.parts.iter().map(|part| part.form);
+    let is_whole = is_image(file.form) || joined && forms.all(FileForm::is_object);
     let mut accounts = Vec::new();
     for unit in &units {
         let own = file.parts.get(unit.part);
@@ -68,7 +74,9 @@ pub fn explain(
             own => own,
         };
         let account = match (part, &unit.format) {
-            (Some(part), Format::Library { .. }) => library::library(unit, part, &linked, only),
+            (Some(part), Format::Library { .. }) => {
+                library::library(unit, part, is_whole, &linked, only)
+            }
             _ => data(unit, subject.module.as_ref(), only),
         };
         accounts.push(account);
@@ -89,7 +97,11 @@ pub fn explain(
     }
     let raw = raw(file);
     let mixed = mixed_machines(file);
+    let named = names::in_host_code(file, subject.bytes);
     for account in &mut accounts {
+        refine(&mut account.loads, |release| {
+            names::judge_host_code(&named, release)
+        });
         account.raw.clone_from(&raw);
         account.looked_at = linked.looked_at();
         if let Some(mixed) = &mixed {
@@ -145,21 +157,21 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
         }
         _ => None,
     };
-    // PAY-62: a runtime takes code of its own version only, so that the version decides for every release.
-    let version = match &unit.format {
-        Format::RelayCode => payload::relay_vm::RelayExecutable::read_code(
-            &mut Cursor::new(&unit.bytes),
-            &mut Findings::default(),
-        )
-        .ok()
-        .map(|executable| executable.version.into_owned()),
-        _ => None,
-    };
     let side = match &unit.format {
         Format::SideFile => SideFile::read(&unit.bytes, &mut Findings::default()).ok(),
         _ => None,
     };
     let side = side.map(|side| side.rejected).unwrap_or_default();
+    let mut cursor = Cursor::new(&unit.bytes);
+    let types = match unit.format {
+        Format::Params => Params::detect(&mut cursor, &mut Findings::default())
+            .map(|(params, _)| types::of_params(&params)),
+        Format::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, &mut Findings::default())
+            .map(|record| types::of_record(&record)),
+        _ => Ok(Vec::new()),
+    };
+    // What cannot be read has no types to compare.
+    let types = types.unwrap_or_default();
     let load = |release: Release| {
         // PAY-28: by the name of its loader; PAY-25, PAY-26: readers of before take no member that they do not know.
         if let (Format::ModuleFile { .. }, Some(files)) = (&unit.format, files) {
@@ -185,12 +197,17 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
             (Format::RelayCode, _) if !Releases::between(6, 19).contains(release) => {
                 Load::fails("it has no such executable")
             }
+            (Format::Params, broken) => {
+                loading::tensor_file::params(release, &unit.bytes, &types, broken.as_ref())
+            }
+            (Format::Tensor, broken) => {
+                loading::tensor_file::lone(release, &unit.bytes, &types, broken.as_ref())
+            }
+            (Format::RelayCode, broken) => {
+                loading::relay_code(release, &unit.bytes, broken.as_ref())
+            }
             // How the readers of these files fail was not read release by release, as it was for payloads (`loading`).
             (_, Some(broken)) => Load::unknown(format!("it breaks {broken}")),
-            (Format::RelayCode, None) => loading::relay_code(release, version.as_deref()),
-            (Format::Params, None) => {
-                Load::whole("by `load_param_dict` or an executor's `load_params`")
-            }
             (_, None) => Load::whole("as a file"),
         }
     };
@@ -241,12 +258,8 @@ fn other(
     let (remark, loads) = match form {
         FileForm::GraphJson => {
             let broken = subject.json().and_then(|reading| reading.broken);
-            let load = |release: Release| match &broken {
-                // 0.20 has no graph executor, so that no rule of its text matters.
-                _ if release >= Release::of(20) => Load::fails("there is no graph executor"),
-                Some(broken) => Load::unknown(format!("it breaks {broken}")),
-                None => Load::whole("with the library that it was built with"),
-            };
+            let load =
+                |release| loading::graph_text::judge(release, subject.bytes, broken.as_ref());
             (
                 "The graph of a graph executor: `tvm.graph_runtime.create` (0.2 to 0.7) or `tvm.graph_executor.create` (0.8 to 0.19) takes it with a library and parameters. 0.20 dropped the graph executor.",
                 loads(only, load),

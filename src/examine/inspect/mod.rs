@@ -1,5 +1,6 @@
 //! What is in a file, as one JSON value (`spec/schema/inspect.json`).
 
+mod dtype;
 mod graph;
 mod payload;
 mod room;
@@ -254,6 +255,7 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
     // A graph that is none is in no module below, but here.
     let broken = broken.or_else(|| document::fault_in(&blob));
     let layout = blob.layout;
+    room.era.set(layout.releases());
     let modules = room.list(blob.modules.iter().enumerate(), |(index, module)| {
         let mut value = Map::new();
         value.insert("index".into(), index.into());

@@ -1,7 +1,7 @@
 //! What a release makes of a library.
 
 use super::stream::{LoaderStream, Manner};
-use super::{Load, payload as walked, walk};
+use super::{Load, payload as walked, relay, walk};
 use crate::blob::container::{Part, Role};
 use crate::blob::{Blob, LIBRARY};
 use crate::payload::kinds::loader_prefix;
@@ -266,28 +266,22 @@ pub fn stored(
     }
 }
 
-/// What `release`, one of 0.6 to 0.19, makes of Relay VM code that says to be of `version`.
-///
-/// `version` is `None` where the code could not be read.
-pub fn relay_code(release: Release, version: Option<&str>) -> Load {
-    match version {
-        Some(version) if is_of(release, version) => Load::whole("as a file"),
-        Some(version) => Load::fails(foreign_version(version)),
-        None => Load::unknown("its version cannot be read"),
+/// What `release`, one of 0.6 to 0.19, makes of a file of Relay VM code; `broken` is the first rule that it breaks.
+pub fn relay_code(release: Release, bytes: &[u8], broken: Option<&Violation>) -> Load {
+    let mut stream = LoaderStream::new(bytes, Manner::Reports);
+    match (relay::walk(release, &mut stream), broken) {
+        (Err(stop), _) => stop.into(),
+        (Ok(()), Some(broken)) => Load::unseen(broken),
+        (Ok(()), None) => Load::whole("as a file"),
     }
 }
 
 /// PAY-62: why code of another version is rejected.
-fn foreign_version(version: &str) -> String {
+pub(super) fn foreign_version(version: &str) -> String {
     format!("its Relay VM code is of {version}, and a runtime loads only its own")
 }
 
-/// Why `release` does not read a payload; `None` where it does: what is known of kinds and forms, before the bytes are looked at.
-pub fn refusal(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Option<String> {
-    reads(release, kind, payload).err()
-}
-
-/// [`refusal`], the other way round.
+/// Why `release` does not read a payload: what is known of kinds and forms, before the bytes are looked at.
 fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<(), String> {
     // A kind of one's own: whether its loader is registered is not for a file to tell.
     let Some(info) = payload::kind_info(kind) else {
@@ -334,7 +328,9 @@ fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<
             "it is a metal payload of 0.12 or before, or of a compiler without Metal; `{loader}` expects another order of fields"
         ));
     }
-    if !form.releases.contains(release) {
+    // PAY-34: under its old name a renamed kind has the bytes of the new one.
+    let is_renamed = info.renamed.is_some_and(|(_, since)| since <= release);
+    if !form.releases.contains(release) && !is_renamed {
         return Err(format!(
             "its payload is of the form that {} writes, which `{loader}` misreads",
             form.releases
@@ -369,7 +365,7 @@ fn reads_content(
 /// Whether `version`, such as `0.8.0` or `0.9.dev0`, is one of `release`.
 ///
 /// Patches and development versions are those of their release.
-fn is_of(release: Release, version: &str) -> bool {
+pub(super) fn is_of(release: Release, version: &str) -> bool {
     version.parse::<Release>().is_ok_and(|of| of == release)
 }
 
