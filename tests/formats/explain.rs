@@ -6,6 +6,7 @@
 
 mod exports;
 mod opening;
+mod runtime;
 mod verdicts;
 
 use crate::support::skip::skipped;

@@ -13,6 +13,7 @@ mod registrar;
 pub use account::{Account, Need};
 pub use damaged::damaged;
 pub use linked::{MachineFindings, is_image};
+pub(crate) use registrar::of as registered_by;
 
 use super::loading::{self, Load};
 use super::subject::Assembled;
