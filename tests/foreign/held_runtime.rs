@@ -1,6 +1,6 @@
 //! `explain FILE --runtime`: runtimes of three releases and two interfaces, on a file that needs a loader and a builtin that none of them has.
 //! The wheels of 0.19 and 0.21 are in the Pythons that `TVMSPEC_PYTHON_0_19` and `TVMSPEC_PYTHON_0_21` name (`xtc-tvm-python-bindings`), that of 0.27 is in
-//! `TVMSPEC_PYTHON`.
+//! `TVMSPEC_PYTHON`. And the suite judges the runtime of 0.21.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", feature = "cli"))]
 
 use crate::support::python::{python, run};
@@ -93,6 +93,29 @@ try:
 except BaseException as error:
     print(error)
 ";
+
+/// The interface of 0.21 is that of no other release: the adapter of 0.20 translates it.
+#[test]
+fn a_runtime_of_0_21_is_judged() {
+    let Some(python) = named("0.21") else { return };
+    let library = run(&python, LIBRARIES, &[]);
+    let check = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["check", "--memory", "8192", "--report", "json"])
+        .args(["--impl", &format!("legacy:{library}")])
+        .args(["--known", "conformance/known/apache-tvm-0.7-0.20.toml"])
+        .args(
+            ["import_tree", "blob", "module", "payload", "tensor"]
+                .map(|name| format!("--chapter={name}")),
+        )
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&check.stdout).unwrap();
+    assert_eq!(report["good"], true, "{}", report["problems"]);
+    assert_eq!(report["implementation"]["releases"], json!(["0.21"]));
+    let pass = report["totals"]["pass"].as_u64().unwrap();
+    assert!(pass > 200, "{pass} cases pass");
+}
 
 /// The Python that has a wheel of `release`.
 fn named(release: &str) -> Option<String> {
