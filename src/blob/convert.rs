@@ -122,7 +122,8 @@ impl<'a> StoredModule<'a> {
                 return Err(BLOB_17.rejected(Kind::Unsupported, message));
             }
             Some(mut payload) => {
-                if from < Layout::V0_21 && to >= Layout::V0_21 {
+                // PAY-08: compilers store no tags with functions of WebGPU, in any release.
+                if from < Layout::V0_21 && to >= Layout::V0_21 && self.kind != "webgpu" {
                     // PAY-03: nothing in the bytes announces the field, so that old functions are written with tags that mean
                     // nothing.
                     payload.fill_extra_tags();

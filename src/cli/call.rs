@@ -14,6 +14,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::container::FileForm;
 use tvmspec::device::Device;
+use tvmspec::examine::explain::advice;
 use tvmspec::function::{Function, registry};
 use tvmspec::module::{self, Library, Module};
 use tvmspec::object::Tensor;
@@ -202,21 +203,14 @@ fn unlinked(path: &Path) -> Option<String> {
     let form = FileForm::of(input.bytes());
     let name = output::file_name(path);
     match form {
-        FileForm::ElfObject
-        | FileForm::MachOObject
-        | FileForm::CoffObject
-        | FileForm::Archive
-        | FileForm::Tar
-        | FileForm::GzipTar
-        | FileForm::CText => Some(format!(
-            "{name} is not loaded: its form is {}. Link it into a library first: `cc -shared -fPIC -o lib.so` with its objects and sources, or `tvmspec pack` with the host code as `code`",
-            form.title()
-        )),
         FileForm::RawBlob => Some(format!(
             "{name} is not loaded: it is a library binary without host code; `tvmspec convert {name} -o lib.so --with OBJECT..` links it"
         )),
         FileForm::Unknown => Some(output::line_of(&subject?.nothing().to_string())),
-        _ => None,
+        _ => {
+            let advice = output::line_of(&advice(&subject?.file)?);
+            Some(format!("{name} is not loaded: {advice}"))
+        }
     }
 }
 

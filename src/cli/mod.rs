@@ -105,6 +105,7 @@ mod several;
 mod table;
 #[cfg(feature = "cli")]
 mod target;
+mod target_remedy;
 mod testee;
 #[cfg(feature = "cli")]
 mod tracker;

@@ -55,7 +55,11 @@ impl WholeLibrary<'_> {
 pub(crate) const fn extensions(form: FileForm) -> &'static [&'static str] {
     match form {
         FileForm::ElfShared | FileForm::MachOShared | FileForm::PeShared => &["so", "dylib", "dll"],
-        FileForm::ElfObject | FileForm::MachOObject | FileForm::CoffObject => &["o", "obj"],
+        FileForm::ElfObject
+        | FileForm::MachOObject
+        | FileForm::CoffObject
+        | FileForm::WasmObject => &["o", "obj"],
+        FileForm::WasmModule => &["wasm"],
         FileForm::MachOFat => &["dylib", "so", "o", "a"],
         FileForm::ElfExecutable | FileForm::MachOExecutable | FileForm::PeExecutable => {
             &["", "exe"]

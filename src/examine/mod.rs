@@ -37,6 +37,7 @@ pub mod manifest;
 mod named;
 mod nothing;
 mod objects;
+mod other_format;
 pub mod runtime;
 mod subject;
 mod unit;

@@ -1,6 +1,7 @@
 //! The message for a file in which there is nothing to read.
 
 use super::named::NamedFile;
+use super::other_format::other_format;
 use super::{NotExaminable, Subject};
 use crate::blob::container::FileForm;
 use crate::payload::file;
@@ -10,6 +11,13 @@ impl Subject<'_> {
     pub fn nothing(&self) -> NotExaminable {
         let form = self.file.form;
         let named = self.hint_of_name();
+        let other = match (form, named) {
+            (FileForm::Unknown, None) => other_format(self.bytes),
+            _ => None,
+        };
+        if let Some(other) = other {
+            return NotExaminable(format!("nothing to read in {}: it is {other}", self.name));
+        }
         // The reader of this message has a file that was expected to be something: each hint says what to do next.
         let hint = match form {
             // Before the forms: of an empty file the list of forms would tell nothing.

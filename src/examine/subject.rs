@@ -298,10 +298,7 @@ pub(super) fn releases<'u>(
     part.releases()
         .into_iter()
         .chain(layouts)
-        .reduce(|all, one| Releases {
-            since: all.since.max(one.since),
-            until: all.until.min(one.until),
-        })
+        .reduce(Releases::common)
         // Objects of several eras can be linked into one file: then no release has them all.
         .filter(|releases| releases.since <= releases.until)
 }

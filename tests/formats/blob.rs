@@ -369,3 +369,18 @@ fn a_broken_payload_is_found_inside_its_library() {
         assert_eq!(broken.field(), field, "{name}: {broken}");
     }
 }
+
+#[test]
+fn functions_of_webgpu_get_no_tags_when_they_come_from_an_older_layout() {
+    let newest = golden("webgpu.bin");
+    let blob = Blob::read(&newest, Layout::V0_22, &mut Findings::default()).unwrap();
+    let first = blob.convert(Layout::V0_21).unwrap().write().unwrap();
+    let read = |bytes: &[u8], layout| {
+        let blob = Blob::read(bytes, layout, &mut Findings::default()).unwrap();
+        blob.into_owned()
+    };
+    let older = read(&first, Layout::V0_21).convert(Layout::V0_7).unwrap();
+    let older = older.write().unwrap();
+    let again = read(&older, Layout::V0_7).convert(Layout::V0_21).unwrap();
+    assert_eq!(again.write().unwrap(), first);
+}

@@ -5,7 +5,9 @@
 #![cfg(feature = "cli")]
 
 mod exports;
+mod forms;
 mod opening;
+mod posted;
 mod runtime;
 mod verdicts;
 

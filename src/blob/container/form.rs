@@ -27,6 +27,10 @@ pub enum FileForm {
     PeExecutable,
     /// COFF object file.
     CoffObject,
+    /// WebAssembly object file.
+    WasmObject,
+    /// Linked WebAssembly module.
+    WasmModule,
     /// Static archive: `.a`, `.lib`.
     Archive,
     /// Tar archive.
@@ -69,7 +73,7 @@ impl FileForm {
             .or_else(|| raw_blob(bytes).then_some(FileForm::RawBlob))
             .or_else(|| coff(bytes).then_some(FileForm::CoffObject))
             .or_else(|| stack_vm(bytes).then_some(FileForm::StackVm))
-            .or_else(|| text(bytes))
+            .or_else(|| super::text_form::text(bytes))
             .unwrap_or(FileForm::Unknown)
     }
 
@@ -86,7 +90,7 @@ impl FileForm {
     }
 
     /// Every form.
-    pub const ALL: [FileForm; 24] = [
+    pub const ALL: [FileForm; 26] = [
         FileForm::ElfShared,
         FileForm::ElfExecutable,
         FileForm::ElfObject,
@@ -97,6 +101,8 @@ impl FileForm {
         FileForm::PeShared,
         FileForm::PeExecutable,
         FileForm::CoffObject,
+        FileForm::WasmObject,
+        FileForm::WasmModule,
         FileForm::Archive,
         FileForm::Tar,
         FileForm::GzipTar,
@@ -126,6 +132,8 @@ impl FileForm {
             FileForm::PeShared => "pe-shared",
             FileForm::PeExecutable => "pe-executable",
             FileForm::CoffObject => "coff-object",
+            FileForm::WasmObject => "wasm-object",
+            FileForm::WasmModule => "wasm-module",
             FileForm::Archive => "archive",
             FileForm::Tar => "tar",
             FileForm::GzipTar => "gzip-tar",
@@ -156,6 +164,8 @@ impl FileForm {
             FileForm::PeShared => "PE dynamic library",
             FileForm::PeExecutable => "PE executable",
             FileForm::CoffObject => "COFF object file",
+            FileForm::WasmObject => "WebAssembly object file",
+            FileForm::WasmModule => "WebAssembly module",
             FileForm::Archive => "static archive",
             FileForm::Tar => "tar archive",
             FileForm::GzipTar => "tar archive under gzip",
@@ -194,6 +204,8 @@ impl FileForm {
                 | FileForm::PeShared
                 | FileForm::PeExecutable
                 | FileForm::CoffObject
+                | FileForm::WasmObject
+                | FileForm::WasmModule
         )
     }
 }
@@ -229,8 +241,11 @@ fn magic(bytes: &[u8]) -> Option<FileForm> {
     if super::tar::is_tar(bytes) {
         return Some(FileForm::Tar);
     }
-    if let Some(form) = mach_o(bytes).or_else(|| pe(bytes)) {
-        return Some(form);
+    let form = mach_o(bytes)
+        .or_else(|| pe(bytes))
+        .or_else(|| super::wasm::form(bytes));
+    if form.is_some() {
+        return form;
     }
     match word(bytes, 0)? {
         PARAMS => Some(FileForm::Params),
@@ -384,55 +399,6 @@ fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
         && bytes
             .get(start..end)
             .is_some_and(|name| name.iter().all(u8::is_ascii_graphic))
-}
-
-/// BLOB-69: text, by words that are near its ends.
-/// Only the first and the last 64 KiB are looked at, but for JSON that names its form nowhere there: C whose words are all between
-/// them is unknown.
-fn text(bytes: &[u8]) -> Option<FileForm> {
-    let head = bytes.get(..FileForm::WINDOW).unwrap_or(bytes);
-    // BLOB-69: a source may have a long licence in front, and a graph its lists.
-    let tail = bytes.get(bytes.len().saturating_sub(FileForm::WINDOW)..)?;
-    if head.is_empty() || head.contains(&0) {
-        return None;
-    }
-    let ends = [head, tail];
-    if head.trim_ascii_start().starts_with(b"{") {
-        // The members may be in any order, and between them lists of any length.
-        return json(&ends).or_else(|| json(&[bytes]));
-    }
-    let has = |what: &str| {
-        ends.iter()
-            .any(|part| find(part, what.as_bytes()).is_some())
-    };
-    let code = [
-        "#include",
-        "#ifdef",
-        "#define",
-        "extern ",
-        "const unsigned char",
-        "const char",
-    ];
-    code.iter().any(|code| has(code)).then_some(FileForm::CText)
-}
-
-/// What a JSON text is by the members that are named in these parts of it.
-fn json(parts: &[&[u8]]) -> Option<FileForm> {
-    let has = |what: &str| {
-        parts
-            .iter()
-            .any(|part| find(part, what.as_bytes()).is_some())
-    };
-    // BLOB-69: members that only one of the forms has. `nodes` is in all three.
-    if has("\"arg_nodes\"") {
-        Some(FileForm::GraphJson)
-    } else if has("\"root_index\"") {
-        Some(FileForm::FfiJson)
-    } else if has("\"type_key\"") && has("\"root\"") {
-        Some(FileForm::ObjectJson)
-    } else {
-        None
-    }
 }
 
 /// Where `needle` starts in `haystack`.

@@ -1,6 +1,7 @@
 //! `tvmspec explain FILE`: why it loads, or why it does not.
 
 mod here;
+mod needed;
 mod runtime;
 mod text;
 

@@ -12,7 +12,7 @@ pub struct Account {
     /// What it is.
     pub title: String,
     /// Why no release opens the file as it is, and what to do; what follows is then of what is made of it.
-    pub raw: Option<&'static str>,
+    pub raw: Option<String>,
     /// Whether the file around it is broken: it is not known then how a file of this form is opened, nor what this machine lacks for it.
     pub is_broken: bool,
     /// Consecutive releases of which the same is true.
@@ -139,7 +139,7 @@ impl Account {
         json!({
             "title": self.title,
             // What `loads` says is of the linked library, where the file itself is opened by no release.
-            "as_it_is": match self.raw {
+            "as_it_is": match &self.raw {
                 Some(raw) => json!({ "loadable": false, "why": raw }),
                 None => json!({ "loadable": known(true) }),
             },

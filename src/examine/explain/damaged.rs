@@ -107,7 +107,7 @@ fn overlong(
     };
     let linked = LinkedImage::of(&file, &bytes);
     let mut account = library(&unit, part, &linked, only);
-    account.raw = raw(file.form);
+    account.raw = raw(&file);
     account.looked_at = linked.looked_at();
     Some(account)
 }

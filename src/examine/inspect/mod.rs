@@ -122,7 +122,8 @@ pub fn of_subject(
         part_value(part, own, &room, &mut broken)
     });
     // A file of one format is described under the name of its format: a part of it without symbols would say nothing.
-    if file.form.is_object() || file.form.is_archive() || parts.iter().any(has_library) {
+    let is_code = file.form.is_object() || file.form == FileForm::CText;
+    if is_code || file.form.is_archive() || parts.iter().any(has_library) {
         top.insert("parts".into(), parts.into());
     }
     for (index, unit) in numbered {
@@ -178,7 +179,14 @@ fn part_value(
         .iter()
         .filter(|(_, unit)| matches!(unit.format, Format::Library { .. }));
     let libraries = room.list(libraries, |(index, unit)| {
-        let (value, wrong) = library(unit, room);
+        let own = |symbol: &str| part.blobs.iter().find(|blob| blob.symbol == symbol);
+        let (mut value, wrong) = library(unit, room);
+        if let (Format::Library { symbol, .. }, Value::Object(members)) = (&unit.format, &mut value)
+        {
+            let prefix = own(symbol).map(|blob| blob.prefix.as_str());
+            let prefix = prefix.filter(|prefix| !prefix.is_empty());
+            members.insert("prefix".into(), prefix.into());
+        }
         broken.extend(wrong.map(|wrong| (Some(*index), wrong)));
         value
     });
@@ -215,6 +223,11 @@ fn part_value(
             "little_endian": machine.little_endian,
         })),
         "releases": releases.map(|releases| releases.to_string()),
+        "compiled": part.is_compiled(),
+        "runtime": named(|role| match role {
+            Role::Defines(api) => Some(api),
+            _ => None,
+        }).len(),
         "prefix": part.prefix(),
         "functions": room.list(functions, Value::from),
         "entry": symbol(|role| matches!(role, Role::Entry)),

@@ -20,7 +20,7 @@ mod verdict;
 pub use exports::{exported, exports};
 use library::walk;
 pub(crate) use verdict::context_symbol;
-pub use verdict::{ExaminedLibrary, bare, prefixed, refusal, relay_code, stored};
+pub use verdict::{ExaminedLibrary, bare, is_ambiguous, prefixed, refusal, relay_code, stored};
 
 use crate::rule::Violation;
 use std::fmt;

@@ -89,6 +89,13 @@ impl ExaminedLibrary<'_> {
     ///
     /// The outcome is [`Load::silent`] always: no release reports an absent library binary (BLOB-50).
     fn not_found(&self, release: Release, looked_for: &str) -> Load {
+        // Several library binaries in one file: this one is not loaded, and another one is.
+        let mut others = self.part.blobs.iter();
+        if others.any(|other| other.symbol == looked_for) {
+            return Load::silent(format!(
+                "it takes {looked_for} of the same file, and not this library binary"
+            ));
+        }
         let imports = self
             .blob
             .modules
@@ -147,10 +154,40 @@ impl ExaminedLibrary<'_> {
 ///
 /// Only its symbols show its release (BLOB-62, MOD-03).
 pub fn bare(part: &Part<'_>, release: Release) -> Load {
+    if part
+        .releases()
+        .is_some_and(|written| written.since > written.until)
+    {
+        return Load::unknown(
+            "its symbols are of several eras, and which functions follow which convention is not stated",
+        );
+    }
+    // MOD-02, MOD-03.
+    let is_of_c_host = part
+        .symbols
+        .iter()
+        .any(|symbol| symbol.role == Role::Entry && symbol.code);
     match foreign_functions(part, release) {
         Some(trouble) => Load::silent(format!("it opens, but {trouble}")),
-        None => Load::whole("as host code that imports nothing"),
+        None if !is_ambiguous(part) => Load::whole("as host code that imports nothing"),
+        // BLOB-65: the C host of 0.21 defines its context in every file.
+        None if is_of_c_host && release <= Release::of(20) => {
+            Load::whole("as host code that imports nothing")
+        }
+        None if is_of_c_host => Load::unknown(
+            "it opens, and no symbol states the calling convention of its functions: code of a C host of 0.20 and before, which it looks like without a context symbol, crashes when this release calls it",
+        ),
+        None => Load::unknown(
+            "it opens, and no symbol states the calling convention of its functions, which 0.21 changed: code of the other era crashes when it is called",
+        ),
     }
+}
+
+/// Whether nothing in `part` shows on which side of 0.21, which changed the convention, its functions are (MOD-02).
+pub fn is_ambiguous(part: &Part<'_>) -> bool {
+    part.releases().is_some_and(|written| {
+        written.contains(Release::of(20)) && written.contains(Release::of(21))
+    })
 }
 
 /// Why the functions of `part` cannot be used by `release`; `None` where they can.
@@ -158,7 +195,8 @@ fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
     let prefixed = prefixed(part);
     // MOD-03: a library that shows nothing is read as the old convention, by every release.
     let written = part.releases()?;
-    if written.contains(release) {
+    // Objects of several eras in one file: each release finds those of its own.
+    if written.contains(release) || written.since > written.until {
         return None;
     }
     // MOD-02 and MOD-03: names changed in 0.22, the convention in 0.21.
@@ -183,9 +221,7 @@ fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
 ///
 /// BLOB-62; the name of the symbol is looked at, as a look-up does, and not that of the function.
 pub fn prefixed(part: &Part<'_>) -> bool {
-    part.symbols.iter().any(|symbol| {
-        matches!(symbol.role, Role::Function(_)) && symbol.name.starts_with("__tvm_ffi_")
-    })
+    part.has_prefixed()
 }
 
 /// What `release` makes of a file that holds what a module of `kind` stores, and nothing else: its bytes, the payload if it can be

@@ -90,8 +90,8 @@ pub fn missing(
     names: &RegisteredNames,
 ) -> Vec<MissingName> {
     let linkage = linkage(subject.file.form, subject.bytes);
-    // A runtime needs none: it brings names.
-    if linkage.is_runtime() {
+    // A runtime needs none: it brings names. With compiled code in it, it is a library, too.
+    if linkage.is_runtime() && !subject.is_compiled() {
         return Vec::new();
     }
     let mut found = loaders(accounts, names);
