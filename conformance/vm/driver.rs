@@ -75,7 +75,9 @@ fn steps(
     count: Option<&UsageCount>,
 ) -> Result<Value, Reply> {
     let mut file = tempfile::NamedTempFile::new().map_err(skipped)?;
-    file.write_all(&bytes(args)?).map_err(skipped)?;
+    let code = bytes(args)?;
+    api.reads_code(&code)?;
+    file.write_all(&code).map_err(skipped)?;
     let path = api.text(&file.path().to_string_lossy())?;
     let load = "ffi.Module.load_from_file.relax.VMExecutable";
     let executable = api.call_global(load, &[path.raw])?;

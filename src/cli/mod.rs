@@ -110,6 +110,8 @@ mod testee;
 #[cfg(feature = "cli")]
 mod tracker;
 #[cfg(feature = "cli")]
+mod tracker_query;
+#[cfg(feature = "cli")]
 mod unpack;
 #[cfg(feature = "cli")]
 mod verify;

@@ -5,6 +5,7 @@ mod detected;
 mod eras;
 mod exported;
 mod foreign_modules;
+mod held_runtime;
 mod inventory;
 mod judged_generators;
 mod real_params;

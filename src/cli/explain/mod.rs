@@ -2,13 +2,16 @@
 
 mod here;
 mod needed;
+mod runtime;
 mod text;
 
 use super::input::{Input, subject};
 use super::{CliError, Exit, output};
+use runtime::HeldAgainst;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tvmspec::blob::container::FileForm;
 use tvmspec::examine::Subject;
 use tvmspec::examine::explain::{Account, damaged, explain, hold_to_library};
@@ -37,6 +40,13 @@ pub(crate) struct ExplainArgs {
     /// Read library binaries in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
+    /// Hold the file against this runtime, which is loaded in a process of its own: what it registers and what is missing. Exit code 1 if
+    /// its release does not load the file or something is missing, 2 if it cannot be loaded
+    #[arg(long, value_name = "LIB[,LIB]", conflicts_with = "release")]
+    runtime: Option<String>,
+    /// How long the runtime may take to load and to list what it registers
+    #[arg(long, value_name = "SECONDS", default_value = "30", requires = "runtime", value_parser = super::check::seconds)]
+    timeout: Duration,
     /// Print JSON, as spec/schema/explain.json describes it
     #[arg(long)]
     json: bool,
@@ -44,16 +54,23 @@ pub(crate) struct ExplainArgs {
 
 /// Prints, for each library binary of the file, which releases load it.
 ///
-/// Returns [`Exit::Bad`] only with `--release`, where that release does not load the file for certain; without it the
-/// report is the answer.
+/// Returns [`Exit::Bad`] only with `--release` or `--runtime`, where that release does not load the file for certain, or the runtime lacks
+/// something; without them the report is the answer.
 pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
+    let mut runtime = match &args.runtime {
+        Some(libraries) => Some(HeldAgainst::load(libraries, args.timeout)?),
+        None => None,
+    };
     let (mut accounts, form) = match subject(&input, &args.file, args.layout) {
         Ok(subject) => {
             let mut accounts = explain(&subject, args.release).map_err(CliError::line)?;
             if let Some(lib) = &args.lib {
                 hold_to(&mut accounts, &subject, lib)?;
+            }
+            if let Some(runtime) = &mut runtime {
+                runtime.hold(&subject, &accounts);
             }
             (accounts, subject.file.form)
         }
@@ -75,9 +92,16 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
             account.here = here.clone();
         }
     }
+    if let Some(runtime) = &runtime {
+        runtime.narrow(&mut accounts);
+    }
     if args.json {
         let value: Vec<Value> = accounts.iter().map(Account::to_json).collect();
-        output::json(&Value::from(value))?;
+        let value = match &runtime {
+            Some(runtime) => runtime.to_json(value),
+            None => Value::from(value),
+        };
+        output::json(&value)?;
     } else {
         output::stream(|out| {
             accounts
@@ -88,14 +112,18 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
                         out.write_char('\n')?;
                     }
                     text::text(out, account)
-                })
+                })?;
+            runtime.as_ref().map_or(Ok(()), |runtime| runtime.text(out))
         })?;
     }
-    // Without --release there is an answer for each release, and none of them is that of the command.
-    let good = accounts.iter().all(Account::is_good);
-    Ok(match args.release {
-        Some(_) if !good => Exit::Bad,
-        _ => Exit::Good,
+    // Without --release or --runtime there is an answer for each release, and none of them is that of the command.
+    let good =
+        accounts.iter().all(Account::is_good) && runtime.as_ref().is_none_or(HeldAgainst::is_good);
+    let is_asked = args.release.is_some() || runtime.is_some();
+    Ok(if is_asked && !good {
+        Exit::Bad
+    } else {
+        Exit::Good
     })
 }
 

@@ -73,7 +73,7 @@ pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result 
 }
 
 /// Writes `text` in lines. The word `what` is in the left column of the first one.
-fn beside(out: &mut dyn StyledWrite, what: &str, text: &str) -> fmt::Result {
+pub(super) fn beside(out: &mut dyn StyledWrite, what: &str, text: &str) -> fmt::Result {
     for (index, line) in wrap(text, BESIDE).iter().enumerate() {
         let what = if index == 0 { what } else { "" };
         writeln!(out, "  {what:<16} {line}")?;
@@ -82,7 +82,7 @@ fn beside(out: &mut dyn StyledWrite, what: &str, text: &str) -> fmt::Result {
 }
 
 /// Writes a paragraph that begins with `words`, which a reader must not miss.
-fn alarm(out: &mut dyn StyledWrite, words: &str, text: &str) -> fmt::Result {
+pub(super) fn alarm(out: &mut dyn StyledWrite, words: &str, text: &str) -> fmt::Result {
     out.write_char('\n')?;
     for line in wrap(&line_of(&format!("{words}: {text}")), 0) {
         // Only the first line begins with them.
@@ -156,7 +156,7 @@ fn here(out: &mut dyn StyledWrite, here: &MachineFindings) -> fmt::Result {
 }
 
 /// A range of releases for the left column: `tvm 0.7 to 0.20`, or `tvm 0.21` for one alone.
-fn range(releases: Releases) -> String {
+pub(super) fn range(releases: Releases) -> String {
     let Releases { since, until } = releases;
     if since == until {
         format!("tvm {since}")

@@ -20,6 +20,7 @@ pub use advice::advice;
 pub use damaged::damaged;
 pub use linked::{MachineFindings, is_image};
 pub use names::hold_to_library;
+pub(crate) use registrar::of as registered_by;
 
 use super::loading::{self, Load, types};
 use super::subject::Assembled;
