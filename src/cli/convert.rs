@@ -4,7 +4,7 @@ use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
 use super::output::line_of;
 use super::package::Packaging;
 use super::whole::WholeLibrary;
-use super::{CliError, Exit, output};
+use super::{CliError, Exit, convert_params, output};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use tvmspec::blob::StoredModule;
@@ -13,6 +13,9 @@ use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
 
 /// The input is any container; its host code is not touched, and not carried over: pass objects of it by --with.
+///
+/// The index of a tensor cache, or its folder, becomes a parameter file, and a parameter file a tensor cache (-o DIR/tensor-cache.json),
+/// in shards of 32 MiB.
 ///
 /// What a layout cannot hold is rejected with the reason. Bytes that no reader looks at are left out, with a warning.
 #[derive(clap::Args)]
@@ -31,6 +34,9 @@ pub(crate) struct ConvertArgs {
     /// Keep the rest of the file, host code included, byte for byte; for layouts with the same symbol
     #[arg(long)]
     whole: bool,
+    /// Store float32 in a tensor cache as bfloat16, as TVM does by default: the lower half of each is lost
+    #[arg(long)]
+    bf16: bool,
     #[command(flatten)]
     packaging: Packaging,
 }
@@ -38,6 +44,9 @@ pub(crate) struct ConvertArgs {
 /// Reads the library binary, rewrites it in the layout of `--layout`, or its own, and writes the file of `-o`. Warns of each
 /// module that no release of that layout loads, which is no failure: the file may be meant for another reader.
 pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
+    if let Some(exit) = convert_params::convert(&args.file, args.packaging.output(), args.bf16)? {
+        return Ok(exit);
+    }
     let choice = LibraryChoice {
         file: &args.file,
         layout: args.from,

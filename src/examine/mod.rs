@@ -37,6 +37,7 @@ pub mod manifest;
 mod named;
 mod nothing;
 mod objects;
+mod shards;
 mod subject;
 mod unit;
 pub mod unpack;

@@ -47,6 +47,8 @@ pub enum FileForm {
     ObjectJson,
     /// JSON graph of objects as tvm-ffi writes it, from 0.22 on.
     FfiJson,
+    /// Index of a tensor cache: `tensor-cache.json`, `ndarray-cache.json`.
+    TensorCache,
     /// Relax VM executable: `.vmexec` and the files of 0.16 to 0.21.
     RelaxVm,
     /// Relay VM code.
@@ -86,7 +88,7 @@ impl FileForm {
     }
 
     /// Every form.
-    pub const ALL: [FileForm; 24] = [
+    pub const ALL: [FileForm; 25] = [
         FileForm::ElfShared,
         FileForm::ElfExecutable,
         FileForm::ElfObject,
@@ -107,6 +109,7 @@ impl FileForm {
         FileForm::GraphJson,
         FileForm::ObjectJson,
         FileForm::FfiJson,
+        FileForm::TensorCache,
         FileForm::RelaxVm,
         FileForm::RelayVm,
         FileForm::StackVm,
@@ -136,6 +139,7 @@ impl FileForm {
             FileForm::GraphJson => "graph-json",
             FileForm::ObjectJson => "object-json",
             FileForm::FfiJson => "ffi-json",
+            FileForm::TensorCache => "tensor-cache",
             FileForm::RelaxVm => "relax-vm",
             FileForm::RelayVm => "relay-vm",
             FileForm::StackVm => "stackvm",
@@ -166,6 +170,7 @@ impl FileForm {
             FileForm::GraphJson => "graph JSON",
             FileForm::ObjectJson => "object JSON of 0.21 and before",
             FileForm::FfiJson => "object JSON of tvm-ffi",
+            FileForm::TensorCache => "tensor cache",
             FileForm::RelaxVm => "Relax VM executable",
             FileForm::RelayVm => "Relay VM code",
             FileForm::StackVm => "StackVM module",
@@ -208,8 +213,13 @@ impl fmt::Display for FileForm {
 const PARAMS: u64 = 0xF7E5_8D4F_0504_9CB7;
 /// The first word of a tensor.
 const TENSOR: u64 = 0xDD5E_40F0_96B4_A13F;
-/// The magics of VM code: the older of Relay and Relax alike, the newer of Relax from 0.23 on (PAY-61, PAY-82).
-const VM: [u64; 2] = [0xD225_DE2F_4214_151D, 0xD225_DE2F_4214_151E];
+/// The magic of Relay VM code, and of Relax VM code up to 0.22 (PAY-61, PAY-82).
+const VM: u64 = 0xD225_DE2F_4214_151D;
+
+/// Whether a word is the magic of VM code of a release, or of a later one: 0.23 counted its lowest byte up (PAY-82).
+fn is_vm(first: u64) -> bool {
+    first >> 8 == VM >> 8 && first >= VM
+}
 
 /// The forms that begin with a magic, in the order of BLOB-69.
 ///
@@ -235,9 +245,9 @@ fn magic(bytes: &[u8]) -> Option<FileForm> {
     match word(bytes, 0)? {
         PARAMS => Some(FileForm::Params),
         TENSOR => Some(FileForm::Tensor),
-        first if VM.contains(&first) => Some(vm(bytes, 8)),
+        first if is_vm(first) => Some(vm(bytes, 8)),
         // PAY-81: files of releases before 0.22 have the length of the code in front, as the payload has.
-        _ if VM.contains(&word(bytes, 8)?) => Some(vm(bytes, 16)),
+        _ if is_vm(word(bytes, 8)?) => Some(vm(bytes, 16)),
         _ => None,
     }
 }
@@ -334,10 +344,12 @@ fn vm(bytes: &[u8], version: usize) -> FileForm {
     let text = version.saturating_add(8);
     // PAY-61 is the older magic of PAY-82. What differs is the version: `0.14` in all Relax VM code (PAY-83), the release in Relay VM
     // code (PAY-62).
-    let relax = word(bytes, version) == Some(4)
-        && bytes
-            .get(text..)
-            .is_some_and(|rest| rest.starts_with(b"0.14"));
+    let later = word(bytes, version.saturating_sub(8)) != Some(VM);
+    let relax = later
+        || word(bytes, version) == Some(4)
+            && bytes
+                .get(text..)
+                .is_some_and(|rest| rest.starts_with(b"0.14"));
     if relax {
         FileForm::RelaxVm
     } else {
@@ -430,6 +442,8 @@ fn json(parts: &[&[u8]]) -> Option<FileForm> {
         Some(FileForm::FfiJson)
     } else if has("\"type_key\"") && has("\"root\"") {
         Some(FileForm::ObjectJson)
+    } else if has("\"dataPath\"") && has("\"records\"") {
+        Some(FileForm::TensorCache)
     } else {
         None
     }

@@ -1,9 +1,10 @@
 //! `tvmspec explain FILE`: why it loads, or why it does not.
 
+mod devices;
 mod here;
 mod text;
 
-use super::input::{Input, subject};
+use super::input::{Input, foreign_kinds, subject};
 use super::{CliError, Exit, output};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -32,6 +33,9 @@ pub(crate) struct ExplainArgs {
     /// Read library binaries in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
+    /// Read modules of KIND, which no release has, by the grammar of the kind KNOWN; a JSON runtime is recognised without it
+    #[arg(long, value_name = "KIND=KNOWN")]
+    grammar: Vec<String>,
     /// Print JSON, as spec/schema/explain.json describes it
     #[arg(long)]
     json: bool,
@@ -45,7 +49,8 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
     let (mut accounts, form) = match subject(&input, &args.file, args.layout) {
-        Ok(subject) => {
+        Ok(mut subject) => {
+            subject.foreign = foreign_kinds(&args.grammar)?;
             let accounts = explain(&subject, args.release).map_err(CliError::line)?;
             (accounts, subject.file.form)
         }
@@ -65,6 +70,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         // What is missing on this machine keeps every library binary of the file from being loaded.
         for account in accounts.iter_mut().filter(|account| !account.is_broken) {
             account.here = here.clone();
+            devices::judge(&mut account.needs);
         }
     }
     if args.json {

@@ -4,6 +4,7 @@
 //! looked up by file.
 
 mod account;
+mod cache;
 mod damaged;
 mod library;
 mod linked;
@@ -235,6 +236,9 @@ fn other(
     only: Option<Release>,
 ) -> Result<Account, NotExaminable> {
     let form = subject.file.form;
+    if form == FileForm::TensorCache {
+        return Ok(cache::cache(subject, only));
+    }
     // The forms that are left have neither units nor compiled parts.
     let (remark, loads) = match form {
         FileForm::GraphJson => {
