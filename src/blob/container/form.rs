@@ -216,11 +216,6 @@ const TENSOR: u64 = 0xDD5E_40F0_96B4_A13F;
 /// The magic of Relay VM code, and of Relax VM code up to 0.22 (PAY-61, PAY-82).
 const VM: u64 = 0xD225_DE2F_4214_151D;
 
-/// Whether a word is the magic of VM code of a release, or of a later one: 0.23 counted its lowest byte up (PAY-82).
-fn is_vm(first: u64) -> bool {
-    first >> 8 == VM >> 8 && first >= VM
-}
-
 /// The forms that begin with a magic, in the order of BLOB-69.
 ///
 /// `None` where none fits, and for gzip that holds no tar.
@@ -242,6 +237,8 @@ fn magic(bytes: &[u8]) -> Option<FileForm> {
     if let Some(form) = mach_o(bytes).or_else(|| pe(bytes)) {
         return Some(form);
     }
+    // PAY-82: 0.23 counted the lowest byte up, and so may a later release.
+    let is_vm = |first: u64| first >> 8 == VM >> 8 && first >= VM;
     match word(bytes, 0)? {
         PARAMS => Some(FileForm::Params),
         TENSOR => Some(FileForm::Tensor),
@@ -253,7 +250,6 @@ fn magic(bytes: &[u8]) -> Option<FileForm> {
 }
 
 /// The word at `e_type`; refined by the reader, which knows the byte order for sure.
-/// A file that ends before it is a shared object (BLOB-69).
 fn elf_type(bytes: &[u8]) -> FileForm {
     // Byte 5 of ELF is its byte order, 2 for big endian; `e_type` is in that order.
     let little = bytes.get(5) != Some(&2);
@@ -342,8 +338,7 @@ fn coff(bytes: &[u8]) -> bool {
 /// BLOB-69: which VM the code is of, whose version begins at byte `version`.
 fn vm(bytes: &[u8], version: usize) -> FileForm {
     let text = version.saturating_add(8);
-    // PAY-61 is the older magic of PAY-82. What differs is the version: `0.14` in all Relax VM code (PAY-83), the release in Relay VM
-    // code (PAY-62).
+    // PAY-61 is the older magic of PAY-82: the version tells them apart, `0.14` in all Relax VM code (PAY-83), the release in Relay's.
     let later = word(bytes, version.saturating_sub(8)) != Some(VM);
     let relax = later
         || word(bytes, version) == Some(4)
@@ -386,7 +381,6 @@ fn stack_vm(bytes: &[u8]) -> bool {
 }
 
 /// Whether a name of `length` printable bytes, `longest` at most, is at `start`.
-/// Printable without blanks, as names of functions and kinds are: other binary files rarely have that behind a small number.
 fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
     // The length is any u64 of a file that may be something else.
     let end = usize::try_from(length.min(longest))
@@ -399,8 +393,7 @@ fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
 }
 
 /// BLOB-69: text, by words that are near its ends.
-/// Only the first and the last 64 KiB are looked at, but for JSON that names its form nowhere there: C whose words are all between
-/// them is unknown.
+/// Of C only the first and the last 64 KiB are looked at.
 fn text(bytes: &[u8]) -> Option<FileForm> {
     let head = bytes.get(..FileForm::WINDOW).unwrap_or(bytes);
     // BLOB-69: a source may have a long licence in front, and a graph its lists.
