@@ -4,13 +4,16 @@ use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
 use super::output::line_of;
 use super::package::Packaging;
 use super::whole::WholeLibrary;
-use super::{CliError, Exit};
+use super::{CliError, Exit, convert_params};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use tvmspec::blob::StoredModule;
 use tvmspec::release::Layout;
 
 /// The input is any container; its host code is not touched, and not carried over: pass objects of it by --with.
+///
+/// The index of a tensor cache, or its folder, becomes a parameter file, and a parameter file a tensor cache (-o DIR/tensor-cache.json),
+/// in shards of 32 MiB.
 ///
 /// What a layout cannot hold is rejected with the reason, and so is what the release of --release does not load. Bytes that no reader
 /// looks at are left out, with a warning.
@@ -30,12 +33,18 @@ pub(crate) struct ConvertArgs {
     /// Keep the rest of the file, host code included, byte for byte; for layouts with the same symbol
     #[arg(long)]
     whole: bool,
+    /// Store float32 in a tensor cache as bfloat16, as TVM does by default: the lower half of each is lost
+    #[arg(long)]
+    bf16: bool,
     #[command(flatten)]
     packaging: Packaging,
 }
 
 /// Reads the library binary, rewrites it in the layout of `--layout`, or its own, and writes the file of `-o`.
 pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
+    if let Some(exit) = convert_params::convert(&args.file, args.packaging.output(), args.bf16)? {
+        return Ok(exit);
+    }
     let choice = LibraryChoice {
         file: &args.file,
         layout: args.from,

@@ -37,6 +37,8 @@ mod completions;
 #[cfg(feature = "cli")]
 mod convert;
 #[cfg(feature = "cli")]
+mod convert_params;
+#[cfg(feature = "cli")]
 mod devices;
 #[cfg(feature = "cli")]
 mod diagnostic;
@@ -275,6 +277,12 @@ impl From<io::Error> for CliError {
             ErrorKind::BrokenPipe => CliError::ClosedPipe,
             _ => CliError::new(error),
         }
+    }
+}
+
+impl From<tvmspec::rule::Violation> for CliError {
+    fn from(broken: tvmspec::rule::Violation) -> CliError {
+        CliError::line(broken)
     }
 }
 

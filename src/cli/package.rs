@@ -49,6 +49,13 @@ pub(crate) struct Packaging {
     workspace: Option<PathBuf>,
 }
 
+impl Packaging {
+    /// The file to write.
+    pub(crate) fn output(&self) -> &Path {
+        &self.output
+    }
+}
+
 /// The form of the file, which the extension of its name selects.
 enum PackageForm {
     /// The library binary alone (`.bin`), also for stdout.

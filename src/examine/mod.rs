@@ -39,6 +39,7 @@ mod nothing;
 mod objects;
 mod other_format;
 pub mod runtime;
+mod shards;
 mod subject;
 mod unit;
 pub mod unpack;

@@ -23,10 +23,16 @@ impl Subject<'_> {
             // Before the forms: of an empty file the list of forms would tell nothing.
             _ if self.bytes.is_empty() => "it is empty",
             _ if named.is_some() => named.unwrap_or_default(),
+            FileForm::Unknown if self.is_shard() => {
+                "it is a shard of a tensor cache, data without a form: give the index beside it, tensor-cache.json or ndarray-cache.json"
+            }
             FileForm::Unknown => {
                 "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, state its layout (--layout); if it is the payload of a module, state its kind (--kind)"
             }
-            FileForm::GraphJson | FileForm::ObjectJson | FileForm::FfiJson => {
+            FileForm::GraphJson
+            | FileForm::ObjectJson
+            | FileForm::FfiJson
+            | FileForm::TensorCache => {
                 "it is JSON, which has no binary fields; `tvmspec inspect` shows it, `tvmspec verify` holds it to its rules"
             }
             form if form.is_object() && self.is_compiled() => {
@@ -48,6 +54,12 @@ impl Subject<'_> {
             form => format!(" ({})", form.title()),
         };
         NotExaminable(format!("nothing to read in {}{form}: {hint}", self.name))
+    }
+
+    /// Whether the name is that of a shard of a tensor cache.
+    fn is_shard(&self) -> bool {
+        let name = self.name.rsplit(['/', '\\']).next().unwrap_or_default();
+        name.starts_with("params_shard_") && name.ends_with(".bin")
     }
 
     /// What the name says of a file that has no fields of its own: `None` where bytes say what it is, or the name nothing.

@@ -2,7 +2,7 @@
 
 use super::document;
 use super::loading::types;
-use crate::blob::{Blob, PartialBlob};
+use crate::blob::{Blob, ForeignKinds, PartialBlob};
 use crate::content;
 use crate::payload::file::{FileFormat, SideFile};
 use crate::payload::{self, relay_vm};
@@ -26,6 +26,8 @@ pub struct Unit<'a> {
     pub bytes: Cow<'a, [u8]>,
     /// The part of the container that holds them, in [`File::parts`](crate::blob::container::File::parts).
     pub part: usize,
+    /// The grammars that are stated of kinds that no release has.
+    pub foreign: ForeignKinds,
 }
 
 /// What a [`Unit`] is.
@@ -118,6 +120,7 @@ impl<'a> Unit<'a> {
             },
             bytes: Cow::Borrowed(bytes),
             part: 0,
+            foreign: ForeignKinds::default(),
         })
     }
 }
@@ -160,10 +163,12 @@ impl Unit<'_> {
     /// code of the Relax VM and graphs, is held to their rules by [`Unit::judge`] alone.
     pub fn library(&self) -> Option<PartialBlob<'_>> {
         match &self.format {
-            Format::Library { layout, .. } => Some(Blob::read_partial(
+            Format::Library { layout, .. } => Some(Blob::read_foreign(
                 &self.bytes,
                 *layout,
                 Findings::default(),
+                None,
+                &self.foreign,
             )),
             _ => None,
         }
@@ -197,10 +202,7 @@ impl Unit<'_> {
         let broken = match &self.format {
             Format::Library { layout, .. } => {
                 // A trace records the fields of payloads as well, each at its offset in the library binary.
-                let partial = match trace {
-                    Some(trace) => Blob::read_traced(bytes, *layout, findings, trace),
-                    None => Blob::read_partial(bytes, *layout, findings),
-                };
+                let partial = Blob::read_foreign(bytes, *layout, findings, trace, &self.foreign);
                 // The reading of a library binary takes the findings and returns them: what comes before a broken rule is kept.
                 findings = partial.findings;
                 let content = || document::fault_in(&partial.blob);

@@ -1,5 +1,6 @@
 //! TVM's wheels, compilers and other programs that are not ours.
 
+mod caches;
 mod dependants;
 mod detected;
 mod eras;

@@ -51,6 +51,8 @@ fn json(parts: &[&[u8]]) -> Option<FileForm> {
         Some(FileForm::FfiJson)
     } else if has("\"type_key\"") && has("\"root\"") {
         Some(FileForm::ObjectJson)
+    } else if has("\"dataPath\"") && has("\"records\"") {
+        Some(FileForm::TensorCache)
     } else {
         None
     }

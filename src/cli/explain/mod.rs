@@ -1,11 +1,12 @@
 //! `tvmspec explain FILE`: why it loads, or why it does not.
 
+mod devices;
 mod here;
 mod needed;
 mod runtime;
 mod text;
 
-use super::input::{Input, subject};
+use super::input::{Input, foreign_kinds, subject};
 use super::{CliError, Exit, output};
 use runtime::HeldAgainst;
 use serde_json::Value;
@@ -47,6 +48,9 @@ pub(crate) struct ExplainArgs {
     /// How long the runtime may take to load and to list what it registers
     #[arg(long, value_name = "SECONDS", default_value = "30", requires = "runtime", value_parser = super::check::seconds)]
     timeout: Duration,
+    /// Read modules of KIND, which no release has, by the grammar of the kind KNOWN; a JSON runtime is recognised without it
+    #[arg(long, value_name = "KIND=KNOWN")]
+    grammar: Vec<String>,
     /// Print JSON, as spec/schema/explain.json describes it
     #[arg(long)]
     json: bool,
@@ -64,7 +68,8 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         None => None,
     };
     let (mut accounts, form) = match subject(&input, &args.file, args.layout) {
-        Ok(subject) => {
+        Ok(mut subject) => {
+            subject.foreign = foreign_kinds(&args.grammar)?;
             let mut accounts = explain(&subject, args.release).map_err(CliError::line)?;
             if let Some(lib) = &args.lib {
                 hold_to(&mut accounts, &subject, lib)?;
@@ -90,6 +95,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         // What is missing on this machine keeps every library binary of the file from being loaded.
         for account in accounts.iter_mut().filter(|account| !account.is_broken) {
             account.here = here.clone();
+            devices::judge(&mut account.needs);
         }
     }
     if let Some(runtime) = &runtime {

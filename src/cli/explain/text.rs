@@ -59,6 +59,17 @@ pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result 
             writeln!(out, "  {:<16} {}", range(*releases), line_of(name))?;
         }
         beside(out, "registered by", &need.registered_by)?;
+        for code in &need.code {
+            writeln!(
+                out,
+                "  {:<16} {}",
+                "needs",
+                line_of(&format!("{} {}", code.name(), code.value()))
+            )?;
+        }
+        for here in &need.here {
+            beside(out, "here", &line_of(here))?;
+        }
         if let Some(renamed) = &need.renamed {
             writeln!(out, "  {:<16} {}", "renamed", line_of(renamed))?;
         }

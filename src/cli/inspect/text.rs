@@ -1,7 +1,7 @@
 //! The report for people at a terminal. It is made of the JSON report alone: a member of it is a line or a section
 //! here.
 
-use super::models::{graph, objects, params, vm};
+use super::models::{cache, graph, objects, params, vm};
 use super::tree;
 use super::words::{count, labelled, list, names, number, plain, releases_of, rows, section, text};
 use crate::cli::color::{HEAD, ODD, StyledWrite};
@@ -22,6 +22,14 @@ pub(super) fn render(out: &mut dyn StyledWrite, report: &Value) {
         size(number(&report["bytes"])),
     );
     names(out, "links", &report["links"]);
+    if let Some(releases) = report["tvm_ffi"].as_str() {
+        let releases = match releases.split_once("..") {
+            Some((since, "")) => format!("built on {since} or later"),
+            Some((since, until)) => format!("built on {since} to {until}"),
+            None => releases.to_owned(),
+        };
+        labelled(out, "tvm-ffi", releases);
+    }
     let parts = list(&report["parts"]);
     // A runtime has exports by the hundred, of which none is a function of a model; what was compiled may be linked to one.
     let compiled = parts.iter().any(|part| part["compiled"] == true);
@@ -36,6 +44,7 @@ pub(super) fn render(out: &mut dyn StyledWrite, report: &Value) {
     for part in parts {
         part_lines(out, part, none);
     }
+    cache(out, &report["cache"]);
     params(out, "parameters", &report["params"]);
     params(out, "tensor", &report["tensor"]);
     if report["module"].is_object() {
@@ -265,6 +274,14 @@ fn details(out: &mut dyn StyledWrite, module: &Value) {
                 text(&function["name"]),
                 types.join(", ")
             );
+        }
+    }
+    if let Some(needs) = module["needs"].as_object() {
+        section(out, &title, "what its code needs");
+        let width = needs.keys().map(String::len).max().unwrap_or(0);
+        for (name, values) in needs {
+            let values: Vec<&str> = list(values).iter().map(text).collect();
+            let _ = writeln!(out, "  {name:<width$}  {}", values.join(", "));
         }
     }
     if let Some(names) = module["symbols"].as_object() {

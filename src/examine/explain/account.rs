@@ -2,8 +2,10 @@
 
 use super::linked::MachineFindings;
 use crate::examine::loading::{Load, LoadOutcome};
+use crate::payload::CodeNeed;
 use crate::release::{Release, Releases};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// What is reported about one library binary, or about a part without one.
 #[derive(Clone, Debug)]
@@ -43,6 +45,10 @@ pub struct Need {
     pub registered_by: String,
     /// What the kind was called before, or is called since.
     pub renamed: Option<String>,
+    /// What its device code needs of a device.
+    pub code: BTreeSet<CodeNeed>,
+    /// What the devices of this machine make of that code; empty where none was asked.
+    pub here: Vec<String>,
 }
 
 /// What is true of each release, consecutive releases with the same taken together.
@@ -153,6 +159,8 @@ impl Account {
                     "loaders": loaders,
                     "registered_by": need.registered_by,
                     "renamed": need.renamed,
+                    "code": need.code.iter().map(|need| json!([need.name(), need.value()])).collect::<Vec<_>>(),
+                    "here": need.here,
                 })
             })
             .collect();

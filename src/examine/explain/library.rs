@@ -4,10 +4,10 @@ use super::account::{Account, Need, loads};
 use super::linked::LinkedImage;
 use super::{names, registrar, unusable};
 use crate::blob::container::{FileForm, Part, Role, Symbol};
-use crate::blob::{LIBRARY, PartialBlob};
+use crate::blob::{BLOB_06, LIBRARY, PartialBlob, is_unknown_kind};
 use crate::examine::loading::{self, ExaminedLibrary, Load, LoadOutcome};
 use crate::examine::{Format, Subject, Unit, document};
-use crate::payload::{self, Payload};
+use crate::payload::{self, PAY_58, Payload};
 use crate::release::{Layout, Release, Releases};
 use crate::rule::Findings;
 
@@ -54,7 +54,15 @@ pub(super) fn library(
         payloads: &payloads,
     };
     let mut remarks = remarks(&library, linked);
-    if let Some(broken) = &broken {
+    if let Some(unknown) = broken.as_ref().filter(|broken| is_unknown_kind(broken)) {
+        remarks.insert(
+            0,
+            format!(
+                "Not known: {}. Nothing behind it was read.",
+                unknown.message()
+            ),
+        );
+    } else if let Some(broken) = &broken {
         // In front: all other remarks are about a part of the file only.
         remarks.insert(
             0,
@@ -73,8 +81,15 @@ pub(super) fn library(
         );
     }
     remarks.extend(linked.runtime_remark());
+    // PAY-58: the library loads, and what a user wants of it fails.
+    let told = findings.as_slice().iter();
+    let told = told.filter(|finding| finding.rule == PAY_58 || finding.rule == BLOB_06);
+    remarks.extend(told.take(20).map(|finding| {
+        let message = finding.message.escape_debug();
+        format!("Finding {}: {message}.", finding.rule)
+    }));
     remarks.extend(linked.remark());
-    let title = format!("{}: {}, {}", unit.name, unit.title(), written_by(*layout));
+    let title = format!("{}: {}, {}", unit.name, unit.title(), written_by(&library));
     // Functions of an object that is to be linked with others may be in those.
     let calls = if is_whole && broken.is_none() {
         names::unresolved(&library)
@@ -148,8 +163,12 @@ pub(super) fn plain(Releases { since, until }: Releases) -> String {
 /// The releases that write a layout, in words.
 ///
 /// The table is that of chapter blob.
-fn written_by(layout: Layout) -> String {
-    let Releases { since, until } = layout.releases();
+fn written_by(library: &ExaminedLibrary<'_>) -> String {
+    let mut payloads = library.payloads.iter().flatten();
+    if payloads.any(Payload::is_later) {
+        return "written by a TVM after 0.27".to_owned();
+    }
+    let Releases { since, until } = library.layout.releases();
     if since == until {
         format!("written by tvm {since}")
     } else {
@@ -167,6 +186,7 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
         .filter(|(_, module)| module.kind != LIBRARY)
         .map(|(index, module)| {
             let info = payload::kind_info(&module.kind);
+            let payload = library.payloads.get(index).and_then(Option::as_ref);
             let mut loaders: Vec<(Releases, String)> = Vec::new();
             for release in Release::all() {
                 // PAY-99: a kind is loaded in the releases of its row only.
@@ -208,6 +228,8 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
                 loaders,
                 registered_by: registrar::of(&module.kind).into(),
                 renamed: renamed.or(former),
+                code: payload.map(Payload::code_needs).unwrap_or_default(),
+                here: Vec::new(),
             }
         })
         .collect()

@@ -6,6 +6,7 @@
 mod account;
 mod advice;
 mod bare;
+mod cache;
 mod damaged;
 mod library;
 mod linked;
@@ -255,6 +256,9 @@ fn other(
     only: Option<Release>,
 ) -> Result<Account, NotExaminable> {
     let form = subject.file.form;
+    if form == FileForm::TensorCache {
+        return Ok(cache::cache(subject, only));
+    }
     // The forms that are left have neither units nor compiled parts.
     let (remark, loads) = match form {
         FileForm::GraphJson => {

@@ -1,10 +1,13 @@
 //! What is in a file, as one JSON value (`spec/schema/inspect.json`).
 
+mod cache;
 mod dtype;
+mod ffi_version;
 mod graph;
 mod payload;
 mod room;
 
+use super::explain::is_image;
 use super::{Format, NotExaminable, Subject, Unit, document, finding, objects, subject, violation};
 use crate::blob::container::{FileForm, Part, Role, linkage};
 use crate::blob::{LIBRARY, PartialBlob};
@@ -102,6 +105,13 @@ pub fn of_subject(
     if linkage.is_runtime() {
         top.insert("runtime".into(), linkage.defines.len().into());
     }
+    // A runtime is tvm-ffi itself, or has its own.
+    if is_image(file.form)
+        && !linkage.is_runtime()
+        && let Some(releases) = ffi_version::built_on(bytes)
+    {
+        top.insert("tvm_ffi".into(), releases.into());
+    }
     // Bounded by the size of the file: a few bytes of a hostile one can name much more than they are.
     let room = Room::of(bytes.len(), options);
     let units = subject.units();
@@ -138,10 +148,14 @@ pub fn of_subject(
     if let Some(summary) = objects::summary(bytes, file.form) {
         top.insert("objects".into(), summary);
     }
+    cache::describe(subject, &mut top, &room);
     // JSON has no unit: its violation belongs to the file as a whole.
     if let Some(reading) = subject.json() {
-        let findings = room.list(&reading.findings, finding);
+        let shards = subject.shards.iter().map(|shard| &shard.reading);
+        let odd = shards.clone().flat_map(|reading| &reading.findings);
+        let findings = room.list(reading.findings.iter().chain(odd), finding);
         top.insert("findings".into(), findings.into());
+        broken.extend(shards.filter_map(|reading| Some((None, reading.broken.clone()?))));
         if let Some(wrong) = reading.broken {
             top.insert("violation".into(), violation(&wrong));
             broken.push((None, wrong));
@@ -269,7 +283,11 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
         let imports = room.list(blob.imports(index), Value::from);
         value.insert("imports".into(), imports.into());
         // The oddities of a payload are among those of the blob already.
-        if let Ok(Some(decoded)) = module.decode(layout, &mut Findings::default()) {
+        let decoded = module
+            .decode(layout, &mut Findings::default())
+            .ok()
+            .flatten();
+        if let Some(decoded) = decoded.or_else(|| unit.foreign.decode(module, layout)) {
             payload::describe(&decoded, &mut value, room);
         }
         Value::Object(value)

@@ -26,6 +26,16 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
     if !functions.is_empty() {
         value.insert("functions".into(), functions.into());
     }
+    let mut needs = Map::new();
+    for need in payload.code_needs() {
+        let of_name = needs.entry(need.name()).or_insert_with(|| json!([]));
+        if let Some(values) = of_name.as_array_mut() {
+            values.push(need.value().into());
+        }
+    }
+    if !needs.is_empty() {
+        value.insert("needs".into(), Value::Object(needs));
+    }
     let kernels = room.list(
         payload.kernels(),
         |(name, code)| json!({ "name": name, "bytes": code.len() }),
@@ -47,12 +57,19 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
 
 /// A function of a device module, as its function map or its side file has it.
 fn function_value(name: &str, info: &FunctionInfo<'_>, room: &Room) -> Value {
-    json!({
+    let mut value = json!({
         "name": name,
         "arg_types": room.list(&info.arg_types, |dtype| of_era(*dtype, room.era.get())),
         "launch_param_tags": room.list(&info.launch_param_tags, |tag| json!(tag)),
         "arg_extra_tags": room.list(&info.arg_extra_tags, |tag| json!(tag)),
-    })
+    });
+    if let (Some(second), Some(members)) = (&info.second, value.as_object_mut()) {
+        let fields = room.list(&second.cuda_launch_fields, |field| json!(field));
+        members.insert("cuda_launch_fields".into(), fields.into());
+        let attrs = room.list(&second.cuda_kernel_attrs, |attr| json!(attr));
+        members.insert("cuda_kernel_attrs".into(), attrs.into());
+    }
+    value
 }
 
 /// Adds one field of a payload: a number or a short text as it is, of anything longer its size.

@@ -8,7 +8,7 @@ use super::stream::{LoaderStream, Manner, text};
 use super::tensor::tensor;
 use super::{Stop, json_graph, relax, relay};
 use crate::blob::{IMPORT_TREE, LIBRARY};
-use crate::payload::{self, FieldShape, FormSlot, KindInfo, PayloadForm};
+use crate::payload::{self, FieldShape, FormSlot, KindInfo, PayloadForm, SECOND_FORM};
 use crate::release::{Layout, Release};
 use crate::rule::Findings;
 use crate::wire::Cursor;
@@ -249,16 +249,40 @@ fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<
     // Key, name, types and tags have at least a length or count of 8 bytes each.
     for _ in 0..stream.count(32, "functions")? {
         // PAY-04: both of one name are kept; which one counts differs between releases.
-        keys.push(stream.string("name of a function")?);
-        stream.string("name of a function")?;
-        stream.elements(4, "argument types")?;
-        stream.strings("launch tags")?;
-        // PAY-03: nothing in the bytes announces the field, so that the loader of another era misreads all that follows.
-        if Layout::of(release) >= Layout::V0_21 {
-            stream.elements(4, "argument tags")?;
+        let key = stream.string("name of a function")?;
+        keys.push(key);
+        // PAY-54: no release looks for the marker, so that all that follows is misread.
+        let is_second = stream.string("name of a function")? == SECOND_FORM.as_bytes();
+        match (info(release, stream), is_second) {
+            (Ok(()), false) => {}
+            (Err(stop), false) => return Err(stop),
+            (read, true) => return Err(later(key, read)),
         }
     }
     Ok(keys)
+}
+
+/// Reads what stands behind the name of a function (PAY-02).
+fn info(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
+    stream.elements(4, "argument types")?;
+    stream.strings("launch tags")?;
+    // PAY-03: nothing in the bytes announces the field, so that the loader of another era misreads all that follows.
+    if Layout::of(release) >= Layout::V0_21 {
+        stream.elements(4, "argument tags")?;
+    }
+    Ok(())
+}
+
+/// How the loaders of 0.22 to 0.27 end at information of the second form (PAY-54), `read` is what they made of it.
+fn later(key: &[u8], read: Result<(), Stop>) -> Stop {
+    let about = format!(
+        "a TVM after 0.27 wrote function `{}`, in a form that it does not know",
+        text(key)
+    );
+    match read {
+        Ok(()) => Stop::Unknown(about),
+        Err(stop) => stop.with(|why| format!("{about}: {why}")),
+    }
 }
 
 impl FieldsRead<'_> {

@@ -3,7 +3,7 @@
 use super::stream::{LoaderStream, Manner};
 use super::{Load, payload as walked, relay, walk};
 use crate::blob::container::{Part, Role};
-use crate::blob::{Blob, LIBRARY};
+use crate::blob::{Blob, LIBRARY, is_unknown_kind};
 use crate::payload::kinds::loader_prefix;
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release};
@@ -61,7 +61,8 @@ impl ExaminedLibrary<'_> {
         }
         if let Err(stop) = walk(release, self.bytes) {
             let load = Load::from(stop);
-            return match self.broken {
+            // BLOB-06: a kind that is not known here breaks no rule.
+            return match self.broken.filter(|broken| !is_unknown_kind(broken)) {
                 Some(broken) => Load {
                     why: format!("{}; it breaks {broken}", load.why),
                     ..load
