@@ -64,7 +64,10 @@ impl Elements<'_> {
                 type_name(dtype),
                 size(dtype)
             )),
-            (NpyElement::Typed(own), Elements::Stated(dtype)) if !are_bits && own != dtype => {
+            // Both bools have one word (TEN-04).
+            (NpyElement::Typed(own), Elements::Stated(dtype))
+                if !are_bits && npy::word_of(own) != npy::word_of(dtype) =>
+            {
                 Err(format!(
                     "its elements are {}, not {}",
                     type_name(own),

@@ -157,10 +157,9 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
     if !args.profile {
         return Ok(());
     }
-    let total: f64 = operators
-        .iter()
-        .map(|operator| operator.took.as_secs_f64())
-        .sum();
+    let took = operators.iter().map(|operator| operator.took.as_secs_f64());
+    // The sum of no numbers is a negative zero.
+    let total = took.sum::<f64>() + 0.0;
     operators.sort_by_key(|operator| std::cmp::Reverse(operator.took));
     let count = operators.len();
     let rows = operators.into_iter().map(|operator| {
