@@ -15,6 +15,10 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 
 /// A list as compiled code has it: a handle that it passes back and never looks into.
+#[cfg_attr(
+    not(feature = "vm"),
+    allow(dead_code, reason = "only the Relax VM makes lists")
+)]
 pub(crate) struct AnyList {
     values: Values,
     is_writable: bool,
@@ -25,6 +29,10 @@ pub(crate) struct AnyList {
 
 /// Values that stay where they are while the list is used.
 #[derive(Clone, Copy)]
+#[cfg_attr(
+    not(feature = "vm"),
+    allow(dead_code, reason = "only the Relax VM makes lists")
+)]
 struct Values {
     first: *mut Any,
     count: usize,
@@ -118,7 +126,7 @@ impl Values {
     fn cells(self) -> impl Iterator<Item = RawAny> {
         let (first, count) = (self.first.cast::<RawAny>(), self.count);
         // SAFETY: a value is one cell, and the list lives while this is used (`OF_0_21`).
-        (0..count).map(move |at| unsafe { first.add(at).read() })
+        (0..count).map(move |at| unsafe { first.wrapping_add(at).read() })
     }
 }
 
@@ -200,7 +208,9 @@ pub(crate) unsafe fn move_from_packed_return(
     let value = match place {
         ValuePlace::Legacy(values, codes) => {
             // SAFETY: the place holds a result, by this contract.
-            let (value, code) = unsafe { (values.read(), codes.read()) };
+            let value = unsafe { values.read() };
+            // SAFETY: the place holds a result, by this contract.
+            let code = unsafe { codes.read() };
             // SAFETY: the result is the list's from here on, by this contract.
             unsafe { take_result(value, code) }?
         }
