@@ -5,7 +5,7 @@
 //! text, JSON or files. What several of them share is in files that are no subcommands:
 //!
 //! * `input`, `library` and `array` read: files and stdin, the one library binary of a file, arrays of numpy;
-//! * `output` writes: stdout, and files that appear when they are complete; `output_folder` several files of one folder, by the
+//! * `output` writes: stdout, and files that appear when they are complete; `host_array` arrays for numpy; `output_folder` several files of one folder, by the
 //!   handle of `directory`;
 //! * `diagnostic`, `hexdump`, `table`, `color` and `array_text` are how things look;
 //! * `several` is for commands that take several files, `package` for those that write a library binary.
@@ -29,6 +29,8 @@ mod array;
 mod array_text;
 #[cfg(feature = "cli")]
 mod call;
+#[cfg(feature = "cli")]
+mod call_tensor;
 mod check;
 mod closed_stdout;
 mod color;
@@ -51,6 +53,8 @@ mod explain;
 mod extract;
 #[cfg(feature = "cli")]
 mod hexdump;
+#[cfg(feature = "cli")]
+mod host_array;
 #[cfg(feature = "cli")]
 mod input;
 #[cfg(feature = "cli")]
@@ -104,6 +108,8 @@ mod serve_tracker;
 mod session_log;
 #[cfg(feature = "cli")]
 mod several;
+#[cfg(feature = "cli")]
+mod small_float;
 mod table;
 #[cfg(feature = "cli")]
 mod target;

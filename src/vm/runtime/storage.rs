@@ -3,6 +3,7 @@
 use super::allocator::{VmAllocator, VmDevice};
 use crate::device::{ALIGNMENT, Device, Dtype, Space, byte_size};
 use crate::function::Error;
+use crate::object::Tensor;
 use crate::release::Release;
 use crate::rule::Kind;
 use crate::tensor::Packing;
@@ -95,21 +96,34 @@ impl VmStorage {
         } else {
             (this.space.0, start as u64)
         };
-        let device = DLDevice::from(this.device);
-        Ok(InStorage::value(
-            this.clone(),
-            DLTensor {
-                data,
-                device,
-                ndim: shape.len() as i32,
-                dtype,
-                shape: std::ptr::null_mut(),
-                strides: std::ptr::null_mut(),
-                byte_offset,
-            },
-            shape,
-        ))
+        let dl = DLTensor {
+            data,
+            device: DLDevice::from(this.device),
+            ndim: shape.len() as i32,
+            dtype,
+            shape: std::ptr::null_mut(),
+            strides: std::ptr::null_mut(),
+            byte_offset,
+        };
+        let whole = Packing::Each.bytes(Dtype::from(dtype), shape);
+        let whole = whole.and_then(|bytes| usize::try_from(bytes).ok());
+        if whole != needed && this.is_on_host() {
+            let end = whole.and_then(|whole| start.checked_add(whole));
+            if end.is_some_and(|end| end <= this.nbytes) {
+                return Ok(in_whole_bytes(this.clone(), dl, shape));
+            }
+        }
+        Ok(InStorage::value(this.clone(), dl, shape))
     }
+}
+
+/// A tensor of elements of less than a byte that is known to have whole bytes for each, as kernels of the host write them.
+fn in_whole_bytes(storage: Ref<VmStorage>, dl: DLTensor, shape: &[i64]) -> Any {
+    let mut extents = shape.to_vec();
+    let shape = extents.as_mut_ptr();
+    let keep = Box::new(move || drop(storage));
+    // SAFETY: the extents are read at once; the memory is that of `storage`, which has whole bytes for each element and stays until then.
+    unsafe { Tensor::over(DLTensor { shape, ..dl }, keep) }.into()
 }
 
 /// A fresh tensor of its own on `place`, not from the pool: what lives as long as the machine.
