@@ -48,15 +48,15 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
         if !known.is_some_and(|known| known.contains(release)) {
             return Load::fails("it does not know a member or a container of this graph");
         }
-        if let Ok(graph) = &graph
-            && let Some(load) = types(graph, release)
-        {
-            return load;
-        }
         if !json && release >= Release::of(16) {
             return Load::fails(
                 "Python upgrades the text first and rejects what is not JSON; the C++ reader beneath takes it",
             );
+        }
+        if let Ok(graph) = &graph
+            && let Some(load) = types(graph, release)
+        {
+            return load;
         }
         // OBJ-21.
         if cut {
@@ -225,9 +225,13 @@ fn begins_with_number(name: &str, text: &[u8]) -> bool {
     let number = digits
         .get(..end.unwrap_or(digits.len()))
         .unwrap_or_default();
-    let bits = if name == "v_int64" { 63 } else { 31 };
+    let largest = if name == "v_int64" {
+        i128::from(i64::MAX)
+    } else {
+        i128::from(i32::MAX)
+    };
     // The smallest number has one more than the largest.
-    let most = (1_i128 << bits).saturating_sub(i128::from(!start.starts_with('-')));
+    let most = largest.saturating_add(i128::from(start.starts_with('-')));
     number.parse::<i128>().is_ok_and(|number| number <= most)
 }
 

@@ -31,7 +31,7 @@ pub(super) fn walk(release: Release, stream: &mut LoaderStream<'_>) -> Result<()
         }
         let host = stream.i32("host device")?;
         // PAY-65.
-        if u64::try_from(host).map_or(true, |host| host >= devices) {
+        if u64::try_from(host).ok().is_none_or(|host| host >= devices) {
             return rejects(format!("the host is device {host} of {devices}"));
         }
     }

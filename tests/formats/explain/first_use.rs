@@ -79,6 +79,27 @@ fn a_graph_is_held_against_its_library() {
 }
 
 #[test]
+fn a_factory_without_a_function_makes_no_executor() {
+    let mut bytes = fs::read(golden("graph/models/v0.8/dtypes.so")).unwrap();
+    let call = b"\"func_name\": \"tvm";
+    let at = bytes.windows(call.len()).position(|text| text == call);
+    bytes[at.unwrap() + call.len() - 3] = b'x';
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("other.so");
+    fs::write(&library, bytes).unwrap();
+    let (outcome, why) = outcome(&explained(&library), 8);
+    assert_eq!(outcome, "fails", "{why}");
+    assert!(
+        why.contains("making its executor fails: the library has no function `xvm"),
+        "{why}"
+    );
+    expect(
+        "graph/models/v0.8/dtypes.so",
+        &[(8, "loads", ""), (19, "loads", "")],
+    );
+}
+
+#[test]
 fn host_code_names_functions_that_came_and_went() {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return skipped("it compiles for Linux");
