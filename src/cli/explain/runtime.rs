@@ -120,7 +120,7 @@ impl HeldAgainst {
         json!({
             "runtime": {
                 "libraries": self.libraries.split(',').collect::<Vec<_>>(),
-                "releases": self.names.releases().to_string(),
+                "releases": self.names.releases().short(),
                 "interface": self.names.interface.name(),
                 "tvm_ffi": self.names.tvm_ffi,
                 "functions": self.names.functions,

@@ -95,8 +95,21 @@ pub(super) fn brought_by(name: &str, releases: Releases) -> String {
     if let Some(row) = fitting {
         return row.brought_by();
     }
-    let ranges = rows.iter().flat_map(|row| row.ranges());
-    format!("runtimes of {} only", in_words(ranges))
+    let mut ranges: Vec<Releases> = rows.iter().flat_map(|row| row.ranges()).collect();
+    ranges.sort_by_key(|range| range.since);
+    // Rows of one name differ in their options: releases in a row are one range.
+    ranges.dedup_by(|next, last| {
+        let follows = last.until.minor().checked_add(1) == Some(next.since.minor());
+        if follows {
+            last.until = next.until;
+        }
+        follows
+    });
+    let newest = rows
+        .iter()
+        .max_by_key(|row| row.ranges().map(|range| range.until).max());
+    let brought_by = newest.map_or_else(String::new, |row| row.brought_by());
+    format!("{brought_by}; in {} only", in_words(ranges.into_iter()))
 }
 
 /// Ranges of releases in words. The last known release stands for the later ones too.

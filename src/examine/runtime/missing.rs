@@ -1,6 +1,6 @@
 //! What a file needs by name and a runtime lacks.
 
-use super::{RegisteredNames, brought};
+use super::{PREFIXES, RegisteredNames, brought};
 use crate::blob::LIBRARY;
 use crate::blob::container::{FileForm, linkage};
 use crate::examine::explain::{Account, registered_by};
@@ -124,7 +124,12 @@ pub fn missing(
 
 /// The loaders of modules.
 fn loaders(accounts: &[Account], names: &RegisteredNames) -> Vec<MissingName> {
-    let prefix = loader_prefix(names.releases().until);
+    // What is registered decides: a runtime of few names may look like one of another era.
+    let registered = names.functions.iter().find_map(|name| {
+        let mut prefixes = PREFIXES.into_iter();
+        prefixes.find(|prefix| name.starts_with(prefix))
+    });
+    let prefix = registered.unwrap_or_else(|| loader_prefix(names.releases().until));
     let mut found = Vec::new();
     for need in accounts.iter().flat_map(|account| &account.needs) {
         let name = format!("{prefix}{}", need.kind);

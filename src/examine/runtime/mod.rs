@@ -37,6 +37,13 @@ pub struct RegisteredNames {
     pub exports: BTreeSet<String>,
 }
 
+/// What comes before a kind in the name of its loader, by era (MOD-11).
+const PREFIXES: [&str; 3] = [
+    "module.loadbinary_",
+    "runtime.module.loadbinary_",
+    "ffi.Module.load_from_bytes.",
+];
+
 impl RuntimeInterface {
     /// Every interface, oldest first.
     pub const ALL: [RuntimeInterface; 3] = [
@@ -84,11 +91,7 @@ impl RegisteredNames {
 
     /// The kinds of module that it has a loader of.
     pub fn loaders(&self) -> impl Iterator<Item = &str> {
-        self.behind(&[
-            "module.loadbinary_",
-            "runtime.module.loadbinary_",
-            "ffi.Module.load_from_bytes.",
-        ])
+        self.behind(&PREFIXES)
     }
 
     /// The devices that it has code for, by name.
