@@ -48,7 +48,7 @@ const fn format(at: usize, magic: &'static [u8], is: &'static str) -> OtherForma
 }
 
 /// The forms with a magic.
-const FORMATS: [OtherFormat; 33] = [
+const FORMATS: [OtherFormat; 15] = [
     format(
         0,
         &[0x12, 1, 0, 0, 0, 0, 0, 0],
@@ -106,48 +106,6 @@ const FORMATS: [OtherFormat; 33] = [
     ),
     format(
         0,
-        b"\xfd7zXZ\0",
-        "compressed by xz. Unpack it first, `unxz FILE`",
-    ),
-    format(
-        0,
-        b"\x28\xb5\x2f\xfd",
-        "compressed by zstd. Unpack it first, `unzstd FILE`",
-    ),
-    format(
-        0,
-        b"BZh",
-        "compressed by bzip2. Unpack it first, `bunzip2 FILE`",
-    ),
-    format(
-        0,
-        b"7z\xbc\xaf\x27\x1c",
-        "an archive of 7-Zip. Unpack it first",
-    ),
-    format(0, b"Rar!", "an archive of RAR. Unpack it first"),
-    format(
-        0,
-        b"7767517\n",
-        "a network of ncnn, which is another runtime",
-    ),
-    format(0, b"%PDF", "a PDF document"),
-    format(0, b"\x89PNG", "a PNG image"),
-    format(0, b"\xff\xd8\xff", "a JPEG image"),
-    format(0, b"dex\n", "code of Android's Java runtime"),
-    format(0, b"\xca\xfe\xba\xbe", "a class of Java"),
-    format(
-        0,
-        b"SQLite format 3",
-        "a database of SQLite, such as tuning logs of other tools",
-    ),
-    format(
-        0,
-        b"ustar",
-        "the header of a tar archive at the wrong place",
-    ),
-    format(0, b"#!", "a script"),
-    format(
-        0,
         &[0xff, 0xfe],
         "text in UTF-16, as Windows' shell writes what it redirects. TVM reads UTF-8: convert it, `iconv -f UTF-16 -t UTF-8`",
     ),
@@ -166,14 +124,6 @@ const FORMATS: [OtherFormat; 33] = [
         &[0x3f, 0xa1, 0xb4, 0x96, 0xf0, 0x40],
         "the beginning of a tensor file, and nothing behind it",
     ),
-    format(
-        0,
-        b"MZ",
-        "a program of DOS, or one of Windows that ends before its header",
-    ),
-    format(0, b"%YAML", "YAML"),
-    format(0, b"<?xml", "XML, such as a network of OpenVINO"),
-    format(0, b"PAR1", "a table of Parquet"),
 ];
 
 /// What a zip archive is, by the names in its beginning.
