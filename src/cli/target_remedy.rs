@@ -37,11 +37,7 @@ const MOVED: [(&str, &str); 6] = [
 /// What to write instead of `text`, which `release` rejects by `broken`; `None` where nothing is known.
 pub(super) fn remedy(text: &str, release: Release, broken: &Violation) -> Option<String> {
     match broken.rule().id() {
-        "TGT-03" => {
-            let (option, instead) = MOVED.iter().find(|(option, _)| has_option(text, option))?;
-            (release >= Release::new(10)?)
-                .then(|| format!("`{option}` is no option of a target from 0.10 on: use {instead}"))
-        }
+        "TGT-03" if release >= Release::new(10)? => moved(text),
         "TGT-01" | "TGT-10" => {
             let near = nearest(text.split_ascii_whitespace().next()?, release);
             (!near.is_empty()).then(|| {
@@ -51,9 +47,21 @@ pub(super) fn remedy(text: &str, release: Release, broken: &Violation) -> Option
                 )
             })
         }
-        "TGT-30" => Some(format!("write it as JSON: {}", as_json(text)?)),
+        "TGT-30" => {
+            let json = as_json(text)?;
+            let moved = moved(text).map_or(String::new(), |moved| format!("; {moved}"));
+            Some(format!("write it as JSON: {json}{moved}"))
+        }
         _ => None,
     }
+}
+
+/// What took the place of an option that `text` states.
+fn moved(text: &str) -> Option<String> {
+    let (option, instead) = MOVED.iter().find(|(option, _)| has_option(text, option))?;
+    Some(format!(
+        "`{option}` is no option of a target from 0.10 on: use {instead}"
+    ))
 }
 
 /// Whether `text` states an option: `-name`, `--name=value`, or a member of JSON.
@@ -106,7 +114,7 @@ fn nearest(name: &str, release: Release) -> Vec<String> {
         .collect()
 }
 
-/// A command line as JSON; `None` where it has a word that is no option.
+/// A command line as JSON, without the options that were moved; `None` where it has a word that is no option.
 fn as_json(text: &str) -> Option<String> {
     let mut words = text.split_ascii_whitespace();
     let mut members = Map::new();
@@ -117,7 +125,9 @@ fn as_json(text: &str) -> Option<String> {
             Some((name, value)) => (name, number_or_text(name, value)),
             None => (option, Value::Bool(true)),
         };
-        members.insert(name.to_owned(), value);
+        if !MOVED.iter().any(|(moved, _)| *moved == name) {
+            members.insert(name.to_owned(), value);
+        }
     }
     Some(Value::Object(members).to_string())
 }

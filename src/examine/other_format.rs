@@ -204,7 +204,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     } else if has(b"import tvm") || has(b"from tvm") {
         "a program of Python"
     } else {
-        "text, and none of TVM's forms: no graph, no saved objects, no C source"
+        return None;
     };
     Some(is.to_owned())
 }

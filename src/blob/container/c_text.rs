@@ -68,7 +68,7 @@ pub(super) fn read<'a>(
     let own: BTreeSet<&str> = definitions(text).map(|found| found.name).collect();
     let called: BTreeSet<&str> = calls(text).filter(|name| !own.contains(name)).collect();
     let called = called.iter().map(|name| Raw {
-        name: *name,
+        name,
         address: 0,
         size: 0,
         defined: false,

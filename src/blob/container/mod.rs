@@ -33,6 +33,7 @@ pub(crate) use tar::tar_files;
 use allowance::Allowance;
 pub use form::FileForm;
 use gzip::{MAX_INFLATION, MAX_KEPT};
+#[cfg(feature = "inspect")]
 pub(crate) use linkage::is_interface;
 #[cfg(feature = "suite")]
 pub(crate) use linkage::made_for;
