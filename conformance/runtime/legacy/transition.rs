@@ -213,9 +213,8 @@ unsafe extern "C-unwind" fn call(
             unsafe { view((value, code)) }
         })
         .collect();
-    match called(function, &args) {
-        Ok(any) => {
-            let (result, code) = returned(any);
+    match called(function, &args).and_then(returned) {
+        Ok((result, code)) => {
             // SAFETY: two places.
             unsafe { value.write(result) };
             // SAFETY: as above.

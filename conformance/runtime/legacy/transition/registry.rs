@@ -33,13 +33,12 @@ pub(super) unsafe extern "C" fn register(
 }
 
 /// What functions of the registry are called in 0.21, of those that cases need.
-const RENAMED: [(&str, &str); 6] = [
+const RENAMED: [(&str, &str); 5] = [
     ("runtime.ArrayGetItem", "ffi.ArrayGetItem"),
     ("runtime.ArraySize", "ffi.ArraySize"),
     ("runtime.Map", "ffi.Map"),
     ("runtime.MapItems", "tvmspec.MapItems"),
     ("runtime.ShapeTuple", "ffi.Shape"),
-    ("runtime.String", "ffi.String"),
 ];
 
 pub(super) unsafe extern "C" fn find(name: *const c_char, out: *mut RawHandle) -> c_int {

@@ -1,6 +1,6 @@
 //! Values of 0.20 as those of 0.21, and back.
 
-use super::{drop_object, functions};
+use super::{drop_object, fail, functions};
 use crate::conformance::runtime::RawHandle;
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{AnyPayload, ByteArray, RawAny, index};
@@ -110,8 +110,8 @@ pub(super) unsafe fn borrowed(any: &RawAny) -> (TVMValue, c_int) {
 }
 
 /// An owned result of 0.21 as 0.20 returns it: texts and bytes stay until the next one.
-pub(super) fn returned(any: RawAny) -> (TVMValue, c_int) {
-    match any.type_index() {
+pub(super) fn returned(any: RawAny) -> Result<(TVMValue, c_int), c_int> {
+    Ok(match any.type_index() {
         index::STR => {
             // SAFETY: a result is alive.
             let text = unsafe { content(any.ptr()) }.to_vec();
@@ -122,8 +122,11 @@ pub(super) fn returned(any: RawAny) -> (TVMValue, c_int) {
             let mut text = ptr::null_mut();
             let dtype = any.dtype();
             // SAFETY: a data type, and a place for a string.
-            unsafe { (functions().dtype_text)(&raw const dtype, &raw mut text) };
-            returned(RawAny::of(index::STR, AnyPayload { ptr: text }))
+            let code = unsafe { (functions().dtype_text)(&raw const dtype, &raw mut text) };
+            if code != 0 {
+                return Err(fail());
+            }
+            return returned(RawAny::of(index::STR, AnyPayload { ptr: text }));
         }
         index::BYTES => {
             // SAFETY: a result is alive.
@@ -138,7 +141,7 @@ pub(super) fn returned(any: RawAny) -> (TVMValue, c_int) {
         }
         // SAFETY: a result is alive until its owner frees it.
         _ => unsafe { borrowed(&any) },
-    }
+    })
 }
 
 fn returned_text(text: Vec<u8>) -> (TVMValue, c_int) {
