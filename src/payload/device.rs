@@ -262,7 +262,8 @@ pub(super) fn check_file_name(
     start: u64,
     findings: &mut Findings,
 ) -> Result<(), Violation> {
-    findings.expect(PAY_59, Kind::Malformed, is_file_name(name), start, || {
+    let kept = name.is_empty() || is_file_name(name);
+    findings.expect(PAY_59, Kind::Malformed, kept, start, || {
         let name = name.escape_debug();
         format!("{what} `{name}` has a name that no file can have on every system")
     })

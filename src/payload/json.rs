@@ -223,10 +223,10 @@ fn second_from(item: JsonPlace<'_>) -> Result<SecondForm<'static>, Violation> {
         let name = JsonPlace::new(name, "cuda_kernel_attrs").as_text()?;
         Ok((name, JsonPlace::new(value, "cuda_kernel_attrs").i64()?))
     };
-    let mut second = SecondForm::default();
-    second.cuda_launch_fields = item.texts("cuda_launch_fields")?;
-    second.cuda_kernel_attrs = item.list("cuda_kernel_attrs", attr)?;
-    Ok(second)
+    Ok(SecondForm {
+        cuda_launch_fields: item.texts("cuda_launch_fields")?,
+        cuda_kernel_attrs: item.list("cuda_kernel_attrs", attr)?,
+    })
 }
 
 /// `{"name", "source" or "data"}`.

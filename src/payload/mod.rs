@@ -64,6 +64,7 @@ pub use rules::*;
 
 pub use code_needs::CodeNeed;
 pub use field::{Field, KernelCode, Network, Shader};
+#[cfg(feature = "inspect")]
 pub(crate) use function_info::SECOND_FORM;
 pub use function_info::{DeviceFunction, FunctionInfo, SecondForm};
 pub use kind_table::{kind_info, kinds};

@@ -7,9 +7,7 @@ use proptest::prelude::*;
 use std::borrow::Cow;
 use std::path::PathBuf;
 use tvmspec::blob::container::{self, Embedded};
-use tvmspec::blob::{
-    self, BLOB_06, Blob, Bundle, LIBRARY, PartialBlob, StoredModule, detect::detect,
-};
+use tvmspec::blob::{self, Blob, Bundle, LIBRARY, StoredModule, detect::detect};
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
 use tvmspec::rule::{Findings, Strictness};
@@ -74,6 +72,8 @@ fn real_blobs_are_written_to_the_same_bytes() {
 #[cfg(feature = "inspect")]
 #[test]
 fn a_file_of_any_form_opens_in_one_call() {
+    use tvmspec::blob::{BLOB_06, PartialBlob};
+
     use tvmspec::examine::Subject;
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
     let (mut read, mut broken, mut members, mut owned) = (0, 0, 0, 0);

@@ -93,7 +93,7 @@ impl<'a> Reader<'a, '_> {
         let base = name.split('.').next()?.trim_end().to_ascii_lowercase();
         let port = base.len() == 4 && ["com", "lpt"].iter().any(|kind| base.starts_with(kind)) && base.ends_with(|last: char| last.is_ascii_digit());
         let odd = |letter: char| letter.is_control() || matches!(letter, '/' | '\\' | '<' | '>' | ':' | '"' | '|' | '?' | '*');
-        let kept = (1..=255).contains(&name.len())
+        let kept = name.len() <= 255
             && !name.contains(odd)
             && !name.starts_with(' ')
             && !name.ends_with([' ', '.'])
