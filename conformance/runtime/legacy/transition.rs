@@ -206,9 +206,9 @@ unsafe extern "C-unwind" fn call(
     let args: Vec<RawAny> = (0..count)
         .map(|at| {
             // SAFETY: there are `count` values.
-            let value = unsafe { values.add(at).read() };
+            let value = unsafe { values.wrapping_add(at).read() };
             // SAFETY: and as many codes.
-            let code = unsafe { codes.add(at).read() };
+            let code = unsafe { codes.wrapping_add(at).read() };
             // SAFETY: each value is what its code says, as the caller of `TVMFuncCall` promises.
             unsafe { view((value, code)) }
         })
@@ -259,7 +259,7 @@ unsafe extern "C" fn run(
     let (mut values, mut codes): (Vec<_>, Vec<_>) = (0..number)
         .map(|at| {
             // SAFETY: there are `count` arguments, which live for the call.
-            let arg = unsafe { &*args.add(at) };
+            let arg = unsafe { &*args.wrapping_add(at) };
             // SAFETY: as above.
             unsafe { borrowed(arg) }
         })
@@ -353,7 +353,7 @@ unsafe extern "C" fn make_array(
 ) -> c_int {
     let extents = (0..usize::try_from(rank).unwrap_or(0)).map(|at| {
         // SAFETY: a shape of that rank.
-        let int = unsafe { shape.add(at).read() };
+        let int = unsafe { shape.wrapping_add(at).read() };
         RawAny::of(index::INT, AnyPayload { int })
     });
     let extents: Vec<RawAny> = extents.collect();

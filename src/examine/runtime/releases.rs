@@ -20,7 +20,7 @@ pub(super) fn likely(names: &RegisteredNames) -> Releases {
     let since = best.next().unwrap_or(possible.since);
     Releases {
         since,
-        until: best.last().unwrap_or(since),
+        until: best.next_back().unwrap_or(since),
     }
 }
 
