@@ -234,10 +234,11 @@ fn every_binary_golden_is_read() {
     };
     // TEN-54: a shard is data without a form, which its index describes.
     let is_shard = |file: &String| file.contains("/params_shard_");
+    let is_foreign = |file: &String| file.ends_with("/mxnet.params");
     assert!(
         !left_out
             .iter()
-            .any(|(file, why)| is_data(&why) && !is_shard(file)),
+            .any(|(file, why)| is_data(&why) && !is_shard(file) && !is_foreign(file)),
         "goldens of data are not read"
     );
 }

@@ -107,7 +107,8 @@ fn host_code_names_functions_that_came_and_went() {
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("names.so");
     // What generated code has: the name in a constant, and the look-up behind a slot.
-    let source = "int (*__TVMBackendGetFuncFromEnv)(void*, const char*, void**);\n\
+    let source = "int (*__TVMFuncCall)();\n\
+        int (*__TVMBackendGetFuncFromEnv)(void*, const char*, void**);\n\
         int f(void* a, int* t, int n, void* r, int* rt, void* h) {\n\
         void* g; return __TVMBackendGetFuncFromEnv(0, \"vm.builtin.ndarray_cache.get\", &g); }";
     compile(source, &library, &[]);
