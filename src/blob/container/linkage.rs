@@ -313,17 +313,17 @@ pub fn is_native(part: &Part<'_>) -> bool {
     let format = match part.form {
         FileForm::MachOObject => cfg!(target_vendor = "apple"),
         FileForm::CoffObject => cfg!(windows),
-        FileForm::ElfObject => cfg!(not(any(
-            windows,
-            target_vendor = "apple",
-            target_family = "wasm"
-        ))),
+        FileForm::ElfObject => cfg!(not(any(windows, target_vendor = "apple"))),
         _ => false,
     };
     let name = match machine.architecture.as_str() {
         "i386" => "x86",
         name => name,
     };
+    // A page does not know what machine it is shown on: it answers for the most frequent one.
+    if cfg!(target_family = "wasm") {
+        return format && name == "x86_64" && machine.bits == 64;
+    }
     format
         && name == ARCH.trim_end_matches("el")
         && u32::from(machine.bits) == usize::BITS
