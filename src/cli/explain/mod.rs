@@ -2,14 +2,15 @@
 
 mod devices;
 mod here;
+mod json;
 mod needed;
 mod runtime;
 mod text;
 
 use super::input::{Input, foreign_kinds, subject};
 use super::{CliError, Exit, output};
+use json::AccountJson;
 use runtime::HeldAgainst;
-use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -102,12 +103,16 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         runtime.narrow(&mut accounts);
     }
     if args.json {
-        let value: Vec<Value> = accounts.iter().map(Account::to_json).collect();
-        let value = match &runtime {
-            Some(runtime) => runtime.to_json(value),
-            None => Value::from(value),
-        };
-        output::json(&value)?;
+        match &runtime {
+            Some(runtime) => {
+                let accounts = accounts.iter().map(Account::to_json).collect();
+                output::json(&runtime.to_json(accounts))?;
+            }
+            None => {
+                let accounts: Vec<_> = accounts.iter().map(AccountJson).collect();
+                output::json(&accounts)?;
+            }
+        }
     } else {
         output::stream(|out| {
             accounts

@@ -4,7 +4,7 @@ use super::linked::MachineFindings;
 use crate::examine::loading::{Load, LoadOutcome};
 use crate::payload::CodeNeed;
 use crate::release::{Release, Releases};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// What is reported about one library binary, or about a part without one.
@@ -130,6 +130,14 @@ impl Account {
 
     /// The JSON form, an element of `explain.json`.
     pub fn to_json(&self) -> Value {
+        let mut members = self.frame();
+        let needs = self.needs.iter().map(Need::to_json).collect();
+        members.insert("needs".to_owned(), needs);
+        Value::Object(members)
+    }
+
+    /// The members of [`Account::to_json`], and null in the place of what the modules need: for whoever writes those one at a time.
+    pub fn frame(&self) -> Map<String, Value> {
         let loads: Vec<Value> = self
             .loads
             .iter()
@@ -141,35 +149,12 @@ impl Account {
                 })
             })
             .collect();
-        // What is not known of a module is null, so that all elements have the same members.
-        let needs: Vec<Value> = self
-            .needs
-            .iter()
-            .map(|need| {
-                // The name of a loader changed with 0.7 and 0.22 (MOD-11), so that each has its releases.
-                let loaders: Vec<Value> = need
-                    .loaders
-                    .iter()
-                    .map(|(releases, name)| json!({ "releases": releases.to_string(), "name": name }))
-                    .collect();
-                json!({
-                    "module": need.module,
-                    "kind": need.kind,
-                    "about": need.about,
-                    "loaders": loaders,
-                    "registered_by": need.registered_by,
-                    "renamed": need.renamed,
-                    "code": need.code.iter().map(|need| json!([need.name(), need.value()])).collect::<Vec<_>>(),
-                    "here": need.here,
-                })
-            })
-            .collect();
         let known = |value: bool| (!self.is_broken).then_some(value);
         let mut here = self.here.to_json();
         if let Some(here) = here.as_object_mut() {
             here.insert("good".to_owned(), json!(known(self.here.is_good())));
         }
-        json!({
+        let members = json!({
             "title": self.title,
             // What `loads` says is of the linked library, where the file itself is opened by no release.
             "as_it_is": match &self.raw {
@@ -179,8 +164,34 @@ impl Account {
             "loads": loads,
             "looked_at": self.looked_at,
             "here": here,
-            "needs": needs,
+            "needs": null,
             "remarks": self.remarks,
+        });
+        match members {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        }
+    }
+}
+
+impl Need {
+    /// The JSON form, an element of `needs`. What is not known of a module is null, so that all elements have the same members.
+    pub fn to_json(&self) -> Value {
+        // The name of a loader changed with 0.7 and 0.22 (MOD-11), so that each has its releases.
+        let loaders: Vec<Value> = self
+            .loaders
+            .iter()
+            .map(|(releases, name)| json!({ "releases": releases.to_string(), "name": name }))
+            .collect();
+        json!({
+            "module": self.module,
+            "kind": self.kind,
+            "about": self.about,
+            "loaders": loaders,
+            "registered_by": self.registered_by,
+            "renamed": self.renamed,
+            "code": self.code.iter().map(|need| json!([need.name(), need.value()])).collect::<Vec<_>>(),
+            "here": self.here,
         })
     }
 }
