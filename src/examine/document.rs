@@ -51,7 +51,7 @@ pub fn read(
 
 /// The newest release that may have written the index of a tensor cache of this name (TEN-50).
 pub fn newest_of(name: &str) -> Release {
-    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = super::base_name(name);
     if name.starts_with("ndarray-cache") {
         Release::of(21)
     } else {

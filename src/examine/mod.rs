@@ -54,6 +54,11 @@ use crate::wire::json::object;
 use serde_json::Value;
 use std::fmt;
 
+/// The last part of a path, whichever system wrote it.
+fn base_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or_default()
+}
+
 /// Why a file has no answer: it has nothing that any rule is about, or not what was asked for.
 ///
 /// It displays as one line that names the file and says what to do.

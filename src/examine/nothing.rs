@@ -58,7 +58,7 @@ impl Subject<'_> {
 
     /// Whether the name is that of a shard of a tensor cache.
     fn is_shard(&self) -> bool {
-        let name = self.name.rsplit(['/', '\\']).next().unwrap_or_default();
+        let name = super::base_name(self.name);
         name.starts_with("params_shard_") && name.ends_with(".bin")
     }
 

@@ -8,6 +8,7 @@ use super::names::Convention;
 use crate::function::legacy::{argument, take_result};
 use crate::function::{Error, FunctionObj};
 use crate::rule::Kind;
+use crate::thread_local::with_kept;
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{Any, AnyPayload, AnyView, Header, RawAny, index};
 use std::cell::{Cell, RefCell};
@@ -279,7 +280,7 @@ impl RunningLists {
         ];
         if convention == Convention::Ffi021 {
             let values = lists.each_ref().map(|list| list.values);
-            OF_0_21.with_borrow_mut(|running| running.push(values));
+            with_kept(&OF_0_21, |running| running.push(values));
         }
         RunningLists(lists)
     }
@@ -309,7 +310,7 @@ impl RunningLists {
 impl Drop for RunningLists {
     fn drop(&mut self) {
         if self.0[0].convention == Convention::Ffi021 {
-            OF_0_21.with_borrow_mut(|running| running.pop());
+            with_kept(&OF_0_21, |running| running.pop());
         }
     }
 }
@@ -329,7 +330,7 @@ pub(super) unsafe extern "C-unwind" fn function_call_0_21(
     // SAFETY: `count` cells, by this contract.
     let args = unsafe { AnyView::slice(args, count.max(0) as usize) };
     let tensor = |description: *mut c_void| {
-        OF_0_21.with_borrow(|running| {
+        with_kept(&OF_0_21, |running| {
             let lists = running.iter().rev().flatten();
             let mut cells = lists.flat_map(|values| values.cells());
             cells.find(|cell| {

@@ -60,20 +60,24 @@ pub(super) fn loads(
 ) -> Vec<(Releases, Load)> {
     let mut all: Vec<(Releases, Load)> = Vec::new();
     for release in Release::all().filter(|release| only.is_none_or(|only| only == *release)) {
-        let load = load(release);
-        match all.last_mut() {
-            // The reason is compared too: two releases that fail differently are two entries.
-            Some((range, last)) if *last == load => range.until = release,
-            _ => all.push((
-                Releases {
-                    since: release,
-                    until: release,
-                },
-                load,
-            )),
-        }
+        append(&mut all, release, load(release));
     }
     all
+}
+
+/// Adds what is true of `release`, the one that follows those of `all`.
+fn append(all: &mut Vec<(Releases, Load)>, release: Release, load: Load) {
+    match all.last_mut() {
+        // The reason is compared too: two releases that fail differently are two entries.
+        Some((range, last)) if *last == load => range.until = release,
+        _ => all.push((
+            Releases {
+                since: release,
+                until: release,
+            },
+            load,
+        )),
+    }
 }
 
 /// Replaces what is true of a release, where `judge` knows better than that it loads.
@@ -85,17 +89,11 @@ pub(super) fn refine(all: &mut Vec<(Releases, Load)>, judge: impl Fn(Release) ->
                 LoadOutcome::Loads => judge(release),
                 _ => None,
             };
-            let load = better.unwrap_or_else(|| load.clone());
-            match refined.last_mut() {
-                Some((range, last)) if *last == load => range.until = release,
-                _ => refined.push((
-                    Releases {
-                        since: release,
-                        until: release,
-                    },
-                    load,
-                )),
-            }
+            append(
+                &mut refined,
+                release,
+                better.unwrap_or_else(|| load.clone()),
+            );
         }
     }
     *all = refined;

@@ -2,13 +2,13 @@
 
 use super::account::{Account, loads};
 use crate::examine::loading::Load;
-use crate::examine::{Reading, Subject};
+use crate::examine::{Reading, Subject, base_name};
 use crate::release::Release;
 use crate::rule::Violation;
 
 /// The account of the index of a tensor cache, and of its shards as far as they were read.
 pub(super) fn cache(subject: &Subject<'_>, only: Option<Release>) -> Account {
-    let name = subject.name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = base_name(subject.name);
     let index = subject.json().unwrap_or_default();
     let read = std::iter::once(&index).chain(subject.shards.iter().map(|shard| &shard.reading));
     let readings: Vec<&Reading> = read.collect();

@@ -1,6 +1,6 @@
 //! Which runtimes register a global function, and what brings it.
 
-use crate::examine::loading::exported;
+use crate::examine::loading::{exported, range};
 use crate::release::{Release, Releases};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -38,13 +38,7 @@ pub(super) static FUNCTIONS: LazyLock<BTreeMap<&str, Vec<FunctionRow>>> = LazyLo
 impl FunctionRow {
     /// The ranges, written `7-20 22-27`.
     fn ranges(self) -> impl Iterator<Item = Releases> {
-        self.releases.split(' ').filter_map(|range| {
-            let (since, until) = range.split_once('-')?;
-            Some(Releases {
-                since: Release::new(since.parse().ok()?)?,
-                until: Release::new(until.parse().ok()?)?,
-            })
-        })
+        self.releases.split(' ').filter_map(range)
     }
 
     /// Whether the function is there in `release`.
