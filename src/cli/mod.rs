@@ -113,6 +113,7 @@ mod small_float;
 mod table;
 #[cfg(feature = "cli")]
 mod target;
+#[cfg(feature = "cli")]
 mod target_remedy;
 mod testee;
 #[cfg(feature = "cli")]
