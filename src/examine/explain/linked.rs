@@ -118,11 +118,14 @@ impl<'a> LinkedImage<'a> {
     /// The table of exports says so: a function that is not in it may come from another library, and changes nothing.
     pub(super) fn judge(&self, release: Release, load: Load) -> Load {
         let load = match (load.outcome, self.cpp.as_slice()) {
-            (LoadOutcome::Loads, [first, ..]) => Load::whole(format!(
-                "{}; and if the runtime is the one that it was compiled against: it calls {} C++ functions of TVM (`{}`), whose names differ between releases and compilers",
+            (LoadOutcome::Loads, [first, more @ ..]) => Load::whole(format!(
+                "{}; and if the runtime is the one that it was compiled against: it calls C++ functions of TVM, whose names differ between releases and compilers (`{}`{})",
                 load.why,
-                self.cpp.len(),
                 String::from_utf8_lossy(first.get(..80).unwrap_or(first)).escape_debug(),
+                match more.len() {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                },
             )),
             _ => load,
         };
