@@ -204,12 +204,7 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
             }
             (Format::SideFile, None) => match side.iter().find(|(of, _)| of.contains(release)) {
                 Some((_, why)) => Load::fails(why.clone()),
-                None => match loading::graph_reader::unknown_escape(&unit.bytes) {
-                    Some(at) => Load::fails(format!(
-                        "its reader knows the escapes `\\\"`, `\\\\`, `\\n`, `\\r`, `\\t` and no other: byte {at:#x}"
-                    )),
-                    None => Load::whole("with the code beside it"),
-                },
+                None => Load::whole("with the code beside it"),
             },
             (Format::Payload { kind, .. }, broken) => loading::stored(
                 release,

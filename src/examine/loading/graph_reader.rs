@@ -56,19 +56,6 @@ impl ReadGraph {
     }
 }
 
-/// Where `text`, which is JSON, has an escape that the reader of C++ does not know. Up to 0.23 side files are read by it, too.
-pub(crate) fn unknown_escape(text: &[u8]) -> Option<usize> {
-    let mut bytes = text.iter().enumerate();
-    while let Some((at, byte)) = bytes.next() {
-        // A backslash stands in strings only, and takes the next byte along.
-        let known = |escaped: &u8| b"\"\\nrt".contains(escaped);
-        if *byte == b'\\' && !bytes.next().is_some_and(|(_, escaped)| known(escaped)) {
-            return Some(at);
-        }
-    }
-    None
-}
-
 /// How deep a graph nests at most: no member of it is read deeper.
 const DEEPEST: usize = 8;
 

@@ -10,7 +10,7 @@
 
 mod exports;
 pub(super) mod globals;
-pub(super) mod graph_reader;
+mod graph_reader;
 pub(super) mod graph_text;
 mod json_graph;
 mod library;
