@@ -4,6 +4,7 @@
 //! `TVMSPEC_FLIPS=1000 cargo test --test formats explain -- --nocapture` flips more, and prints the tables.
 #![cfg(feature = "cli")]
 
+mod beside;
 mod exports;
 mod first_use;
 mod forms;

@@ -23,4 +23,5 @@ mod rpc;
 mod support;
 mod target;
 mod tensor;
+mod type_names;
 mod wire;

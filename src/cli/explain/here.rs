@@ -7,7 +7,9 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use tvmspec::blob::container::{self, DynamicNames, FileForm, Linkage, foreign, linkage};
+use tvmspec::blob::container::{
+    self, DynamicNames, FileForm, Linkage, foreign, is_cpp_interface, linkage,
+};
 use tvmspec::examine::explain::{MachineFindings, is_image};
 use tvmspec::examine::loading::exported;
 
@@ -86,6 +88,7 @@ fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<Str
         Ok(name) => exported(name).is_empty() && !HALVES.contains(&name),
         Err(_) => true,
     });
+    wanted.retain(|name| !is_cpp_interface(name));
     let mut queue: Vec<String> = linkage
         .libraries
         .iter()

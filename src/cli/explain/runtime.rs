@@ -3,11 +3,14 @@
 use super::text::{alarm, beside};
 use crate::cli::CliError;
 use crate::cli::color::{HEAD, StyledWrite};
+use crate::cli::input::Input;
 use crate::cli::output::line_of;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
+use tvmspec::blob::container::{DynamicNames, is_cpp_interface};
 use tvmspec::conformance::adapter::Limits;
 use tvmspec::conformance::adapter::registry::registered_names;
 use tvmspec::examine::Subject;
@@ -30,7 +33,7 @@ impl HeldAgainst {
         let paths: Vec<String> = libraries.split(',').map(from_here).collect();
         let mut limits = Limits::default();
         limits.timeout = timeout;
-        let names = registered_names(&paths.join(","), limits).map_err(|error| {
+        let mut names = registered_names(&paths.join(","), limits).map_err(|error| {
             let why = error.to_string();
             let more = if why.contains("libtvm_ffi.so: cannot open") {
                 ". Name libtvm_ffi.so before it: --runtime libtvm_ffi.so,libtvm_runtime.so"
@@ -39,6 +42,7 @@ impl HeldAgainst {
             };
             CliError::line(format!("the runtime cannot be asked: {why}{more}"))
         })?;
+        names.cpp = cpp_of(&paths);
         Ok(HeldAgainst {
             libraries: libraries.to_owned(),
             names,
@@ -130,6 +134,18 @@ impl HeldAgainst {
             "accounts": accounts,
         })
     }
+}
+
+/// The names of TVM's C++ interface that the libraries export; `None` where one of them is found by the dynamic linker alone.
+fn cpp_of(paths: &[String]) -> Option<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for path in paths {
+        let input = Input::open(Path::new(path)).ok()?;
+        let defined = DynamicNames::read(input.bytes())?.defined;
+        let cpp = defined.into_iter().filter(|name| is_cpp_interface(name));
+        names.extend(cpp.map(|name| String::from_utf8_lossy(name).into_owned()));
+    }
+    Some(names)
 }
 
 /// A path that the dynamic linker does not look for elsewhere: a bare name of a file in this folder is that file.

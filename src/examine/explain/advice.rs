@@ -2,6 +2,7 @@
 
 use super::package::Package;
 use crate::blob::container::{File, FileForm, Machine, Part, is_native};
+use std::env::consts::{ARCH, OS};
 
 /// Why no release opens the file as it is, and what to do, as sentences that begin with "it is"; `None` for what is opened as it is.
 pub fn advice(file: &File<'_>) -> Option<String> {
@@ -95,6 +96,31 @@ pub(super) fn mixed_machines(file: &File<'_>) -> Option<String> {
         words(first),
         other.member,
         words(machine),
+    ))
+}
+
+/// Why this machine makes no library of an object file or an archive: its code is for another machine or another system. `None` for code of
+/// this machine, for source, and for an image, which [`foreign`](crate::blob::container::foreign) judges by its header.
+pub fn foreign_code(file: &File<'_>) -> Option<String> {
+    if is_library(file.form) {
+        return None;
+    }
+    let mut code = file.parts.iter();
+    let part = code.find(|part| (is_linked(part) || is_library(part.form)) && !is_native(part))?;
+    let machine = part.machine.as_ref()?;
+    let system = match part.form {
+        FileForm::MachOObject | FileForm::MachOShared => " of macOS",
+        FileForm::CoffObject | FileForm::PeShared => " of Windows",
+        _ => "",
+    };
+    let who = match is_library(part.form) {
+        true => "loader",
+        false => "linker",
+    };
+    Some(format!(
+        "its code is for {}{system}, and the {who} of this machine ({ARCH}, {} bits, {OS}) rejects it",
+        words(machine),
+        usize::BITS
     ))
 }
 

@@ -54,6 +54,11 @@ pub(super) fn library(
         payloads: &payloads,
     };
     let mut remarks = remarks(&library, linked);
+    let is_guessed = findings
+        .as_slice()
+        .iter()
+        .any(|finding| finding.rule == BLOB_06);
+    let has_unknown_kind = is_guessed || broken.as_ref().is_some_and(is_unknown_kind);
     if let Some(unknown) = broken.as_ref().filter(|broken| is_unknown_kind(broken)) {
         remarks.insert(
             0,
@@ -111,6 +116,7 @@ pub(super) fn library(
         }
     };
     Account {
+        has_unknown_kind,
         needs: needs(&library),
         remarks,
         ..Account::new(title, loads(only, load))

@@ -8,6 +8,7 @@ mod advice;
 mod bare;
 mod cache;
 mod damaged;
+mod headers;
 mod library;
 mod linked;
 mod names;
@@ -17,20 +18,21 @@ mod registrar;
 mod unread;
 
 pub use account::{Account, Need};
-pub use advice::advice;
+pub use advice::{advice, foreign_code};
 pub use damaged::damaged;
+pub(crate) use linked::cpp_interface;
 pub use linked::{MachineFindings, is_image};
 pub use names::hold_to_library;
 pub(crate) use registrar::of as registered_by;
 
-use super::loading::{self, Load, types};
+use super::loading::{self, Load, LoadOutcome, types};
 use super::subject::Assembled;
 use super::{Format, NotExaminable, Subject, Unit};
 use crate::blob::container::{File, FileForm, Part};
 use crate::payload;
 use crate::payload::file::{FileFormat, SideFile};
 use crate::release::{Release, Releases};
-use crate::rule::{Finding, Findings, Violation};
+use crate::rule::{Finding, Findings, Kind, Violation};
 use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::wire::Cursor;
 use account::{loads, refine};
@@ -100,9 +102,13 @@ pub fn explain(
     let raw = raw(file);
     let mixed = mixed_machines(file);
     let named = names::in_host_code(file, subject.bytes);
+    let doubled = subject.json().and_then(|read| doubled(&read.findings));
     for account in &mut accounts {
-        refine(&mut account.loads, |release| {
-            names::judge_host_code(&named, release)
+        refine(&mut account.loads, |release, load| match load.outcome {
+            LoadOutcome::Loads => {
+                names::judge_host_code(&named, release).or_else(|| doubled.clone())
+            }
+            _ => None,
         });
         account.raw.clone_from(&raw);
         account.looked_at = linked.looked_at();
@@ -110,6 +116,7 @@ pub fn explain(
             account.loads = loads(only, |_| Load::fails(mixed.clone()));
         } else {
             unread::doubt(file, account);
+            headers::judge(file, account);
         }
     }
     Ok(accounts)
@@ -132,6 +139,7 @@ fn join<'a>(file: &File<'a>) -> Part<'a> {
         blobs: Vec::new(),
         symbols: Vec::new(),
         convention: None,
+        headers: Vec::new(),
     };
     for part in file.parts.iter().filter(|part| is_linked(part)) {
         // The joined part counts as code by its form, which is that of its objects and not that of the archive.
@@ -174,13 +182,23 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
     };
     // What cannot be read has no types to compare.
     let types = types.unwrap_or_default();
+    let doubled = match &unit.format {
+        Format::Params => doubled(&reading.findings),
+        _ => None,
+    };
+    let host = match &unit.format {
+        Format::HostFile { format } => Some(loading::llvm_text::judge(*format, &unit.bytes)),
+        _ => None,
+    };
     let load = |release: Release| {
+        if let Some(judge) = &host {
+            return judge(release);
+        }
         // PAY-28: by the name of its loader; PAY-25, PAY-26: readers of before take no member that they do not know.
         if let (Format::ModuleFile { .. }, Some(files)) = (&unit.format, files) {
             return by_files(files, release);
         }
         match (&unit.format, &broken) {
-            (Format::HostFile { format }, _) => by_extension(format, release),
             (Format::SideFile, _) if release >= Release::of(24) => {
                 Load::fails("it has no loader of any device module in files")
             }
@@ -200,7 +218,12 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
                 Load::fails("it has no such executable")
             }
             (Format::Params, broken) => {
-                loading::tensor_file::params(release, &unit.bytes, &types, broken.as_ref())
+                let load =
+                    loading::tensor_file::params(release, &unit.bytes, &types, broken.as_ref());
+                match (load.outcome, &doubled) {
+                    (LoadOutcome::Loads, Some(doubled)) => doubled.clone(),
+                    _ => load,
+                }
             }
             (Format::Tensor, broken) => {
                 loading::tensor_file::lone(release, &unit.bytes, &types, broken.as_ref())
@@ -235,6 +258,17 @@ fn by_files(files: &Assembled, release: Release) -> Load {
     }
 }
 
+/// What becomes of two members or two tensors of one name: of every release the last counts (OBJ-28, GRF-20, TEN-44, TEN-59). `None` where no
+/// name occurs twice.
+fn doubled(findings: &[Finding]) -> Option<Load> {
+    let doubled = findings
+        .iter()
+        .find(|finding| finding.kind == Kind::Duplicate)?;
+    Some(Load::silent(format!(
+        "it takes the last of both and drops the other: {doubled}"
+    )))
+}
+
 /// Whether `release` has a loader of files of this extension.
 fn by_extension(format: &FileFormat, release: Release) -> Load {
     match format.loader(release) {
@@ -247,6 +281,20 @@ fn by_extension(format: &FileFormat, release: Release) -> Load {
 fn unusable(findings: &[Finding]) -> Option<Violation> {
     let unusable = findings.iter().find(|finding| !finding.usable)?;
     Some(unusable.to_violation())
+}
+
+/// What `release` makes of code in which no symbol is one of TVM (BLOB-63).
+fn unmarked(file: &File<'_>, release: Release) -> Load {
+    let has_functions = file
+        .parts
+        .iter()
+        .any(|part| part.functions().next().is_some());
+    match has_functions && release <= Release::of(21) {
+        true => Load::unknown(
+            "it opens it without a complaint, as a library that imports nothing, and calls any of its functions as a packed one: that is right for code of a C host that calls no runtime, and crashes for any other",
+        ),
+        false => Load::silent("it opens it without a complaint, as a library that imports nothing"),
+    }
 }
 
 /// The account of what is not loaded by name: JSON, text, object code without anything of TVM.
@@ -263,8 +311,8 @@ fn other(
     let (remark, loads) = match form {
         FileForm::GraphJson => {
             let broken = subject.json().and_then(|reading| reading.broken);
-            let load =
-                |release| loading::graph_text::judge(release, subject.bytes, broken.as_ref());
+            let graph = loading::graph_text::GraphText::read(subject.bytes, broken);
+            let load = |release| graph.judge(release);
             (
                 "The graph of a graph executor: `tvm.graph_runtime.create` (0.2 to 0.7) or `tvm.graph_executor.create` (0.8 to 0.19) takes it with a library and parameters. 0.20 dropped the graph executor.",
                 loads(only, load),
@@ -288,10 +336,7 @@ fn other(
         form if form.is_object() || form.is_archive() => (
             linked.unmarked(),
             loads(only, |release| {
-                let load = Load::silent(
-                    "it opens it without a complaint, as a library that imports nothing",
-                );
-                linked.judge(release, load)
+                linked.judge(release, unmarked(&subject.file, release))
             }),
         ),
         _ => return Err(subject.nothing()),

@@ -1,7 +1,6 @@
 //! What is in a file, as one JSON value (`spec/schema/inspect.json`).
 
 mod cache;
-mod dtype;
 mod ffi_version;
 mod graph;
 mod payload;

@@ -3,7 +3,7 @@
 use super::{PREFIXES, RegisteredNames, brought};
 use crate::blob::LIBRARY;
 use crate::blob::container::{FileForm, linkage};
-use crate::examine::explain::{Account, registered_by};
+use crate::examine::explain::{Account, cpp_interface, registered_by};
 use crate::examine::loading::exported;
 use crate::examine::{Format, Subject, Unit};
 use crate::payload::kinds::loader_prefix;
@@ -24,7 +24,7 @@ pub enum NeededName {
     Builtin,
     /// A function that host code looks up when it first calls it.
     Function,
-    /// A C function that host code calls.
+    /// A function of C or C++ that host code calls.
     Symbol,
 }
 
@@ -116,6 +116,19 @@ pub fn missing(
                 needed_by: "host code".to_owned(),
                 brought_by: brought::exported_by(name),
             });
+        }
+    }
+    if let Some(cpp) = &names.cpp {
+        for name in cpp_interface(subject.file.form, subject.bytes) {
+            let name = String::from_utf8_lossy(name);
+            if found.len() < MOST && !cpp.contains(&*name) {
+                found.push(MissingName {
+                    what: NeededName::Symbol,
+                    name: name.into_owned(),
+                    needed_by: "host code".to_owned(),
+                    brought_by: "the runtime that the file was compiled against".to_owned(),
+                });
+            }
         }
     }
     found.truncate(MOST);

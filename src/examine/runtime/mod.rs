@@ -35,6 +35,8 @@ pub struct RegisteredNames {
     pub functions: BTreeSet<String>,
     /// The exported C functions, of those that any release has.
     pub exports: BTreeSet<String>,
+    /// The names of TVM's C++ interface that its libraries export; `None` where they were not read.
+    pub cpp: Option<BTreeSet<String>>,
 }
 
 /// What comes before a kind in the name of its loader, by era (MOD-11).
@@ -79,6 +81,7 @@ impl RegisteredNames {
             tvm_ffi: None,
             functions: BTreeSet::new(),
             exports: BTreeSet::new(),
+            cpp: None,
         }
     }
 
