@@ -9,6 +9,7 @@ mod first_use;
 mod forms;
 mod opening;
 mod posted;
+mod remedies;
 mod runtime;
 mod upstream;
 mod verdicts;

@@ -92,7 +92,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         }
     };
     if !args.elsewhere {
-        let here = here::here(form, bytes, &args.file);
+        let here = here::here(form, bytes, &args.file, args.runtime.as_deref());
         // What is missing on this machine keeps every library binary of the file from being loaded.
         for account in accounts.iter_mut().filter(|account| !account.is_broken) {
             account.here = here.clone();
@@ -147,6 +147,14 @@ fn hold_to(accounts: &mut [Account], graph: &Subject<'_>, lib: &Path) -> Result<
     }
     let input = Input::open(lib)?;
     let library = subject(&input, lib, None).map_err(CliError::new)?;
+    let form = library.file.form;
+    if !form.is_object() && !form.is_archive() && form != FileForm::CText {
+        return Err(CliError::new(format!(
+            "--lib {} is no library: its form is {}",
+            input.line(),
+            form.title()
+        )));
+    }
     if !hold_to_library(accounts, graph, &library) {
         output::warning(format_args!(
             "{} has modules that do not show their functions: the graph is not held against it",
