@@ -191,15 +191,27 @@ fn load(path: &Path) -> Result<Module, CliError> {
     }
     // SAFETY: who calls a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
-    let loaded = loaded.map_err(|failed| match not_loaded(path) {
-        Some(hint) => CliError::new(hint),
-        None => CliError::of(failed),
-    })?;
+    let loaded = loaded.map_err(|failed| load_error(path, &failed))?;
     // A release loads an odd library, so that oddities are no reason not to call it.
     for finding in &loaded.findings {
         output::note(format_args!("note: {finding}"));
     }
     Ok(loaded.module)
+}
+
+/// Says why loading the library at `path` failed, and what to do.
+pub(super) fn load_error(path: &Path, failed: &tvmspec::function::Error) -> CliError {
+    if let Some(hint) = not_loaded(path) {
+        return CliError::Message(hint);
+    }
+    let reason = failed.reason();
+    match reason.strip_prefix("BLOB-06: ") {
+        Some(why) => CliError::Message(format!(
+            "{}: {why}. `tvmspec inspect` shows what can be read of it; a runtime with a loader of that kind runs it (BLOB-06)",
+            output::file_name(path)
+        )),
+        None => CliError::Message(reason),
+    }
 }
 
 /// Why a file is not loaded, and what to do; `None` where its form is that of a library, and where it cannot be read.

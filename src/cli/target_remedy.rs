@@ -81,20 +81,14 @@ fn other_kind(name: &str, release: Release) -> Option<String> {
         return is_read.then(|| format!("`{device}` is a device of {kind}: {json}"));
     }
     let near = nearest(name, release);
-    Some(match near.is_empty() {
-        false => format!(
-            "the nearest names that {release} has are {}",
-            near.join(", ")
-        ),
-        true => {
-            let kinds = Targets::new(release).kinds();
-            let kinds: Vec<String> = kinds
-                .into_iter()
-                .map(|kind| kind.name.to_string())
-                .collect();
-            format!("the kinds that {release} has are {}", kinds.join(", "))
-        }
-    })
+    if !near.is_empty() {
+        let near = near.join(", ");
+        return Some(format!("the nearest names that {release} has are {near}"));
+    }
+    let kinds = Targets::new(release).kinds();
+    let kinds: Vec<String> = kinds.into_iter().map(|kind| kind.name).collect();
+    let kinds = kinds.join(", ");
+    Some(format!("the kinds that {release} has are {kinds}"))
 }
 
 /// What took the place of the options that `text` states and that were moved.
@@ -150,11 +144,12 @@ fn nearest(name: &str, release: Release) -> Vec<String> {
             let own = model(&known);
             let short = own.len().min(wanted.len());
             let is_part = short > 2 && (own.contains(&wanted) || wanted.contains(&own));
-            let differs = match is_part {
-                true => 1,
-                false => differ(&own)
+            let differs = if is_part {
+                1
+            } else {
+                differ(&own)
                     .unwrap_or(usize::MAX)
-                    .min(distance(name, &known)),
+                    .min(distance(name, &known))
             };
             (differs, known)
         })
@@ -196,7 +191,7 @@ fn as_json(text: &str, release: Release) -> Option<(String, Vec<String>)> {
         }
         let renamed = RENAMED.iter().find(|(from, _)| *from == name);
         let near = kind.options.iter().map(|option| {
-            let other = option.name.to_string();
+            let other = option.name.clone();
             (distance(&name, &other), other)
         });
         let near = near.filter(|(differs, _)| *differs <= name.len() / 4).min();

@@ -43,7 +43,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// Hold the file against this runtime, which is loaded in a process of its own: what it registers and what is missing. Exit code 1 if
-    /// its release does not load the file or something is missing, 2 if it cannot be loaded
+    /// its release does not load the file or something is or may be missing, 2 if it cannot be loaded
     #[arg(long, value_name = "LIB[,LIB]", conflicts_with = "release")]
     runtime: Option<String>,
     /// How long the runtime may take to load and to list what it registers

@@ -96,9 +96,10 @@ impl HeldAgainst {
             None => String::new(),
         };
         let release = super::text::range(names.releases());
-        let release = match names.is_ffi_alone() {
-            true => format!("tvm-ffi alone{ffi}, without a runtime of TVM: judged for {release}"),
-            false => format!("{release}{ffi}, by what it registers"),
+        let release = if names.is_ffi_alone() {
+            format!("tvm-ffi alone{ffi}, without a runtime of TVM: judged for {release}")
+        } else {
+            format!("{release}{ffi}, by what it registers")
         };
         beside(out, "release", &release)?;
         beside(out, "loaders", &listed(names.loaders()))?;

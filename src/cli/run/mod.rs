@@ -15,6 +15,7 @@ mod inputs;
 mod packaged;
 mod vm;
 
+use super::call::load_error;
 use super::input;
 use super::output::{self, Content};
 use super::remote::Places;
@@ -251,7 +252,7 @@ fn load(path: &Path, server: &Places) -> Result<Module, CliError> {
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
     busy.finish_and_clear();
     // Cleared before any message, which the spinner would overwrite.
-    let loaded = loaded.map_err(CliError::of)?;
+    let loaded = loaded.map_err(|failed| load_error(path, &failed))?;
     for finding in &loaded.findings {
         output::note(format_args!("note: {finding}"));
     }

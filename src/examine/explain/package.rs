@@ -48,11 +48,11 @@ impl<'a> Package<'a> {
                 .strip_prefix(folder)
                 .is_some_and(|rest| rest.starts_with('/'))
         };
-        let depth =
-            match !folder.is_empty() && !folder.ends_with(".tar") && members().all(is_common) {
-                true => folder.len().saturating_add(1),
-                false => 0,
-            };
+        let depth = if !folder.is_empty() && !folder.ends_with(".tar") && members().all(is_common) {
+            folder.len().saturating_add(1)
+        } else {
+            0
+        };
         // The members of an inner archive have its name in front.
         let find = |wanted: &str| {
             members().find_map(|name| {
@@ -119,11 +119,12 @@ impl<'a> Package<'a> {
         let params =
             path(self.params).map_or(String::new(), |params| format!(" --params {params}"));
         let (command, output) = (&linker.command, linker.output);
-        let link = match library.ends_with(".tar") {
-            true => format!(
+        let link = if library.ends_with(".tar") {
+            format!(
                 " (Python links that archive itself; elsewhere unpack and link it first, `{command} -o {output}` with every member.)"
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         };
         match (self.kind, path(self.graph)) {
             (PackageKind::Graph, None) => format!(
@@ -148,9 +149,10 @@ impl<'a> Package<'a> {
                 "it is a package of tvmc with a library of the Relay VM. `tvmc run` of 0.9 to 0.19 reads it, `load_module` does not. Unpack it, `tar -xf FILE`, and load `{library}`: `tvm.runtime.vm.VirtualMachine(tvm.runtime.load_module(\"{library}\"), tvm.cpu())`.{link}"
             ),
             (PackageKind::ModelLibrary, graph) => {
-                let code = match library.ends_with("/lib") {
-                    true => format!("link `{library}/*.o` into a library, `{command} -o {output}`"),
-                    false => "compile `codegen/host/src/*.c` and link it into a library".to_owned(),
+                let code = if library.ends_with("/lib") {
+                    format!("link `{library}/*.o` into a library, `{command} -o {output}`")
+                } else {
+                    "compile `codegen/host/src/*.c` and link it into a library".to_owned()
                 };
                 let params = path(self.params).map_or(String::new(), |params| {
                     format!(" The parameters are in `{params}/`.")

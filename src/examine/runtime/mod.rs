@@ -92,9 +92,10 @@ impl RegisteredNames {
     ///
     /// A runtime states no release. Vendors add functions and leave some out, so that no single name decides.
     pub fn releases(&self) -> Releases {
-        match self.is_ffi_alone() {
-            true => self.interface.releases(),
-            false => releases::likely(self),
+        if self.is_ffi_alone() {
+            self.interface.releases()
+        } else {
+            releases::likely(self)
         }
     }
 

@@ -105,9 +105,10 @@ impl TensorCache {
         findings: &mut Findings,
     ) -> Result<TensorCache, Violation> {
         let (root, repeated) = with_repeated_names(text).map_err(|error| {
-            let why = match text.starts_with(b"\xef\xbb\xbf") {
-                true => "it begins with a byte order mark. Save it as UTF-8 without one".to_owned(),
-                false => error.to_string(),
+            let why = if text.starts_with(b"\xef\xbb\xbf") {
+                "it begins with a byte order mark. Save it as UTF-8 without one".to_owned()
+            } else {
+                error.to_string()
             };
             TEN_50.rejected(Kind::Malformed, format!("the index is not JSON: {why}"))
         })?;
