@@ -10,6 +10,7 @@ mod first_use;
 mod forms;
 mod opening;
 mod posted;
+mod remedies;
 mod runtime;
 mod upstream;
 mod verdicts;

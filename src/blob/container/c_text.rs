@@ -153,7 +153,7 @@ fn array(text: &[u8], start: usize) -> Option<TextArray<'_>> {
 }
 
 /// The letters, digits and `_` at the start, and what follows them.
-pub(super) fn identifier(text: &[u8]) -> Option<(&str, &[u8])> {
+pub(crate) fn identifier(text: &[u8]) -> Option<(&str, &[u8])> {
     let end = text
         .iter()
         .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')?;

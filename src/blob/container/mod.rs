@@ -33,6 +33,8 @@ mod wasm;
 pub(crate) use tar::tar_files;
 
 use allowance::Allowance;
+#[cfg(feature = "inspect")]
+pub(crate) use c_text::identifier;
 pub use form::FileForm;
 use gzip::{MAX_INFLATION, MAX_KEPT};
 #[cfg(feature = "inspect")]

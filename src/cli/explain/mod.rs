@@ -45,7 +45,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// Hold the file against this runtime, which is loaded in a process of its own: what it registers and what is missing. Exit code 1 if
-    /// its release does not load the file or something is missing, 2 if it cannot be loaded
+    /// its release does not load the file or something is or may be missing, 2 if it cannot be loaded
     #[arg(long, value_name = "LIB[,LIB]", conflicts_with = "release")]
     runtime: Option<String>,
     /// How long the runtime may take to load and to list what it registers
@@ -94,7 +94,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         }
     };
     if !args.elsewhere {
-        let mut here = here::here(form, bytes, &args.file);
+        let mut here = here::here(form, bytes, &args.file, args.runtime.as_deref());
         here.foreign = here.foreign.or(foreign);
         // What is missing on this machine keeps every library binary of the file from being loaded.
         for account in accounts.iter_mut().filter(|account| !account.is_broken) {
@@ -157,6 +157,14 @@ fn hold_to(accounts: &mut [Account], graph: &Subject<'_>, lib: &Path) -> Result<
     }
     let input = Input::open(lib)?;
     let library = subject(&input, lib, None).map_err(CliError::new)?;
+    let form = library.file.form;
+    if !form.is_object() && !form.is_archive() && form != FileForm::CText {
+        return Err(CliError::new(format!(
+            "--lib {} is no library: its form is {}",
+            input.line(),
+            form.title()
+        )));
+    }
     if !hold_to_library(accounts, graph, &library) {
         output::warning(format_args!(
             "{} has modules that do not show their functions: the graph is not held against it",

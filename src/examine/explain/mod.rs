@@ -11,6 +11,7 @@ mod damaged;
 mod headers;
 mod library;
 mod linked;
+mod macros;
 mod names;
 mod objects;
 mod package;
@@ -23,6 +24,8 @@ pub use damaged::damaged;
 pub(crate) use linked::cpp_interface;
 pub use linked::{MachineFindings, is_image};
 pub use names::hold_to_library;
+pub(crate) use names::own_names;
+pub use package::{Package, PackageKind};
 pub(crate) use registrar::of as registered_by;
 
 use super::loading::{self, Load, LoadOutcome, types};
@@ -36,7 +39,7 @@ use crate::rule::{Finding, Findings, Kind, Violation};
 use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::wire::Cursor;
 use account::{loads, refine};
-use advice::{is_linked, mixed_machines};
+use advice::{is_codeless, is_linked, mixed_machines};
 use linked::LinkedImage;
 
 /// Says for every release, or for `only` one, whether it reads the file, what it needs to, and where it fails without a word. One
@@ -103,6 +106,15 @@ pub fn explain(
     let mixed = mixed_machines(file);
     let named = names::in_host_code(file, subject.bytes);
     let doubled = subject.json().and_then(|read| doubled(&read.findings));
+    let is_own = |part: &Part<'_>| is_linked(part) && part.form.is_object() && part.is_compiled();
+    let found_alone = !linked.is_system_library()
+        && file.parts.iter().any(is_own)
+        && !file.parts.iter().any(|part| is_image(part.form))
+        && Package::of(file).is_none();
+    let is_web = file
+        .parts
+        .iter()
+        .any(|part| part.form == FileForm::WasmObject);
     for account in &mut accounts {
         refine(&mut account.loads, |release, load| match load.outcome {
             LoadOutcome::Loads => {
@@ -110,6 +122,17 @@ pub fn explain(
             }
             _ => None,
         });
+        account.remarks.extend(names::brought_beside(&named));
+        if found_alone {
+            account.remarks.push("It is no system library: nothing in it registers its functions, and `SystemLib()` does not find them in a program that it is linked into. Build it as one: with the attribute `system_lib_prefix` of the module from 0.13 on (an empty text is no prefix), with `--system-lib` in the target before.".into());
+        }
+        if found_alone && is_web {
+            refine(&mut account.loads, |_, _| {
+                Some(Load::silent(
+                    "tvmjs instantiates the module that is linked of it, and finds none of its functions: it looks in the system library alone",
+                ))
+            });
+        }
         account.raw.clone_from(&raw);
         account.looked_at = linked.looked_at();
         if let Some(mixed) = &mixed {
@@ -327,9 +350,15 @@ fn other(
             objects::new(subject.bytes, only),
         ),
         FileForm::CText => (
-            "No definition in it is one that a code generator of TVM writes. Other C is not read: what it defines, a compiler says.",
+            "No definition in it is one that the code generator of a host writes. Other C is not read: what it defines, a compiler says.",
             loads(only, |_| {
                 Load::unknown("what this source defines was not read")
+            }),
+        ),
+        _ if is_codeless(&subject.file) => (
+            "Its members are data, which its own functions read.",
+            loads(only, |_| {
+                Load::fails("there is nothing in it to link, and a linker rejects the archive")
             }),
         ),
         // BLOB-63: up to 0.21 nothing marks a packed function, so that any function of the file counts as one.
@@ -342,6 +371,9 @@ fn other(
         _ => return Err(subject.nothing()),
     };
     let mut account = Account::new(format!("{}: {}", subject.name, form.title()), loads);
-    account.remarks.push(remark.into());
+    let exports = (form == FileForm::CText).then(|| macros::exports(subject.bytes));
+    account
+        .remarks
+        .push(exports.flatten().unwrap_or_else(|| remark.into()));
     Ok(account)
 }

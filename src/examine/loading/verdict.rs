@@ -225,6 +225,9 @@ pub(super) fn foreign_functions(part: &Part<'_>, release: Release) -> Option<Str
         ..=20 if written.since >= Release::of(21) => {
             "it finds its functions and calls them by the convention of 0.20: they crash".into()
         }
+        ..=6 if written.since >= Release::of(7) => {
+            "it calls its functions with three arguments where they take six: one that returns a value writes it to a wild address".into()
+        }
         _ => format!("its symbols are those of {written}"),
     })
 }
