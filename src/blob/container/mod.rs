@@ -21,6 +21,7 @@ mod image;
 mod inflate;
 mod linkage;
 mod object;
+mod segments;
 mod symbols;
 pub(crate) mod tar;
 mod text_form;
@@ -38,6 +39,7 @@ pub(crate) use linkage::is_interface;
 #[cfg(feature = "suite")]
 pub(crate) use linkage::made_for;
 pub use linkage::{DynamicNames, Linkage, foreign, is_native, linkage};
+pub(crate) use segments::cut_segment;
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
 pub use versions::SymbolVersions;
