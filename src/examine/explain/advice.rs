@@ -23,6 +23,9 @@ pub fn advice(file: &File<'_>) -> Option<String> {
                 "it is an object file{machine}. Link it into a library first: `{command} -o {output} FILE.o`.{python}"
             )
         }
+        FileForm::MachOFat if code.is_some() && image.is_none() => {
+            "it is an object file for several machines. Link it into a library first, for each machine: `clang -arch ARCH -shared -undefined dynamic_lookup -o lib.dylib FILE.o`.".to_owned()
+        }
         FileForm::Archive => {
             let all = linker.whole_archive();
             format!(
@@ -86,7 +89,10 @@ pub(super) fn mixed_machines(file: &File<'_>) -> Option<String> {
             .filter(|part| is_linked(part) && part.form.is_object())
             .filter_map(|part| Some((part, part.machine.as_ref()?)))
     };
-    let (_, first) = objects().next()?;
+    // A file for several machines holds a whole file for each, of which a linker takes its own.
+    let (_, first) = objects()
+        .next()
+        .filter(|_| file.form != FileForm::MachOFat)?;
     let (other, machine) = objects().find(|(_, machine)| *machine != first)?;
     let (one, _) = objects().next()?;
     Some(format!(
