@@ -1,7 +1,7 @@
 //! Every rule that a file breaks, and every oddity (`spec/schema/verify.json`).
 
 use super::{NotExaminable, Reading, Subject};
-use crate::blob::is_unknown_kind;
+use crate::blob::{is_unknown_kind, is_unread};
 use crate::rule::{Finding, Findings, Violation};
 use crate::wire::Span;
 use crate::wire::json::object;
@@ -197,9 +197,12 @@ impl Verification {
             .into_iter()
             // TEN-35: what can be read and not be used is noted as an oddity by readers, and breaks a MUST all the same.
             .partition(|finding| finding.usable);
+        // BLOB-06: the place of such a payload is known, and nothing else of it.
+        let (left, findings): (Vec<_>, Vec<_>) = findings.into_iter().partition(is_unread);
         // BLOB-06: a kind of a vendor breaks no rule: it is not known here.
         let (unread, violations): (Vec<_>, Vec<_>) = unusable
             .iter()
+            .chain(&left)
             .map(Finding::to_violation)
             .chain(reading.broken)
             .partition(is_unknown_kind);
