@@ -1,4 +1,4 @@
-//! Kinds that no release has, in layouts without payload lengths: where their payloads end.
+//! Kinds that no release has: where their payloads end in layouts without lengths, and what is in them.
 //!
 //! A reader stops at such a kind (BLOB-06). Who looks into a file goes on where the bytes leave no doubt: a vendor's module is mostly a
 //! JSON runtime (PAY-45), and the entries behind it have to read to the last byte.
@@ -73,10 +73,14 @@ impl ForeignKinds {
         found.map(|(_, info)| *info)
     }
 
-    /// The payload of a module of an unknown kind in a layout without lengths: by the stated grammar, otherwise by that of JSON
+    /// The payload of a module of an unknown kind: by the stated grammar, otherwise by that of JSON
     /// runtimes. `None` for a kind of its own grammar, and where the bytes do not read.
     pub fn decode<'m>(&self, module: &'m StoredModule<'_>, layout: Layout) -> Option<Payload<'m>> {
-        if layout >= Layout::V0_22 || streamed::is_known(&module.kind, layout) {
+        let is_known = match layout {
+            Layout::V0_22 => payload::kind_info(&module.kind).is_some(),
+            _ => streamed::is_known(&module.kind, layout),
+        };
+        if is_known {
             return None;
         }
         let bytes = module.payload.as_deref()?;
@@ -138,6 +142,40 @@ impl<'k> ForeignReading<'k> {
         Ok(true)
     }
 
+    /// Notes a module of a kind that no release has where payloads have lengths, and by which grammar its payload reads.
+    ///
+    /// # Errors
+    ///
+    /// What breaks the grammar that the caller states.
+    pub(super) fn note(
+        &self,
+        kind: &str,
+        payload: &[u8],
+        start: u64,
+        findings: &mut Findings,
+    ) -> Result<(), Violation> {
+        if payload::kind_info(kind).is_some() {
+            return Ok(());
+        }
+        let mut cursor = Cursor::new(payload).at(start);
+        if let Some(info) = self.kinds.stated(kind) {
+            return payload::read(info.kind, Layout::V0_22, &mut cursor, findings).map(drop);
+        }
+        let mut scratch = Findings::default();
+        let read = payload::read(JSON_RUNTIME, Layout::V0_22, &mut cursor, &mut scratch);
+        let is_read = read.is_ok_and(|payload| has_graph(&payload)) && cursor.is_at_end();
+        let how = match is_read {
+            true => "its payload reads as that of a JSON runtime (PAY-45)",
+            false => "the grammar of its payload is not known",
+        };
+        findings.note(
+            BLOB_06,
+            Kind::UnknownKind,
+            start,
+            format!("no release has kind `{kind}`: {how}"),
+        )
+    }
+
     /// The cursor behind a payload of the grammar of JSON runtimes, if all entries behind it read.
     fn as_json_runtime<'a>(
         &self,
@@ -148,12 +186,8 @@ impl<'k> ForeignReading<'k> {
         let mut end = body.look_ahead();
         let mut scratch = Findings::default();
         let payload = payload::read(JSON_RUNTIME, blob.layout, &mut end, &mut scratch).ok()?;
-        let graph = match payload.field("graph_json")? {
-            payload::Field::Text(text) => text.trim_start().starts_with('{'),
-            _ => false,
-        };
         let is_sure = self.in_trial.get() || self.is_tried.get();
-        if !graph || !(is_sure || self.reads(left, blob, &end)) {
+        if !has_graph(&payload) || !(is_sure || self.reads(left, blob, &end)) {
             return None;
         }
         if !self.in_trial.get() {
@@ -221,6 +255,14 @@ impl<'k> ForeignReading<'k> {
             None => blob.layout == Layout::V0_2,
         };
         (fits && cursor.is_at_end()).then_some(())
+    }
+}
+
+/// Whether a payload that reads as that of a JSON runtime has a graph in JSON.
+fn has_graph(payload: &Payload<'_>) -> bool {
+    match payload.field("graph_json") {
+        Some(payload::Field::Text(text)) => text.trim_start().starts_with('{'),
+        _ => false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Layout 0.22: the tree first, then every payload with its length.
 
+use super::foreign::ForeignReading;
 use super::{BLOB_04, BLOB_10, BLOB_15, BLOB_17, Blob, LIBRARY, StoredModule, check_kind};
 use crate::import_tree::ImportTree;
 use crate::payload;
@@ -12,6 +13,7 @@ pub(super) fn read<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
     findings: &mut Findings,
+    foreign: Option<&ForeignReading<'_>>,
 ) -> Result<(), Violation> {
     let tree = ImportTree::read(body, findings)?;
     let modules = tree.modules();
@@ -29,7 +31,7 @@ pub(super) fn read<'a>(
             })
             .map_err(|broken| broken.in_field(format!("module[{index}]")))?;
         body.within("module", index as u64, |body| {
-            read_module(blob, body, &mut known, findings)
+            read_module(blob, body, &mut known, findings, foreign)
         })?;
     }
     // BLOB-10: the rows of the tree are the only count, so what lies behind their last module belongs to none (WIRE-08).
@@ -42,6 +44,7 @@ fn read_module<'a>(
     body: &mut Cursor<'a>,
     known: &mut Option<(&'a str, bool)>,
     findings: &mut Findings,
+    foreign: Option<&ForeignReading<'_>>,
 ) -> Result<(), Violation> {
     // BLOB-04: a kind that no loader can be named by ends the reading here, although its payload could be skipped (BLOB-11).
     let kind = body.str("kind", BLOB_04)?;
@@ -69,7 +72,11 @@ fn read_module<'a>(
     if is_opaque {
         let bytes = body.run("payload", payload::PAY_01)?;
         let offset = body.offset().saturating_sub(bytes.len() as u64);
-        return push(blob, kind, bytes, offset, start, findings);
+        push(blob, kind, bytes, offset, start, findings)?;
+        return match foreign {
+            Some(foreign) => foreign.note(kind, bytes, offset, findings),
+            None => Ok(()),
+        };
     }
     let mut window = body.window("payload")?;
     let (bytes, offset) = (window.rest(), window.offset());

@@ -242,7 +242,7 @@ impl<'a> Blob<'a> {
         // lies behind the blob.
         let mut body = file.split(nbytes.min(here), "body")?;
         match self.layout {
-            Layout::V0_22 => framed::read(self, &mut body, findings)?,
+            Layout::V0_22 => framed::read(self, &mut body, findings, foreign)?,
             _ => streamed::read(self, &mut body, findings, foreign)?,
         }
         // BLOB-13: when all kinds are known: the host library may be anywhere.

@@ -19,6 +19,7 @@ use super::array::{self, Bound, Elements};
 use super::host_array::HostArray;
 use std::path::Path;
 use tvmspec::object::Tensor;
+use tvmspec::release::Release;
 use tvmspec::tensor::Dtype;
 use tvmspec::value::{DLDataType, DLTensor, dtype_from_text};
 
@@ -241,10 +242,12 @@ fn place(
 fn split(text: &str) -> (&str, Vec<&str>) {
     let (mut path, mut options) = (text, Vec::new());
     while let Some((before, last)) = path.rsplit_once(':') {
-        let is_option = last.split_once('=').map_or_else(
-            || !last.is_empty() && dtype_from_text(last).is_ok(),
-            |(key, _)| matches!(key, "strides" | "offset" | "align"),
-        );
+        // What follows the name of a file is meant as an option, whatever it is.
+        let is_option = Path::new(before).is_file()
+            || last.split_once('=').map_or_else(
+                || !last.is_empty() && element_type(last).is_some(),
+                |(key, _)| matches!(key, "strides" | "offset" | "align"),
+            );
         if !is_option || Path::new(path).exists() {
             break;
         }
@@ -252,6 +255,24 @@ fn split(text: &str) -> (&str, Vec<&str>) {
         path = before;
     }
     (path, options)
+}
+
+/// The element type of a name of this or any other release (TEN-02): `e4m3_float8` is `float8_e4m3fn`.
+fn element_type(name: &str) -> Option<DLDataType> {
+    if let Ok(dtype) = dtype_from_text(name) {
+        return Some(dtype);
+    }
+    Release::all().find_map(|release| {
+        let old = Dtype::parse(name, release).ok()?;
+        let new = Dtype::parse(old.meaning(release)?, Release::LAST).ok()?;
+        Some(
+            Dtype {
+                lanes: old.lanes,
+                ..new
+            }
+            .into(),
+        )
+    })
 }
 
 impl Options {
@@ -275,7 +296,7 @@ impl Options {
                     parsed.align = Some(is_alignment.then_some(bytes).ok_or_else(wrong)?);
                 }
                 Some(_) => return Err(wrong()),
-                None => parsed.dtype = Some(dtype_from_text(option).map_err(|_| wrong())?),
+                None => parsed.dtype = Some(element_type(option).ok_or_else(wrong)?),
             }
         }
         Ok(parsed)

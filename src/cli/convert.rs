@@ -1,5 +1,6 @@
 //! `tvmspec convert FILE [--layout L] -o OUT`: the library binary of a file, in another layout or another form of file.
 
+use super::convert_params::CacheForm;
 use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
 use super::output::line_of;
 use super::package::Packaging;
@@ -8,7 +9,7 @@ use super::{CliError, Exit, convert_params};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use tvmspec::blob::{StoredModule, container};
-use tvmspec::release::Layout;
+use tvmspec::release::{Layout, Release};
 
 /// The input is any container; its host code is not touched, and not carried over: pass objects of it by --with.
 ///
@@ -36,13 +37,20 @@ pub(crate) struct ConvertArgs {
     /// Store float32 in a tensor cache as bfloat16, as TVM does by default: the lower half of each is lost
     #[arg(long)]
     bf16: bool,
+    /// The release that wrote a parameter file, which says what its type codes mean where releases differ (TEN-02)
+    #[arg(long, value_name = "R")]
+    written_by: Option<Release>,
     #[command(flatten)]
     packaging: Packaging,
 }
 
 /// Reads the library binary, rewrites it in the layout of `--layout`, or its own, and writes the file of `-o`.
 pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
-    if let Some(exit) = convert_params::convert(&args.file, args.packaging.output(), args.bf16)? {
+    let form = CacheForm {
+        is_bf16: args.bf16,
+        written_by: args.written_by,
+    };
+    if let Some(exit) = convert_params::convert(&args.file, args.packaging.output(), form)? {
         return Ok(exit);
     }
     let choice = LibraryChoice {

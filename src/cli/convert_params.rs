@@ -8,20 +8,28 @@ use super::{CliError, Exit};
 use std::path::Path;
 use tvmspec::blob::container::FileForm;
 use tvmspec::examine::document::newest_of;
+use tvmspec::release::Release;
 use tvmspec::rule::Findings;
-use tvmspec::tensor::{CacheEncoding, CacheWriter, Params};
+use tvmspec::tensor::{CacheEncoding, CacheWriter, Params, TEN_02};
 use tvmspec::wire::{Cursor, Writer};
 
-/// Converts the parameters in `file` to `to`; `None` where the file holds none. `is_bf16` is whether a cache has the upper halves of
-/// floats only.
-pub(crate) fn convert(file: &Path, to: &Path, is_bf16: bool) -> Result<Option<Exit>, CliError> {
+/// How parameters are written into a tensor cache.
+pub(crate) struct CacheForm {
+    /// Whether it has the upper halves of floats only.
+    pub(crate) is_bf16: bool,
+    /// The release whose type codes the parameters have.
+    pub(crate) written_by: Option<Release>,
+}
+
+/// Converts the parameters in `file` to `to`; `None` where the file holds none.
+pub(crate) fn convert(file: &Path, to: &Path, form: CacheForm) -> Result<Option<Exit>, CliError> {
     if is_stdin(file) {
         return Ok(None);
     }
     let input = Input::open(file)?;
     match FileForm::of(input.bytes()) {
         FileForm::TensorCache => to_params(&input, file, to).map(Some),
-        FileForm::Params => to_cache(&input, to, is_bf16).map(Some),
+        FileForm::Params => to_cache(&input, file, to, &form).map(Some),
         _ => Ok(None),
     }
 }
@@ -29,8 +37,8 @@ pub(crate) fn convert(file: &Path, to: &Path, is_bf16: bool) -> Result<Option<Ex
 /// Writes the tensors of all shards into one parameter file, in the order of the index.
 fn to_params(input: &Input, file: &Path, to: &Path) -> Result<Exit, CliError> {
     let subject = subject(input, file, None).map_err(CliError::line)?;
-    if let Some(exit) = diagnostics(&subject)? {
-        return Ok(exit);
+    if !diagnostics(&subject)?.violations.is_empty() {
+        return Ok(Exit::Bad);
     }
     let Some(cache) = subject.tensor_cache() else {
         return Err(CliError::line(subject.nothing()));
@@ -56,7 +64,7 @@ fn to_params(input: &Input, file: &Path, to: &Path) -> Result<Exit, CliError> {
 }
 
 /// Writes the index of a tensor cache to `to`, and its shards beside it.
-fn to_cache(input: &Input, to: &Path, is_bf16: bool) -> Result<Exit, CliError> {
+fn to_cache(input: &Input, file: &Path, to: &Path, form: &CacheForm) -> Result<Exit, CliError> {
     let index = to.file_name().and_then(|name| name.to_str());
     let index = index.filter(|name| matches!(*name, "tensor-cache.json" | "ndarray-cache.json"));
     let Some(index) = index else {
@@ -67,13 +75,31 @@ fn to_cache(input: &Input, to: &Path, is_bf16: bool) -> Result<Exit, CliError> {
             file_name(to)
         )));
     };
+    let subject = subject(input, file, None).map_err(CliError::line)?;
+    let found = diagnostics(&subject)?;
+    if !found.violations.is_empty() {
+        return Ok(Exit::Bad);
+    }
+    // The index has the name of a type, and the file a code that several types had.
+    let mut findings = found.findings.iter();
+    if form.written_by.is_none() && findings.any(|finding| finding.what.rule == TEN_02) {
+        return Err(CliError::new(format!(
+            "{} is not converted: state the release that wrote it, --written-by 0.19 for example, which says what its type codes mean (TEN-02)",
+            input.line()
+        )));
+    }
     let mut cursor = Cursor::new(input.bytes());
     let (params, _) = Params::detect(&mut cursor, &mut Findings::default())?;
-    let encoding = match is_bf16 {
+    let encoding = match form.is_bf16 {
         true => CacheEncoding::Bf16,
         false => CacheEncoding::Raw,
     };
-    let writer = CacheWriter::new(encoding, newest_of(index));
+    let newest = newest_of(index);
+    // TEN-50: names of types changed among the releases that read an index of this name, too.
+    let reader = form.written_by.filter(|_| newest < Release::LAST);
+    let reader = reader.filter(|release| *release >= Release::of(16) && *release <= newest);
+    let mut writer = CacheWriter::new(encoding, reader.unwrap_or(newest));
+    writer.written_by = form.written_by;
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut folder = OutputFolder::open(folder.unwrap_or(Path::new(".")), &[])?;
     let cache = writer.write(&params, |name, bytes| -> Result<(), CliError> {

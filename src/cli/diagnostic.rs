@@ -49,9 +49,14 @@ impl DiagnosedBytes<'_> {
     /// Writes that a module is of a kind that is not known, so that nothing behind it was read (BLOB-06).
     pub(crate) fn unknown(&self, out: &mut dyn StyledWrite, unknown: &Violation) -> fmt::Result {
         out.styled(ODD, "not known")?;
+        // Where the payload ends may be known without its grammar.
+        let unread = match unknown.message().contains("its payload") {
+            true => "it was not read",
+            false => "the rest was not read",
+        };
         writeln!(
             out,
-            ": {}; the rest was not read. If the kind stores what a known one does, state it: --grammar KIND=KNOWN ({})",
+            ": {}; {unread}. If the kind stores what a known one does, state it: --grammar KIND=KNOWN ({})",
             line_of(unknown.message()),
             unknown.rule()
         )?;

@@ -133,24 +133,21 @@ fn verify(
     Ok((FileAnswer::Text(whole), exit))
 }
 
-/// Writes the violations of `subject` to stderr; `None` where there are none, and the exit code otherwise.
-pub(super) fn diagnostics(subject: &Subject<'_>) -> Result<Option<Exit>, CliError> {
+/// Writes the violations and findings of `subject` to stderr.
+pub(super) fn diagnostics(subject: &Subject<'_>) -> Result<Verification, CliError> {
     let mut text = TerminalText::for_stderr();
-    let mut left = 0;
+    let mut left = MOST;
     let mut shown = Ok(());
     let found = verify::verify(subject, |judged| {
         shown = shown.and_then(|()| show(&mut text, &mut left, judged));
     });
     let found = found.map_err(CliError::line)?;
     shown.map_err(CliError::new)?;
-    if found.violations.is_empty() {
-        return Ok(None);
-    }
     output::note_of(|out| {
         out.append(&text);
         Ok(())
     });
-    Ok(Some(Exit::Bad))
+    Ok(found)
 }
 
 /// Puts `text`, the diagnostics of a file, between the summary of the file and the line of counts.

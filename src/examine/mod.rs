@@ -32,6 +32,7 @@ pub mod document;
 pub mod dump;
 pub mod explain;
 pub mod inspect;
+mod later;
 pub mod loading;
 pub mod manifest;
 mod named;

@@ -1,5 +1,6 @@
 //! Files of other programs, and what is left of a broken download: what a file is that TVM does not write, by its beginning.
 
+use super::later::later_magic;
 use serde_json::Value;
 
 /// What `bytes` are, and what to do, as the end of a sentence that begins with "it is"; `None` where nothing is recognised.
@@ -11,6 +12,9 @@ pub(super) fn other_format(bytes: &[u8]) -> Option<String> {
     });
     if let Some(format) = fixed {
         return Some(format.is.to_owned());
+    }
+    if let Some(later) = later_magic(bytes) {
+        return Some(later);
     }
     if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
         return Some(zip(bytes).to_owned());

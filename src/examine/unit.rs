@@ -8,8 +8,8 @@ use crate::payload::file::{FileFormat, SideFile};
 use crate::payload::{self, relay_vm};
 use crate::release::Layout;
 use crate::rule::{Finding, Findings, Violation};
-use crate::tensor::{Params, Sizing, TensorRecord};
-use crate::wire::{Cursor, Span, Trace};
+use crate::tensor::{Params, Sizing, TEN_32, TensorRecord};
+use crate::wire::{Cursor, Span, Trace, WIRE_01};
 use std::borrow::Cow;
 
 /// A run of bytes of one format.
@@ -213,11 +213,12 @@ impl Unit<'_> {
                 Ok((params, _)) => types::note(&types::of_params(&params), &mut findings)
                     .and_then(|()| cursor.finish("the parameter file", &mut findings))
                     .err(),
-                Err(broken) => Some(broken),
+                Err(broken) => Some(cut_data(broken)),
             },
             // TEN-31: the newest count; TEN-45 is about parameter files only.
             Format::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, &mut findings)
                 .and_then(|_| cursor.finish("the tensor", &mut findings))
+                .map_err(cut_data)
                 .err(),
             Format::RelayCode => relay_vm::RelayExecutable::read_code(&mut cursor, &mut findings)
                 .and_then(|_| cursor.finish("the VM code", &mut findings))
@@ -232,5 +233,17 @@ impl Unit<'_> {
             }
         };
         Reading::of(findings, broken)
+    }
+}
+
+/// TEN-32 where the data of a tensor in a file end early: the loaders of such files take what is there. Elsewhere they reject it (WIRE-01).
+fn cut_data(broken: Violation) -> Violation {
+    let field = broken.field();
+    let is_data = field.rsplit('.').next() == Some("data");
+    match broken.offset() {
+        Some(offset) if is_data && broken.rule() == WIRE_01 => TEN_32
+            .broken(broken.kind(), offset, broken.message())
+            .in_field(field),
+        _ => broken,
     }
 }

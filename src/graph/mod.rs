@@ -52,6 +52,7 @@ mod rules;
 #[cfg(feature = "graph")]
 mod runtime;
 
+pub(crate) use format::dtype_text;
 pub use format::{DataEntry, Graph, Node, NodeEntry, Plan, StoragePool, Texture, TvmOpParam};
 pub use rules::*;
 #[cfg(feature = "graph")]

@@ -193,6 +193,7 @@ fn unversioned(path: &str) -> &str {
 /// # Errors
 ///
 /// * MOD-01: missing where the dynamic linker cannot open it, unsupported where it is for another machine.
+/// * BLOB-55 (truncated) for an ELF image that ends before its segments do.
 /// * MOD-26 (missing) where it needs a function that no runtime in this process has.
 /// * MOD-18: truncated where its blob does not lie inside its symbol, unsupported where the end of the symbol is not known.
 /// * MOD-07 (missing) for a tree without a module; the rules of blob and import_tree. [`Strictness::Strict`] turns findings into

@@ -57,6 +57,12 @@ pub struct SecondForm<'a> {
 /// What stands in the place of the name in the second form.
 pub(crate) const SECOND_FORM: &str = "__tvm_function_info_v2__";
 
+/// The form that a marker in the place of the name states: 2 for [`SECOND_FORM`]; `None` for a name.
+pub(crate) fn marked_form(name: &str) -> Option<u32> {
+    let number = name.strip_prefix("__tvm_function_info_v")?;
+    number.strip_suffix("__")?.parse().ok()
+}
+
 /// Counts or lengths of 8 bytes: key, name, arg_types, launch_param_tags, and from 0.21 on arg_extra_tags (WIRE-06).
 const fn smallest(layout: Layout) -> usize {
     match layout {
@@ -118,11 +124,16 @@ fn read_info<'a>(
 ) -> Result<FunctionInfo<'a>, Violation> {
     let start = cursor.offset();
     // PAY-54: looked for in layout 0.22 alone: nothing later has another.
-    let is_second = layout >= Layout::V0_22
-        && cursor
-            .look_ahead()
-            .str("form", PAY_54)
-            .is_ok_and(|form| *form == SECOND_FORM);
+    let form = cursor.look_ahead().str("form", PAY_54).ok();
+    let form = form.filter(|_| layout >= Layout::V0_22);
+    let form = form.and_then(|form| marked_form(&form));
+    if let Some(form) = form.filter(|form| *form != 2) {
+        let message = format!(
+            "function `{key}` has information of form {form}, which a TVM after 0.27 writes: what follows is not known"
+        );
+        return Err(PAY_54.broken(Kind::Unsupported, start, message));
+    }
+    let is_second = form.is_some();
     if is_second {
         cursor.str("form", PAY_54)?;
         findings.note(PAY_54, Kind::Unsupported, start, format!(
@@ -140,7 +151,7 @@ fn read_info<'a>(
     // PAY-02: any four bytes are a dtype. Whether a release has it (TEN-33) is for who launches the function.
     let types_start = cursor.offset();
     let arg_types = cursor.vector(Dtype::SIZE, "arg_types", Dtype::read)?;
-    check_types(key, &arg_types, types_start, findings)?;
+    check_types(key, layout, &arg_types, types_start, findings)?;
     let tags_start = cursor.offset();
     let launch_param_tags = names(cursor, "launch_param_tags", PAY_02)?;
     check_tags(&launch_param_tags, tags_start, findings)?;
@@ -174,6 +185,7 @@ fn read_info<'a>(
 /// Holds the types of the arguments, a vector at `start`, to PAY-58.
 fn check_types(
     key: &str,
+    layout: Layout,
     types: &[Dtype],
     start: u64,
     findings: &mut Findings,
@@ -185,8 +197,10 @@ fn check_types(
     let Some((index, dtype)) = unpassed else {
         return Ok(());
     };
-    let shown = dtype.exact_text();
-    let shown = shown.unwrap_or_else(|| format!("{dtype:?}"));
+    // TEN-02: by its name in the last release that has the layout.
+    let shown = dtype.text(layout.releases().until).ok();
+    let shown = shown.filter(|text| !text.is_empty());
+    let shown = shown.unwrap_or_else(|| dtype.to_string());
     let at = (index as u64).saturating_mul(Dtype::SIZE as u64);
     // Behind the count of the vector.
     let at = start.saturating_add(8).saturating_add(at);

@@ -66,10 +66,11 @@ pub use rules::*;
 pub use code_needs::CodeNeed;
 pub use field::{Field, KernelCode, Network, Shader};
 #[cfg(feature = "inspect")]
-pub(crate) use function_info::SECOND_FORM;
+pub(crate) use function_info::marked_form;
 pub use function_info::{DeviceFunction, FunctionInfo, SecondForm};
 pub use kind_table::{kind_info, kinds};
 pub use kinds::{KindInfo, PayloadForm};
+pub(crate) use relax_vm::LATER;
 pub use slot::{FieldShape, FormSlot};
 pub use stackvm::StackVm;
 

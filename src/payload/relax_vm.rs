@@ -279,7 +279,7 @@ impl<'a> RelaxExecutable<'a> {
 }
 
 /// What a header says that no release writes, and that looks like one.
-const LATER: &str = "; it looks as if a TVM after 0.27 wrote it";
+pub(crate) const LATER: &str = "; it looks as if a TVM after 0.27 wrote it";
 
 /// Magic and version; whether memory scopes follow the functions.
 fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violation> {

@@ -16,13 +16,14 @@
 
 use super::kinds::PayloadForm;
 use super::name_set::NameSet;
+use super::relax_vm::LATER;
 use super::relay_code::RelayFrame;
 pub use super::relay_code::{OPCODES, Opcode, RelayInstruction, RelayOperand};
 pub use super::relay_function::RelayFunction;
 use super::slot::{FieldShape, FormSlot};
 use super::strings::{names, text, write_names};
 use super::{PAY_60, PAY_61, PAY_62, PAY_63, PAY_64, PAY_65, PAY_66, PAY_67, PAY_68, Text};
-use crate::release::Releases;
+use crate::release::{Release, Releases};
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Device, Sizing, TensorRecord};
 use crate::wire::{Cursor, Writer};
@@ -222,9 +223,15 @@ fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation>
     )?;
     let version = cursor.str("version", PAY_62)?;
     let Some(era) = era_of(&version) else {
+        let minor = version
+            .strip_prefix("0.")
+            .and_then(|rest| rest.split('.').next());
+        let minor = minor.and_then(|minor| minor.parse::<u8>().ok());
+        let is_later = minor.is_some_and(|minor| minor > Release::LAST.minor());
         let message = format!(
-            "no release `{}` has Relay VM code: 0.6 to 0.19 have",
-            version.escape_debug()
+            "no release `{}` has Relay VM code: 0.6 to 0.19 have{}",
+            version.escape_debug(),
+            if is_later { LATER } else { "" }
         );
         return Err(version.broken(PAY_62, Kind::Unsupported, message));
     };

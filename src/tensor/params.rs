@@ -95,7 +95,9 @@ impl<'a> Params<'a> {
             TEN_42,
             Kind::Malformed,
             |reserved| *reserved == 0,
-            |reserved| format!("the reserved word of the file is {reserved:#x}, not 0"),
+            |reserved| {
+                format!("the reserved word of the file is {reserved:#x}, not 0 as every release up to 0.27 writes it")
+            },
         )?;
         // TEN-41: names and tensors are two vectors, and only the names bound the second count.
         let names = read_names(cursor, findings)?;

@@ -8,11 +8,12 @@
 //! | functions called and defined | symbol tables | symbol table, without the underscore | symbols, where an image has them |
 
 use super::{FileForm, Part};
+use crate::release::Releases;
 use object::read::ObjectSymbol as _;
 use object::read::elf::{ElfFile, FileHeader};
 use object::{
-    Architecture, Endianness, FileKind, Object as _, RelocationFlags, RelocationTarget,
-    SymbolIndex, elf,
+    Architecture, Endianness, FileKind, Object as _, ObjectSection as _, RelocationFlags,
+    RelocationTarget, SymbolIndex, elf,
 };
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -30,6 +31,8 @@ pub struct Linkage<'a> {
     pub environment_first: bool,
     /// Whether every function that it calls is looked up when it is opened, and not when it is first called.
     pub binds_now: bool,
+    /// Whether it has initializers other than those that every compiler links; not read, and true, of other images than ELF.
+    pub has_initializers: bool,
     /// The functions of TVM's C interface that it calls and does not define. Weak ones are left out: they may be absent.
     pub calls: Vec<&'a str>,
     /// Those of them whose addresses are in its data, and are looked up when it is opened in any case; ELF only.
@@ -71,7 +74,7 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
         // Search paths and the time of binding are tags of the dynamic table, which ELF alone has.
         object::File::Elf32(file) => linkage.dynamic(file),
         object::File::Elf64(file) => linkage.dynamic(file),
-        _ => {}
+        _ => linkage.has_initializers = true,
     }
     let mut scanned = 0_usize;
     for symbol in file.dynamic_symbols().chain(file.symbols()) {
@@ -222,14 +225,23 @@ impl<'a> Linkage<'a> {
         RUNTIME.iter().any(|name| self.defines.contains(name))
     }
 
+    /// The releases that the needed libraries show: tvm-ffi is a library of its own since 0.22.
+    pub(crate) fn since(&self) -> Option<Releases> {
+        let is_split = self.libraries.iter().any(|name| name.contains("tvm_ffi"));
+        is_split.then(|| Releases::from(22))
+    }
+
     /// What only the dynamic table of ELF has.
     fn dynamic<E: FileHeader>(&mut self, file: &ElfFile<'a, E>) {
         let Ok(table) = file.elf_dynamic_table() else {
             return;
         };
         let mut scanned = 0_usize;
+        let (mut array, mut start) = (0, None);
         for entry in table.iter().take(MOST) {
             match entry.tag {
+                elf::DT_INIT_ARRAYSZ => array = entry.val,
+                elf::DT_INIT => start = Some(entry.val),
                 elf::DT_RPATH | elf::DT_RUNPATH => {
                     let path = table.string(entry).ok();
                     scanned = scanned.saturating_add(path.map_or(0, <[u8]>::len));
@@ -254,6 +266,14 @@ impl<'a> Linkage<'a> {
                 _ => {}
             }
         }
+        // The start files of compilers bring the section `.init` and one function of the array. Without the section there are none.
+        let is_given = |start: u64| {
+            let section = file.section_by_name(".init");
+            section.is_none_or(|section| section.address() == start)
+        };
+        let word = if file.is_64() { 8 } else { 4 };
+        let given = if start.is_some() { word } else { 0 };
+        self.has_initializers = array > given || start.is_some_and(|start| !is_given(start));
     }
 }
 

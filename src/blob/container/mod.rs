@@ -23,6 +23,7 @@ mod linkage;
 #[cfg(feature = "inspect")]
 mod llvm_text;
 mod object;
+mod segments;
 mod symbols;
 pub(crate) mod tar;
 mod text_form;
@@ -44,6 +45,7 @@ pub(crate) use linkage::made_for;
 pub use linkage::{DynamicNames, Linkage, foreign, is_cpp_interface, is_native, linkage};
 #[cfg(feature = "inspect")]
 pub(crate) use llvm_text::llvm_text;
+pub(crate) use segments::cut_segment;
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
 pub use versions::SymbolVersions;

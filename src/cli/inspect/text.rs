@@ -249,6 +249,14 @@ fn module_row(module: &Value) -> Vec<String> {
     ]
 }
 
+/// An element type: its name, or its code, bits and lanes where it has none.
+fn dtype(value: &Value) -> String {
+    match value.as_str() {
+        Some(name) => name.to_owned(),
+        None => value.to_string(),
+    }
+}
+
 /// What a module stores, below the table that lists it.
 fn details(out: &mut dyn StyledWrite, module: &Value) {
     let title = match module["index"].as_u64() {
@@ -259,7 +267,7 @@ fn details(out: &mut dyn StyledWrite, module: &Value) {
     if !functions.is_empty() {
         section(out, &title, count(&functions.len().into(), "function"));
         for function in functions {
-            let types: Vec<&str> = list(&function["arg_types"]).iter().map(text).collect();
+            let types: Vec<String> = list(&function["arg_types"]).iter().map(dtype).collect();
             let tags: Vec<&str> = list(&function["launch_param_tags"])
                 .iter()
                 .map(text)

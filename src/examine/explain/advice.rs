@@ -40,6 +40,9 @@ pub fn advice(file: &File<'_>) -> Option<String> {
                 "it is an object file{machine}. Link it into a library first: `{command} -o {output} FILE.o`.{python}"
             )
         }
+        FileForm::MachOFat if code.is_some() && image.is_none() => {
+            "it is an object file for several machines. Link it into a library first, for each machine: `clang -arch ARCH -shared -undefined dynamic_lookup -o lib.dylib FILE.o`.".to_owned()
+        }
         FileForm::Archive => {
             let all = linker.whole_archive();
             format!(
@@ -111,7 +114,10 @@ pub(super) fn mixed_machines(file: &File<'_>) -> Option<String> {
             .filter(|part| is_linked(part) && part.form.is_object())
             .filter_map(|part| Some((part, part.machine.as_ref()?)))
     };
-    let (_, first) = objects().next()?;
+    // A file for several machines holds a whole file for each, of which a linker takes its own.
+    let (_, first) = objects()
+        .next()
+        .filter(|_| file.form != FileForm::MachOFat)?;
     let (other, machine) = objects().find(|(_, machine)| *machine != first)?;
     let (one, _) = objects().next()?;
     Some(format!(
@@ -126,18 +132,18 @@ pub(super) fn mixed_machines(file: &File<'_>) -> Option<String> {
 /// Why this machine makes no library of an object file or an archive: its code is for another machine or another system. `None` for code of
 /// this machine, for source, and for an image, which [`foreign`](crate::blob::container::foreign) judges by its header.
 pub fn foreign_code(file: &File<'_>) -> Option<String> {
-    if is_library(file.form) {
+    if is_image(file.form) {
         return None;
     }
     let mut code = file.parts.iter();
-    let part = code.find(|part| (is_linked(part) || is_library(part.form)) && !is_native(part))?;
+    let part = code.find(|part| (is_linked(part) || is_image(part.form)) && !is_native(part))?;
     let machine = part.machine.as_ref()?;
     let system = match part.form {
         FileForm::MachOObject | FileForm::MachOShared => " of macOS",
         FileForm::CoffObject | FileForm::PeShared => " of Windows",
         _ => "",
     };
-    let who = match is_library(part.form) {
+    let who = match is_image(part.form) {
         true => "loader",
         false => "linker",
     };

@@ -16,6 +16,11 @@ pub(super) fn cache(subject: &Subject<'_>, only: Option<Release>) -> Account {
         .iter()
         .filter_map(|read| read.broken.as_ref())
         .collect();
+    // TEN-57, TEN-59: what is stored another way is taken for raw, and of two tensors of a name one is lost.
+    let odd = readings
+        .iter()
+        .flat_map(|read| &read.findings)
+        .find(|finding| matches!(finding.rule.id(), "TEN-57" | "TEN-59"));
     let load = |release: Release| {
         let Some(wanted) = index_name(release) else {
             return Load::fails("it has no tensor caches");
@@ -28,6 +33,15 @@ pub(super) fn cache(subject: &Subject<'_>, only: Option<Release>) -> Account {
         }
         match broken.iter().map(|broken| outcome(broken, release)).next() {
             Some(load) => load,
+            None if let Some(odd) = odd => Load::silent(format!(
+                "it loads it, and its weights may be others: {}{}",
+                odd.message,
+                if odd.rule.id() == "TEN-59" {
+                    "; the last one counts"
+                } else {
+                    ""
+                }
+            )),
             None => Load::whole(format!(
                 "by `vm.builtin.{}_cache.load` and `tvm.contrib.tvmjs`",
                 if release < Release::of(22) {

@@ -24,7 +24,13 @@ pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Releas
         return account;
     }
     let form = FileForm::of(bytes);
-    let load = |_| Load::unknown(format!("it breaks {broken}"));
+    let cut = container::cut_segment(bytes, bytes.len() as u64).filter(|_| is_image(form));
+    let load = |_| match &cut {
+        Some(why) => Load::fails(format!(
+            "opening it ends the process (SIGBUS): the file is cut, {why} (BLOB-55)"
+        )),
+        None => Load::unknown(format!("it breaks {broken}")),
+    };
     // The form is that of the first bytes (BLOB-69): it needs no container that can be read.
     let mut account = Account::new(format!("{name}: {}", form.title()), loads(only, load));
     account.is_broken = true;

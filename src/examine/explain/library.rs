@@ -7,7 +7,7 @@ use crate::blob::container::{Part, Role, Symbol};
 use crate::blob::{BLOB_06, LIBRARY, PartialBlob, is_unknown_kind};
 use crate::examine::loading::{self, ExaminedLibrary, Load, LoadOutcome};
 use crate::examine::{Format, Subject, Unit, document};
-use crate::payload::{self, PAY_58, Payload};
+use crate::payload::{self, PAY_54, PAY_58, Payload};
 use crate::release::{Layout, Release, Releases};
 use crate::rule::Findings;
 
@@ -171,7 +171,8 @@ pub(super) fn plain(Releases { since, until }: Releases) -> String {
 /// The table is that of chapter blob.
 fn written_by(library: &ExaminedLibrary<'_>) -> String {
     let mut payloads = library.payloads.iter().flatten();
-    if payloads.any(Payload::is_later) {
+    let is_later_form = library.broken.is_some_and(|broken| broken.rule() == PAY_54);
+    if is_later_form || payloads.any(Payload::is_later) {
         return "written by a TVM after 0.27".to_owned();
     }
     let Releases { since, until } = library.layout.releases();

@@ -73,11 +73,7 @@ impl<'a> LinkedImage<'a> {
 
     /// Whether it registers functions or types with a runtime.
     pub(super) fn registers(&self) -> bool {
-        self.linkage.calls.iter().any(|name| {
-            name.starts_with("TVMFFIFunctionSetGlobal")
-                || name.starts_with("TVMFFITypeRegister")
-                || *name == "TVMFuncRegisterGlobal"
-        })
+        self.linkage.calls.iter().any(|name| is_registration(name))
     }
 
     /// How many functions of TVM's C interface it defines.
@@ -95,13 +91,7 @@ impl<'a> LinkedImage<'a> {
             let has = |ranges: &&[Releases]| ranges.iter().any(|range| range.contains(*release));
             known.iter().all(has)
         };
-        // What of a runtime is in libtvm_ffi came into a library of its own with 0.22.
-        let split = self
-            .linkage
-            .libraries
-            .iter()
-            .any(|name| name.contains("tvm_ffi"));
-        let since = Release::of(if split { 22 } else { 2 });
+        let since = self.linkage.since().unwrap_or(Releases::ALL).since;
         // A release that lacks one of these functions is not that of the runtime.
         let fitting: Vec<Release> = Release::all()
             .filter(|release| *release >= since)
@@ -148,7 +138,6 @@ impl<'a> LinkedImage<'a> {
                 .collect();
             names.join(", ")
         };
-        let early = |name: &&str| INITIALIZERS.contains(name);
         if missing.is_empty() || load.outcome == LoadOutcome::Fails {
             return load;
         }
@@ -160,8 +149,11 @@ impl<'a> LinkedImage<'a> {
             ));
         }
         // BLOB-60, BLOB-67: an initializer of a system library calls it, before anything returns to TVM.
-        let called: Vec<&str> = missing.iter().copied().filter(early).collect();
-        if !called.is_empty() {
+        // What is linked first has no table of initializers.
+        let initializes = !self.is_image || self.linkage.has_initializers;
+        let called = missing.iter().copied();
+        let called: Vec<&str> = called.filter(|name| INITIALIZERS.contains(name)).collect();
+        if initializes && !called.is_empty() {
             return Load::fails(format!(
                 "it ends the process when it is opened: an initializer calls {}, which this release does not have",
                 words(&called)
@@ -178,12 +170,23 @@ impl<'a> LinkedImage<'a> {
                 words(&bound)
             ));
         }
-        match load.outcome {
-            LoadOutcome::Loads => Load::silent(format!(
-                "it calls {}, which this release does not have: opening it fails, or the first such call ends the process",
+        // MOD-26: what an initializer calls is needed at once. Which functions it calls is in its code.
+        if initializes && missing.iter().any(|name| is_called_early(name)) {
+            return Load::unknown(format!(
+                "it calls {}, which this release does not have: the process ends when the library is opened if an initializer does so, as one that registers does",
                 words(&missing)
-            )),
-            _ => load,
+            ));
+        }
+        let calls = format!(
+            "it calls {}, which this release does not have: opening it fails, or the first such call ends the process",
+            words(&missing)
+        );
+        match load.outcome {
+            LoadOutcome::Loads => Load::silent(calls),
+            outcome => Load {
+                outcome,
+                why: format!("{}; {calls}", load.why),
+            },
         }
     }
 
@@ -251,6 +254,22 @@ pub(crate) fn cpp_interface(form: FileForm, bytes: &[u8]) -> Vec<&[u8]> {
     let mut wanted = names.map(|names| names.wanted).unwrap_or_default();
     wanted.retain(|name| is_cpp_interface(name));
     wanted
+}
+
+/// Whether a function registers functions or types.
+fn is_registration(name: &str) -> bool {
+    name.starts_with("TVMFFIFunctionSetGlobal")
+        || name.starts_with("TVMFFITypeRegister")
+        || name == "TVMFuncRegisterGlobal"
+}
+
+/// Whether extensions call a function in initializers: it registers, or looks up what is registered.
+fn is_called_early(name: &str) -> bool {
+    is_registration(name)
+        || matches!(
+            name,
+            "TVMFuncGetGlobal" | "TVMFFIFunctionGetGlobal" | "TVMFFITypeGetOrAllocIndex"
+        )
 }
 
 /// What the library will call and define that is linked of the parts of `file`.

@@ -263,6 +263,12 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
         format!("{}: {}", unit.name, unit.title()),
         loads(only, load),
     );
+    let later = broken.filter(|broken| broken.message().ends_with(payload::LATER));
+    if let Some(later) = later {
+        account
+            .remarks
+            .push(format!("It breaks {}: {}.", later.rule(), later.message()));
+    }
     // TEN-29, TEN-30, TEN-31: the three counts of bytes agree on these tensors.
     if unit.format == Format::Params {
         account.remarks.push("The bytes are the same from 0.2 to 0.27 for tensors of one lane and whole bytes. Vector types are cut to one lane from 0.4 on, and up to 0.6 types below 8 bits lose their data.".into());

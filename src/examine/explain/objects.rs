@@ -167,6 +167,9 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
                 shown(key)
             )));
         }
+        if let Some(load) = number(node, release) {
+            return Some(load);
+        }
         // OBJ-33.
         if key == "runtime.BoxBool" && !matches!(&*node.repr, b"true" | b"false") {
             return Some(Load::fails("it reads a bool from `true` and `false` only"));
@@ -186,7 +189,9 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
                 | "TargetKind"
                 | "target.TargetKind"
         );
-        if once && named.is_none() {
+        // OBJ-32: a target kind that is stored whole is looked up by no name.
+        let is_whole = matches!(key, "TargetKind" | "target.TargetKind") && node.repr.is_empty();
+        if once && !is_whole && named.is_none() {
             let name = String::from_utf8_lossy(&node.repr).into_owned();
             named = Some(if name.is_empty() {
                 key.to_owned()
@@ -195,10 +200,7 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
             });
         }
         // OBJ-32: a target kind is stored whole up to 0.17, and by its name from 0.18 on.
-        if matches!(key, "TargetKind" | "target.TargetKind")
-            && node.repr.is_empty()
-            && release >= Release::of(18)
-        {
+        if is_whole && release >= Release::of(18) {
             return Some(Load::fails(
                 "it looks a target kind up by its name, which the text does not have where it looks",
             ));
@@ -210,6 +212,32 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
         "it loads it if it has `{}` and whatever else the text names",
         shown(&name)
     )))
+}
+
+/// What becomes of an attribute whose text is no number. Most attributes are numbers, of values or of nodes: texts by themselves are types,
+/// and up to 0.6 and in the attributes of operators names, too. The table does not have the types of attributes.
+fn number(node: &LegacyNode, release: Release) -> Option<Load> {
+    let key = node.type_key.as_str();
+    let is_value = matches!(key, "IntImm" | "FloatImm" | "UIntImm");
+    if !is_value && (release < Release::of(7) || key.contains("Attrs")) {
+        return None;
+    }
+    let is_text = |name: &str| {
+        name.contains("dtype") || name.starts_with("v_") || matches!(name, "name" | "tag")
+    };
+    let (name, text) = node
+        .attrs
+        .iter()
+        .find(|(name, text)| !(is_text(name) || begins_with_number("v_float64", text)))?;
+    let message = format!("it reads no number from `{name}` of `{}`", shown(key));
+    // Infinities and NaN are texts of their own.
+    let text = String::from_utf8_lossy(text).to_ascii_lowercase();
+    let text = text.trim_start().trim_start_matches(['-', '+']);
+    let is_special = text.starts_with("inf") || text.starts_with("nan");
+    Some(match is_value && name == "value" && !is_special {
+        true => Load::fails(message),
+        false => Load::unknown(format!("{message}, if it takes it for one")),
+    })
 }
 
 /// OBJ-36: whether the text begins with a number that the attribute `name` holds, as C++ reads it.

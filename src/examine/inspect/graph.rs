@@ -1,10 +1,9 @@
 //! A graph in a few numbers: inputs, outputs, operators, planned storage.
 
 use super::room::Room;
-use crate::graph::{DataEntry, Graph, NodeEntry};
+use crate::graph::{DataEntry, Graph, NodeEntry, dtype_text};
 use crate::rule::Findings;
 use crate::tensor::Packing;
-use crate::tensor::json::from_dtype;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -20,7 +19,8 @@ pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
         let of = graph.entry_id(entry).and_then(|id| graph.entries.get(id));
         json!({
             "name": graph.nodes.get(entry.node).map(|node| &node.name),
-            "dtype": of.map(|entry| from_dtype(entry.dtype)),
+            // GRF-17: by the names of the last release that has graphs.
+            "dtype": of.map(|entry| dtype_text(entry.dtype)),
             "shape": of.map(|entry| room.list(&entry.shape, |extent| json!(extent))),
         })
     };

@@ -10,7 +10,7 @@ use super::explain::is_image;
 use super::{Format, NotExaminable, Subject, Unit, document, finding, objects, subject, violation};
 use crate::blob::container::{FileForm, Part, Role, linkage};
 use crate::blob::{LIBRARY, PartialBlob};
-use crate::release::Layout;
+use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Violation};
 use room::Room;
 use serde_json::{Map, Value, json};
@@ -134,7 +134,8 @@ pub fn of_subject(
         let behind = rest.partition_point(|(_, unit)| unit.part <= index);
         let (own, others) = rest.split_at(behind);
         rest = others;
-        part_value(part, own, &room, &mut broken)
+        let since = linkage.since();
+        part_value(part, own, since, &room, &mut broken)
     });
     // A file of one format is described under the name of its format: a part of it without symbols would say nothing.
     let is_code = file.form.is_object() || file.form == FileForm::CText;
@@ -185,15 +186,20 @@ fn has_library(part: &Value) -> bool {
 
 /// A part of the container: the file, or a member of an archive. Adds the broken rules of its library binaries to `broken`.
 ///
-/// `units` are those of this part, each with its number in [`Subject::units`]. The value is an element of `parts` in `inspect.json`.
+/// `since` are the releases of the libraries that the file needs, where those show it. `units` are those of this part, each with its number in [`Subject::units`]. The value is an element of `parts` in `inspect.json`.
 fn part_value(
     part: &Part<'_>,
     units: &[(usize, &Unit<'_>)],
+    since: Option<Releases>,
     room: &Room,
     broken: &mut Vec<(Option<usize>, Violation)>,
 ) -> Value {
     // Symbols and layouts together: 0.2 and 0.7 share the symbol of their library binaries (BLOB-50).
     let releases = subject::releases(part, units.iter().map(|(_, unit)| *unit));
+    let releases = match (releases, since) {
+        (Some(shown), Some(since)) if shown.until >= since.since => Some(shown.common(since)),
+        (releases, _) => releases,
+    };
     let libraries = units
         .iter()
         .filter(|(_, unit)| matches!(unit.format, Format::Library { .. }));
@@ -291,7 +297,7 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
             .decode(layout, &mut Findings::default())
             .ok()
             .flatten();
-        if let Some(decoded) = decoded.or_else(|| unit.foreign.decode(module, layout)) {
+        if let Some(decoded) = unit.foreign.decode(module, layout).or(decoded) {
             payload::describe(&decoded, &mut value, room);
         }
         Value::Object(value)

@@ -4,6 +4,7 @@ use super::Load;
 use super::graph_reader::ReadGraph;
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
+use crate::tensor::Dtype;
 use serde_json::Value;
 
 /// The text of a graph, and what is wrong with it.
@@ -47,6 +48,9 @@ impl GraphText {
         if let Some(why) = newer_member(release, read) {
             return Load::fails(why);
         }
+        if let Some(load) = unnamed_type(release, &read.graph) {
+            return load;
+        }
         let Some(broken) = &self.broken else {
             return Load::whole("with the library that it was built with");
         };
@@ -78,6 +82,28 @@ fn newer_member(release: Release, read: &ReadGraph) -> Option<String> {
         return Some("it cannot skip the attribute `storage_scope`".into());
     }
     None
+}
+
+/// What becomes of a graph with an element type that `release` has no name for, and a later one has (GRF-17).
+fn unnamed_type(release: Release, graph: &Value) -> Option<Load> {
+    let names = graph.pointer("/attrs/dltype/1")?.as_array()?;
+    let mut names = names.iter().filter_map(Value::as_str);
+    let name = names.find(|name| {
+        let is_known = Release::all().any(|other| Dtype::parse(name, other).is_ok());
+        is_custom(name) || is_known && Dtype::parse(name, release).is_err()
+    })?;
+    // TEN-02: custom types came with 0.6.
+    Some(if is_custom(name) && release >= Release::of(6) {
+        Load::unknown(format!(
+            "it makes an executor if the process has registered the type of `{name}`"
+        ))
+    } else {
+        Load::fails(format!("it has no element type `{name}`"))
+    })
+}
+
+fn is_custom(dtype: &str) -> bool {
+    dtype.starts_with("custom[")
 }
 
 /// What a broken rule means to the readers of 0.2 to 0.19.

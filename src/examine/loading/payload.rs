@@ -8,7 +8,7 @@ use super::stream::{LoaderStream, Manner, text};
 use super::tensor::tensor;
 use super::{Stop, json_graph, relax, relay};
 use crate::blob::{IMPORT_TREE, LIBRARY};
-use crate::payload::{self, FieldShape, FormSlot, KindInfo, PayloadForm, SECOND_FORM};
+use crate::payload::{self, FieldShape, FormSlot, KindInfo, PayloadForm, marked_form};
 use crate::release::{Layout, Release};
 use crate::rule::Findings;
 use crate::wire::Cursor;
@@ -252,8 +252,9 @@ fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<
         let key = stream.string("name of a function")?;
         keys.push(key);
         // PAY-54: no release looks for the marker, so that all that follows is misread.
-        let is_second = stream.string("name of a function")? == SECOND_FORM.as_bytes();
-        match (info(release, stream), is_second) {
+        let name = std::str::from_utf8(stream.string("name of a function")?).ok();
+        let is_later = name.and_then(marked_form).is_some();
+        match (info(release, stream), is_later) {
             (Ok(()), false) => {}
             (Err(stop), false) => return Err(stop),
             (read, true) => return Err(later(key, read)),

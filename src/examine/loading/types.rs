@@ -11,14 +11,14 @@ pub(crate) struct TypedTensor {
     /// Its name, for messages; empty for a tensor that is a file.
     name: String,
     dtype: Dtype,
-    /// The releases that write this type with this code, and its name.
+    /// The releases that write this type with this code, and its name; `None` for custom types, and where no release has such a type.
     releases: Releases,
-    meaning: &'static str,
+    meaning: Option<&'static str>,
     /// Where its type is stored, from the start of the file.
     offset: u64,
 }
 
-/// What the types of a parameter file mean. Those of no release, and custom types, are left out.
+/// What the types of a parameter file mean.
 pub(crate) fn of_params(params: &Params<'_>) -> Vec<TypedTensor> {
     // TEN-41: magic, reserved word, count, the names with their lengths, count.
     let mut offset = params.iter().fold(32_u64, |offset, (name, _)| {
@@ -49,7 +49,7 @@ fn typed(tensors: &[(&str, &TensorRecord<'_>, u64)]) -> Vec<TypedTensor> {
         dtypes.all(|dtype| dtype.meaning(*release).is_some())
     };
     let writers: Vec<Release> = Release::all().filter(has_all).collect();
-    let typed = tensors.iter().filter_map(|(name, record, start)| {
+    let typed = tensors.iter().map(|(name, record, start)| {
         let dtype = record.dtype();
         let mut meanings = dtype.meanings();
         let is_bool = || dtype.code != Dtype::BOOL || record.data().iter().all(|byte| *byte <= 1);
@@ -65,24 +65,24 @@ fn typed(tensors: &[(&str, &TensorRecord<'_>, u64)]) -> Vec<TypedTensor> {
             Dtype::BOOL => meanings.last(),
             _ => meanings.first(),
         };
-        let (releases, meaning) = *meant?;
-        Some(TypedTensor {
+        TypedTensor {
             name: text(name.as_bytes()).into_owned(),
             dtype,
-            releases,
-            meaning,
+            releases: meant.map_or(Releases::ALL, |(releases, _)| *releases),
+            meaning: meant.map(|(_, meaning)| *meaning),
             // TEN-21: magic, reserved word, device and rank come before it.
             offset: start.saturating_add(28),
-        })
+        }
     });
     typed.collect()
 }
 
 /// What `release` reads as another type than was written, or as none; `None` where it reads them all.
 pub(super) fn misread(release: Release, tensors: &[TypedTensor]) -> Option<String> {
-    let mut wrong = tensors
-        .iter()
-        .filter(|tensor| tensor.dtype.meaning(release) != Some(tensor.meaning));
+    let mut wrong = tensors.iter().filter(|tensor| match tensor.meaning {
+        Some(_) => tensor.dtype.meaning(release) != tensor.meaning,
+        None => tensor.dtype.text(release).is_err(),
+    });
     let first = wrong.next()?;
     let what = match first.name.as_str() {
         "" => "the tensor".to_owned(),
@@ -91,12 +91,19 @@ pub(super) fn misread(release: Release, tensors: &[TypedTensor]) -> Option<Strin
     let TypedTensor {
         meaning, releases, ..
     } = first;
-    let written = format!(
-        "{meaning} as {} to {} write it",
-        releases.since, releases.until
-    );
+    let written = match meaning {
+        Some(meaning) => format!(
+            "{meaning} as {} to {} write it",
+            releases.since, releases.until
+        ),
+        None => format!("code {}", first.dtype.code),
+    };
     let how = match first.dtype.meaning(release) {
         Some(other) => format!("it reads {what}, {written}, as {other}"),
+        // TEN-02: a custom type has a name in the process that registered it.
+        None if first.dtype.code >= Dtype::CUSTOM => format!(
+            "it reads {what}, and reading its type, {written}, fails unless the process has registered a type of that code"
+        ),
         None => {
             format!(
                 "it loads the file, and has no name for the type of {what}, {written}: whatever asks for that type fails"
@@ -113,8 +120,7 @@ pub(super) fn misread(release: Release, tensors: &[TypedTensor]) -> Option<Strin
 pub(crate) fn note(tensors: &[TypedTensor], findings: &mut Findings) -> Result<(), Violation> {
     // TEN-04: the newest release has the bool of one bit too, as an integer.
     let wrong = tensors.iter().filter(|tensor| {
-        tensor.dtype.code != Dtype::UINT
-            && tensor.dtype.meaning(Release::LAST) != Some(tensor.meaning)
+        tensor.dtype.code != Dtype::UINT && tensor.dtype.meaning(Release::LAST) != tensor.meaning
     });
     for tensor in wrong {
         let newest = tensor.dtype.meaning(Release::LAST).unwrap_or("no type");
@@ -125,6 +131,10 @@ pub(crate) fn note(tensors: &[TypedTensor], findings: &mut Findings) -> Result<(
             meaning,
             offset,
         } = tensor;
+        // TEN-33 is noted where no release has the type.
+        let Some(meaning) = meaning else {
+            continue;
+        };
         let message = format!(
             "type code {} of `{name}` is {meaning} up to {}, and {newest} for newer releases",
             dtype.code, releases.until

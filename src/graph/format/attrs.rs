@@ -127,9 +127,16 @@ fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
     let read = Dtype::parse(&text, LAST).ok();
     let exact = read.filter(|dtype| Dtype::parse(&dtype_text(*dtype), LAST) == Ok(*dtype));
     let dtype = exact.ok_or_else(|| {
-        let message = format!("`{text}` is not a dtype");
+        let (kind, message) = match text.starts_with("custom[") {
+            // TEN-02: its code is known to the process that registered it.
+            true => (
+                Kind::Unsupported,
+                format!("`{text}` is a custom type, which the program that runs the graph registers: nothing else knows it"),
+            ),
+            false => (Kind::Malformed, format!("`{text}` is not a dtype")),
+        };
         GRF_17
-            .broken(Kind::Malformed, item.offset(), message)
+            .broken(kind, item.offset(), message)
             .in_field("attrs.dltype")
     })?;
     // GRF-51: executors compute whole bytes of an element, and let 1 bit (from 0.5 on) and 4 (from 0.8 on) take a byte.
@@ -144,7 +151,7 @@ fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
 }
 
 /// A dtype as graphs name it: a bool by its bits, `uint1` (GRF-17).
-pub(in crate::graph) fn dtype_text(dtype: Dtype) -> String {
+pub(crate) fn dtype_text(dtype: Dtype) -> String {
     dtype
         .text(LAST)
         .unwrap_or_default()

@@ -13,7 +13,6 @@ pub use graph::Graph;
 pub use node::{Node, TvmOpParam};
 pub use plan::{Plan, StoragePool, Texture};
 
-#[cfg(feature = "graph")]
-pub(super) use attrs::dtype_text;
+pub(crate) use attrs::dtype_text;
 #[cfg(feature = "graph")]
 pub(super) use plan::bytes_of;

@@ -10,6 +10,7 @@ use super::known::{KnownSymbol, list_in_file};
 use super::segment::{MappedSegment, executable, segment, writable};
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 use super::table::SymbolTable;
+use crate::blob::BLOB_55;
 use crate::module::symbols::{Data, Symbols};
 use crate::module::{MOD_01, MOD_18, MOD_26, SymbolName, names};
 use crate::rule::{Kind, Violation};
@@ -60,6 +61,11 @@ impl Dso {
     ///
     /// As for [`Dso::open`].
     unsafe fn open_as(path: &Path, bare_is_file: bool) -> Result<Dso, Violation> {
+        // The linker maps a cut file without an error, and the process ends on the first page that is not there.
+        let cut = cut_segment(path).map(|why| format!("{} is cut: {why}", path.display()));
+        if let Some(message) = cut {
+            return Err(BLOB_55.rejected(Kind::Truncated, message));
+        }
         // SAFETY: the initializers of the library are sound to run, by the contract of `Dso::open`.
         let opened = unsafe { open(path, bare_is_file) };
         let (library, shown, path) = opened.map_err(|error| not_opened(path, &error))?;
@@ -84,10 +90,24 @@ impl Dso {
 
 /// Why a file that is there is not for this machine.
 fn foreign(path: &Path) -> Option<String> {
+    let (head, _) = head(path)?;
+    crate::blob::container::foreign(&head)
+}
+
+/// Why the file ends before its segments do.
+fn cut_segment(path: &Path) -> Option<String> {
+    let (head, length) = head(path)?;
+    crate::blob::container::cut_segment(&head, length)
+}
+
+/// The beginning of a regular file, with the program headers, and the length of the file.
+fn head(path: &Path) -> Option<(Vec<u8>, u64)> {
+    // Before it is opened: opening a pipe that no process writes to waits.
+    let metadata = std::fs::metadata(path).ok().filter(|file| file.is_file())?;
     let mut head = Vec::new();
     let file = std::fs::File::open(path).ok()?;
     file.take(4096).read_to_end(&mut head).ok()?;
-    crate::blob::container::foreign(&head)
+    Some((head, metadata.len()))
 }
 
 impl Dso {

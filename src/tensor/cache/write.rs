@@ -24,6 +24,8 @@ pub struct CacheWriter {
     pub bound: u64,
     /// The release that shall read the cache, whose names of element types are used.
     pub release: Release,
+    /// The release that wrote the parameters, whose meaning their type codes have (TEN-02); otherwise that of `release`.
+    pub written_by: Option<Release>,
 }
 
 impl CacheWriter {
@@ -33,6 +35,7 @@ impl CacheWriter {
             encoding,
             bound: 32 << 20,
             release,
+            written_by: None,
         }
     }
 
@@ -40,7 +43,8 @@ impl CacheWriter {
     ///
     /// # Errors
     ///
-    /// TEN-35 for a tensor that is not stored whole, TEN-56 for elements below eight bits, and what `put` fails with.
+    /// TEN-02 for a type that [`CacheWriter::written_by`] does not have, TEN-35 for a tensor that is not stored whole, TEN-56 for
+    /// elements below eight bits, and what `put` fails with.
     pub fn write<E: From<Violation>>(
         &self,
         params: &Params<'_>,
@@ -65,7 +69,7 @@ impl CacheWriter {
             let (length, pending) = (stored.len() as u64, data.len() as u64);
             let tensor = CachedTensor {
                 name: name.to_owned(),
-                dtype: record.dtype(),
+                dtype: self.meant(name, record.dtype())?,
                 shape: record.shape().to_vec(),
                 encoding: self.encoding,
                 offset: pending,
@@ -96,11 +100,35 @@ impl CacheWriter {
         Ok(cache)
     }
 
+    /// The type of tensor `name` by the codes of [`CacheWriter::release`].
+    fn meant(&self, name: &str, dtype: Dtype) -> Result<Dtype, Violation> {
+        let Some(writer) = self.written_by else {
+            return Ok(dtype);
+        };
+        dtype
+            .text(writer)
+            .map_err(|broken| broken.in_field(name.to_owned()))?;
+        let meaning = dtype.meaning(writer);
+        let same = meaning.and_then(|name| Dtype::parse(name, self.release).ok());
+        Ok(match (meaning, same) {
+            // TEN-04: a bool has another width, too.
+            (Some("bool"), Some(same)) => Dtype {
+                lanes: dtype.lanes,
+                ..same
+            },
+            (_, Some(same)) => Dtype {
+                code: same.code,
+                ..dtype
+            },
+            _ => dtype,
+        })
+    }
+
     /// The text of the type of a tensor.
     fn dtype_text(&self, tensor: &CachedTensor) -> Result<String, Violation> {
         // TEN-04: a bool has a code of its own in some releases and is an integer of a bit in others. Its text is one in all.
         let is_bool = matches!(tensor.dtype, OLD_BOOL | NEW_BOOL);
-        if is_bool {
+        if is_bool && self.written_by.is_none() {
             return Ok("bool".to_owned());
         }
         let text = tensor.dtype.text(self.release);

@@ -1,0 +1,34 @@
+//! The segments of an ELF image that the system's loader maps.
+
+use object::read::elf::{FileHeader, ProgramHeader as _};
+use object::{Endianness, FileKind, elf};
+
+/// Why an ELF image breaks BLOB-55, where a segment ends after the file: its loader maps it all the same, and the first access to a page
+/// after the end of the file ends the process (SIGBUS). `None` for any other file.
+///
+/// `head` is the beginning of the file, with the program headers in it, and `length` the length of the whole.
+pub(crate) fn cut_segment(head: &[u8], length: u64) -> Option<String> {
+    match FileKind::parse(head).ok()? {
+        FileKind::Elf32 => of_elf::<elf::FileHeader32<Endianness>>(head, length),
+        FileKind::Elf64 => of_elf::<elf::FileHeader64<Endianness>>(head, length),
+        _ => None,
+    }
+}
+
+fn of_elf<E: FileHeader<Endian = Endianness>>(head: &[u8], length: u64) -> Option<String> {
+    let header = E::parse(head).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, head).ok()?;
+    let mapped = segments
+        .iter()
+        .filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
+    let (start, end) = mapped
+        .map(|segment| {
+            let start: u64 = segment.p_offset(endian).into();
+            (start, start.saturating_add(segment.p_filesz(endian).into()))
+        })
+        .find(|(_, end)| *end > length)?;
+    Some(format!(
+        "a segment is at {start:#x} to {end:#x}, the file has {length:#x} bytes"
+    ))
+}

@@ -1,0 +1,20 @@
+//! Files of a TVM after 0.27, as far as their beginning shows that.
+
+use crate::payload::relay_vm;
+use crate::tensor::{Params, TensorRecord};
+
+/// What a file is whose magic is that of a known form, counted up: every form of TVM has been changed that way. `None` for any other.
+pub(super) fn later_magic(bytes: &[u8]) -> Option<String> {
+    let known = [
+        ("parameter file", Params::MAGIC),
+        ("tensor file", TensorRecord::MAGIC),
+        ("file of Relay VM code", relay_vm::MAGIC),
+    ];
+    let magic = u64::from_le_bytes(*bytes.first_chunk()?);
+    let (form, _) = known
+        .into_iter()
+        .find(|(_, known)| magic > *known && magic >> 8 == *known >> 8)?;
+    Some(format!(
+        "a {form} of a newer form than every release up to 0.27 has (magic {magic:#018x}): it looks as if a TVM after 0.27 wrote it"
+    ))
+}
