@@ -292,8 +292,8 @@ fn judge_claim<'e>(tags: &Tags, rule: &RuleText, proof: &'e Proof) -> Result<Kin
     for probe in proof.probes() {
         probed.extend(tags.states(probe)?.into_iter().map(|(minor, _)| minor));
     }
-    let held = rule.releases.since.minor()..=rule.releases.until.minor();
-    match held.into_iter().find(|minor| !probed.contains(minor)) {
+    let mut held = rule.releases.since.minor()..=rule.releases.until.minor();
+    match held.find(|minor| !probed.contains(minor)) {
         Some(minor) => Err(format!("it has no probe for 0.{minor}")),
         None => Ok(Kind::Probed),
     }
