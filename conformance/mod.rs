@@ -53,9 +53,6 @@ mod runtime;
 pub mod truncated;
 pub mod verdict;
 
-#[cfg(test)]
-mod watched;
-
 /// The chapter `blob`.
 pub(crate) mod blob {
     pub(crate) mod containers;
@@ -184,9 +181,6 @@ pub(crate) mod vm {
 pub(crate) mod wire {
     pub(crate) mod ops;
 }
-
-#[cfg(test)]
-mod rule_off;
 
 pub use chapters::{CHAPTERS, Chapter, chapter};
 pub use op::Op;

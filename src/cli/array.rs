@@ -149,14 +149,11 @@ fn members(directory: &mut impl Read) -> io::Result<usize> {
     }
 }
 
-/// Writes one array as `.npy`, and makes the folder of `path` where it is missing.
-pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), CliError> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
+/// The bytes of one array as `.npy`; `name` is for messages.
+pub(super) fn npy(tensor: &Tensor, name: &str) -> Result<Vec<u8>, CliError> {
     let bytes = encode(tensor)?;
-    same(tensor, &bytes[..], &output::file_name(path).to_string())?;
-    output::write(path, &bytes, Content::Binary)
+    same(tensor, &bytes[..], name)?;
+    Ok(bytes)
 }
 
 /// Writes arrays as `.npz`, uncompressed as `numpy.savez` does.
@@ -282,133 +279,4 @@ fn encode(tensor: &Tensor) -> Result<Vec<u8>, CliError> {
         .ok_or_else(|| CliError::Message("too many dimensions for .npy".into()))?;
     out.extend(tensor.to_bytes().map_err(CliError::new)?);
     Ok(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An `.npy` file of any header, also of one that numpy would not write; `length` overrides the header's own.
-    fn array(version: u8, header: &str, length: Option<u32>, data: &[u8]) -> Vec<u8> {
-        let mut bytes = b"\x93NUMPY".to_vec();
-        bytes.extend([version, 0]);
-        let length = length.unwrap_or(u32::try_from(header.len()).unwrap());
-        match version {
-            1 => bytes.extend(u16::try_from(length).unwrap().to_le_bytes()),
-            _ => bytes.extend(length.to_le_bytes()),
-        }
-        bytes.extend(header.as_bytes());
-        bytes.extend(data);
-        bytes
-    }
-
-    fn header(descr: &str, order: &str, shape: &str) -> String {
-        format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n")
-    }
-
-    /// The message with which the bytes are rejected.
-    fn rejected(bytes: &[u8]) -> String {
-        match decode(bytes, "a.npz, x", bytes.len() as u64, Bound::File) {
-            Err(CliError::Message(message)) => message,
-            other => panic!("{:?}", other.map(|tensor| tensor.shape().to_vec())),
-        }
-    }
-
-    #[test]
-    fn every_version_and_byte_order_is_read() {
-        for version in [1, 2, 3] {
-            let little = array(
-                version,
-                &header("<i2", "False", "(2,)"),
-                None,
-                &[1, 0, 2, 0],
-            );
-            let big = array(
-                version,
-                &header(">i2", "False", "(2,)"),
-                None,
-                &[0, 1, 0, 2],
-            );
-            for bytes in [little, big] {
-                let read = decode(&bytes[..], "x", 4, Bound::File).unwrap();
-                assert_eq!(
-                    (read.shape(), read.to_bytes().unwrap()),
-                    (&[2][..], vec![1, 0, 2, 0])
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_read_names_file_and_member() {
-        let plain = header("<f4", "False", "(2,)");
-        let cases = [
-            (
-                // 4 GiB are declared, and no memory is taken for them.
-                array(2, &plain, Some(u32::MAX), &[0; 8]),
-                "its header has 4294967295 bytes",
-            ),
-            (
-                array(1, &plain, None, &[0; 7]),
-                "it ends before its data does",
-            ),
-            (
-                array(1, &plain, Some(200), &[]),
-                "it ends inside its header",
-            ),
-            (array(9, &plain, None, &[0; 8]), "unsupported version"),
-            (
-                array(1, &header("|O", "False", "(2,)"), None, &[0; 8]),
-                "pickled",
-            ),
-            (
-                array(1, &header("<U4", "False", "(2,)"), None, &[0; 32]),
-                "its type is `<U4`",
-            ),
-            (
-                array(1, &header("<f4", "True", "(1, 2)"), None, &[0; 8]),
-                "column-major",
-            ),
-            (
-                array(
-                    1,
-                    // 2^62 elements of four bytes: their product is beyond 64 bits.
-                    &header("<f4", "False", "(4611686018427387904,)"),
-                    None,
-                    &[],
-                ),
-                "no memory holds",
-            ),
-            (
-                array(1, &header("<f4", "False", "(99999,)"), None, &[]),
-                "more than the file justifies",
-            ),
-            (
-                // A parser that recurses would exhaust the stack.
-                array(2, &header("<f4", "False", &"(".repeat(4000)), None, &[]),
-                "an extent",
-            ),
-            (b"PK\x03\x04 and some more".to_vec(), "it is no .npy array"),
-        ];
-        for (bytes, wanted) in cases {
-            let message = rejected(&bytes);
-            assert!(message.starts_with("cannot read a.npz, x: "), "{message}");
-            assert!(message.contains(wanted), "{message}");
-        }
-    }
-
-    #[test]
-    fn no_more_is_read_than_the_model_asks_for() {
-        let bytes = array(1, &header("<f4", "False", "(1000,)"), None, &[0; 4000]);
-        let wanted = npy::dtype_of("<f4").unwrap();
-        let bound = Bound::Like("x", wanted, &[2, 3]);
-        let read = decode(&bytes[..], "a.npz, x", u64::MAX, bound);
-        let Err(CliError::Message(message)) = read else {
-            panic!("it is read")
-        };
-        assert!(
-            message.contains("input `x` is float32 [2, 3], not float32 [1000]"),
-            "{message}"
-        );
-    }
 }

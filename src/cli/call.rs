@@ -6,6 +6,8 @@
 use super::array_text::array_text;
 use super::input::{self, Input, listed};
 use super::on_device::DeviceMirror;
+use super::output::Content;
+use super::output_folder::OutputFolder;
 use super::remote::Places;
 use super::{CliError, Exit, output};
 use std::io::Write;
@@ -56,6 +58,8 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
         end_with(&outer);
         return call(args);
     }
+    // The process that calls would find another one in its place.
+    super::closed_stdout::check()?;
     let program = std::env::current_exe()?;
     let status = std::process::Command::new(program)
         // As bytes: a path need not be UTF-8.
@@ -69,11 +73,11 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
         Some(code) => std::process::exit(code),
         // No code: a signal ended it, a segmentation fault for example.
         None => {
-            eprintln!(
+            output::note(format_args!(
                 "`{}` of {} crashed ({status}). Compiled code checks few of its arguments: compare their number, order and types",
                 args.function,
                 output::file_name(&args.library)
-            );
+            ));
             Ok(Exit::Bad)
         }
     }
@@ -151,10 +155,16 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
             String::new()
         };
         writeln!(out, "{header}{}", tensor_text(tensor))?;
-        if let Some(folder) = &args.save {
+    }
+    if let Some(folder) = &args.save {
+        let mut folder = OutputFolder::open(folder, &[])?;
+        for (index, tensor) in outs.iter().enumerate() {
             // Counted among the out tensors, not among all arguments.
-            super::array::write(tensor, &folder.join(format!("out_{index}.npy")))?;
+            let name = format!("out_{index}.npy");
+            let bytes = super::array::npy(tensor, &name)?;
+            folder.write(&name, &bytes, Content::Binary)?;
         }
+        folder.finish()?;
     }
     Ok(Exit::Good)
 }

@@ -1,10 +1,11 @@
 //! `tvmspec convert FILE [--layout L] -o OUT`: the library binary of a file, in another layout or another form of file.
 
-use super::library::{LibraryChoice, is_in_payload, warn_of_left_out};
+use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
 use super::output::line_of;
 use super::package::Packaging;
 use super::whole::WholeLibrary;
 use super::{CliError, Exit, output};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use tvmspec::blob::StoredModule;
 use tvmspec::examine::loading::refusal;
@@ -63,19 +64,15 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
             }
         }
         // A payload that is as it was keeps its place, with whatever no reader looks at.
-        let kept: Vec<_> = blob
+        let places = converted
             .modules
             .iter()
-            .filter(|module| {
-                let same = |other: &StoredModule<'_>| {
-                    other.payload == module.payload && other.offset == module.offset
-                };
-                converted.modules.iter().any(same)
-            })
-            .collect();
-        warn_of_left_out(unit, findings, |offset| {
-            kept.iter().any(|module| is_in_payload(module, offset))
-        });
+            .map(|module| (module.offset, &module.payload));
+        let written: HashMap<_, _> = places.collect();
+        let is_kept =
+            |module: &&StoredModule<'_>| written.get(&module.offset) == Some(&&module.payload);
+        let kept = PayloadPlaces::of(blob.modules.iter().filter(is_kept));
+        warn_of_left_out(unit, findings, &kept);
         if args.whole {
             let library = WholeLibrary {
                 name: input.line(),

@@ -5,8 +5,8 @@
 //! that is.
 
 use super::CliError;
+use super::mapped::MappedFile;
 use super::output::{self, line_of};
-use memmap2::Mmap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(crate) struct Input {
 /// Where the content lies.
 enum Bytes {
     /// In the page cache of the system.
-    Mapped(Mmap),
+    Mapped(MappedFile),
     /// In memory of this process.
     Read(Vec<u8>),
 }
@@ -54,10 +54,10 @@ impl Input {
         line_of(&self.name)
     }
 
-    /// The content. A mapped file may change below it, which every reader of untrusted bytes tolerates.
+    /// The content.
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.bytes {
-            Bytes::Mapped(map) => map,
+            Bytes::Mapped(map) => map.bytes(),
             Bytes::Read(bytes) => bytes,
         }
     }
@@ -126,10 +126,10 @@ fn open(path: &Path) -> io::Result<Bytes> {
     if !metadata.is_file() || metadata.len() < SMALL {
         return drain(file).map(Bytes::Read);
     }
-    // SAFETY: the map is read-only and private to this process. If another process shrinks or rewrites the file while
-    // it is mapped, reads see other bytes or the process is ended by SIGBUS; this program changes no file in place
-    // (see `output`) and holds the map for one command only. Every reader of it tolerates any bytes.
-    unsafe { Mmap::map(&file) }.map(Bytes::Mapped)
+    match MappedFile::new(&file, &output::file_name(path))? {
+        Some(map) => Ok(Bytes::Mapped(map)),
+        None => drain(file).map(Bytes::Read),
+    }
 }
 
 /// What comes through a pipe, a device or stdin, which may have no end.

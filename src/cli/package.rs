@@ -3,6 +3,7 @@
 //! Every form is read back before the file appears. A library that a loader rejects, or silently reads differently, is
 //! noticed long after it was written.
 
+use super::interruptible;
 use super::output::{self, Content};
 use super::whole::{self, WholeLibrary};
 use super::{CliError, Exit};
@@ -94,7 +95,9 @@ impl Packaging {
                 }
                 let with = self.linking();
                 // It links beside the output, reads that back and renames it: nothing is left to check here.
-                pack::shared(&bytes, &naming, &with, &self.output).map_err(|error| {
+                let linked =
+                    interruptible::link(|| pack::shared(&bytes, &naming, &with, &self.output));
+                linked.map_err(|error| {
                     CliError::new(format!(
                         "cannot link {}: {error}",
                         output::file_name(&self.output)
@@ -136,7 +139,8 @@ impl Packaging {
             let blob = pack::pack(modules, layout, algorithm).map_err(CliError::new)?;
             read_back(bytes, &blob).map_err(|why| self.not_written(&why))?;
         }
-        pack::export(&plan, &self.output, &self.linking()).map_err(|error| {
+        let exported = interruptible::link(|| pack::export(&plan, &self.output, &self.linking()));
+        exported.map_err(|error| {
             CliError::new(format!(
                 "cannot export {}: {error}",
                 output::file_name(&self.output)
@@ -343,54 +347,4 @@ fn extension(path: &Path) -> &str {
     path.extension()
         .and_then(|extension| extension.to_str())
         .unwrap_or("")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `-o` and no other option.
-    fn packaging(output: PathBuf) -> Packaging {
-        Packaging {
-            output,
-            release: None,
-            system_lib: None,
-            target: None,
-            with: Vec::new(),
-            cc: None,
-            options: Vec::new(),
-            workspace: None,
-        }
-    }
-
-    /// What `convert` would write if it forgot to rewrite the payloads of 0.6 for 0.22.
-    #[test]
-    fn what_does_not_read_back_is_not_written() {
-        let old = include_bytes!("../../golden/blob/opencl-0.6.bin");
-        let blob = Blob::read(old, Layout::V0_2, &mut Findings::default()).unwrap();
-        let good = blob.convert(Layout::V0_22).unwrap();
-        let mut forgotten = good.clone();
-        forgotten.modules[1].payload = blob.modules[0].payload.clone();
-
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["lib.bin", "lib.c", "lib.o", "lib.so"] {
-            let path = folder.path().join(name);
-            // A failure must leave an older output as it was.
-            std::fs::write(&path, "what was there").unwrap();
-            let Err(CliError::Message(message)) = packaging(path.clone()).write(&forgotten) else {
-                panic!("{name} is written");
-            };
-            assert!(
-                message.contains("is not written, because reading it back fails: "),
-                "{message}"
-            );
-            assert_eq!(std::fs::read(&path).unwrap(), b"what was there", "{name}");
-        }
-        let left = std::fs::read_dir(folder.path()).unwrap().count();
-        assert_eq!(left, 4, "nothing else is left behind");
-
-        let path = folder.path().join("lib.bin");
-        packaging(path.clone()).write(&good).unwrap();
-        assert_ne!(std::fs::read(&path).unwrap(), b"what was there");
-    }
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tvmspec::rpc::TrackerRequest;
 use tvmspec::rpc::tracker::{TrackerEvent, TrackerLimits, TrackerServer};
 
-/// Writes one line for each thing that happens. Ctrl-C answers what has been asked, and ends.
+/// Writes one line for each event. Ctrl-C and SIGTERM end it.
 #[derive(clap::Args)]
 pub(crate) struct TrackerArgs {
     /// The address to listen at: that of this host alone, unless stated

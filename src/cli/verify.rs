@@ -121,7 +121,7 @@ fn verify(
     Ok((FileAnswer::Text(whole), exit))
 }
 
-/// Puts `text`, the diagnostics of a file, between what is said of it as a whole and the line of counts.
+/// Puts `text`, the diagnostics of a file, between the summary of the file and the line of counts.
 fn summary(
     text: TerminalText,
     found: &Verification,
@@ -152,7 +152,7 @@ fn summary(
     Ok(whole)
 }
 
-/// Returns the style of counts of what is bad and what is odd.
+/// Returns the style for the counts of violations and findings.
 fn style(bad: usize, odd: usize) -> Style {
     match (bad, odd) {
         (0, 0) => GOOD,

@@ -27,8 +27,7 @@ pub fn read(
             .and_then(|graph| Plan::of(&graph))
             .map(drop),
         FileForm::ObjectJson => LegacyGraph::verify(bytes, findings).map(drop),
-        // OBJ-18, OBJ-19, OBJ-20: each is a MUST, so that this form has no findings.
-        FileForm::FfiJson => ffi::check(bytes).map_err(|fault| fault.violation),
+        FileForm::FfiJson => ffi::check(bytes, findings).map_err(|fault| fault.violation),
         // TEN-45: a parameter file does not say which release counted its bytes.
         FileForm::Params => Params::detect(&mut cursor, findings)
             .and_then(|_| cursor.finish("the parameter file", findings)),

@@ -386,25 +386,3 @@ pub fn system_library(prefix: &str) -> Result<Module, Error> {
     known().put(prefix.to_owned(), module.clone());
     Ok(module)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::unversioned;
-
-    #[test]
-    fn a_version_behind_the_ending_is_not_the_ending() {
-        let versioned = ["libm.so.6", "a.b/libx.so.1.22.333", "lib.so"];
-        let bare = versioned.map(unversioned);
-        assert_eq!(bare, ["libm.so", "a.b/libx.so", "lib.so"]);
-        for other in [
-            "model.6",
-            "lib.so.bak",
-            "lib.so.",
-            "lib.so.6.",
-            "so",
-            "lib.tar.6",
-        ] {
-            assert_eq!(unversioned(other), other);
-        }
-    }
-}

@@ -76,7 +76,7 @@ fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
     bytes
 }
 
-/// Imports TVM once, and loads each library that a line names in a process of its own.
+/// Imports TVM once, and loads each library that a line names in its own process.
 const SERVER: &str = "
 import os, resource, signal, sys
 import tvm, tvm_ffi

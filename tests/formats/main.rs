@@ -1,6 +1,7 @@
 //! Bytes to values and back, and looking into files.
 
 mod blob;
+mod bounds;
 mod containers;
 mod dumps;
 mod editing;
@@ -10,7 +11,10 @@ mod fronts;
 mod grammar;
 mod hostile;
 mod import_tree;
+mod inspect;
+mod outputs;
 mod payload;
+mod release;
 mod repack;
 mod rpc;
 #[path = "../support/mod.rs"]

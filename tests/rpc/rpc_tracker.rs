@@ -2,6 +2,7 @@
 
 #![cfg(all(feature = "rpc", feature = "runtime"))]
 
+mod flood;
 mod process;
 
 use std::time::{Duration, Instant};

@@ -185,37 +185,3 @@ fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
 fn unsupported(why: impl Into<String>) -> Reply {
     Reply::Unsupported(why.into())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_release_stands_behind_the_libraries() {
-        let read = |text| {
-            with_release(text).map(|(libraries, release)| {
-                (
-                    libraries.to_owned(),
-                    release.map(|release| release.to_string()),
-                )
-            })
-        };
-        let libraries = |text: &str| text.to_owned();
-        assert_eq!(read("a.so"), Ok((libraries("a.so"), None)));
-        assert_eq!(
-            read("a.so,b.so@0.12"),
-            Ok((libraries("a.so,b.so"), Some("0.12".to_owned())))
-        );
-        assert_eq!(read("/x@0.12/a.so"), Ok((libraries("/x@0.12/a.so"), None)));
-        assert_eq!(
-            read("a@b/c.so@v0.7.0"),
-            Ok((libraries("a@b/c.so"), Some("0.7".to_owned())))
-        );
-        for wrong in ["a.so@0.6", "a.so@0.21", "a.so@new", "a.so@"] {
-            assert!(
-                read(wrong).unwrap_err().contains("there are 0.7 to 0.20"),
-                "{wrong}"
-            );
-        }
-    }
-}

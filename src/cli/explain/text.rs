@@ -1,4 +1,4 @@
-//! How an account is printed: the columns of `explain`.
+//! Text form of an account: the columns of `explain`.
 
 use crate::cli::color::{BAD, GOOD, HEAD, ODD, StyledWrite};
 use crate::cli::output::line_of;
@@ -72,7 +72,7 @@ pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result 
     Ok(())
 }
 
-/// Writes `text` in lines behind the word `what`, which is in the left column of the first one.
+/// Writes `text` in lines. The word `what` is in the left column of the first one.
 fn beside(out: &mut dyn StyledWrite, what: &str, text: &str) -> fmt::Result {
     for (index, line) in wrap(text, BESIDE).iter().enumerate() {
         let what = if index == 0 { what } else { "" };

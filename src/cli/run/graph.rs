@@ -4,6 +4,8 @@
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, load, read_bytes, report, statistics, timed, write_outputs};
 use crate::cli::array::Bound;
+use crate::cli::output::Content;
+use crate::cli::output_folder::OutputFolder;
 use crate::cli::remote::Places;
 use crate::cli::{CliError, Exit, output};
 use std::sync::Arc;
@@ -51,11 +53,11 @@ pub(super) fn from_parts(
         let set = executor.load_params(&params).map_err(CliError::new)?;
         // GRF-37: they are passed over, which hides a wrong parameter file.
         if set < params.len() {
-            eprintln!(
+            output::note(format_args!(
                 "note: {} of {} parameters are not inputs of the graph",
                 params.len() - set,
                 params.len()
-            );
+            ));
         }
     }
     Ok(executor)
@@ -103,9 +105,15 @@ pub(super) fn run(
     if args.profile || args.trace.is_some() {
         profile(args, &mut executor)?;
     }
-    if let Some(folder) = &args.dump {
-        let written = debug::dump(&mut executor, folder).map_err(CliError::new)?;
-        eprintln!("dumped to {}", output::file_name(&written));
+    if let Some(root) = &args.dump {
+        let dump = debug::dump(&mut executor).map_err(CliError::new)?;
+        let mut folder = OutputFolder::open(root, &[&dump.folder])?;
+        for (name, bytes) in &dump.files {
+            folder.write(name, bytes, Content::Binary)?;
+        }
+        folder.finish()?;
+        let written = output::file_name(&root.join(&dump.folder));
+        output::note(format_args!("dumped to {written}"));
     }
     Ok(Exit::Good)
 }

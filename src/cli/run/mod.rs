@@ -211,14 +211,14 @@ fn statistics(times: &[Duration]) {
     let spread =
         // The deviation of the runs that were made, not an estimate for others: divided by their number.
         (micros.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / micros.len() as f64).sqrt();
-    eprintln!(
+    output::note(format_args!(
         "{} runs: median {:.1} us, mean {mean:.1} us, min {:.1} us, max {:.1} us, deviation {spread:.1} us",
         micros.len(),
         // The upper one of two middles, so that the median is a time that was measured.
         micros[micros.len() / 2],
         micros[0],
         micros[micros.len() - 1],
-    );
+    ));
 }
 
 /// Loads a library where the devices are, and notes what is odd about it on stderr.

@@ -5,7 +5,7 @@ use super::{Operator, RunArgs, report, statistics, timed, write_outputs};
 use crate::cli::array::Bound;
 use crate::cli::input::listed;
 use crate::cli::on_device::on_host;
-use crate::cli::{CliError, Exit};
+use crate::cli::{CliError, Exit, output};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -113,7 +113,9 @@ fn leaves(value: &Any, outputs: &mut Vec<(String, Tensor)>) {
     match cast::<Tensor>(value.view()) {
         Ok(tensor) => outputs.push((format!("out_{}", outputs.len()), tensor)),
         // A shape or a number, which .npz has no place for.
-        Err(_) => eprintln!("note: a part of the result is not a tensor: {value:?}"),
+        Err(_) => output::note(format_args!(
+            "note: a part of the result is not a tensor: {value:?}"
+        )),
     }
 }
 

@@ -112,7 +112,7 @@ fn closed(text: &[u8]) -> Option<Vec<u8>> {
 ///
 /// Its only faults that a release lets pass are negative indices, up to 0.25 (OBJ-20).
 pub(super) fn new(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
-    let fault = json_graph::ffi::check(text).err();
+    let fault = json_graph::ffi::check(text, &mut Findings::default()).err();
     loads(only, |release| {
         if release < Release::of(22) {
             return Load::fails("it expects the older form");

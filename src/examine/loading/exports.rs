@@ -46,21 +46,3 @@ pub fn exports() -> impl Iterator<Item = (&'static str, &'static [Releases])> {
         .iter()
         .map(|(name, releases)| (*name, releases.as_slice()))
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_is_read_whole() {
-        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
-        assert_eq!(EXPORTS.len(), lines);
-        assert!(EXPORTS.iter().all(|(_, releases)| !releases.is_empty()));
-        assert!(EXPORTS.is_sorted_by(|(a, _), (b, _)| a < b));
-        assert_eq!(exported("TVMFuncCall"), [Releases::between(2, 20)]);
-        assert_eq!(exported("TVMFFIBacktrace"), [Releases::from(22)]);
-        assert_eq!(exported("TVMFFITraceback"), [Releases::between(21, 21)]);
-        assert_eq!(exported("TVMNever"), []);
-    }
-}

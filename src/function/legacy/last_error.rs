@@ -47,18 +47,3 @@ pub(crate) fn pointer() -> *const c_char {
     // Never null: before the first failure upstream returns empty text up to 0.13, and from 0.14 on null, which callers read as text.
     LAST.with_borrow(|slot| slot.text.as_deref().unwrap_or(NONE).as_ptr())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failure_is_taken_once_and_stays_readable() {
-        set("first\0hidden");
-        assert_eq!(take().as_deref(), Some("first"));
-        assert_eq!(take(), None);
-        // SAFETY: `pointer` is never null and ends with a NUL.
-        let text = unsafe { CStr::from_ptr(pointer()) };
-        assert_eq!(text.to_str(), Ok("first"));
-    }
-}

@@ -6,10 +6,11 @@ use crate::function::Error;
 use crate::release::Release;
 use crate::rule::Kind;
 use crate::tensor::Packing;
-use crate::value::header::{Header, Ref};
+use crate::value::header::{Header, Ref, dynamic_object};
+use crate::value::types::ObjectIndex;
 use crate::value::{Any, DLDataType, DLDevice, DLTensor, Object, index};
 use crate::vm::{VM_31, VM_33};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A piece of memory that tensors are cut from (`vm.Storage`). It goes back to its allocator with the last tensor.
 #[repr(C)]
@@ -25,19 +26,7 @@ pub(crate) struct VmStorage {
     allocator: Arc<VmAllocator>,
 }
 
-// SAFETY: `#[repr(C)]` with the header first; the index is registered for this type alone.
-unsafe impl Object for VmStorage {
-    fn type_index() -> i32 {
-        static INDEX: OnceLock<i32> = OnceLock::new();
-        *INDEX.get_or_init(|| {
-            crate::value::types::register("vm.Storage", index::OBJECT).unwrap_or(index::OBJECT)
-        })
-    }
-
-    fn matches(type_index: i32) -> bool {
-        type_index == VmStorage::type_index()
-    }
-}
+dynamic_object!(VmStorage, "vm.Storage");
 
 impl Drop for VmStorage {
     fn drop(&mut self) {
@@ -196,8 +185,8 @@ const _: () = assert!(std::mem::offset_of!(InStorage, dl) == 24);
 
 // SAFETY: `#[repr(C)]` with the header first, and the description where every tensor has it.
 unsafe impl Object for InStorage {
-    fn type_index() -> i32 {
-        index::TENSOR
+    fn type_index() -> ObjectIndex {
+        ObjectIndex::fixed(index::TENSOR)
     }
 
     // The index is that of every tensor, and only few of them are this type: it is never looked for by its index.

@@ -10,7 +10,7 @@ use tvmspec::blob::container;
 use tvmspec::examine::loading;
 use tvmspec::release::Release;
 
-/// Where a Python package of the real TVM keeps its libraries.
+/// Python program that prints the libraries of the real TVM.
 const FOLDERS: &str = "
 import os, tvm, tvm_ffi
 print(tvm.__version__.split('.')[1])

@@ -22,6 +22,7 @@ use crate::rule::Kind;
 use crate::tensor::{Packing, TensorRecord, extents_times};
 use crate::value::dlpack::DLTensor;
 use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
+use crate::value::types::ObjectIndex;
 use crate::value::{
     Any, AnyView, Argument, DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned,
     Schema, VAL_10, index,
@@ -97,8 +98,8 @@ struct OwnTensor {
 
 // SAFETY: `#[repr(C)]` with the header first; only reached through its deleter.
 unsafe impl Object for OwnTensor {
-    fn type_index() -> i32 {
-        index::TENSOR
+    fn type_index() -> ObjectIndex {
+        ObjectIndex::fixed(index::TENSOR)
     }
 
     // Tensors of other libraries have the same index and another memory behind the public part.

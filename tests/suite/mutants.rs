@@ -1,24 +1,26 @@
 //! The hand-written mutants: wrong behaviours of this crate as data, each of which a case that names its rule must notice.
 //!
-//! A rule that is a check is switched off in tests (`rule_off.rs`). One that is a behaviour has nothing to switch off: what a
+//! A rule that is a check is switched off by `rule_off.rs`. One that is a behaviour has nothing to switch off: what a
 //! careless implementation does instead is in `conformance/mutants/<chapter>.toml`, and `conformance/mutants/run` plants it
 //! in a copy of the source. This file reads those lists, and holds them to the source as it is.
+#![cfg(feature = "suite")]
 
-use crate::rule::{Level, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
+use tvmspec::rule::Level;
+use tvmspec::spec;
 
 /// What is in `put` for the switch of the mutant.
 const SWITCH: &str = "MUTATED";
 
 /// One wrong behaviour.
-pub(super) struct Mutant {
+pub(crate) struct Mutant {
     /// `value/padding-set`: the chapter, and a name that is unique in it.
     id: String,
     /// The rule that it breaks, and that the case names which notices it.
-    rule: String,
+    pub(crate) rule: String,
     /// Text of product code and what is planted in its place. All are on together.
     edits: Vec<Edit>,
 }
@@ -34,7 +36,7 @@ struct Edit {
 }
 
 /// Every list in `conformance/mutants/`, by chapter.
-pub(super) fn lists() -> Result<BTreeMap<String, Vec<Mutant>>, String> {
+pub(crate) fn lists() -> Result<BTreeMap<String, Vec<Mutant>>, String> {
     let mut lists = BTreeMap::new();
     let folder = root().join("conformance/mutants");
     for entry in fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))? {
@@ -47,14 +49,6 @@ pub(super) fn lists() -> Result<BTreeMap<String, Vec<Mutant>>, String> {
         lists.insert(chapter, list);
     }
     Ok(lists)
-}
-
-/// Whether one of `lists` has a mutant that breaks `rule`.
-pub(super) fn break_rule(lists: &BTreeMap<String, Vec<Mutant>>, rule: Rule) -> bool {
-    lists
-        .values()
-        .flatten()
-        .any(|mutant| mutant.rule == rule.id())
 }
 
 /// The root of the project, from the environment: a copy of the source runs the same tests where it lies.
@@ -185,7 +179,7 @@ fn every_mutant_finds_its_text_and_breaks_a_rule_of_its_chapter() {
         if !ids.insert(mutant.id.as_str()) {
             problems.push(format!("{} is there twice", mutant.id));
         }
-        match crate::spec::rule(&mutant.rule) {
+        match spec::rule(&mutant.rule) {
             // A SHOULD that is a behaviour has no check either; nothing else can be broken.
             Some(rule)
                 if (rule.level.binds() || rule.level == Level::Should)

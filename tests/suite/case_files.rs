@@ -1,6 +1,11 @@
-//! One edit makes a good case a bad one.
+//! Case files: one edit makes a good case a bad one.
+#![cfg(feature = "suite")]
 
-use super::*;
+use serde_json::{Value, json};
+use tvmspec::conformance::case::{Expect, Suite, golden};
+use tvmspec::release::ParseError;
+use tvmspec::rule::Kind;
+use tvmspec::spec;
 
 const GOOD: &str = r#"{"id":"wire/a","rules":["WIRE-02"],"releases":"..","op":"wire.decode",
     "input":{"hex":"01 00"},"args":{"type":"u16"},"expect":{"accept":1},"why":"w","origin":{"hand":"h"}}"#;
@@ -20,21 +25,13 @@ fn rejected(from: &str, to: &str, problem: &str) {
 }
 
 #[test]
-fn the_built_in_cases_load() {
-    assert!(!Suite::embedded().cases.is_empty());
-}
-
-#[test]
 fn an_accepted_decode_is_run_backwards() {
     let suite = load(&[GOOD.into(), BAD.into()]).unwrap();
     let ids: Vec<&str> = suite.cases.iter().map(|case| case.id.as_str()).collect();
     assert_eq!(ids, ["wire/a", "wire/a#encode", "wire/b"]);
     let back = &suite.cases[1];
     assert_eq!(back.op, "wire.encode");
-    assert_eq!(
-        back.request(),
-        serde_json::json!({"type": "u16", "value": 1})
-    );
+    assert_eq!(back.request(), json!({"type": "u16", "value": 1}));
     assert_eq!(back.expect, Expect::Accept("AQA=".into()));
     let once = load(&[GOOD.replace("\"why\"", "\"encode\":false,\"why\"")]).unwrap();
     assert_eq!(once.cases.len(), 1);
@@ -167,8 +164,9 @@ fn a_line_can_be_seen_whole() {
         let case = GOOD.replace("\"w\"", &format!("\n\"{}\"\n", "w".repeat(letters)));
         load(&[case])
     };
-    assert!(long(LONGEST_LINE - 3).is_ok());
-    let problems = long(LONGEST_LINE - 2).unwrap_err();
+    // With its quotes and the comma.
+    assert!(long(317).is_ok());
+    let problems = long(318).unwrap_err();
     assert!(
         problems.to_string().contains("numbers.json:3: 320"),
         "{problems:?}"
@@ -181,4 +179,123 @@ fn the_hash_follows_the_cases() {
     let other = load(&[GOOD.replace("\"w\"", "\"v\"")]).unwrap();
     assert_ne!(one.hash, other.hash);
     assert_eq!(one.hash.len(), 64);
+}
+
+/// The input of a case that is made of `input`.
+fn input(input: Value) -> Result<Vec<u8>, String> {
+    let case = GOOD.replace("{\"hex\":\"01 00\"}", &input.to_string());
+    let suite = load(&[case]).map_err(|problems| problems.to_string())?;
+    Ok(suite.cases[0].bytes().unwrap().to_vec())
+}
+
+#[test]
+fn bytes_are_replaced_and_cut_off() {
+    let name = "blob/library-alone-0.8.bin";
+    let whole = golden(name).unwrap();
+    let put = input(json!({"file": name, "put": [[1, "ab cd"], [15, "ef"]]})).unwrap();
+    assert_eq!(put.len(), whole.len());
+    assert_eq!(put[..3], [whole[0], 0xab, 0xcd]);
+    assert_eq!(put[15], 0xef);
+    let cut = input(json!({"file": name, "put": [[1, "ab"]], "cut": 2})).unwrap();
+    assert_eq!(cut, [whole[0], 0xab]);
+}
+
+#[test]
+fn an_edit_changes_what_is_there() {
+    let name = "blob/library-alone-0.8.bin";
+    for (edit, why) in [
+        (
+            json!({"file": name, "put": [[15, "abcd"]]}),
+            "writes outside",
+        ),
+        (json!({"file": name, "put": [[-1, "ab"]]}), "writes outside"),
+        (
+            json!({"file": name, "put": [["1", 2]]}),
+            "not an offset and hex digits",
+        ),
+        (json!({"file": name, "put": 1}), "not a list"),
+        (json!({"file": name, "cut": 16}), "leaves all"),
+        (json!({"file": name, "hex": "00"}), "is not one of"),
+        (json!({"hex": "00", "cut": 0}), "is not one of"),
+        (json!({"file": "blob/none.bin", "cut": 0}), "no file"),
+    ] {
+        let problem = input(edit).unwrap_err();
+        assert!(problem.contains(why), "{problem}");
+    }
+}
+
+/// A run of cuts: `[first, last, rule, offset or "end", field]`.
+type CutRun = (usize, usize, String, Value, String);
+
+/// Returns the runs of each case of `golden/<chapter>/truncated.json`.
+fn runs() -> impl Iterator<Item = (String, Vec<CutRun>)> {
+    let chapters = tvmspec::conformance::CHAPTERS.iter();
+    let tables = chapters.filter_map(|chapter| golden(&format!("{}/truncated.json", chapter.name)));
+    tables.flat_map(|text| {
+        let table: Vec<_> = serde_json::from_slice::<serde_json::Map<String, Value>>(text)
+            .unwrap()
+            .into_iter()
+            .map(|(id, runs)| (id, serde_json::from_value(runs).unwrap()))
+            .collect();
+        table
+    })
+}
+
+#[test]
+fn every_run_of_truncated_inputs_is_cut_at_both_ends_and_says_where_the_input_ends() {
+    let suite = Suite::embedded();
+    let mut count = 0;
+    for (id, runs) in runs() {
+        let whole = suite
+            .case(&id)
+            .unwrap_or_else(|| panic!("there is no case `{id}`"));
+        let cut = suite.case(&format!("{id}#truncated"));
+        let cuts = &cut.unwrap_or_else(|| panic!("{id}")).cuts;
+        let size = whole.bytes().unwrap().len();
+        for (first, last, rule, offset, field) in runs {
+            assert!(first <= last && last < size, "{id}: {last} of {size} bytes");
+            assert!(
+                spec::rule(&rule).unwrap().kinds.contains(&Kind::Truncated),
+                "{id}: {rule}"
+            );
+            for length in [first, last] {
+                let cut = cuts.iter().find(|cut| cut.length == length);
+                let breach = &cut.unwrap_or_else(|| panic!("{id} at {length}")).breach;
+                let stated = offset.as_u64();
+                assert!(stated.is_some() || offset == "end", "{id}: {offset}");
+                assert!(stated.is_none_or(|offset| offset <= first as u64), "{id}");
+                assert_eq!(breach.offset, Some(stated.unwrap_or(length as u64)), "{id}");
+                assert_eq!(breach.field.as_deref().unwrap_or_default(), field, "{id}");
+                assert_eq!(breach.rule, rule, "{id}");
+            }
+            let inside = cuts
+                .iter()
+                .filter(|cut| (first..=last).contains(&cut.length));
+            assert!(inside.count() >= (last - first + 1).min(4), "{id}");
+            count += 1;
+        }
+    }
+    assert!(count > 1000, "{count} runs");
+}
+
+/// Every beginning of an opaque payload is one.
+const WITHOUT_END: [&str; 1] = ["payload/unknown-kind-0.22"];
+
+/// A new case is in the table, or the table has a reason why not.
+#[test]
+fn every_accepted_decode_of_bytes_is_cut() {
+    let suite = Suite::embedded();
+    let missing: Vec<&str> = suite
+        .cases
+        .iter()
+        .filter(|case| case.op.ends_with(".decode") && case.cuts.is_empty())
+        .filter(|case| matches!(case.expect, Expect::Accept(_)))
+        .filter(|case| case.bytes().is_some_and(|bytes| !bytes.is_empty()))
+        .map(|case| case.id.as_str())
+        .filter(|id| suite.case(&format!("{id}#truncated")).is_none() && !WITHOUT_END.contains(id))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "python3 conformance/truncated.py adds: {missing:?}"
+    );
 }

@@ -3,25 +3,23 @@
 //! A rule that nothing notices is either not enforced or not tested; both are worth nothing to a user. One that is a behaviour
 //! has no check to switch off: it has a mutant instead, and `conformance/mutants/run` is what holds a case to noticing it.
 
-#[path = "mutants/mod.rs"]
-mod mutants;
+// A release build has no switch.
+#![cfg(all(feature = "suite", debug_assertions))]
 
-use super::CHAPTERS;
-use super::adapter::builtin::BuiltinTestee;
-use super::adapter::{Adapter, InProcess, Reply};
-use super::case::{Case, Suite};
-use super::op::Op;
-use super::runner::ask;
-use super::verdict::{Verdict, judge};
-use crate::rule::{Rule, off};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
+use crate::in_turn::in_turn;
+use crate::mutants;
+use tvmspec::conformance::adapter::builtin::BuiltinTestee;
+use tvmspec::conformance::adapter::{Adapter, InProcess, Reply};
+use tvmspec::conformance::case::{Case, Suite};
+use tvmspec::conformance::verdict::{Verdict, judge};
+use tvmspec::conformance::{CHAPTERS, Op};
+use tvmspec::rule::{Rule, off};
+use tvmspec::spec;
 
 /// Every MUST with a check, each off by itself.
 #[test]
 fn with_any_must_switched_off_a_case_fails() {
-    // A case that fails for want of stack would notice every rule.
-    with_the_stack_of_a_program(hold_every_must);
+    in_turn(hold_every_must);
 }
 
 /// Prints which case notices each rule. A rule may be noticed by a case of its own chapter or of one built on it, and by none in front.
@@ -40,10 +38,10 @@ fn hold_every_must() {
             })
             .collect();
         for rule in chapter.rules() {
-            if !rule.text().is_some_and(|text| text.level.binds()) {
+            if !spec::rule(rule.id()).is_some_and(|text| text.level.binds()) {
                 continue;
             }
-            let has_mutant = mutants::break_rule(&mutants, rule);
+            let has_mutant = mutants.values().flatten().any(|one| one.rule == rule.id());
             // Most rules are noticed by a case that names them; without a check to switch off, no case notices.
             let names = |case: &Case| case.rules.iter().any(|id| id == rule.id());
             let (named, others): (Vec<&Case>, Vec<&Case>) =
@@ -84,27 +82,10 @@ fn is_foreign(case: &Case) -> bool {
     BuiltinTestee::op(&case.op).is_some_and(Op::is_foreign)
 }
 
-/// Without this a case that fails anyway would notice every rule.
-#[test]
-fn with_all_rules_on_no_case_fails() {
-    let failing: Vec<String> = with_the_stack_of_a_program(|| {
-        let cases = Suite::embedded()
-            .cases
-            .iter()
-            .filter(|case| !is_foreign(case));
-        let judged = cases.map(|case| (case, ask(case, &mut InProcess(BuiltinTestee)).0.verdict));
-        let failing = judged.filter(|(_, verdict)| *verdict != Verdict::Pass);
-        failing
-            .map(|(case, verdict)| format!("{}: {}", case.id, verdict.reason()))
-            .collect()
-    });
-    assert!(failing.is_empty(), "{}", failing.join("\n"));
-}
-
 /// Another implementer reads in the specification what a broken rule answers.
 #[test]
 fn every_rejection_is_of_a_kind_that_its_rule_states() {
-    let unstated = with_the_stack_of_a_program(unstated_rejections);
+    let unstated = in_turn(unstated_rejections);
     assert!(unstated.is_empty(), "{}", unstated.join("\n"));
 }
 
@@ -123,27 +104,12 @@ fn unstated_rejections() -> Vec<String> {
             ));
             continue;
         };
-        let text = crate::spec::rule(&rule).unwrap_or_else(|| panic!("{}: {rule}", case.id));
+        let text = spec::rule(&rule).unwrap_or_else(|| panic!("{}: {rule}", case.id));
         if !text.kinds.iter().any(|stated| stated.name() == kind) {
             unstated.push(format!("{rule} answers {kind} in {}", case.id));
         }
     }
     unstated
-}
-
-/// Tests run on threads with less than the first thread of a program has, which is too little for what nests to its bound in a
-/// build without optimisation (OBJ-41).
-///
-/// One work after the other: cases compare what the process has of types, objects and devices before and after. Unit tests beside it register
-/// few, and under indices of their own.
-pub(super) fn with_the_stack_of_a_program<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    thread::scope(|scope| {
-        let thread = thread::Builder::new().stack_size(8 << 20);
-        let done = thread.spawn_scoped(scope, work).expect("a thread").join();
-        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }
 
 /// The verdict of a case while one rule is off on this thread.
