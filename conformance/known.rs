@@ -19,9 +19,12 @@
 //!
 //! With `implementation = "* for llvm"` an entry is there for implementations of such a name only, a glob.
 //!
+//! With `versions = ["tvm-ffi 0.1.0"]` an entry is there for implementations that state one of these versions only.
+//!
 //! With `varies = true` the implementation answers by memory that is not its own: it may fail in any way, or pass by luck.
 
 use super::form::from_text_if_any;
+use super::reply::Identity;
 use super::verdict::Verdict;
 use crate::release::{ParseError, Release, Releases};
 use crate::spec;
@@ -54,6 +57,9 @@ pub struct KnownFailure {
     pub releases: Option<Releases>,
     /// The names of implementations that it is about, a glob; `None` for all.
     pub implementation: Option<String>,
+    /// The versions of implementations that it is about; empty for all.
+    #[serde(default)]
+    pub versions: Vec<String>,
     /// Why it is so.
     pub reason: String,
     /// Where it is discussed.
@@ -105,9 +111,15 @@ impl KnownFailures {
         Ok(known)
     }
 
-    /// What is known of the implementation `name` of `releases`, or of any release where none is named.
+    /// What is known of an implementation. One that names no release may be of any.
     #[must_use]
-    pub fn about(&self, name: &str, releases: &[String]) -> KnownFailures {
+    pub fn about(&self, identity: &Identity) -> KnownFailures {
+        let Identity {
+            name,
+            version,
+            releases,
+            ..
+        } = identity;
         let named = || {
             releases
                 .iter()
@@ -118,6 +130,8 @@ impl KnownFailures {
             None => true,
             Some(pattern) => glob(pattern, name),
         };
+        let has_version =
+            |entry: &&KnownFailure| entry.versions.is_empty() || entry.versions.contains(version);
         let is_about = |entry: &&KnownFailure| match entry.releases {
             None => true,
             Some(range) => releases.is_empty() || named().any(|release| range.contains(release)),
@@ -127,6 +141,7 @@ impl KnownFailures {
                 .entries
                 .iter()
                 .filter(has_name)
+                .filter(has_version)
                 .filter(is_about)
                 .cloned()
                 .collect(),

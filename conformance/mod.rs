@@ -148,6 +148,7 @@ pub(crate) mod value {
 /// The chapter `function`.
 pub(crate) mod function {
     mod callbacks;
+    mod compiled;
     pub(in crate::conformance) mod driver;
     pub(crate) mod legacy;
     mod legacy_callbacks;

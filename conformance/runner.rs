@@ -65,7 +65,7 @@ impl Run {
     /// The run with what is known of these releases: only hello shows which the testee is of.
     fn about(&self, identity: &Identity) -> Run {
         Run {
-            known: self.known.about(&identity.name, &identity.releases),
+            known: self.known.about(identity),
             ..self.clone()
         }
     }

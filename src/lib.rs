@@ -35,20 +35,20 @@
 //!
 //! | feature | what it brings | crates |
 //! |---|---|---|
-//! | none | the formats: bytes to values and back; no I/O, no `unsafe`; also for `wasm32-unknown-unknown` | 17 |
-//! | `inspect` | `examine`, what each release makes of a file, also for wasm; with `runtime` `tvmspec_examine` for C, which is 627 KB of a small library | 17 |
-//! | `rpc` | the protocol between processes: its bytes, also for wasm; with `runtime` clients, servers, trackers, proxies | 17 |
-//! | `target` | targets and the contract of code generators, also for wasm; with `runtime` for C: `tvmspec_target_read`, `tvmspec_export`, 7 % more code | 17 |
-//! | `runtime` | values, functions, modules, the processor as a device; both C interfaces; 64-bit machines only | 25 |
-//! | `frontend` | the builtins that a frontend such as `tvm_ffi`'s calls; a small library without them has 785 KB instead of 1,047 | 25 |
-//! | `graph`, `vm` | what runs models: the graph executor, the Relax VM | 25 |
-//! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is looked for when the program runs | 37 |
-//! | `web` | the port of the proxy for peers in browsers | 47 |
-//! | `suite` | the conformance suite: adapters, reports, the reader of the cases | 56 |
-//! | `embed` | the cases and goldens inside the library, for binaries that leave the tree | 56 |
-//! | `check` | of the command line `check`, `rule` and `testee`: what the author of an implementation needs | 74 |
-//! | `cli` | the whole command line | 105 |
-//! | `cxx` | the C++ symbols of `libtvm_ffi.so`, for a C library that takes its place | 25 |
+//! | none | the formats: bytes to values and back; no I/O, no `unsafe`; also for `wasm32-unknown-unknown` | 20 |
+//! | `inspect` | `examine`, what each release makes of a file, also for wasm; with `runtime` `tvmspec_examine` for C, which is 627 KB of a small library | 20 |
+//! | `rpc` | the protocol between processes: its bytes, also for wasm; with `runtime` clients, servers, trackers, proxies | 20 |
+//! | `target` | targets and the contract of code generators, also for wasm; with `runtime` for C: `tvmspec_target_read`, `tvmspec_export`, 7 % more code | 20 |
+//! | `runtime` | values, functions, modules, the processor as a device; both C interfaces; 64-bit machines only | 28 |
+//! | `frontend` | the builtins that a frontend such as `tvm_ffi`'s calls; a small library without them has 785 KB instead of 1,047 | 28 |
+//! | `graph`, `vm` | what runs models: the graph executor, the Relax VM | 28 |
+//! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is looked for when the program runs | 40 |
+//! | `web` | the port of the proxy for peers in browsers | 50 |
+//! | `suite` | the conformance suite: adapters, reports, the reader of the cases | 58 |
+//! | `embed` | the cases and goldens inside the library, for binaries that leave the tree | 58 |
+//! | `check` | of the command line `check`, `rule` and `testee`: what the author of an implementation needs | 76 |
+//! | `cli` | the whole command line | 107 |
+//! | `cxx` | the C++ symbols of `libtvm_ffi.so`, for a C library that takes its place | 28 |
 //!
 //! All but `cxx` and `embed` are on by default, for the command line's sake. Crates are those that are built for Linux with the features of the
 //! row and what these need.
@@ -63,7 +63,7 @@
 //! more than their input justifies; with `runtime`, `blob::pack` also calls compilers. A chapter may use only the chapters above it:
 //!
 //! * [`wire`]: integers, strings, vectors; the cursor that every reader is made of
-//! * [`tensor`]: data types, devices, the tensor record, the parameter file
+//! * [`tensor`]: data types, devices, the tensor record, the parameter file, the tensor cache
 //! * [`payload`]: what each kind of module stores, executables of both VMs included
 //! * [`import_tree`]: which module imports which, and the order in which they are stored
 //! * [`blob`]: the library binary and the files around it
@@ -173,6 +173,8 @@ pub mod spec;
 mod install;
 #[cfg(all(doctest, feature = "runtime"))]
 mod sound;
+#[cfg(feature = "runtime")]
+mod thread_local;
 
 #[cfg(feature = "runtime")]
 use install::install;

@@ -159,6 +159,14 @@ impl Releases {
         }
     }
 
+    /// The releases that both ranges hold. Where there are none, the end of the result is before its start.
+    pub(crate) fn common(self, other: Releases) -> Releases {
+        Releases {
+            since: self.since.max(other.since),
+            until: self.until.min(other.until),
+        }
+    }
+
     /// Whether the range holds `release`.
     pub fn contains(self, release: Release) -> bool {
         self.since <= release && release <= self.until

@@ -30,11 +30,13 @@ macro_rules! exports {
 
 exports! {
     backend {
-        TVMBackendAllocWorkspace TVMBackendFreeWorkspace TVMBackendParallelBarrier
+        TVMBackendAllocWorkspace TVMBackendAnyListMoveFromPackedReturn TVMBackendAnyListResetItem
+        TVMBackendAnyListSetPackedArg TVMBackendFreeWorkspace TVMBackendParallelBarrier
         TVMBackendParallelLaunch TVMBackendRegisterSystemLibSymbol TVMBackendRunOnce
+        TVMBackendSetDevice
     }
     half {
-        __gnu_f2h_ieee __gnu_h2f_ieee
+        __gnu_f2h_ieee __gnu_h2f_ieee __truncdfhf2
     }
     legacy {
         TVMAPISetLastError TVMAPISetLastPythonError TVMBackendGetFuncFromEnv

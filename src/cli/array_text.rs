@@ -1,6 +1,8 @@
 //! Arrays as text: brackets around each axis, elements in the shortest form that reads back, the middle of large arrays left out.
 
+use super::small_float;
 use half::{bf16, f16};
+use std::fmt;
 use tvmspec::value::{DLDataType, dtype_to_text};
 
 /// The number of elements up to which an array is printed whole.
@@ -63,6 +65,18 @@ fn axis(
     format!("[{}]", items.join(&between))
 }
 
+/// A complex number, shown as Python does: `1.0-2.0j`.
+struct Complex {
+    real: f32,
+    imaginary: f32,
+}
+
+impl fmt::Debug for Complex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}{:+?}j", self.real, self.imaginary)
+    }
+}
+
 /// Returns the text of element `at`; `None` for a data type without a text form, and after the end of `bytes`.
 fn element(dtype: DLDataType, bytes: &[u8], at: usize) -> Option<String> {
     fn text<const N: usize, T: std::fmt::Debug>(
@@ -88,6 +102,15 @@ fn element(dtype: DLDataType, bytes: &[u8], at: usize) -> Option<String> {
         (2, 32, 1) => text(bytes, at, f32::from_le_bytes),
         (2, 64, 1) => text(bytes, at, f64::from_le_bytes),
         (4, 16, 1) => text(bytes, at, bf16::from_le_bytes),
-        _ => None,
+        (5, 64, 1) => text(bytes, at, |[a, b, c, d, e, f, g, h]| Complex {
+            real: f32::from_le_bytes([a, b, c, d]),
+            imaginary: f32::from_le_bytes([e, f, g, h]),
+        }),
+        // Below a byte the lower bits count: the others may be the sign once more.
+        (0, width @ (1 | 2 | 4), 1) => text(bytes, at, |[byte]| {
+            (byte << (8 - width)).cast_signed() >> (8 - width)
+        }),
+        (1, width @ (2 | 4), 1) => text(bytes, at, |[byte]| byte & ((1 << width) - 1)),
+        _ => Some(format!("{:?}", small_float::value(dtype, *bytes.get(at)?)?)),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct CheckArgs {
     /// Only what holds in this TVM release, such as 0.8
     #[arg(long)]
     release: Option<Release>,
-    /// Failures that are known, as TOML: case, verdict, varies, releases, implementation, reason, url, expires
+    /// Failures that are known, as TOML: case, verdict, varies, releases, implementation, versions, reason, url, expires
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
     /// Put cases that call a C compiler too, and fail on unsupported and skipped cases, unless --known names them
@@ -77,7 +77,7 @@ pub(crate) struct CheckArgs {
 }
 
 /// A time above 0, in seconds with or without a fraction.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| "not a number of seconds".to_owned())?;

@@ -5,7 +5,7 @@
 //! text, JSON or files. What several of them share is in files that are no subcommands:
 //!
 //! * `input`, `library` and `array` read: files and stdin, the one library binary of a file, arrays of numpy;
-//! * `output` writes: stdout, and files that appear when they are complete; `output_folder` several files of one folder, by the
+//! * `output` writes: stdout, and files that appear when they are complete; `host_array` arrays for numpy; `output_folder` several files of one folder, by the
 //!   handle of `directory`;
 //! * `diagnostic`, `hexdump`, `table`, `color` and `array_text` are how things look;
 //! * `several` is for commands that take several files, `package` for those that write a library binary.
@@ -29,6 +29,8 @@ mod array;
 mod array_text;
 #[cfg(feature = "cli")]
 mod call;
+#[cfg(feature = "cli")]
+mod call_tensor;
 mod check;
 mod closed_stdout;
 mod color;
@@ -36,6 +38,8 @@ mod color;
 mod completions;
 #[cfg(feature = "cli")]
 mod convert;
+#[cfg(feature = "cli")]
+mod convert_params;
 #[cfg(feature = "cli")]
 mod devices;
 #[cfg(feature = "cli")]
@@ -49,6 +53,8 @@ mod explain;
 mod extract;
 #[cfg(feature = "cli")]
 mod hexdump;
+#[cfg(feature = "cli")]
+mod host_array;
 #[cfg(feature = "cli")]
 mod input;
 #[cfg(feature = "cli")]
@@ -102,12 +108,18 @@ mod serve_tracker;
 mod session_log;
 #[cfg(feature = "cli")]
 mod several;
+#[cfg(feature = "cli")]
+mod small_float;
 mod table;
 #[cfg(feature = "cli")]
 mod target;
+#[cfg(feature = "cli")]
+mod target_remedy;
 mod testee;
 #[cfg(feature = "cli")]
 mod tracker;
+#[cfg(feature = "cli")]
+mod tracker_query;
 #[cfg(feature = "cli")]
 mod unpack;
 #[cfg(feature = "cli")]
@@ -272,6 +284,12 @@ impl From<io::Error> for CliError {
             ErrorKind::BrokenPipe => CliError::ClosedPipe,
             _ => CliError::new(error),
         }
+    }
+}
+
+impl From<tvmspec::rule::Violation> for CliError {
+    fn from(broken: tvmspec::rule::Violation) -> CliError {
+        CliError::line(broken)
     }
 }
 

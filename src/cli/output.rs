@@ -269,22 +269,51 @@ pub(crate) fn is_unseen(letter: char) -> bool {
 /// A file appears under its name only when it is complete; an interrupted run leaves the old one.
 pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), CliError> {
     if path.as_os_str() == "-" {
+        check_stdout(content)?;
         let mut out = stdout();
-        if content != Content::Text && out.0.is_terminal() {
-            return Err(CliError::new(
-                "this is binary, and stdout is a terminal; give -o FILE, or redirect",
-            ));
-        }
         out.write_all(bytes)?;
         out.flush()?;
         return Ok(());
     }
-    replace(path, bytes, content).map_err(|error| {
-        // An error of the temporary file goes on to name that file, which is nothing to the user.
-        let text = error.to_string();
-        let cause = text.split(" at path ").next().unwrap_or_default();
-        CliError::new(format!("cannot write {}: {cause}", file_name(path)))
-    })
+    replace(path, bytes, content).map_err(|error| cannot_write(path, &error))
+}
+
+/// Checks that [`write`] can write to `path` before there is anything to write.
+pub(crate) fn check(path: &Path, content: Content) -> Result<(), CliError> {
+    if path.as_os_str() == "-" {
+        return check_stdout(content);
+    }
+    let existing = std::fs::metadata(path);
+    let checked = match existing {
+        Ok(there) if there.is_dir() => Err(io::Error::other("it is a directory")),
+        Ok(there) if !there.is_file() => Ok(()),
+        _ => tempfile::tempfile_in(folder_of(path)).map(drop),
+    };
+    checked.map_err(|error| cannot_write(path, &error))
+}
+
+fn check_stdout(content: Content) -> Result<(), CliError> {
+    if content != Content::Text && stdout().0.is_terminal() {
+        return Err(CliError::new(
+            "this is binary, and stdout is a terminal; give -o FILE, or redirect",
+        ));
+    }
+    Ok(())
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> CliError {
+    // An error of the temporary file goes on to name that file, which is nothing to the user.
+    let text = error.to_string();
+    let cause = text.split(" at path ").next().unwrap_or_default();
+    CliError::new(format!("cannot write {}: {cause}", file_name(path)))
+}
+
+/// The folder that a file lies in.
+fn folder_of(path: &Path) -> &Path {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// Writes a new file beside the old one and renames it. In the same folder: a rename does not cross file systems.
@@ -299,9 +328,6 @@ fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
         }
         return std::fs::write(path, bytes);
     }
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
     let mut builder = tempfile::Builder::new();
     // Hidden, because an interrupted run leaves it behind.
     builder.prefix(".tvmspec-");
@@ -311,7 +337,7 @@ fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
         // A temporary file is private to its user by default; this one becomes an ordinary file.
         builder.permissions(std::fs::Permissions::from_mode(mode(content)));
     }
-    let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    let mut file = builder.tempfile_in(folder_of(path))?;
     fill(file.as_file_mut(), bytes)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())

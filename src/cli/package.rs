@@ -13,8 +13,11 @@ use std::path::{Path, PathBuf};
 use tvmspec::blob::container::{self, FileForm};
 use tvmspec::blob::pack::{self, ExportModule, LinkOptions, ObjectTarget, SymbolNaming};
 use tvmspec::blob::{Blob, LIBRARY, StoredModule, detect};
+use tvmspec::examine::Subject;
+use tvmspec::examine::explain::explain;
+use tvmspec::examine::loading::{Load, LoadOutcome};
 use tvmspec::import_tree::Algorithm;
-use tvmspec::release::{Layout, Release};
+use tvmspec::release::{Layout, Release, Releases};
 use tvmspec::rule::Findings;
 
 /// Where the library binary goes, and how it is named there.
@@ -46,6 +49,13 @@ pub(crate) struct Packaging {
     workspace: Option<PathBuf>,
 }
 
+impl Packaging {
+    /// The file to write.
+    pub(crate) fn output(&self) -> &Path {
+        &self.output
+    }
+}
+
 /// The form of the file, which the extension of its name selects.
 enum PackageForm {
     /// The library binary alone (`.bin`), also for stdout.
@@ -70,6 +80,7 @@ impl Packaging {
         // `Blob::write` takes payloads as they are: one in the form of another layout is noticed only when it is read.
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let naming = self.naming(blob.layout)?;
+        self.explain(&bytes, blob.layout)?;
         match form {
             PackageForm::Bin => output::write(&self.output, &bytes, Content::Binary)?,
             PackageForm::C => {
@@ -138,6 +149,7 @@ impl Packaging {
         if let Some(bytes) = &plan.blob {
             let blob = pack::pack(modules, layout, algorithm).map_err(CliError::new)?;
             read_back(bytes, &blob).map_err(|why| self.not_written(&why))?;
+            self.explain(bytes, layout)?;
         }
         let exported = interruptible::link(|| pack::export(&plan, &self.output, &self.linking()));
         exported.map_err(|error| {
@@ -166,6 +178,7 @@ impl Packaging {
             .write()
             .map_err(|broken| CliError::new(format!("cannot be written: {broken}")))?;
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
+        self.explain(&bytes, blob.layout)?;
         let (made, form) = library.replace(&bytes)?;
         // Stdout has no extension, and takes every form.
         let endings = whole::extensions(form);
@@ -187,6 +200,43 @@ impl Packaging {
         };
         output::write(&self.output, &made, content)?;
         Ok(Exit::Good)
+    }
+
+    /// Asks `explain` about the library binary that is to be written. What the release of `--release` rejects is an error, and what it
+    /// may not load whole a warning. Without a release there is a warning where none of the layout loads it: it may be meant for another
+    /// reader.
+    fn explain(&self, bytes: &[u8], layout: Layout) -> Result<(), CliError> {
+        let name = output::file_name(&self.output).to_string();
+        let subject = Subject::open(&name, bytes, Some(layout)).map_err(CliError::new)?;
+        let accounts = explain(&subject, self.release).map_err(CliError::line)?;
+        let loads = accounts.iter().flat_map(|account| &account.loads);
+        let mut loads = loads.filter(|(of, _)| of.until >= layout.releases().since);
+        let Some(release) = self.release else {
+            let fails = |(_, load): &(Releases, Load)| load.outcome == LoadOutcome::Fails;
+            let of_layout: Vec<_> = loads
+                .filter(|(of, _)| of.since <= layout.releases().until)
+                .collect();
+            if let Some((_, load)) = of_layout.last()
+                && of_layout.iter().all(|loads| fails(loads))
+            {
+                output::warning(format_args!(
+                    "no release that reads layout {layout} loads {name}: {}",
+                    load.why
+                ));
+            }
+            return Ok(());
+        };
+        match loads.find(|(_, load)| load.outcome != LoadOutcome::Loads) {
+            Some((_, load)) if load.outcome == LoadOutcome::Fails => Err(CliError::new(format!(
+                "{name} is not written, because tvm {release} does not load it: {}",
+                load.why
+            ))),
+            Some((_, load)) => {
+                output::warning(format_args!("tvm {release} and {name}: {load}"));
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     /// The first option besides `-o` that the command line has.
@@ -256,6 +306,12 @@ impl Packaging {
                 )));
             }
         };
+        if let Some(system) = self.other_system() {
+            return Err(CliError::new(format!(
+                "{} is the name of a file for {system}, and what is written is for another system: name it .so or .o, or pass --target TRIPLE",
+                output::file_name(&self.output)
+            )));
+        }
         if !self.with.is_empty() && !matches!(form, PackageForm::Shared) {
             return Err(CliError::new("--with is for a .so: nothing else is linked"));
         }
@@ -286,6 +342,20 @@ impl Packaging {
             ));
         }
         Ok(form)
+    }
+
+    /// The system whose files have the extension of the output, where that is not the one written for. `--cc` may name a cross compiler,
+    /// so that with it nothing is known.
+    fn other_system(&self) -> Option<&'static str> {
+        let is_for = |words: [&str; 2], here: bool| match &self.target {
+            Some(triple) => words.iter().any(|word| triple.contains(word)),
+            None => here || self.cc.is_some(),
+        };
+        match extension(&self.output) {
+            "dll" | "obj" if !is_for(["windows", "mingw"], cfg!(windows)) => Some("Windows"),
+            "dylib" if !is_for(["apple", "darwin"], cfg!(target_vendor = "apple")) => Some("macOS"),
+            _ => None,
+        }
     }
 
     /// The symbol of the library binary, and whether it registers itself, as the release of `--release` or the last of

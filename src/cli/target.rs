@@ -1,6 +1,7 @@
 //! `tvmspec target`: what names a target, normalised, and what each release makes of it.
 
 use super::input::Input;
+use super::target_remedy::remedy;
 use super::{CliError, Exit, output};
 use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::json;
@@ -108,7 +109,7 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
             account: &account,
         })?;
     } else {
-        output::stream(|out| write_out(out, &shown, args.release, &account))?;
+        output::stream(|out| write_out(out, &text, &shown, args.release, &account))?;
     }
     Ok(if shown.is_ok() { Exit::Good } else { Exit::Bad })
 }
@@ -117,6 +118,7 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
 /// text.
 fn write_out(
     out: &mut dyn fmt::Write,
+    text: &str,
     shown: &Read,
     asked: Option<Release>,
     account: &TargetAccount<impl Fn(Release) -> Read>,
@@ -142,6 +144,16 @@ fn write_out(
             Ok(target) => writeln!(out, "{releases:<10} {}", target.export_text())?,
             Err(broken) => writeln!(out, "{releases:<10} rejected: {broken}")?,
         }
+    }
+    let (asked, newest) = (asked.map(|asked| (asked, shown)), account.rows().last());
+    // That of the newest release, where none is asked for: it is the one that people have.
+    let rejected = match (&asked, &newest) {
+        (Some((release, Err(broken))), _) => Some((*release, broken)),
+        (None, Some((releases, Err(broken)))) => Some((releases.until, broken)),
+        _ => None,
+    };
+    if let Some(remedy) = rejected.and_then(|(release, broken)| remedy(text, release, broken)) {
+        writeln!(out, "{:<10} {remedy}", "instead")?;
     }
     Ok(())
 }

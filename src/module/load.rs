@@ -243,7 +243,7 @@ fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibr
     let dialect = blob.map_or_else(|| names::dialect(&**symbols), |(dialect, _)| dialect);
     let names = Dialect::of(dialect);
     // MOD-05: before the blob is read, whose loaders may run code of the library.
-    let slots = context::fill_slots(&**symbols);
+    let slots = context::fill_slots(&**symbols, names.convention);
     let mut findings = Findings::new(strictness);
     let done = |module, layout, has_blob, findings: Findings| LoadedLibrary {
         module,

@@ -7,6 +7,7 @@
 mod pool;
 
 use crate::function::{Error, ErrorKind, Result};
+use crate::thread_local::with_kept;
 use pool::{Job, WorkerPool};
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
@@ -105,8 +106,7 @@ pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(
     if count == 1 {
         return job.run_alone().map_err(failed);
     }
-    POOL.with(|pool| pool.borrow_mut().run(&job))
-        .map_err(failed)
+    with_kept(&POOL, |pool| pool.run(&job)).map_err(failed)
 }
 
 /// Waits until every task of the group has come here as often as this one (MOD-21).

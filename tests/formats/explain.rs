@@ -5,7 +5,12 @@
 #![cfg(feature = "cli")]
 
 mod exports;
+mod first_use;
+mod forms;
 mod opening;
+mod posted;
+mod runtime;
+mod upstream;
 mod verdicts;
 
 use crate::support::skip::skipped;

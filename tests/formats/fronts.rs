@@ -59,6 +59,10 @@ fn all_fronts_say_the_same_about_every_golden() {
     for path in goldens {
         let name = path.to_str().expect("a golden has a plain name");
         let bytes = fs::read(&path).expect(name);
+        // TEN-54: bytes have no shards beside them.
+        if name.ends_with("-cache.json") || name.ends_with("-cache-b16.json") {
+            continue;
+        }
         for (command, besides, _) in COMMANDS {
             let place = format!("{command} {name}");
             // PAY-23: bytes have no file beside them.

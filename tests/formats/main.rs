@@ -2,11 +2,13 @@
 
 mod blob;
 mod bounds;
+mod code_needs;
 mod containers;
 mod dumps;
 mod editing;
 mod examine_c;
 mod explain;
+mod foreign_kinds;
 mod fronts;
 mod grammar;
 mod hostile;

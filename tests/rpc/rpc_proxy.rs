@@ -2,6 +2,7 @@
 
 #![cfg(all(feature = "rpc", feature = "runtime"))]
 
+mod stopping;
 #[cfg(feature = "web")]
 mod web;
 

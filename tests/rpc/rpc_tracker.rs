@@ -4,6 +4,7 @@
 
 mod flood;
 mod process;
+mod query;
 
 use std::time::{Duration, Instant};
 use tvmspec::rpc::tracker::{TrackerLimits, TrackerOutcome, TrackerSchedule};

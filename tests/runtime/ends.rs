@@ -5,6 +5,8 @@
 use crate::support::alone::alone;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tvmspec::device::cpu::cpu;
+use tvmspec::device::{Device, DeviceApi, Dtype, Stream, stream};
 use tvmspec::function::Function;
 use tvmspec::object::{Array, Dict, List, Map};
 use tvmspec::value::Any;
@@ -18,6 +20,8 @@ const LINKS: usize = 200_000;
 thread_local! {
     /// Older than whatever the library keeps for the thread, so that it ends later.
     static HELD: RefCell<Vec<Any>> = const { RefCell::new(Vec::new()) };
+    /// As old.
+    static USER: RefCell<Option<User>> = const { RefCell::new(None) };
 }
 
 fn chain(around: impl Fn(Any) -> Any) -> Any {
@@ -46,6 +50,31 @@ fn hold() {
     HELD.with_borrow_mut(|held| held.extend(chains()));
 }
 
+/// Uses what the library keeps for the thread while it is dropped.
+struct User;
+
+impl Drop for User {
+    fn drop(&mut self) {
+        use_thread();
+        println!("used");
+    }
+}
+
+fn use_thread() {
+    let before = stream::set(Device::CPU, Stream::DEFAULT).unwrap();
+    assert_eq!(stream::current(Device::CPU), before);
+    #[cfg(feature = "target")]
+    {
+        use tvmspec::release::Release;
+        use tvmspec::target::{TargetScope, Targets, current};
+        let target = Targets::new(Release::of(27)).read("c").unwrap();
+        drop(TargetScope::enter(target));
+        assert!(current().is_err());
+    }
+    // A thread that ends has no workspace any more, which is an error.
+    let _ = cpu().alloc_workspace(Device::CPU, 64, Dtype::UINT8);
+}
+
 /// Drops the chains while it is dropped itself.
 struct Held(Option<Vec<Any>>);
 
@@ -64,6 +93,10 @@ fn victim() {
     match place.as_str() {
         // A test runs on a thread of its own, whose end the process waits for.
         "thread" => hold(),
+        "a user" => {
+            USER.set(Some(User));
+            use_thread();
+        }
         "unwinding" => {
             let unwound = catch_unwind(|| {
                 let _held = Held(Some(chains()));
@@ -98,7 +131,7 @@ fn victim() {
 
 #[test]
 fn deep_objects_end_with_their_thread() {
-    for place in ["thread", "unwinding", "after a panic"] {
+    for place in ["thread", "unwinding", "after a panic", "a user"] {
         let mut command = alone(module_path!(), "victim");
         let output = command.env(WHERE, place).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);

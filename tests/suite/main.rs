@@ -4,6 +4,7 @@ mod adapters;
 mod addresses;
 mod case_files;
 mod cli;
+mod held_runtime;
 mod hostile_testees;
 mod in_turn;
 mod mutants;

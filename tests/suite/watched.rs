@@ -48,7 +48,7 @@ macro_rules! operations {
 
 operations! {
     value: cell convert own life types dtype device extension legacy legacy_code;
-    function: call raw_call error raised registry script legacy;
+    function: call raw_call error raised registry script legacy compiled;
     object: hash equal hooked layout element dict repr recursive_hash structural_hash recursive_equal structural_equal
         recursive_compare make dlpack json_parse json_print to_graph from_graph decode encode from_legacy_graph
         to_legacy_graph walk rewrite script;

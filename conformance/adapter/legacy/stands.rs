@@ -37,6 +37,12 @@ impl RuntimeReleases {
     pub(super) const FIRST: Release = Release::of(7);
     /// The last release with this interface: from 0.21 on the functions are those of tvm-ffi.
     pub(super) const LAST: Release = Release::of(20);
+    /// A runtime of 0.21, which its functions show.
+    pub(super) const TRANSITION: RuntimeReleases = RuntimeReleases {
+        first: Release::of(21),
+        last: Release::of(21),
+        known: Certainty::Exactly,
+    };
     /// For what is like no release.
     const ANY: RuntimeReleases = RuntimeReleases {
         first: Release::of(8),

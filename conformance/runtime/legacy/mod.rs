@@ -2,6 +2,7 @@
 
 mod compiler;
 pub(in crate::conformance) mod functions;
+pub(in crate::conformance) mod transition;
 mod values;
 
 pub(in crate::conformance) use super::ffi::c_text;

@@ -8,6 +8,7 @@ use crate::cli::output::Content;
 use crate::cli::output_folder::OutputFolder;
 use crate::cli::remote::Places;
 use crate::cli::{CliError, Exit, output};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tvmspec::graph::executor::{Executor, ExecutorDevice};
@@ -16,16 +17,12 @@ use tvmspec::rule::Findings;
 use tvmspec::tensor::Params;
 use tvmspec::wire::Cursor;
 
-/// Makes the executor of `--graph`, `--lib` and `--params`. Functions are looked up in the library and its imports
-/// (GRF-31).
+/// Makes the executor of graph, parameters and library. Functions are looked up in the library and its imports (GRF-31).
 pub(super) fn from_parts(
-    args: &RunArgs,
+    (graph, params, lib): (&Path, Option<&Path>, &Path),
     places: Vec<ExecutorDevice>,
     server: &Places,
 ) -> Result<Executor, CliError> {
-    let (Some(graph), Some(lib)) = (&args.graph, &args.lib) else {
-        return Err(CliError::new("give a library, or --graph and --lib"));
-    };
     let text = String::from_utf8(read_bytes(graph)?).map_err(|error| {
         CliError::new(format!(
             "{} is not UTF-8: {error}",
@@ -45,7 +42,7 @@ pub(super) fn from_parts(
         places,
     )
     .map_err(CliError::new)?;
-    if let Some(path) = &args.params {
+    if let Some(path) = params {
         let bytes = read_bytes(path)?;
         // TEN-45: the release of a parameter file is not known, and counts of bytes differ between releases.
         let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())
@@ -77,7 +74,7 @@ pub(super) fn run(
         let entry = executor.input(index).map_err(CliError::new)?;
         let (dtype, shape) = (entry.as_dltensor().dtype, entry.shape().to_vec());
         // GRF-33: no more is read than the entry takes, so that a hostile file costs nothing.
-        let tensor = inputs.read(name, Bound::Like(name, dtype, &shape))?;
+        let tensor = inputs.read(name, Bound::Like(name, dtype, &shape), Some(dtype))?;
         let Some(tensor) = tensor else { continue };
         executor.set_input(index, &tensor).map_err(CliError::new)?;
     }

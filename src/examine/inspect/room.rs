@@ -2,6 +2,7 @@
 
 use super::InspectOptions;
 use crate::payload::line::bounded;
+use crate::release::Releases;
 use serde_json::Value;
 use std::cell::Cell;
 use std::fmt::Display;
@@ -18,6 +19,8 @@ const TIMES: u64 = 8;
 pub(super) struct Room {
     /// Whether code is shown.
     pub(super) code: bool,
+    /// The releases that may have written what is described, which decide what its types are called.
+    pub(super) era: Cell<Releases>,
     /// Bytes that are left, by [`weight`]. A cell, because the closures that make nested lists share the room.
     left: Cell<u64>,
     /// Entries that found no room.
@@ -31,6 +34,7 @@ impl Room {
         let room = (length as u64).saturating_mul(TIMES).saturating_add(FREE);
         Room {
             code: options.code,
+            era: Cell::new(Releases::ALL),
             left: Cell::new(
                 // The divisor is 1 at least: the default is never taken.
                 room.checked_div(options.copies.saturating_add(1))

@@ -22,7 +22,7 @@ static EXPORTS: LazyLock<Vec<(&str, Vec<Releases>)>> = LazyLock::new(|| {
 /// `22-27`, minor versions of a first and a last release.
 ///
 /// `None` for text of another form, which the table does not have: a test compares the lines.
-fn range(text: &str) -> Option<Releases> {
+pub(crate) fn range(text: &str) -> Option<Releases> {
     let (since, until) = text.split_once('-')?;
     Some(Releases {
         since: Release::new(since.parse().ok()?)?,

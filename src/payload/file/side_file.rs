@@ -180,6 +180,7 @@ fn function(
             arg_types,
             launch_param_tags,
             arg_extra_tags,
+            second: None,
         },
     })
 }

@@ -105,11 +105,10 @@ impl ProxyServer {
         if let Some(web) = self.web {
             let (shared, watch) = (self.shared.clone(), watch.clone());
             begin(Box::new(move || {
-                accept(&web, &shared, &watch, ProxyShared::serve_web);
+                accept(web, &shared, &watch, ProxyShared::serve_web);
             }))?;
         }
-        accept(&self.listener, &self.shared, &watch, ProxyShared::serve);
-        drop(self.listener);
+        accept(self.listener, &self.shared, &watch, ProxyShared::serve);
         for thread in others {
             let _ = thread.join();
         }
@@ -122,15 +121,10 @@ type Serve =
     fn(&ProxyShared, Arc<TcpStream>, Handshake, SocketAddr, &ProxyWatch) -> Result<(), String>;
 
 /// Accepts connections until the proxy ends, each for a thread of its own, and waits for those.
-fn accept(
-    listener: &TcpListener,
-    shared: &Arc<ProxyShared>,
-    watch: &Arc<ProxyWatch>,
-    serve: Serve,
-) {
+fn accept(listener: TcpListener, shared: &Arc<ProxyShared>, watch: &Arc<ProxyWatch>, serve: Serve) {
     let mut threads = Vec::new();
     while !shared.is_stopping() {
-        let Ok((stream, address)) = shared.handshakes.accept(listener) else {
+        let Ok((stream, address)) = shared.handshakes.accept(&listener) else {
             continue;
         };
         // Before a thread is made for it: a peer too many costs no more than its socket.
@@ -156,6 +150,8 @@ fn accept(
         // Otherwise a proxy would keep something of each connection that it ever had.
         threads.retain(|thread| !thread.is_finished());
     }
+    // Before the sessions end: the system would go on to let peers in, who would wait for a hello.
+    drop(listener);
     for thread in threads {
         let _ = thread.join();
     }

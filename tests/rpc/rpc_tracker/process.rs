@@ -25,6 +25,11 @@ impl Running {
         Running { handle, thread }
     }
 
+    /// HOST:PORT.
+    pub(super) fn address(&self) -> String {
+        self.handle.address().to_string()
+    }
+
     /// A connection behind its hello.
     pub(super) fn peer(&self) -> Peer {
         let stream = TcpStream::connect(self.handle.address()).unwrap();

@@ -165,7 +165,11 @@ fn an_entry_may_be_about_some_releases() {
     let known = KnownFailures::parse(&early).unwrap();
     let about = |releases: &[&str]| {
         let releases: Vec<String> = releases.iter().map(|name| (*name).to_owned()).collect();
-        known.about("", &releases).entries.len()
+        let identity = Identity {
+            releases,
+            ..Identity::default()
+        };
+        known.about(&identity).entries.len()
     };
     assert_eq!(
         [about(&["0.7"]), about(&["0.8", "0.9"]), about(&[])],
@@ -184,8 +188,28 @@ fn an_entry_may_be_about_some_releases() {
 fn an_entry_may_be_about_some_implementations() {
     let some = FILE.replace("reason", "implementation = \"* for llvm\"\nreason");
     let known = KnownFailures::parse(&some).unwrap();
-    let about = |name| known.about(name, &[]).entries.len();
+    let about = |name: &str| {
+        let identity = Identity {
+            name: name.to_owned(),
+            ..Identity::default()
+        };
+        known.about(&identity).entries.len()
+    };
     assert_eq!(["a for llvm", "a for c", "a"].map(about), [1, 0, 0]);
+}
+
+#[test]
+fn an_entry_may_be_about_some_versions() {
+    let some = FILE.replace("reason", "versions = [\"a 0.1\", \"a 0.2\"]\nreason");
+    let known = KnownFailures::parse(&some).unwrap();
+    let about = |version: &str| {
+        let identity = Identity {
+            version: version.to_owned(),
+            ..Identity::default()
+        };
+        known.about(&identity).entries.len()
+    };
+    assert_eq!(["a 0.1", "a 0.2", "a 0.3", ""].map(about), [1, 1, 0, 0]);
 }
 
 #[test]

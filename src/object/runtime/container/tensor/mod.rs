@@ -255,16 +255,15 @@ impl Tensor {
 
     /// Whether there are whole bytes for each element, as graphs have it (GRF-33), and not only as many as small elements take
     /// when they are packed. Known of what [`Tensor::empty`] and [`Tensor::over`] made.
-    #[cfg(feature = "graph")]
     pub(crate) fn has_whole_bytes(&self) -> bool {
         let dtype = self.dl().dtype;
         let bits = u32::from(dtype.bits) * u32::from(dtype.lanes);
         bits.is_multiple_of(8)
-            || Ref::<OwnTensor>::made(self.0.as_object()).is_some_and(|own| {
-                matches!(
-                    own.owner,
-                    Some(DataOwner::Memory(..) | DataOwner::Custom(_) | DataOwner::Constant(_))
-                )
+            || Ref::<OwnTensor>::made(self.0.as_object()).is_some_and(|own| match own.owner {
+                Some(DataOwner::Memory(..) | DataOwner::Custom(_)) => true,
+                #[cfg(feature = "graph")]
+                Some(DataOwner::Constant(_)) => true,
+                _ => false,
             })
     }
 
