@@ -23,7 +23,7 @@
 //! * `run` names the script, below the repository's root, that was run on both releases where source cannot prove it.
 //! * `inferred` says why neither is there. Below one boundary in twenty may be so.
 //! * A *universal claim* is a sentence about all releases: one of `Upstream:` with a word such as `every` or `never`, and any other with
-//!   `every release` or `no release`. `claims."words of the sentence"` has its proof: probes that are present, or absent, in all
+//!   `every release`, `no release` or `released runtimes`. `claims."words of the sentence"` has its proof: probes that are present, or absent, in all
 //!   releases of the rule, with a range of releases in the place of the tag (`"0.7..0.20"`, `"0.16.."`), or `run`.
 //! * `source`, `observed`, `documented` and `inferred` of the rule itself are for readers: `tvmspec rule` prints them.
 //!

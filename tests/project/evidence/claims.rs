@@ -22,11 +22,13 @@ const UNIVERSAL: [&str; 15] = [
 ];
 
 /// Nouns that `no` makes universal: who does what a rule is about.
-const PARTIES: [&str; 19] = [
+const PARTIES: [&str; 21] = [
     "backend",
     "build",
     "client",
     "compiler",
+    "executor",
+    "executors",
     "frontend",
     "generator",
     "loader",
@@ -45,11 +47,11 @@ const PARTIES: [&str; 19] = [
 ];
 
 /// The sentences of a rule that speak of all releases: of `Upstream:` those with a universal word, of the rest those that say `every
-/// release`, `no release` or `all releases`.
+/// release`, `no release` or `all releases`, or speak of the `released` readers, runtimes and so on.
 pub(crate) fn universal(rule: &RuleText) -> Vec<String> {
     let upstream = sentences(rule.upstream()).into_iter();
     let mut found: Vec<String> = upstream.filter(|text| is_universal(text)).collect();
-    for text in [rule.title.as_str(), rule.norm()] {
+    for text in [rule.title.as_str(), rule.norm(), rule.here()] {
         let obliging = sentences(text).into_iter();
         found.extend(obliging.filter(|text| speaks_of_releases(text)));
     }
@@ -116,12 +118,15 @@ fn speaks_of_releases(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
     let words = words(&lower);
     words.iter().enumerate().any(|(at, word)| {
-        ["all", "every", "no"].contains(word)
-            && words
-                .iter()
-                .skip(at + 1)
-                .take(2)
-                .any(|next| ["release", "releases"].contains(next))
+        let mut next = words.iter().skip(at + 1);
+        match *word {
+            "all" | "every" | "no" => {
+                let mut next = next.take(2);
+                next.any(|next| ["release", "releases"].contains(next))
+            }
+            "released" => next.next().is_some_and(|next| PARTIES.contains(next)),
+            _ => false,
+        }
     })
 }
 
@@ -140,7 +145,9 @@ fn universal_words_are_told_from_others() {
         assert_eq!(is_universal(sentence), universal, "{sentence}");
     }
     assert!(speaks_of_releases("Every release rejects another."));
+    assert!(speaks_of_releases("no released executor has those"));
     assert!(!speaks_of_releases("Every byte is read by a release."));
+    assert!(!speaks_of_releases("what it holds is released by it"));
     assert_eq!(sentences("One. Two;\nthree (0.2..) is\none.").len(), 3);
     assert!(has_words("as every release\u{20}does", "every\n release"));
 }
