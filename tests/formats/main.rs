@@ -22,5 +22,6 @@ mod rpc;
 #[path = "../support/mod.rs"]
 mod support;
 mod target;
+mod target_messages;
 mod tensor;
 mod wire;
