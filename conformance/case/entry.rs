@@ -123,7 +123,9 @@ pub(in crate::conformance) fn read(
     }
     let mut rules = case.rules.iter().filter_map(|id| spec::rule(id));
     if case.own && rules.all(|rule| rule.here().is_empty()) {
-        return Err("`own` is for what a paragraph `Here:` decides, and no rule has one".to_owned());
+        return Err(
+            "`own` is for what a paragraph `Here:` decides, and no rule has one".to_owned(),
+        );
     }
     placed_in_bytes(&case)?;
     inside_its_rules(&case)?;
